@@ -210,7 +210,7 @@ def _list(settings: Settings) -> None:
     with opened_database(settings) as opened:
         with opened.store.read() as session:
             found = [each for each in opened.store.catalog.all(session) if not is_reserved(each.namespace)]
-            pieces = progress.listed(session)
+            pieces = progress.unfinished_work(session)
         now_ms = time.time_ns() // 1_000_000
         for table in sorted(found, key=lambda item: (item.namespace, item.name)):
             click.echo(f"{table.name}\n  namespace {table.namespace}, {table.state_at(now_ms).value}")

@@ -82,7 +82,7 @@ def unfinished(session: Session, kinds: Collection[str]) -> list[tuple[int, str,
     return [(job_id, namespace, bool(cancelled)) for job_id, namespace, cancelled in found]
 
 
-def listed(session: Session, wanted: ListUnfinishedJobs) -> list[Job]:
+def list_unfinished(session: Session, wanted: ListUnfinishedJobs) -> list[Job]:
     """Return the jobs that a ListUnfinishedJobs command selects, oldest first."""
     found = session.query(
         f"SELECT {_COLUMNS} FROM jobs WHERE ended_at_ms IS NULL{'' if wanted.job_id is None else ' AND id = ?'}"
@@ -98,7 +98,7 @@ def unfinished_of_kind(session: Session, kind: str) -> list[Job]:
     return [_job(*columns) for columns in found]
 
 
-def to_do(session: Session, job_id: int) -> tuple[Job, int] | None:
+def unfinished_by_id(session: Session, job_id: int) -> tuple[Job, int] | None:
     """Return an unfinished job and the end of its claim in milliseconds, or None."""
     found = session.query(
         f"SELECT {_COLUMNS}, claimed_until_ms FROM jobs WHERE id = ? AND ended_at_ms IS NULL", (job_id,)
@@ -148,7 +148,7 @@ def end(session: Session, job: Job) -> bool:
     return bool(session.execute("DELETE FROM jobs WHERE id = ? AND claim = ?", (job.id, job.claim)))
 
 
-def forget_of(session: Session, namespace: str | None, tables: Collection[str] | None) -> list[int]:
+def delete_of_namespace(session: Session, namespace: str | None, tables: Collection[str] | None) -> list[int]:
     """Delete the jobs of a namespace, or only those of some of its tables. Return the ids of the unfinished ones.
 
     If `namespace` is None, the jobs of all client namespaces are deleted.

@@ -60,7 +60,7 @@ class Store:
         except NewerDatabase as newer:
             text = f"the database has schema {newer.revision} of a later release, this server has {self._revisions[-1]}"
             if not self._is_schema_too_new:
-                log.error("%s: replace the server by that release", text)
+                log.error("%s: install that release or a later one", text)
             self._is_schema_too_new = True
             raise SchemaTooNew(text) from None
         self._is_schema_too_new = False

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 _WORKER = "PYTEST_XDIST_WORKER"
 _MARKER = (
-    "tablegate(database=..., seed=..., start_from=..., clock=..., record=..., **settings): what the server of this test is like; "
-    "`clock` is a moment at which its time stands still, `record` how many requests it keeps, "
-    "the rest are settings of `tablegate serve`"
+    "tablegate(database=..., seed=..., start_from=..., clock=..., record=..., **settings): the server of this test. "
+    "`clock` is the time at which its clock is frozen, `record` is the number of requests to keep, "
+    "and the others are settings of `tablegate serve`"
 )
 _BEGINNING = "pytest-beginning"
 # A clock cannot go back. A server with a larger offset is not reused for another test.
@@ -30,20 +30,22 @@ _CLOCK_SLACK_MS = 1000
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Register the ini options."""
     parser.addini(
-        "tablegate_database", "URL of the servers' database; {worker} stands for xdist's worker", default=""
+        "tablegate_database",
+        "URL of the servers' database; {worker} is replaced by the name of the xdist worker",
+        default="",
     )
     parser.addini(
         "tablegate_settings",
-        "settings of `tablegate serve`, a `name = value` each line",
+        "settings of `tablegate serve`, one `name = value` per line",
         "linelist",
         default=[],
     )
     parser.addini(
         "tablegate_seed",
-        "folder of tables and items with which each test begins (docs/test/control.md)",
+        "folder of tables and items for the initial state of each test (docs/test/control.md)",
         default="",
     )
-    parser.addini("tablegate_clock", "moment at which the time of the tables stands still", default="")
+    parser.addini("tablegate_clock", "time at which the clock is frozen", default="")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -92,7 +94,7 @@ class _Servers:
         for line in config.getini("tablegate_settings"):
             name, separator, value = line.partition("=")
             if not separator:
-                raise pytest.UsageError(f"tablegate_settings: {line!r} is no `name = value`")
+                raise pytest.UsageError(f"tablegate_settings: {line!r} is not `name = value`")
             wanted[name.strip().lstrip("-").replace("-", "_")] = _plain(value.strip())
         if config.getini("tablegate_database"):
             wanted["database"] = config.getini("tablegate_database")
@@ -108,7 +110,7 @@ class _Servers:
         worker = os.environ.get(_WORKER, "")
         if worker and "{worker}" not in url:
             raise pytest.UsageError(
-                f"tablegate_database {url} would be one for all workers of xdist: put {{worker}} into its name"
+                f"tablegate_database {url} would be shared by all workers of xdist: put {{worker}} into its name"
             )
         return url.replace("{worker}", worker or "main")
 
@@ -188,4 +190,4 @@ def _wants(module: str, package: str) -> None:
     try:
         __import__(module)
     except ModuleNotFoundError:
-        pytest.fail(f"this fixture wants the SDK: pip install {package}", pytrace=False)
+        pytest.fail(f"this fixture needs an SDK: run pip install {package}", pytrace=False)

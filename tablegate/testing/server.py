@@ -66,7 +66,7 @@ class Server:
     def start(self) -> Server:
         """Start the server. Returns when it accepts connections. Raises ServerFailed."""
         if self._process is not None:
-            raise ServerFailed("the server is running already")
+            raise ServerFailed("the server is already running")
         self._log = tempfile.TemporaryFile()  # noqa: SIM115  # closed by `stop`
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tablegate", "serve", *self._flags()],
@@ -83,9 +83,9 @@ class Server:
         finally:
             timer.cancel()
         if not self.url:
-            said = self.log()
+            output = self.log()
             self.stop()
-            raise ServerFailed(f"tablegate serve did not start: {said.strip() or 'it said nothing'}")
+            raise ServerFailed(f"tablegate serve did not start: {output.strip() or 'no output'}")
         self.control = ControlClient(self.url, self._token)
         return self
 

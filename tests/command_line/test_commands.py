@@ -133,9 +133,9 @@ def test_a_database_of_two_hard_links_is_refused(tmp_path: Path) -> None:
     (tmp_path / "second.sqlite").hardlink_to(tmp_path / "tablegate.sqlite")
     for name in ("tablegate.sqlite", "second.sqlite"):
         said = refusal(tmp_path, "--database", f"sqlite:///{name}")
-        assert "2 names" in said
+        assert "2 hard links" in said
         assert said.count("\n") == 1
-        assert "2 names" in tablegate(tmp_path, "tables", "--database", f"sqlite:///{name}", code=1)
+        assert "2 hard links" in tablegate(tmp_path, "tables", "--database", f"sqlite:///{name}", code=1)
     (tmp_path / "second.sqlite").unlink()
     tablegate(tmp_path, "tables")
 
@@ -350,7 +350,7 @@ def test_a_database_that_is_not_there_is_said(tmp_path: Path) -> None:
     url = f"postgresql://nobody@127.0.0.1:{free_port()}/none"
     said = refusal(tmp_path, "--database", url)
     assert said.startswith("Error: the database: ")
-    assert "is not there" in refusal(tmp_path, "--database", "nowhere/a.sqlite")
+    assert "does not exist" in refusal(tmp_path, "--database", "nowhere/a.sqlite")
 
 
 def test_credentials_from_adding_to_removing(tmp_path: Path) -> None:

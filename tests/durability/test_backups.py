@@ -219,7 +219,7 @@ def test_a_copy_that_fails_leaves_nothing(
     def full(path: Path) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(backup, "_synchronise", full)
+    monkeypatch.setattr(backup, "_fsync", full)
     with pytest.raises(OSError, match="No space"):
         backup.back_up(filled, tmp_path / "copy.sqlite", lambda done, total: None)
     assert [path.name for path in tmp_path.iterdir()] == ["source.sqlite"]
@@ -266,7 +266,7 @@ def test_a_log_that_begins_anew_while_pages_are_copied(filled: Path, tmp_path: P
 def test_what_is_written_just_before_writers_are_held_up(
     filled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    copy_what_is_new = backup._copy_what_is_new
+    copy_what_is_new = backup._copy_new_frames
     with contextlib.closing(sqlite3.connect(filled, isolation_level=None, timeout=0)) as writer:
         writer.execute("PRAGMA journal_mode = WAL")
         refused = []
@@ -279,7 +279,7 @@ def test_what_is_written_just_before_writers_are_held_up(
                 refused.append(error)
             return copied
 
-        monkeypatch.setattr(backup, "_copy_what_is_new", copy_and_write)
+        monkeypatch.setattr(backup, "_copy_new_frames", copy_and_write)
         backup.back_up(filled, tmp_path / "copy.sqlite", lambda done, total: None)
     assert len(refused) == 1
     with contextlib.closing(sqlite3.connect(tmp_path / "copy.sqlite")) as copy:
@@ -290,7 +290,7 @@ def test_a_log_with_what_is_left_of_a_longer_one_behind_its_end(
     filled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A log that begins anew is not cut: new frames come in place of old ones, and the file does not grow."""
-    copy_what_is_new = backup._copy_what_is_new
+    copy_what_is_new = backup._copy_new_frames
     with contextlib.closing(sqlite3.connect(filled, isolation_level=None, timeout=0)) as writer:
         writer.execute("PRAGMA journal_mode = WAL")
         writer.execute("PRAGMA wal_autocheckpoint = 0")
@@ -308,9 +308,9 @@ def test_a_log_with_what_is_left_of_a_longer_one_behind_its_end(
                 late.append(f"late {len(late)}")
             return copied
 
-        monkeypatch.setattr(backup, "_LITTLE_BYTES", -1)
-        monkeypatch.setattr(backup, "_MOST_ROUNDS", 5)
-        monkeypatch.setattr(backup, "_copy_what_is_new", copy_and_write)
+        monkeypatch.setattr(backup, "_FINAL_COPY_BYTES", -1)
+        monkeypatch.setattr(backup, "_MAX_PASSES", 5)
+        monkeypatch.setattr(backup, "_copy_new_frames", copy_and_write)
         backup.back_up(filled, tmp_path / "copy.sqlite", lambda done, total: None)
         assert Path(f"{filled}-wal").stat().st_size == size
     assert len(late) >= 5
@@ -350,12 +350,12 @@ def test_which_frames_are_taken(tmp_path: Path, frames: str, of_a_busy_log: int,
     with (tmp_path / "copied").open("w+b") as copied:
         for length in (0, len(made) // 2, len(made)):
             log.write_bytes(header + b"".join(made[:length]))
-            backup._copy_what_is_new(log, copied, is_quiet=False)
+            backup._copy_new_frames(log, copied, is_quiet=False)
             copied.seek(0)
             assert copied.read()[32:] in b"".join(made[:length])
         copied.seek(0)
         assert copied.read() == header + b"".join(made[:of_a_busy_log])
-        backup._copy_what_is_new(log, copied, is_quiet=True)
+        backup._copy_new_frames(log, copied, is_quiet=True)
         copied.seek(0)
         assert copied.read() == header + b"".join(made[:of_a_quiet_one])
 

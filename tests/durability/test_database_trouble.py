@@ -25,7 +25,7 @@ from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.model.errors import Busy, OutOfSpace
 from tablegate.gateway.security.credentials import Credentials
 from tablegate.gateway.store.opening.migrating import migrate
-from tablegate.gateway.store.postgresql.errors import meaning_of
+from tablegate.gateway.store.postgresql.errors import translate_error
 from tablegate.gateway.store.sqlite.database import SQLite
 from tablegate.gateway.wiring import connect, open_store
 from tests.support.databases import PostgresServer
@@ -125,7 +125,9 @@ def test_a_database_that_cannot_be_written_is_said(folder: Path) -> None:
 
 
 def test_a_folder_that_is_not_there_is_said(tmp_path: Path) -> None:
-    assert "is not there" in complaint("migrate", "--database", f"sqlite:///{tmp_path / 'none' / 'a.sqlite'}")
+    assert "does not exist" in complaint(
+        "migrate", "--database", f"sqlite:///{tmp_path / 'none' / 'a.sqlite'}"
+    )
 
 
 # A connection that is lost
@@ -215,10 +217,10 @@ def test_while_writes_are_refused_for_want_of_room_the_gateway_is_not_ready(tmp_
 
 
 def test_postgresql_says_it_in_an_error_of_its_own() -> None:
-    error = meaning_of(psycopg.errors.DiskFull("could not extend file"))
+    error = translate_error(psycopg.errors.DiskFull("could not extend file"))
     assert isinstance(error, OutOfSpace)
     assert isinstance(error, Busy)
-    assert not isinstance(meaning_of(psycopg.errors.OutOfMemory("")), OutOfSpace)
+    assert not isinstance(translate_error(psycopg.errors.OutOfMemory("")), OutOfSpace)
 
 
 # Files that are removed under a running server
@@ -242,13 +244,13 @@ def test_a_log_that_is_removed_loses_nothing(way: str, tmp_path: Path) -> None:
                 with contextlib.suppress(Refused):
                     client.call("PutItem", TableName="things", Item={"p": {"S": name}})
                     acknowledged.append(name)
-            process.wait_for_error("what was acknowledged is in the database")
+            process.wait_for_error("all acknowledged writes are in the database")
             with pytest.raises(Refused) as refused:
                 client.call("PutItem", TableName="things", Item={"p": {"S": "never"}})
             assert refused.value.status == 503
             assert client.call("GetItem", TableName="things", Key={"p": {"S": "before"}})["Item"]
             reply = requests.get(f"{process.url}/readyz")
-            told = f"writes are refused: {log} was removed or replaced; the server must be restarted\n"
+            told = f"writes are refused: {log} was removed or replaced: restart the server\n"
             assert (reply.status_code, reply.text) == (503, told)
         process.kill()
         if way == "renamed":

@@ -150,7 +150,7 @@ def listening() -> Iterator[Listener]:
                 "send",
                 "execute",
                 "execute_many",
-                "ask_where_asked",
+                "query_visited_nodes",
             ):
                 if name in vars(session_class):
                     patched.setattr(session_class, name, _heard(listener, vars(session_class)[name]))

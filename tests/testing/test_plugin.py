@@ -104,7 +104,7 @@ def test_a_database_for_all_workers_is_refused(pytester: pytest.Pytester) -> Non
     pytester.makeini("[pytest]\ntablegate_database = sqlite:///one.sqlite")
     pytester.makepyfile("def test_one(tablegate): pass")
     result = pytester.runpytest_subprocess("-q", "-p", "no:cacheprovider", "-n", "1")
-    result.stdout.fnmatch_lines(["*one for all workers of xdist: put {worker} into its name*"])
+    result.stdout.fnmatch_lines(["*shared by all workers of xdist: put {worker} into its name*"])
     pytester.runpytest_subprocess("-q", "-p", "no:cacheprovider").assert_outcomes(passed=1)
 
 

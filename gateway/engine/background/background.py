@@ -111,13 +111,13 @@ class Background:
     def _count_left(self) -> dict[str, int]:
         left: dict[str, int] = {}
         with self._store.read() as session:
-            for piece in progress.listed(session):
+            for piece in progress.unfinished_work(session):
                 left[piece.work] = left.get(piece.work, 0) + piece.left
         return left
 
     def _purge(self, limit: int) -> int | None:
         with self._store.read() as session:
-            if not purges.waits(session):
+            if not purges.is_pending(session):
                 return None
         with self._store.write() as session:
             return purges.purge(session, limit)

@@ -58,7 +58,7 @@ def run(store: Store, definer: TableDefiner, command: Any, now: int) -> Any:
                 return jobs.page(session, command)
         case job_commands.ListUnfinishedJobs():
             with store.read() as session:
-                return jobs.listed(session, command)
+                return jobs.list_unfinished(session, command)
         case job_commands.CancelJob(job):
             if job.kind in (file_backups.FILE, file_backups.REMOVE):
                 raise InvalidInput("cancel", kind=job.kind)
@@ -76,7 +76,7 @@ def forget_jobs(
 
     A batch that is still running cannot save its progress.
     """
-    spaces = [of_job(job_id) for job_id in jobs.forget_of(session, namespace, tables)]
+    spaces = [of_job(job_id) for job_id in jobs.delete_of_namespace(session, namespace, tables)]
     if not spaces:
         return
     places = ", ".join("?" * len(spaces))
@@ -394,7 +394,7 @@ class JobRunner:
         `is_new`: take a new claim, so that an abandoned attempt cannot save.
         """
         with self._store.read() as session:
-            found = jobs.to_do(session, job_id)
+            found = jobs.unfinished_by_id(session, job_id)
         if found is None:
             return None
         job, until_ms = found

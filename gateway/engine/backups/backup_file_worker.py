@@ -141,7 +141,7 @@ class BackupFileWorker:
                 backup = backups.by_id(session, store.catalog.defined, job.definition["backup"], lock=True)
                 if backup is None:
                     return 0  # the next batch ends the job
-                if copies.are_made_of(session, backup.copy_id):
+                if copies.is_source(session, backup.copy_id):
                     return None
                 file_backups.keep_file(session, backup, file)
                 source = store.catalog.lock(session, backup.copy_id)

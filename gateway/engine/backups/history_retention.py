@@ -46,7 +46,7 @@ def with_rule(table: Table, rule: HistoryRule | None) -> Table:
 
 def release(store: Store, session: Session, source_id: int) -> None:
     """Remove a history or retained table that existed for copies only, once the last copy of the table is done."""
-    if copies.are_made_of(session, source_id):
+    if copies.is_source(session, source_id):
         return
     source = store.catalog.lock(session, source_id)
     if source is None:
@@ -77,7 +77,7 @@ def retain_or_remove(
     caller clears the cache. `counted`: approximate (rows, billed bytes).
     """
     rule = table.rules.history
-    is_copied = copies.are_made_of(session, table.id)
+    is_copied = copies.is_source(session, table.id)
     is_kept = rule is not None and rule.days is not None
     if not is_kept and not is_copied:
         store.catalog.remove(session, table)
@@ -114,7 +114,7 @@ def free(store: Store, session: Session, backup_id: int) -> Backup:
         raise BackupMissing()
     if (
         not backup.ready
-        or copies.are_made_of(session, backup.copy_id)
+        or copies.is_source(session, backup.copy_id)
         or file_backups.is_restored(session, backup)
     ):
         raise BackupBusy()
@@ -150,7 +150,7 @@ def _forget(store: Store, session: Session, deleted: list[Backup]) -> None:
 def delete_expired(store: Store, now_ms: int, limit: int) -> int:
     """Delete at most `limit` expired history entries, and expired backups. Return the number deleted."""
     with store.read() as session:
-        kept = history.kept_for_days(session)
+        kept = history.with_retention(session)
         expired = backups.expired(session, store.catalog.defined, now_ms)
     deleted = 0
     for history_id, days, copied_at in kept:

@@ -62,7 +62,7 @@ def _keep_history(store: Store, table: Table, days: int | None, now_ms: int) -> 
         if days is not None:
             current = history_retention.with_history(store, session, current, days, now_ms)
         elif (rule := current.rules.history) is not None:
-            if copies.are_made_of(session, current.id):
+            if copies.is_source(session, current.id):
                 current = history_retention.with_rule(current, dataclasses.replace(rule, days=None))
                 history.begin(session, rule.id, current.id, None)
             else:

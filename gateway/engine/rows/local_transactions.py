@@ -73,7 +73,7 @@ def _exclude_writers(
         # Writers do not use guards yet. They will when they see the table's new version.
         table = store.catalog.lock(session, command.table.id)
     if guards and table is not None:
-        local_transactions.guard_alone(session, table.id, command.partition)
+        local_transactions.guard_exclusively(session, table.id, command.partition)
     return table
 
 

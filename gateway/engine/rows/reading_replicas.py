@@ -32,7 +32,7 @@ def read(
         try:
             return [*reading.read(replica, commands, now_ms)]
         except Exception as error:
-            replicas.leave_alone(replica, error)
+            replicas.set_aside(replica, error)
     return [StaleTable() for _ in commands]
 
 
@@ -58,7 +58,7 @@ def read_in_slices(
             known = len(found)
             yield
     except Exception as error:
-        replicas.leave_alone(replica, error)
+        replicas.set_aside(replica, error)
     else:
         for at in [*found][known:]:
             if not isinstance(found[at], StaleTable):

@@ -126,7 +126,7 @@ def deliver_next(
         return int(follower.ending is not None and _remove_if_done(store, follower, now_ms)), follower.id
     if store.database.shared:
         with store.write() as session:
-            if not followers.own(session, follower, owner, now_ms, now_ms + _OWNED_MS):
+            if not followers.acquire(session, follower, owner, now_ms, now_ms + _OWNED_MS):
                 return 0, follower.id
             if followers.by_id(session, follower.id) != follower:
                 return 0, follower.id

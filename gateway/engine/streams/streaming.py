@@ -359,7 +359,7 @@ def _trim(store: Store, stream: Stream, maintenance: StreamMaintenance) -> int:
     number of deleted changes."""
     before_ms = maintenance.now_ms - stream.rule.retention_ms
     with store.read() as session:
-        held = followers.held(session, stream.table_id, stream.id)
+        held = followers.first_needed(session, stream.table_id, stream.id)
         known = changes.shards_of(session, stream.id)
         old = [shard for shard in known if changes.has_older(session, (stream.id, shard.number), before_ms)]
         empty = [shard for shard in known if _is_expired(shard, before_ms)]

@@ -30,7 +30,7 @@ def open_database(
         return SQLite(url, synchronous, reads_only)
     from tablegate.gateway.store.postgresql import database
 
-    if database.finds_distributed(url, schema):
+    if database.is_url_distributed(url, schema):
         from tablegate.gateway.store.postgresql.distributed.database import DistributedPostgreSQL
 
         return DistributedPostgreSQL(url, pooled, schema, silence_ms=silence_ms)
@@ -67,7 +67,7 @@ def distribute(url: str, shards: int) -> Iterator[str]:
     from tablegate.gateway.store.postgresql.distributed import placement
 
     with placement.connected(url) as connection:
-        placement.check_is_alone(connection)
+        placement.check_no_other_clients(connection)
         yield from placement.distribute(connection, shards)
 
 
@@ -76,7 +76,7 @@ def undistribute(url: str) -> Iterator[str]:
     from tablegate.gateway.store.postgresql.distributed import placement
 
     with placement.connected(url) as connection:
-        placement.check_is_alone(connection)
+        placement.check_no_other_clients(connection)
         yield from placement.undistribute(connection)
 
 

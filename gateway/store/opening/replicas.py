@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 _POLL_S = 0.001
 # Polls of the primary within the staleness bound.
-_LOOKS = 5
+_POLLS = 5
 _SHORTEST_PERIOD_S = 0.01
 _FAILURES = (RetryableFailure, GatewayError)
 
@@ -50,7 +50,7 @@ class Standby(Store):
     def __init__(self, database: Database, name: str) -> None:
         super().__init__(database)
         self.name = name
-        self.is_well = False
+        self.is_healthy = False
         self.lag_ms: float | None = None
 
 
@@ -67,13 +67,13 @@ class Standbys:
         self.wait_s = wait_ms / 1000
         self._primary = primary
         # (monotonic time, position of the primary's log) of each poll.
-        self._looks: deque[tuple[float, int]] = deque(maxlen=64 * _LOOKS)
+        self._polls: deque[tuple[float, int]] = deque(maxlen=64 * _POLLS)
         self._turn = 0
 
     @property
     def period_s(self) -> float:
         """Seconds between two polls."""
-        return max(_SHORTEST_PERIOD_S, self.lag_s / _LOOKS)
+        return max(_SHORTEST_PERIOD_S, self.lag_s / _POLLS)
 
     def choose(self, written: int, reader: int) -> Standby | None:
         """Return a standby that is fresh enough, or None if the primary must answer.
@@ -87,40 +87,42 @@ class Standbys:
         for _ in self.all:
             self._turn = (self._turn + 1) % len(self.all)
             replica = self.all[self._turn]
-            if replica.is_well and self._has(replica, needed, written, reader):
+            if replica.is_healthy and self._has(replica, needed, written, reader):
                 return replica
         return None
 
-    def leave_alone(self, replica: Standby, reason: Exception) -> None:
+    def set_aside(self, replica: Standby, reason: Exception) -> None:
         """Stop reading from a standby until it is found healthy."""
-        if replica.is_well:
-            replica.is_well = False
-            log.warning("replica %s is left alone: %s", replica.name, " ".join(str(reason).split()))
+        if replica.is_healthy:
+            replica.is_healthy = False
+            log.warning("replica %s is not used: %s", replica.name, " ".join(str(reason).split()))
 
     def watch(self) -> None:
         """Poll the primary and every standby. Raises RetryableFailure or GatewayError if the primary does not answer."""
-        timeline = self._look_at_primary()
+        timeline = self._poll_primary()
         for replica in self.all:
             try:
                 is_ours = replica.database.log_timeline() == timeline
                 replayed = replica.database.log_replayed()
             except _FAILURES as error:
-                self.leave_alone(replica, error)
+                self.set_aside(replica, error)
                 replica.lag_ms = None
                 continue
             replica.lag_ms = self._lag_ms(replayed) if is_ours else None
             if is_ours and replayed >= 0:
-                if not replica.is_well:
-                    log.warning("replica %s is read from", replica.name)
-                replica.is_well = True
+                if not replica.is_healthy:
+                    log.warning("replica %s is used for reads", replica.name)
+                replica.is_healthy = True
             else:
-                self.leave_alone(replica, ValueError("it does not follow the primary"))
+                self.set_aside(replica, ValueError("it does not follow the primary"))
 
     def lags(self) -> list[StandbyStatus]:
         """Return the state of each standby at the last poll."""
         bound_ms = self.lag_s * 1000
         return [
-            StandbyStatus(it.name, it.lag_ms, it.is_well and it.lag_ms is not None and it.lag_ms <= bound_ms)
+            StandbyStatus(
+                it.name, it.lag_ms, it.is_healthy and it.lag_ms is not None and it.lag_ms <= bound_ms
+            )
             for it in self.all
         ]
 
@@ -129,25 +131,25 @@ class Standbys:
         for replica in self.all:
             replica.close()
 
-    def _look_at_primary(self) -> int:
+    def _poll_primary(self) -> int:
         began = time.monotonic()
         position, timeline = self._primary.log_written()
-        self._looks.append((began, position))
+        self._polls.append((began, position))
         return timeline
 
     def _needed(self) -> int | None:
         """Return the oldest recorded log position within the bound, or None if there is none."""
         since = time.monotonic() - self.lag_s
-        for asked_at, position in tuple(self._looks):
-            if asked_at >= since:
+        for polled_at, position in tuple(self._polls):
+            if polled_at >= since:
                 return position
         return None
 
     def _lag_ms(self, replayed: int) -> float | None:
         now = time.monotonic()
-        for asked_at, position in reversed(tuple(self._looks)):
+        for polled_at, position in reversed(tuple(self._polls)):
             if position <= replayed:
-                return (now - asked_at) * 1000
+                return (now - polled_at) * 1000
         return None
 
     def _has(self, replica: Standby, needed: int, written: int, reader: int) -> bool:
@@ -158,6 +160,6 @@ class Standbys:
                     return False
                 time.sleep(_POLL_S)
         except _FAILURES as error:
-            self.leave_alone(replica, error)
+            self.set_aside(replica, error)
             return False
         return True

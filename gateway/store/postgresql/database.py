@@ -18,7 +18,7 @@ from sqlalchemy import event
 
 from tablegate.gateway.model.errors import GatewayError, OutOfSpace
 from tablegate.gateway.store.postgresql import write_ahead_log
-from tablegate.gateway.store.postgresql.errors import meaning_of
+from tablegate.gateway.store.postgresql.errors import translate_error
 from tablegate.gateway.store.postgresql.pipeline import Pipeline, trace
 from tablegate.gateway.store.postgresql.statements import TRANSACTION_ID, PostgreSQLStatements
 from tablegate.gateway.store.sql.databases import (
@@ -44,9 +44,9 @@ IDLE_TRANSACTION_TIMEOUT_MS = 5_000
 WRITE_TRANSACTION_TIMEOUT_MS = 5_000
 _TRANSACTION_TIMEOUT_SINCE = 170_000
 # The minimum that libpq accepts, in seconds.
-_LEAST_CONNECT_S = 2
+_MIN_CONNECT_S = 2
 # After a failed connection, further attempts fail at once for this long.
-_UNREACHABLE_S = 0.1
+_RECONNECT_PAUSE_S = 0.1
 # Identity of a server: its start time and the log position up to which it replayed before it accepted writes (None
 # after a normal start). The outcome of a transaction of another server, or from before a crash, is known only up to
 # that position.
@@ -143,7 +143,7 @@ class PostgreSQL(Database):
     session_class = PostgresSession
     own_settings: ClassVar[Mapping[str, str]] = {}
     """Additional settings of every session of this class."""
-    must_be_as_found = True
+    verifies_distribution = True
 
     def __init__(
         self,
@@ -164,19 +164,19 @@ class PostgreSQL(Database):
             "keepalives_interval": 5,
             "keepalives_count": 3,
             "tcp_user_timeout": 20_000,
-            "connect_timeout": _LEAST_CONNECT_S if patience_ms or silence_ms else 5,
+            "connect_timeout": _MIN_CONNECT_S if patience_ms or silence_ms else 5,
         }
         self._url = url
         self._pooled = pooled
         self._patience_ms = patience_ms or silence_ms
-        self._asks_if_alive = not patience_ms
+        self._probes_server = not patience_ms
         self._unreachable = (0.0, "")
         self._written_lock = threading.Lock()
         self._settings = timeouts
         if not pooled:
-            said = sqlalchemy.make_url(url).query.get("options", "")
+            options = sqlalchemy.make_url(url).query.get("options", "")
             arguments["options"] = " ".join(
-                [str(said), *(f"-c {name}={value}" for name, value in timeouts.items())]
+                [str(options), *(f"-c {name}={value}" for name, value in timeouts.items())]
             )
         super().__init__()
         self._engine = sqlalchemy.create_engine(
@@ -191,20 +191,20 @@ class PostgreSQL(Database):
     def _pipeline(self, purpose: str) -> Pipeline:
         pooled = getattr(self._local, purpose, None)
         if pooled is None or pooled.driver_connection is None or pooled.driver_connection.closed:
-            pooled = self._opened(purpose)
+            pooled = self._open_connection(purpose)
             setattr(self._local, purpose, pooled)
         # The pipeline is kept with the pooled connection, because it tracks which statements are prepared on it.
         # Another thread may have used the connection before.
         pipeline: Pipeline | None = pooled.info.get("pipeline")
         if pipeline is None:
             connection: Any = pooled.driver_connection
-            is_alive = partial(_answers, connection.info) if self._asks_if_alive else None
+            is_alive = partial(_accepts_connections, connection.info) if self._probes_server else None
             pipeline = pooled.info["pipeline"] = Pipeline(
                 connection, not self._pooled, self._patience_ms, is_alive
             )
         return pipeline
 
-    def _opened(self, purpose: str) -> sqlalchemy.PoolProxiedConnection:
+    def _open_connection(self, purpose: str) -> sqlalchemy.PoolProxiedConnection:
         until, reason = self._unreachable
         if time.monotonic() < until:
             raise Unreachable(reason)
@@ -217,15 +217,15 @@ class PostgreSQL(Database):
             if purpose == "writer":
                 pooled.info["server"], has_citus = connection.execute(_SERVER_AND_CITUS).fetchone()
                 if (
-                    self.must_be_as_found
+                    self.verifies_distribution
                     and (has_citus and is_distributed(connection)) != self.is_distributed
                 ):
                     raise DatabaseUnusable(
-                        "the tables were distributed, or undistributed: start the gateway anew"
+                        "the tables were distributed or undistributed since the start: restart the server"
                     )
         except (sqlalchemy.exc.DBAPIError, psycopg.Error) as error:
             reason = str(getattr(error, "orig", error))
-            self._unreachable = (time.monotonic() + _UNREACHABLE_S, reason)
+            self._unreachable = (time.monotonic() + _RECONNECT_PAUSE_S, reason)
             raise Unreachable(reason) from error
         return pooled
 
@@ -270,10 +270,10 @@ class PostgreSQL(Database):
                     [(session.transaction_id,)] = session.query(f"SELECT {TRANSACTION_ID}")
                 transaction_id = session.transaction_id
                 pipeline.send("COMMIT")
-                ask_written = session.ask(write_ahead_log.WRITTEN) if self.tracks_lsn else None
+                pending_position = session.ask(write_ahead_log.WRITTEN) if self.tracks_lsn else None
                 pipeline.settle()
-                if ask_written is not None:
-                    self._note_written(write_ahead_log.written(ask_written())[0])
+                if pending_position is not None:
+                    self._note_written(write_ahead_log.written(pending_position())[0])
             except psycopg.OperationalError as error:
                 # An error with a code is the server's statement that there was no commit. Without one the connection
                 # broke.
@@ -316,7 +316,7 @@ class PostgreSQL(Database):
             raise
         except psycopg.Error as error:
             self._drop(purpose)
-            raised = meaning_of(error)
+            raised = translate_error(error)
             if purpose == "writer" and isinstance(raised, OutOfSpace):
                 self.refuses_writes = str(raised)
             raise raised from error
@@ -328,7 +328,7 @@ class PostgreSQL(Database):
             pipeline.settle()
             pipeline.end()
         except psycopg.Error:
-            log.info("a connection was given up", exc_info=True)
+            log.info("closed a connection after a failed rollback", exc_info=True)
             self._drop(purpose)
 
     @contextmanager
@@ -391,18 +391,18 @@ class PostgreSQL(Database):
         return str(pooled.info["server"])
 
 
-def _answers(info: psycopg.ConnectionInfo) -> bool:
+def _accepts_connections(info: psycopg.ConnectionInfo) -> bool:
     """True if the server of a connection still accepts new connections. No credentials are sent."""
-    said = psycopg.conninfo.make_conninfo(
-        host=info.host, hostaddr=info.hostaddr or None, port=info.port, connect_timeout=_LEAST_CONNECT_S
+    conninfo = psycopg.conninfo.make_conninfo(
+        host=info.host, hostaddr=info.hostaddr or None, port=info.port, connect_timeout=_MIN_CONNECT_S
     )
-    return pq.PGconn.ping(said.encode()) in (pq.Ping.OK, pq.Ping.REJECT)
+    return pq.PGconn.ping(conninfo.encode()) in (pq.Ping.OK, pq.Ping.REJECT)
 
 
-def finds_distributed(url: str, schema: str | None) -> bool:
+def is_url_distributed(url: str, schema: str | None) -> bool:
     """Return True if the rows of the database at a URL are distributed.
 
-    An unreachable database counts as not distributed. If that is wrong, PostgreSQL._opened later reports it, and the
+    An unreachable database counts as not distributed. If that is wrong, PostgreSQL._open_connection later reports it, and the
     server must be restarted. Raises DatabaseUnusable at a Citus worker without our tables, because they would be
     created there.
     """

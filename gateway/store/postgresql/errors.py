@@ -25,16 +25,16 @@ _EXHAUSTED = (
 )
 
 # Ended by a time-out of the server, mostly while waiting for locks or because this process was stopped.
-_GIVEN_UP = (psycopg.errors.IdleInTransactionSessionTimeout, psycopg.errors.TransactionTimeout)
+_TIMED_OUT = (psycopg.errors.IdleInTransactionSessionTimeout, psycopg.errors.TransactionTimeout)
 
 
-def meaning_of(error: psycopg.Error) -> Exception:
+def translate_error(error: psycopg.Error) -> Exception:
     """Return the gateway's error for an error of the driver."""
     if isinstance(error, psycopg.errors.DiskFull):
         return OutOfSpace(str(error))
     if isinstance(error, _EXHAUSTED):
         return Busy(str(error))
-    if isinstance(error, (psycopg.errors.LockNotAvailable, *_GIVEN_UP)):
+    if isinstance(error, (psycopg.errors.LockNotAvailable, *_TIMED_OUT)):
         return LockTimeout(str(error))
     if isinstance(error, _RETRYABLE):
         return RetryableFailure(str(error))

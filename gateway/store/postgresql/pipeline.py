@@ -25,7 +25,7 @@ Wire = tuple[bytes | None, int]
 """A parameter for libpq: bytes, and their format, text (0) or binary (1)."""
 
 # Maximum number of prepared statements. More texts than this occur only if a caller formats values into statements.
-_MOST_PREPARED = 500
+_MAX_PREPARED = 500
 _TEXT, _BINARY = 0, 1
 _FAILED = (pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.PIPELINE_ABORTED, pq.ExecStatus.BAD_RESPONSE)
 
@@ -45,7 +45,7 @@ def _plain(value: Any) -> Wire:
         return value.encode(), _BINARY
     if value is None:
         return None, _TEXT
-    raise TypeError(f"{kind.__name__} is no parameter")
+    raise TypeError(f"a parameter cannot be of type {kind.__name__}")
 
 
 def _integers(code: str, width: int, oid: int) -> Callable[[Sequence[int | None]], Wire]:
@@ -106,7 +106,7 @@ class PipelineStatement:
         self.encoders = tuple(encoders)
 
 
-@functools.lru_cache(2 * _MOST_PREPARED)
+@functools.lru_cache(2 * _MAX_PREPARED)
 def _statement(text: str) -> PipelineStatement:
     return PipelineStatement(text)
 
@@ -194,7 +194,7 @@ class Pipeline:
         return answer
 
     def _prepare(self, text: str, statement: PipelineStatement) -> bytes:
-        if not self._prepares or len(self._prepared) == _MOST_PREPARED:
+        if not self._prepares or len(self._prepared) == _MAX_PREPARED:
             return b""
         name = self._prepared[text] = b"%s_%d" % (statement.command.split(maxsplit=1)[0], len(self._prepared))
         self._libpq.send_prepare(name, statement.command)
@@ -214,7 +214,7 @@ class Pipeline:
         while self._due:
             answer, result = self._due.popleft(), self._next_result()
             if result is None:
-                raise psycopg.OperationalError("the connection ended before its answers")
+                raise psycopg.OperationalError("the connection closed before all results arrived")
             if result.status in _FAILED:
                 raise self._error(result)
             if answer is not None:
@@ -240,7 +240,7 @@ class Pipeline:
             self._libpq.put_copy_end()
             result = self._next_result()
         if result is None:
-            raise psycopg.OperationalError("the connection ended before its answers")
+            raise psycopg.OperationalError("the connection closed before all results arrived")
         while self._next_result() is not None:
             pass
         self._libpq.enter_pipeline_mode()
@@ -281,7 +281,7 @@ class Pipeline:
         while not poll.poll(self._patience_ms):
             if self._is_alive is not None and self._is_alive():
                 continue
-            raise psycopg.OperationalError(f"the server said nothing for {self._patience_ms} ms")
+            raise psycopg.OperationalError(f"the database server sent nothing for {self._patience_ms} ms")
 
     def _error(self, result: pq.abc.PGresult) -> psycopg.Error:
         if result.status == pq.ExecStatus.PIPELINE_ABORTED:

@@ -16,7 +16,7 @@ _OWNED = {
 _BATCH_BYTES = 4_000_000
 
 
-def waits(session: Session) -> bool:
+def is_pending(session: Session) -> bool:
     """Return True if rows are waiting for deletion."""
     return bool(session.query("SELECT 1 FROM purges LIMIT 1"))
 
@@ -32,18 +32,22 @@ def purge(session: Session, limit: int) -> int | None:
         f"SELECT {key}, {bytes_column} FROM {table} WHERE {owner} = ? ORDER BY {key} LIMIT ?",
         (owner_id, limit + 1),
     )
-    size = gone = 0
-    while gone < len(found) and gone < limit and (not gone or size + found[gone][-1] <= _BATCH_BYTES):
-        size += found[gone][-1]
-        gone += 1
-    if gone < len(found):
+    size = deleted = 0
+    while (
+        deleted < len(found)
+        and deleted < limit
+        and (not deleted or size + found[deleted][-1] <= _BATCH_BYTES)
+    ):
+        size += found[deleted][-1]
+        deleted += 1
+    if deleted < len(found):
         # By a range of the primary key, because SQLite would scan for an IN over several columns.
         session.execute(
-            f"DELETE FROM {table} WHERE {owner} = ? AND ({key}) < ({', '.join('?' * (len(found[gone]) - 1))})",
-            (owner_id, *found[gone][:-1]),
+            f"DELETE FROM {table} WHERE {owner} = ? AND ({key}) < ({', '.join('?' * (len(found[deleted]) - 1))})",
+            (owner_id, *found[deleted][:-1]),
         )
-        progress.advance(session, progress.PURGE, owner_id, gone)
-        return gone
+        progress.advance(session, progress.PURGE, owner_id, deleted)
+        return deleted
     session.execute(f"DELETE FROM {table} WHERE {owner} = ?", (owner_id,))
     if kind == "vectors":
         vectors.forget(session, owner_id)
@@ -51,4 +55,4 @@ def purge(session: Session, limit: int) -> int | None:
     if forgotten < limit:
         session.execute("DELETE FROM purges WHERE kind = ? AND id = ?", (kind, owner_id))
         progress.forget(session, progress.PURGE, owner_id)
-    return gone + forgotten
+    return deleted + forgotten

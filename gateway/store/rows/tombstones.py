@@ -14,10 +14,10 @@ def of_keys(session: Session, keys: Sequence[RowKey]) -> dict[RowKey, int]:
     statement = (
         "SELECT deleted_at FROM tombstones WHERE table_id = ? AND partition = ? AND sort = ? AND slot = ?"
     )
-    asked = [
+    pending = [
         session.ask(statement, (table_id, *stored_position(position)[:3])) for table_id, position in keys
     ]
-    return {key: rows[0][0] for key, answer in zip(keys, asked, strict=True) if (rows := answer())}
+    return {key: rows[0][0] for key, answer in zip(keys, pending, strict=True) if (rows := answer())}
 
 
 def keep(session: Session, deleted: Mapping[RowKey, int]) -> None:

@@ -60,8 +60,8 @@ def shard_counter(stream_id: int, number: int) -> str:
 
 def forget_table(session: Session, table_id: int, limit: int) -> int:
     """Delete up to `limit` counters of a dropped table. Return their number."""
-    gone = _forget(session, f"drawn/{table_id}/", limit)
-    return gone + _forget(session, partition_guards(table_id), limit - gone)
+    deleted = _forget(session, f"drawn/{table_id}/", limit)
+    return deleted + _forget(session, partition_guards(table_id), limit - deleted)
 
 
 def forget_stream(session: Session, stream_id: int) -> None:

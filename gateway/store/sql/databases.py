@@ -381,7 +381,9 @@ class Database:
 
         `progress` is called with the number of pages copied and of all pages. Raises DatabaseUnusable.
         """
-        raise DatabaseUnusable(f"{self.name} is backed up by its own means: docs/operate/backup.md")
+        raise DatabaseUnusable(
+            f"tablegate does not back up {self.name}: use its own tools (docs/operate/backup.md)"
+        )
 
     def close(self) -> None:
         """Close all connections."""

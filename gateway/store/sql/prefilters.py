@@ -42,7 +42,7 @@ from tablegate.gateway.model.values.values import NUMBERS, Kind, Value, decimal_
 from tablegate.gateway.store.sql.databases import BodyPattern, Condition, Statements, Wildcards
 
 # Beyond this many patterns a disjunction costs more than it saves. Of a conjunction the first ones suffice.
-_MOST_PATTERNS = 12
+_MAX_PATTERNS = 12
 # SQLite refuses long patterns.
 _LONGEST_NAME, _LONGEST_TEXT = 128, 512
 _GREATEST_EXPONENT = 400
@@ -132,19 +132,19 @@ def _prefilter(predicate: Predicate) -> Prefilter | None:
 
 def _all(parts: Sequence[Prefilter | None]) -> Prefilter | None:
     """Return the prefilter of a conjunction, the most selective part first. Parts without a prefilter are dropped."""
-    telling = sorted([part for part in parts if part is not None], key=_telling, reverse=True)
-    del telling[_MOST_PATTERNS:]
-    return telling[0] if len(telling) == 1 else AllOf(tuple(telling)) if telling else None
+    usable = sorted([part for part in parts if part is not None], key=_selectivity, reverse=True)
+    del usable[_MAX_PATTERNS:]
+    return usable[0] if len(usable) == 1 else AllOf(tuple(usable)) if usable else None
 
 
 def _any(parts: Sequence[Prefilter | None]) -> Prefilter | None:
-    telling = tuple(part for part in parts if part is not None)
-    if len(telling) < len(parts) or sum(map(_patterns, telling)) > _MOST_PATTERNS:
+    usable = tuple(part for part in parts if part is not None)
+    if len(usable) < len(parts) or sum(map(_patterns, usable)) > _MAX_PATTERNS:
         return None
-    return telling[0] if len(telling) == 1 else AnyOf(telling)
+    return usable[0] if len(usable) == 1 else AnyOf(usable)
 
 
-def _telling(prefilter: Prefilter) -> int:
+def _selectivity(prefilter: Prefilter) -> int:
     """Return the estimated selectivity of a prefilter, by the length of its patterns."""
     match prefilter:
         case BodyContains(pattern, _):
@@ -152,9 +152,9 @@ def _telling(prefilter: Prefilter) -> int:
         case NumberBeyond():
             return 0
         case AllOf(parts):
-            return max(map(_telling, parts))
+            return max(map(_selectivity, parts))
         case AnyOf(parts):
-            return min(map(_telling, parts), default=0)
+            return min(map(_selectivity, parts), default=0)
 
 
 def _patterns(prefilter: Prefilter) -> int:
@@ -252,14 +252,17 @@ def _text(path: Path, text: str, end: str) -> Prefilter:
     head, spelled = _name(path) + '":{"', _escaped(text)
     if len(spelled) > _LONGEST_TEXT:
         spelled, end = spelled[:_LONGEST_TEXT], ""
-    ways = [BodyContains((f'{head}S":"{spelled}{end}',))]
+    alternatives = [BodyContains((f'{head}S":"{spelled}{end}',))]
     if first in "-0123456789abcdef":
-        ways.append(BodyContains((f'{head}G":"{spelled}{end}',), foreign=True))
+        alternatives.append(BodyContains((f'{head}G":"{spelled}{end}',), foreign=True))
     if first in "-0123456789":
-        ways += [BodyContains((f'{head}N":"{spelled}{end}',)), BodyContains((f'{head}DT"',), foreign=True)]
+        alternatives += [
+            BodyContains((f'{head}N":"{spelled}{end}',)),
+            BodyContains((f'{head}DT"',), foreign=True),
+        ]
     if first in "-0123456789NI":
-        ways.append(BodyContains((f'{head}D"',), foreign=True))
-    return ways[0] if len(ways) == 1 else AnyOf(tuple(ways))
+        alternatives.append(BodyContains((f'{head}D"',), foreign=True))
+    return alternatives[0] if len(alternatives) == 1 else AnyOf(tuple(alternatives))
 
 
 def _containing(path: Path, member: Value) -> Prefilter:

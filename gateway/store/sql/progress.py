@@ -41,7 +41,9 @@ def forget(session: Session, work: str, owner_id: int) -> None:
     session.send("DELETE FROM progress WHERE work = ? AND id = ?", (work, owner_id))
 
 
-def listed(session: Session, at_most: int = COUNTED_ROWS, pieces: int = _PIECES) -> list[WorkProgress]:
+def unfinished_work(
+    session: Session, at_most: int = COUNTED_ROWS, pieces: int = _PIECES
+) -> list[WorkProgress]:
     """Return unfinished work. In total, up to `at_most` rows are counted."""
     done = {
         (work, owner_id): int(rows)

@@ -25,8 +25,8 @@ Progress = Callable[[int, int], None]
 _PAGES_AT_ONCE = 256
 _WRITERS_WAIT_S = 30.0
 # Below this size, the rest of the log is copied while writers are locked out.
-_LITTLE_BYTES = 1 << 20
-_MOST_ROUNDS = 20
+_FINAL_COPY_BYTES = 1 << 20
+_MAX_PASSES = 20
 _FRAMES_AT_ONCE = 64
 _WAL_HEADER_BYTES, _FRAME_HEADER_BYTES = 32, 24
 
@@ -40,21 +40,21 @@ def back_up(source: Path, target: Path, progress: Progress) -> float:
     if not source.is_file():
         raise DatabaseUnusable(f"there is no database {source}")
     if os.path.lexists(target):
-        raise DatabaseUnusable(f"{target} is there already, and is not overwritten")
+        raise DatabaseUnusable(f"{target} already exists and is not overwritten: choose another file")
     if not target.parent.is_dir():
-        raise DatabaseUnusable(f"the folder {target.parent} is not there")
+        raise DatabaseUnusable(f"the folder {target.parent} does not exist: create it first")
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
-    with _removed_in_the_end(part):
+    with _removed_at_exit(part):
         os.close(os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         moment = _copy(source, part, progress)
-        _make_whole(part)
-        _synchronise(part)
+        _apply_log(part)
+        _fsync(part)
         _publish(part, target)
     return moment
 
 
 @contextlib.contextmanager
-def _removed_in_the_end(part: Path) -> Iterator[None]:
+def _removed_at_exit(part: Path) -> Iterator[None]:
     try:
         yield
     finally:
@@ -84,17 +84,17 @@ def _copy_log(source: Path, part: Path) -> float:
         part.with_name(part.name + "-wal"), os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600
     )
     with os.fdopen(descriptor, "r+b") as copied, contextlib.closing(_open(source)) as writer:
-        rounds = 0
-        while _copy_what_is_new(wal, copied, is_quiet=False) > _LITTLE_BYTES and rounds < _MOST_ROUNDS:
-            rounds += 1
+        passes = 0
+        while _copy_new_frames(wal, copied, is_quiet=False) > _FINAL_COPY_BYTES and passes < _MAX_PASSES:
+            passes += 1
         writer.execute("BEGIN IMMEDIATE")
         moment = time.time()
-        _copy_what_is_new(wal, copied, is_quiet=True)
+        _copy_new_frames(wal, copied, is_quiet=True)
         writer.execute("ROLLBACK")
     return moment
 
 
-def _copy_what_is_new(wal: Path, copied: BinaryIO, is_quiet: bool) -> int:
+def _copy_new_frames(wal: Path, copied: BinaryIO, is_quiet: bool) -> int:
     """Append the new frames of the log to its copy, or all if the log was restarted. Return their number of bytes.
 
     A restarted log has other salts in its header and is overwritten from its start. Frames after its end may be left
@@ -138,17 +138,17 @@ def _append_frames(log: BinaryIO, copied: BinaryIO, header: bytes, is_quiet: boo
     return appended
 
 
-def _make_whole(part: Path) -> None:
+def _apply_log(part: Path) -> None:
     """Replay the log into the copy, and check its integrity."""
     with contextlib.closing(_open(part)) as copy:
         copy.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         copy.execute("PRAGMA journal_mode = DELETE")
         [(verdict,)] = copy.execute("PRAGMA quick_check(1)").fetchall()
     if verdict != "ok":
-        raise DatabaseUnusable(f"the copy is not sound: {verdict}")
+        raise DatabaseUnusable(f"the copy failed the integrity check of SQLite: {verdict}")
 
 
-def _synchronise(path: Path) -> None:
+def _fsync(path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
@@ -161,11 +161,13 @@ def _publish(part: Path, target: Path) -> None:
     try:
         os.link(part, target)
     except FileExistsError:
-        raise DatabaseUnusable(f"{target} is there already, and is not overwritten") from None
+        raise DatabaseUnusable(
+            f"{target} already exists and is not overwritten: choose another file"
+        ) from None
     except OSError:  # a file system without hard links
         part.rename(target)
     part.unlink(missing_ok=True)
-    _synchronise(target.parent)
+    _fsync(target.parent)
 
 
 def _open(path: Path) -> sqlite3.Connection:

@@ -35,7 +35,7 @@ class Connections:
         self._all: set[sqlite3.Connection] = set()
         self.free: deque[sqlite3.Connection] = deque()
 
-    def made(self) -> sqlite3.Connection:
+    def connect(self) -> sqlite3.Connection:
         """Return a new connection, which `close` also closes. Raises sqlite3.Error."""
         connection = self._connect()
         self._all.add(connection)
@@ -46,7 +46,7 @@ class Connections:
         try:
             connection = self.free.pop()
         except IndexError:
-            connection = self.made()
+            connection = self.connect()
         return HeldConnection(connection, self)
 
     def discard(self, connection: sqlite3.Connection) -> None:

@@ -50,7 +50,7 @@ def prepare_file(path: Path) -> None:
     path = path.resolve()
     folder = path.parent
     if not folder.is_dir():
-        raise DatabaseUnusable(f"the folder of the database, {folder}, is not there")
+        raise DatabaseUnusable(f"the folder of the database, {folder}, does not exist: create it first")
     if not os.access(folder, os.W_OK | os.X_OK, effective_ids=_EFFECTIVE):
         raise DatabaseUnusable(
             f"the folder of the database, {folder}, cannot be written, and SQLite keeps its log there"
@@ -61,11 +61,11 @@ def prepare_file(path: Path) -> None:
         if not os.access(path, os.R_OK | os.W_OK, effective_ids=_EFFECTIVE):
             raise DatabaseUnusable(f"the database {path} cannot be written") from None
     except OSError as error:
-        raise DatabaseUnusable(f"the database {path} cannot be made: {error.strerror}") from None
+        raise DatabaseUnusable(f"the database {path} cannot be created: {error.strerror}") from None
     names = path.stat().st_nlink
     if path.is_file() and names > 1:
         raise DatabaseUnusable(
-            f"the database {path} has {names} names (hard links), of which each would have a log of its own: "
+            f"the database {path} has {names} hard links, and SQLite would keep a log for each: "
             "remove all but one, or use a symbolic link"
         )
 
@@ -136,7 +136,7 @@ class SQLite(Database):
         self._synchronous = synchronous
         self._connections = Connections(self._connect)
         if "vfs=memdb" in place:
-            self._connections.made()  # a database in memory is gone with its last connection
+            self._connections.connect()  # a database in memory is gone with its last connection
         self._writer: HeldConnection | None = None
         self._write_lock = Lock()
         self._is_nowait = False
@@ -167,7 +167,7 @@ class SQLite(Database):
 
         return sqlalchemy.create_engine(
             "sqlite://",
-            creator=self._connections.made,
+            creator=self._connections.connect,
             poolclass=sqlalchemy.pool.NullPool,
             pool_reset_on_return=None,
         )
@@ -245,14 +245,14 @@ class SQLite(Database):
         assert self._files is not None
         path = self._files.lost()
         if not self._lost:
-            self._lost = self.refuses_writes = f"{path} was removed or replaced; the server must be restarted"
+            self._lost = self.refuses_writes = f"{path} was removed or replaced: restart the server"
             log.error("writes are refused: %s", self._lost)
         self._is_saved = False
         if path.endswith("-wal"):
             [is_busy, *_] = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             self._is_saved = not is_busy
             if self._is_saved:
-                log.error("what was acknowledged is in the database; restart the server")
+                log.error("all acknowledged writes are in the database: restart the server")
 
     def define(self) -> AbstractContextManager[Session]:
         return self.write()
@@ -268,7 +268,7 @@ class SQLite(Database):
                 try:
                     self._writer.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
                 except sqlite3.Error:
-                    log.warning("no checkpoint at the end", exc_info=True)
+                    log.warning("the checkpoint at shutdown failed", exc_info=True)
                 self._writer = None
         self._connections.close()
 

@@ -266,22 +266,22 @@ def trim(session: Session, shard: Numbered, before_ms: int, limit: int, below: i
         " FROM changes WHERE stream_id = ? AND shard = ? AND slot = ? ORDER BY sequence LIMIT ?",
         (*_at_slot(shard), limit),
     )
-    gone: list[int] = []
+    deleted: list[int] = []
     size = 0
     for sequence, at_ms, size_bytes in oldest:
         size += size_bytes
         is_held = below is not None and sequence >= below
-        if at_ms >= before_ms or is_held or (gone and size > _TRIMMED_BYTES):
+        if at_ms >= before_ms or is_held or (deleted and size > _TRIMMED_BYTES):
             break
-        gone.append(sequence)
-    if not gone:
+        deleted.append(sequence)
+    if not deleted:
         return 0
     session.execute(
         "DELETE FROM changes WHERE stream_id = ? AND shard = ? AND slot = ? AND sequence <= ?",
-        (*_at_slot(shard), gone[-1]),
+        (*_at_slot(shard), deleted[-1]),
     )
-    session.execute("UPDATE shards SET trimmed = ? WHERE stream_id = ? AND number = ?", (gone[-1], *shard))
-    return len(gone)
+    session.execute("UPDATE shards SET trimmed = ? WHERE stream_id = ? AND number = ?", (deleted[-1], *shard))
+    return len(deleted)
 
 
 def has_older(session: Session, shard: Numbered, before_ms: int) -> bool:

@@ -102,7 +102,7 @@ def end(session: Session, follower_id: int, ending: FollowerEnd) -> None:
     session.execute("UPDATE followers SET ending = ? WHERE id = ?", (_ending_json(ending), follower_id))
 
 
-def own(session: Session, follower: Follower, owner: str, now_ms: int, until_ms: int) -> bool:
+def acquire(session: Session, follower: Follower, owner: str, now_ms: int, until_ms: int) -> bool:
     """Acquire or renew the exclusive lease on a follower. Return False if another server holds it."""
     return (
         session.execute(
@@ -113,7 +113,7 @@ def own(session: Session, follower: Follower, owner: str, now_ms: int, until_ms:
     )
 
 
-def held(session: Session, table_id: int, stream_id: int) -> Mapping[int, int] | None:
+def first_needed(session: Session, table_id: int, stream_id: int) -> Mapping[int, int] | None:
     """Return the changes of a stream that must not be trimmed: by shard, the first sequence that a follower still
     needs.
 

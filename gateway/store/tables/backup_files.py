@@ -170,11 +170,11 @@ class BackupReader:
         opened = path.open("rb")
         try:
             if os.fstat(opened.fileno()).st_size != file.size_bytes:
-                raise row_lines.UnreadableFile(f"it has not the {file.size_bytes} bytes that were written")
+                raise row_lines.UnreadableFile(f"its size is not {file.size_bytes} bytes, as written")
             reader = zstandard.ZstdDecompressor(max_window_size=_WINDOW_BYTES).stream_reader(opened)
             self._lines = io.BufferedReader(cast(io.RawIOBase, reader), _BLOCK_BYTES)
-            told = row_lines.read_header(self._line()).get("backup")
-            if not isinstance(told, dict) or told.get("stem") != stem:
+            header = row_lines.read_header(self._line()).get("backup")
+            if not isinstance(header, dict) or header.get("stem") != stem:
                 raise row_lines.UnreadableFile("it is the file of another backup")
         except row_lines.UnreadableFile as error:
             opened.close()
@@ -197,7 +197,7 @@ class BackupReader:
                 if line.startswith(row_lines.END_START):
                     row_lines.check_end(line, self.rows + len(lines), crc_before)
                     if self._lines.read(1):
-                        raise row_lines.UnreadableFile("there is something behind its end")
+                        raise row_lines.UnreadableFile("it has data after its end")
                     self.is_over = True
                     break
                 lines.append(line)
@@ -213,7 +213,7 @@ class BackupReader:
         except zstandard.ZstdError as error:
             raise row_lines.UnreadableFile(f"it is damaged: {error}") from None
         if not line.endswith(b"\n"):
-            raise row_lines.UnreadableFile("it was cut off")
+            raise row_lines.UnreadableFile("it is truncated")
         self._crc64 = crc64.xz(line, self._crc64)
         return line
 

@@ -72,7 +72,7 @@ def lock(session: Session, target_id: int) -> PendingCopy | None:
     return by_target(session, target_id)
 
 
-def are_made_of(session: Session, source_id: int) -> bool:
+def is_source(session: Session, source_id: int) -> bool:
     """Return True if an unfinished copy reads this table."""
     return bool(session.query("SELECT 1 FROM copies WHERE source_id = ? LIMIT 1", (source_id,)))
 

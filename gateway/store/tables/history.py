@@ -48,7 +48,7 @@ def end(session: Session, history_id: int) -> None:
     session.send("INSERT INTO purges (kind, id) VALUES ('history', ?)", (history_id,))
 
 
-def kept_for_days(session: Session) -> list[tuple[int, int, int | None]]:
+def with_retention(session: Session) -> list[tuple[int, int, int | None]]:
     """Return (id, days, earliest time in ticks that a copy needs) of each history with a retention."""
     found = session.query(
         "SELECT h.id, h.days, (SELECT min(c.at) FROM copies c WHERE c.history_id = h.id) FROM histories h"
@@ -62,13 +62,13 @@ def kept_for_days(session: Session) -> list[tuple[int, int, int | None]]:
 
 def latest_change(session: Session, history_ids: Iterable[int]) -> Pending[int]:
     """Return the time of the last change in these histories, in ticks. 0 if there is none."""
-    asked = [
+    pending = [
         session.ask(
             "SELECT changed_at FROM history WHERE history_id = ? ORDER BY changed_at DESC LIMIT 1", (each,)
         )
         for each in history_ids
     ]
-    return lambda: max((found[0][0] for answer in asked if (found := answer())), default=0)
+    return lambda: max((found[0][0] for answer in pending if (found := answer())), default=0)
 
 
 def record(session: Session, changed: Iterable[tuple[HistoryKey, Row | None]], at: int) -> None:

@@ -40,13 +40,13 @@ def keep(session: Session, namespace: str, name: str, document: Mapping[str, Any
 
 def present(session: Session, namespace: str, names: Sequence[str]) -> set[str]:
     """Return the names that have a document."""
-    asked = [
+    pending = [
         session.ask(
             "SELECT name FROM namespace_properties WHERE namespace = ? AND name = ?", (namespace, name)
         )
         for name in names
     ]
-    return {name for answer in asked for (name,) in answer()}
+    return {name for answer in pending for (name,) in answer()}
 
 
 def forget(session: Session, namespace: str, name: str) -> None:

@@ -71,7 +71,7 @@ Partition = tuple[int, bytes]
 
 def partition_locks(session: Session, partitions: Iterable[Partition], now_ms: int) -> dict[Partition, str]:
     """Return the transaction ids that lock these partitions. `now_ms`: milliseconds since 1970."""
-    asked = [
+    pending = [
         (
             (table_id, partition),
             session.ask(
@@ -82,7 +82,7 @@ def partition_locks(session: Session, partitions: Iterable[Partition], now_ms: i
         )
         for table_id, partition in partitions
     ]
-    return {partition: found[0][0] for partition, answer in asked if (found := answer())}
+    return {partition: found[0][0] for partition, answer in pending if (found := answer())}
 
 
 # Guards. If the row of a table is on many nodes (Statements.guards_partitions), a row at the partition's slot is locked
@@ -100,13 +100,13 @@ def guard(session: Session, partitions: Iterable[Partition]) -> None:
         {(slot_of(partition), counters.partition_guards(table)) for table, partition in partitions}
     )
     while guards:
-        asked = [(each, session.ask(_SHARE_GUARD, each)) for each in guards]
-        guards = [each for each, answer in asked if not answer()]
+        pending = [(each, session.ask(_SHARE_GUARD, each)) for each in guards]
+        guards = [each for each, answer in pending if not answer()]
         for slot, name in guards:
             session.send(_MAKE_GUARD, (name, slot))
 
 
-def guard_alone(session: Session, table_id: int, partition: bytes) -> None:
+def guard_exclusively(session: Session, table_id: int, partition: bytes) -> None:
     """Block writes and new transactions in a partition until the database transaction ends."""
     session.send(_LOCK_GUARD, (counters.partition_guards(table_id), slot_of(partition)))
 

@@ -40,9 +40,9 @@ def database_url(
     """Return the URL of a migrated, empty database for one test."""
     if request.param == DISTRIBUTED_FORMS:
         monkeypatch.setattr(
-            "tablegate.gateway.store.postgresql.database.finds_distributed", lambda url, schema: True
+            "tablegate.gateway.store.postgresql.database.is_url_distributed", lambda url, schema: True
         )
-        monkeypatch.setattr(PostgreSQL, "must_be_as_found", False)
+        monkeypatch.setattr(PostgreSQL, "verifies_distribution", False)
     with new_database(request, tmp_path) as url:
         yield url
 

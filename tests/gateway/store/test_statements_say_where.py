@@ -81,7 +81,7 @@ def test_tables_of_data_are_spread_after_those_that_every_node_has() -> None:
 
     The schema version comes last, so that an interrupted distribution is continued.
     """
-    order = placement.in_order()
+    order = placement.distribution_order()
     assert [name for name, spread in order if spread] == ["rows", *sorted(DATA - {"rows"})]
     first_spread = [spread for _, spread in order].index(True)
     assert not any(spread for _, spread in order[:first_spread])
@@ -91,4 +91,6 @@ def test_tables_of_data_are_spread_after_those_that_every_node_has() -> None:
 
 def test_each_table_has_a_defined_placement() -> None:
     """A table that a migration brings is at no node by chance."""
-    assert {table.name for table in metadata.sorted_tables if not placement.is_spread(table)} == {*EVERYWHERE}
+    assert {table.name for table in metadata.sorted_tables if not placement.is_sharded(table)} == {
+        *EVERYWHERE
+    }

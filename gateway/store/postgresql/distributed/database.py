@@ -107,16 +107,16 @@ class WritingSession(DistributedSession):
             self.send(statement, values)
         return -1
 
-    def ask_here(self, statement: str, parameters: Sequence[Any]) -> Pending[list[Row]] | None:
+    def query_local(self, statement: str, parameters: Sequence[Any]) -> Pending[list[Row]] | None:
         if self._any_place is None:
             return None
         return self._inner.ask(self._any_place.at_shards(statement), parameters)
 
-    def together(self, sets: Sequence[Sequence[Any]]) -> list[list[Sequence[Any]]]:
+    def split(self, sets: Sequence[Sequence[Any]]) -> list[list[Sequence[Any]]]:
         """Split by node and within it by shard, as Citus splits a statement. On the entered node, split by slot."""
         places = self._places
         if not places:
-            return super().together(sets)
+            return super().split(sets)
 
         def locked_at(each: Sequence[Any]) -> tuple[Any, ...]:
             place = places[each[SLOT]]
@@ -155,14 +155,14 @@ class RoutingSession(DistributedSession):
         self._entry = entry
         self._at_place = at
         self._nodes = nodes
-        self._asked: dict[PostgresSession, SlotPlacement | None] = {}
+        self._visited: dict[PostgresSession, SlotPlacement | None] = {}
         self._unchecked: dict[PostgresSession, set[int]] = {}
 
     def ask(self, statement: str, parameters: Sequence[Any] = ()) -> Pending[list[Row]]:
         where = slot_parameter(statement)
         at = None if where is None else self._at(parameters[where])
         if where is None and (scan := _SCAN.search(statement)) is not None:
-            found = self._ask_each(statement, parameters, is_reverse=scan[1] is not None)
+            found = self._scan_each_node(statement, parameters, is_reverse=scan[1] is not None)
             if found is not None:
                 return found
         if at is None:
@@ -171,7 +171,7 @@ class RoutingSession(DistributedSession):
             session, place = at
             statement = place.at_shards(statement)
             self._unchecked.setdefault(session, set()).add(place.number)
-        self._asked[session] = place
+        self._visited[session] = place
         answer = session.ask(statement, parameters)
 
         def rows() -> list[Row]:
@@ -181,46 +181,46 @@ class RoutingSession(DistributedSession):
 
         return rows
 
-    def ask_where_asked(self, statement: str, parameters: Sequence[Any] = ()) -> list[Pending[list[Row]]]:
-        if not self._asked:
-            self._asked[self._entry()] = None
+    def query_visited_nodes(self, statement: str, parameters: Sequence[Any] = ()) -> list[Pending[list[Row]]]:
+        if not self._visited:
+            self._visited[self._entry()] = None
         return [
             session.ask(statement if place is None else place.at_shards(statement), parameters)
-            for session, place in self._asked.items()
+            for session, place in self._visited.items()
         ]
 
-    def _ask_each(
+    def _scan_each_node(
         self, statement: str, parameters: Sequence[Any], is_reverse: bool
     ) -> Pending[list[Row]] | None:
         """Query all shards of each node together and merge the rows by key. None if a node is unavailable."""
-        asked = []
+        pending = []
         for known in self._everywhere():
             first, *others = known
             at = self._at_place(first)
             if at is None:
                 return None
             self._unchecked.setdefault(at, set()).update(place.number for place in known)
-            self._asked[at] = first
-            asked.append(at.ask(first.of_all(statement, others), parameters))
-        if not asked:
+            self._visited[at] = first
+            pending.append(at.ask(first.of_all(statement, others), parameters))
+        if not pending:
             return None
 
         def rows() -> list[Row]:
             if self._unchecked:
                 self._check()
-            merged = heapq.merge(*(answer() for answer in asked), key=_key_of_row, reverse=is_reverse)
+            merged = heapq.merge(*(answer() for answer in pending), key=_key_of_row, reverse=is_reverse)
             return [*itertools.islice(merged, parameters[-1])]
 
         return rows
 
     def _check(self) -> None:
-        asked = [
+        pending = [
             (len(numbers), session.ask(HERE, ([*numbers],))) for session, numbers in self._unchecked.items()
         ]
         self._unchecked.clear()
-        for session in self._asked:
+        for session in self._visited:
             session.flush()
-        if any(answer() != [(number,)] for number, answer in asked):
+        if any(answer() != [(number,)] for number, answer in pending):
             assert self._nodes is not None
             self._nodes.forget()
             raise RetryableFailure("a shard has moved")
@@ -312,7 +312,7 @@ class DistributedPostgreSQL(DistributedNode):
     ) -> None:
         super().__init__(url, pooled, schema, patience_ms, silence_ms)
         self._nodes = Nodes(
-            self._ask_places,
+            self._fetch_places,
             lambda address: DistributedNode(_at(url, address), schema=schema, silence_ms=silence_ms),
         )
 
@@ -331,7 +331,7 @@ class DistributedPostgreSQL(DistributedNode):
         with ExitStack() as stack:
             begin = functools.partial(PostgreSQL.write, nowait=nowait)
             here = self.node_of(near)
-            inner = self._entered(stack, here, begin)
+            inner = self._session_at(stack, here, begin)
             if inner is None:
                 inner, here = cast(PostgresSession, stack.enter_context(begin(self))), None
             if self._pooled:
@@ -355,7 +355,7 @@ class DistributedPostgreSQL(DistributedNode):
             def at(place: SlotPlacement) -> PostgresSession | None:
                 address = place.address
                 if address not in found:
-                    found[address] = self._entered(stack, address, begin)
+                    found[address] = self._session_at(stack, address, begin)
                 session: PostgresSession | None = found[address]
                 return session
 
@@ -367,19 +367,19 @@ class DistributedPostgreSQL(DistributedNode):
 
             yield RoutingSession(entry, at, None if self._pooled else self._nodes)
 
-    def _entered(self, stack: ExitStack, address: Address | None, begin: Begin) -> PostgresSession | None:
+    def _session_at(self, stack: ExitStack, address: Address | None, begin: Begin) -> PostgresSession | None:
         """Return a session at a node, or None if the entry must be used."""
         if address is None:
             return None
         try:
             session: PostgresSession = stack.enter_context(begin(self._nodes.database_at(address)))
         except Unreachable as error:
-            self._nodes.leave_alone(address, error)
+            self._nodes.set_aside(address, error)
             return None
         self._nodes.note_reached(address)
         return session
 
-    def _ask_places(self) -> list[SlotPlacement]:
+    def _fetch_places(self) -> list[SlotPlacement]:
         try:
             with PostgreSQL.read_one(self, _READER_OF_NODES) as session:
                 slots, shards = session.ask(SLOTS), session.ask(SHARDS)

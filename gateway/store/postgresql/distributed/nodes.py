@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 PERIOD_S = 30.0
 # Seconds until a node is tried again after it became unreachable. A node that was never reached is not tried again: its
 # name is known only among the nodes.
-_LEFT_ALONE_S = 5.0
+_RETRY_S = 5.0
 
 SLOTS = """
 SELECT n.nodename, n.nodeport, d.shardid, d.shardminvalue FROM (
@@ -107,20 +107,20 @@ class Nodes(Generic[D]):
         self.places: list[SlotPlacement] = []
         """The placement of each slot at the last fetch. The list is replaced and never changed."""
         self._databases: dict[Address, D] = {}
-        self._asked_at = -PERIOD_S
+        self._fetched_at = -PERIOD_S
         self._reached: set[Address] = set()
-        self._left_alone: dict[Address, float] = {}
+        self._unused_until: dict[Address, float] = {}
 
     def place_of(self, slot: int) -> SlotPlacement | None:
         """Return the placement of a slot, or None if the entry must be used."""
         now = time.monotonic()
-        if now - self._asked_at >= PERIOD_S:
-            self._asked_at = now
+        if now - self._fetched_at >= PERIOD_S:
+            self._fetched_at = now
             self.places = self._ask()
         if not self.places:
             return None
         place = self.places[slot]
-        if self._left_alone and now < self._left_alone.get(place.address, 0.0):
+        if self._unused_until and now < self._unused_until.get(place.address, 0.0):
             return None
         return place
 
@@ -132,13 +132,13 @@ class Nodes(Generic[D]):
         for place in self.places:
             by_address.setdefault(place.address, {})[place.number] = place
         now = time.monotonic()
-        if any(now < self._left_alone.get(address, 0.0) for address in by_address):
+        if any(now < self._unused_until.get(address, 0.0) for address in by_address):
             return {}
         return {address: [*some.values()] for address, some in by_address.items()}
 
     def forget(self) -> None:
         """Fetch the placement again at the next use, because a shard has moved."""
-        self._asked_at = -PERIOD_S
+        self._fetched_at = -PERIOD_S
 
     def database_at(self, address: Address) -> D:
         """Return the database at a node, opened at first use."""
@@ -151,14 +151,18 @@ class Nodes(Generic[D]):
     def note_reached(self, address: Address) -> None:
         """Record that a connection to a node succeeded."""
         self._reached.add(address)
-        self._left_alone.pop(address, None)
+        self._unused_until.pop(address, None)
 
-    def leave_alone(self, address: Address, reason: Exception) -> None:
+    def set_aside(self, address: Address, reason: Exception) -> None:
         """Stop using a node for a while, because it was unreachable."""
-        for_s = _LEFT_ALONE_S if address in self._reached else float("inf")
-        if address not in self._left_alone:
-            log.warning("node %s:%d is asked through others: %s", *address, " ".join(str(reason).split()))
-        self._left_alone[address] = time.monotonic() + for_s
+        for_s = _RETRY_S if address in self._reached else float("inf")
+        if address not in self._unused_until:
+            log.warning(
+                "cannot reach node %s:%d directly, using other nodes instead: %s",
+                *address,
+                " ".join(str(reason).split()),
+            )
+        self._unused_until[address] = time.monotonic() + for_s
 
     @property
     def opened(self) -> list[D]:

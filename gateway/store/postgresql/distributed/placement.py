@@ -26,24 +26,24 @@ from tablegate.gateway.store.sql.schema import metadata
 
 SLOT = "slot"
 _VERSIONS = "alembic_version"
-_LEAVING_S = 3.0
+_DISCONNECT_WAIT_S = 3.0
 # Settings of the sessions between nodes, as in the gateway's own sessions (postgresql/database.py), because every
 # statement looks up keys.
 _SESSION_SETTINGS = ("enable_hashjoin", "enable_mergejoin", "enable_seqscan", "jit")
 
 
-def is_spread(table: sqlalchemy.Table) -> bool:
+def is_sharded(table: sqlalchemy.Table) -> bool:
     """Return True if a table of the schema is distributed by slot."""
     return SLOT in table.primary_key.columns
 
 
-def in_order() -> list[tuple[str, bool]]:
+def distribution_order() -> list[tuple[str, bool]]:
     """Return (table, is distributed) in the order in which tables are distributed.
 
     Reference tables come first, because distributed tables are joined with them. `rows` comes before the tables
     co-located with it. The version of the schema is last.
     """
-    every = [(table.name, is_spread(table)) for table in metadata.sorted_tables]
+    every = [(table.name, is_sharded(table)) for table in metadata.sorted_tables]
     every.sort(key=lambda item: (item[1], item[0] != "rows", item[0]))
     return [*every, (_VERSIONS, False)]
 
@@ -53,9 +53,9 @@ def connected(url: str) -> Iterator[psycopg.Connection[Any]]:
     """Return a connection in autocommit mode. Raises DatabaseUnusable if Citus is not installed."""
     plain = sqlalchemy.make_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
     with psycopg.connect(plain, autocommit=True) as connection:
-        if not _holds(connection, "SELECT FROM pg_extension WHERE extname = 'citus'"):
+        if not _has_rows(connection, "SELECT FROM pg_extension WHERE extname = 'citus'"):
             raise DatabaseUnusable(
-                "the database has no Citus: CREATE EXTENSION citus in it on every node, and name the nodes"
+                "the database has no Citus: run CREATE EXTENSION citus on every node, and register the nodes"
                 " with citus_set_coordinator_host and citus_add_node"
             )
         try:
@@ -71,7 +71,7 @@ def placement(connection: psycopg.Connection[Any]) -> TablePlacement:
             "SELECT c.relname, p.partmethod::text FROM pg_dist_partition p JOIN pg_class c ON c.oid = p.logicalrelid"
         ).fetchall()
     )
-    names = [name for name, _ in in_order()]
+    names = [name for name, _ in distribution_order()]
     nodes = connection.execute(
         "SELECT n.nodename || ':' || n.nodeport, (SELECT count(*) FROM pg_dist_shard s"
         " JOIN pg_dist_placement p ON p.shardid = s.shardid"
@@ -90,16 +90,16 @@ def placement(connection: psycopg.Connection[Any]) -> TablePlacement:
 def distribute(connection: psycopg.Connection[Any], shards: int) -> Iterator[str]:
     """Distribute the tables over the nodes, in this number of shards. Yield each step. Raises DatabaseUnusable."""
     check_is_coordinator(connection)
-    with _alone(connection):
-        _set_for_nodes(connection)
-        for name, spread in in_order():
-            if not _holds(
+    with _migration_lock(connection):
+        _set_node_settings(connection)
+        for name, is_spread in distribution_order():
+            if not _has_rows(
                 connection, "SELECT to_regclass(%s) IS NOT NULL WHERE to_regclass(%s) IS NOT NULL", name, name
             ):
                 continue
-            if _holds(connection, "SELECT FROM pg_dist_partition WHERE logicalrelid = %s::regclass", name):
+            if _has_rows(connection, "SELECT FROM pg_dist_partition WHERE logicalrelid = %s::regclass", name):
                 continue
-            if not spread:
+            if not is_spread:
                 connection.execute("SELECT create_reference_table(%s)", (name,))
             elif name == "rows":
                 connection.execute(
@@ -109,13 +109,13 @@ def distribute(connection: psycopg.Connection[Any], shards: int) -> Iterator[str
                 connection.execute(
                     "SELECT create_distributed_table(%s, %s, colocate_with => 'rows')", (name, SLOT)
                 )
-            yield f"{name}: {'by slot' if spread else 'on every node'}"
+            yield f"{name}: {'by slot' if is_spread else 'on every node'}"
 
 
-def check_is_alone(connection: psycopg.Connection[Any]) -> None:
+def check_no_other_clients(connection: psycopg.Connection[Any]) -> None:
     """Raise DatabaseUnusable if other clients use the database at this node. Waits a few seconds for clients that are
     leaving."""
-    until = time.monotonic() + _LEAVING_S
+    until = time.monotonic() + _DISCONNECT_WAIT_S
     while True:
         found = connection.execute(
             "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
@@ -125,7 +125,7 @@ def check_is_alone(connection: psycopg.Connection[Any]) -> None:
             return
         if time.monotonic() > until:
             raise DatabaseUnusable(
-                "others are in the database: stop all gateways, which cannot go on when the tables have moved"
+                "other clients are connected to the database: stop all gateways, which cannot use moved tables"
             )
         time.sleep(0.1)
 
@@ -133,14 +133,16 @@ def check_is_alone(connection: psycopg.Connection[Any]) -> None:
 def undistribute(connection: psycopg.Connection[Any]) -> Iterator[str]:
     """Move all tables back to the coordinator. Yield each step. Raises DatabaseUnusable."""
     check_is_coordinator(connection)
-    with _alone(connection):
-        for name, _ in reversed(in_order()):
-            if _holds(connection, "SELECT FROM pg_dist_partition WHERE logicalrelid = to_regclass(%s)", name):
+    with _migration_lock(connection):
+        for name, _ in reversed(distribution_order()):
+            if _has_rows(
+                connection, "SELECT FROM pg_dist_partition WHERE logicalrelid = to_regclass(%s)", name
+            ):
                 connection.execute("SELECT undistribute_table(%s)", (name,))
                 yield f"{name}: on the coordinator"
 
 
-def _set_for_nodes(connection: psycopg.Connection[Any]) -> None:
+def _set_node_settings(connection: psycopg.Connection[Any]) -> None:
     database = psycopg.sql.Identifier(connection.info.dbname)
     for setting in _SESSION_SETTINGS:
         statement = psycopg.sql.SQL("ALTER DATABASE {} SET {} = off").format(
@@ -150,7 +152,7 @@ def _set_for_nodes(connection: psycopg.Connection[Any]) -> None:
 
 
 @contextlib.contextmanager
-def _alone(connection: psycopg.Connection[Any]) -> Iterator[None]:
+def _migration_lock(connection: psycopg.Connection[Any]) -> Iterator[None]:
     """Hold the lock that excludes other distributions and migrations."""
     connection.execute("SELECT pg_advisory_lock(%s)", (DEFINITION_LOCK,))
     try:
@@ -162,17 +164,17 @@ def _alone(connection: psycopg.Connection[Any]) -> Iterator[None]:
 
 def check_is_coordinator(connection: psycopg.Connection[Any]) -> None:
     """Raise DatabaseUnusable at a worker, or if no node can take shards."""
-    if not _holds(connection, "SELECT FROM pg_dist_local_group WHERE groupid = 0"):
+    if not _has_rows(connection, "SELECT FROM pg_dist_local_group WHERE groupid = 0"):
         raise DatabaseUnusable(
-            "this node is a worker of Citus: tables are distributed, and migrated, at the coordinator"
+            "this node is a worker of Citus: distribute and migrate tables at the coordinator"
         )
-    if not _holds(connection, "SELECT FROM pg_dist_node WHERE groupid = 0"):
+    if not _has_rows(connection, "SELECT FROM pg_dist_node WHERE groupid = 0"):
         raise DatabaseUnusable(
-            "the coordinator does not know its own address: SELECT citus_set_coordinator_host(...)"
+            "the coordinator does not know its own address: run SELECT citus_set_coordinator_host(...)"
         )
-    if not _holds(connection, "SELECT FROM pg_dist_node WHERE shouldhaveshards AND isactive"):
-        raise DatabaseUnusable("no node takes shards: SELECT citus_add_node(...) for each worker")
+    if not _has_rows(connection, "SELECT FROM pg_dist_node WHERE shouldhaveshards AND isactive"):
+        raise DatabaseUnusable("no node takes shards: run SELECT citus_add_node(...) for each worker")
 
 
-def _holds(connection: psycopg.Connection[Any], question: LiteralString, *parameters: Any) -> bool:
-    return connection.execute(question, parameters).fetchone() is not None
+def _has_rows(connection: psycopg.Connection[Any], query: LiteralString, *parameters: Any) -> bool:
+    return connection.execute(query, parameters).fetchone() is not None

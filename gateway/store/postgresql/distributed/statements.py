@@ -43,15 +43,15 @@ ON CONFLICT (table_id, partition, sort, slot) DO UPDATE SET size_bytes = 0 WHERE
 class SessionOfNodes(PostgresSession):
     """A session that may have access to more nodes than the entered one."""
 
-    def together(self, sets: Sequence[Sequence[Any]]) -> list[list[Sequence[Any]]]:
+    def split(self, sets: Sequence[Sequence[Any]]) -> list[list[Sequence[Any]]]:
         """Return rows or keys in the common lock order, split into parts for one statement each."""
         return [sorted(sets, key=by_slot)]
 
-    def ask_here(self, statement: str, parameters: Sequence[Any]) -> Pending[list[Row]] | None:
+    def query_local(self, statement: str, parameters: Sequence[Any]) -> Pending[list[Row]] | None:
         """Query this node's copy of a reference table. None if the node is unknown."""
         return None
 
-    def ask_where_asked(self, statement: str, parameters: Sequence[Any]) -> list[Pending[list[Row]]]:
+    def query_visited_nodes(self, statement: str, parameters: Sequence[Any]) -> list[Pending[list[Row]]]:
         """Query a reference table at each node that this session has queried, after those queries."""
         return [self.ask(statement, parameters)]
 
@@ -68,7 +68,7 @@ class DistributedStatements(PostgreSQLStatements):
     ) -> Pending[list[Row]]:
         if not lock:
             return session.ask(_VERSIONS, (table_ids,))
-        here = cast(SessionOfNodes, session).ask_here(LOCK_VERSIONS, (table_ids,))
+        here = cast(SessionOfNodes, session).query_local(LOCK_VERSIONS, (table_ids,))
         if here is not None:
             return here
         # A separate statement, because the id is that of the entered node and the lock may be on another.
@@ -103,9 +103,9 @@ class DistributedStatements(PostgreSQLStatements):
         found = self.fetch_rows(session, keys)
         # After the rows: a version that is unchanged now was the same while they were read.
         table_ids = sorted({key[0] for key in keys})
-        asked = cast(SessionOfNodes, session).ask_where_asked(_VERSIONS, (table_ids,))
+        pending = cast(SessionOfNodes, session).query_visited_nodes(_VERSIONS, (table_ids,))
         known = dict(found())
-        at_each = [set(versions()) for versions in asked]
+        at_each = [set(versions()) for versions in pending]
         # A change of a table reaches one node after the other. Until all have it, the version is unknown.
         versions: dict[int, int] = dict(set.intersection(*at_each))
         return [
@@ -144,13 +144,13 @@ def by_slot(row_or_key: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def _send_each(session: Session, of_one: str, sets: Sequence[Sequence[Any]]) -> None:
-    for some in cast(SessionOfNodes, session).together(sets):
+    for some in cast(SessionOfNodes, session).split(sets):
         for each in some:
             session.send(of_one, each)
 
 
 def _send_together(session: Session, of_one: str, sets: Sequence[Sequence[Any]]) -> None:
-    for some in cast(SessionOfNodes, session).together(sets):
+    for some in cast(SessionOfNodes, session).split(sets):
         session.send(_of_many(of_one, len(some)), [value for each in some for value in each])
 
 

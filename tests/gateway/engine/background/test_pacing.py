@@ -184,7 +184,7 @@ def full(engine: Engine, small_batches: None) -> Client:
 
 def listed(engine: Engine) -> list[WorkProgress]:
     with engine._store.read() as session:
-        return progress.listed(session)
+        return progress.unfinished_work(session)
 
 
 def work_a_little(engine: Engine, work: str) -> int:
@@ -300,9 +300,9 @@ def test_counting_what_is_left_is_bounded(engine: Engine, full: Client) -> None:
     second.write(*(second.put(f"p{n}") for n in range(5)))
     engine.run([DropTable(full.table), DropTable(second.table)])
     with engine._store.read() as session:
-        assert [piece.left for piece in progress.listed(session, 10)] == [10, 0]
-        assert [piece.left for piece in progress.listed(session, ROWS + 3)] == [ROWS, 3]
-        assert [piece.left for piece in progress.listed(session, pieces=1)] == [ROWS]
+        assert [piece.left for piece in progress.unfinished_work(session, 10)] == [10, 0]
+        assert [piece.left for piece in progress.unfinished_work(session, ROWS + 3)] == [ROWS, 3]
+        assert [piece.left for piece in progress.unfinished_work(session, pieces=1)] == [ROWS]
 
 
 def test_counting_does_not_read_rows(database: Database) -> None:

@@ -71,13 +71,13 @@ def test_without_metadata_a_slot_has_no_node() -> None:
 
 def test_a_node_that_was_never_reached_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """The names that nodes have for each other may be unknown to the gateway."""
-    monkeypatch.setattr(nodes, "_LEFT_ALONE_S", -1.0)
+    monkeypatch.setattr(nodes, "_RETRY_S", -1.0)
     opened = Opened(HERE, THERE)
     for place in (HERE, THERE):
         opened.nodes.place_of(0)
         if place is HERE:
             opened.nodes.note_reached(place.address)
-        opened.nodes.leave_alone(place.address, OSError("no route"))
+        opened.nodes.set_aside(place.address, OSError("no route"))
     assert opened.nodes.place_of(0) == HERE
     assert opened.nodes.place_of(1) is None
 
