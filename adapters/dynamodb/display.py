@@ -26,16 +26,16 @@ def shown_row(table: Table, row: Row) -> Any:
 def put_of(table: Table, document: Any) -> Write:
     """Return the write that puts an item, given as a JSON document with typed values. Raises ValueError."""
     if not isinstance(document, dict):
-        raise ValueError("an item is a JSON object")
+        raise ValueError("the item is not a JSON object")
     try:
         item = item_of(document)
         if is_too_large(item.size_bytes):
-            raise ValueError("an item has 400 KB at most")
+            raise ValueError("the item is larger than 400 KB")
         return put_write(table, item, None)
     except ServiceError as refusal:
         raise ValueError(refusal.message) from None
     except (BadKey, KeyTooLong):
-        raise ValueError("its key attributes are not those that the table has, or too long") from None
+        raise ValueError("a key attribute is missing, of a wrong type or too long") from None
 
 
 def snippet(table: Table, url: str) -> str:

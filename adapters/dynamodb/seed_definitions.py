@@ -36,7 +36,7 @@ def tables_of(document: Any) -> Iterator[SeedTable]:
             yield from tables_of(each)
         return
     if not isinstance(document, dict):
-        raise NoDefinition("no JSON object")
+        raise NoDefinition("not a JSON object")
     if isinstance(document.get("Resources"), dict):
         for name, resource in document["Resources"].items():
             if isinstance(resource, dict) and resource.get("Type") in _CLOUDFORMATION:
@@ -52,7 +52,7 @@ def tables_of(document: Any) -> Iterator[SeedTable]:
 def _of_properties(given: Mapping[str, Any]) -> SeedTable:
     """Return a table from members named as in CreateTable."""
     if not isinstance(given.get("TableName"), str) or "KeySchema" not in given:
-        raise NoDefinition("a table has a TableName, which is a text, and a KeySchema")
+        raise NoDefinition("a table needs a TableName (a string) and a KeySchema")
     summary = given.get("BillingModeSummary", {})
     mode = (
         given.get("BillingMode")

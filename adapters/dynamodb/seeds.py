@@ -2,7 +2,7 @@
 
     *.json                     tables (seed_definitions.py)
     TABLE.jsonl, TABLE.ndjson  items, one a line: DynamoDB JSON in any of the forms of export_files/lines.py, or Ion
-    TABLE.csv                  items; the first line names attributes with their types: id:S,n:N,tags:SS,more:M
+    TABLE.csv                  items; the first line must name attributes with their types, such as id:S,n:N,tags:SS,more:M
     AWSDynamoDB/ID/...         a full export to S3, found by its manifest-summary.json
 
 Any of them may be compressed (gzip, Zstandard). An existing table keeps its definition and gets the items.
@@ -126,7 +126,7 @@ class _SeedLoader:
             with self._opened(path) as stream:
                 summary = manifests.read_summary(stream.read())
             if summary.is_incremental:
-                raise UnreadableFile("an incremental export is changes, and no items")
+                raise UnreadableFile("an incremental export holds changes, not items: use a full export")
             with self._opened(path.parent / manifests.FILES) as stream:
                 keys = [file.key for file in manifests.read_files(stream)]
             for key in keys:
@@ -194,10 +194,10 @@ def _of_csv(stream: BinaryIO) -> Iterator[ParsedItem]:
     rows = csv.reader(io.TextIOWrapper(stream, encoding="utf-8-sig", newline=""))
     columns = [name.rpartition(":") for name in next(rows, [])]
     if not columns or any(not name or not kind for name, _, kind in columns):
-        raise UnreadableFile("the first line names attributes with their types: id:S,n:N")
+        raise UnreadableFile("the first line must name attributes with their types, such as id:S,n:N")
     for number, row in enumerate(rows, 2):
         if len(row) != len(columns):
-            raise UnreadableFile(f"row {number} has {len(row)} cells, and the first line {len(columns)}")
+            raise UnreadableFile(f"row {number} has {len(row)} cells, but the first line has {len(columns)}")
         wire = {
             name: _cell(kind, cell, number)
             for (name, _, kind), cell in zip(columns, row, strict=True)
@@ -219,4 +219,4 @@ def _cell(kind: str, cell: str, number: int) -> Mapping[str, Any]:
     try:
         return {kind: orjson.loads(cell.lower() if kind in ("BOOL", "NULL") else cell)}
     except orjson.JSONDecodeError:
-        raise UnreadableFile(f"row {number}: {cell[:64]!r} is no JSON, as {kind} wants it") from None
+        raise UnreadableFile(f"row {number}: {cell[:64]!r} is not JSON, which type {kind} requires") from None

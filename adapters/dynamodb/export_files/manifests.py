@@ -62,7 +62,7 @@ class ManifestSummary:
         try:
             moment = datetime.fromisoformat(str(text))
         except ValueError:
-            raise UnreadableFile(f"{name} is no time: {text}") from None
+            raise UnreadableFile(f"{name} is not a time: {text}") from None
         return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 

@@ -149,9 +149,9 @@ def _rows(blocks: Iterable[bytes], layout: ImportFormat) -> Iterator[ImportRecor
         if not header:
             header = cells
             if len(set(header)) < len(header) or "" in header:
-                raise UnreadableFile("the header has no name, or one twice")
+                raise UnreadableFile("the header has an empty or repeated name")
         elif len(cells) > len(header):
-            yield ImportRecord({}, f"there are {len(cells)} cells in a line, and {len(header)} columns")
+            yield ImportRecord({}, f"a line has {len(cells)} cells for {len(header)} columns")
         else:
             types = layout.types
             item = {name: {types.get(name, "S"): cell} for name, cell in zip(header, cells, strict=False)}

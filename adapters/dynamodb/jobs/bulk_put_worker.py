@@ -77,7 +77,7 @@ class BulkPutWorker(object_worker.ObjectWorker[_OpenSource]):
             total += found.size_bytes
             if objects > limits.BULK_PUT_OBJECTS:
                 raise ObjectStoreRejection(
-                    "TooManyObjects", f"There are more than {limits.BULK_PUT_OBJECTS} objects"
+                    "TooManyObjects", f"More than {limits.BULK_PUT_OBJECTS} objects have this prefix"
                 )
         object_worker.run_command(
             self._gateway,

@@ -66,7 +66,7 @@ class ObjectWorker(ABC, Generic[Resource]):
         if job.cancelled:
             self._end_cancelled(job)
         else:
-            self._fail(job, "InternalServerError", f"The {self.name} could not be carried on: {error}")
+            self._fail(job, "InternalServerError", f"The {self.name} failed: {error}")
 
     def forget(self, job_id: int) -> None:
         """See Worker."""

@@ -62,7 +62,9 @@ class Producer:
                 record = record_of(table, change, region, in_microseconds)
                 if len(record["Data"]) + len(record["PartitionKey"].encode()) > limits.KINESIS_RECORD_BYTES:
                     # The service drops such records, too.
-                    log.warning("a change of table %s is too large for a record of Kinesis", table.name)
+                    log.warning(
+                        "dropped a change of table %s: it is too large for a Kinesis record", table.name
+                    )
                     continue
                 records.append(record)
         for batch in batches(records):
@@ -84,7 +86,7 @@ class Producer:
             records = [record for record, _ in refused]
             reason = refused[0][1].get("ErrorMessage", "")
             time.sleep(_PAUSE_S * 2**attempt)
-        raise RecordsNotAccepted(f"{len(records)} records were refused: {reason}")
+        raise RecordsNotAccepted(f"Kinesis rejected {len(records)} records: {reason}")
 
     def _client(self, region: str) -> Any:
         if region not in self._clients:

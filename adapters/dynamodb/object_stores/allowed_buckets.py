@@ -39,5 +39,5 @@ class AllowedBuckets:
     def _check(self, bucket: object_store.BucketReference) -> None:
         names = {bucket.name, f"{bucket.account}/{bucket.name}"}
         if not self._allows_any and self._allowed.isdisjoint(names):
-            text = f"The bucket {bucket.name} is none that account {bucket.account} may name (--s3-bucket)"
+            text = f"Account {bucket.account} may not use the bucket {bucket.name}. Allow it with --s3-bucket"
             raise object_store.ObjectStoreRejection(object_store.ACCESS_DENIED, text)

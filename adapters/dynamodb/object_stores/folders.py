@@ -115,12 +115,12 @@ class Folder:
         parts = name.split("/")
         if any(part in ("", ".", "..", *_OWN) or "\0" in part for part in parts):
             raise object_store.ObjectStoreRejection(
-                object_store.ACCESS_DENIED, "The key cannot be that of a file below the folder for exports"
+                object_store.ACCESS_DENIED, "The key is not a valid path in the export folder"
             )
         path = self._root.joinpath(*parts)
         if not path.resolve().is_relative_to(self._root):
             raise object_store.ObjectStoreRejection(
-                object_store.ACCESS_DENIED, "The key leads out of the folder for exports"
+                object_store.ACCESS_DENIED, "The key points outside of the export folder"
             )
         return path
 

@@ -16,7 +16,7 @@ def open_store(settings: Settings) -> ObjectStore:
 def _opened(settings: Settings) -> ObjectStore:
     if settings.s3_folder is not None:
         if not settings.s3_folder.is_dir():
-            raise BadSetting(f"s3_folder: there is no folder {settings.s3_folder}")
+            raise BadSetting(f"s3_folder: {settings.s3_folder} is not a folder. Create it or name another")
         return Folder(settings.s3_folder)
     try:
         from tablegate.adapters.dynamodb.object_stores.s3 import S3  # boto3 is a large import, and an extra

@@ -72,9 +72,8 @@ def update_table(call: CallContext) -> Exchange[Answer]:
         return (yield from tables.update_table(call))
     auto_scaling_settings.check_new_indexes(found, given)
     is_coming = bool(replica_rules.incomplete_regions(found, call.gateway.now_ms()))
-    if (
-        is_coming and given.get("StreamSpecification", {}).get("StreamEnabled") is not False
-    ):  # which has another error text
+    # Switching off the stream has another error text.
+    if is_coming and given.get("StreamSpecification", {}).get("StreamEnabled") is not False:
         raise replica_rules.in_use()
     shared = {name: given[name] for name in _OF_GROUP if name in given}
     specification = given.get("SSESpecification")

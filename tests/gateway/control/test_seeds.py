@@ -180,14 +180,14 @@ def test_a_failed_seed_is_reported_with_its_file(tmp_path: Path) -> None:
     ("files", "says"),
     [
         ([{"name": "a.json", "text": "{"}], "a.json: not JSON"),
-        ([{"name": "a.json", "text": "{}"}], "a.json: a table has a TableName"),
+        ([{"name": "a.json", "text": "{}"}], "a.json: a table needs a TableName"),
         ([{"name": "a.json", "text": '{"TableName": "x", "KeySchema": 5}'}], "a.json: "),
         ([{"name": "a.json", "text": '{"resources": [{"type": "aws_dynamodb_table"}]}'}], "a.json: "),
         ([{"name": "a.jsonl", "text": "{}\n"}], "a.jsonl: "),
         ([{"name": "a.jsonl", "text": '{"Item": {"id": 5}}\n'}], "a.jsonl: line 1"),
         (
             [{"name": "a.csv", "text": "id,n\n1,2\n"}],
-            "a.csv: the first line names attributes with their types",
+            "a.csv: the first line must name attributes with their types",
         ),
         ([{"name": "a.csv", "text": "id:S,n:N\n1\n"}], "a.csv: row 2 has 1 cells"),
         ([{"name": "a.csv", "text": "id:S,n:N\n1,x\n"}], "a.csv: row 2"),

@@ -42,7 +42,7 @@ def test_a_summary_describes_the_export():
     assert window.is_incremental and window.items is None
     assert window.moment("exportToTime") == datetime(2023, 9, 2, 20, 57, 7, 463_000, UTC)
     assert window.moment("exportFromTime") is None
-    with pytest.raises(UnreadableFile, match="exportTime is no time"):
+    with pytest.raises(UnreadableFile, match="exportTime is not a time"):
         manifests.ManifestSummary({"exportTime": "soon"}).moment("exportTime")
 
 

@@ -75,7 +75,7 @@ def test_a_server_without_credentials_is_refused(
 def test_settings(tmp_path: Path) -> None:
     with pytest.raises(BadSetting, match="exclude each other"):
         load({"s3_folder": tmp_path, "s3_endpoint_url": "http://localhost:1"}, {})
-    with pytest.raises(BadSetting, match="no folder"):
+    with pytest.raises(BadSetting, match="is not a folder"):
         open_store(Settings(s3_folder=tmp_path / "nothing"))
     with pytest.raises(BadSetting, match="s3_endpoint_url"):
         open_store(Settings(s3_endpoint_url="no url"))
