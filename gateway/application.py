@@ -67,7 +67,7 @@ class Application:
         entries call this before anything else."""
         known = request.header_map
         host, origin = known.get("host", ""), known.get("origin", "")
-        if self._browsers.lets_in(host, origin, known.get("sec-fetch-site", "")):
+        if self._browsers.is_allowed(host, origin, known.get("sec-fetch-site", "")):
             return None
         try:
             self._browsers.check(request)

@@ -90,7 +90,7 @@ class BackgroundWork(threading.Thread):
                     self._next_look = monotonic() + self._look_period_s
                     self._engine.check_schema()
                 if self._quotas is not None:
-                    self._quotas.turn()
+                    self._quotas.run()
                 if monotonic() >= self._next_batch:
                     self._do_a_batch()
                 if is_time_to_look:
@@ -150,7 +150,7 @@ class BackgroundWork(threading.Thread):
             self._credentials.replace(changed, self._credential_store.roles)
             self._credentials.keep_resource_policies(self._credential_store.resource_policies)
         if self._quotas is not None:
-            self._quotas.look()
+            self._quotas.reload()
 
 
 class FollowerDelivery(threading.Thread):

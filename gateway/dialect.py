@@ -202,7 +202,7 @@ class Dialect(ABC):
         """Return the refusal of a page whose origin the server's settings do not allow, or None. For dialects with
         `has_origin_rules`."""
         origin = request.header_map.get("origin", "")
-        return foreign_origin(origin) if origin and not self._browsers.takes_page(origin) else None
+        return foreign_origin(origin) if origin and not self._browsers.is_allowed_page(origin) else None
 
     def operation(self, request: Request) -> str:
         """The name of a request's operation for metrics and the access log, from a closed set."""

@@ -131,7 +131,7 @@ def wire(settings: Settings, opened: OpenDatabase) -> Application:
     """The dialects that the settings name, on a database that is open."""
     quotas = Quotas(processes=settings.workers)
     keeper = opened.quota_keeper(quotas)
-    keeper.look()
+    keeper.reload()
     keeper.count()
     gateway = Gateway(
         opened.engine,

@@ -1,4 +1,4 @@
-"""Limits on wrong secrets, by the client's address and by the name whose secret is given.
+"""Limits on attempts with wrong secrets, by the client's address and by the name of the credential.
 
 A wrong secret takes one attempt from three allowances, each of which fills again with time:
 
@@ -6,11 +6,11 @@ A wrong secret takes one attempt from three allowances, each of which fills agai
 - of this address for all names: 20 attempts, then one every second
 - of this name from all addresses: 20 attempts, then one every second
 
-While one of them is empty, secrets are refused unread. A right secret takes nothing. After one, the address has only the first
-allowance for this name: attempts from elsewhere, or for other names, cannot keep its owner out.
+While one of them is empty, secrets are refused without a check. A correct secret takes nothing. After it, only the first
+allowance applies to this address and name. So attempts from other addresses, or for other names, cannot lock out the owner.
 
-Everything is kept in the memory of one server process, and bounded. Signatures of the wire protocols are not limited: their
-secrets are long, and one client with a stale secret would stop all others behind its address.
+The state is bounded and in the memory of one server process. Signatures of the wire protocols are not limited. Their secrets
+are long, and one client with an old secret would block all others behind its address.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tablegate.gateway.model.errors import TooManyAttempts
 
 
 class _AttemptRate(NamedTuple):
-    """Attempts that may be made at once, and seconds until one of them comes back."""
+    """The size of an allowance, and the seconds until it regains one attempt."""
 
     attempts: int
     period_s: float
@@ -37,22 +37,22 @@ _OF_PAIR, _OF_ADDRESS, _OF_NAME = _AttemptRate(5, 5.0), _AttemptRate(20, 1.0), _
 _MOST_ALLOWANCES = 10_000
 _MOST_PROVEN = 1_000
 _MOST_NAME_CHARACTERS = 256
-_IPV6_PREFIX_BITS = 64  # what one client has
+_IPV6_PREFIX_BITS = 64  # the network of one client
 T = TypeVar("T")
 
 
 class AttemptLimiter:
-    """The allowances. Safe to use from several threads. `now_s`: a clock that never goes back."""
+    """The allowances, for use by several threads. `now_s` is a monotonic clock."""
 
     def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
         self.now_s = now_s
         self._lock = threading.Lock()
-        # The time at which an allowance is full again; one that is not here is full.
+        # The time at which an allowance is full again. Allowances not listed are full.
         self._full_at_s: OrderedDict[Hashable, float] = OrderedDict()
         self._proven: OrderedDict[Hashable, None] = OrderedDict()
 
     def judge(self, address: str, name: str, proof: Callable[[], T | None]) -> T | None:
-        """Return what `proof` makes of a secret, None if the secret is wrong. Raises TooManyAttempts without calling `proof`."""
+        """Return the result of `proof`, which is None for a wrong secret. Raises TooManyAttempts without calling `proof`."""
         client, name = _client_of(address), name[:_MOST_NAME_CHARACTERS]
         pair = ("pair", client, name)
         with self._lock:
@@ -84,7 +84,7 @@ class AttemptLimiter:
 
 
 def _keep(kept: OrderedDict[Hashable, T], key: Hashable, value: T, most: int) -> None:
-    """Set a member as the newest; of too many the oldest goes."""
+    """Set a member as the newest. Above `most` members the oldest is removed."""
     kept[key] = value
     kept.move_to_end(key)
     if len(kept) > most:
@@ -92,7 +92,7 @@ def _keep(kept: OrderedDict[Hashable, T], key: Hashable, value: T, most: int) ->
 
 
 def _client_of(address: str) -> str:
-    """An address, or the network that one client has of IPv6."""
+    """Return an IPv4 address, or the IPv6 network of one client."""
     try:
         found = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:

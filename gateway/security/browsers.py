@@ -1,17 +1,21 @@
-"""Pages in a browser: which Host and Origin headers are taken, decided before anything is done with a request.
+"""Protection against web pages: the check of the Host and Origin headers, before a request is handled.
 
-With auth `dev` whoever reaches the server may do everything, and a page from anywhere reaches a server on its visitor's
-machine in two ways. It sends requests there (a "simple" one without asking first); browsers say in Origin which page sent
-them. Or its own name is made to resolve to that machine after it was loaded (DNS rebinding), so that page and server have one
-origin; then Host still is that name. So Host must be a name that no stranger can give an address to: an IP address, a name of one
-label, one below `localhost` (RFC 6761) or `internal` (reserved for private use by ICANN), the service's own names, and what
-the settings name. And Origin must be of this machine, or named in the settings.
+With auth `dev` every client has full access. A page of any site can reach a server on the machine of its visitor in two ways:
+- It sends requests, "simple" ones without a preflight. Browsers put the origin of the page into Origin.
+- Its host name resolves to that machine after the page was loaded (DNS rebinding). Page and server then have one origin, but
+  Host still has that name.
 
-Programs that are no browser send no Origin and pass. Electron's send `file://` (NoSQL Workbench: LocalStack lets it in as
-this, localstack/aws/handlers/cors.py) or `app://...`, which no page of the web can. Every web site can make a sandboxed frame,
-whose origin is `null`, so no setting allows `null` by name.
+So Host must be a name that an attacker cannot point to an address:
+- an IP address, or a single-label name;
+- a name below `localhost` (RFC 6761) or `internal` (reserved for private use by ICANN);
+- a name of the service, or a name in the settings.
+Origin must be of this machine, or in the settings.
 
-Knows two headers, and Sec-Fetch-Site. Knows no dialect: their `refuse` words the refusal.
+Other programs send no Origin and are accepted. Electron applications send `file://` or `app://...`, which no web page can.
+(NoSQL Workbench sends `file://`. LocalStack accepts it, too: localstack/aws/handlers/cors.py.) Every web site can create a
+sandboxed frame with the origin `null`, so no setting allows `null` by name.
+
+The headers are Host, Origin and Sec-Fetch-Site. The dialect words the refusal (`refuse`).
 """
 
 from __future__ import annotations
@@ -26,7 +30,7 @@ from tablegate.gateway.configuration.settings import ANY, OPAQUE_ORIGIN, Setting
 from tablegate.gateway.http import Request
 from tablegate.gateway.model.errors import NotAllowed
 
-# uri-host and port (RFC 9110, 7.2); names as resolvers take them, underscores of container names included.
+# uri-host and port (RFC 9110, 7.2). Names as resolvers accept them, with the underscores of container names.
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9_.-]+)(?::\d{0,5})?", re.IGNORECASE | re.ASCII)
 _WEB_ORIGIN = re.compile(r"https?://([^/]+)", re.IGNORECASE)
 _APPLICATION_ORIGIN = re.compile(r"(?:file|app)://.*", re.IGNORECASE)
@@ -34,8 +38,11 @@ _PRIVATE_SUFFIXES = (".localhost", ".internal")
 
 
 class OriginPolicy:
-    """What the settings say of Host and Origin. `service_hosts`: the dialects' patterns of their services' own names;
-    `is_open`: whoever reaches the server gets an answer, so that pages must be kept out."""
+    """The allowed values of Host and Origin.
+
+    - `is_open`: unauthenticated requests are answered, so requests of pages must be refused.
+    - `service_hosts`: the dialects' patterns of the host names of their services.
+    """
 
     def __init__(
         self, settings: Settings, is_open: bool, service_hosts: Iterable[re.Pattern[str]] = ()
@@ -47,15 +54,15 @@ class OriginPolicy:
         self._origins = frozenset(settings.cors_origin)
         self._guards_hosts = (is_open or bool(settings.allowed_host)) and ANY not in self._hosts
         self._guards_origins = (is_open or bool(settings.cors_origin)) and ANY not in self._origins
-        self.lets_in: Callable[[str, str, str], bool] = lru_cache(maxsize=256)(self._lets_in)
-        """Whether `check` has nothing against a request with these values of Host, Origin and Sec-Fetch-Site."""
+        self.is_allowed: Callable[[str, str, str], bool] = lru_cache(maxsize=256)(self._is_allowed)
+        """True if `check` accepts a request with these values of Host, Origin and Sec-Fetch-Site."""
 
     def check(self, request: Request) -> None:
-        """Raises NotAllowed, rule `host` or `origin`, of a request that a foreign page may have sent."""
-        known = request.header_map
-        self._check(known.get("host", ""), known.get("origin", ""), known.get("sec-fetch-site", ""))
+        """Refuse a request that a foreign page can have sent. Raises NotAllowed, rule `host` or `origin`."""
+        headers = request.header_map
+        self._check(headers.get("host", ""), headers.get("origin", ""), headers.get("sec-fetch-site", ""))
 
-    def _lets_in(self, host: str, origin: str, site: str) -> bool:
+    def _is_allowed(self, host: str, origin: str, site: str) -> bool:
         try:
             self._check(host, origin, site)
         except NotAllowed:
@@ -63,19 +70,18 @@ class OriginPolicy:
         return True
 
     def _check(self, host: str, origin: str, site: str) -> None:
-        """What `check` says of these headers' values."""
-        if self._guards_hosts and host and not self.takes_host(host):
+        if self._guards_hosts and host and not self.is_allowed_host(host):
             raise NotAllowed("host", text=f"The host {host[:256]} is not allowed here (--allowed-host).")
         if self._guards_origins:
             if origin:
-                if not self.takes_origin(origin):
+                if not self._is_allowed_origin(origin):
                     raise foreign_origin(origin)
             elif site == "cross-site":
-                # What a page only embeds (an image, a script) is asked for without an Origin.
+                # Browsers request embedded objects (images, scripts) without an Origin.
                 raise NotAllowed("origin", text="Pages of other sites are not allowed here (--cors-origin).")
 
-    def takes_host(self, host: str) -> bool:
-        """Whether a Host header names this server by a name that no stranger can point here."""
+    def is_allowed_host(self, host: str) -> bool:
+        """True if a Host header has a name that an attacker cannot point to this server."""
         found = _HOST.fullmatch(host)
         if found is None:
             return False
@@ -88,12 +94,12 @@ class OriginPolicy:
             return True
         return any(pattern.fullmatch(name) for pattern in self._service_hosts)
 
-    def takes_page(self, origin: str) -> bool:
-        """True if `check` has nothing against this Origin header."""
-        return not self._guards_origins or self.takes_origin(origin)
+    def is_allowed_page(self, origin: str) -> bool:
+        """True if `check` accepts this Origin header."""
+        return not self._guards_origins or self._is_allowed_origin(origin)
 
-    def takes_origin(self, origin: str) -> bool:
-        """Whether an Origin header is that of a page of this machine, of a desktop application, or named in the settings."""
+    def _is_allowed_origin(self, origin: str) -> bool:
+        """True if an Origin header is of a page of this machine, of a desktop application, or in the settings."""
         if origin.lower() in self._origins:
             return True
         if _APPLICATION_ORIGIN.fullmatch(origin):
@@ -103,10 +109,10 @@ class OriginPolicy:
 
 
 def foreign_origin(origin: str) -> NotAllowed:
-    """The refusal of a page by its Origin header."""
+    """Return the refusal of an Origin header."""
     if origin.lower() == OPAQUE_ORIGIN:
         return NotAllowed(
-            "origin", text="The origin null is not allowed here: any page can have it by a sandboxed frame."
+            "origin", text="The origin null is not allowed here: a sandboxed frame of any page has it."
         )
     return NotAllowed("origin", text=f"The origin {origin[:256]} is not allowed here (--cors-origin).")
 

@@ -1,6 +1,6 @@
-"""Keeping credentials: rows of the database with encrypted secrets <-> Credential, and the file of the first start.
+"""Storage of credentials with encrypted secrets in the database, and the credentials file of the first start.
 
-Knows the forms of keys of each scheme. How signatures use them is the dialects'.
+The forms of the keys of each scheme are checked here. The dialects compute signatures with them.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ from tablegate.gateway.store.accounts.grants import StoredGrant
 from tablegate.gateway.store.store import Store
 
 _ACCESS_ID = re.compile(r"[\x21-\x7e]{1,128}")
-# Storage accounts are named so: https://learn.microsoft.com/azure/storage/common/storage-account-overview
+# Names of storage accounts: https://learn.microsoft.com/azure/storage/common/storage-account-overview
 _AZURE_ACCOUNT = re.compile(r"[a-z0-9]{3,24}")
 _AWS_ACCOUNT = re.compile(r"\d{12}")
 _KEY_BYTES = 64
 
 
 class BadCredential(ValueError):
-    """A credential that the scheme's clients could not use, or that is there already, or is not there."""
+    """A credential that is invalid for its scheme, exists already, or does not exist."""
 
 
 class CredentialStore:
-    """The credentials of one database. `key` gives the secret key, and is called only when there is something to encrypt."""
+    """The credentials of one database. `key` returns the secret key and is called at the first encryption or decryption."""
 
     def __init__(self, store: Store, key: Callable[[], str]) -> None:
         self._store = store
@@ -55,26 +55,26 @@ class CredentialStore:
         self.grants = grant_store.GrantStore(store)
 
     def load(self) -> list[Credential]:
-        """All credentials, with what they may do. Raises WrongKey."""
+        """Return all credentials with their policies. Raises WrongKey."""
         self._seen, self._seen_grants = self._rows(), self.grants.load()
         self._seen_policies = self._policies()
-        found = [self._open(row) for row in self._seen]
-        known = grant_store.policies(self._seen_grants, {each.grantee: each.identity for each in found})
-        return [dataclasses.replace(each, policy=known[each.grantee]) for each in found]
+        loaded = [self._decrypted(row) for row in self._seen]
+        policies = grant_store.policies(self._seen_grants, {each.grantee: each.identity for each in loaded})
+        return [dataclasses.replace(each, policy=policies[each.grantee]) for each in loaded]
 
     def changes(self) -> list[Credential] | None:
-        """All credentials if they, grants, or policies of tables are not what they were when they were last loaded, else None."""
+        """Return all credentials if credentials, grants or policies of tables have changed since the last load. Else None."""
         is_same = self._rows() == self._seen and self.grants.load() == self._seen_grants
         return None if is_same and self._policies() == self._seen_policies else self.load()
 
     @property
     def resource_policies(self) -> Mapping[tuple[str, str], PoliciesOfTable]:
-        """The policies of tables that have any, by namespace and table, as of the last load."""
+        """The resource policies of tables as of the last load, by namespace and table."""
         return self._seen_policies
 
     @property
     def roles(self) -> dict[str, Policy | None]:
-        """What each role lets somebody do who has it by another's word than ours, as of the last load; None: everything."""
+        """The policies of roles that a trusted token issuer can assign, as of the last load. None is unrestricted."""
         names = {
             grant.grantee.removeprefix(grant_store.ROLE)
             for grant in self._seen_grants
@@ -83,7 +83,7 @@ class CredentialStore:
         return {name: grant_store.policy_of_role(self._seen_grants, name) for name in names}
 
     def add(self, credential: Credential, granted: Iterable[grant_store.WrittenGrant] = ()) -> None:
-        """Keep a new credential, which may do what is granted with it. Raises BadCredential, BadGrant, BadPolicy."""
+        """Store a new credential with its grants. Raises BadCredential, BadGrant, BadPolicy."""
         checked(credential)
         with self._store.write() as session:
             if any(_is(row, credential) for row in rows.all_of(session)):
@@ -93,7 +93,7 @@ class CredentialStore:
         _record("added", credential.scheme, credential.access_id, credential.place)
 
     def grant(self, grantee: str, written: grant_store.WrittenGrant) -> StoredGrant:
-        """Grant something to a stored credential, a role or everybody. Raises BadCredential, BadGrant, BadPolicy."""
+        """Add a grant to a stored credential, a role or all credentials. Raises BadCredential, BadGrant, BadPolicy."""
         if grantee != grant_store.EVERYBODY and not grantee.startswith(grant_store.ROLE):
             scheme, _, access_id = grantee.partition("/")
             if all((row.scheme, row.access_id) != (scheme, access_id) for row in self._rows()):
@@ -101,27 +101,27 @@ class CredentialStore:
         return self.grants.add(grantee, written)
 
     def replace(self, credential: Credential) -> None:
-        """Keep a credential instead of the one of its id. Raises BadCredential."""
+        """Store a credential in place of the one with its id. Raises BadCredential."""
         checked(credential)
         with self._store.write() as session:
             rows.save(session, self._encrypted(credential))
         _record("changed", credential.scheme, credential.access_id, credential.place)
 
     def find(self, scheme: Scheme, access_id: str) -> Credential:
-        """The credential of that id. Raises BadCredential."""
+        """Return the credential of that id. Raises BadCredential."""
         for row in self._rows():
             if (row.scheme, row.access_id) == (scheme.value, access_id):
-                return self._open(row)
+                return self._decrypted(row)
         raise BadCredential(f"no {scheme.value} credential {access_id} is stored")
 
     def bind(self, scheme: Scheme, access_id: str, place: str) -> Credential:
-        """Give a credential a place, or another one, and keep its secrets. Raises BadCredential."""
+        """Set the place of a credential. Raises BadCredential."""
         changed = dataclasses.replace(self.find(scheme, access_id), place=place)
         self.replace(changed)
         return changed
 
     def remove(self, scheme: Scheme, access_id: str) -> None:
-        """Forget a credential. Raises BadCredential."""
+        """Remove a credential and its grants. Raises BadCredential."""
         with self._store.write() as session:
             if not rows.remove(session, scheme.value, access_id):
                 raise BadCredential(f"no {scheme.value} credential {access_id} is stored")
@@ -129,18 +129,18 @@ class CredentialStore:
         _record("removed", scheme, access_id)
 
     def reseal(self, key: str) -> int:
-        """Encrypt all secrets under another key, all or none; how many credentials. Raises WrongKey."""
+        """Encrypt all secrets with another key, in one transaction. Returns the number of credentials. Raises WrongKey."""
         cipher = SecretCipher(key)
         with self._store.write() as session:
-            known = [self._open(row) for row in rows.all_of(session)]
+            stored = [self._decrypted(row) for row in rows.all_of(session)]
             self._known_cipher = cipher
-            for credential in known:
+            for credential in stored:
                 rows.save(session, self._encrypted(credential))
-        audit.record("credentials resealed", credentials=len(known))
-        return len(known)
+        audit.record("credentials resealed", credentials=len(stored))
+        return len(stored)
 
     def add_first(self, path: Path) -> int:
-        """Store the credentials of a file if there are none yet; how many were stored. Raises BadCredential."""
+        """Store the credentials of a file if there are none yet. Returns the number stored. Raises BadCredential."""
         listed = read_file(path)
         if self._rows():
             return 0
@@ -177,7 +177,7 @@ class CredentialStore:
             time.time_ns() // 1_000_000,
         )
 
-    def _open(self, row: StoredCredential) -> Credential:
+    def _decrypted(self, row: StoredCredential) -> Credential:
         plain = orjson.loads(
             self._cipher.decrypt(bytes(row.encrypted_secrets), f"{row.scheme}/{row.access_id}")
         )
@@ -186,52 +186,63 @@ class CredentialStore:
         )
 
 
-def _record(what: str, scheme: Scheme, access_id: str, place: str = "") -> None:
-    audit.record(f"credential {what}", scheme=scheme.value, access_id=access_id, place=place)
+def _record(change: str, scheme: Scheme, access_id: str, place: str = "") -> None:
+    audit.record(f"credential {change}", scheme=scheme.value, access_id=access_id, place=place)
 
 
 def checked(credential: Credential) -> Credential:
-    """The credential, if clients of its scheme could use it. Raises BadCredential."""
+    """Return the credential, if it is valid for its scheme. Raises BadCredential."""
     if not _ACCESS_ID.fullmatch(credential.access_id):
-        raise BadCredential("an access id is 1 to 128 visible ASCII characters")
+        raise BadCredential(
+            f"{credential.access_id[:128]!r}: an access id is 1 to 128 visible ASCII characters"
+        )
     if not credential.secrets or not all(credential.secrets):
         raise BadCredential(f"{credential.access_id}: the secret is empty")
     match credential.scheme:
         case Scheme.AZURE:
             if not _AZURE_ACCOUNT.fullmatch(credential.access_id):
-                raise BadCredential("an Azure account is 3 to 24 lower-case letters and digits")
+                raise BadCredential(
+                    f"{credential.access_id}: an Azure account is 3 to 24 lower-case letters and digits"
+                )
             if credential.place not in ("", credential.access_id):
-                raise BadCredential("an Azure credential is the account itself, and has no other place")
+                raise BadCredential(
+                    f"{credential.access_id}: an Azure credential has no place, remove --place"
+                )
             if len(credential.secrets) != 2:
-                raise BadCredential("an Azure account has two keys")
+                raise BadCredential(f"{credential.access_id}: an Azure account has two keys")
             for key in credential.secrets:
                 try:
                     base64.b64decode(key, validate=True)
                 except binascii.Error:
-                    raise BadCredential(f"{credential.access_id}: an Azure key is base64") from None
+                    raise BadCredential(f"{credential.access_id}: an Azure key must be base64") from None
         case Scheme.AWS:
             if credential.place and not _AWS_ACCOUNT.fullmatch(credential.place):
-                raise BadCredential("an AWS account is 12 digits")
+                raise BadCredential(
+                    f"{credential.place}: the place of an AWS credential is an account of 12 digits"
+                )
         case Scheme.TABLESTORE:
             pass
     return credential
 
 
 def new_secret(scheme: Scheme) -> str:
-    """A secret of the form that the scheme's own service gives out."""
+    """Return a random secret in the form of the scheme's service."""
     if scheme is Scheme.AZURE:
         return base64.b64encode(secrets.token_bytes(_KEY_BYTES)).decode()
     return base64.b64encode(secrets.token_bytes(30)).decode()
 
 
 def read_file(path: Path) -> list[tuple[Credential, list[grant_store.WrittenGrant]]]:
-    """Credentials of a TOML (`[[credentials]]`) or JSON (`{"credentials": [...]}`, or the list alone) file, with their grants.
+    """Return the credentials of a file with their grants. Raises BadCredential.
 
-    Each has `scheme` (aws, azure, tablestore), `access_id`, `secret` or `secrets`, and, if wanted, `place` ("*" for a Table
-    Store key of all instances) and `session_token`; and `grants`: "all", or a list of short forms and of policies. Raises
-    BadCredential.
+    The file is TOML (`[[credentials]]`) or JSON (`{"credentials": [...]}`, or the list alone). Members of a credential:
+    - `scheme`: aws, azure or tablestore.
+    - `access_id`, and `secret` or `secrets`.
+    - `place` (optional): "*" makes a Table Store key valid in all instances.
+    - `session_token` (optional).
+    - `grants` (optional): "all", or a list of short forms and policies.
     """
-    import tomllib  # like a parser of JSON, but in Python: who has such a file loads it
+    import tomllib  # loaded on demand, since it is slow to import
 
     try:
         text = path.read_text()
@@ -249,7 +260,7 @@ def read_file(path: Path) -> list[tuple[Credential, list[grant_store.WrittenGran
 def _from_document(entry: dict[str, Any]) -> tuple[Credential, list[grant_store.WrittenGrant]]:
     unknown = entry.keys() - {"scheme", "access_id", "secret", "secrets", "place", "session_token", "grants"}
     if unknown:
-        raise BadCredential(f"a credential has no {', '.join(sorted(unknown))}")
+        raise BadCredential(f"unknown members of a credential: {', '.join(sorted(unknown))}")
     scheme = Scheme(entry["scheme"])
     given = list(entry["secrets"]) if "secrets" in entry else [entry["secret"]]
     if scheme is Scheme.AZURE and len(given) == 1:

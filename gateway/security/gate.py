@@ -9,12 +9,11 @@ The server's tick calls `admit` and `complete` itself, because it runs the comma
 calls `run` or `run_one`: dialects under WSGI, the console, the control API, job workers, and commands of the command line.
 tests/gateway/security/test_gate.py lists the few other calls of the engine, which have no caller.
 
-Whatever quota refuses a request, when it is counted, here or in the engine, stands in `Authorization.exceeded_quota`. The audit
+`Authorization.exceeded_quota` is the quota that refused a request, before its commands, here or in the engine. The audit log
 records it as `throttled`, and the server delays the reply.
 
-An unrestricted caller has no Authorization: then there is nothing to admit, and nothing to complete. The operator is such a
-caller: the command line, and the administrator of the control API. A refusal is raised as if the engine had raised it, so the
-dialect words it.
+An unrestricted caller has no Authorization, so `admit` and `complete` are not needed. The command line and the administrator of
+the control API are unrestricted. A refusal is raised like an error of the engine, so the dialect words it.
 """
 
 from __future__ import annotations
@@ -37,12 +36,16 @@ from tablegate.gateway.model.tables.tables import Table
 R = TypeVar("R")
 
 admit = Authorization.refusal
-"""Return the reason why the commands of a request are refused, or None. Called with the authorization and the commands, in whose
-list bounds of quotas may be set."""
+"""Return the reason why the commands of a request are refused, or None.
+
+Called with the authorization and the commands. It can replace commands in the list by equal ones with bounds of quotas.
+"""
 
 complete = Authorization.review
-"""Return the outcomes with the found look-ups that the caller may not see replaced by refusals, and charge quotas. Called with
-the authorization, the commands and the outcomes, and only if `needs_review` is set."""
+"""Return the outcomes, with refusals in place of look-ups that the caller is not allowed to see, and charge quotas.
+
+Called with the authorization, the commands and the outcomes, and only if `needs_review` is set.
+"""
 
 
 def run(engine: Engine, commands: list[AnyCommand], authorization: Authorization | None) -> list[Any]:
@@ -59,7 +62,7 @@ def run(engine: Engine, commands: list[AnyCommand], authorization: Authorization
 
 
 def _with_size(engine: Engine, command: AnyCommand) -> AnyCommand:
-    """A command that copies a table in the background, with the size of the copy: quotas of bytes need it beforehand."""
+    """Return a command with the size of the table that it copies in the background, which quotas of bytes need."""
     match command:
         case RestoreTable(source=Backup() as backup):
             return replace(command, size_bytes=backup.size_bytes)
@@ -81,9 +84,9 @@ def run_one(engine: Engine, command: Command[R], authorization: Authorization | 
 def finalize(
     authorization: Authorization, reply: Reply, refuse: Callable[[NotPermitted], Reply | None]
 ) -> Reply:
-    """Return the reply to a request of which nothing was authorized, or a refusal if the caller has no matching grant.
+    """Return the reply, or a refusal if nothing of the request was authorized and the caller has no matching grant.
 
-    `refuse`: words the refusal.
+    `refuse` words the refusal.
     """
     refusal = authorization.refusal_before_access(reply.status >= 400)
     return reply if refusal is None else refuse(refusal) or reply

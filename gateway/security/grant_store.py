@@ -1,11 +1,11 @@
-"""Keeping grants: rows of the database <-> the policy of each credential.
+"""Storage of grants, and the policies that follow from them. Grantees:
 
     aws/ACCESS ID, azure/ACCOUNT, tablestore/ACCESS ID   one credential
-    role/NAME                                             whoever has the role
-    *                                                     everybody who has a stored credential
+    role/NAME                                             all credentials with the role
+    *                                                     all stored credentials
 
-What a grantee may do is all its own grants, those of its roles, and those of everybody together. A grant that can no
-longer be read (by an older release, say) refuses everything: nobody knows what it refused.
+The policy of a credential is the union of its grants, those of its roles and those of `*`. A grant that cannot be read (an
+older release after a newer one, for example) refuses everything, because it may contain a denial.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ ROLE = "role/"
 
 
 class BadGrant(ValueError):
-    """A grant that cannot be, or is not there. The text says why."""
+    """A grant that is invalid or does not exist. The text gives the reason."""
 
 
 class WrittenGrant(NamedTuple):
-    """A grant as it is written: `form` is all, short, iam, ram or role."""
+    """A grant as a document. `form` is all, short, iam, ram or role."""
 
     form: str
     document: str = ""
@@ -55,13 +55,15 @@ class GrantStore:
         self._store = store
 
     def load(self) -> list[StoredGrant]:
-        """All grants, oldest first."""
+        """Return all grants, oldest first."""
         with self._store.read() as session:
             return rows.all_of(session)
 
     def held_by(self, grantee: str) -> list[StoredGrant]:
-        """The grants that say what a grantee may do: its own, those of its roles, those of everybody. All there are for "", who
-        sees everything. Raises Busy if the database does not answer."""
+        """Return the grants that apply to a grantee: its own, those of its roles, and those of `*`.
+
+        Returns all grants if `grantee` is "", the unrestricted caller. Raises Busy if the database does not answer.
+        """
         try:
             grants = self.load()
         except RetryableFailure as reason:
@@ -72,39 +74,39 @@ class GrantStore:
         return [each for each in grants if each.grantee in {grantee, EVERYBODY, *roles}]
 
     def add(self, grantee: str, written: WrittenGrant) -> StoredGrant:
-        """Keep a new grant. Raises BadGrant, BadPolicy."""
-        made = _new(grantee, written)
+        """Store a new grant. Raises BadGrant, BadPolicy."""
+        grant = _new(grantee, written)
         with self._store.write() as session:
-            rows.save(session, made)
-        audit.record("grant added", id=made.id, grantee=grantee, form=made.form, document=made.document)
-        return made
+            rows.save(session, grant)
+        audit.record("grant added", id=grant.id, grantee=grantee, form=grant.form, document=grant.document)
+        return grant
 
     def remove(self, grant_id: str) -> None:
-        """Take a grant back. Raises BadGrant."""
+        """Remove a grant. Raises BadGrant."""
         with self._store.write() as session:
             if not rows.remove(session, grant_id):
-                raise BadGrant(f"there is no grant {grant_id}")
+                raise BadGrant(f"there is no grant {grant_id}. `tablegate grants list` lists all")
         audit.record("grant removed", id=grant_id)
 
 
 def save_in(session: Session, grantee: str, written: Iterable[WrittenGrant]) -> None:
-    """Keep grants of a grantee in a transaction that is open. Raises BadGrant, BadPolicy."""
+    """Store grants of a grantee in an open transaction. Raises BadGrant, BadPolicy."""
     for each in written:
         rows.save(session, _new(grantee, each))
 
 
 def _new(grantee: str, written: WrittenGrant) -> StoredGrant:
     if written.form == "role" and (grantee == EVERYBODY or grantee.startswith(ROLE) or not written.document):
-        raise BadGrant("a role is given to a credential")
-    policy_of(written, _ANYBODY)
+        raise BadGrant(f"cannot give a role to {grantee}: give it to a credential, as SCHEME/ACCESS_ID")
+    policy_of(written, _ANY_IDENTITY)
     return StoredGrant(secrets.token_hex(6), grantee, *written, time.time_ns() // 1_000_000)
 
 
-_ANYBODY = CallerIdentity("aws", "anybody", "000000000000", "arn:aws:iam::000000000000:user/anybody")
+_ANY_IDENTITY = CallerIdentity("aws", "anybody", "000000000000", "arn:aws:iam::000000000000:user/anybody")
 
 
 def policy_of(written: WrittenGrant, identity: CallerIdentity) -> Policy:
-    """What a written grant is for a caller. Raises BadPolicy. (That of a role: nothing by itself.)"""
+    """Return the policy of a grant for a caller. Raises BadPolicy. The policy of a role grant itself is empty."""
     try:
         return _READERS[written.form](written.document, identity)
     except KeyError:
@@ -128,9 +130,9 @@ _READERS: Mapping[str, Callable[[str, CallerIdentity], Policy]] = {
 
 
 def written_of(document: Any) -> WrittenGrant:
-    """The form in which a grant is written: a policy of IAM or RAM by its Version, else a short form. Raises BadPolicy."""
+    """Return a grant with its form: a policy of IAM or RAM by its Version, else a short form. Raises BadPolicy."""
     if not isinstance(document, dict):
-        raise BadPolicy("a grant is an object")
+        raise BadPolicy("a grant is a JSON object")
     form = "short"
     if "Statement" in document:
         form = "ram" if document.get("Version") == "1" else "iam"
@@ -140,7 +142,7 @@ def written_of(document: Any) -> WrittenGrant:
 def policies(
     stored: Iterable[StoredGrant], identities: Mapping[str, CallerIdentity]
 ) -> dict[str, Policy | None]:
-    """Grantee -> what it may do; None: everything. `identities`: of all grantees that can ask."""
+    """Return grantee -> policy, None if it is unrestricted. `identities` has all grantees that send requests."""
     of: dict[str, list[WrittenGrant]] = {}
     for grant in stored:
         of.setdefault(grant.grantee, []).append(WrittenGrant(grant.form, grant.document))
@@ -151,22 +153,22 @@ def _policy(of: Mapping[str, list[WrittenGrant]], grantee: str, identity: Caller
     own = of.get(grantee, [])
     roles = [each.document for each in own if each.form == "role"]
     written = [*own, *(each for role in roles for each in of.get(ROLE + role, [])), *of.get(EVERYBODY, [])]
-    return _together(written, grantee, identity)
+    return _union(written, grantee, identity)
 
 
 def policy_of_role(stored: Iterable[StoredGrant], role: str) -> Policy | None:
-    """What a role lets somebody do who has no stored credential; None: everything."""
+    """Return the policy of a role for a caller without a stored credential. None if it is unrestricted."""
     written = [WrittenGrant(each.form, each.document) for each in stored if each.grantee == ROLE + role]
-    return _together(written, ROLE + role, _ANYBODY)
+    return _union(written, ROLE + role, _ANY_IDENTITY)
 
 
-def _together(written: Iterable[WrittenGrant], grantee: str, identity: CallerIdentity) -> Policy | None:
+def _union(written: Iterable[WrittenGrant], grantee: str, identity: CallerIdentity) -> Policy | None:
     statements: list[Statement] = []
     for each in written:
         try:
             statements += policy_of(each, identity).statements
         except ValueError as error:
-            _log.error("a grant of %s cannot be read, so that nothing is granted: %s", grantee, error)
+            _log.error("cannot read a grant of %s, so it is refused everything: %s", grantee, error)
             statements += DENY_ALL.statements
     policy = Policy(tuple(statements))
     return None if policy.is_everything else policy

@@ -1,6 +1,6 @@
-"""The cost of each type of command: the limits of a quota that it is held to, and the units and bytes that it takes.
+"""The cost of each type of command: the limits of a quota that apply to it, and the units and bytes that it takes.
 
-A read unit is each 4 KiB begun, a write unit each 1 KiB begun of a row, whatever the dialect.
+In all dialects, a read unit is 4 KiB and a write unit is 1 KiB of a row, rounded up.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tablegate.gateway.model.tables.pages import Page
 
 
 class CommandCost(Enum):
-    """The limits that a command is held to, besides the rate of requests."""
+    """The limits that apply to a command, besides the rate of requests."""
 
     NOTHING = "nothing"
     READS = "reads"  # read units
@@ -88,7 +88,7 @@ COSTS: Mapping[type, CommandCost] = {
             transaction_commands.FindTransaction,
             transaction_commands.CommitTransaction,
             transaction_commands.AbortTransaction,
-            # Of administrators, who have no quotas.
+            # Commands of administrators, which have no quotas.
             *get_args(SnapshotCommand),
             stream_commands.Reshard,
             job_commands.ListUnfinishedJobs,
@@ -102,7 +102,7 @@ RATE_OF = {CommandCost.READS: quotas.READ_UNITS, CommandCost.WRITES: quotas.WRIT
 
 
 def added_at_least(command: AnyCommand) -> int:
-    """Minimum number of bytes that a command adds, as far as known before it runs. 0: it adds none."""
+    """Return the minimum number of bytes that a command adds, as far as known before it runs. 0 if it adds none."""
     match command:
         case row_commands.WriteGroup():
             return int(_puts_anything((command,)))
@@ -120,12 +120,12 @@ def added_at_least(command: AnyCommand) -> int:
 
 
 def _puts_anything(groups: Iterable[row_commands.WriteGroup]) -> bool:
-    """False if groups only delete and check: that is always admitted."""
+    """False if groups only delete and check, which is always admitted."""
     return any(isinstance(write.change, (Replace, Edit)) for group in groups for write in group.writes)
 
 
 def _put_by(command: job_commands.AdvanceJob) -> int:
-    """The bytes of the rows that a step of a job puts into tables of its caller."""
+    """Return the bytes of the rows that a step of a job puts into tables of its caller."""
     return sum(
         write.change.contents.size_bytes
         for group in command.groups
@@ -147,7 +147,7 @@ def taken(command: AnyCommand, outcome: Any) -> tuple[float, float, int]:
             return max(1.0, _read([nearest.row.size_bytes for nearest in outcome])), 0.0, 0
         case stream_commands.ReadChanges(), ChangePage():
             images = [image for change in outcome.changes for image in (change.old, change.new)]
-            # Billed sizes are not kept with changes.
+            # Changes have no billed sizes.
             read_bytes = sum(len(image.body) for image in images if image is not None)
             return _units(read_bytes, quotas.READ_UNIT_BYTES), 0.0, 0
         case row_commands.WriteGroup(), list():

@@ -1,4 +1,4 @@
-"""The stored quotas of a server process: loading, sharing rates with other processes, and counting stored bytes."""
+"""Synchronisation of quotas in a server process: loading, sharing rates with other processes, counting stored bytes."""
 
 from __future__ import annotations
 
@@ -27,10 +27,7 @@ _COUNTING_S = 10.0
 
 
 class QuotaSync:
-    """Keeps `Quotas` up to date: loads stored quotas when they change, shares rates and counts bytes.
-
-    Called by the thread of background work.
-    """
+    """The synchronisation of `Quotas` with the database, called by the background thread."""
 
     def __init__(self, store: Store, engine: Engine, quotas: Quotas) -> None:
         self._store = store
@@ -42,18 +39,18 @@ class QuotaSync:
 
     @property
     def period_s(self) -> float:
-        """Seconds until `turn` has something to do."""
+        """Seconds until the next call of `run`."""
         return _SHARING_S if self._quotas.is_on else math.inf
 
-    def look(self) -> None:
+    def reload(self) -> None:
         """Load the stored quotas if they have changed."""
         with self._store.read() as session:
-            found = rows.all_of(session)
-        if found != self._seen:
-            self._seen = found
-            self._quotas.replace({owner: Quota.of(document) for owner, document, _ in found})
+            stored = rows.all_of(session)
+        if stored != self._seen:
+            self._seen = stored
+            self._quotas.replace({owner: Quota.of(document) for owner, document, _ in stored})
 
-    def turn(self) -> None:
+    def run(self) -> None:
         """Save the demand of this process, take its share of each rate, and count stored bytes every ten seconds."""
         if not self._quotas.is_on:
             return
@@ -68,8 +65,8 @@ class QuotaSync:
         own = self._quotas.demand(period_s)
         now_ms = time.time_ns() // 1_000_000
         with self._store.write() as session:
-            for owner, asked in own.items():
-                rows.save_demand(session, owner, self._process, orjson.dumps(asked).decode(), now_ms)
+            for owner, demand in own.items():
+                rows.save_demand(session, owner, self._process, orjson.dumps(demand).decode(), now_ms)
             rows.forget_demands(session, now_ms - _FORGOTTEN_MS)
         others: dict[str, list[Mapping[str, float]]] = {}
         with self._store.read() as session:
@@ -79,8 +76,10 @@ class QuotaSync:
         self._quotas.share(own, others)
 
     def count(self) -> None:
-        """Count the bytes of namespaces that a quota limits. Counts of large tables may be a little old
-        (engine/tables/table_definitions.py)."""
+        """Count the bytes of namespaces with a quota.
+
+        Counts of large tables are cached (engine/tables/table_definitions.py).
+        """
         self._counted_at = time.monotonic()
         if not self._quotas.limits_bytes:
             return
@@ -95,7 +94,7 @@ class QuotaSync:
         for table in tables:
             if self._quotas.limits_bytes_of(table.namespace) and not is_reserved(table.namespace):
                 size = self._size_of(table, counted)
-                if table.id in filled_from:  # it will be about as large as what it is made of
+                if table.id in filled_from:  # the copy will be about as large as its source
                     sources = [each for each in tables if each.id == filled_from[table.id]]
                     size = max(size, *(self._size_of(each, counted) for each in sources), 0)
                 by_namespace[table.namespace] = by_namespace.get(table.namespace, 0) + size

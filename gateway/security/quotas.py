@@ -1,17 +1,15 @@
-"""Quotas in force: the limits on what a credential or a namespace takes, for all dialects and all entries.
+"""The quotas in force: limits for credentials and namespaces, in all dialects and the console.
 
-`Quotas.enter` counts a request and gives its authorization a Usage. The gate (security/gate.py) calls
-`RequestUsage.refusal` before
-commands run and `RequestUsage.charge` afterwards (costs: quota_costs.py). The cost of a command is known when it is
-done. So it is
-admitted while anything is left, and the rest is a debt: rates hold over time. Without quotas `is_on` is False, and nothing is
-called here.
+`Quotas.enter` counts a request and adds a RequestUsage to its authorization. The gate (security/gate.py) calls
+`RequestUsage.refusal` before commands run and `RequestUsage.charge` afterwards (costs: quota_costs.py). The cost of a command is
+known only after it. So a command is admitted while any units are left, and the excess is a debt. Rates hold over time. Without
+quotas `is_on` is False, and this module is not called.
 
-Bytes and tables are those of a scope: of a namespace's quota, the namespaces that it names; of a credential's quota, all that the
-caller's own tables may live in, so a region or an instance that a caller makes up has no allowance of its own. Bytes are counted
-every ten seconds, backups included, and followed in between. Tables are counted in the transaction that makes one.
+Bytes and tables are counted for a scope. The scope of a namespace's quota is the namespaces that it names. The scope of a
+credential's quota is all namespaces of the caller's own tables, so a new region or instance adds no allowance. Bytes, with
+backups, are counted every ten seconds and updated in between. Tables are counted in the transaction that creates one.
 
-Rates are shared by all server processes of one database. Each takes a share by its demand (`share_of`), which it writes to a
+All server processes of one database share the rates. Each takes a share by its demand (`share_of`). It writes the demand to a
 small table twice a second while a quota is in use (quota_keeper.py).
 """
 
@@ -49,7 +47,7 @@ from tablegate.gateway.model.errors import GatewayError, QuotaExceeded
 from tablegate.gateway.observability import metrics
 from tablegate.gateway.security import quota_costs
 
-# Minimum share of a rate, so that a process without recent demand can begin.
+# Minimum share of a rate, so that a process without recent demand can admit requests.
 _LEAST_SHARE = 0.02
 
 
@@ -61,9 +59,9 @@ class HeldAllowance(NamedTuple):
 
 
 class RequestUsage:
-    """What one request takes of its quotas. `exceeded`: the quota because of which something of the request was refused.
+    """The use of quotas by one request. `exceeded` is the quota that refused the request or a part of it.
 
-    A request that was admitted to a rate once is not refused by it later: what it has read so far would be lost.
+    A rate that has admitted a request does not refuse it later, so that its results so far are not lost.
     """
 
     __slots__ = ("_admitted", "_held", "_quotas", "exceeded")
@@ -87,8 +85,10 @@ class RequestUsage:
             held.allowance.take(REQUESTS, 1.0)
 
     def refusal(self, commands: list[AnyCommand]) -> QuotaExceeded | None:
-        """Return the reason why commands are refused, or None. Commands that make tables are replaced in the list by equal ones
-        that carry the bounds to check."""
+        """Return the reason why commands are refused, or None.
+
+        Commands that create tables are replaced in the list by equal ones with the bounds to check.
+        """
         try:
             for at, command in enumerate(commands):
                 cost = quota_costs.COSTS.get(type(command), quota_costs.CommandCost.NOTHING)
@@ -102,10 +102,10 @@ class RequestUsage:
         return None
 
     def charge(self, commands: list[AnyCommand], outcomes: list[Any]) -> None:
-        """Take what commands cost, by their outcomes."""
+        """Charge the cost of commands, by their outcomes."""
         for command, outcome in zip(commands, outcomes, strict=True):
             if isinstance(outcome, GatewayError):
-                if isinstance(outcome, QuotaExceeded):  # of tables: the engine has found out
+                if isinstance(outcome, QuotaExceeded):  # of tables, which the engine counts
                     self._note(outcome)
                 continue
             read, written, added = quota_costs.taken(command, outcome)
@@ -122,7 +122,7 @@ class RequestUsage:
         metrics.refused_by_quota(error.owner, error.kind)
 
     def _check(self, command: AnyCommand, cost: quota_costs.CommandCost) -> None:
-        """Raises QuotaExceeded if a command may not run."""
+        """Raises QuotaExceeded."""
         rate = None if cost in self._admitted else quota_costs.RATE_OF.get(cost)
         if rate is not None:
             now = self._quotas.now()
@@ -160,10 +160,10 @@ class RequestUsage:
 
 
 class Quotas:
-    """The quotas in force. Used by event loops and threads of the server; `replace` and `share` may be called from any other."""
+    """The quotas in force, for the event loops and threads of the server. Any thread can call `replace` and `share`."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic, processes: int = 1) -> None:
-        """`processes`: the number of those that share a rate until more is known."""
+        """`processes`: the number of processes that share a rate equally until the first call of `share`."""
         self.is_on = False
         self.allowances: Mapping[str, Allowance] = {}
         self.now = now
@@ -172,7 +172,7 @@ class Quotas:
         self._stored: dict[str, int] = {}
 
     def replace(self, quotas: Mapping[str, Quota]) -> None:
-        """Put these quotas in force. What is left of an unchanged one stays."""
+        """Put these quotas in force. An unchanged quota keeps its remaining units."""
         now = self.now()
         kept = self.allowances
         self.allowances = {
@@ -186,9 +186,11 @@ class Quotas:
     def enter(
         self, request: Request, scheme: str, access_id: str, namespace: str, scope: str | None = None
     ) -> None:
-        """Count a request whose caller is authenticated. The gate then checks its commands against the quotas of the caller and
-        of the namespace. `scope`: the namespaces of the caller's own tables. None: the account of the namespace. Raises
-        QuotaExceeded."""
+        """Count a request of an authenticated caller. Raises QuotaExceeded.
+
+        The gate then checks its commands against the quotas of the caller and of the namespace. `scope` has the namespaces of
+        the caller's own tables. None is the account of the namespace.
+        """
         usage = self._usage(scheme, access_id, namespace, scope)
         if usage is None:
             return
@@ -199,7 +201,7 @@ class Quotas:
         usage.begin()
 
     def of_background_work(self, scheme: str, access_id: str, namespace: str) -> Authorization | None:
-        """The authorization for work on behalf of a caller whose request was admitted before. None: nothing limits it."""
+        """Return the authorization of background work for a caller, whose request was admitted before. None without quota."""
         usage = self._usage(scheme, access_id, namespace, None) if self.is_on else None
         if usage is None:
             return None
@@ -221,10 +223,10 @@ class Quotas:
         ]
         return RequestUsage(self, held) if held else None
 
-    # Bytes that are stored
+    # Stored bytes
 
     def stored(self, scope: str) -> int:
-        """The bytes of a scope: those that were counted lately, and those that were added since."""
+        """Return the stored bytes of a scope: the last count plus later additions."""
         known = self._stored.get(scope)
         if known is None:
             sizes = self._sizes.items()
@@ -232,19 +234,21 @@ class Quotas:
         return known
 
     def add_stored(self, scopes: Iterable[str], size_bytes: int) -> None:
-        """Count bytes that were added, or taken away."""
+        """Count added bytes. A negative number counts deleted ones."""
         for scope in scopes:
             self._stored[scope] = self.stored(scope) + size_bytes
 
     def keep_sizes(self, sizes: Mapping[str, int]) -> None:
-        """Take the bytes of namespaces as they were counted."""
+        """Set the counted bytes of namespaces."""
         self._sizes, self._stored = sizes, {}
 
     # Shares of processes
 
     def demand(self, period_s: float) -> dict[str, dict[str, float]]:
-        """Return the demand per second since the last call: owner -> name of the rate -> demand. Owners without any demand are
-        left out. The call begins a new period."""
+        """Return the demand per second since the last call: owner -> name of the rate -> demand.
+
+        Owners without demand are omitted. The call begins a new period.
+        """
         found: dict[str, dict[str, float]] = {}
         for owner, allowance in self.allowances.items():
             asked = {}
@@ -257,7 +261,7 @@ class Quotas:
     def share(
         self, own: Mapping[str, Mapping[str, float]], others: Mapping[str, list[Mapping[str, float]]]
     ) -> None:
-        """Take the share of each rate that follows from what this process and the others were asked for."""
+        """Set the share of each rate by the demand of this process and of the others."""
         for owner, allowance in self.allowances.items():
             for name, bucket in allowance.buckets.items():
                 asked = own.get(owner, {}).get(name, 0.0)
@@ -270,7 +274,7 @@ class Quotas:
         return any(allowance.quota.bytes is not None for allowance in self.allowances.values())
 
     def limits_bytes_of(self, namespace: str) -> bool:
-        """True if a quota may limit the bytes of a namespace. A credential's may: it is not known here where it writes."""
+        """True if a quota can limit the bytes of a namespace. One of a credential always can, since it can write anywhere."""
         prefix = namespace_owner("")
         return any(
             not owner.startswith(prefix) or covers(owner.removeprefix(prefix), namespace)
@@ -279,17 +283,20 @@ class Quotas:
         )
 
 
-def share_of(rate: float, asked: float, elsewhere: list[float]) -> float:
-    """Which part of a rate a process takes that is asked for so much while others are asked for that. All together take all of
-    it: by what they are asked for where that is more than there is, else what they want and an equal part of the rest."""
+def share_of(rate: float, demand: float, elsewhere: list[float]) -> float:
+    """Return the share (0 to 1) of a rate for a process, by its demand and the demands of the others.
+
+    If the total demand exceeds the rate, shares are proportional to demand. Otherwise each process gets its demand and an equal
+    part of the rest.
+    """
     if not elsewhere or rate <= 0:
         return 1.0
-    total = asked + sum(elsewhere)
+    total = demand + sum(elsewhere)
     if total > rate:
-        return max(_LEAST_SHARE, asked / total)
-    return max(_LEAST_SHARE, (asked + (rate - total) / (1 + len(elsewhere))) / rate)
+        return max(_LEAST_SHARE, demand / total)
+    return max(_LEAST_SHARE, (demand + (rate - total) / (1 + len(elsewhere))) / rate)
 
 
 def _unrestricted(scheme: str, access_id: str, source: RequestSource) -> Authorization:
-    """The authorization of a caller that only quotas limit."""
+    """Return the authorization of a caller that is limited by quotas only."""
     return Authorization(EVERYTHING, CallerIdentity(scheme, access_id, "", ""), source, 0)

@@ -1,8 +1,8 @@
-"""Encrypting secrets at rest: AES-256-GCM under a key that is not in the database.
+"""Encryption of secrets at rest: AES-256-GCM with a key that is not in the database.
 
-HMAC schemes need the secret itself, so it cannot be hashed; encrypted, a copy of the database alone gives nobody a key. Where
-the key is: TABLEGATE_SECRET_KEY or a file of it; else, with SQLite, `<database>.key` beside the file, made when it is
-first needed, readable by its owner only. With PostgreSQL it must be given.
+HMAC schemes need the secret itself, so it cannot be hashed. With encryption, a copy of the database alone reveals no secret.
+The key is TABLEGATE_SECRET_KEY, or the contents of its file. Without them, SQLite uses `<database>.key` beside the database.
+That file is created when it is first needed, and only its owner can read it. PostgreSQL requires the setting.
 """
 
 from __future__ import annotations
@@ -19,46 +19,50 @@ LEAST_KEY_CHARACTERS = 16
 
 
 class WrongKey(Exception):
-    """A secret cannot be decrypted: it was encrypted under another key, or for another credential, or altered."""
+    """A secret that cannot be decrypted: it was altered, or encrypted with another key or for another credential."""
 
 
 class SecretCipher:
-    """Encrypts and decrypts. `owner` is bound in: what was encrypted for one is not decrypted for another."""
+    """A cipher for secrets. `owner` is authenticated: a text encrypted for one owner cannot be decrypted for another."""
 
     def __init__(self, key: str) -> None:
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-        # The key is random by the documentation's advice, so a plain digest is enough to make it 32 bytes.
+        # The documentation requires a random key, so a plain digest is enough to derive 32 bytes.
         self._cipher = AESGCM(hashlib.sha256(b"tablegate credentials\0" + key.encode()).digest())
 
     def encrypt(self, plain: bytes, owner: str) -> bytes:
-        """The nonce and the encrypted text."""
+        """Return the nonce and the encrypted text."""
         nonce = os.urandom(_NONCE_BYTES)
         return nonce + self._cipher.encrypt(nonce, plain, owner.encode())
 
     def decrypt(self, encrypted: bytes, owner: str) -> bytes:
-        """What was encrypted. Raises WrongKey."""
+        """Return the plain text. Raises WrongKey."""
         from cryptography.exceptions import InvalidTag
 
         try:
             return self._cipher.decrypt(encrypted[:_NONCE_BYTES], encrypted[_NONCE_BYTES:], owner.encode())
         except (InvalidTag, ValueError):
-            raise WrongKey("the stored credentials do not open with this secret key") from None
+            raise WrongKey(
+                "the secret key cannot decrypt the stored credentials: set secret_key to the key that encrypted them"
+            ) from None
 
 
 def find_key(settings: Settings) -> str:
-    """The key of these settings; makes the key file of a SQLite database that has none. Raises BadSetting."""
+    """Return the key of these settings. Creates the key file of a SQLite database if needed. Raises BadSetting."""
     if settings.secret_key:
         if len(settings.secret_key) < LEAST_KEY_CHARACTERS:
-            raise BadSetting(f"secret_key: at least {LEAST_KEY_CHARACTERS} characters, best at random")
+            raise BadSetting(
+                f"secret_key is too short: use at least {LEAST_KEY_CHARACTERS} random characters"
+            )
         return settings.secret_key
     if settings.memory:
         return secrets.token_urlsafe(32)
     database = settings.database_path
     if database is None:
         raise BadSetting(
-            "stored credentials are sealed with a key that is not in the database: set TABLEGATE_SECRET_KEY, "
-            "or TABLEGATE_SECRET_KEY_FILE to a file that holds it"
+            "stored credentials are encrypted with a key that is not in the database: set TABLEGATE_SECRET_KEY, "
+            "or TABLEGATE_SECRET_KEY_FILE to a file that contains it"
         )
     return _key_file(database.with_name(database.name + ".key"))
 

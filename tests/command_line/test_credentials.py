@@ -157,16 +157,16 @@ def test_a_credential_without_a_place_enters_all_unless_tenants_are_kept_apart(
 ) -> None:
     known = Credentials(load({"auth": auth, "namespaces": namespaces}, {}))
     unsaid = Credential(Scheme.TABLESTORE, "id", ("x",))
-    assert known.may_enter(unsaid, "one") is ((auth, namespaces) != ("strict", "separate"))
+    assert known.is_valid_in(unsaid, "one") is ((auth, namespaces) != ("strict", "separate"))
     bound, of_all = dataclasses.replace(unsaid, place="one"), dataclasses.replace(unsaid, place=ANY_PLACE)
-    assert [known.may_enter(bound, place) for place in ("one", "two", "One", "")] == [
+    assert [known.is_valid_in(bound, place) for place in ("one", "two", "One", "")] == [
         True,
         False,
         False,
         False,
     ]
-    assert known.may_enter(of_all, "one")
-    assert known.may_enter(of_all, "two")
+    assert known.is_valid_in(of_all, "one")
+    assert known.is_valid_in(of_all, "two")
 
 
 def test_one_that_can_enter_nowhere_is_told_of(caplog: pytest.LogCaptureFixture) -> None:

@@ -66,9 +66,9 @@ def test_grants_are_added_listed_and_removed(url: str, tmp_path: Path) -> None:
         (("AKID", "--all", "--deny"), "Use --deny with actions"),
         (("NOBODY", "--all"), "no aws credential NOBODY is stored"),
         (("AKID", "--scheme", "azure", "--all"), "no azure credential AKID is stored"),
-        (("AKID", "--define", "x", "--keys", "u1"), "keys and attributes go with"),
-        (("*", "--role", "clerk"), "a role is given to a credential"),
-        (("AKID", "--policy", "-"), "a grant says one of"),
+        (("AKID", "--define", "x", "--keys", "u1"), "keys and attributes are allowed with"),
+        (("*", "--role", "clerk"), "cannot give a role to *"),
+        (("AKID", "--policy", "-"), "a grant must have at least one of"),
     ],
 )
 def test_what_cannot_be_granted(url: str, words: tuple[str, ...], told: str) -> None:

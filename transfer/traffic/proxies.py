@@ -111,7 +111,7 @@ class Proxy:
         )
         request = Request(incoming.method, incoming.raw_path, headers, b"", incoming.remote or "")
         host = request.header("host")
-        if host and not self._browsers.takes_host(host):
+        if host and not self._browsers.is_allowed_host(host):
             text = f"The host {host[:256]} is not allowed here (--allowed-host)."
             return _response(request, self._refuse(request, 403, text))
         held = 0

@@ -66,7 +66,7 @@ def verify(
     if credential is None:
         raise NotAuthenticated("unknown-key")
     instance = headers["x-ots-instancename"]
-    if len(instance) > limits.INSTANCE_NAME_MAX or not credentials.may_enter(credential, instance):
+    if len(instance) > limits.INSTANCE_NAME_MAX or not credentials.is_valid_in(credential, instance):
         raise NotAuthenticated("instance")
     if has_body:
         digest = base64.b64encode(hashlib.md5(request.body, usedforsecurity=False).digest())

@@ -1,7 +1,7 @@
-"""Azure's roles for data in tables -> policies (model/authorization/grants.py).
+"""Azure's built-in roles for data in tables, as policies (model/authorization/grants.py).
 
-Built-in roles by name and id: "Azure built-in roles for Storage" (Microsoft Learn). What they may do, operation by
-operation: "Authorize with Microsoft Entra ID", permissions for calling data operations.
+Names and ids of the roles: "Azure built-in roles for Storage" (Microsoft Learn). Their permissions for each operation:
+"Authorize with Microsoft Entra ID", permissions for calling data operations.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ ROLES: Mapping[str, frozenset[Permission]] = {
     "Storage Table Data Contributor": _CONTRIBUTOR,
     "0a9a7e1f-b9d0-4cc4-a60d-0319b160aaa3": _CONTRIBUTOR,
 }
-"""Role, by name or id -> what it may do to all tables of an account."""
+"""Permissions on all tables of an account, by name or id of the role."""
 
 
 def policy_of_roles(roles: Iterable[str]) -> Policy:
-    """What somebody with these roles may do; of roles that are not built in, nothing."""
+    """Return the policy of these roles. Roles that are not built in allow nothing."""
     permissions = frozenset().union(*(ROLES.get(role, frozenset()) for role in roles))
-    doors = frozenset((permission, way) for permission in permissions for way in Channel)
-    return Policy((Statement(Effect.ALLOW, doors, (Resources(EVERY),)),) if doors else ())
+    pairs = frozenset((permission, channel) for permission in permissions for channel in Channel)
+    return Policy((Statement(Effect.ALLOW, pairs, (Resources(EVERY),)),) if pairs else ())

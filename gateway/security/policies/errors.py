@@ -1,7 +1,7 @@
-"""What can be wrong with a written grant."""
+"""The error of an invalid policy."""
 
 from __future__ import annotations
 
 
 class BadPolicy(ValueError):
-    """A policy that cannot be read, or says something that this server could not keep to. Nothing of it counts."""
+    """A policy that is malformed or has an unsupported part. It is refused as a whole."""

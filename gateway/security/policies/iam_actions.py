@@ -1,9 +1,9 @@
-"""The actions of DynamoDB that IAM policies name, and the doors that each opens or closes.
+"""The DynamoDB actions of IAM policies, each as a set of (permission, channel) pairs.
 
-An allowance opens just the doors of its action: BatchGetItem is not GetItem, and PartiQL has actions of its own, as in
-the service ("Actions, resources, and condition keys for Amazon DynamoDB", service authorization reference). A refusal
-closes a permission in every way in which it can be asked for, so that a table on which DeleteItem is refused loses no
-row through a batch, a statement or another dialect; that is stricter than the service (docs/operate/grants.md).
+An Allow covers only the pairs of its action, as in the service. BatchGetItem is not GetItem, and PartiQL has its own actions
+("Actions, resources, and condition keys for Amazon DynamoDB", service authorization reference). A Deny covers the permission
+in all channels. So if DeleteItem is denied, batches, statements and other dialects cannot delete rows either. This is stricter
+than the service (docs/operate/grants.md).
 """
 
 from __future__ import annotations
@@ -18,91 +18,91 @@ _BY_ITSELF = (Channel.SINGLE, Channel.TRANSACTION)
 _BY_STATEMENT = (Channel.STATEMENT, Channel.STATEMENT_TRANSACTION)
 
 
-def _doors(
-    permissions: Iterable[Permission], ways: Iterable[Channel] = (Channel.SINGLE,)
+def _pairs(
+    permissions: Iterable[Permission], channels: Iterable[Channel] = (Channel.SINGLE,)
 ) -> frozenset[GrantAction]:
-    ways = tuple(ways)
-    return frozenset((permission, way) for permission in permissions for way in ways)
+    channels = tuple(channels)
+    return frozenset((permission, channel) for permission in permissions for channel in channels)
 
 
 ACTIONS: Mapping[str, frozenset[GrantAction]] = {
-    "GetItem": _doors([_P.READ], _BY_ITSELF),
-    "Query": _doors([_P.QUERY], _BY_ITSELF),
-    "Scan": _doors([_P.SCAN, _P.SPLIT], _BY_ITSELF),
-    "SearchVectors": _doors([_P.SEARCH]),
-    "PutItem": _doors([_P.PUT], _BY_ITSELF),
-    "UpdateItem": _doors([_P.UPDATE], (*_BY_ITSELF, Channel.BATCH)),  # the service has no batch of updates
-    "DeleteItem": _doors([_P.DELETE], _BY_ITSELF),
-    "ConditionCheckItem": _doors([_P.CHECK], _BY_ITSELF),
-    "BatchGetItem": _doors([_P.READ, _P.QUERY], [Channel.BATCH]),  # of an index, a row of a batch is read as a page
-    "BatchWriteItem": _doors([_P.PUT, _P.DELETE], [Channel.BATCH]),
-    "PartiQLSelect": _doors([_P.READ, _P.QUERY, _P.SCAN, _P.CHECK], _BY_STATEMENT),
-    "PartiQLInsert": _doors([_P.PUT], _BY_STATEMENT),
-    "PartiQLUpdate": _doors([_P.UPDATE], _BY_STATEMENT),
-    "PartiQLDelete": _doors([_P.DELETE], _BY_STATEMENT),
-    "ListTables": _doors([_P.LIST]),
-    "DescribeTable": _doors([_P.DESCRIBE]),
-    "CreateTable": _doors([_P.CREATE]),
-    "UpdateTable": _doors([_P.ALTER, _P.CREATE_INDEX, _P.DROP_INDEX, _P.ADD_COLUMNS, _P.DROP_COLUMNS]),
-    "DeleteTable": _doors([_P.DROP]),
-    "DescribeTimeToLive": _doors([_P.DESCRIBE_EXPIRY]),
-    "UpdateTimeToLive": _doors([_P.ALTER_EXPIRY]),
-    "ListTagsOfResource": _doors([_P.READ_TAGS]),
-    "TagResource": _doors([_P.TAG]),
-    "UntagResource": _doors([_P.UNTAG]),
-    "GetResourcePolicy": _doors([_P.READ_POLICY]),
-    "PutResourcePolicy": _doors([_P.WRITE_POLICY]),
-    "DeleteResourcePolicy": _doors([_P.REMOVE_POLICY]),
-    "UpdateContinuousBackups": _doors([_P.ALTER_RECOVERY]),
-    "CreateBackup": _doors([_P.CREATE_BACKUP]),
-    "DescribeBackup": _doors([_P.DESCRIBE_BACKUP]),
-    "ListBackups": _doors([_P.LIST_BACKUPS]),
-    "DeleteBackup": _doors([_P.DELETE_BACKUP]),
-    "RestoreTableFromBackup": _doors([_P.RESTORE_BACKUP]),
-    "RestoreTableToPointInTime": _doors([_P.RESTORE_MOMENT]),
-    "ListStreams": _doors([_P.LIST_STREAMS]),
-    "DescribeStream": _doors([_P.DESCRIBE_STREAM]),
-    "GetShardIterator": _doors([_P.POSITION_STREAM]),
-    "GetRecords": _doors([_P.READ_STREAM]),
-    "DescribeLimits": _doors([_P.READ_ACCOUNT]),
-    "DescribeEndpoints": _doors([_P.READ_ACCOUNT]),
+    "GetItem": _pairs([_P.READ], _BY_ITSELF),
+    "Query": _pairs([_P.QUERY], _BY_ITSELF),
+    "Scan": _pairs([_P.SCAN, _P.SPLIT], _BY_ITSELF),
+    "SearchVectors": _pairs([_P.SEARCH]),
+    "PutItem": _pairs([_P.PUT], _BY_ITSELF),
+    "UpdateItem": _pairs([_P.UPDATE], (*_BY_ITSELF, Channel.BATCH)),  # the service has no batch of updates
+    "DeleteItem": _pairs([_P.DELETE], _BY_ITSELF),
+    "ConditionCheckItem": _pairs([_P.CHECK], _BY_ITSELF),
+    "BatchGetItem": _pairs([_P.READ, _P.QUERY], [Channel.BATCH]),  # of an index, a row of a batch is read as a page
+    "BatchWriteItem": _pairs([_P.PUT, _P.DELETE], [Channel.BATCH]),
+    "PartiQLSelect": _pairs([_P.READ, _P.QUERY, _P.SCAN, _P.CHECK], _BY_STATEMENT),
+    "PartiQLInsert": _pairs([_P.PUT], _BY_STATEMENT),
+    "PartiQLUpdate": _pairs([_P.UPDATE], _BY_STATEMENT),
+    "PartiQLDelete": _pairs([_P.DELETE], _BY_STATEMENT),
+    "ListTables": _pairs([_P.LIST]),
+    "DescribeTable": _pairs([_P.DESCRIBE]),
+    "CreateTable": _pairs([_P.CREATE]),
+    "UpdateTable": _pairs([_P.ALTER, _P.CREATE_INDEX, _P.DROP_INDEX, _P.ADD_COLUMNS, _P.DROP_COLUMNS]),
+    "DeleteTable": _pairs([_P.DROP]),
+    "DescribeTimeToLive": _pairs([_P.DESCRIBE_EXPIRY]),
+    "UpdateTimeToLive": _pairs([_P.ALTER_EXPIRY]),
+    "ListTagsOfResource": _pairs([_P.READ_TAGS]),
+    "TagResource": _pairs([_P.TAG]),
+    "UntagResource": _pairs([_P.UNTAG]),
+    "GetResourcePolicy": _pairs([_P.READ_POLICY]),
+    "PutResourcePolicy": _pairs([_P.WRITE_POLICY]),
+    "DeleteResourcePolicy": _pairs([_P.REMOVE_POLICY]),
+    "UpdateContinuousBackups": _pairs([_P.ALTER_RECOVERY]),
+    "CreateBackup": _pairs([_P.CREATE_BACKUP]),
+    "DescribeBackup": _pairs([_P.DESCRIBE_BACKUP]),
+    "ListBackups": _pairs([_P.LIST_BACKUPS]),
+    "DeleteBackup": _pairs([_P.DELETE_BACKUP]),
+    "RestoreTableFromBackup": _pairs([_P.RESTORE_BACKUP]),
+    "RestoreTableToPointInTime": _pairs([_P.RESTORE_MOMENT]),
+    "ListStreams": _pairs([_P.LIST_STREAMS]),
+    "DescribeStream": _pairs([_P.DESCRIBE_STREAM]),
+    "GetShardIterator": _pairs([_P.POSITION_STREAM]),
+    "GetRecords": _pairs([_P.READ_STREAM]),
+    "DescribeLimits": _pairs([_P.READ_ACCOUNT]),
+    "DescribeEndpoints": _pairs([_P.READ_ACCOUNT]),
     **dict.fromkeys(
         (
             "DescribeContinuousBackups", "DescribeContributorInsights", "DescribeKinesisStreamingDestination",
             "DescribeTableReplicaAutoScaling", "DescribeGlobalTable", "DescribeGlobalTableSettings",
         ),
-        _doors([_P.DESCRIBE_FEATURES]),
+        _pairs([_P.DESCRIBE_FEATURES]),
     ),
     **dict.fromkeys(
         ("ListContributorInsights", "ListGlobalTables"),
-        _doors([_P.LIST_FEATURES]),
+        _pairs([_P.LIST_FEATURES]),
     ),
-    "ExportTableToPointInTime": _doors([_P.EXPORT]),
-    "ImportTable": _doors([_P.IMPORT]),
-    "StartBulkPutItems": _doors([_P.LOAD]),
-    "CancelBulkOperation": _doors([_P.CANCEL_JOB]),
-    **dict.fromkeys(("ListExports", "ListImports", "ListBulkOperations"), _doors([_P.LIST_JOBS])),
-    **dict.fromkeys(("DescribeExport", "DescribeImport", "DescribeBulkOperation"), _doors([_P.DESCRIBE_JOB])),
-    "UpdateContributorInsights": _doors([_P.ALTER_INSIGHTS]),
+    "ExportTableToPointInTime": _pairs([_P.EXPORT]),
+    "ImportTable": _pairs([_P.IMPORT]),
+    "StartBulkPutItems": _pairs([_P.LOAD]),
+    "CancelBulkOperation": _pairs([_P.CANCEL_JOB]),
+    **dict.fromkeys(("ListExports", "ListImports", "ListBulkOperations"), _pairs([_P.LIST_JOBS])),
+    **dict.fromkeys(("DescribeExport", "DescribeImport", "DescribeBulkOperation"), _pairs([_P.DESCRIBE_JOB])),
+    "UpdateContributorInsights": _pairs([_P.ALTER_INSIGHTS]),
     **dict.fromkeys(
         (
             "EnableKinesisStreamingDestination", "DisableKinesisStreamingDestination",
             "UpdateKinesisStreamingDestination",
         ),
-        _doors([_P.ALTER_DELIVERIES]),
+        _pairs([_P.ALTER_DELIVERIES]),
     ),
     **dict.fromkeys(
         (
             "UpdateTableReplicaAutoScaling", "CreateGlobalTable", "UpdateGlobalTable", "UpdateGlobalTableSettings",
         ),
-        _doors([_P.ALTER_FEATURES]),
+        _pairs([_P.ALTER_FEATURES]),
     ),
 }  # fmt: skip
-"""Action -> the doors that it opens. An action of the service that is not here is one that this server has no operation for."""
+"""The pairs that an Allow of each action covers. Actions of the service that are not listed have no operation here."""
 
 
-def doors_of(patterns: Iterable[str], is_refusal: bool) -> frozenset[GrantAction]:
-    """The doors that actions by pattern (`dynamodb:Get*`, without case) open, or close."""
+def pairs_of(patterns: Iterable[str], is_refusal: bool) -> frozenset[GrantAction]:
+    """Return the pairs that an Allow or a Deny of action patterns covers (`dynamodb:Get*`, without case)."""
     found: set[GrantAction] = set()
     for pattern in patterns:
         service, separator, name = pattern.lower().partition(":")
@@ -113,27 +113,27 @@ def doors_of(patterns: Iterable[str], is_refusal: bool) -> frozenset[GrantAction
         actions = Glob.of(name)
         if name == "*":
             found |= _EVERY
-        for action, doors in ACTIONS.items():
+        for action, pairs in ACTIONS.items():
             if actions.matches(action.lower()):
-                found |= _closed(action, doors) if is_refusal else doors
+                found |= _denied(action, pairs) if is_refusal else pairs
     return frozenset(found)
 
 
-_EVERY = frozenset((permission, way) for permission in Permission for way in Channel)
+_EVERY = frozenset((permission, channel) for permission in Permission for channel in Channel)
 
 
-def _closed(action: str, doors: frozenset[GrantAction]) -> frozenset[GrantAction]:
-    """The doors that the refusal of an action closes: of one that is not a batch's or a statement's own, every way."""
+def _denied(action: str, pairs: frozenset[GrantAction]) -> frozenset[GrantAction]:
+    """Return the pairs that a Deny of an action covers: all channels, except for actions of batches and statements."""
     if action.startswith(("Batch", "PartiQL")):
-        return doors
-    return frozenset((permission, way) for permission, _ in doors for way in Channel)
+        return pairs
+    return frozenset((permission, channel) for permission, _ in pairs for channel in Channel)
 
 
 def everything_but(patterns: Iterable[str]) -> frozenset[GrantAction]:
-    """The doors that NotAction leaves: what none of these actions opens."""
-    return _EVERY - doors_of(patterns, is_refusal=False)
+    """Return the pairs of NotAction: all pairs that these actions do not cover."""
+    return _EVERY - pairs_of(patterns, is_refusal=False)
 
 
 def is_known(pattern: str) -> bool:
-    """Whether a pattern of actions can be of the service: `*`, or a service and a name."""
+    """True if a pattern of actions is `*`, or a service and a name."""
     return pattern == "*" or pattern.count(":") == 1

@@ -1,9 +1,8 @@
-"""Condition elements of IAM policies -> conditions (model/authorization/conditions.py).
+"""Condition elements of IAM policies, as conditions (model/authorization/conditions.py).
 
-What is not known - an operator, a key, a value of the wrong form - is refused when a policy is read, and so is a
-condition that could never match: a refusal that does nothing looks like one that protects. Operators and keys: "IAM
-JSON policy elements: Condition operators" and "Using IAM policy conditions for fine-grained access control" (DynamoDB
-developer guide).
+An unknown operator or key, or a malformed value, is an error when a policy is read. So is a condition that can never match,
+because a Deny without effect would look like a protection. Sources: "IAM JSON policy elements: Condition operators", and
+"Using IAM policy conditions for fine-grained access control" (DynamoDB developer guide).
 """
 
 from __future__ import annotations
@@ -42,19 +41,19 @@ KEYS: Mapping[str, conditions.ConditionKey] = {
     "aws:sourceaccount": conditions.ConditionKey.SOURCE_ACCOUNT,
     "aws:principalorgid": conditions.ConditionKey.ORGANIZATION,
 }
-"""Condition keys, without case."""
+"""Condition keys, in lower case."""
 
 GlobMaker = Callable[[str], Glob]
-"""From a text with policy variables to a pattern, in which what variables stand for is literal."""
+"""Function from a text with policy variables to a pattern, in which values of variables are literal."""
 
 
 def conditions_of(element: Any, glob_of: GlobMaker) -> Iterator[conditions.Condition]:
-    """The conditions of a Condition element, all of which must hold. Raises BadPolicy."""
+    """Yield the conditions of a Condition element, all of which must hold. Raises BadPolicy."""
     if not isinstance(element, dict):
-        raise BadPolicy("Condition is no object")
+        raise BadPolicy("Condition is not an object")
     for operator, keys in element.items():
         if not isinstance(keys, dict):
-            raise BadPolicy(f"Condition {operator} is no object")
+            raise BadPolicy(f"Condition {operator} is not an object")
         for key, given in keys.items():
             values = [given] if isinstance(given, (str, bool, int, float)) else given
             if not isinstance(values, list) or not values:
@@ -74,14 +73,14 @@ def _text(value: Any) -> str:
 def _condition(operator: str, key: str, values: list[str], glob_of: GlobMaker) -> conditions.Condition:
     fact = KEYS.get(key.lower())
     if fact is None:
-        raise BadPolicy(f"the condition key {key} is not known here")
+        raise BadPolicy(f"the condition key {key} is not supported")
     name, quantifier = operator, conditions.Quantifier.ONE
-    for prefix, meant in (
+    for prefix, each in (
         ("ForAllValues:", conditions.Quantifier.ALL),
         ("ForAnyValue:", conditions.Quantifier.ANY),
     ):
         if operator.lower().startswith(prefix.lower()):
-            name, quantifier = operator[len(prefix) :], meant
+            name, quantifier = operator[len(prefix) :], each
     if name.lower() == "null":
         return _null(fact, values, quantifier)
     if fact in conditions.MANY_VALUED and quantifier is conditions.Quantifier.ONE:
@@ -94,7 +93,7 @@ def _condition(operator: str, key: str, values: list[str], glob_of: GlobMaker) -
     negated = _is_negated(plain)
     make = _OPERATORS.get(plain.replace("not", "", 1) if negated else plain)
     if make is None:
-        raise BadPolicy(f"the condition operator {operator} is not known")
+        raise BadPolicy(f"the condition operator {operator} is not supported")
     if (plain.startswith(("date", "numeric"))) is not (fact is conditions.ConditionKey.NOW):
         raise BadPolicy(f"{key} cannot be compared by {operator}")
     if ("ipaddress" in plain) is not (fact is conditions.ConditionKey.SOURCE_ADDRESS):
@@ -124,7 +123,7 @@ def _any_of(tests: list[conditions.Test]) -> conditions.Test:
     return lambda value: any(test(value) for test in tests)
 
 
-# Operators: a value of a policy becomes a test of values of requests
+# Operators: functions from a value of a policy to a test of values of requests
 
 
 def _equals(text: str, glob_of: GlobMaker) -> conditions.Test:
@@ -145,7 +144,7 @@ def _bytes_equal(text: str, glob_of: GlobMaker) -> conditions.Test:
     try:
         base64.b64decode(text, validate=True)
     except binascii.Error:
-        raise BadPolicy(f"{text} is no base64") from None
+        raise BadPolicy(f"{text} is not base64") from None
     return lambda value: value == text
 
 
@@ -159,14 +158,17 @@ def _network(text: str, glob_of: GlobMaker) -> conditions.Test:
     try:
         return conditions.in_networks([ipaddress.ip_network(text, strict=False)])
     except ValueError:
-        raise BadPolicy(f"{text} is no address and no network") from None
+        raise BadPolicy(f"{text} is not an IP address or network") from None
 
 
 def _resource_name(text: str, glob_of: GlobMaker) -> conditions.Test:
-    """ArnEquals and ArnLike are one: six parts, each by its own pattern; only the last may go over colons."""
+    """Return the test of ArnEquals and ArnLike, which are equal. Each of the six parts of an ARN is a pattern.
+
+    Only the last part can contain colons.
+    """
     parts = text.split(":", 5)
     if len(parts) != 6 or parts[0] != "arn":
-        raise BadPolicy(f"{text} is no ARN")
+        raise BadPolicy(f"{text} is not an ARN")
     patterns = [glob_of(part) for part in parts]
 
     def test(value: str) -> bool:
@@ -180,8 +182,8 @@ def _resource_name(text: str, glob_of: GlobMaker) -> conditions.Test:
 
 def _comparing(read: Callable[[str], Decimal], compare: Callable[[Decimal, Decimal], bool]) -> Any:
     def make(text: str, glob_of: GlobMaker) -> conditions.Test:
-        named = read(text)
-        return lambda value: compare(Decimal(value), named)
+        operand = read(text)
+        return lambda value: compare(Decimal(value), operand)
 
     return make
 
@@ -190,14 +192,14 @@ def _number(text: str) -> Decimal:
     try:
         number = Decimal(text)
     except InvalidOperation:
-        raise BadPolicy(f"{text} is no number") from None
+        raise BadPolicy(f"{text} is not a number") from None
     if not number.is_finite():
-        raise BadPolicy(f"{text} is no number")
+        raise BadPolicy(f"{text} is not a number")
     return number
 
 
 def _moment(text: str) -> Decimal:
-    """Seconds since 1970, of such a number or of an ISO 8601 text."""
+    """Return seconds since 1970, from such a number or an ISO 8601 text."""
     try:
         return _number(text)
     except BadPolicy:
@@ -205,16 +207,16 @@ def _moment(text: str) -> Decimal:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise BadPolicy(f"{text} is no time") from None
+        raise BadPolicy(f"{text} is not a time in ISO 8601") from None
     return Decimal(str((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()))
 
 
 _COMPARISONS: Mapping[str, Callable[[Decimal, Decimal], bool]] = {
-    "equals": lambda value, named: value == named,
-    "lessthan": lambda value, named: value < named,
-    "lessthanequals": lambda value, named: value <= named,
-    "greaterthan": lambda value, named: value > named,
-    "greaterthanequals": lambda value, named: value >= named,
+    "equals": lambda value, operand: value == operand,
+    "lessthan": lambda value, operand: value < operand,
+    "lessthanequals": lambda value, operand: value <= operand,
+    "greaterthan": lambda value, operand: value > operand,
+    "greaterthanequals": lambda value, operand: value >= operand,
 }
 _OPERATORS: Mapping[str, Callable[[str, GlobMaker], conditions.Test]] = {
     "stringequals": _equals,
@@ -228,4 +230,4 @@ _OPERATORS: Mapping[str, Callable[[str, GlobMaker], conditions.Test]] = {
     **{f"numeric{name}": _comparing(_number, compare) for name, compare in _COMPARISONS.items()},
     **{f"date{name}": _comparing(_moment, compare) for name, compare in _COMPARISONS.items()},
 }
-"""Operators without case, and without their `Not`: NotIpAddress, StringNotEquals, DateNotEquals, ArnNotLike."""
+"""Operators in lower case, without `Not` (NotIpAddress, StringNotEquals, DateNotEquals, ArnNotLike)."""

@@ -1,9 +1,8 @@
-"""IAM policy documents -> policies (model/authorization/grants.py), for one caller.
+"""IAM policy documents, as policies (model/authorization/grants.py) for one caller.
 
-Policies of identities (what a credential may do) have no Principal; those of resources (who may do something to a table or a
-stream) have one in each statement.
-Whatever is not understood is refused as a whole, BadPolicy, before anything is stored. Grammar: "Grammar of the IAM JSON policy
-language"; names of resources: service authorization reference of DynamoDB.
+Identity policies (of credentials) have no Principal. Resource policies (of tables and streams) have one in each statement.
+A document with an unsupported part is refused as a whole (BadPolicy) before it is stored. Sources: "Grammar of the IAM JSON
+policy language", and for names of resources the service authorization reference of DynamoDB.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from tablegate.gateway.model.authorization.authorizations import CallerIdentity,
 from tablegate.gateway.model.authorization.globs import EVERY, Glob
 from tablegate.gateway.model.authorization.permissions import GrantAction
 from tablegate.gateway.security.policies.errors import BadPolicy
-from tablegate.gateway.security.policies.iam_actions import doors_of, everything_but, is_known
+from tablegate.gateway.security.policies.iam_actions import everything_but, is_known, pairs_of
 from tablegate.gateway.security.policies.iam_conditions import conditions_of
 
 _log = logging.getLogger(__name__)
@@ -35,7 +34,7 @@ _STATEMENT_MEMBERS = frozenset(
 _VARIABLE = re.compile(r"\$\{([^}]*)\}")
 _ESCAPES = {"*": "*", "?": "?", "$": "$"}
 MOST_CHARACTERS = 20_480
-"""20 KB: those of a resource policy of DynamoDB. A policy of an identity may have fewer there ("IAM and AWS STS quotas")."""
+"""The maximum of a resource policy of DynamoDB, 20 KB. That of an identity policy is lower ("IAM and AWS STS quotas")."""
 _OF_PRINCIPALS = frozenset({"Principal", "NotPrincipal"})
 _ARN_OF_PRINCIPAL = re.compile(r"arn:[a-z-]+:(?:iam|sts)::(\d{12}):([^\s*?]+)", re.ASCII)
 _ACCOUNT = re.compile(r"\d{12}", re.ASCII)
@@ -43,7 +42,7 @@ _READ_KEPT = 1024
 
 
 def read_document(text: str) -> dict[str, Any]:
-    """The JSON object that a policy is. Raises BadPolicy."""
+    """Return the JSON object of a policy. Raises BadPolicy."""
     if len(text) > MOST_CHARACTERS:
         raise BadPolicy(f"a policy is at most {MOST_CHARACTERS} characters long")
     try:
@@ -51,41 +50,41 @@ def read_document(text: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         if isinstance(error, BadPolicy):
             raise
-        raise BadPolicy("the policy is no JSON") from None
+        raise BadPolicy("the policy is not JSON") from None
     if not isinstance(document, dict):
         raise BadPolicy("a policy is a JSON object")
     return document
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise BadPolicy("a member is there twice")
-    return found
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        raise BadPolicy("an object has two members of one name")
+    return members
 
 
 def identity_policy(text: str, identity: CallerIdentity) -> grants.Policy:
-    """The policy that a document is for the caller who holds it. Raises BadPolicy."""
+    """Return the policy of a document for its caller. Raises BadPolicy."""
     reader = _Reader(read_document(text), identity)
     return grants.Policy(tuple(reader.statement(element) for element in reader.statements()))
 
 
 class Principals(NamedTuple):
-    """Whom a statement of a resource policy is about: callers by ARN, accounts, or everybody."""
+    """The principals of a statement of a resource policy: callers by ARN, accounts, or all callers."""
 
     arns: frozenset[str] = frozenset()
     accounts: frozenset[str] = frozenset()
-    is_everybody: bool = False
+    includes_all: bool = False
 
 
 def resource_policy(text: str, identity: CallerIdentity) -> ResourceDecision:
-    """What the policy of a resource says of a caller. Raises BadPolicy, whomever the wrong part is about."""
+    """Return the decision of a resource policy for a caller. Raises BadPolicy, also for statements on other callers."""
     reader = _Reader(read_document(text), identity, _OF_PRINCIPALS)
     sufficient: list[grants.Statement] = []
     delegating: list[grants.Statement] = []
     for element in reader.statements():
         principals, statement = _principals(element), reader.statement(element)
-        if principals.is_everybody or identity.arn in principals.arns:
+        if principals.includes_all or identity.arn in principals.arns:
             sufficient.append(statement)
         elif identity.account in principals.accounts:
             delegating.append(statement)
@@ -94,12 +93,14 @@ def resource_policy(text: str, identity: CallerIdentity) -> ResourceDecision:
 
 @lru_cache(_READ_KEPT)
 def stored_resource_policy(text: str, identity: CallerIdentity) -> ResourceDecision:
-    """What a policy that was stored says of a caller. One that can no longer be read (it was stored by another release) refuses
-    everything: nobody knows what it refused."""
+    """Return the decision of a stored resource policy for a caller.
+
+    A policy that cannot be read (stored by another release) refuses everything, because it may contain a denial.
+    """
     try:
         return resource_policy(text, identity)
     except BadPolicy as error:
-        _log.error("the policy of a table cannot be read, so that nothing is allowed there: %s", error)
+        _log.error("cannot read the resource policy of a table, so all access to it is refused: %s", error)
         return ResourceDecision(grants.DENY_ALL, grants.NOTHING)
 
 
@@ -108,49 +109,49 @@ def _principals(element: dict[str, Any]) -> Principals:
         raise BadPolicy("NotPrincipal is not supported")
     given = element.get("Principal")
     if given == "*":
-        return Principals(is_everybody=True)
+        return Principals(includes_all=True)
     if not isinstance(given, dict) or not given:
-        raise BadPolicy("a statement of a resource policy has a Principal, which is * or an object")
+        raise BadPolicy("the Principal of a statement must be * or an object")
     unknown = given.keys() - {"AWS", "Service", "Federated", "CanonicalUser"}
     if unknown:
-        raise BadPolicy(f"there is no Principal {', '.join(sorted(unknown))}")
+        raise BadPolicy(f"unknown kind of Principal: {', '.join(sorted(unknown))}")
     arns: set[str] = set()
     accounts: set[str] = set()
-    is_everybody = False
+    includes_all = False
     for kind, named in given.items():
         for name in _texts(named, "Principal"):
             if kind != "AWS":
-                continue  # nobody here is any of these
+                continue  # no caller of this server is of these kinds
             match = _ARN_OF_PRINCIPAL.fullmatch(name)
             if name == "*":
-                is_everybody = True
+                includes_all = True
             elif _ACCOUNT.fullmatch(name):
                 accounts.add(name)
             elif match is None:
-                raise BadPolicy(f"{name} names no principal")
+                raise BadPolicy(f"{name} is not a principal")
             elif match[2] == "root":
                 accounts.add(match[1])
             else:
                 arns.add(name)
-    return Principals(frozenset(arns), frozenset(accounts), is_everybody)
+    return Principals(frozenset(arns), frozenset(accounts), includes_all)
 
 
-def _texts(given: Any, what: str) -> list[str]:
+def _texts(given: Any, name: str) -> list[str]:
     texts = [given] if isinstance(given, str) else given
     if not isinstance(texts, list) or not texts or not all(isinstance(text, str) for text in texts):
-        raise BadPolicy(f"{what} is a text or a list of texts")
+        raise BadPolicy(f"{name} must be a text or a list of texts")
     return texts
 
 
 class _Reader:
-    """Reads the statements of one document for one caller."""
+    """A reader of the statements of one document for one caller."""
 
     def __init__(
-        self, document: dict[str, Any], identity: CallerIdentity, besides: frozenset[str] = frozenset()
+        self, document: dict[str, Any], identity: CallerIdentity, ignored: frozenset[str] = frozenset()
     ) -> None:
-        """`besides`: the members of a statement that are none of this reader's business."""
+        """`ignored`: further members of a statement, which the reader accepts and ignores."""
         self._document = document
-        self._members = _STATEMENT_MEMBERS | besides
+        self._members = _STATEMENT_MEMBERS | ignored
         self._variables = {
             "aws:username": identity.access_id,
             "aws:userid": identity.access_id,
@@ -161,61 +162,61 @@ class _Reader:
         self._version = document.get("Version", "2008-10-17")
 
     def statements(self) -> Iterator[dict[str, Any]]:
-        """The statements as they are written."""
+        """Yield the statements of the document. Raises BadPolicy."""
         unknown = self._document.keys() - _MEMBERS
         if unknown:
-            raise BadPolicy(f"a policy has no {', '.join(sorted(unknown))}")
+            raise BadPolicy(f"unknown members of a policy: {', '.join(sorted(unknown))}")
         if self._version not in _VERSIONS:
-            raise BadPolicy(f"there is no policy version {self._version}")
+            raise BadPolicy(f"unknown policy version: {self._version}")
         given = self._document.get("Statement")
         listed = [given] if isinstance(given, dict) else given
         if not isinstance(listed, list) or not listed:
-            raise BadPolicy("a policy has a Statement")
+            raise BadPolicy("a policy must have a Statement")
         for element in listed:
             if not isinstance(element, dict):
-                raise BadPolicy("a Statement is an object")
+                raise BadPolicy("a Statement must be an object")
             yield element
 
     def statement(self, element: dict[str, Any]) -> grants.Statement:
-        """One statement. Raises BadPolicy."""
+        """Return a statement. Raises BadPolicy."""
         unknown = element.keys() - self._members
         if unknown:
-            raise BadPolicy(f"a statement has no {', '.join(sorted(unknown))}")
+            raise BadPolicy(f"unknown members of a statement: {', '.join(sorted(unknown))}")
         try:
             effect = {"Allow": grants.Effect.ALLOW, "Deny": grants.Effect.DENY}[element.get("Effect", "")]
         except (KeyError, TypeError):
-            raise BadPolicy("Effect is Allow or Deny") from None
-        doors = self._doors(element, effect)
+            raise BadPolicy("Effect must be Allow or Deny") from None
+        pairs = self._pairs(element, effect)
         excludes = "NotResource" in element
         if excludes is ("Resource" in element):
-            raise BadPolicy("a statement has a Resource or a NotResource")
+            raise BadPolicy("a statement must have either Resource or NotResource")
         names = _texts(element["NotResource" if excludes else "Resource"], "Resource")
         resources = tuple(self._resources(name) for name in names)
         conditions = tuple(conditions_of(element.get("Condition", {}), self._glob))
-        return grants.Statement(effect, doors, resources, conditions, excludes)
+        return grants.Statement(effect, pairs, resources, conditions, excludes)
 
-    def _doors(self, element: dict[str, Any], effect: grants.Effect) -> frozenset[GrantAction]:
+    def _pairs(self, element: dict[str, Any], effect: grants.Effect) -> frozenset[GrantAction]:
         if ("Action" in element) is ("NotAction" in element):
             raise BadPolicy("a statement has an Action or a NotAction")
         name = "Action" if "Action" in element else "NotAction"
         actions = _texts(element[name], name)
         for action in actions:
             if not is_known(action):
-                raise BadPolicy(f"{action} is no action")
+                raise BadPolicy(f"{action} is not an action")
         if name == "NotAction":
             return everything_but(actions)
-        return doors_of(actions, effect is grants.Effect.DENY)
+        return pairs_of(actions, effect is grants.Effect.DENY)
 
     def _resources(self, name: str) -> grants.Resources:
-        """arn:aws:dynamodb:REGION:ACCOUNT:table/T, .../index/I, .../stream/L; or *."""
+        """Return the resources of *, or arn:aws:dynamodb:REGION:ACCOUNT:table/T with or without /index/I or /stream/L."""
         if name == "*":
             return grants.Resources(EVERY)
         parts = name.split(":", 5)
         if len(parts) != 6 or parts[0] != "arn":
-            raise BadPolicy(f"{name} is no ARN")
+            raise BadPolicy(f"{name} is not an ARN")
         _, _, service, region, account, rest = parts
         if not Glob.of(service).matches("dynamodb"):
-            return grants.Resources(Glob.literal("\x00"))  # of another service: nothing here
+            return grants.Resources(Glob.literal("\x00"))  # of another service: matches nothing
         if rest == "*":
             return grants.Resources(EVERY, self._glob(region), self._glob(account))
         kind, _, path = rest.partition("/")
@@ -224,16 +225,18 @@ class _Reader:
         return grants.Resources(self._glob(path), self._glob(region), self._glob(account))
 
     def _glob(self, text: str) -> Glob:
-        """A pattern with policy variables, which only documents of the newer version have. What a variable stands for is literal:
-        a `*` in a name is no wildcard. Raises BadPolicy for a variable that has no value."""
-        made = Glob(())
+        """Return a pattern with policy variables. Raises BadPolicy for a variable without value.
+
+        Only documents of the newer version have variables. Their values are literal: a `*` in a name is not a wildcard.
+        """
+        pattern = Glob(())
         end = 0
         for found in _VARIABLE.finditer(text):
             if self._version != "2012-10-17":
-                raise BadPolicy("policy variables need Version 2012-10-17")
-            made += Glob.of(text[end : found.start()]) + Glob.literal(self._value(found[1]))
+                raise BadPolicy("policy variables require Version 2012-10-17")
+            pattern += Glob.of(text[end : found.start()]) + Glob.literal(self._value(found[1]))
             end = found.end()
-        return made + Glob.of(text[end:])
+        return pattern + Glob.of(text[end:])
 
     def _value(self, variable: str) -> str:
         if variable in _ESCAPES:

@@ -1,10 +1,10 @@
-"""Alibaba's RAM policies for Table Store -> policies (model/authorization/grants.py).
+"""Alibaba's RAM policies for Table Store, as policies (model/authorization/grants.py).
 
-`ots:` actions and `acs:ots:REGION:ACCOUNT:instance/I[/table/T]`; Version "1". There are no conditions on rows. Sources:
-"Custom RAM policies" and "RAM policy elements" (Alibaba Cloud help, Tablestore and RAM, 2026).
+A policy of Version "1" has `ots:` actions and resources `acs:ots:REGION:ACCOUNT:instance/I[/table/T]`. It has no conditions on
+rows. Sources: "Custom RAM policies" and "RAM policy elements" (Alibaba Cloud help, Tablestore and RAM, 2026).
 
-An allowance of a table is none of its indexes, which clients read as tables under their own names and which a pattern
-names so; it is one of its streams and tunnels. A refusal of a table is one of all of that.
+An Allow of a table includes its streams and tunnels. It excludes its indexes, which clients read as tables with names of their
+own. A Deny of a table includes all of them.
 """
 
 from __future__ import annotations
@@ -25,44 +25,46 @@ _MEMBERS = frozenset({"Effect", "Action", "NotAction", "Resource", "NotResource"
 _ROW = (Channel.SINGLE, Channel.TRANSACTION)
 
 
-def _doors(*permissions: Permission, ways: Iterable[Channel] = (Channel.SINGLE,)) -> frozenset[GrantAction]:
-    ways = tuple(ways)
-    return frozenset((permission, way) for permission in permissions for way in ways)
+def _pairs(
+    *permissions: Permission, channels: Iterable[Channel] = (Channel.SINGLE,)
+) -> frozenset[GrantAction]:
+    channels = tuple(channels)
+    return frozenset((permission, channel) for permission in permissions for channel in channels)
 
 
 ACTIONS: Mapping[str, frozenset[GrantAction]] = {
-    "GetRow": _doors(_P.READ, ways=_ROW),
-    "GetRange": _doors(_P.QUERY, _P.SCAN),
-    "PutRow": _doors(_P.PUT, ways=_ROW),
-    "UpdateRow": _doors(_P.UPDATE, ways=_ROW),
-    "DeleteRow": _doors(_P.DELETE, ways=_ROW),
-    "BatchGetRow": _doors(_P.READ, _P.QUERY, ways=[Channel.BATCH]),
-    "BatchWriteRow": _doors(_P.PUT, _P.UPDATE, _P.DELETE, ways=[Channel.BATCH]),
-    "BulkImport": _doors(_P.PUT, _P.UPDATE, _P.DELETE, ways=[Channel.BATCH]),
-    "BulkExport": _doors(_P.QUERY, _P.SCAN, ways=[Channel.BATCH]),
-    "ListTable": _doors(_P.LIST),
-    "CreateTable": _doors(_P.CREATE),
-    "UpdateTable": _doors(_P.ALTER),
-    "DescribeTable": _doors(_P.DESCRIBE),
-    "DeleteTable": _doors(_P.DROP),
-    "ComputeSplitPointsBySize": _doors(_P.SPLIT),
-    "AddDefinedColumn": _doors(_P.ADD_COLUMNS),
-    "DeleteDefinedColumn": _doors(_P.DROP_COLUMNS),
-    "CreateIndex": _doors(_P.CREATE_INDEX),
-    "DropIndex": _doors(_P.DROP_INDEX),
-    "ListSearchIndex": _doors(_P.LIST_FEATURES),
-    "ListTimeseriesTable": _doors(_P.LIST_FEATURES),
-    "StartLocalTransaction": _doors(_P.BEGIN),
-    "CommitTransaction": _doors(_P.COMMIT),
-    "AbortTransaction": _doors(_P.ABORT),
-    "ListStream": _doors(_P.LIST_STREAMS),
-    "DescribeStream": _doors(_P.DESCRIBE_STREAM),
-    "GetShardIterator": _doors(_P.POSITION_STREAM),
-    "GetStreamRecord": _doors(_P.READ_STREAM),
+    "GetRow": _pairs(_P.READ, channels=_ROW),
+    "GetRange": _pairs(_P.QUERY, _P.SCAN),
+    "PutRow": _pairs(_P.PUT, channels=_ROW),
+    "UpdateRow": _pairs(_P.UPDATE, channels=_ROW),
+    "DeleteRow": _pairs(_P.DELETE, channels=_ROW),
+    "BatchGetRow": _pairs(_P.READ, _P.QUERY, channels=[Channel.BATCH]),
+    "BatchWriteRow": _pairs(_P.PUT, _P.UPDATE, _P.DELETE, channels=[Channel.BATCH]),
+    "BulkImport": _pairs(_P.PUT, _P.UPDATE, _P.DELETE, channels=[Channel.BATCH]),
+    "BulkExport": _pairs(_P.QUERY, _P.SCAN, channels=[Channel.BATCH]),
+    "ListTable": _pairs(_P.LIST),
+    "CreateTable": _pairs(_P.CREATE),
+    "UpdateTable": _pairs(_P.ALTER),
+    "DescribeTable": _pairs(_P.DESCRIBE),
+    "DeleteTable": _pairs(_P.DROP),
+    "ComputeSplitPointsBySize": _pairs(_P.SPLIT),
+    "AddDefinedColumn": _pairs(_P.ADD_COLUMNS),
+    "DeleteDefinedColumn": _pairs(_P.DROP_COLUMNS),
+    "CreateIndex": _pairs(_P.CREATE_INDEX),
+    "DropIndex": _pairs(_P.DROP_INDEX),
+    "ListSearchIndex": _pairs(_P.LIST_FEATURES),
+    "ListTimeseriesTable": _pairs(_P.LIST_FEATURES),
+    "StartLocalTransaction": _pairs(_P.BEGIN),
+    "CommitTransaction": _pairs(_P.COMMIT),
+    "AbortTransaction": _pairs(_P.ABORT),
+    "ListStream": _pairs(_P.LIST_STREAMS),
+    "DescribeStream": _pairs(_P.DESCRIBE_STREAM),
+    "GetShardIterator": _pairs(_P.POSITION_STREAM),
+    "GetStreamRecord": _pairs(_P.READ_STREAM),
 }
-"""Action -> the doors that it opens."""
+"""The (permission, channel) pairs that an Allow of each action covers."""
 
-_EVERY_DOOR = frozenset((permission, way) for permission in Permission for way in Channel)
+_EVERY_PAIR = frozenset((permission, channel) for permission in Permission for channel in Channel)
 _CONDITION_KEYS = {
     "acs:sourceip": "aws:SourceIp",
     "acs:securetransport": "aws:SecureTransport",
@@ -71,14 +73,14 @@ _CONDITION_KEYS = {
 
 
 def ram_policy(text: str) -> Policy:
-    """The policy that a document is. Raises BadPolicy."""
+    """Return the policy of a document. Raises BadPolicy."""
     document = read_document(text)
     if document.keys() - {"Version", "Statement"} or document.get("Version") != "1":
-        raise BadPolicy('a RAM policy has a Version, "1", and a Statement')
+        raise BadPolicy('a RAM policy must have the members Version, "1", and Statement')
     given = document.get("Statement")
     listed = [given] if isinstance(given, dict) else given
     if not isinstance(listed, list) or not listed:
-        raise BadPolicy("a policy has a Statement")
+        raise BadPolicy("a policy must have a Statement")
     return Policy(tuple(_statement(element) for element in listed))
 
 
@@ -88,59 +90,61 @@ def _statement(element: Any) -> Statement:
     effects = {"Allow": Effect.ALLOW, "Deny": Effect.DENY}
     effect = effects.get(str(element.get("Effect")))
     if effect is None:
-        raise BadPolicy("Effect is Allow or Deny")
+        raise BadPolicy("Effect must be Allow or Deny")
     if ("Action" in element) is ("NotAction" in element):
-        raise BadPolicy("a statement has an Action or a NotAction")
+        raise BadPolicy("a statement must have either Action or NotAction")
     if ("Resource" in element) is ("NotResource" in element):
-        raise BadPolicy("a statement has a Resource or a NotResource")
+        raise BadPolicy("a statement must have either Resource or NotResource")
     if "Action" in element:
-        doors = _doors_of(_texts(element["Action"]), effect is Effect.DENY)
+        pairs = _pairs_of(_texts(element["Action"]), effect is Effect.DENY)
     else:
-        doors = _EVERY_DOOR - _doors_of(_texts(element["NotAction"]), False)
+        pairs = _EVERY_PAIR - _pairs_of(_texts(element["NotAction"]), False)
     excludes = "NotResource" in element
     names = _texts(element["NotResource" if excludes else "Resource"])
     is_wide = (effect is Effect.DENY) is not excludes
     resources = tuple(each for name in names for each in _resources(name, is_wide))
-    return Statement(effect, doors, resources, tuple(_conditions(element.get("Condition", {}))), excludes)
+    return Statement(effect, pairs, resources, tuple(_conditions(element.get("Condition", {}))), excludes)
 
 
 def _texts(given: Any) -> list[str]:
     texts = [given] if isinstance(given, str) else given
     if not isinstance(texts, list) or not texts or not all(isinstance(text, str) for text in texts):
-        raise BadPolicy("actions and resources are texts")
+        raise BadPolicy("actions and resources must be texts")
     return texts
 
 
-def _doors_of(patterns: list[str], is_refusal: bool) -> frozenset[GrantAction]:
+def _pairs_of(patterns: list[str], is_refusal: bool) -> frozenset[GrantAction]:
     found: set[GrantAction] = set()
     for pattern in patterns:
         service, _, name = pattern.partition(":") if pattern != "*" else ("ots", ":", "*")
         if not name:
-            raise BadPolicy(f"{pattern} is no action")
+            raise BadPolicy(f"{pattern} is not an action")
         if service != "ots":
             continue
         if name == "*":
-            found |= _EVERY_DOOR
+            found |= _EVERY_PAIR
         actions = Glob.of(name)
-        for action, doors in ACTIONS.items():
+        for action, pairs in ACTIONS.items():
             if actions.matches(action):
-                found |= doors
+                found |= pairs
                 if is_refusal and not action.startswith(("Batch", "Bulk")):
-                    found |= {(permission, way) for permission, _ in doors for way in Channel}
-                if is_refusal and (_P.SCAN, Channel.SINGLE) in doors:
-                    found |= _doors(_P.SPLIT)  # split points are keys of rows
+                    found |= {(permission, channel) for permission, _ in pairs for channel in Channel}
+                if is_refusal and (_P.SCAN, Channel.SINGLE) in pairs:
+                    found |= _pairs(_P.SPLIT)  # split points are keys of rows
     return frozenset(found)
 
 
 def _resources(name: str, is_wide: bool) -> Iterator[Resources]:
-    """The resources that acs:ots:REGION:ACCOUNT:instance/I/table/T names; `is_wide`: with all that belongs to a table.
-    An instance is looked at where each has tables of its own."""
+    """Yield the resources of acs:ots:REGION:ACCOUNT:instance/I/table/T. `is_wide` includes the indexes of a table.
+
+    The instance has an effect only if each instance has tables of its own.
+    """
     if name == "*":
         yield Resources(EVERY)
         return
     parts = name.split(":", 4)
     if len(parts) != 5 or parts[:1] != ["acs"]:
-        raise BadPolicy(f"{name} is no resource")
+        raise BadPolicy(f"{name} is not a resource")
     if parts[1] != "ots":
         return
     rest = parts[4]
@@ -150,13 +154,13 @@ def _resources(name: str, is_wide: bool) -> Iterator[Resources]:
     kind, _, path = rest.partition("/")
     instance, _, path = path.partition("/")
     if kind != "instance":
-        raise BadPolicy(f"{name} is no resource of Table Store")
+        raise BadPolicy(f"{name} is not a resource of Table Store")
     where = Glob.of(instance.lower())
     if path in ("*", "table/*", "table*") or (not path and instance.endswith("*")):
         yield Resources(EVERY, instance=where)
         return
     if not path.startswith("table/"):
-        return  # an instance itself, to which nothing that this server does belongs
+        return  # an instance itself, for which this server has no operation
     table = path.removeprefix("table/")
     yield Resources(Glob.of(table, "/"), instance=where)
     yield Resources(Glob.of(f"{table}/stream/", "/") + EVERY, instance=where)
@@ -167,15 +171,15 @@ def _resources(name: str, is_wide: bool) -> Iterator[Resources]:
 
 def _conditions(element: Any) -> Iterator[Condition]:
     if not isinstance(element, dict):
-        raise BadPolicy("Condition is no object")
+        raise BadPolicy("Condition is not an object")
     translated: dict[str, Any] = {}
     for operator, keys in element.items():
         if not isinstance(keys, dict):
-            raise BadPolicy(f"Condition {operator} is no object")
+            raise BadPolicy(f"Condition {operator} is not an object")
         named = {}
         for key, values in keys.items():
             if key.lower() not in _CONDITION_KEYS:
-                raise BadPolicy(f"the condition key {key} is not known here")
+                raise BadPolicy(f"the condition key {key} is not supported")
             named[_CONDITION_KEYS[key.lower()]] = values
         translated[operator] = named
     return conditions_of(translated, Glob.of)

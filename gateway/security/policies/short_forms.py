@@ -1,9 +1,9 @@
-"""Short forms of grants: a word for what may be done, and a pattern of table names.
+"""Short forms of grants: actions with patterns of table names.
 
     {"read": ["orders*"], "write": ["orders*"], "keys": ["u1*"], "attributes": ["pk", "name"]}
 
-The pattern of a table also covers its indexes, streams, backups, exports and imports. It covers the table alone if the grant
-is limited to keys or attributes: an index is read by another key, and a stream shows all of every row.
+The pattern of a table includes its indexes, streams, backups, exports and imports. With a limit to keys or attributes it covers
+the table only, because an index has another key, and a stream contains all attributes of every row.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ WORDS: Mapping[str, frozenset[Permission]] = {
     "stream": STREAMING,
     "admin": frozenset(Permission),
 }
-"""What each word lets be done to tables of a pattern."""
+"""The permissions of each action on the tables of a pattern."""
 
 LIMITS = ("keys", "attributes")
 _OF_LIMITS = {"keys": ConditionKey.LEADING_KEYS, "attributes": ConditionKey.ATTRIBUTES}
@@ -47,10 +47,10 @@ _ROWS = READING | {_P.PUT, _P.UPDATE, _P.CHECK, _P.DELETE}
 
 
 def short_policy(document: Mapping[str, Any]) -> Policy:
-    """The policy that a short form is. `deny`: true refuses instead. Raises BadPolicy."""
+    """Return the policy of a short form. The member `deny` with true makes it a denial. Raises BadPolicy."""
     unknown = document.keys() - {*WORDS, *LIMITS, "deny"}
     if unknown:
-        raise BadPolicy(f"a grant has no {', '.join(sorted(unknown))}")
+        raise BadPolicy(f"unknown members of a grant: {', '.join(sorted(unknown))}")
     effect = Effect.DENY if document.get("deny") else Effect.ALLOW
     limits = {name: _texts(document[name]) for name in LIMITS if document.get(name)}
     statements: list[Statement] = []
@@ -58,13 +58,13 @@ def short_policy(document: Mapping[str, Any]) -> Policy:
         for pattern in _texts(document.get(word, [])):
             statements += _statements(effect, permissions, pattern, limits)
     if not statements:
-        raise BadPolicy(f"a grant says one of {', '.join(WORDS)}")
+        raise BadPolicy(f"a grant must have at least one of {', '.join(WORDS)}")
     return Policy(tuple(statements))
 
 
 def _texts(given: Any) -> list[str]:
     if not isinstance(given, (list, tuple)) or not all(isinstance(text, str) and text for text in given):
-        raise BadPolicy("tables, keys and attributes are lists of texts")
+        raise BadPolicy("tables, keys and attributes must be lists of texts")
     return list(given)
 
 
@@ -73,22 +73,22 @@ def _statements(
 ) -> Iterator[Statement]:
     table = Resources(Glob.of(pattern, "/"))
     if limits and not permissions <= _ROWS | {_P.BEGIN, _P.COMMIT, _P.ABORT}:
-        raise BadPolicy("keys and attributes go with read, query, scan, write and delete")
+        raise BadPolicy("keys and attributes are allowed with read, query, scan, write and delete only")
     if limits:
         conditions = tuple(_condition(name, values, effect) for name, values in limits.items())
-        yield Statement(effect, _doors(permissions), (table,), conditions)
+        yield Statement(effect, _pairs(permissions), (table,), conditions)
         return
     parts = Resources(Glob.of(f"{pattern}/*/*", "/"))
     if effect is Effect.ALLOW:
         permissions |= {_P.DESCRIBE}
-    yield Statement(effect, _doors(permissions), (table, parts))
+    yield Statement(effect, _pairs(permissions), (table, parts))
     of_account = permissions if pattern == "*" else permissions & _LISTING
     if of_account and (effect is Effect.ALLOW or pattern == "*"):
-        yield Statement(effect, _doors(of_account), (Resources(Glob.literal("")),))
+        yield Statement(effect, _pairs(of_account), (Resources(Glob.literal("")),))
 
 
-def _doors(permissions: frozenset[Permission]) -> frozenset[GrantAction]:
-    return frozenset((permission, way) for permission in permissions for way in Channel)
+def _pairs(permissions: frozenset[Permission]) -> frozenset[GrantAction]:
+    return frozenset((permission, channel) for permission in permissions for channel in Channel)
 
 
 def _condition(name: str, values: list[str], effect: Effect) -> Condition:

@@ -158,7 +158,7 @@ def test_keepers_of_two_processes_share_through_the_database(
     both = [Quotas(clock, processes=2) for _ in range(2)]
     keepers = [QuotaSync(store, None, quotas) for quotas in both]  # type: ignore[arg-type]
     for keeper, quotas, times in zip(keepers, both, (300, 100), strict=True):
-        keeper.look()
+        keeper.reload()
         assert quotas.is_on
         assert quotas.allowances["aws/K"].buckets["requests"].share == 0.5
         bucket = quotas.allowances["aws/K"].buckets["requests"]
@@ -171,7 +171,7 @@ def test_keepers_of_two_processes_share_through_the_database(
     assert [quotas.allowances["aws/K"].buckets["requests"].share for quotas in both] == [0.75, 0.25]
     with store.write() as session:
         assert quota_keeper.rows.remove(session, "aws/K")
-    keepers[0].look()
+    keepers[0].reload()
     assert not both[0].is_on
 
 
