@@ -1,1 +1,1 @@
-"""The control API under /_tablegate/: what a test or an operator does to a running server from outside."""
+"""The control API under /_tablegate/, by which tests and operators control a running server."""

@@ -1,4 +1,4 @@
-"""What operations of the control API share: how they read what is given, and how they refuse."""
+"""Shared functions of the operations of the control API: parsing of documents, and errors."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ R = TypeVar("R")
 
 
 class BadRequest(ValueError):
-    """What is given cannot be read. The text says what would be right."""
+    """A malformed request. The text says what is expected."""
 
 
 class OperationRejected(Exception):
-    """What is asked for cannot be done now. The text says why."""
+    """A valid request that cannot be carried out in the present state. The text gives the reason."""
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)
@@ -25,30 +25,30 @@ class OperationRejected(Exception):
 
 
 def only(given: dict[str, Any], **kinds: type | tuple[type, ...]) -> dict[str, Any]:
-    """The members of a document, which has these and no others, each of its kind or absent. Raises BadRequest."""
+    """Return a document, after a check of the names and types of its members. All are optional. Raises BadRequest."""
     for name, value in given.items():
         if name not in kinds:
-            raise BadRequest(f"{name} is unknown here; there are: {', '.join(sorted(kinds)) or 'none'}")
+            raise BadRequest(f"{name} is unknown. Known members: {', '.join(sorted(kinds)) or 'none'}")
         kind = kinds[name]
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-            raise BadRequest(f"{name} is of the wrong type")
+            raise BadRequest(f"{name} has the wrong type")
     return given
 
 
-def names_of(value: Any, what: str) -> frozenset[str] | None:
-    """A list of texts as a set; None stays None. Raises BadRequest."""
+def names_of(value: Any, member: str) -> frozenset[str] | None:
+    """Return a list of texts as a set. None stays None. Raises BadRequest."""
     if value is None:
         return None
     if not all(isinstance(name, str) for name in value):
-        raise BadRequest(f"{what} must be a list of texts")
+        raise BadRequest(f"{member} must be a list of texts")
     return frozenset(value)
 
 
 def namespace_of(given: dict[str, Any]) -> str | None:
-    """The `namespace` of a document, None if it names none. Reserved ones are not for callers. Raises BadRequest."""
+    """Return the `namespace` of a document, or None. Raises BadRequest for a reserved one."""
     namespace: str | None = given.get("namespace")
     if namespace is not None and (not namespace or is_reserved(namespace)):
-        raise BadRequest("namespace says whose tables are meant, for instance aws/000000000000/us-east-1")
+        raise BadRequest("namespace must be the namespace of tables, for example aws/000000000000/us-east-1")
     return namespace
 
 

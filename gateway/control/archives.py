@@ -1,9 +1,9 @@
-"""A snapshot as one file, and back: a gzip-compressed tar of a document that names the tables, and of each table's rows.
+"""Snapshot files: a gzip-compressed tar archive of a manifest and the rows of each table.
 
     snapshot.json    {"tablegate": "snapshot", "version": 1, ..., "tables": [{"file", "namespace", "definition", "rows", ...}]}
-    0.jsonl          a row a line, just as it was stored (gateway/model/values/row_lines.py)
+    0.jsonl          a row per line, as it was stored (gateway/model/values/row_lines.py)
 
-Written by and for either database. A file of a newer version is refused; one that is damaged too, and changes nothing.
+A file is independent of the kind of database. A file of a newer version, or a damaged one, is refused and changes nothing.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _BROKEN = (tarfile.TarError, EOFError, OSError, zlib.error, UnreadableFile, orjs
 
 
 def write(engine: Engine, place: str, known: dict[str, Any], file: BinaryIO) -> None:
-    """Write what `known` says of a snapshot, and its tables, which are in namespaces that begin with `place`."""
+    """Write a snapshot: its facts `known`, and its tables, whose namespaces begin with `place`."""
     with tempfile.TemporaryDirectory(prefix="tablegate-") as folder:
         tables: list[dict[str, Any]] = []
         for namespace in known["namespaces"]:
@@ -72,7 +72,7 @@ def write(engine: Engine, place: str, known: dict[str, Any], file: BinaryIO) -> 
 
 
 def _write_rows(engine: Engine, table: Table, path: Path) -> tuple[int, str]:
-    """Write the rows of a table that nobody changes; how many, and their digest."""
+    """Write the rows of a table that does not change. Returns their number and digest."""
     count, digest, after = 0, hashlib.sha256(), None
     with path.open("wb") as file:
         while True:
@@ -88,24 +88,26 @@ def _write_rows(engine: Engine, table: Table, path: Path) -> tuple[int, str]:
 
 
 def _anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo:
-    """Whoever has written a file, and when, is nobody else's business."""
-    made = tarfile.TarInfo(member.name)
-    made.size = member.size
-    return made
+    """Return a member without owner and time."""
+    anonymous = tarfile.TarInfo(member.name)
+    anonymous.size = member.size
+    return anonymous
 
 
 def begun_at_ms(name: str) -> int | None:
-    """The time at which a snapshot was begun to be read that is called so until it is whole; None: it is called otherwise."""
+    """Return the start time in the temporary name of a snapshot file that is being read. None for other names."""
     begun, _, token = name.removeprefix(".").partition("-")
     return int(begun) if name.startswith(".") and token and begun.isdecimal() else None
 
 
 def read(engine: Engine, file: BinaryIO) -> tuple[dict[str, Any], str]:
-    """Make the tables of a file, in namespaces of their own. Return what the file says of itself, and what the names of these
-    namespaces begin with. Raises BadRequest, GatewayError, and leaves nothing then."""
+    """Create the tables of a file in temporary namespaces. Returns the facts of the file and the prefix of these namespaces.
+
+    Raises BadRequest, GatewayError. The tables are removed then.
+    """
     making = f"{SNAPSHOTS}.{time.time_ns() // 1_000_000}-{secrets.token_hex(8)}/"
     try:
-        with _understood():
+        with _damage_as_bad_request():
             return _read(engine, file, making), making
     except BaseException:
         run(engine, snapshot_commands.CopyTables((), making))
@@ -113,8 +115,8 @@ def read(engine: Engine, file: BinaryIO) -> tuple[dict[str, Any], str]:
 
 
 @contextlib.contextmanager
-def _understood() -> Iterator[None]:
-    """Whatever a broken file leads to becomes BadRequest."""
+def _damage_as_bad_request() -> Iterator[None]:
+    """Convert the errors of a damaged file to BadRequest."""
     try:
         yield
     except BadRequest:
@@ -128,7 +130,7 @@ def _understood() -> Iterator[None]:
 def _read(engine: Engine, file: BinaryIO, making: str) -> dict[str, Any]:
     with gzip.open(file) as inflated:
         known = _read_tar(engine, cast(IO[bytes], inflated), making)
-        # To its end, where the checksum of all of it is.
+        # Read to the end, where gzip verifies its checksum.
         while inflated.read(_REST_BYTES):
             pass
     return known
@@ -138,23 +140,25 @@ def _read_tar(engine: Engine, file: IO[bytes], making: str) -> dict[str, Any]:
     with tarfile.open(fileobj=file, mode="r|") as archive:
         first = archive.next()
         if first is None or first.name != MANIFEST or first.size > _MOST_MANIFEST_BYTES:
-            raise BadRequest(f"the file is no snapshot: it does not begin with {MANIFEST}")
+            raise BadRequest(f"the file is not a snapshot: it does not begin with {MANIFEST}")
         manifest = orjson.loads(_member(archive, first).read())
         if manifest.get("tablegate") != FORMAT:
-            raise BadRequest("the file is no snapshot")
+            raise BadRequest(f"the file is not a snapshot: {MANIFEST} has another format")
         if manifest["version"] > VERSION:
             raise BadRequest(
-                f"the snapshot has version {manifest['version']}; this release reads up to {VERSION}"
+                f"the snapshot has version {manifest['version']}, but this release reads up to version {VERSION}"
             )
         known = {name: manifest[name] for name in ("saved_at_ms", "namespaces", "whole")}
         if not all(isinstance(each, str) and each and not is_reserved(each) for each in known["namespaces"]):
-            raise BadRequest("namespaces are those of callers")
+            raise BadRequest("the snapshot is damaged: a namespace is reserved")
         for described in manifest["tables"]:
             if described["namespace"] not in known["namespaces"]:
-                raise BadRequest(f"{described['namespace']} is none of its namespaces")
+                raise BadRequest(
+                    f"the snapshot is damaged: {described['namespace']} is not one of its namespaces"
+                )
             member = archive.next()
             if member is None or member.name != described["file"]:
-                raise BadRequest(f"{described['file']} is missing")
+                raise BadRequest(f"the snapshot is damaged: {described['file']} is missing")
             _restore(engine, making, described, _member(archive, member))
     return known
 
@@ -176,5 +180,5 @@ def _restore(engine: Engine, making: str, described: dict[str, Any], lines: IO[b
 def _member(archive: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
     found = archive.extractfile(member)
     if found is None:
-        raise BadRequest(f"{member.name} is no file")
+        raise BadRequest(f"the snapshot is damaged: {member.name} is not a file")
     return found

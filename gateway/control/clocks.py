@@ -1,4 +1,4 @@
-"""The clock of the tables: read, frozen, set and advanced, with what has become due meanwhile done before the answer."""
+"""The operations on the clock of the tables: read, freeze, set, advance. Work that became due runs before the reply."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MS = 1_000_000
 
 
 def described(clock: Clock) -> dict[str, Any]:
-    """What the clock shows, whether it stands still, and how far it is ahead of the real time."""
+    """Return the time of the clock, its state, and its difference from the real time."""
     now_ms = clock.now_ns() // _MS
     moment = datetime.fromtimestamp(now_ms // 1000, UTC).replace(microsecond=now_ms % 1000 * 1000)
     return {
@@ -26,9 +26,10 @@ def described(clock: Clock) -> dict[str, Any]:
 
 
 def change(engine: Engine, clock: Clock, given: dict[str, Any]) -> dict[str, Any]:
-    """Set the clock to `at` (ISO 8601 with a zone, or milliseconds since 1970), and freeze it or let it run (`frozen`).
+    """Set the clock to `at` (ISO 8601 with a zone, or milliseconds since 1970), and freeze or unfreeze it (`frozen`).
 
-    Raises BadRequest, BadTime: then nothing is changed."""
+    Raises BadRequest, BadTime, and changes nothing then.
+    """
     members = only(given, at=(str, int), frozen=bool)
     if "at" in members:
         clock.set(_moment_ns(members["at"]))
@@ -41,10 +42,10 @@ def change(engine: Engine, clock: Clock, given: dict[str, Any]) -> dict[str, Any
 
 
 def advance(engine: Engine, clock: Clock, given: dict[str, Any]) -> dict[str, Any]:
-    """Let `seconds` pass at once. Raises BadRequest, BadTime."""
+    """Advance the clock by `seconds`. Raises BadRequest, BadTime."""
     seconds = only(given, seconds=(int, float)).get("seconds")
     if seconds is None or not math.isfinite(seconds):
-        raise BadRequest("seconds says how far: a number")
+        raise BadRequest("seconds must be a number: how far to advance the clock")
     clock.advance(round(seconds * 1_000_000_000))
     engine.background.catch_up()
     return described(clock)
@@ -56,8 +57,8 @@ def _moment_ns(at: str | int) -> int:
     try:
         moment = datetime.fromisoformat(at)
     except ValueError:
-        raise BadRequest("at must be a moment in ISO 8601, or milliseconds since 1970") from None
+        raise BadRequest("at must be a time in ISO 8601, or milliseconds since 1970") from None
     if moment.tzinfo is None:
-        raise BadRequest("at must say its zone: 2030-01-01T00:00:00Z")
+        raise BadRequest("at must have a time zone, for example 2030-01-01T00:00:00Z")
     since = moment - datetime(1970, 1, 1, tzinfo=UTC)
     return ((since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds) * 1_000

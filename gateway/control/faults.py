@@ -1,7 +1,7 @@
-"""Faults that a test has planted: which requests they meet, what they do to them, and how often.
+"""Injected faults: their filters for requests, their effects and their frequency.
 
-A fault has its own random numbers, so that a run whose requests come in the same order meets the same faults. What a request
-asks for is asked of its dialect (Dialect.facts); how an error is worded too (Dialect.fault).
+Each fault has its own random numbers, so that runs with the same order of requests get the same faults. The dialect provides
+the facts of a request (Dialect.facts) and the text of an error (Dialect.fault).
 """
 
 from __future__ import annotations
@@ -30,8 +30,13 @@ _EFFECTS = ("error", "latency_ms", "cut", "unprocessed", "capacity")
 
 @dataclass(frozen=True, slots=True)
 class FaultEffect:
-    """What happens to one request. `error`: the dialect's own name; `unprocessed`: whether the next member of a batch is to be
-    left out; `charge`: to be told the units that were consumed."""
+    """The effect of a fault on one request.
+
+    - `error`: the dialect's name of the error.
+    - `cut`: close the connection "before" or "after" the request is handled, or "".
+    - `leaves_out`: returns True if the next member of a batch must stay unprocessed.
+    - `charge`: takes the units that the request has consumed.
+    """
 
     error: str = ""
     latency_ms: float = 0.0
@@ -41,14 +46,14 @@ class FaultEffect:
 
 
 class _UnitBudget(NamedTuple):
-    """Units at once, and those that come each second."""
+    """A token bucket: its size in units, and the units that it regains per second."""
 
     units: float
     per_second: float
 
 
 class Fault:
-    """One planted fault. Not safe for several threads by itself."""
+    """An injected fault. The caller synchronises threads."""
 
     def __init__(self, number: int, given: dict[str, Any]) -> None:
         self.id = str(number)
@@ -61,11 +66,11 @@ class Fault:
             self._left, self._at_ms = float(self._budget.units), 0
 
     def described(self) -> dict[str, Any]:
-        """What was asked for, how many requests it was for, and how many of these it has met."""
+        """Return the definition, the number of matching requests, and the number of affected ones."""
         return {"id": self.id, **self._given, "seen": self._seen, "met": self._met}
 
-    def is_for(self, dialect: Dialect, facts: RequestFacts) -> bool:
-        """Whether a request is one of those that it is about."""
+    def matches(self, dialect: Dialect, facts: RequestFacts) -> bool:
+        """True if the fault applies to a request."""
         given = self._given
         return (
             given.get("dialect", dialect.name) == dialect.name
@@ -77,7 +82,7 @@ class Fault:
         )
 
     def effect(self, dialect: Dialect, now_ms: int) -> FaultEffect | None:
-        """What it does to the next request that it is for; None: nothing."""
+        """Return the effect on the next matching request, or None."""
         given = self._given
         self._seen += 1
         if self._seen <= given.get("after", 0) or self._met >= given.get("count", math.inf):
@@ -85,7 +90,7 @@ class Fault:
         if self._random.random() >= given.get("rate", 1.0):
             return None
         if self._budget is not None:
-            return self._of_budget(self._budget, dialect, now_ms)
+            return self._throttle(self._budget, dialect, now_ms)
         self._met += 1
         share = given.get("unprocessed", 0.0)
         return FaultEffect(
@@ -95,8 +100,8 @@ class Fault:
             (lambda: self._random.random() < share) if share else None,
         )
 
-    def _of_budget(self, budget: _UnitBudget, dialect: Dialect, now_ms: int) -> FaultEffect:
-        """What a request costs is known when it is done: it is let in while anything is left, and the rest is a debt."""
+    def _throttle(self, budget: _UnitBudget, dialect: Dialect, now_ms: int) -> FaultEffect:
+        """Admit a request while units are left. Its cost is known afterwards, so the bucket can become negative."""
         if self._at_ms:
             self._left += max(0, now_ms - self._at_ms) / 1000 * budget.per_second
         self._left, self._at_ms = min(self._left, budget.units), now_ms
@@ -110,7 +115,7 @@ class Fault:
 
 
 class Faults:
-    """All faults of a server process. Safe to use from several threads. `changed` is called when some have come or gone."""
+    """All faults of a server process, for several threads. `changed` is called after each change."""
 
     def __init__(self, dialects: Sequence[Dialect], changed: Callable[[], None]) -> None:
         self._dialects = dialects
@@ -121,17 +126,19 @@ class Faults:
 
     @property
     def are_planted(self) -> bool:
-        """Whether there are any."""
+        """True if there are faults."""
         return bool(self._faults)
 
     def effects(self, dialect: Dialect, facts: RequestFacts, now_ms: int) -> list[FaultEffect]:
-        """What happens to a request, by the faults in the order in which they were planted."""
+        """Return the effects on a request, in the order of the faults."""
         with self._lock:
-            made = [fault.effect(dialect, now_ms) for fault in self._faults if fault.is_for(dialect, facts)]
-        return [effect for effect in made if effect is not None]
+            effects = [
+                fault.effect(dialect, now_ms) for fault in self._faults if fault.matches(dialect, facts)
+            ]
+        return [effect for effect in effects if effect is not None]
 
     def charge(self, effects: Sequence[FaultEffect], units: float) -> None:
-        """Take what a request has consumed from the budgets that let it in."""
+        """Take the consumed units of a request from the budgets that admitted it."""
         with self._lock:
             for effect in effects:
                 if effect.charge is not None:
@@ -140,11 +147,11 @@ class Faults:
     # Operations of the control API
 
     def listed(self) -> dict[str, Any]:
-        """All faults, in the order in which they were planted."""
+        """Return all faults, oldest first."""
         return {"faults": [fault.described() for fault in self._faults]}
 
     def add(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Plant a fault. Raises BadRequest, Refused."""
+        """Add a fault. Raises BadRequest, OperationRejected."""
         members = dict(only(given, **_KINDS))
         _check(members, {dialect.name: dialect for dialect in self._dialects})
         with self._lock:
@@ -156,15 +163,15 @@ class Faults:
         return fault.described()
 
     def clear(self) -> dict[str, Any]:
-        """Take all faults away. How many."""
+        """Remove all faults. Returns their number."""
         with self._lock:
-            gone, self._faults = self._faults, ()
+            removed, self._faults = self._faults, ()
             self._numbers = itertools.count(1)
         self._changed()
-        return {"faults": len(gone)}
+        return {"faults": len(removed)}
 
     def remove(self, fault_id: str) -> dict[str, Any]:
-        """Take one fault away. Raises Refused."""
+        """Remove a fault. Raises OperationRejected."""
         with self._lock:
             found = [fault for fault in self._faults if fault.id == fault_id]
             if not found:
@@ -176,19 +183,19 @@ class Faults:
 
 def _check(given: dict[str, Any], dialects: Mapping[str, Dialect]) -> None:
     if not any(effect in given for effect in _EFFECTS):
-        raise BadRequest(f"a fault has one of {', '.join(_EFFECTS)}")
+        raise BadRequest(f"a fault must have one of {', '.join(_EFFECTS)}")
     if given.get("dialect", "") not in ("", *dialects):
         raise BadRequest(f"dialect must be one of {', '.join(dialects)}")
-    meant = [dialects[given["dialect"]]] if "dialect" in given else [*dialects.values()]
-    if "error" in given and not any(given["error"] in dialect.faults for dialect in meant):
-        names = sorted({name for dialect in meant for name in dialect.faults})
+    affected = [dialects[given["dialect"]]] if "dialect" in given else [*dialects.values()]
+    if "error" in given and not any(given["error"] in dialect.faults for dialect in affected):
+        names = sorted({name for dialect in affected for name in dialect.faults})
         raise BadRequest(f"error must be one of {', '.join(names)}")
     if "unprocessed" in given and not any(
-        given.get("operation") in (None, *each.batches) for each in meant if each.batches
+        given.get("operation") in (None, *each.batches) for each in affected if each.batches
     ):
         raise BadRequest(
-            "unprocessed is for batches: "
-            + ", ".join(sorted({*itertools.chain(*(each.batches for each in meant))}))
+            "unprocessed is for batches only: "
+            + ", ".join(sorted({*itertools.chain(*(each.batches for each in affected))}))
         )
     if given.get("cut", CUTS[0]) not in CUTS:
         raise BadRequest(f"cut must be one of {', '.join(CUTS)}")
@@ -202,5 +209,5 @@ def _check(given: dict[str, Any], dialects: Mapping[str, Dialect]) -> None:
         budget = only(given["capacity"], units=(int, float), per_second=(int, float))
         if not all(math.isfinite(value) and value >= 0 for value in budget.values()) or "units" not in budget:
             raise BadRequest(
-                "capacity is {units, per_second}: how many at once, and how many come each second"
+                "capacity must be {units, per_second}: the size of the budget, and the units regained per second"
             )

@@ -1,6 +1,6 @@
-"""Where requests meet faults and are noted: one place in front of the dialects, which both entries pass.
+"""The interceptor in front of the dialects, which applies faults to requests and records them.
 
-While nothing is recorded or planted it is not entered: `RequestInterceptor.is_on`.
+Both entries call it, but only if there are faults or requests are recorded (`RequestInterceptor.is_on`).
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from tablegate.gateway.request_context import RequestContext
 
 
 class RequestInterceptor:
-    """The faults and the record of a server process. `now_ns`: the tables' clock."""
+    """The faults and the request log of a server process. `now_ns` is the clock of the tables."""
 
     def __init__(self, dialects: Sequence[Dialect], now_ns: Callable[[], int], most_recorded: int) -> None:
         self.dialects = dialects
-        self.faults = Faults(dialects, self._look)
-        self.requests = RequestLog(most_recorded, self._look)
+        self.faults = Faults(dialects, self._update)
+        self.requests = RequestLog(most_recorded, self._update)
         self.now_ns = now_ns
         self.is_on = False
-        """Whether requests are to be met. Asked for each of them, so it is known beforehand."""
+        """True if requests must be intercepted. It is computed beforehand, since every request reads it."""
         self._lock = threading.Lock()
-        self._look()
+        self._update()
 
-    def _look(self) -> None:
+    def _update(self) -> None:
         with self._lock:
             was_on, self.is_on = self.is_on, self.faults.are_planted or self.requests.is_on
             if self.is_on != was_on:
                 request_context.watch(self.is_on)
 
     def meet(self, request: Request, dialect: Dialect) -> InterceptedRequest:
-        """A request before it is handled, with what is to happen to it."""
+        """Return a request before it is handled, with the effects of faults on it."""
         effects: list[FaultEffect] = []
         if self.faults.are_planted:
             effects = self.faults.effects(dialect, _facts(request, dialect), self.now_ns() // 1_000_000)
@@ -49,7 +49,7 @@ class RequestInterceptor:
 
 
 class InterceptedRequest:
-    """A request that is watched, from before it is handled until it is answered."""
+    """An intercepted request, from before it is handled until it is answered."""
 
     def __init__(
         self, watch: RequestInterceptor, request: Request, dialect: Dialect, effects: Sequence[FaultEffect]
@@ -64,7 +64,7 @@ class InterceptedRequest:
         self.handling = RequestContext((lambda: any(each() for each in leaves_out)) if leaves_out else None)
 
     def instead(self) -> Reply | None:
-        """What is answered in place of what the dialect would; CUT for nothing at all; None: the request is handled."""
+        """Return the reply that replaces the dialect's, or CUT for no reply. None if the dialect handles the request."""
         for effect in self._effects:
             if effect.cut == "before":
                 return CUT
@@ -73,15 +73,15 @@ class InterceptedRequest:
         return None
 
     def watched(self, handler: Handler) -> Handler:
-        """A handler whose code runs for this request (gateway/request_context.py)."""
+        """Return a handler that runs in the context of this request (gateway/request_context.py)."""
         return partial(_under, self.handling, handler)
 
     def answered(self, reply: Reply) -> Reply:
-        """Note what a request was answered; what is sent: the reply, or CUT."""
+        """Record the reply. Returns the reply to send, or CUT."""
         units = self.handling.units
         self._watch.faults.charge(self._effects, sum(units.values()))
         if self._watch.requests.is_on:
-            # Only now: by now the table whose key a row has is known.
+            # Not earlier: the keys of the table are known after the request was handled.
             facts = _facts(self._request, self._dialect)
             times_ns = (self._came_ns, self._watch.now_ns())
             self._watch.requests.add(self._dialect, facts, reply.status, units, times_ns)
@@ -118,8 +118,7 @@ def _driven(current: RequestContext, exchange: Exchange[Reply]) -> Exchange[Repl
 
 
 def _facts(request: Request, dialect: Dialect) -> RequestFacts:
-    """Return the facts of a request whose sender is authenticated, else only its operation. A planted error may have answered it
-    before that."""
+    """Return the facts of a request, or only its operation if a fault has answered it before authentication."""
     try:
         return dialect.facts(request)
     except Exception:

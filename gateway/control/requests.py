@@ -1,6 +1,6 @@
-"""The last requests, for assertions of tests and for seeing what an SDK sends. Kept only once somebody has asked for it.
+"""The request log: recent requests, for assertions of tests and for inspecting an SDK. It is off by default.
 
-A line has no time but that of the tables' clock, no id and no address: two runs of a test that freezes it give equal lines.
+A line has the time of the tables' clock, and neither id nor address. So two runs of a test with a frozen clock log equal lines.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ USUAL = 1000
 
 
 class RequestLog:
-    """A ring of the last requests, bounded in number and bytes. Safe to use from several threads. `changed` is called when it
-    begins or ends."""
+    """A ring buffer of requests, bounded in number and bytes, for several threads.
+
+    `changed` is called when recording begins or ends.
+    """
 
     def __init__(self, most: int, changed: Callable[[], None]) -> None:
         self._changed = changed
@@ -35,7 +37,7 @@ class RequestLog:
 
     @property
     def is_on(self) -> bool:
-        """Whether requests are recorded."""
+        """True if requests are recorded."""
         return self._most > 0
 
     def add(
@@ -46,7 +48,7 @@ class RequestLog:
         units: dict[str, float],
         times_ns: tuple[int, int],
     ) -> None:
-        """Note a request that was answered. `times_ns`: when it came and when it was answered, by the tables' clock."""
+        """Add an answered request. `times_ns`: its arrival and its reply, by the clock of the tables."""
         came_ns, answered_ns = times_ns
         keys = [{"table": table, "key": key} for table, key in facts.keys[:_MOST_KEYS]]
         with self._lock:
@@ -73,13 +75,13 @@ class RequestLog:
     # Operations of the control API
 
     def listed(self) -> dict[str, Any]:
-        """The requests, the oldest first; how many are kept at most."""
+        """Return the requests, oldest first, and the maximum number."""
         with self._lock:
             lines = [orjson.Fragment(line) for line in self._lines]
         return {"most": self._most, "requests": lines}
 
     def change(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Keep so many (`most`) from now on; 0 ends it. Raises BadRequest."""
+        """Set the maximum number of requests (`most`). 0 ends the recording. Raises BadRequest."""
         most = only(given, most=int).get("most", USUAL)
         if not 0 <= most <= _MOST:
             raise BadRequest(f"most must be from 0 to {_MOST}")
@@ -91,9 +93,9 @@ class RequestLog:
         return {"most": most}
 
     def clear(self) -> dict[str, Any]:
-        """Forget them; the next is number 1."""
+        """Remove all requests. The next one has number 1."""
         with self._lock:
-            gone = len(self._lines)
+            removed = len(self._lines)
             self._lines.clear()
             self._bytes = self._number = 0
-        return {"requests": gone}
+        return {"requests": removed}

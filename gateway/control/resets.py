@@ -1,4 +1,4 @@
-"""Everything, a namespace or some tables as they were at the beginning: empty, or gone."""
+"""The reset of all tables, of a namespace or of some tables: drop them, or delete their rows."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ MODES = ("tables", "rows")
 
 
 def reset(engine: Engine, given: dict[str, Any]) -> dict[str, Any]:
-    """Drop tables (`mode` tables, the default) or only empty them (rows): all, those of a `namespace`, or of these the ones
-    that `tables` names. Answers how many. Raises BadRequest, Refused, GatewayError."""
+    """Drop tables (`mode` "tables", the default) or delete their rows ("rows"). Returns the number of tables.
+
+    `namespace` and `tables` limit the reset. Raises BadRequest, OperationRejected, GatewayError.
+    """
     members = only(given, namespace=str, tables=list, mode=str)
     mode = members.get("mode", "tables")
     if mode not in MODES:

@@ -1,7 +1,7 @@
-"""The control API: its paths, what they take and what they answer, as JSON.
+"""The routes of the control API, with JSON requests and replies.
 
-Each operation is one function of a module beside this one. What is wrong with a request is answered with a status and
-`{"error": "...", "message": "..."}`, and has changed nothing.
+Each operation is a function in another module of this package. A refused request gets a status and
+`{"error": "...", "message": "..."}`, and changes nothing.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Operation = Callable[..., Any]
 
 
 class Routes:
-    """The control API of a gateway. `clock`: the one that its tables live by; `watch`: of all dialects."""
+    """The control API of a gateway. `clock` is the clock of its tables."""
 
     def __init__(self, gateway: Gateway, clock: Clock, watch: RequestInterceptor) -> None:
         self._settings = gateway.settings
@@ -44,7 +44,7 @@ class Routes:
 
     @property
     def paths(self) -> list[tuple[str, str]]:
-        """(method, path) of each, with <name> where a path has a name."""
+        """The (method, path) pairs of all routes, with <name> for parameters."""
         return [(method, path) for method, path, _, _ in self._routes]
 
     def reply(self, request: Request) -> Reply:
@@ -52,8 +52,8 @@ class Routes:
         kind = RequestKind.READ if request.method in ("GET", "HEAD") else RequestKind.DEFINITION
         request.facts = RequestFacts(kind=kind)
         try:
-            who = access.check(request, self._settings, self._attempts)
-            request.facts = RequestFacts(kind=kind, caller=who, tables=_tables_in(request.body))
+            caller = access.check(request, self._settings, self._attempts)
+            request.facts = RequestFacts(kind=kind, caller=caller, tables=_tables_in(request.body))
             answer = self._answer(request)
             return answer if isinstance(answer, Reply) else _json(200, answer)
         except TooManyAttempts as error:
@@ -67,7 +67,7 @@ class Routes:
         except OperationRejected as error:
             return _json(error.status, {"error": "Refused", "message": str(error)})
         except GatewayError as error:
-            return _json(503, {"error": type(error).__name__, "message": f"the database: {error!r}"})
+            return _json(503, {"error": type(error).__name__, "message": f"the database failed: {error!r}"})
 
     def _answer(self, request: Request) -> Any:
         wanted = unquote(request.path.removeprefix(PREFIX.rstrip("/")))
@@ -79,13 +79,14 @@ class Routes:
             if method == request.method:
                 if path.startswith(_OF_ONE_PROCESS) and self._settings.workers > 1:
                     raise OperationRejected(
-                        409, "the clock, faults and requests are those of one process: not with --workers"
+                        409,
+                        "the clock, faults and requests belong to one process: run the server with --workers 1",
                     )
                 given = request.body if path.endswith("/file") else _document(request.body)
                 return operation(given, **found.groupdict())
             methods.append(method)
         if methods:
-            raise OperationRejected(405, f"{wanted[:255]} takes {', '.join(methods)}")
+            raise OperationRejected(405, f"{wanted[:255]} accepts {', '.join(methods)}")
         raise OperationRejected(404, f"there is nothing at {wanted[:255]}")
 
 
@@ -118,12 +119,12 @@ def _operations(
 
 
 def _document_of_this() -> Reply:
-    """The OpenAPI document of these routes."""
+    """Return the OpenAPI document of these routes."""
     return Reply(200, _HEADERS, Path(__file__).with_name("openapi.json").read_bytes())
 
 
 def _tables_in(body: bytes) -> list[str]:
-    """The tables that a document names, for the audit. Files of snapshots name none."""
+    """Return the tables in a document, for the audit log. Snapshot files have none."""
     if not body.startswith(b"{"):
         return []
     with suppress(orjson.JSONDecodeError, AttributeError, TypeError):
@@ -137,7 +138,7 @@ def _document(body: bytes) -> dict[str, Any]:
     try:
         document = parse_json(body)
     except Undecodable as error:
-        raise BadRequest(f"the body is no JSON: {error}") from None
+        raise BadRequest(f"the body is not JSON: {error}") from None
     if not isinstance(document, dict):
         raise BadRequest("the body must be a JSON object")
     return document

@@ -1,6 +1,6 @@
-"""Seeds: tables and rows with which a server or a test begins, from the files of a folder or of a request.
+"""Seeds: initial tables and rows of a server or a test, from the files of a folder or of a request.
 
-What files mean is the dialects' (Dialect.load_seed).
+The dialects read the files (Dialect.load_seed).
 """
 
 from __future__ import annotations
@@ -18,34 +18,36 @@ from tablegate.gateway.dialect import BadSeed, Dialect, Seed
 
 
 def from_folder(dialects: Sequence[Dialect], folder: Path) -> dict[str, int]:
-    """Plant all files of a folder and of those in it; table -> how many rows. Raises BadSeed."""
+    """Load all files of a folder and its subfolders. Returns table -> number of rows. Raises BadSeed."""
     if not folder.is_dir():
-        raise BadSeed(f"{folder} is no folder")
+        raise BadSeed(f"{folder} is not a folder")
     files: dict[str, Callable[[], Any]] = {}
     for path in folder.rglob("*"):
         if path.is_file() and not any(part.startswith(".") for part in path.relative_to(folder).parts):
             files[path.relative_to(folder).as_posix()] = partial(io.FileIO, path)
-    return _planted(dialects, Seed(files))
+    return _load(dialects, Seed(files))
 
 
 def from_request(dialects: Sequence[Dialect], given: dict[str, Any]) -> dict[str, Any]:
-    """Plant `files`, each with its `name` and `text`, or `base64`, into the tables of an `account` and `region`. Raises
-    BadRequest."""
+    """Load `files`, each with `name` and `text` or `base64`, into the tables of an `account` and `region`.
+
+    Raises BadRequest.
+    """
     members = only(given, files=list, account=str, region=str)
     if ("account" in members) != ("region" in members):
-        raise BadRequest("account and region go together")
+        raise BadRequest("account and region must be given together")
     files: dict[str, Callable[[], BinaryIO]] = {}
     for file in members.get("files", []):
         if not isinstance(file, dict):
-            raise BadRequest("files is a list of objects")
+            raise BadRequest("files must be a list of objects")
         known = only(file, name=str, text=str, base64=str)
         name = known.get("name", "")
         if not name or PurePosixPath(name).is_absolute() or ("text" in known) == ("base64" in known):
-            raise BadRequest("each file has a relative name, and text or base64")
+            raise BadRequest("each file must have a relative name, and either text or base64")
         files[name] = partial(io.BytesIO, _content(known))
     place = (members["account"], members["region"]) if "account" in members else None
     try:
-        return {"tables": _planted(dialects, Seed(files, place))}
+        return {"tables": _load(dialects, Seed(files, place))}
     except BadSeed as error:
         raise BadRequest(str(error)) from None
 
@@ -59,8 +61,8 @@ def _content(known: dict[str, str]) -> bytes:
         raise BadRequest(f"{known['name']}: {error}") from None
 
 
-def _planted(dialects: Sequence[Dialect], seed: Seed) -> dict[str, int]:
-    made: dict[str, int] = {}
+def _load(dialects: Sequence[Dialect], seed: Seed) -> dict[str, int]:
+    rows: dict[str, int] = {}
     for dialect in dialects:
-        made |= dialect.load_seed(seed)
-    return made
+        rows |= dialect.load_seed(seed)
+    return rows

@@ -1,7 +1,7 @@
-"""Snapshots: all tables, or those of one namespace, as they were at one moment; kept in the database, loaded and forked.
+"""Snapshots of all tables, or of one namespace, at one time. They are kept in the database, and can be loaded and forked.
 
-What a snapshot has of a namespace is a namespace of its own, `snapshot/NAME/NAMESPACE`, which belongs to no caller. What it
-was made of stands in a document beside it, so that an empty one is known too.
+A snapshot keeps the tables of each namespace in `snapshot/NAME/NAMESPACE`, which belongs to no caller. Its facts are in an index
+document, so that empty snapshots exist, too.
 """
 
 from __future__ import annotations
@@ -23,21 +23,24 @@ from tablegate.gateway.model.commands.snapshot_commands import CopyTables, Docum
 from tablegate.gateway.model.tables.namespaces import SNAPSHOTS, is_reserved
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-_START = ".start"  # no caller can name it
+_START = ".start"  # not a valid name for callers
 _DAY_MS = 86_400_000
 _INDEX = (SNAPSHOTS, "index")
-"""The document that says which snapshots there are: name -> what is known of it."""
+"""The index document of snapshots: name -> facts."""
 _STARTED = (SNAPSHOTS, "started")
-"""The document that says from which file the database was begun."""
+"""The document with the file from which the database was initialised."""
 
 
 def listed(engine: Engine) -> dict[str, Any]:
-    """All snapshots by name: when each was saved, and of which namespaces."""
+    """Return all snapshots by name, with their times and namespaces."""
     return {"snapshots": _index(engine)}
 
 
 def save(engine: Engine, given: dict[str, Any], now_ms: int) -> dict[str, Any]:
-    """Save everything, or one `namespace`, under a `name`, in place of what had that name. Raises BadRequest, GatewayError."""
+    """Save all tables, or those of one `namespace`, as the snapshot `name`. Replaces a snapshot of that name.
+
+    Raises BadRequest, GatewayError.
+    """
     members = only(given, name=str, namespace=str)
     name = members.get("name", "")
     _check_name(name)
@@ -51,8 +54,10 @@ def save(engine: Engine, given: dict[str, Any], now_ms: int) -> dict[str, Any]:
 
 
 def load(engine: Engine, name: str) -> dict[str, Any]:
-    """Make the tables those of a snapshot; of a whole one all tables, so that what was made since is gone. Raises Refused,
-    GatewayError."""
+    """Replace the tables by those of a snapshot. A snapshot of all tables also removes tables created since.
+
+    Raises OperationRejected, GatewayError.
+    """
     known = _known(engine, name)
     namespaces = set(known["namespaces"])
     if known["whole"]:
@@ -62,13 +67,15 @@ def load(engine: Engine, name: str) -> dict[str, Any]:
 
 
 def fork(engine: Engine, name: str, given: dict[str, Any]) -> dict[str, Any]:
-    """Make the tables of a `namespace` those that a snapshot has of its only namespace, or of the one that `of` names. Raises
-    BadRequest, Refused, GatewayError."""
+    """Replace the tables of a `namespace` by those of a namespace in a snapshot: `of`, or its only one.
+
+    Raises BadRequest, OperationRejected, GatewayError.
+    """
     members = only(given, namespace=str, of=str)
     known = _known(engine, name)
     target = namespace_of(members)
     if target is None:
-        raise BadRequest("namespace says whose tables they become")
+        raise BadRequest("namespace is required: the namespace that gets the tables")
     source: str = members.get("of", "")
     if not source and len(known["namespaces"]) == 1:
         [source] = known["namespaces"]
@@ -80,14 +87,14 @@ def fork(engine: Engine, name: str, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def remove(engine: Engine, name: str) -> dict[str, Any]:
-    """Forget a snapshot. Raises Refused, GatewayError."""
+    """Remove a snapshot. Raises OperationRejected, GatewayError."""
     _known(engine, name)
     run(engine, CopyTables((), _place(name, ""), DocumentChange(*_INDEX, partial(_without, name))))
     return {"name": name}
 
 
 def export(engine: Engine, name: str) -> Reply:
-    """A snapshot as one file. Raises Refused, GatewayError."""
+    """Return a snapshot as one file. Raises OperationRejected, GatewayError."""
     known = _known(engine, name)
     with tempfile.TemporaryFile() as file:
         archives.write(engine, _place(name, ""), known, file)
@@ -97,19 +104,22 @@ def export(engine: Engine, name: str) -> Reply:
 
 
 def put(engine: Engine, content: bytes, name: str) -> dict[str, Any]:
-    """Make a snapshot of a file's content. Raises BadRequest, GatewayError."""
+    """Create a snapshot from the content of a file. Raises BadRequest, GatewayError."""
     _check_name(name)
     return _put(engine, name, io.BytesIO(content))
 
 
 def start_from(engine: Engine, path: Path) -> None:
-    """Make the tables of an empty database those of a file, once. A start that was killed is done again.
+    """Initialise an empty database with the tables of a file, once. An interrupted start is repeated.
 
-    Raises BadRequest, Refused, GatewayError, OSError."""
+    Raises BadRequest, OperationRejected, GatewayError, OSError.
+    """
     if run(engine, GetProperties(*_STARTED)) is None:
         if _START not in _index(engine):
             if any(not each.startswith(f"{SNAPSHOTS}.") for each in run(engine, ListNamespaces())):
-                raise OperationRejected(409, "the database is not empty")
+                raise OperationRejected(
+                    409, "the database is not empty: remove --from or use another database"
+                )
             with path.open("rb") as file:
                 _put(engine, _START, file)
         load(engine, _START)
@@ -119,9 +129,11 @@ def start_from(engine: Engine, path: Path) -> None:
 
 
 def remove_unfinished(engine: Engine, is_shared: bool, now_ms: int) -> None:
-    """Remove the tables of snapshots that are not in the index. Killed servers left them: earlier releases those of a named
-    snapshot, all releases those of a file that was being read. If the database is shared, another server may be reading a file
-    now, so these are removed after a day."""
+    """Remove the tables of snapshots that are not in the index.
+
+    Killed servers leave them: tables of a file that was being read, and in earlier releases of a named snapshot. If the database
+    is shared, another server can be reading a file now, so its tables are removed after a day.
+    """
     index = _index(engine)
     found = {
         each.removeprefix(SNAPSHOTS).partition("/")[0] for each in run(engine, ListNamespaces(SNAPSHOTS))
@@ -145,7 +157,7 @@ def _put(engine: Engine, name: str, file: BinaryIO) -> dict[str, Any]:
 
 
 def _recorded(name: str, known: dict[str, Any]) -> DocumentChange:
-    """The change of the index by which a snapshot is there."""
+    """Return the change of the index that adds a snapshot."""
     return DocumentChange(*_INDEX, lambda index, tables: {**index, name: {**known, "tables": tables}})
 
 
@@ -154,7 +166,7 @@ def _without(name: str, index: dict[str, Any], _: int) -> dict[str, Any]:
 
 
 class _AlreadyRecorded(Exception):
-    """A snapshot is in the index by now."""
+    """A snapshot was added to the index meanwhile."""
 
 
 def _still_without(name: str, index: dict[str, Any], _: int) -> dict[str, Any]:

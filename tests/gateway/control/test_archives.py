@@ -253,8 +253,8 @@ def test_what_is_no_snapshot_is_refused_and_changes_nothing(serve: Serve, sqlite
     for content in (b"", b"nothing", exported[: len(exported) // 2], exported[:-20], exported[10:], flipped):
         refused(content, "snapshot")
     refused(changed(exported, lambda it: it.update(version=2)), "version 2; this release reads up to 1")
-    refused(changed(exported, lambda it: it.update(tablegate="rows")), "no snapshot")
-    refused(changed(exported, lambda it: it.update(namespaces=[])), "none of its namespaces")
+    refused(changed(exported, lambda it: it.update(tablegate="rows")), "not a snapshot")
+    refused(changed(exported, lambda it: it.update(namespaces=[])), "not one of its namespaces")
     for name in ("", "snapshot/x", "retained/x"):
         refused(changed(exported, lambda it, name=name: it.update(namespaces=[name])), "those of callers")
     refused(changed(exported, lambda it: it["tables"][0].update(rows=4)), "checksum")
