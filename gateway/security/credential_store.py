@@ -205,9 +205,7 @@ def checked(credential: Credential) -> Credential:
                     f"{credential.access_id}: an Azure account is 3 to 24 lower-case letters and digits"
                 )
             if credential.place not in ("", credential.access_id):
-                raise BadCredential(
-                    f"{credential.access_id}: an Azure credential has no place, remove --place"
-                )
+                raise BadCredential(f"{credential.access_id}: an Azure credential has no place: remove it")
             if len(credential.secrets) != 2:
                 raise BadCredential(f"{credential.access_id}: an Azure account has two keys")
             for key in credential.secrets:

@@ -77,8 +77,14 @@ def test_changes_are_noticed_once(credential_store: CredentialStore, database: D
         (Credential(Scheme.AWS, "has space", ("x",)), "visible ASCII"),
         (Credential(Scheme.AWS, "a", ("x",), "12"), "12 digits"),
         (Credential(Scheme.AWS, "a", ("x",), ANY_PLACE), "12 digits"),
-        (Credential(Scheme.AZURE, "account1", ("eA==", "eA=="), "account2"), "the account itself"),
-        (Credential(Scheme.AZURE, "account1", ("eA==", "eA=="), ANY_PLACE), "the account itself"),
+        (
+            Credential(Scheme.AZURE, "account1", ("eA==", "eA=="), "account2"),
+            "an Azure credential has no place",
+        ),
+        (
+            Credential(Scheme.AZURE, "account1", ("eA==", "eA=="), ANY_PLACE),
+            "an Azure credential has no place",
+        ),
         (Credential(Scheme.TABLESTORE, "a", ("",)), "empty"),
         (AWS, "stored already"),
     ],
