@@ -1,1 +1,1 @@
-"""The console: tables, items, changes and figures in a browser."""
+"""The web console: tables, rows, changes and metrics in a browser."""

@@ -29,7 +29,7 @@ _MAX_FORM_FIELDS = 16
 
 
 def create(gateway: Gateway) -> flask.Blueprint:
-    """The routes of the console."""
+    """Return the routes of the console."""
     made = flask.Blueprint(
         "console", __name__, url_prefix=CONSOLE, static_folder="static", template_folder="templates"
     )
@@ -80,18 +80,20 @@ class Entry:
         self._sign_in = SignIn(gateway)
 
     def refuse_long_form(self) -> Any:
-        """The refusal of a form that is longer than any of the console's, before it is parsed; None: it is not."""
+        """Return the refusal of a form that is too long, before it is parsed. None if it is not."""
         flask.request.max_content_length = access.form_limit(flask.request.path)
         try:
             if flask.request.get_data().count(b"&") < _MAX_FORM_FIELDS:
                 return None
         except RequestEntityTooLarge:
             pass
-        current_request().is_unauthenticated = True  # held back, since no form of the console is so long
+        current_request().is_unauthenticated = (
+            True  # delays the reply, since no form of the console is so long
+        )
         return problem(413, "The form is too long.")
 
     def shown(self, page: Callable[[ConsoleUser], Any], kind: RequestKind = RequestKind.READ) -> Any:
-        """Return a page for a visitor, or redirect to the sign-in form. `kind`: what it does, for the audit."""
+        """Return a page for a visitor, or redirect to the sign-in form. `kind` is for the audit log."""
         return self.answered(functools.partial(self._for_visitor, page, kind))
 
     def _for_visitor(self, page: Callable[[ConsoleUser], Any], kind: RequestKind) -> Any:
@@ -127,11 +129,11 @@ class Entry:
         except errors.TableMissing as error:
             return problem(404, f"There is no table {error.name}.")
         except errors.GatewayError as error:
-            logs.error("the console failed", None, reason=repr(error))
+            logs.error("cannot show a page of the console", None, reason=repr(error))
             return problem(503, "The database does not answer.")
 
     def sign_in(self) -> Any:
-        """The form, and what it sends."""
+        """Show the sign-in form, or sign in with its values."""
         if flask.request.method != "POST":
             return render("sign_in.html", problem="")
         given, request = flask.request.form, current_request()
@@ -147,7 +149,9 @@ class Entry:
             return refusal
         if cookie is None:
             request.is_unauthenticated = True
-            return render("sign_in.html", 403, problem="The id or the secret is wrong.")
+            return render(
+                "sign_in.html", 403, problem="The id or the secret is wrong. Check both and try again."
+            )
         response = flask.redirect(flask.url_for("console.tables"), 303)
         response.set_cookie(
             COOKIE, cookie, max_age=HOURS * 3600, path=CONSOLE, httponly=True, samesite="Strict",
@@ -156,7 +160,7 @@ class Entry:
         return response
 
     def sign_out(self) -> Any:
-        """Forget who it is."""
+        """Delete the session cookie."""
         response = flask.redirect(flask.url_for("console.sign_in"), 303)
         response.delete_cookie(COOKIE, path=CONSOLE)
         return response

@@ -1,7 +1,7 @@
-"""Charts of the last minutes: request rates, latencies, ticks and refusals of the server, and capacity units of single tables.
+"""Charts of the last minutes: request rates, latencies, ticks and refusals of the server, and capacity units of tables.
 
-The figures are those of /metrics. They are noted every two seconds while a page shows them. A chart shows the differences between
-one note and the next.
+The values come from the metrics. They are sampled every two seconds while a page shows them. A chart shows the differences of
+successive samples.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tablegate.gateway.observability import metrics
 
 _PERIOD_S = 2.0
 _KEPT = 300
-# So long after the last look nothing is noted any more.
+# Sampling ends this long after the last page with charts.
 _PATIENCE_S = 600.0
 _MOST_TABLES = 100
 _WIDTH, _HEIGHT, _LEFT, _TOP = 560, 150, 52, 22
@@ -26,8 +26,11 @@ _WIDTH, _HEIGHT, _LEFT, _TOP = 560, 150, 52, 22
 
 @dataclass(frozen=True, slots=True)
 class MetricTotals:
-    """Totals at a moment. `buckets`: requests by the longest that they took, in seconds, cumulative; `units`: (table, kind) ->
-    capacity units, of the tables that are noted."""
+    """A sample of the metrics.
+
+    - `buckets`: cumulative number of requests by upper bound of the latency, in seconds.
+    - `units`: (table, kind) -> capacity units, for the sampled tables.
+    """
 
     at: float
     requests: float
@@ -41,7 +44,7 @@ class MetricTotals:
 
 
 def figures(tables: Container[str] = ()) -> MetricTotals:
-    """The totals now. `tables`: those whose capacity units are noted."""
+    """Return a sample of the metrics, with the capacity units of `tables`."""
     totals = {
         "requests": 0.0,
         "refused": 0.0,
@@ -75,15 +78,13 @@ def figures(tables: Container[str] = ()) -> MetricTotals:
 
 
 def quantile(before: MetricTotals, after: MetricTotals, share: float) -> float:
-    """The time, in seconds, that this share of the requests between two moments took at most; 0 if there were none."""
+    """Return a quantile of the latency between two samples, in seconds. 0 if there were no requests."""
     earlier = dict(before.buckets)
     counts = [(bound, count - earlier.get(bound, 0.0)) for bound, count in after.buckets]
     if not counts or counts[-1][1] <= 0:
         return 0.0
-    wanted = share * counts[-1][1]
-    return next(
-        (bound for bound, count in counts if count >= wanted and bound != float("inf")), counts[-2][0]
-    )
+    rank = share * counts[-1][1]
+    return next((bound for bound, count in counts if count >= rank and bound != float("inf")), counts[-2][0])
 
 
 Curve = Callable[[MetricTotals, MetricTotals], float]
@@ -99,7 +100,7 @@ def _per_tick(before: MetricTotals, after: MetricTotals) -> float:
 
 
 def _units(table: str, kind: str) -> Curve:
-    """Units of a table a second. Zero if it was not noted before, or has been dropped."""
+    """Return the curve of a table's units per second. It is zero if the table was not sampled before, or was dropped."""
 
     def curve(before: MetricTotals, after: MetricTotals) -> float:
         now = after.units.get((table, kind), 0.0)
@@ -111,7 +112,7 @@ def _units(table: str, kind: str) -> Curve:
 Chart = tuple[str, str, tuple[tuple[str, Curve], ...]]
 """Title, unit, curves."""
 CHARTS: Mapping[str, Chart] = {
-    "requests": ("Requests a second", "", (("all", _rate("requests")), ("refused", _rate("refused")))),
+    "requests": ("Requests per second", "", (("all", _rate("requests")), ("refused", _rate("refused")))),
     "latencies": (
         "Latency",
         "ms",
@@ -120,29 +121,33 @@ CHARTS: Mapping[str, Chart] = {
             ("99 %", lambda before, after: 1000 * quantile(before, after, 0.99)),
         ),
     ),
-    "ticks": ("Requests that went to the database together", "", (("mean", _per_tick),)),
-    "throttles": ("Throttled a second", "", (("429 and 503", _rate("throttled")),)),
+    "ticks": ("Requests per database batch", "", (("mean", _per_tick),)),
+    "throttles": ("Throttled requests per second", "", (("429 and 503", _rate("throttled")),)),
 }
 """Charts of the whole server, by name."""
 
 
 def chart_of(table: str) -> Chart:
-    """The chart of one table."""
-    return "Capacity units a second", "", (("read", _units(table, "read")), ("write", _units(table, "write")))
+    """Return the chart of one table."""
+    return (
+        "Capacity units per second",
+        "",
+        (("read", _units(table, "read")), ("write", _units(table, "write"))),
+    )
 
 
 class MetricHistory:
-    """Notes the figures while a page shows them. Safe to use from several threads."""
+    """The samples of the metrics, taken by a thread while a page shows them. For use by several threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._noted: deque[MetricTotals] = deque(maxlen=_KEPT)
         self._looked = 0.0
         self._is_running = False
-        self._tables: dict[str, None] = {}  # the one that was shown last is last
+        self._tables: dict[str, None] = {}  # in the order of their last page
 
     def look(self, tables: Iterable[str] = ()) -> list[MetricTotals]:
-        """Return what has been noted, and go on. `tables`: those to note from now on, besides the ones that were shown lately."""
+        """Return the samples and continue sampling, with `tables` besides the recently shown ones."""
         with self._lock:
             self._looked = time.monotonic()
             for table in tables:
@@ -156,13 +161,13 @@ class MetricHistory:
             return list(self._noted)
 
     def chart(self, name: str) -> str:
-        """A chart of the server as SVG. Raises BadSearch."""
+        """Return a chart of the server as SVG. Raises BadSearch."""
         if name not in CHARTS:
-            raise BadSearch("there is no such drawing")
+            raise BadSearch(f"There is no such chart. Charts: {', '.join(CHARTS)}.")
         return drawing(CHARTS[name], self.look())
 
     def chart_of_table(self, table: str) -> str:
-        """The chart of a table as SVG."""
+        """Return the chart of a table as SVG."""
         return drawing(chart_of(table), self.look([table]))
 
     def _work(self) -> None:
@@ -179,7 +184,7 @@ class MetricHistory:
 
 
 def drawing(chart: Chart, noted: Sequence[MetricTotals]) -> str:
-    """A chart as SVG."""
+    """Return a chart as SVG."""
     title, unit, curves = chart
     pairs = list(itertools.pairwise(noted))
     drawn = [(label, [curve(before, after) for before, after in pairs]) for label, curve in curves]

@@ -38,9 +38,11 @@ from tablegate.gateway.model.values.keys import Key
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.server.flask_bridge import current_request
 
-# Counting is a scan: what a list has not counted by then, the page of the table itself does.
+# Counting rows is a scan. The list stops counting after this time, and the page of a table counts its rows.
 _COUNTING_S = 1.0
-_NO_FIGURES = "These figures are of tables that this key may not describe. The administrator sees them."
+_NO_FIGURES = (
+    "Your key is not allowed to describe the tables of this chart. Ask the administrator for a grant."
+)
 _CHARTS_OF_TABLES = 20
 
 
@@ -53,12 +55,12 @@ class Pages:
         self._listings = table_describers(gateway.settings)
         self._displays: Mapping[str, RowDisplay] = displays(gateway.settings)
         self.writable = next((each for each in self._displays.values() if each.put_of is not None), None)
-        """The dialect in whose form rows can be put. None: no mounted dialect has one."""
+        """The dialect whose row form can be written. None if no dialect has one."""
 
     # Tables
 
     def tables(self, visitor: ConsoleUser) -> Any:
-        """All tables, a list at a time."""
+        """Show a list of tables."""
         reading = self._reading(visitor)
         given = flask.request.args
         found, more = reading.tables((given.get("namespace", ""), given.get("after", "")))
@@ -78,7 +80,7 @@ class Pages:
         return render("tables.html", visitor=visitor, lines=lines, last=last)
 
     def table(self, visitor: ConsoleUser) -> Any:
-        """What a table is, as each dialect names it, and how each SDK reads it."""
+        """Show a table: its names in each dialect, and how each SDK reads it."""
         reading = self._reading(visitor)
         table = self._table(reading, DESCRIBING)
         request = current_request()
@@ -94,7 +96,7 @@ class Pages:
         )  # fmt: skip
 
     def grants(self, visitor: ConsoleUser) -> Any:
-        """Grants: all of them for an unrestricted visitor, else those of the visitor's own key."""
+        """Show all grants to an unrestricted visitor, otherwise those of the visitor's own key."""
         kept = self._gateway.grants
         held = [] if kept is None else kept.held_by(visitor.grantee)
         return render("grants.html", visitor=visitor, grants=held)
@@ -102,7 +104,7 @@ class Pages:
     # Rows
 
     def rows(self, visitor: ConsoleUser) -> Any:
-        """A page of rows, by key, by index, by filter; the form alone if the visitor may not do this search."""
+        """Show a page of rows by key, index and filter, or only the form if the visitor lacks the permission."""
         reading = self._reading(visitor)
         table = self._table(reading, LOOKING_UP)
         search = searches.Search.of_form(flask.request.args)
@@ -133,7 +135,7 @@ class Pages:
         )  # fmt: skip
 
     def row(self, visitor: ConsoleUser) -> Any:
-        """One row, side by side as each dialect shows it, and what its stream kept of it."""
+        """Show a row in the form of each dialect, and its changes in the stream."""
         reading = self._reading(visitor)
         table = self._table(reading, READING_A_ROW)
         position = searches.position_of(flask.request.args.get("at", ""))
@@ -152,7 +154,6 @@ class Pages:
         )  # fmt: skip
 
     def delete(self, visitor: ConsoleUser) -> Any:
-        """Delete a row."""
         reading = self._reading(visitor)
         table = self._table(reading, DELETING)
         row = reading.row(table, searches.position_of(flask.request.form.get("at", "")))
@@ -163,7 +164,7 @@ class Pages:
         return flask.redirect(address("console.rows", table), 303)
 
     def put(self, visitor: ConsoleUser) -> Any:
-        """Put a row that was written in the form of `writable`."""
+        """Put a row in the form of `writable`."""
         reading = self._reading(visitor)
         table = self._table(reading, PUTTING)
         assert self.writable is not None
@@ -173,7 +174,7 @@ class Pages:
             document = orjson.loads(flask.request.form.get("row", ""))
             write = put_of(table, document)
         except (ValueError, TypeError) as error:
-            raise searches.BadSearch(f"This is no item of {table.name}: {error}") from None
+            raise searches.BadSearch(f"This is not a valid item of {table.name}: {error}") from None
         _note_key(table, write.key)
         reading.run(WriteGroup((write,)), PUTTING)
         return flask.redirect(address("console.row", table, at=searches.place_of(write.key.position)), 303)
@@ -181,7 +182,7 @@ class Pages:
     # Jobs
 
     def jobs(self, visitor: ConsoleUser) -> Any:
-        """The jobs that have not ended."""
+        """Show the unfinished jobs."""
         found = [(job, served_by_job(job.namespace)) for job in self._reading(visitor).jobs()]
         return render("jobs.html", visitor=visitor, jobs=found, writes=self._gateway.settings.console_writes)
 
@@ -189,7 +190,7 @@ class Pages:
         """Cancel a job."""
         wanted = flask.request.form.get("id", "")
         if not (wanted.isascii() and wanted.isdecimal() and len(wanted) < 19):
-            raise searches.BadSearch("This is no id of a job.")
+            raise searches.BadSearch("The id of a job must be a number.")
         try:
             self._reading(visitor).cancel(int(wanted))
         except InvalidInput:
@@ -201,13 +202,13 @@ class Pages:
     # Changes
 
     def changes(self, visitor: ConsoleUser) -> Any:
-        """The page that shows changes as they come."""
+        """Show the changes of a table as they arrive."""
         reading = self._reading(visitor)
         table = self._table(reading, STREAMING)
         return render("changes.html", visitor=visitor, table=table, stream=_stream(table))
 
     def latest_changes(self, visitor: ConsoleUser) -> Any:
-        """Changes since a place, as JSON; `place`: where to go on."""
+        """Return the changes since a position as JSON, with the next position as `place`."""
         reading = self._reading(visitor)
         table = self._table(reading, STREAMING)
         found, place = reading.latest_changes(table, flask.request.args.get("since", "")[:50_000])
@@ -216,7 +217,7 @@ class Pages:
     # Figures
 
     def figures(self, visitor: ConsoleUser) -> Any:
-        """Charts of the last minutes: of the server if the visitor sees all of it, and of tables that it may describe."""
+        """Show charts of the server to an unrestricted visitor, and of the tables that the visitor can describe."""
         reading = self._reading(visitor)
         found, _ = reading.tables()
         tables = [table for table in found if reading.shows_figures(table)][:_CHARTS_OF_TABLES]
@@ -225,7 +226,7 @@ class Pages:
         return render("figures.html", visitor=visitor, charts=charts, tables=tables)
 
     def chart(self, visitor: ConsoleUser) -> Any:
-        """One chart: of a table if a namespace is named, else of the server."""
+        """Return one chart: of a table if the request has a namespace, otherwise of the server."""
         given, drawn = flask.request.args, None
         if "namespace" in given:
             reading = self._reading(visitor)
@@ -236,7 +237,7 @@ class Pages:
             drawn = self._recorder.chart(given.get("name", ""))
         return flask.Response(drawn, mimetype="image/svg+xml") if drawn else problem(403, _NO_FIGURES)
 
-    # What they have in common
+    # Shared by the pages
 
     def _reading(self, visitor: ConsoleUser) -> TableReader:
         return TableReader(self._gateway.engine, visitor)
@@ -253,7 +254,7 @@ class Pages:
         return any(reading.may(each, table.namespace, path) for each in (Permission.QUERY, Permission.SCAN))
 
     def _summary(self, table: Table, row: Row) -> tuple[list[str], str]:
-        """(key values, the rest in one line) of a row."""
+        """Return (key values, the row in one line)."""
         keys = [str(row.latest[name].data) for name in table.key_schema.names]
         document = next(iter(self._displays.values())).shown_row(table, row)
         return keys, orjson.dumps(document).decode()[:400]
@@ -269,7 +270,7 @@ class Pages:
 
 
 def _note_key(table: Table, key: Key) -> None:
-    """Note for the audit which row a request is about."""
+    """Note the key of the request's row for the audit log."""
     request = current_request()
     if request.facts is not None:
         values = zip(table.key_schema.names, key.values, strict=True)
@@ -278,6 +279,6 @@ def _note_key(table: Table, key: Key) -> None:
 
 
 def _stream(table: Table) -> str:
-    """What a table's stream shows; "": it has none."""
+    """Return the view of a table's stream. "" if it has none."""
     rule = table.rules.stream
     return rule.view if rule is not None and rule.enabled else ""

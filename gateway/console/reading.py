@@ -1,4 +1,4 @@
-"""What the console reads, by commands of the engine alone: tables, pages of rows, and what a stream kept of them."""
+"""Reads of the console by engine commands: tables, pages of rows, and changes from streams."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ STREAMING = Purpose((Permission.READ_STREAM,))
 DESCRIBING_JOBS, CANCELLING = Purpose((Permission.DESCRIBE_JOB,)), Purpose((Permission.CANCEL_JOB,))
 ROWS = 50
 TABLES = 200
-# A page looks no further, however few rows pass the filter: the next one goes on there.
+# A page ends after this many scanned rows, even if few match the filter. The next page continues there.
 _SCANNED = 5_000
 _SECONDS = 1.0
 CHANGES = 5_000
-"""What a history goes through at most."""
+"""Maximum number of changes that are searched for the history of a row."""
 _CHANGES_AT_ONCE = 500
 _LIVE = 100
 
 
 @dataclass(frozen=True, slots=True)
 class RowPage:
-    """A page. `after`: where the next one begins; "": this is the last. `scanned`: how many rows were looked at."""
+    """A page of rows. `after` is the position before the next page, "" on the last one. `scanned` counts the read rows."""
 
     rows: list[Row]
     after: str
@@ -62,9 +62,9 @@ class TableReader:
         self._visitor = visitor
 
     def tables(self, after: tuple[str, str] = ("", "")) -> tuple[list[Table], bool]:
-        """The tables that the visitor may describe after a (namespace, name), and whether there are more."""
+        """Return the tables after a (namespace, name) that the visitor can describe, and True if there are more."""
         found: list[Table] = []
-        # Which of them the visitor sees is decided by `sees`.
+        # `sees` limits the namespaces to those of the visitor.
         for namespace in run_one(self._engine, ListNamespaces(), None):
             if namespace < after[0] or not self._visitor.sees(namespace):
                 continue
@@ -85,17 +85,19 @@ class TableReader:
         return authorization.allows(namespace, path)
 
     def shows_figures(self, table: Table) -> bool:
-        """True if the visitor may see the figures of a table. It must be allowed to describe the table.
+        """True if the visitor can see the metrics of a table. That requires the permission to describe it.
 
-        Figures are counted by the name of a table without its namespace. So a visitor that is kept to namespaces of its own has
-        none: they would contain those of other namespaces."""
+        Metrics are counted by table name without namespace. So a visitor that is limited to its own namespaces sees none, since
+        they would include tables of other namespaces.
+        """
         has_all = self._visitor.scope in (None, SHARED_NAMESPACE)
         return has_all and self.may(Permission.DESCRIBE, table.namespace, table.name)
 
     def table(self, namespace: str, name: str, purpose: Purpose) -> Table:
-        """One table of which the visitor may use something: the table, an index or the stream.
+        """Return a table if the visitor has permission for it, for an index or for its stream.
 
-        Raises NotPermitted, whether or not there is such a table, and TableMissing, also for tables of others."""
+        Raises NotPermitted whether or not the table exists, and TableMissing also for tables of others.
+        """
         if not self._visitor.sees(namespace):
             raise TableMissing(name)
         [found] = run(self._engine, [FindTable(namespace, name)], None)
@@ -113,12 +115,12 @@ class TableReader:
         return cast(Table, found)
 
     def statistics(self, table: Table) -> TableStatistics:
-        """Rows and bytes of a table and its indexes, about."""
+        """Return the approximate numbers of rows and bytes of a table and its indexes."""
         found: TableStatistics = self.run(CountRows(table), DESCRIBING)
         return found
 
     def rows(self, table: Table, search: Search) -> RowPage:
-        """A page of what a search finds. Raises BadSearch."""
+        """Return a page of the results of a search. Raises BadSearch."""
         index = _index(table, search.index)
         schema = table.key_schema if index is None else index.key_schema
         limits = PageLimits(scanned=_SCANNED, returned=ROWS, seconds=_SECONDS)
@@ -131,13 +133,15 @@ class TableReader:
         return RowPage(page.rows, after, page.scanned)
 
     def row(self, table: Table, position: Position) -> Row | None:
-        """The row at a position."""
+        """Return the row at a position, or None."""
         found: Row | None = self.run(Get(table, position), READING_A_ROW)
         return found
 
     def history(self, table: Table, position: Position) -> list[Change]:
-        """The changes of one row that the table's stream has kept, newest first; of a long stream the last CHANGES changes are
-        searched. Raises NotPermitted, whether or not there is a stream."""
+        """Return the changes of one row in the table's stream, newest first. Searches the last CHANGES changes only.
+
+        Raises NotPermitted whether or not there is a stream.
+        """
         self.table(table.namespace, table.name, STREAMING)
         found: list[Change] = []
         for stream in self.run(stream_commands.ListStreams(table.namespace, table.name), STREAMING):
@@ -150,7 +154,7 @@ class TableReader:
         return sorted(found, key=lambda change: -change.at_ms)
 
     def latest_changes(self, table: Table, since: str) -> tuple[list[Change], str]:
-        """Changes of the stream that a table has now, and where to go on; `since` is "" to begin at its end."""
+        """Return changes of a table's present stream, and the next position. `since` is "" to begin at its end."""
         streams: list[Stream] = self.run(stream_commands.ListStreams(table.namespace, table.name), STREAMING)
         streams = [each for each in streams if each.ended_at_ms is None and each.table_id == table.id]
         if not streams:
@@ -170,7 +174,7 @@ class TableReader:
         return found, " ".join(going_on)
 
     def _newest_changes(self, stream: Stream) -> Iterator[Change]:
-        """The last changes of a stream, at most CHANGES of them."""
+        """Yield the last changes of a stream, at most CHANGES."""
         left = CHANGES
         for shard in reversed(self.run(stream_commands.ListShards(stream), STREAMING)):
             oldest, end = (
@@ -189,29 +193,29 @@ class TableReader:
                 return
 
     def jobs(self) -> list[Job]:
-        """The jobs that have not ended and that the visitor may describe."""
+        """Return the unfinished jobs that the visitor can describe."""
         found = run_one(self._engine, ListUnfinishedJobs(), None)
         return [job for job in found if self._shows(job)]
 
     def cancel(self, job_id: int) -> None:
-        """Cancel a job, unless it has ended or the visitor may not describe it. Raises NotPermitted, InvalidInput."""
+        """Cancel an unfinished job that the visitor can describe. Raises NotPermitted, InvalidInput."""
         found = [job for job in run_one(self._engine, ListUnfinishedJobs(job_id), None) if self._shows(job)]
         if found:
             self.run(CancelJob(found[0]), CANCELLING)
 
     def _shows(self, job: Job) -> bool:
-        """True if a job works for a namespace of the visitor, who may describe the jobs of its table."""
+        """True if a job belongs to a namespace of the visitor and the visitor can describe it."""
         namespace, authorization = served_by_job(job.namespace), self._visitor.authorization
         if not self._visitor.sees(namespace):
             return False
         if authorization is None:
             return True
         authorization.purpose = DESCRIBING_JOBS
-        asked = ListJobs(namespace, job.kind, limit=1, table_name=job.table_name)
-        return authorization.refusal_of_command(asked) is None
+        command = ListJobs(namespace, job.kind, limit=1, table_name=job.table_name)
+        return authorization.refusal_of_command(command) is None
 
     def run(self, command: Any, purpose: Purpose) -> Any:
-        """The outcome of one command of the visitor. Raises NotPermitted, QuotaExceeded."""
+        """Return the outcome of one command of the visitor. Raises NotPermitted, QuotaExceeded."""
         authorization = self._visitor.authorization
         if authorization is not None:
             authorization.purpose = purpose
@@ -219,7 +223,7 @@ class TableReader:
 
 
 def _paths(name: str, found: Any) -> Iterator[str]:
-    """The paths that grants know of a table, which may be missing."""
+    """Yield the paths in grants of a table, its indexes and its stream. The table can be missing."""
     yield name
     if isinstance(found, Table):
         yield from (f"{name}/index/{index.name}" for index in found.indexes)
@@ -232,16 +236,16 @@ def _index(table: Table, name: str) -> Index | None:
         return None
     index = table.index(name)
     if index is None:
-        raise BadSearch(f"there is no index {name}")
+        raise BadSearch(f"The table has no index {name}.")
     return index
 
 
 def _places(since: str) -> dict[int, int]:
-    """Shard -> sequence, of what `latest_changes` gave."""
+    """Return shard -> sequence number from a position of `latest_changes`. Raises BadSearch."""
     places = {}
     for part in since.split()[:1000]:
         shard, _, sequence = part.partition("-")
         if not (shard.isdecimal() and sequence.isdecimal() and len(part) < 60):
-            raise BadSearch("this is no place in a stream")
+            raise BadSearch("This is not a position in a stream. Reload the page.")
         places[int(shard)] = int(sequence)
     return places

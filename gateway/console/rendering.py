@@ -51,7 +51,7 @@ def problem(status: int, text: str) -> flask.Response:
 
 def refusal(error: NotPermitted) -> str:
     """Return the text for a missing permission."""
-    return f"Your key may not do that: {error.permission.value} {error.path}."
+    return f"Your key lacks the permission: {error.permission.value} {error.path}."
 
 
 def address(page: str, table: Table, **more: Any) -> str:

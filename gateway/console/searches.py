@@ -1,7 +1,7 @@
-"""What a visitor asks to see of a table: fields of a form, made into a range of keys and a predicate.
+"""Searches: fields of a form, converted to a range of keys and a predicate.
 
-A key is read as its column's kind; a value in a filter as JSON if it is a number, true, false, null or a text in quotation
-marks, else as the text that it is.
+A key is read as the type of its column. A filter value is read as JSON if it is a number, true, false, null or a text in
+quotation marks. Otherwise it is a text.
 """
 
 from __future__ import annotations
@@ -36,13 +36,17 @@ _LONGEST = 4096
 
 
 class BadSearch(ValueError):
-    """A field holds what it cannot. The text names it and says what is wanted."""
+    """An invalid value of a field. The text names the field and says what is expected."""
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """Fields of the form as they were filled in; all may be empty. `keys`: those of the key columns, in order; `operator`: of
-    the last one that is filled in; `after`: where the page before ended."""
+    """The fields of the form. All can be empty.
+
+    - `keys`: values of the key columns, in order.
+    - `operator`: the comparison with the last one of `keys`.
+    - `after`: the end of the previous page.
+    """
 
     index: str = ""
     keys: tuple[str, ...] = ()
@@ -54,7 +58,7 @@ class Search:
 
     @classmethod
     def of_form(cls, given: Mapping[str, str]) -> Search:
-        """A search of the fields that a browser sends."""
+        """Return the search of a submitted form."""
         fields = {name: value[:_LONGEST] for name, value in given.items()}
         keys = [fields.get(f"key{number}", "") for number in range(8)]
         while keys and not keys[-1]:
@@ -70,7 +74,7 @@ class Search:
         )
 
     def range(self, schema: KeySchema) -> ranges.KeyRange:
-        """The range of keys in a table or index with this key. Raises BadSearch."""
+        """Return the range of keys in a table or index with this key schema. Raises BadSearch."""
         found = self._range_of_keys(schema)
         return found if not self.after else found.after(position_of(self.after))
 
@@ -78,21 +82,21 @@ class Search:
         if not self.keys:
             return ranges.EVERYTHING
         if len(self.keys) > len(schema.columns) or not all(self.keys):
-            raise BadSearch("fill in the key columns from the first one on")
+            raise BadSearch("Fill in the key columns in order, beginning with the first one.")
         columns = schema.columns
         values = [_key_value(column, given) for column, given in zip(columns, self.keys, strict=False)]
         if self.operator == "=":
             return ranges.range_of(schema, values)
         if self.operator == "begins with":
             if values[-1].kind not in (Kind.TEXT, Kind.BYTES):
-                raise BadSearch("only texts and bytes begin with something")
+                raise BadSearch("The operator 'begins with' requires a key column of texts or bytes.")
             bounds: ranges.ColumnBounds | None = ranges.bounds_of_prefix(values[-1])
         else:
             bounds = ranges.bounds_of(_comparison(self.operator, KEY_OPERATORS), values[-1])
         return ranges.range_of(schema, values[:-1], bounds)
 
     def predicate(self) -> Predicate:
-        """What rows have to meet. Raises BadSearch."""
+        """Return the filter. Raises BadSearch."""
         if not self.attribute:
             return ALWAYS
         path = (self.attribute,)
@@ -110,22 +114,22 @@ class Search:
 
 
 def place_of(position: Position) -> str:
-    """A position as it stands in addresses of pages."""
+    """Return a position as text for URLs of pages."""
     return ".".join(base64.urlsafe_b64encode(part).decode() for part in position)
 
 
 def position_of(place: str) -> Position:
-    """The position that `place_of` wrote. Raises BadSearch."""
+    """Return the position from a text of `place_of`. Raises BadSearch."""
     try:
         partition, _, sort = place.partition(".")
         return Position(*(base64.b64decode(part, b"-_", validate=True) for part in (partition, sort)))
     except (binascii.Error, ValueError):
-        raise BadSearch("this is no place in a table") from None
+        raise BadSearch("This is not a position in a table. Search again.") from None
 
 
 def _comparison(operator: str, known: tuple[str, ...]) -> Comparison:
     if operator not in known:
-        raise BadSearch(f"an operator is one of: {', '.join(known)}")
+        raise BadSearch(f"The operator must be one of: {', '.join(known)}.")
     return Comparison(operator)
 
 
@@ -141,8 +145,8 @@ def _key_value(column: KeyColumn, given: str) -> Value:
             case _:
                 return Value(Kind.BYTES, base64.b64decode(given, validate=True))
     except (ValueError, InvalidOperation):
-        wanted = {Kind.BYTES: "bytes in base64", Kind.INT64: "a whole number"}.get(column.kind, "a number")
-        raise BadSearch(f"{column.name} is {wanted}") from None
+        expected = {Kind.BYTES: "bytes in base64", Kind.INT64: "a whole number"}.get(column.kind, "a number")
+        raise BadSearch(f"{column.name} must be {expected}.") from None
 
 
 def _value(given: str) -> Value:
@@ -153,7 +157,7 @@ def _value(given: str) -> Value:
         try:
             return text(orjson.loads(given))
         except orjson.JSONDecodeError:
-            raise BadSearch("the text in quotation marks is no JSON") from None
+            raise BadSearch("The text in quotation marks is not valid JSON.") from None
     try:
         return decimal(_number(given))
     except (ValueError, InvalidOperation):
@@ -161,7 +165,7 @@ def _value(given: str) -> Value:
 
 
 def _number(given: str) -> Decimal:
-    """A number within DynamoDB's range, which is that of all stored numbers."""
+    """Return a number in the range of DynamoDB, which applies to all stored numbers. Raises ValueError."""
     found = Decimal(given)
     if not found.is_finite() or abs(found.adjusted()) > 130 or len(found.as_tuple().digits) > 38:
         raise ValueError(given)

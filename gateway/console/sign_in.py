@@ -1,9 +1,9 @@
-"""Who looks at the console, and what is theirs.
+"""Authentication of the console, and the namespaces and permissions of its users.
 
-With auth `dev` whoever is on this machine sees everything, as with the control API. Everybody else signs in, with a credential or
-with the administrator's token, and then holds a cookie that says who they are and until when, sealed with the secret they signed
-in with: no server keeps a session, every server process knows it, and it ends with the credential. A page of another site can
-neither send the cookie (SameSite=Strict) nor read an answer (access.py refuses foreign origins).
+With auth `dev` local clients see everything, as in the control API. All others sign in with a credential or the administrator's
+token, and get a cookie. It has the access id and an expiry, signed with the secret of the sign-in. So servers keep no sessions,
+all server processes accept the cookie, and it ends with the credential. A page of another site can neither send the cookie
+(SameSite=Strict) nor read a reply (access.py refuses foreign origins).
 """
 
 from __future__ import annotations
@@ -52,21 +52,25 @@ class ConsoleUser:
 
 
 class SignIn:
-    """Lets visitors in. No session is kept."""
+    """Sign-in and the check of cookies."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
 
     def visitor(self, request: Request, cookie: str, namespace: str) -> ConsoleUser | None:
-        """Return the visitor that sends a request about a namespace (""; none), or None without a session. Raises
-        QuotaExceeded."""
+        """Return the visitor of a request, or None without a valid cookie. Raises QuotaExceeded.
+
+        `namespace` is the namespace of the request, "" if it has none.
+        """
         if self._gateway.settings.auth == "dev" and access.is_loopback(request.client):
             return ConsoleUser("everybody on this machine", has_signed_in=False)
         return self._of_cookie(cookie, request, namespace)
 
     def cookie_of(self, access_id: str, secret: str, address: str) -> str | None:
-        """The cookie for a credential's access id and secret, or `administrator` and the administrator's token; None if they are
-        wrong. `address`: the client's. Raises TooManyAttempts."""
+        """Return the cookie for an access id and its secret, or None if they are wrong. Raises TooManyAttempts.
+
+        The administrator signs in as `administrator` with its token. `address` is the client's.
+        """
         scheme = self._gateway.attempts.judge(address, access_id, lambda: self._scheme_of(access_id, secret))
         if scheme is None:
             return None
@@ -95,7 +99,7 @@ class SignIn:
         return None
 
     def _known(self, access_id: str) -> list[tuple[str, tuple[str, ...]]]:
-        """(scheme, secrets) of everybody who goes by an access id."""
+        """Return (scheme, secrets) of all credentials with an access id."""
         token = self._gateway.settings.admin_token
         if access_id == ADMINISTRATOR:
             return [(ADMINISTRATOR, (token,))] if token else []
@@ -120,13 +124,12 @@ class SignIn:
         return ConsoleUser(access_id, scope, request.authorization, grantee=credential.grantee)
 
 
-def _scope_of(credential: Credential, kept: str) -> str:
-    """The scope of a credential's own tables: one namespace for all, or those that security/credentials.py makes of it; "" if it
-    has none."""
-    if kept == "shared":
+def _scope_of(credential: Credential, namespaces: str) -> str:
+    """Return the scope of a credential's own tables: the shared namespace, or those of its place. "" if it has none."""
+    if namespaces == "shared":
         return SHARED_NAMESPACE
     scheme, place = credential.scheme, credential.place
-    if scheme is Scheme.AZURE or (scheme is Scheme.AWS and kept == "keys"):
+    if scheme is Scheme.AZURE or (scheme is Scheme.AWS and namespaces == "keys"):
         place = credential.access_id
     if place == ANY_PLACE:
         return scheme.value
@@ -134,5 +137,5 @@ def _scope_of(credential: Credential, kept: str) -> str:
 
 
 def _seal(secret: str, scheme: str, access_id: str, until: int) -> str:
-    said = f"tablegate console\n{scheme}\n{access_id}\n{until}".encode()
-    return hmac.new(secret.encode(), said, hashlib.sha256).hexdigest()
+    message = f"tablegate console\n{scheme}\n{access_id}\n{until}".encode()
+    return hmac.new(secret.encode(), message, hashlib.sha256).hexdigest()

@@ -129,7 +129,7 @@ def test_a_walk_through_all_pages(
     # A search by key, and a row with a script in every name and value: all of it is text.
     field = browser.find_element(By.NAME, "key0")
     field.send_keys(EVIL, Keys.ENTER)
-    waiting(browser).until(lambda _: "1 rows of" in text_of(browser, "[role=status]"))
+    waiting(browser).until(lambda _: "1 rows found" in text_of(browser, "[role=status]"))
     browser.find_element(By.CSS_SELECTOR, "table.rows tbody a").click()
     assert [each.text for each in browser.find_elements(By.CSS_SELECTOR, ".forms h2")] == [
         "DynamoDB JSON",
@@ -248,7 +248,7 @@ def test_every_form_of_the_console_is_accepted(
         submit(button("Put"), "songs")
         assert live.client.get_item(TableName="songs", Key={"p": {"S": "a"}})["Item"]["n"] == {"N": "2"}
         submit(button("Delete"), "confirm")
-        waiting(browser).until(lambda _: "0 rows of" in text_of(browser, "[role=status]"))
+        waiting(browser).until(lambda _: "0 rows found" in text_of(browser, "[role=status]"))
         assert "Item" not in live.client.get_item(TableName="songs", Key={"p": {"S": "a"}})
         gateway.engine.run([StartJob("kind", "shared", "songs", {}, "IN_PROGRESS", 9)])
         link(browser, "Jobs").click()

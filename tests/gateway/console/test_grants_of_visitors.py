@@ -155,7 +155,7 @@ def test_a_key_with_query_looks_rows_up(server: Running) -> None:
     assert keys_of(console.get("/rows", **of("songs", key0="a"))) == ["a"] * 3
     refused = console.get("/rows", 403, **of("songs"))
     assert 'name="key0"' in refused  # the form is there to look rows up
-    assert 'role="alert"' in refused and "may not" in refused and keys_of(refused) == []
+    assert 'role="alert"' in refused and "lacks the permission" in refused and keys_of(refused) == []
     assert "by-color" not in refused  # an index that it may not read
     assert keys_of(console.get("/rows", 403, **of("songs", index="by-color", key0="red"))) == []
     console.get("/rows", 403, **of("secrets"))
@@ -172,7 +172,7 @@ def test_a_row_is_shown_without_the_stream_that_a_key_may_not_read(server: Runni
     rows = console.get("/rows", **of("songs", key0="a"))
     place = re.findall(r"at=([^\"&]+)", rows)[0]
     page = console.get(f"/row?namespace=shared&name=songs&at={place}")
-    assert "DynamoDB JSON" in page and '<ol class="history">' not in page and "may not read" in page
+    assert "DynamoDB JSON" in page and '<ol class="history">' not in page and "not allowed to read" in page
     stream = allow("GetRecords", "GetShardIterator", "DescribeStream", on=f"{SONGS}/stream/*")
     console = visitor(server, allow("Query", "GetItem", on=SONGS), stream)
     page = console.get(f"/row?namespace=shared&name=songs&at={place}")

@@ -252,11 +252,11 @@ def test_what_is_no_snapshot_is_refused_and_changes_nothing(serve: Serve, sqlite
     flipped = exported[:100] + bytes([exported[100] ^ 1]) + exported[101:]
     for content in (b"", b"nothing", exported[: len(exported) // 2], exported[:-20], exported[10:], flipped):
         refused(content, "snapshot")
-    refused(changed(exported, lambda it: it.update(version=2)), "version 2; this release reads up to 1")
+    refused(changed(exported, lambda it: it.update(version=2)), "this release reads up to version 1")
     refused(changed(exported, lambda it: it.update(tablegate="rows")), "not a snapshot")
     refused(changed(exported, lambda it: it.update(namespaces=[])), "not one of its namespaces")
     for name in ("", "snapshot/x", "retained/x"):
-        refused(changed(exported, lambda it, name=name: it.update(namespaces=[name])), "those of callers")
+        refused(changed(exported, lambda it, name=name: it.update(namespaces=[name])), "a namespace is reserved")
     refused(changed(exported, lambda it: it["tables"][0].update(rows=4)), "checksum")
     refused(changed(exported, lambda it: it["tables"][0].update(sha256="")), "checksum")
     refused(changed(exported, lambda it: it["tables"][0].update(file="x")), "x is missing")
