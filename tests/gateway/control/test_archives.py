@@ -256,7 +256,9 @@ def test_what_is_no_snapshot_is_refused_and_changes_nothing(serve: Serve, sqlite
     refused(changed(exported, lambda it: it.update(tablegate="rows")), "not a snapshot")
     refused(changed(exported, lambda it: it.update(namespaces=[])), "not one of its namespaces")
     for name in ("", "snapshot/x", "retained/x"):
-        refused(changed(exported, lambda it, name=name: it.update(namespaces=[name])), "a namespace is reserved")
+        refused(
+            changed(exported, lambda it, name=name: it.update(namespaces=[name])), "a namespace is reserved"
+        )
     refused(changed(exported, lambda it: it["tables"][0].update(rows=4)), "checksum")
     refused(changed(exported, lambda it: it["tables"][0].update(sha256="")), "checksum")
     refused(changed(exported, lambda it: it["tables"][0].update(file="x")), "x is missing")
