@@ -1,3 +1,3 @@
-"""The gateway: what a row, a write, a range and a change mean, on one SQL schema."""
+"""The gateway: the semantics of rows, writes, ranges and changes on one SQL schema, independent of dialects."""
 
 __version__ = "0.1.0"

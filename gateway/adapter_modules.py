@@ -1,7 +1,7 @@
-"""Adapters by their names in the settings, and how they show tables and rows.
+"""Adapters by their names in the settings, and their functions that display tables and rows.
 
-An adapter is a folder of adapters/. Its `entry.py` has `create(gateway)`, which makes the dialect, and `listed(table)`. Nothing
-else under gateway/ finds an adapter.
+An adapter is a folder of adapters/. Its `entry.py` has `create(gateway)`, which creates the dialect, and `listed(table)`. No
+other module under gateway/ imports adapters.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _module(name: str, part: str) -> ModuleType:
 
 
 def create_dialect(name: str, gateway: Gateway) -> Dialect:
-    """Make the dialect of an adapter. Raises BadSetting if there is no such adapter."""
+    """Create the dialect of an adapter. Raises BadSetting if there is no such adapter."""
     dialect: Dialect = _module(name, "entry").create(gateway)
     return dialect
 
@@ -54,7 +54,7 @@ def table_describers(settings: Settings) -> dict[str, DescribeTable]:
 
 
 class RowDisplay(NamedTuple):
-    """The functions with which a dialect shows rows to people (adapters/*/display.py).
+    """The display functions of a dialect (adapters/*/display.py).
 
     form: the name of its form.
     shown_row: returns a row as a JSON document.

@@ -1,8 +1,8 @@
-"""The WSGI application: every dialect as a Flask application of its blueprint, and the gateway's own paths.
+"""The WSGI application: a Flask application for each dialect, and one for the gateway's own paths.
 
-One in front of them answers the own paths and asks the dialects, in the order of the settings, whose a request is. (Routes
-alone could not tell: `POST /PutRow` is a Table Store operation, or, in Azure's host style, an entity for a table.) Our own
-server loads this module when the first request comes that needs it.
+A dispatcher in front of them finds the dialect of a request, in the order of the settings. Routes alone are ambiguous:
+`POST /PutRow` is a Table Store operation, or an entity for a table in Azure's host style. The gateway's own server loads this
+module at the first request that needs it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 
 
 def create_app(settings: Settings, opened: OpenDatabase | None = None) -> flask.Flask:
-    """The gateway as an ordinary WSGI application, on a database that has been migrated."""
+    """Return the gateway as a WSGI application on a migrated database."""
     opened = opened or open_store(settings, connect(settings))
     if settings.audit:
         _audit(settings, opened)
@@ -45,7 +45,7 @@ def create_app(settings: Settings, opened: OpenDatabase | None = None) -> flask.
 
 
 def _audit(settings: Settings, opened: OpenDatabase) -> None:
-    """Put on record what this process answers, until it ends."""
+    """Enable the audit log until the process ends."""
     from tablegate.gateway.observability.audit_sinks import recording
 
     recorded = contextlib.ExitStack()
@@ -54,16 +54,16 @@ def _audit(settings: Settings, opened: OpenDatabase) -> None:
 
 
 def application_of(app: flask.Flask) -> Application:
-    """The dialects of an application."""
+    """Return the Application behind a WSGI application."""
     found: Application = app.extensions["tablegate"]
     return found
 
 
 def mount(dialects: Application) -> flask.Flask:
-    """One WSGI application of several dialects."""
+    """Return one WSGI application for several dialects."""
     app = flask.Flask("tablegate", static_folder=None)
     app.extensions["tablegate"] = dialects
-    _put_on_record(app, None)
+    _record_in_audit(app, None)
     _add_own_paths(app, dialects)
     if dialects.gateway.settings.console:
         app.register_blueprint(create_console(dialects.gateway))
@@ -72,7 +72,7 @@ def mount(dialects: Application) -> flask.Flask:
 
 
 class _DialectDispatcher:
-    """Hands a request to its dialect's Flask application."""
+    """The WSGI dispatcher of requests to the Flask applications of their dialects."""
 
     def __init__(self, own: Callable[..., Iterable[bytes]], dialects: Application) -> None:
         self._own = own
@@ -86,12 +86,12 @@ class _DialectDispatcher:
             return self._refuse(refusal, request, environ, start_response)
         dialect = self._application.dialect_of(request)
         application = self._own if dialect is None else self._apps[dialect.name].wsgi_app
-        if WSGI_REQUEST in environ:  # our own server has received and counted the body
+        if WSGI_REQUEST in environ:  # the gateway's own server has received and counted the body
             answer = application(environ, start_response)
         else:
             answer = self._counted(application, request, environ, start_response)
         if _IS_CUT in environ:
-            raise ConnectionAbortedError("a test wants no reply to this request")
+            raise ConnectionAbortedError("an injected fault closes the connection without a reply")
         return answer
 
     def _counted(
@@ -101,7 +101,7 @@ class _DialectDispatcher:
         environ: dict[str, Any],
         start_response: Callable[..., Any],
     ) -> Iterable[bytes]:
-        """The application's answer to a request whose body has not been received, if it may be."""
+        """Count the body of a request in the memory budget, then return the application's reply or a refusal."""
         limit_bytes = self._application.gateway.settings.max_body_bytes
         declared = get_content_length(environ)
         if declared is None:
@@ -124,7 +124,7 @@ class _DialectDispatcher:
     def _refuse(
         self, reply: Reply, request: Request, environ: dict[str, Any], start_response: Callable[..., Any]
     ) -> Iterable[bytes]:
-        """Answer a request that no Flask application gets to see."""
+        """Answer a request without a Flask application."""
         if WSGI_REQUEST not in environ:
             dialect = self._application.dialect_of(request)
             audit.answered(request, reply, dialect, "" if dialect is None else dialect.operation(request))
@@ -139,15 +139,15 @@ def _is_http_1(environ: dict[str, Any]) -> bool:
 def _flask_of(dialect: Dialect, dialects: Application) -> flask.Flask:
     app = flask.Flask(f"tablegate.{dialect.name}", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = dialects.gateway.settings.max_body_bytes
-    # A dialect's raw paths are its own business: no redirect from `//` to `/`.
+    # Dialects get raw paths, so Flask must not redirect from `//` to `/`.
     app.url_map.merge_slashes = False
-    _put_on_record(app, dialect)
-    _watch(app, dialect, dialects.watch)
+    _record_in_audit(app, dialect)
+    _intercept(app, dialect, dialects.watch)
     app.register_blueprint(dialect.blueprint())
 
     @app.errorhandler(413)
     def too_long(error: Exception) -> flask.Response:
-        # Our own server refuses such a body before Flask sees it (connection.py); others leave it to Flask.
+        # The gateway's own server refuses such a body earlier (connection.py).
         request = request_of(flask.request.environ, b"")
         limit = dialects.gateway.settings.max_body_bytes
         size = flask.request.content_length or limit + 1
@@ -158,12 +158,12 @@ def _flask_of(dialect: Dialect, dialects: Application) -> flask.Flask:
         cause = getattr(error, "original_exception", None) or error
         return flask_response(dialects.refuse_and_log(request_of(flask.request.environ, b""), cause))
 
-    app.logger.disabled = True  # Flask has a line of its own for what the handler above has one for
+    app.logger.disabled = True  # the handler above logs the error already
     return app
 
 
-def _put_on_record(app: flask.Flask, dialect: Dialect | None) -> None:
-    """Tell the audit of what is answered under a WSGI server that is not ours. Ours tells it itself."""
+def _record_in_audit(app: flask.Flask, dialect: Dialect | None) -> None:
+    """Record replies in the audit log under another WSGI server. The gateway's own server records them itself."""
 
     @app.after_request
     def answered(response: flask.Response) -> flask.Response:
@@ -175,8 +175,8 @@ def _put_on_record(app: flask.Flask, dialect: Dialect | None) -> None:
         return response
 
 
-def _watch(app: flask.Flask, dialect: Dialect, watch: RequestInterceptor) -> None:
-    """What server.py does with requests that are watched, under a WSGI server that is not ours."""
+def _intercept(app: flask.Flask, dialect: Dialect, watch: RequestInterceptor) -> None:
+    """Intercept requests under another WSGI server. The gateway's own server does so in server.py."""
 
     @app.before_request
     def meet() -> flask.Response | None:
@@ -231,7 +231,7 @@ def _add_own_paths(app: flask.Flask, dialects: Application) -> None:
 
 
 def metrics_app(gateway: Gateway) -> flask.Flask:
-    """/metrics alone, for a port of its own on a loopback address. Pages in a browser are kept out whatever auth is."""
+    """Return the application of the metrics port, on a loopback address. It refuses web pages with any auth."""
     app = flask.Flask("tablegate.metrics", static_folder=None)
     browsers = OriginPolicy(gateway.settings, is_open=True)
 

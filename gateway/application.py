@@ -1,6 +1,6 @@
-"""The application: which dialect a request belongs to, and the replies to requests that belong to none.
+"""The application: routing of requests to dialects, and replies to requests of no dialect.
 
-Both entries use it: the server (gateway/server) and the WSGI application (app.py).
+The server (gateway/server) and the WSGI application (app.py) use it.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from tablegate.gateway.security.quota_keeper import QuotaSync
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """The dialects of a server, in the order in which they are asked, and the routing of requests to them."""
+    """The dialects of a server, in the order of their detection, and the routing of requests to them."""
 
     gateway: Gateway
     dialects: tuple[Dialect, ...]
     clock: Clock = field(default_factory=Clock)
-    """The one that tables live by."""
+    """The clock of the tables."""
     quota_keeper: QuotaSync | None = None
-    """What keeps `gateway.quotas` as they are stored, once the server runs."""
+    """The synchronisation of `gateway.quotas` with the database while the server runs."""
     watch: RequestInterceptor = field(init=False)
     _browsers: OriginPolicy = field(init=False)
 
@@ -63,11 +63,13 @@ class Application:
         return health.reply(self.gateway, request)
 
     def reject_cross_origin(self, request: Request) -> Reply | None:
-        """Return the refusal of a request that a page of a foreign origin may have sent, or None. The page cannot read it. Both
-        entries call this before anything else."""
-        known = request.header_map
-        host, origin = known.get("host", ""), known.get("origin", "")
-        if self._browsers.is_allowed(host, origin, known.get("sec-fetch-site", "")):
+        """Return the refusal of a request that a page of a foreign origin can have sent, or None.
+
+        The page cannot read the refusal. Both entries call this first.
+        """
+        headers = request.header_map
+        host, origin = headers.get("host", ""), headers.get("origin", "")
+        if self._browsers.is_allowed(host, origin, headers.get("sec-fetch-site", "")):
             return None
         try:
             self._browsers.check(request)
@@ -75,17 +77,16 @@ class Application:
             dialect = self.dialect_of(request) if origin and error.rule == "origin" else None
             if dialect is not None and dialect.has_origin_rules:
                 return None
-            status, headers, body = self.refuse(request, error)
-            return Reply(
-                status,
-                [header for header in headers if not header[0].lower().startswith("access-control-")],
-                body,
-            )
+            reply = self.refuse(request, error)
+            kept = [each for each in reply.headers if not each[0].lower().startswith("access-control-")]
+            return reply._replace(headers=kept)
         return None
 
     def refusal_of_head(self, request: Request) -> Reply | None:
-        """Return the refusal of a request whose body is longer than HEAD_FIRST_BYTES, or None. Both entries call this before they
-        receive the body, so that requests without a credential cannot fill the memory."""
+        """Return the refusal of a request whose body is longer than HEAD_FIRST_BYTES, or None.
+
+        Both entries call this before they receive the body, so that requests without a credential cannot fill the memory.
+        """
         reply = self.reject_cross_origin(request)
         if reply is not None:
             return reply
@@ -106,7 +107,7 @@ class Application:
             dialect = self.dialect_of(request)
             reply = dialect.refuse(request, error) if dialect is not None else None
         except Exception as second:
-            logs.error("a dialect could not word a refusal", second, request_id=request.id)
+            logs.error("a dialect failed to render a refusal", second, request_id=request.id)
             reply = None
         return reply or plain_refusal(error)
 

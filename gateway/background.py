@@ -1,7 +1,7 @@
-"""Background work. One thread runs the engine's batches (backfill, expiry, purging) and reloads credentials and quotas. Other
-threads run jobs, vector graphs and the checks of replicas, because these wait for disks and networks.
+"""Background threads. One runs the engine's batches (backfill, expiry, purging) and reloads credentials and quotas.
 
-Knows when to call, and rests after each batch (gateway/engine/background/pacing.py); what is done is the engine's.
+Other threads run jobs, vector graphs and the checks of replicas, because these wait for disks and networks. Each thread pauses
+after a batch (gateway/engine/background/pacing.py). The engine does the work.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ _LONGEST_REST_S = 5.0
 # A thread that waits longer than this for a disk or a network is abandoned at the stop.
 _LONGEST_STOP_S = 0.5
 _DELIVERED_TOGETHER = 500
-# A lost connection, a lock, a full disk: nothing that a traceback would tell more of.
+# A lost connection, a lock, a full disk: errors that are logged without a traceback.
 _DATABASE_AWAY = (Busy, CommitUnknown, RetryableFailure, CommitInterrupted)
 
 
 class BackgroundWork(threading.Thread):
-    """Works from `start()` to `stop()`; a failure is logged and tried again.
+    """The main background thread, from `start()` to `stop()`. Failures are logged and retried.
 
-    `share`: of one core, what the engine's work may have; 0: none, another process of this server does it. `look_period_s`:
-    between two looks for news of credentials and grants. `own_share`: of one core, what the work may have that every process of
-    the server does for itself.
+    - `share`: maximum share of one core for the engine's work. 0 if another process of this server does the work.
+    - `look_period_s`: seconds between two checks for changed credentials and grants.
+    - `own_share`: maximum share of one core for work that each server process does for itself.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class BackgroundWork(threading.Thread):
         self._next_look = monotonic() + look_period_s
         self._is_waiting = False
         self._quotas = quotas
-        # Whoever follows tables outside of the database is told by a thread of its own: a network may be slow.
+        # Deliveries to followers outside of the database have their own threads, because a network can be slow.
         self._deliveries = [FollowerDelivery(engine, kind) for kind in engine.deliveries] if share else []
         self._replica_watch = None if engine.replicas is None else StandbyMonitor(engine.replicas)
         self._jobs = (
@@ -76,7 +76,7 @@ class BackgroundWork(threading.Thread):
             )
 
     def run(self) -> None:
-        """The thread: batches of work and looks at stored credentials, until told to stop."""
+        """Run batches of work and reload credentials until `stop`."""
         if self._replica_watch is not None:
             self._replica_watch.start()
         for delivery in self._deliveries:
@@ -95,10 +95,10 @@ class BackgroundWork(threading.Thread):
                     self._do_a_batch()
                 if is_time_to_look:
                     self._look_at_credentials()
-                self._engine.retry_writes()  # after the work, which may have made room
+                self._engine.retry_writes()  # after the work, which can have freed space
                 self._is_waiting = False
             except _DATABASE_AWAY as error:
-                # One line, however long it takes: what is the matter with the database is known.
+                # One line for each outage.
                 if not self._is_waiting:
                     self._is_waiting = True
                     reason = " ".join(str(error).split())
@@ -109,17 +109,17 @@ class BackgroundWork(threading.Thread):
                 self._next_batch = max(self._next_batch, monotonic() + _AFTER_FAILURE_S)
 
     def _rest_s(self) -> float:
-        """Seconds until there is something to do."""
+        """Return seconds until the next work is due."""
         rest_s = max(0.0, min(self._next_batch, self._next_look) - monotonic())
         return rest_s if self._quotas is None else min(rest_s, self._quotas.period_s)
 
     def stop(self) -> None:
-        """End after the batch in hand."""
+        """End after the current batch."""
         self._stopping.set()
         for delivery in self._deliveries:
-            delivery.tell_to_stop()
+            delivery.request_stop()
         self.join()
-        for delivery in self._deliveries:  # what a slow network has not taken by then is delivered again
+        for delivery in self._deliveries:  # unfinished deliveries are repeated at the next start
             delivery.join(_LONGEST_REST_S)
         if self._replica_watch is not None:
             self._replica_watch.stop()
@@ -127,7 +127,7 @@ class BackgroundWork(threading.Thread):
             work.stop()
 
     def look_at_credentials_now(self) -> None:
-        """Look for news of credentials before the next piece of work."""
+        """Check for changed credentials before the next batch."""
         self._next_look = 0.0
 
     def _do_a_batch(self) -> None:
@@ -154,8 +154,7 @@ class BackgroundWork(threading.Thread):
 
 
 class FollowerDelivery(threading.Thread):
-    """Delivers changes to followers of one kind from `start()` until it is told to stop, one after the other. What fails is tried
-    again, less and less often."""
+    """The thread that delivers changes to followers of one kind, one by one. Failures are retried with backoff."""
 
     def __init__(self, engine: Engine, kind: str) -> None:
         super().__init__(name=f"delivery to {kind}", daemon=True)
@@ -164,7 +163,7 @@ class FollowerDelivery(threading.Thread):
         self._stopping = threading.Event()
 
     def run(self) -> None:
-        """The thread: deliveries to all, a rest when none was left."""
+        """Deliver changes to all followers until `request_stop`, with a pause if there are none."""
         pause = _LOOK_FOR_CHANGES_S
         while True:
             number, has_failed = self._deliver_to_all()
@@ -175,7 +174,7 @@ class FollowerDelivery(threading.Thread):
                 return
 
     def _deliver_to_all(self) -> tuple[int, bool]:
-        """Deliver some changes to each follower. (How many; whether some could not be delivered.)"""
+        """Deliver some changes to each follower. Returns their number, and True if a delivery failed."""
         number, after, has_failed = 0, 0, False
         while not self._stopping.is_set():
             try:
@@ -185,19 +184,21 @@ class FollowerDelivery(threading.Thread):
                 has_failed = True
                 after = error.follower_id if isinstance(error, DeliveryFailed) else 0
                 reason = " ".join(str(error).split())
-                logs.error(f"changes could not be delivered to {self._kind}", None, reason=reason)
+                logs.error(f"cannot deliver changes to {self._kind}, retrying", None, reason=reason)
             if not after:
                 break
         return number, has_failed
 
-    def tell_to_stop(self) -> None:
-        """End after the delivery in hand."""
+    def request_stop(self) -> None:
+        """End after the current delivery."""
         self._stopping.set()
 
 
 class PacedWorker(threading.Thread):
-    """Does batches of a kind of work from `start()` to `stop()`, with this share of one core: what they wait for elsewhere does
-    not count. `idle_s`: the rest when there was nothing to do."""
+    """A thread for batches of one kind of work, limited to a share of one core.
+
+    Time spent waiting does not count. `idle_s` is the pause in seconds if there was no work.
+    """
 
     def __init__(self, name: str, do: Callable[[], BatchDone | None], idle_s: float, share: float) -> None:
         super().__init__(name=name, daemon=True)
@@ -207,17 +208,17 @@ class PacedWorker(threading.Thread):
         self._stopping = threading.Event()
 
     def run(self) -> None:
-        """The thread: a batch, a rest, until told to stop."""
+        """Run batches with pauses until `stop`."""
         pause = 0.0
         while not self._stopping.wait(pause):
             began, used = monotonic(), thread_time()
             try:
                 batch = self._do()
             except _DATABASE_AWAY:
-                pause = _AFTER_FAILURE_S  # the other thread tells
+                pause = _AFTER_FAILURE_S  # the main background thread logs it
                 continue
             except Exception as error:
-                logs.error(f"{self.name} could not be carried on", error)
+                logs.error(f"a batch of {self.name} failed, retrying", error)
                 pause = _AFTER_FAILURE_S
                 continue
             apart_s = 0.0 if batch is None else batch.apart_s
@@ -228,13 +229,13 @@ class PacedWorker(threading.Thread):
                 metrics.worked(batch.work, batch.rows, monotonic() - began)
 
     def stop(self) -> None:
-        """End after the batch in hand, unless that waits for somebody else: what it has not saved is done again."""
+        """End after the current batch. A batch that waits too long is abandoned, and its unsaved part is repeated later."""
         self._stopping.set()
         self.join(_LONGEST_STOP_S)
 
 
 class StandbyMonitor(threading.Thread):
-    """Looks at the replicas from `start()` to `stop()`. A primary that cannot be looked at makes reads go there too."""
+    """The thread that checks the replicas. If the primary cannot be reached, reads go to the replicas, too."""
 
     def __init__(self, replicas: Standbys) -> None:
         super().__init__(name="replicas", daemon=True)
@@ -242,20 +243,20 @@ class StandbyMonitor(threading.Thread):
         self._stopping = threading.Event()
 
     def run(self) -> None:
-        """The thread: a look, a rest, until told to stop."""
+        """Check the replicas periodically until `stop`."""
         while True:
             try:
                 self._replicas.watch()
             except _DATABASE_AWAY:
-                pass  # the other thread tells
+                pass  # the main background thread logs it
             except Exception as error:
-                logs.error("replicas could not be looked at", error)
+                logs.error("cannot check the replicas, retrying", error)
             for lag in self._replicas.lags():
                 metrics.followed(lag.replica, lag.milliseconds, lag.is_used)
             if self._stopping.wait(self._replicas.period_s):
                 return
 
     def stop(self) -> None:
-        """End after the look in hand."""
+        """End after the current check."""
         self._stopping.set()
         self.join()

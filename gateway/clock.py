@@ -1,6 +1,6 @@
-"""The clock that tables, streams and cells live by: the real time, or another that a test has set.
+"""The clock of tables, streams and cells: the real time, or a time set by a test.
 
-Signatures, certificates and the Date of replies keep the real time, since clients compare it with their own.
+Signatures, certificates and the Date of replies use the real time, since clients compare it with their own.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ import time
 
 
 class BadTime(ValueError):
-    """A time to which the clock cannot be set. The text says why."""
+    """A time to which the clock cannot be set. The text gives the reason."""
 
 
 class Clock:
-    """Runs with the real time, ahead of it by what it was advanced, unless it is frozen. Never goes back: what is stored
-    relies on it. Safe to use from several threads."""
+    """A clock that runs ahead of the real time by a set amount, or is frozen. For use by several threads.
+
+    It never goes back, because stored data depends on that.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -23,45 +25,45 @@ class Clock:
         self._frozen_at_ns: int | None = None
 
     def now_ns(self) -> int:
-        """Nanoseconds since 1970."""
+        """Return nanoseconds since 1970."""
         frozen_at_ns = self._frozen_at_ns
         return time.time_ns() + self._ahead_ns if frozen_at_ns is None else frozen_at_ns
 
     def now_ms(self) -> int:
-        """Milliseconds since 1970."""
+        """Return milliseconds since 1970."""
         frozen_at_ns = self._frozen_at_ns
         return (time.time_ns() + self._ahead_ns if frozen_at_ns is None else frozen_at_ns) // 1_000_000
 
     @property
     def is_frozen(self) -> bool:
-        """Whether time stands still."""
+        """True if the clock is frozen."""
         return self._frozen_at_ns is not None
 
     @property
     def ahead_ns(self) -> int:
-        """How far the clock is ahead of the real time; negative where it was frozen for a while."""
+        """The difference from the real time, in nanoseconds. It is negative after the clock was frozen for some time."""
         frozen_at_ns = self._frozen_at_ns
         return self._ahead_ns if frozen_at_ns is None else frozen_at_ns - time.time_ns()
 
     def freeze(self) -> None:
-        """Let time stand still."""
+        """Stop the clock."""
         with self._lock:
             self._frozen_at_ns = self.now_ns()
 
     def run(self) -> None:
-        """Let time go on from where it stands."""
+        """Continue from the present time of the clock."""
         with self._lock:
             if self._frozen_at_ns is not None:
                 self._ahead_ns = self._frozen_at_ns - time.time_ns()
                 self._frozen_at_ns = None
 
     def set(self, at_ns: int) -> None:
-        """Go to a moment, in nanoseconds since 1970, frozen or not as before. Raises BadTime if it is past."""
+        """Set the clock, in nanoseconds since 1970. It stays frozen or running. Raises BadTime if the time is in the past."""
         with self._lock:
             self._go(at_ns - self.now_ns())
 
     def advance(self, by_ns: int) -> None:
-        """Let so many nanoseconds pass at once. Raises BadTime."""
+        """Advance the clock by nanoseconds. Raises BadTime."""
         with self._lock:
             self._go(by_ns)
 

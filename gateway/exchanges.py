@@ -21,7 +21,7 @@ from tablegate.gateway.model.commands.writes import Write
 from tablegate.gateway.model.errors import Busy, GatewayError, StaleTable
 
 MOST_ATTEMPTS = 8
-"""Attempts at a request whose tables change meanwhile. After them the client is answered that the server is busy."""
+"""Maximum attempts at a request whose tables change meanwhile. After them the request fails with Busy."""
 
 T = TypeVar("T")
 
@@ -29,8 +29,9 @@ T = TypeVar("T")
 class SingleStep(NamedTuple):
     """One command that an operation needs.
 
-    `answer`: makes the operation's value from the command's outcome. `refused`: makes the exception to raise from the
-    GatewayError that the command met (None: raise that error). Both may raise.
+    - `answer`: returns the operation's value for the command's outcome.
+    - `refused`: returns the exception to raise for the command's GatewayError. None raises that error.
+    Both can raise.
     """
 
     command: AnyCommand
@@ -59,7 +60,7 @@ def exchange_of(steps: Steps[R]) -> Exchange[R]:
 
 
 def after(found: Exchange[T], steps_of: Callable[[T], Steps[R]]) -> Exchange[R]:
-    """Return the exchange of an operation that begins with a look-up: `steps_of` is called with what it found."""
+    """Return the exchange of an operation that begins with a look-up, whose result is passed to `steps_of`."""
     return (yield from exchange_of(steps_of((yield from found))))
 
 
@@ -75,8 +76,10 @@ Run = Callable[[list[AnyCommand]], list[Any]]
 
 
 def drive(begin: Callable[[], Exchange[R]], run: Run) -> R:
-    """Run an exchange to its end and return its value. It is begun again if one of its tables was stale. Raises Busy if the
-    tables keep changing."""
+    """Run an exchange to its end and return its value. It is restarted if one of its tables was stale.
+
+    Raises Busy if the tables keep changing.
+    """
     for _ in range(MOST_ATTEMPTS):
         exchange = begin()
         commands = next_commands(exchange, None)
@@ -98,8 +101,7 @@ def drive(begin: Callable[[], Exchange[R]], run: Run) -> R:
 def next_commands(
     exchange: Exchange[R], outcomes: list[Any] | Exception | None
 ) -> list[AnyCommand] | Returned[R]:
-    """Return the next list of commands of an exchange, or what it returned. An exception of the engine is raised inside the
-    exchange."""
+    """Return the next list of commands of an exchange, or its value. An exception of the engine is raised inside it."""
     try:
         if isinstance(outcomes, Exception):
             return exchange.throw(outcomes)
@@ -108,7 +110,7 @@ def next_commands(
         return Returned(end.value)
 
 
-# For use with `yield from`: they give outcomes the types that commands declare.
+# For use with `yield from`. Outcomes get the types that the commands declare.
 
 
 def one(command: command.Command[R]) -> Exchange[R]:

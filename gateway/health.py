@@ -56,10 +56,10 @@ def figures(gateway: Gateway, request: Request, is_public: bool) -> Reply:
             refusal = text_reply(429, error.text)
             return refusal._replace(headers=(*refusal.headers, ("Retry-After", str(error.retry_after_s))))
         if not has_token:
-            refusal = text_reply(401, "the metrics token is wanted: Authorization: Bearer ...")
+            refusal = text_reply(401, "the metrics token is required: send Authorization: Bearer TOKEN")
             return refusal._replace(headers=(*refusal.headers, ("WWW-Authenticate", "Bearer")))
     elif is_public:
-        return text_reply(403, "with auth strict: --metrics-token, or --metrics-port")
+        return text_reply(403, "with auth strict, /metrics needs --metrics-token or --metrics-port")
     body, content_type = metrics.exposition(_table_names(gateway))
     return Reply(200, (("Content-Type", content_type),), body)
 
@@ -68,7 +68,7 @@ def _table_names(gateway: Gateway) -> frozenset[str] | None:
     try:
         return gateway.engine.table_names()
     except Exception as error:
-        logs.error("figures of dropped tables are kept", None, reason=repr(error))
+        logs.error("cannot list tables, so metrics of dropped tables are kept", None, reason=repr(error))
         return None
 
 

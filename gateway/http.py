@@ -1,7 +1,7 @@
-"""HTTP requests and replies as plain values, and the ids by which they are found again.
+"""HTTP requests and replies as plain values, and request ids.
 
-Adapters see nothing else of HTTP. The target is kept as it was sent: Azure signatures cover its very bytes, and %2F or +
-would not survive decoding. Knows no server and no dialect.
+Adapters use no other HTTP types. The target is kept as it was sent, because Azure signatures cover its bytes, and decoding
+would lose %2F and +.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from tablegate.gateway.model.request_facts import RequestFacts
 Headers = tuple[tuple[str, str], ...]
 
 WSGI_REQUEST = "tablegate.request"
-"""The key under which our own server hands a Request through a WSGI environment."""
+"""The key of the Request in a WSGI environment of the gateway's own server."""
 
 
 def new_request_id() -> str:
-    """52 characters of A-Z and 0-9, as the AWS services give; unique enough to find a line in a log."""
+    """Return a unique id of 52 characters of A-Z and 0-9, as in the AWS services."""
     try:
         return _ready_ids.pop()
     except IndexError:
@@ -36,11 +36,11 @@ def new_request_id() -> str:
 _LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567" * 8
 _ID_LENGTH, _IDS_AT_ONCE = 52, 64
 _ready_ids: list[str] = []
-# Workers are forked (gateway/server/workers.py): no two may give the same ids.
+# Forked workers (gateway/server/workers.py) must not use the same ids.
 os.register_at_fork(after_in_child=_ready_ids.clear)
 
 
-# Not frozen, and with a constructor of its own: one is made of every request.
+# Not frozen, and with its own constructor, for speed.
 @dataclass(slots=True, eq=False, init=False)
 class Request:
     """One HTTP request. Only `held_bytes`, its authorization, `is_unauthenticated` and its facts change.
@@ -64,13 +64,13 @@ class Request:
     header_map: dict[str, str] = field(init=False, repr=False)
     """The first value of each header, by its name in lower case."""
     held_bytes: int = field(init=False, repr=False)
-    """Bytes that are counted for what it was decoded into (gateway/request_memory.py)."""
+    """Bytes counted for the decoded request (gateway/request_memory.py)."""
     authorization: Authorization | None = field(init=False, repr=False)
-    """What the request may do, once its dialect has proven who sent it; None: everything."""
+    """The authorization, set after authentication. None is unrestricted."""
     is_unauthenticated: bool = field(init=False, repr=False)
-    """True if its head did not prove who sent it, where that is wanted."""
+    """True if authentication is required and the head failed it."""
     facts: RequestFacts | None = field(init=False, repr=False)
-    """What a request for the gateway itself did, noted by its handler for the audit. Dialects tell it of theirs."""
+    """The facts of a request for the control API or the console, for the audit log. Dialects have `Dialect.facts`."""
 
     def __init__(
         self,
@@ -95,22 +95,22 @@ class Request:
         self.facts = None
         self.id = _ready_ids.pop() if _ready_ids else new_request_id()
         self.header_map = dict(headers[::-1]) if header_map is None else header_map
-        if target == "/":  # the only one that DynamoDB has
+        if target == "/":  # all requests of DynamoDB
             self.path, self.query = target, ""
         else:
             self.path, self.query = split_target(target)
 
     def header(self, name: str, default: str = "") -> str:
-        """The first value of a header, named in lower case."""
+        """Return the first value of a header by its name in lower case."""
         return self.header_map.get(name, default)
 
     def header_values(self, name: str) -> list[str]:
-        """All values of a header, in order."""
+        """Return all values of a header, in order."""
         return [value for known, value in self.headers if known == name]
 
 
 class Reply(NamedTuple):
-    """One HTTP reply. Content-Length and Connection are the server's to add."""
+    """One HTTP reply. The server adds Content-Length and Connection."""
 
     status: int
     headers: Iterable[tuple[str, str]]
@@ -123,11 +123,11 @@ def text_reply(status: int, text: str) -> Reply:
 
 
 CUT = Reply(0, ())
-"""Stands for a connection that is closed without a reply, because a test wants it so."""
+"""The marker for a connection that an injected fault closes without a reply."""
 
 
 def split_target(target: str) -> tuple[str, str]:
-    """(path, query) of a request target, both raw."""
+    """Return the raw (path, query) of a request target."""
     if not target.startswith("/"):
         scheme, separator, rest = target.partition("://")
         if separator and scheme.lower() in ("http", "https"):

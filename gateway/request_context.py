@@ -1,9 +1,8 @@
-"""What is noted of a request, and planted in it, while it is handled.
+"""The context of an intercepted request: its consumed units, and faults for members of its batch.
 
-Only requests that are recorded, or that a fault may meet, have a Handling (control/interceptor.py). Handlers do not know it: what
-they count and what they ask finds it through a context variable, which is set while their code runs and at no other time. While
-no server of this process watches its requests, nothing is asked: there is no `is_left_out`, and what is consumed is noted by
-`metrics` alone.
+Only requests that are recorded, or that a fault can match, have a RequestContext (control/interceptor.py). It is in a context
+variable while their handlers run. If no server of this process intercepts requests, `is_left_out` is None, and consumed units go
+to `metrics` only.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from tablegate.gateway.observability import metrics
 
 
 class RequestContext:
-    """Units that a request has consumed, by kind, and which members of a batch are to be left unprocessed."""
+    """The consumed units of a request by kind, and the function that selects unprocessed members of its batch."""
 
     __slots__ = ("leaves_out", "units")
 
@@ -27,11 +26,10 @@ class RequestContext:
 
 
 CURRENT: ContextVar[RequestContext | None] = ContextVar("handling", default=None)
-"""That of the request whose code runs."""
+"""The context of the request whose handler runs."""
 
 is_left_out: Callable[[], bool] | None = None
-"""Whether the next member of the batch whose code runs is to be left unprocessed, as the service does when it is busy. None:
-nothing is."""
+"""Returns True if the next member of the batch must stay unprocessed. None if requests are not intercepted."""
 
 _lock = threading.Lock()
 _watching = 0
@@ -39,7 +37,7 @@ _note = metrics.consumed
 
 
 def watch(is_on: bool) -> None:
-    """Another server of this process watches its requests from now on, or one does no more."""
+    """Count a server of this process that begins, or ends, to intercept requests."""
     global _watching, is_left_out
     with _lock:
         _watching += 1 if is_on else -1
@@ -49,7 +47,7 @@ def watch(is_on: bool) -> None:
 
 @contextlib.contextmanager
 def current(handling: RequestContext) -> Iterator[None]:
-    """Within it the code of this thread runs for one request."""
+    """Set the context of the request whose handler runs on this thread."""
     token = CURRENT.set(handling)
     try:
         yield

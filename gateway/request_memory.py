@@ -15,8 +15,7 @@ from tablegate.gateway.model.errors import Busy
 HEAD_FIRST_BYTES = 64 << 10
 """The heads of requests with longer bodies are checked before the body is received."""
 MIN_PARSED_BYTES = 4096
-"""Texts up to this length are parsed without being counted: 1,000 connections need 144 MB for that, if all are as dense as
-possible."""
+"""Texts up to this length are parsed without being counted. 1,000 connections need at most 144 MB for them."""
 _INFLATED_MAX_BYTES_PER_BYTE = 1032  # "How much can deflate compress" (zlib.net, zlib technical details)
 _JSON_MAX_BYTES_PER_BYTE = 36
 _OBJECT_BYTES, _ARRAY_BYTES, _MEMBER_BYTES = 240, 88, 92
@@ -45,31 +44,31 @@ class RequestMemory:
             self.received_bytes += size_bytes
 
     def discard(self, size_bytes: int) -> None:
-        """Count a received body no longer."""
+        """Remove a received body from the count."""
         with self._lock:
             self.received_bytes -= size_bytes
 
     def hold(self, request: Request, size_bytes: int) -> None:
-        """Count so many bytes for what a request is decoded into, in place of what was counted for it before.
+        """Count bytes for a decoded request, in place of its former count. Raises Busy.
 
-        A request that needs more than there is at all is admitted while no other holds anything, so that the budget bounds
-        how many are decoded at a time, and never which. Raises Busy.
+        A request larger than the whole budget is admitted if no other request holds memory. So the budget limits the number of
+        requests at a time, and refuses none for ever.
         """
         if not self._try_to_hold(request, size_bytes):
             raise Busy("too many requests are being decoded")
 
     def hold_inflated(self, request: Request, max_bytes: int) -> None:
-        """Count what a request's body may become without its content coding, pieces and whole. Raises Busy."""
+        """Count the maximum size of a request's inflated body, as pieces and joined. Raises Busy."""
         self.hold(request, 2 * min(max_bytes, _INFLATED_MAX_BYTES_PER_BYTE * len(request.body)))
 
     def hold_json(self, request: Request, text: bytes) -> None:
-        """Count what a request's JSON is going to be parsed into. Raises Busy."""
+        """Count the estimated size of a request's parsed JSON. Raises Busy."""
         size_bytes = _JSON_MAX_BYTES_PER_BYTE * len(text)
         if not self._try_to_hold(request, size_bytes, may_be_alone=False):
             self.hold(request, min(size_bytes, _parsed_size(text)))
 
     def release(self, request: Request) -> None:
-        """Count nothing for a request any longer."""
+        """Remove the decoded request from the count."""
         with self._lock:
             self.receivable_bytes += request.held_bytes
             request.held_bytes = 0
@@ -86,7 +85,7 @@ class RequestMemory:
 
 
 def _parsed_size(text: bytes) -> int:
-    """An estimate of what JSON is parsed into, in bytes, from how many objects, arrays and members it has at most."""
+    """Return an upper estimate of the size of parsed JSON, in bytes, by its numbers of objects, arrays and members."""
     return (
         2 * len(text)
         + _OBJECT_BYTES * text.count(b"{")

@@ -1,7 +1,6 @@
-"""Builds the application: settings -> database -> store and engine -> credentials -> dialects.
+"""Construction of the application: settings -> database -> store and engine -> credentials -> dialects.
 
-It does nothing else, and loads no web framework. application.py routes requests to the dialects. app.py makes a WSGI application
-of it.
+It loads no web framework. application.py routes requests to the dialects. app.py wraps it as a WSGI application.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from tablegate.gateway.store.opening.replicas import Standbys
     from tablegate.gateway.store.tables.backup_files import BackupDirectory
 
-# A statement that takes longer costs its server a look at whether it still answers.
+# After this time a statement's server is checked for an answer.
 _LEAST_SILENCE_MS = 1000
 
 
@@ -49,16 +48,16 @@ class OpenDatabase:
     clock: Clock
 
     def quota_keeper(self, quotas: Quotas) -> QuotaSync:
-        """What takes up the stored quotas."""
+        """Return the synchronisation of `quotas` with the database."""
         return QuotaSync(self.store, self.engine, quotas)
 
     def close(self) -> None:
-        """Give back connections."""
+        """Close the engine and its connections."""
         self.engine.close()
 
 
 def connect(settings: Settings, reads_only: bool = False) -> Database:
-    """Open the database that the settings name. Nothing is read from it yet. `reads_only`: see open_database."""
+    """Open the database of the settings without reading from it. `reads_only`: see open_database."""
     checksums.are_verified = settings.verify_checksums
     url = settings.database
     if settings.memory:
@@ -74,7 +73,7 @@ def connect(settings: Settings, reads_only: bool = False) -> Database:
 
 
 def open_store(settings: Settings, database: Database) -> OpenDatabase:
-    """The store and the engine on a database that has been migrated. Raises BadSetting."""
+    """Return the store and the engine on a migrated database. Raises BadSetting."""
     if settings.vector_approximate_from and not can_approximate():
         raise BadSetting(
             "vector_approximate_from: needs numpy and usearch (pip install 'tablegate[vectors]')"
@@ -98,12 +97,12 @@ def open_store(settings: Settings, database: Database) -> OpenDatabase:
 
 
 def backup_files_of(settings: Settings) -> BackupDirectory | None:
-    """Where the settings let backups be kept as files; None: in the database."""
+    """Return the backup directory of the settings. None if backups are kept in the database. Raises BadSetting."""
     path = settings.backup_directory
     if path is None:
         return None
     if not path.is_dir() or not os.access(path, os.R_OK | os.W_OK | os.X_OK):
-        raise BadSetting(f"backup_directory: {path} is no directory that files can be written to")
+        raise BadSetting(f"backup_directory: {path} is not a writable directory")
     from tablegate.gateway.store.tables.backup_files import (
         BackupDirectory,  # a quick start needs no compression
     )
@@ -112,12 +111,12 @@ def backup_files_of(settings: Settings) -> BackupDirectory | None:
 
 
 def _replicas(settings: Settings, primary: Database) -> Standbys | None:
-    """The replicas that the settings name; None if they name none."""
+    """Return the replicas of the settings, or None. Raises BadSetting."""
     if not settings.replica:
         return None
     if primary.is_distributed:
         raise BadSetting(
-            "replica: the database is distributed over several nodes, and a standby of one of them has a part of it only"
+            "replica: the database is distributed over several nodes, so a standby has only a part of it. Remove replica"
         )
     from tablegate.gateway.store.opening.replicas import Standby, Standbys
 
@@ -128,7 +127,7 @@ def _replicas(settings: Settings, primary: Database) -> Standbys | None:
 
 
 def wire(settings: Settings, opened: OpenDatabase) -> Application:
-    """The dialects that the settings name, on a database that is open."""
+    """Return the application of the settings on an open database."""
     quotas = Quotas(processes=settings.workers)
     keeper = opened.quota_keeper(quotas)
     keeper.reload()
