@@ -1,4 +1,4 @@
-"""Glob patterns, matched in linear or quadratic time.
+"""Glob patterns, matched in a time that is linear in the text.
 
 `*` matches any sequence of characters and `?` one character. Substituted values, such as the name of a caller, are
 literal: a `*` in them is no wildcard.
