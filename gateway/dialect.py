@@ -52,8 +52,11 @@ Handler = Callable[[Request], Begun]
 
 @dataclass(frozen=True, slots=True)
 class Gateway:
-    """What the application gives to every adapter. `now_ms` is the clock, in milliseconds since 1970, that tables, streams and
-    grants live by; `real_now_ms` the one that callers have too, for signatures and the Date of replies (gateway/clock.py)."""
+    """The services of the application for adapters (gateway/clock.py for the clocks, in milliseconds since 1970).
+
+    - `now_ms`: the clock of tables, streams and grants.
+    - `real_now_ms`: the real time, for signatures and the Date of replies.
+    """
 
     engine: Engine
     credentials: Credentials
@@ -64,7 +67,7 @@ class Gateway:
     attempts: AttemptLimiter = field(default_factory=AttemptLimiter)
     """The limits on wrong secrets of the console, the control API and /metrics."""
     grants: GrantStore | None = None
-    """Where grants are kept, to be shown."""
+    """The stored grants, for display."""
     memory: RequestMemory = field(init=False)
     """The budget of all requests in flight."""
 
@@ -74,8 +77,10 @@ class Gateway:
 
 @dataclass(frozen=True, slots=True)
 class Seed:
-    """Files with which tables begin: name, with folders -> what opens it. `place`: the (account, region) that owns the
-    tables. None: the owner of the tables of requests that name neither."""
+    """Files of initial tables: path -> function that opens the file.
+
+    `place` is the (account, region) of the tables. None is the default of requests that name neither.
+    """
 
     files: Mapping[str, Callable[[], BinaryIO]]
     place: tuple[str, str] | None = None
@@ -107,7 +112,7 @@ class Dialect(ABC):
     """One of the wire APIs, answering requests on a gateway. Several dialects may share a port."""
 
     name: ClassVar[str]
-    """What the settings call it: the name of its folder in adapters/."""
+    """The name in the settings and of the folder in adapters/."""
     hint: ClassVar[str] = ""
     """How to point an SDK at `{url}`, printed at the start."""
     service_hosts: ClassVar[re.Pattern[str]] = re.compile("(?!)")
@@ -121,7 +126,7 @@ class Dialect(ABC):
     batches: ClassVar[frozenset[str]] = frozenset()
     """Operations of several members, each of which may be left unprocessed (handling.is_left_out)."""
     blocking_operations: ClassVar[frozenset[str]] = frozenset()
-    """Operations that may wait for something else than the database. The server runs them on a thread."""
+    """Operations that can wait for other systems than the database. The server runs them on a thread."""
     methods: ClassVar[frozenset[str]] = frozenset(
         {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
     )
@@ -132,8 +137,7 @@ class Dialect(ABC):
     operation_kinds: ClassVar[Mapping[str, RequestKind]] = MappingProxyType({})
     """The kinds of operations, for the audit. Those that are not here only read."""
     refused_part_marks: ClassVar[Mapping[str, bytes]] = MappingProxyType({})
-    """The operations that may be answered as a whole while parts of them are refused, and what stands in the body of such an
-    answer and, but for such a part, of none."""
+    """Operations that can succeed with refused parts -> bytes that are in the reply's body only in that case."""
 
     def __init__(self, gateway: Gateway) -> None:
         self.gateway = gateway
@@ -205,14 +209,14 @@ class Dialect(ABC):
         return foreign_origin(origin) if origin and not self._browsers.is_allowed_page(origin) else None
 
     def operation(self, request: Request) -> str:
-        """The name of a request's operation for metrics and the access log, from a closed set."""
+        """Return the name of a request's operation for metrics and the access log, from a closed set."""
         return ""
 
     def facts(self, request: Request, reply: Reply | None = None) -> RequestFacts:
-        """Return the facts of a request. With its reply they include the result, and `caller` is who the request says it is from.
-        Without it the sender is authenticated first; of one who fails only the operation and its kind are returned.
+        """Return the facts of a request. Can raise any exception if the request is malformed.
 
-        Asked only for what is audited or recorded, and while faults are planted. May raise anything if the request is malformed.
+        With a reply they include the result and the claimed caller. Without a reply the caller is authenticated first. If that
+        fails, only the operation and its kind are returned. Called for audited and recorded requests, and while faults exist.
         """
         operation = self.operation(request)
         return RequestFacts(operation, self.operation_kinds.get(operation, RequestKind.READ))
@@ -228,9 +232,11 @@ class Dialect(ABC):
         return False
 
     def refuse(self, request: Request, error: Exception) -> Reply | None:
-        """What the server itself has to say to a request, in this dialect's words: LimitExceeded (the body is too long),
-        NotAllowed (a page in a browser that may not come in), Busy, or any other exception, which is a bug and becomes the
-        dialect's internal error. None leaves the words to the server."""
+        """Return the dialect's reply for an error of the server, or None for the server's own text.
+
+        Errors are LimitExceeded (the body is too long), NotAllowed (a foreign web page) and Busy. Any other exception is a bug
+        and becomes the dialect's internal error.
+        """
         return None
 
     def load_seed(self, seed: Seed) -> dict[str, int]:
@@ -238,7 +244,7 @@ class Dialect(ABC):
         return {}
 
     def fault(self, request: Request, name: str) -> Reply:
-        """An error reply that was planted; `name` is one of `faults` that is the dialect's own."""
+        """Return the error reply of an injected fault. `name` is a value of `faults`."""
         raise NotImplementedError(f"{self.name} has no faults")
 
     def serve(self, request: Request) -> Reply:
