@@ -127,14 +127,14 @@ def test_the_key_of_a_sqlite_database_is_made_beside_it(tmp_path: Path) -> None:
     assert (tmp_path / "a.sqlite.key").stat().st_mode & 0o777 == 0o600
 
 
-def test_postgresql_wants_a_key_that_is_given() -> None:
+def test_postgresql_requires_a_given_key() -> None:
     with pytest.raises(BadSetting, match="TABLEGATE_SECRET_KEY"):
         find_key(load({"database": "postgresql://h/d"}, {}))
     with pytest.raises(BadSetting, match="at least 16"):
         find_key(load({"secret_key": "short"}, {}))
 
 
-def test_dev_knows_the_published_keys_and_strict_does_not() -> None:
+def test_dev_accepts_the_published_keys_and_strict_does_not() -> None:
     dev, strict = Credentials(load({}, {})), Credentials(load({"auth": "strict"}, {}))
     account = dev.find(Scheme.AZURE, DEV_AZURE_ACCOUNT)
     assert account is not None
@@ -175,7 +175,7 @@ def test_a_credential_without_a_place_enters_all_unless_tenants_are_kept_apart(
     assert known.is_valid_in(of_all, "two")
 
 
-def test_one_that_can_enter_nowhere_is_told_of(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_credential_without_access_is_reported(caplog: pytest.LogCaptureFixture) -> None:
     stored = [
         Credential(Scheme.TABLESTORE, "unsaid", ("x",)),
         Credential(Scheme.TABLESTORE, "bound", ("x",), "one"),

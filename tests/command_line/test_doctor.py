@@ -69,7 +69,7 @@ def test_all_is_well_on_sqlite(database_url: str) -> None:
 
 
 @on_postgresql
-def test_on_postgresql_what_the_tests_have_switched_off_is_told(database_url: str) -> None:
+def test_on_postgresql_settings_disabled_by_the_tests_are_reported(database_url: str) -> None:
     checks = examined(database_url, code=WARNINGS)
     warned = {name for name, check in checks.items() if check["level"] == "warning"}
     assert warned == {"durability"}
@@ -394,7 +394,7 @@ def test_deep_calls_amcheck(database_url: str, database: Database, amcheck: psyc
 
 
 @on_postgresql
-def test_deep_says_which_right_amcheck_needs(database_url: str, amcheck: psycopg.Connection[Any]) -> None:
+def test_deep_names_the_right_that_amcheck_needs(database_url: str, amcheck: psycopg.Connection[Any]) -> None:
     amcheck.execute("CREATE ROLE plain_doctor LOGIN")
     try:
         amcheck.execute("GRANT SELECT ON ALL TABLES IN SCHEMA public TO plain_doctor")

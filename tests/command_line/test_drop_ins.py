@@ -184,7 +184,7 @@ def test_what_dynamodb_local_cannot_do_is_refused_by_name(
     assert said in refused(tmp_path, "dynamodb-local", *words)
 
 
-def test_a_port_that_is_taken_is_told_in_the_words_of_each(tmp_path: Path) -> None:
+def test_a_port_in_use_is_reported_in_the_words_of_each(tmp_path: Path) -> None:
     with socket.create_server(("0.0.0.0", 0)) as taken:
         port = str(taken.getsockname()[1])
         said = refused(tmp_path, "-jar", "DynamoDBLocal.jar", "-inMemory", "-port", port)
@@ -240,7 +240,7 @@ def test_words_that_start_azurite_start_this(tmp_path: Path, words: tuple[str, .
     assert all(word in errors for word in words if word.startswith(("--blob", "--queue", "--extent")))
 
 
-def test_the_path_alone_names_the_account_where_that_is_asked_for(tmp_path: Path) -> None:
+def test_the_path_alone_names_the_account_on_request(tmp_path: Path) -> None:
     words = ("azurite", "--inMemoryPersistence", "--tablePort", "0")
     for more, is_by_path in (((), False), (("--disableProductStyleUrl",), True)):
         with started(tmp_path, *words, *more, last=_LISTENING) as process:
@@ -291,7 +291,7 @@ def test_what_azurite_cannot_do_is_refused_by_name(tmp_path: Path, words: tuple[
 # The image
 
 
-def test_the_name_of_the_program_or_its_first_word_says_whose_words_they_are() -> None:
+def test_the_program_name_or_its_first_word_selects_the_command_line() -> None:
     assert words_of("/usr/bin/java", ["-jar", "X.jar", "-inMemory"]) == [
         "dynamodb-local",
         "-jar",

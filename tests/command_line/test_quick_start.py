@@ -132,7 +132,7 @@ def test_the_control_api_loads_no_framework() -> None:
     assert not _HEAVY & modules
 
 
-def test_figures_load_the_library_that_counts_when_somebody_asks() -> None:
+def test_the_first_request_for_figures_loads_the_metrics_library() -> None:
     statuses, modules = _loaded(_OWN + _FIGURES, "--memory")
     assert statuses == ["200"] * 3
     assert _HEAVY & modules == {"prometheus_client"}

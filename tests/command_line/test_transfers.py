@@ -54,7 +54,7 @@ def test_a_table_is_copied_and_verified(fill: Fill, tmp_path: Path) -> None:
     assert tablegate(tmp_path, "signature", B) == signed
 
 
-def test_what_differs_is_told(fill: Fill, tmp_path: Path) -> None:
+def test_differences_are_reported(fill: Fill, tmp_path: Path) -> None:
     fill(rows_of(100))
     fill([*rows_of(50), *rows_of(50, size=11, start=50)], file="b.sqlite")
     told = json.loads(tablegate(tmp_path, "verify", A, B, "--format", "json", "--limit", "3", code=1))
@@ -119,7 +119,7 @@ def test_rejects_are_status_1(fill: Fill, tmp_path: Path) -> None:
     assert json.loads(line)["key"] == {"pk": {"S": "b/ad"}, "sk": {"S": "s"}}
 
 
-def test_lint_tells_beforehand(fill: Fill, tmp_path: Path) -> None:
+def test_lint_reports_in_advance(fill: Fill, tmp_path: Path) -> None:
     """A 38-digit number is a text in Azure Table, a key with a slash is refused there (see test_rejects_are_status_1)."""
     number = Value(Kind.DECIMAL, Decimal("1" * 38))
     fill([row_of(PAIR, pk=text("good"), sk=text("s"), n=number), row_of(PAIR, pk=text("b/ad"), sk=text("s"))])

@@ -317,7 +317,7 @@ def behind(gate_folder: Path, database_url: str) -> str:
 
 
 @on_postgresql
-def test_while_the_database_is_away_clients_are_told_so_and_afterwards_served(
+def test_without_the_database_clients_get_an_error_and_are_served_again_later(
     serve: Serve, gate: Gate, database_url: str, tmp_path: Path
 ) -> None:
     server = serve(behind(tmp_path, database_url))
@@ -372,7 +372,7 @@ def test_a_request_does_not_notice_that_the_database_connections_have_died(
 
 
 @on_sqlite
-def test_while_the_disk_is_full_clients_are_told_so_and_afterwards_served(
+def test_with_a_full_disk_clients_get_an_error_and_are_served_again_later(
     begin: Begin, database_url: str
 ) -> None:
     """A limit on the file size, set from outside, simulates the full disk."""

@@ -88,7 +88,7 @@ def test_a_damaged_page_of_sqlite_is_found(tmp_path: Path, serve: Serve, sqlite_
     assert readiness(url) == (503, "damaged data was read: database disk image is malformed\n")
 
 
-def test_every_process_of_a_server_knows_of_damage(tmp_path: Path) -> None:
+def test_every_process_of_a_server_reports_damage(tmp_path: Path) -> None:
     """Whichever process has read it: probes come to any of them."""
     process = Process(tmp_path, "--workers", "3")
     process.wait_until_ready()

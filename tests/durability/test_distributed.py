@@ -184,7 +184,7 @@ def check(client: Client, writers: list[Writer], readers: list[Reader]) -> None:
                     assert number in seen[f"{side}{at}-{number % PAIRS}"], "a change was skipped"
 
 
-def test_streams_are_told_everything_once_and_in_order(engines: list[Engine]) -> None:
+def test_streams_have_every_change_once_and_in_order(engines: list[Engine]) -> None:
     work(engines, with_stream(engines[0]), [], [])
 
 

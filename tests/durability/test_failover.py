@@ -295,7 +295,7 @@ def test_a_commit_that_did_not_reach_the_new_primary_is_never_taken_for_another_
         session.transaction_id = known_as
         cluster.primary.kill()  # before COMMIT is sent
     number = known_as.partition("/")[0]
-    standby.go_on()
+    standby.resume()
     standby.ask("SELECT pg_promote()")
     while int(standby.ask("SELECT pg_current_xact_id()::text")) <= int(number):
         pass
@@ -360,7 +360,7 @@ def test_a_primary_that_hangs_is_given_up(cluster: Cluster) -> None:
             found = client.call("GetItem", TableName="things", Key={"p": {"S": "c"}}, ConsistentRead=True)
             assert found["Item"] == {"p": {"S": "c"}}
     finally:
-        cluster.primary.go_on()
+        cluster.primary.resume()
         server.stop()
 
 

@@ -52,7 +52,7 @@ def cluster() -> Iterator[Cluster]:
 def standby(cluster: Cluster) -> Iterator[Node]:
     node = cluster.nodes[1]
     yield node
-    node.go_on()
+    node.resume()
     node.ask("SELECT pg_wal_replay_resume()")
     until(lambda: node.ask("SELECT pg_last_wal_replay_lsn()::text") >= "0")
 
@@ -170,7 +170,7 @@ def test_vector_searches_are_the_primarys(
 
 
 @pytest.mark.parametrize("replica_reads", ["eventual", "all"])
-def test_azure_reads_old_only_from_the_secondary_and_table_store_never_unless_told(
+def test_azure_reads_old_only_from_the_secondary_and_table_store_only_if_set(
     cluster: Cluster, standby: Node, read_by: list[int], replica_reads: str
 ) -> None:
     """Microsoft Learn, "Azure Storage redundancy", read access to the secondary region: data read there may be old."""
@@ -338,7 +338,7 @@ def test_a_replica_in_trouble_costs_no_error_and_no_long_wait(cluster: Cluster, 
         assert time.monotonic() - began < 20
         until(lambda: not is_used(server, standby))
         if trouble == "paused":
-            standby.go_on()
+            standby.resume()
             until(lambda: is_used(server, standby))
 
 

@@ -67,14 +67,14 @@ class Running:
     _thread: threading.Thread
     _tell: Callable[[], object]
 
-    def tell_to_stop(self) -> None:
+    def request_stop(self) -> None:
         """Request a stop, as SIGTERM does."""
         with contextlib.suppress(RuntimeError):  # its loop has just been closed: it has stopped by itself
             self._tell()
 
     def stop(self) -> None:
         """Stop it and wait until it has."""
-        self.tell_to_stop()
+        self.request_stop()
         self._thread.join()
 
 

@@ -102,12 +102,12 @@ class Node:
         return f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
 
     def pause(self) -> None:
-        """Stop it and all its processes in their tracks."""
+        """Suspend all its processes (SIGSTOP)."""
         for pid in [self._pid(), *self._children()]:
             _signal(pid, signal.SIGSTOP)
 
-    def go_on(self) -> None:
-        """Undo `pause`."""
+    def resume(self) -> None:
+        """Continue its processes after `pause`."""
         for pid in [self._pid(), *self._children()]:
             _signal(pid, signal.SIGCONT)
 

@@ -149,7 +149,7 @@ def test_stopping_answers_what_was_accepted(toy, wire, engine: FakeEngine) -> No
     engine.gate.clear()
     waiting = wire(server).post("/say", b"accepted")
     assert engine.entered.acquire(timeout=10)
-    server.tell_to_stop()
+    server.request_stop()
     assert idle.is_closed()
     with pytest.raises(ConnectionError):
         wire(server)
@@ -164,7 +164,7 @@ def test_stopping_does_not_wait_for_ever(toy, wire, engine: FakeEngine) -> None:
     engine.gate.clear()
     waiting = wire(server).post("/say", b"never")
     assert engine.entered.acquire(timeout=10)
-    server.tell_to_stop()
+    server.request_stop()
     assert waiting.is_closed()
     engine.gate.set()
     server.stop()
