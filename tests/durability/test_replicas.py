@@ -397,7 +397,7 @@ def test_doctor_looks_at_each_replica(cluster: Cluster, standby: Node) -> None:
     well, not_there, primary = told(standby.url, nowhere, cluster.primary.url)
     assert well[0] == "ok" and f"127.0.0.1:{standby.port} is a standby" in well[1]
     assert not_there[0] == "warning" and "127.0.0.1:1 does not answer" in not_there[1]
-    assert primary[0] == "warning" and "is no standby" in primary[1]
+    assert primary[0] == "warning" and "is not a standby" in primary[1]
     standby.ask("SELECT pg_wal_replay_pause()")
     cluster.primary.ask("CREATE TABLE newer ()")
     [(level, text)] = told(standby.url)
