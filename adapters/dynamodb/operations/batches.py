@@ -39,15 +39,9 @@ def batch_get_item(call: CallContext) -> Exchange[Answer]:
     gets: list[Get] = []
     owners: list[tuple[str, int]] = []
     for name, request in requests.items():
-        table = yield from find_table(call, name)
-        positions = [keys.key_of(table, key).position for key in request["Keys"]]
-        clauses[name].check_projection(table)
-        if len(set(positions)) < len(positions):
-            raise validation(messages.bare("duplicate-keys"))
-        may_be_old = not request.get("ConsistentRead")
-        shown = clauses[name].projection
-        gets += [Get(table, position, may_be_old=may_be_old, shown=shown) for position in positions]
-        owners += [(name, at) for at in range(len(positions))]
+        found = yield from _gets_of_table(call, name, request, clauses[name])
+        gets += found
+        owners += [(name, at) for at in range(len(found))]
     rows = (
         yield from each(gets)
         if request_context.is_left_out is None
@@ -59,9 +53,7 @@ def batch_get_item(call: CallContext) -> Exchange[Answer]:
     bytes_left = limits.RESPONSE_BYTES
     for (name, at), get, row in zip(owners, gets, rows, strict=True):
         if _is_temporary(row) or (isinstance(row, Row) and row.size_bytes > bytes_left):
-            request = requests[name]
-            options = {option: value for option, value in request.items() if option != "Keys"}
-            unprocessed.setdefault(name, {**options, "Keys": []})["Keys"].append(request["Keys"][at])
+            _return_key(unprocessed, name, requests[name], at)
             continue
         if isinstance(row, GatewayError):
             raise row
@@ -79,6 +71,26 @@ def batch_get_item(call: CallContext) -> Exchange[Answer]:
         "UnprocessedKeys": unprocessed,
         **consumed_capacity.batch_read(call, read),
     }
+
+
+def _gets_of_table(
+    call: CallContext, name: str, request: dict[str, Any], clauses: ReadClauses
+) -> Exchange[list[Get]]:
+    """Return the reads of one table of a BatchGetItem. Raises ServiceError, TableMissing, BadKey."""
+    table = yield from find_table(call, name)
+    positions = [keys.key_of(table, key).position for key in request["Keys"]]
+    clauses.check_projection(table)
+    if len(set(positions)) < len(positions):
+        raise validation(messages.bare("duplicate-keys"))
+    may_be_old = not request.get("ConsistentRead")
+    shown = clauses.projection
+    return [Get(table, position, may_be_old=may_be_old, shown=shown) for position in positions]
+
+
+def _return_key(unprocessed: dict[str, dict[str, Any]], name: str, request: dict[str, Any], at: int) -> None:
+    """Add a key to UnprocessedKeys, with the options of its table."""
+    options = {option: value for option, value in request.items() if option != "Keys"}
+    unprocessed.setdefault(name, {**options, "Keys": []})["Keys"].append(request["Keys"][at])
 
 
 def batch_write_item(call: CallContext) -> Exchange[Answer]:

@@ -100,6 +100,13 @@ def _pages(
             next_start = page_tokens.PageStart(number, last_key(table, index, page.last))
             break
     charge.report(consumed_capacity.meter)
+    return _page_answer(call, charge, cut_all(table, statement.paths, rows), next_start)
+
+
+def _page_answer(
+    call: CallContext, charge: TableConsumption, items: bytes, next_start: page_tokens.PageStart | None
+) -> bytes:
+    """Return the answer to a SELECT as JSON. `items` is a JSON list."""
     rest: dict[str, Any] = {}
     if next_start is not None:
         rest["NextToken"] = page_tokens.token_of(call, next_start)
@@ -108,5 +115,4 @@ def _pages(
     block = charge.block(consumed_capacity.mode_of(call))
     if block is not None:
         rest["ConsumedCapacity"] = block
-    items = cut_all(table, statement.paths, rows)
     return b'{"Items":' + items + (b"," + orjson.dumps(rest)[1:] if rest else b"}")
