@@ -1,1 +1,1 @@
-"""Requests and answers as they travel: written down, sent again, and given to a second service besides."""
+"""Recording HTTP traffic, replaying it, and shadowing it to a second service."""

@@ -1,4 +1,4 @@
-"""The command line of traffic: record, replay, shadow. What they do is elsewhere; what can go wrong is one line."""
+"""Commands `record`, `replay` and `shadow`. Errors that an operator can fix are printed as one line."""
 
 from __future__ import annotations
 
@@ -14,23 +14,32 @@ import click
 _FILE = click.Path(path_type=Path, dir_okay=False)
 _CREDENTIALS = "TOML file of credentials (docs/migrate/replaying.md)."
 _LIMIT = click.option(
-    "--limit", type=click.IntRange(0), default=20, show_default=True, help="Divergences shown as text."
+    "--limit",
+    type=click.IntRange(0),
+    default=20,
+    show_default=True,
+    help="Maximum number of divergences in text output.",
 )
 _FORMAT = click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True
+    "--format",
+    "form",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Format of the report.",
 )
 _HOST = click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 _ALLOWED = click.option(
-    "--allowed-host", "allowed", multiple=True, help="A name under which clients reach this, as for serve."
+    "--allowed-host", "allowed", multiple=True, help="Host name that clients use for this proxy. Repeatable."
 )
 _PORT = click.option(
     "--port",
     type=click.IntRange(0, 65535),
     default=0,
     show_default=True,
-    help="Port to listen on; 0: a free one.",
+    help="Port to listen on. 0 selects a free port.",
 )
-_COULD_NOT_TELL = 2
+_INCOMPLETE_STATUS = 2
 
 
 @click.command()
@@ -38,26 +47,27 @@ _COULD_NOT_TELL = 2
 @_HOST
 @_PORT
 @_ALLOWED
-@click.option("--to", "path", type=_FILE, required=True, help="The trace, a new file: trace.jsonl.zst.")
+@click.option("--to", "path", type=_FILE, required=True, help="New trace file, such as trace.jsonl.zst.")
+@click.option("--bodies/--no-bodies", default=True, help="Record bodies. Replay needs them.")
 @click.option(
-    "--bodies/--no-bodies", default=True, help="Whether bodies are written down; without, no replay."
-)
-@click.option(
-    "--credentials", type=_FILE, help=f"Sign DynamoDB's requests anew for the service. {_CREDENTIALS}"
+    "--credentials", type=_FILE, help=f"Sign DynamoDB requests again for the service. {_CREDENTIALS}"
 )
 def record(
     upstream: str, host: str, port: int, allowed: tuple[str, ...], path: Path, bodies: bool, credentials: Path | None
 ) -> None:  # fmt: skip
-    """Write down the requests to a service, and its answers, while passing them on."""
-    with _said_clearly():
-        from tablegate.transfer.traffic.proxies import Hooks, ListenOptions, until_told
+    """Record the requests to a service and its replies.
+
+    Runs a proxy in front of the service until SIGINT or SIGTERM.
+    """
+    with _errors_as_one_line():
+        from tablegate.transfer.traffic.proxies import Hooks, ListenOptions, wait_for_stop_signal
         from tablegate.transfer.traffic.recording import record as run
         from tablegate.transfer.traffic.services import Address
         from tablegate.transfer.traffic.signing import credentials_of
 
         address = Address(upstream, "--upstream")
         keys = None if credentials is None else credentials_of(credentials)
-        hooks = Hooks(_tell, click.echo, until_told)
+        hooks = Hooks(_print_note, click.echo, wait_for_stop_signal)
         asyncio.run(run(address, ListenOptions(host, port, allowed), path, bodies, keys, hooks))
 
 
@@ -65,7 +75,9 @@ def record(
 @click.argument("trace", type=_FILE)
 @click.option("--against", required=True, help="URL of the service: http://HOST:PORT.")
 @click.option(
-    "--speed", type=click.FloatRange(0, min_open=True), help="So many times as fast as it was recorded."
+    "--speed",
+    type=click.FloatRange(0, min_open=True),
+    help="Speed relative to the recording, such as 2. Default: no pauses.",
 )
 @click.option("--credentials", type=_FILE, help=_CREDENTIALS)
 @_FORMAT
@@ -74,11 +86,11 @@ def record(
 def replay(
     context: click.Context, trace: Path, against: str, speed: float | None, credentials: Path | None, form: str, limit: int
 ) -> None:  # fmt: skip
-    """Send a trace's requests to another service, and report where its answers diverge.
+    """Send a trace's requests to another service and report where its replies diverge.
 
-    Exit codes: 0 equal, 1 diverged, 2 could not tell.
+    Exit codes: 0 equal, 1 diverged, 2 incomplete comparison.
     """
-    with _said_clearly(_COULD_NOT_TELL):
+    with _errors_as_one_line(_INCOMPLETE_STATUS):
         from tablegate.transfer.traffic.replaying import replay as run
         from tablegate.transfer.traffic.services import Address
         from tablegate.transfer.traffic.signing import credentials_of
@@ -90,23 +102,27 @@ def replay(
 
 def _share(context: click.Context, parameter: click.Parameter, text: str) -> float:
     if not re.fullmatch(r"\d{1,3}(\.\d+)?%", text) or float(text[:-1]) > 100:
-        raise click.BadParameter("a share of reads, as 5% is")
+        raise click.BadParameter("expected a percentage of reads, such as 5%")
     return float(text[:-1]) / 100
 
 
 @click.command()
-@click.option("--primary", required=True, help="URL of the service whose answers are given.")
-@click.option("--secondary", required=True, help="URL of the service that is compared with it.")
+@click.option("--primary", required=True, help="URL of the service whose replies clients receive.")
+@click.option("--secondary", required=True, help="URL of the service to compare with the primary.")
 @_HOST
 @_PORT
 @_ALLOWED
 @click.option(
     "--metrics-port", type=click.IntRange(0, 65535), default=0, show_default=True, help="Port of /metrics."
 )
-@click.option("--compare", callback=_share, default="5%", show_default=True, help="Share of the reads.")
-@click.option("--writes", type=click.Choice(["both", "primary"]), required=True, help="Who gets the writes.")
-@click.option("--credentials", type=_FILE, help=f"For the secondary. {_CREDENTIALS}")
-@click.option("--primary-credentials", type=_FILE, help="Sign DynamoDB's requests anew for the primary.")
+@click.option(
+    "--compare", callback=_share, default="5%", show_default=True, help="Share of reads to compare."
+)
+@click.option(
+    "--writes", type=click.Choice(["both", "primary"]), required=True, help="Services that receive writes."
+)
+@click.option("--credentials", type=_FILE, help=f"Sign requests to the secondary. {_CREDENTIALS}")
+@click.option("--primary-credentials", type=_FILE, help="Sign DynamoDB requests again for the primary.")
 @_FORMAT
 @_LIMIT
 @click.pass_context
@@ -114,12 +130,12 @@ def shadow(
     context: click.Context, primary: str, secondary: str, host: str, port: int, allowed: tuple[str, ...], metrics_port: int,
     compare: float, writes: str, credentials: Path | None, primary_credentials: Path | None, form: str, limit: int,
 ) -> None:  # fmt: skip
-    """Answer from a primary service, ask a secondary the same besides, and report where it diverges.
+    """Serve replies of a primary service and compare a secondary service with it.
 
-    Exit codes: 0 equal, 1 diverged, 2 could not tell.
+    Exit codes: 0 equal, 1 diverged, 2 incomplete comparison.
     """
-    with _said_clearly(_COULD_NOT_TELL):
-        from tablegate.transfer.traffic.proxies import Hooks, ListenOptions, until_told
+    with _errors_as_one_line(_INCOMPLETE_STATUS):
+        from tablegate.transfer.traffic.proxies import Hooks, ListenOptions, wait_for_stop_signal
         from tablegate.transfer.traffic.services import Address
         from tablegate.transfer.traffic.shadowing import Sampling
         from tablegate.transfer.traffic.shadowing import shadow as run
@@ -127,7 +143,9 @@ def shadow(
 
         addresses = (Address(primary, "--primary"), Address(secondary, "--secondary"))
         if addresses[0].origin == addresses[1].origin:
-            raise click.UsageError("a service cannot be its own shadow: writes would be done twice")
+            raise click.UsageError(
+                "--primary and --secondary are the same service: writes would be applied twice"
+            )
         given = None if primary_credentials is None else credentials_of(primary_credentials)
 
         def announce(url: str, metrics: str) -> None:
@@ -137,7 +155,7 @@ def shadow(
         report = asyncio.run(
             run(
                 *addresses, ListenOptions(host, port, allowed), metrics_port, Sampling(compare, writes == "both"),
-                (given, credentials_of(credentials)), Hooks(_tell, announce, until_told),
+                (given, credentials_of(credentials)), Hooks(_print_note, announce, wait_for_stop_signal),
             )
         )  # fmt: skip
     click.echo(report.as_json() if form == "json" else report.as_text(limit))
@@ -147,13 +165,13 @@ def shadow(
 COMMANDS: tuple[Any, ...] = (record, replay, shadow)
 
 
-def _tell(text: str) -> None:
+def _print_note(text: str) -> None:
     click.echo(text, err=True)
 
 
 @contextlib.contextmanager
-def _said_clearly(exit_code: int = 1) -> Iterator[None]:
-    """What an operator can mend is one line, not a traceback."""
+def _errors_as_one_line(exit_code: int = 1) -> Iterator[None]:
+    """Print a TransferError as one line instead of a traceback."""
     from tablegate.transfer.errors import MissingSoftware, TransferError
 
     try:
@@ -162,7 +180,9 @@ def _said_clearly(exit_code: int = 1) -> Iterator[None]:
         except ModuleNotFoundError as error:
             if error.name not in ("aiohttp", "zstandard", "yarl"):
                 raise
-            raise MissingSoftware(f"{error.name} is missing: pip install 'tablegate[traffic]'") from None
+            raise MissingSoftware(
+                f"Python package {error.name} is missing. Install it with: pip install 'tablegate[traffic]'"
+            ) from None
     except TransferError as error:
         click.echo(f"Error: {error}", err=True)
         raise click.exceptions.Exit(exit_code) from None

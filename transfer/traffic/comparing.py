@@ -1,7 +1,8 @@
-"""Two answers as trees: what differs, and by which rules it may.
+"""The comparison of two replies as trees.
 
-The status first, then the error's code, then headers and body; where an earlier one differs, the later say nothing new.
-Learns tokens on the way. Pure but for what it learns; knows the rules by their table alone.
+The status is compared first, then the error code, then headers and body. A difference ends the comparison of what
+follows. Differences that a rule of rules.py covers are no divergences. Mapped tokens are learned during the
+comparison.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ _SHOWN_CHARACTERS = 200
 _REQUEST_ID = re.compile(r"RequestId:\s*\S+")
 _TIME = re.compile(r"Time:\s*\S+")
 _SLACK_SECONDS = 900.0
-# The unit of a number of seconds since 1970, by its size: seconds, milliseconds, microseconds.
+# Smallest number that counts as microseconds, milliseconds or seconds since 1970, and the divisor to seconds.
 _UNITS = ((1e14, 1e6), (1e11, 1e3), (1e8, 1.0))
 
 
 @dataclass(frozen=True, slots=True)
 class Divergence:
-    """One difference that no rule explains. `what` is STATUS, CODE, HEADER, BODY or ORDER."""
+    """A difference that no rule explains. `what` is STATUS, CODE, HEADER, BODY or ORDER."""
 
     what: str
     place: str
@@ -41,7 +42,7 @@ class Divergence:
 
 @dataclass(frozen=True, slots=True)
 class ParsedReply:
-    """An answer as a tree. `code` is an error's code, "" if it is none."""
+    """A reply as a tree. `code` is the error code, "" for a success."""
 
     status: int
     code: str
@@ -52,8 +53,11 @@ class ParsedReply:
 
 @dataclass(slots=True)
 class ReplyComparison:
-    """Compares the answers of one exchange. `bases`: the path in front of resources, at the recorded service and the live one;
-    `spans`: when either run was, in seconds since 1970."""
+    """A comparison of the two replies of one exchange.
+
+    `bases` are the path prefixes of the recorded and the live service. `spans` are the times of both runs, in
+    seconds since 1970.
+    """
 
     dialect: str
     operation: str
@@ -63,10 +67,10 @@ class ReplyComparison:
     used: Counter[str] = field(default_factory=Counter)
 
     def divergences(self, recorded: ParsedReply, live: ParsedReply) -> list[Divergence]:
-        """All of them; none if the answers say the same."""
+        """Return all divergences. Empty if the replies are equivalent."""
         if recorded.status != live.status:
-            told = [f"{answer.status} {answer.code}".strip() for answer in (recorded, live)]
-            return [Divergence(STATUS, "status", *told)]
+            shown = [f"{answer.status} {answer.code}".strip() for answer in (recorded, live)]
+            return [Divergence(STATUS, "status", *shown)]
         if recorded.code != live.code:
             return [Divergence(CODE, "code", recorded.code, live.code)]
         found = list(self._of_node("headers", dict(recorded.headers), dict(live.headers), recorded.scope))
@@ -76,9 +80,9 @@ class ReplyComparison:
     def _of_node(self, path: str, recorded: Any, live: Any, scope: str) -> Iterator[Divergence]:
         rule = self._rule(path, recorded, live)
         if rule is not None:
-            settled = self._by_rule(rule, path, recorded, live, scope)
-            if settled is not None:
-                yield from settled
+            found = self._by_rule(rule, path, recorded, live, scope)
+            if found is not None:
+                yield from found
                 return
         match recorded, live:
             case dict(), dict():
@@ -92,16 +96,16 @@ class ReplyComparison:
 
     def _rule(self, path: str, recorded: Any, live: Any) -> ComparisonRule | None:
         rule = rule_of(self.dialect, self.operation, _pattern_path(path))
-        return rule if rule is not None and rule.takes(recorded) and rule.takes(live) else None
+        return rule if rule is not None and rule.applies_to(recorded) and rule.applies_to(live) else None
 
     def _by_rule(
         self, rule: ComparisonRule, path: str, recorded: Any, live: Any, scope: str
     ) -> Sequence[Divergence] | None:
-        """What a rule has to say of a place; None if it has not settled the matter."""
+        """Return the divergences by a rule, or None if members must be compared one by one."""
         is_same = recorded == live
         match rule.treatment:
             case Treatment.IGNORED:
-                # That it is there at all is no matter of time or chance.
+                # The presence of the member must be equal.
                 is_fine = (recorded is ABSENT) is (live is ABSENT)
             case Treatment.PASSING:
                 is_fine = True
@@ -112,7 +116,7 @@ class ReplyComparison:
             case Treatment.TIME if is_same or self._are_times(recorded, live):
                 is_fine = True
             case Treatment.TEXT if isinstance(recorded, str) and isinstance(live, str):
-                if not is_same and self._settled(recorded, 0) != self._settled(live, 1):
+                if not is_same and self._normalized(recorded, 0) != self._normalized(live, 1):
                     return None
                 is_fine = True
             case _:
@@ -134,8 +138,8 @@ class ReplyComparison:
         self, path: str, recorded: list[Any], live: list[Any], scope: str, rule: ComparisonRule | None
     ) -> Iterator[Divergence]:
         if len(recorded) != len(live):
-            told = [f"{len(side)} elements" for side in (recorded, live)]
-            yield Divergence(BODY, path, *told)
+            shown = [f"{len(side)} elements" for side in (recorded, live)]
+            yield Divergence(BODY, path, *shown)
             return
         if rule is not None:
             ordered = [
@@ -155,7 +159,7 @@ class ReplyComparison:
         return mine != theirs and sorted(mine) == sorted(theirs)
 
     def _key(self, path: str, node: Any) -> str:
-        """A node as text, without what rules cover and without the order of what has none."""
+        """Return a node as text, without values that rules cover and without the order of unordered lists."""
         return json.dumps(self._masked(path, node), sort_keys=True, default=repr)
 
     def _masked(self, path: str, node: Any) -> Any:
@@ -173,11 +177,11 @@ class ReplyComparison:
             return sorted(masked, key=lambda each: json.dumps(each, sort_keys=True)) if rule else masked
         return node
 
-    def _settled(self, text: str, side: int) -> str:
+    def _normalized(self, text: str, side: int) -> str:
         text = _TIME.sub("Time:", _REQUEST_ID.sub("RequestId:", text))
         if side == 0:
             text = self.tokens.in_text(text)
-        # A service behind a proxy names an address that its clients do not know.
+        # The address that a service behind a proxy reports is not the one that its clients use.
         return re.sub(rf"https?://[^/\s]+(?:{re.escape(self.bases[side])}(?=/|$))?", "(service)", text)
 
     def _are_times(self, recorded: Any, live: Any) -> bool:
@@ -193,7 +197,7 @@ def _body_divergence(path: str, recorded: Any, live: Any) -> Divergence:
 
 
 def _scope_within(node: Mapping[str, Any], scope: str) -> str:
-    """Whose the members of a node are: an entity's, if it says so or has keys."""
+    """Return the scope for a node's members: the entity's, if the node names one or has its keys."""
     if SCOPE in node:
         return str(node[SCOPE])
     if isinstance(node.get("PartitionKey"), str) and isinstance(node.get("RowKey"), str):
@@ -202,12 +206,12 @@ def _scope_within(node: Mapping[str, Any], scope: str) -> str:
 
 
 def entity_scope(table: str, partition_key: str, row_key: str) -> str:
-    """How tokens of an entity are told from those of others."""
+    """Return the scope of an entity's tokens."""
     return f"{table.lower()}\n{partition_key}\n{row_key}"
 
 
 def token_text(token: Any) -> str:
-    """A token as text; a key that serves as one, as JSON."""
+    """Return a token as text. A key that serves as a token becomes JSON."""
     return token if isinstance(token, str) else json.dumps(token, sort_keys=True)
 
 
@@ -219,7 +223,6 @@ def _seconds(value: float) -> float:
 
 
 def _escaped(name: str) -> str:
-    """A name as a path has it."""
     return name.replace("~", "~0").replace("/", "~1").replace("[", "~2")
 
 
@@ -227,7 +230,7 @@ _INDEX = re.compile(r"\[\d*\]")
 
 
 def _pattern_path(path: str) -> str:
-    """A path as the places of rules are written: every element of a list is `[]`."""
+    """Replace the index of each list element by `[]`, as the paths of rules have it."""
     return _INDEX.sub("/[]", path)
 
 

@@ -1,9 +1,12 @@
-"""A client's request becomes one for the service behind a proxy, so that its signature is still right.
+"""Forwarding of a client's request to the service behind a proxy with a valid signature.
 
-Table Store and Azure's Shared Key do not sign Host: their requests get the service's own and are right as they came, as is
-the answer, which Table Store signs with the caller's secret. AWS's signature covers Host: the request goes out with the one
-that the client signed, which a service that believes the Host header finds right (tablegate and the emulators do), or, with
-credentials given, it is signed anew for the service's own. A bearer token or a shared access signature is passed on.
+Table Store and Azure Shared Key do not sign Host. Their requests get the service's Host and keep their signature.
+Replies of Table Store are signed with the caller's secret and stay valid too. AWS signatures cover Host:
+
+- Without credentials, the request keeps the Host that the client signed. tablegate and the emulators accept it.
+- With credentials, the request is signed again for the service's own Host.
+
+A bearer token or a shared access signature is passed on.
 Source: docs/protocols/dynamodb.md, azure-table.md and table-store.md on signatures.
 """
 
@@ -21,20 +24,20 @@ from tablegate.transfer.traffic.signing import KEY, Signer, region_of, signed_ho
 from tablegate.transfer.traffic.traces import RecordedRequest
 
 REFUSED = (
-    "the service refuses a signature that was passed on as it came. AWS signatures cover the Host that the client knows: "
-    "give --credentials, so that requests are signed anew for the service, or let it accept that Host (docs/migrate/replaying.md)"
+    "the service rejects a signature that was passed on unchanged. AWS signatures cover the Host that the client used. "
+    "Sign again with --credentials, or configure the service to accept that Host (docs/migrate/replaying.md)"
 )
 
 
 class Forwarder:
-    """Makes requests ready for a service. `signer`: of the credentials that were given for it, if any were."""
+    """A converter of client requests for one service. `signer` is None if no credentials were given."""
 
     def __init__(self, address: Address, signer: Signer | None) -> None:
         self._address = address
         self._signer = signer
 
     def forwarded(self, request: Request) -> Request:
-        """The request as it is sent to the service."""
+        """Return the request as it is sent to the service."""
         dialect = dialect_of(request)
         if dialect in (DYNAMODB, NONE):
             if self._signer is None or signed_how(request) != KEY:
@@ -50,7 +53,7 @@ class Forwarder:
 
 
 def described(number: int, connection: int, at: float, request: Request) -> RecordedRequest:
-    """What is known of a client's request."""
+    """Return the record of a client's request."""
     dialect = dialect_of(request)
     operation = DIALECTS[dialect].operation(request) if dialect != NONE else request.method
     return RecordedRequest(
@@ -59,7 +62,7 @@ def described(number: int, connection: int, at: float, request: Request) -> Reco
 
 
 def is_refused_signature(about: RecordedRequest, request: Request, reply: Reply) -> bool:
-    """Whether a service says that it does not know who asks."""
+    """True if the service rejected the caller's identity or signature."""
     if about.dialect == NONE or about.signed != KEY or not 400 <= reply.status < 500:
         return False
     return DIALECTS[about.dialect].answer(request, plain(reply)).code in AUTHENTICATION_CODES

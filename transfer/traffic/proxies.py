@@ -1,7 +1,8 @@
-"""An HTTP server that gives each request to one function: the outside of `record` and `shadow`.
+"""An HTTP server that passes each request to one function, used by `record` and `shadow`.
 
-Request bodies are held whole, since signatures and traces need them whole, within the limits of the server itself: each by
-max_body_bytes, all together by max_buffered_bytes. Knows no dialect; what it must refuse itself, the caller words.
+Signatures and traces need whole request bodies, so they are held in memory. The server's limits apply:
+max_body_bytes for each body and max_buffered_bytes for all together. The caller formats errors in the words of a
+dialect.
 """
 
 from __future__ import annotations
@@ -28,18 +29,21 @@ _HEADER_MAX_BYTES: int = SETTINGS["max_header_bytes"].default  # type: ignore[as
 _STOP_SECONDS: float = SETTINGS["stop_seconds"].default  # type: ignore[assignment]
 
 _OWN = web.ResponseKey("own", frozenset[str])
-"""The names of an answer's headers that are the service's."""
+"""Names of the service's own headers of a reply."""
 
 Handle = Callable[[Request, int], Awaitable[Reply]]
-"""Answers a request of the connection of that number."""
+"""Return the reply to a request. The integer is the number of its connection."""
 Refuse = Callable[[Request, int, str], Reply]
-"""Words a refusal with a status."""
+"""Return an error reply with this status and text."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListenOptions:
-    """Where a proxy listens, and under which names besides those that no stranger can give to this machine: the service behind
-    it sees another Host, and cannot keep out pages whose own name was made to point here (security/browsers.py)."""
+    """The address of a proxy and its allowed host names.
+
+    The service behind the proxy sees another Host. So the proxy itself must reject web pages whose own name resolves
+    to this machine (security/browsers.py).
+    """
 
     host: str = "127.0.0.1"
     port: int = 0
@@ -47,12 +51,12 @@ class ListenOptions:
 
 
 Say = Callable[[str], object]
-"""Shows a text to the operator."""
+"""Show a text to the operator."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hooks:
-    """What a proxy does besides serving. `announce`: shows the URLs once it listens. `until`: returns when it is to stop."""
+    """Callbacks of a proxy. `announce` shows the URLs once it listens. `until` returns when it must stop."""
 
     say: Say
     announce: Callable[..., object]
@@ -60,11 +64,11 @@ class Hooks:
 
 
 class CannotListen(TransferError):
-    """The port cannot be had."""
+    """The port is not available."""
 
 
 class Proxy:
-    """Listens while it is entered."""
+    """A listening HTTP server."""
 
     def __init__(self, handle: Handle, refuse: Refuse, listen: ListenOptions) -> None:
         settings = load({"host": listen.host, "allowed_host": listen.allowed_hosts or None}, {})
@@ -79,16 +83,16 @@ class Proxy:
             handler_args={
                 "max_line_size": _LINE_MAX_BYTES,
                 "max_field_size": _HEADER_MAX_BYTES,
-                # A body goes on as it came: its signature covers the bytes of its coding.
+                # Signatures cover the encoded bytes, so bodies are passed on without decoding.
                 "auto_decompress": False,
             }
         )
         application.router.add_route("*", "/{path:.*}", self._answer)
-        application.on_response_prepare.append(_leave_headers_alone)
+        application.on_response_prepare.append(_remove_added_headers)
         self._runner = web.AppRunner(application, access_log=None, shutdown_timeout=_STOP_SECONDS)
 
     async def listen(self) -> str:
-        """Begin, and say where: the URL. Raises CannotListen."""
+        """Start listening and return the URL. Raises CannotListen."""
         host, port = self._listen.host, self._listen.port
         await self._runner.setup()
         site = web.TCPSite(self._runner, host, port)
@@ -96,13 +100,15 @@ class Proxy:
             await site.start()
         except OSError as error:
             await self._runner.cleanup()
-            raise CannotListen(f"cannot listen on {host}, port {port}: {error.strerror}") from None
+            raise CannotListen(
+                f"cannot listen on {host}:{port}: {error.strerror}. Choose another port with --port"
+            ) from None
         [name, *_] = self._runner.addresses
         shown = f"[{name[0]}]" if ":" in name[0] else name[0]
         return f"http://{shown}:{name[1]}"
 
     async def close(self) -> None:
-        """Finish what is in hand, and stop."""
+        """Finish open requests and stop."""
         await self._runner.cleanup()
 
     async def _answer(self, incoming: web.Request) -> web.Response:
@@ -112,7 +118,7 @@ class Proxy:
         request = Request(incoming.method, incoming.raw_path, headers, b"", incoming.remote or "")
         host = request.header("host")
         if host and not self._browsers.is_allowed_host(host):
-            text = f"The host {host[:256]} is not allowed here (--allowed-host)."
+            text = f"Host {host[:256]} is not allowed. Add it with --allowed-host."
             return _response(request, self._refuse(request, 403, text))
         held = 0
         try:
@@ -123,11 +129,12 @@ class Proxy:
                 self._held_bytes += len(chunk)
                 if held > BODY_MAX_BYTES:
                     return _response(
-                        request, self._refuse(request, 413, f"the body has more than {BODY_MAX_BYTES} bytes")
+                        request,
+                        self._refuse(request, 413, f"the request body exceeds {BODY_MAX_BYTES} bytes"),
                     )
                 if self._held_bytes > BUFFERED_MAX_BYTES:
                     return _response(
-                        request, self._refuse(request, 503, "too many bytes of requests are in hand")
+                        request, self._refuse(request, 503, "the memory for request bodies is exhausted")
                     )
             request.body = bytes(body)
             return _response(request, await self._handle(request, self._number_of(incoming)))
@@ -135,7 +142,7 @@ class Proxy:
             self._held_bytes -= held
 
     def _number_of(self, incoming: web.Request) -> int:
-        """The number of a request's connection."""
+        """Return the number of a request's connection."""
         number = self._connections.get(incoming.transport)
         if number is None:
             number = self._connections[incoming.transport] = self._next_connection
@@ -154,23 +161,23 @@ def _response(request: Request, reply: Reply) -> web.Response:
 
 
 def _kept(reply: Reply, is_head: bool) -> Headers:
-    """The answer's headers without those of its connection. Its length is counted again, but for HEAD."""
+    """Return the reply's headers without those of its connection. Content-Length is recomputed, except for HEAD."""
     dropped = HOP_BY_HOP if is_head else HOP_BY_HOP | {"content-length"}
     return tuple((name, value) for name, value in reply.headers if name.lower() not in dropped)
 
 
-async def _leave_headers_alone(request: web.Request, response: web.StreamResponse) -> None:
-    """The library adds headers that an answer lacks; the client shall see those of the service and no others."""
+async def _remove_added_headers(request: web.Request, response: web.StreamResponse) -> None:
+    """Remove headers that aiohttp adds, so that clients see only those of the service."""
     own: frozenset[str] | None = response.get(_OWN)
     for name in ("server", "date", "content-type"):
         if own is not None and name not in own:
             response.headers.popall(name, None)
 
 
-async def until_told() -> None:
+async def wait_for_stop_signal() -> None:
     """Wait for SIGINT or SIGTERM."""
-    told = asyncio.Event()
+    stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, told.set)
-    await told.wait()
+        loop.add_signal_handler(number, stopped.set)
+    await stopped.wait()

@@ -1,4 +1,4 @@
-"""`tablegate record`: a proxy that writes down what passes through it."""
+"""`tablegate record`: a proxy that records requests and replies."""
 
 from __future__ import annotations
 
@@ -24,8 +24,7 @@ _UPSTREAM_SECONDS = 120.0
 
 
 class Recorder:
-    """Answers requests with the service's answers, and writes both down. A disk that is full stops the writing, not the
-    answers."""
+    """A request handler that records each exchange. If the disk is full, recording stops and clients are still served."""
 
     def __init__(self, service: Service, forwarder: Forwarder, trace: TraceWriter, say: Say) -> None:
         self._service = service
@@ -39,7 +38,7 @@ class Recorder:
         self.lost = 0
 
     async def handle(self, request: Request, connection: int) -> Reply:
-        """The service's answer; 502 in the dialect's words, if there is none."""
+        """Return the service's reply. If there is none, return status 502 in the dialect's format."""
         number, self._next_number = self._next_number, self._next_number + 1
         about = described(number, connection, time.time(), request)
         sent = self._forwarder.forwarded(request)
@@ -61,18 +60,17 @@ class Recorder:
             self._has_warned = True
             self._say(REFUSED)
 
-    async def flush_for_ever(self) -> None:
-        """End a frame now and then, so that little is lost with the process."""
+    async def flush_forever(self) -> None:
+        """End a frame at intervals, so that little is lost if the process ends."""
         while True:
             await asyncio.sleep(_FLUSH_SECONDS)
             self._write(self._trace.flush)
 
     def close(self) -> None:
-        """End the trace."""
         self._write(self._trace.close)
 
     def _write(self, what: Callable[[], None]) -> None:
-        """Nothing that goes wrong here is the client's concern."""
+        """Write to the trace. Errors are reported to the operator and never to the client."""
         if self.broken:
             return
         try:
@@ -80,29 +78,29 @@ class Recorder:
         except OSError as error:
             self.broken = error.strerror or str(error)
             self._say(
-                f"the trace ends here: {self.broken}. Requests are still passed on, and no longer written down"
+                f"recording stopped: {self.broken}. Requests are still passed on but no longer recorded"
             )
         except Exception as error:  # a defect
             self.lost += 1
-            self._say(f"an event is not in the trace: {error!r}")
+            self._say(f"an event was not recorded: {error!r}")
 
 
 async def record(
     upstream: Address, listen: ListenOptions, path: Path, with_bodies: bool,
     keys: dict[str, SigningKey] | None, hooks: Hooks,
 ) -> None:  # fmt: skip
-    """Serve until told to stop. Raises TransferError for what cannot begin, and at the end for a trace that is not whole."""
+    """Serve until a stop signal. Raises TransferError if the start fails or the trace is incomplete at the end."""
     try:
         trace = TraceWriter(path, upstream.origin, with_bodies)
     except FileExistsError:
-        raise TransferError(f"{path} is there already: name another file, or remove it") from None
+        raise TransferError(f"{path} exists already. Name another file or remove it") from None
     except OSError as error:
         raise TransferError(f"{path}: {error.strerror}") from None
     service = Service(upstream, _UPSTREAM_SECONDS)
     signer = None if keys is None else Signer(keys, upstream.host)
     recorder = Recorder(service, Forwarder(upstream, signer), trace, hooks.say)
     proxy = Proxy(recorder.handle, refusal, listen)
-    flushing = asyncio.create_task(recorder.flush_for_ever())
+    flushing = asyncio.create_task(recorder.flush_forever())
     try:
         hooks.announce(await proxy.listen())
         await hooks.until()
@@ -114,7 +112,7 @@ async def record(
         await service.close()
         recorder.close()
     if recorder.broken:
-        raise TransferError(f"{path} does not hold everything: {recorder.broken}")
+        raise TransferError(f"{path} is incomplete: {recorder.broken}")
     if recorder.lost:
-        raise TransferError(f"{path} does not hold everything: {recorder.lost} events are missing")
+        raise TransferError(f"{path} is incomplete: {recorder.lost} events are missing")
     hooks.say(f"{recorder.count} exchanges in {path}")

@@ -1,8 +1,8 @@
-"""What never stands in a trace: signatures, keys, tokens, and who signed.
+"""Removal of signatures, keys, tokens and identities from recorded requests and replies.
 
-Of headers those are kept that are known to decide what is done or answered; any other may be a secret of a proxy or a
-framework (Cookie, X-Api-Key). In a query the values that prove something are left out. What was a secret in the request is
-also looked for in its body and in its answer, because services show in their errors what they would have signed.
+Only headers that are known to decide the result are kept. Any other may be a secret of a proxy or a framework, such
+as Cookie or X-Api-Key. Secrets in a query are removed. The secrets of a request are also removed from its body and
+its reply, because error texts of services contain the string to sign.
 Source: docs/protocols/dynamodb.md, azure-table.md and table-store.md on signatures.
 """
 
@@ -40,7 +40,7 @@ _SECRET_HEADERS = (
 )  # fmt: skip
 _SECRET_OPTIONS = frozenset({"sig", "x-amz-signature", "x-amz-security-token", "x-amz-credential"})
 _AWS_PARTS = re.compile(r"(?:Signature|Credential)=([^,\s]+)")
-# Operations inside a batch may be signed like requests of their own.
+# Operations inside a batch may have signatures of their own.
 _INNER_AUTHORIZATION = re.compile(rb"(?im)(?<=^authorization:)[ \t]*([^\r\n]+)")
 _INNER_SIGNATURE = re.compile(rb"(?i)(?<=[?&]sig=)([^&\s]+)")
 _LEFT_OUT = "(left out)"
@@ -48,7 +48,7 @@ _SHORTEST_SECRET = 8
 
 
 def without_secrets(request: Request) -> Request:
-    """The request as a trace has it."""
+    """Return the request without secrets."""
     path, question, query = request.target.partition("?")
     pairs = [pair for pair in query.split("&") if pair.partition("=")[0].lower() not in _SECRET_OPTIONS]
     target = path + (question + "&".join(pairs) if pairs != [""] and pairs else "")
@@ -64,13 +64,13 @@ def without_secrets(request: Request) -> Request:
 
 
 def answer_without_secrets(reply: Reply, secrets: Iterable[str]) -> Reply:
-    """The answer as a trace has it. `secrets`: those of its request."""
+    """Return the reply without the secrets of its request."""
     headers = [(name, _scrubbed(value, secrets)) for name, value in _kept(reply.headers, _ANSWER_HEADERS)]
     return Reply(reply.status, headers, _scrubbed_bytes(reply.body, secrets))
 
 
 def secrets_of(request: Request) -> list[str]:
-    """Every text of a request that proves something, as it was sent and decoded; the longest first."""
+    """Return all secrets of a request, both as sent and percent-decoded, longest first."""
     found: set[str] = set()
     for name in _SECRET_HEADERS:
         for value in request.header_values(name):
@@ -94,8 +94,11 @@ def _is_batch(request: Request) -> bool:
 
 
 def _parts_of(authorization: str) -> Iterable[str]:
-    """What an Authorization header proves with: SigV4's signature and credential; of Shared Key and OTS what follows the
-    scheme, and of that what follows the name."""
+    """Return the secret parts of an Authorization header.
+
+    For SigV4 these are signature and credential. For Shared Key and OTS they are the text after the scheme and the
+    part of it after the name.
+    """
     if found := _AWS_PARTS.findall(authorization):
         yield from found
         return

@@ -1,7 +1,8 @@
-"""`tablegate replay`: sends the requests of a trace to another service, in the recorded order.
+"""`tablegate replay`: sends the requests of a trace to another service in the recorded order.
 
-A request is sent when all that had been answered before it is answered again, so that each client finds what it had left,
-and what was under way at the same time is so again. The trace is read twice: first to know how each request ended.
+A request is sent once all requests that had been answered before it are answered again. So each client finds the
+same state, and the concurrency of the recording is kept. The trace is read twice: the first pass finds out how each
+request ended.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ from tablegate.transfer.traffic.signing import UNSIGNED, Signer, SigningKey
 _LIVE_SECONDS = 120.0
 _PATIENCE_SECONDS = 20.0
 _FAILURES_MAX = 10
-_CUT = "The trace ends in the middle of a frame: what came after was not read."
+_CUT = "The trace ends in an incomplete frame. The events of that frame are missing."
 
 
 @dataclass(slots=True)
 class _Survey:
-    """What a first reading tells: the numbers of requests that succeeded, and of those that cannot be sent again."""
+    """The result of the first pass: the numbers of requests that succeeded and of those with a rejected signature."""
 
     succeeded: set[int]
     refused: set[int]
@@ -47,12 +48,17 @@ class _InFlight:
 async def replay(
     path: Path, against: Address, keys: dict[str, SigningKey], speed: float | None
 ) -> DivergenceReport:
-    """Send a trace; `speed`: so many times as fast as it was recorded, None for as fast as the order allows. Raises BadTrace,
-    ServiceUnavailable."""
+    """Send the requests of a trace and return the comparison.
+
+    `speed` is relative to the recording. If None, only the order of requests limits it. Raises BadTrace,
+    ServiceUnavailable.
+    """
     survey = _surveyed(path)
     reader = traces.TraceReader(path)
     if not reader.has_bodies:
-        raise traces.BadTrace(f"{path} was recorded without bodies, and cannot be sent again")
+        raise traces.BadTrace(
+            f"{path} was recorded without bodies and cannot be replayed. Record it again with --bodies"
+        )
     service = Service(against, _LIVE_SECONDS)
     try:
         session = ReplaySession(
@@ -72,14 +78,16 @@ def _surveyed(path: Path) -> _Survey:
     for event in traces.TraceReader(path):
         if isinstance(event, traces.RequestEvent):
             if event.about.dialect not in (NONE, *DIALECTS):
-                raise traces.BadTrace(f"{path}: this release does not speak {event.about.dialect!r}")
+                raise traces.BadTrace(
+                    f"{path}: this release does not support the dialect {event.about.dialect!r}"
+                )
             open_requests[event.about.number] = event.about
             survey.ended = max(survey.ended, event.about.at)
             continue
         survey.ended = max(survey.ended, event.at)
         about = open_requests.pop(event.number, None)
         if about is None:
-            raise traces.BadTrace(f"{path}: an answer to a request that is not there ({event.number})")
+            raise traces.BadTrace(f"{path}: the request of reply {event.number} is missing")
         if event.reply is None or about.dialect == NONE:
             continue
         dialect = DIALECTS[about.dialect]
@@ -134,21 +142,21 @@ class _Replay:
         is_done = about.number in self._survey.succeeded
         sending = asyncio.create_task(self._session.send(about, request, is_done))
         self._in_flight[about.number] = _InFlight(about, request, sending, is_write, is_raced)
-        await asyncio.sleep(0)  # requests leave in their order
+        await asyncio.sleep(0)  # start requests in the recorded order
 
     async def _end(self, event: traces.AnswerEvent) -> None:
         found = self._in_flight.pop(event.number, None)
         if found is None:
             return
         sent = await found.sending
-        self._check_life(sent)
+        self._check_availability(sent)
         if event.reply is None:
             self._session.report.skip(SkipReason.UNANSWERED)
         else:
             self._session.compare(found.about, found.request, event.reply, sent, found.is_raced)
 
-    def _check_life(self, sent: SentRequest) -> None:
-        """Give up on a service that is not there."""
+    def _check_availability(self, sent: SentRequest) -> None:
+        """Raise ServiceUnavailable if the service gives no replies."""
         if sent.why is not SkipReason.NO_LIVE_ANSWER:
             self._answers += 1
             self._failures = 0

@@ -1,7 +1,4 @@
-"""What comparing has found: counts by operation, divergences, and the rules that were used; as text, as JSON, for Prometheus.
-
-Knows nothing of how it was found.
-"""
+"""Results of a comparison: counts by operation, divergences and used rules, as text, JSON or Prometheus metrics."""
 
 from __future__ import annotations
 
@@ -24,17 +21,17 @@ EQUAL_STATUS, DIVERGED_STATUS, UNKNOWN_STATUS = 0, 1, 2
 
 
 class SkipReason(Enum):
-    """Why an exchange was not compared, and whether the comparison as a whole can do without it."""
+    """A reason why an exchange was not compared. If not harmless, the comparison counts as incomplete."""
 
-    FOREIGN = ("of no dialect", True)
-    UNANSWERED = ("the recorded service gave no answer", True)
-    REFUSED_BEFORE = ("the recorded service refused the signature", True)
+    FOREIGN = ("of an unknown dialect", True)
+    UNANSWERED = ("the recorded service sent no reply", True)
+    REFUSED_BEFORE = ("the recorded service rejected the signature", True)
     NOT_SAMPLED = ("not in the sample", True)
-    NO_LIVE_ANSWER = ("the other service gave no answer", False)
+    NO_LIVE_ANSWER = ("the other service sent no reply", False)
     NOT_READY = ("the other service was not ready in time", False)
-    REFUSED_NOW = ("the other service refuses the signature", False)
-    UNKNOWN_TOKEN = ("a token of which the other service's is not known", False)
-    DROPPED = ("dropped, because the other service was too slow", False)
+    REFUSED_NOW = ("the other service rejects the signature", False)
+    UNKNOWN_TOKEN = ("the other service's token is not known", False)
+    DROPPED = ("dropped because the other service was too slow", False)
 
     def __init__(self, text: str, is_harmless: bool) -> None:
         self.text = text
@@ -43,8 +40,10 @@ class SkipReason(Enum):
 
 @dataclass(frozen=True, slots=True)
 class DivergentExchange:
-    """One divergence and its exchange. `is_raced`: a write of another client was under way at the same time, and either order
-    is right."""
+    """A divergence and its exchange.
+
+    If `is_raced`, a write of another client was in flight at the same time and either order is correct.
+    """
 
     number: int
     dialect: str
@@ -53,7 +52,7 @@ class DivergentExchange:
     is_raced: bool
 
     def as_tree(self) -> dict[str, Any]:
-        """As a report's JSON has it."""
+        """Return the divergence as a member of the JSON report."""
         return {
             "exchange": self.number,
             "dialect": self.dialect,
@@ -68,7 +67,7 @@ class DivergentExchange:
 
 @dataclass(slots=True)
 class DivergenceReport:
-    """Counts that only grow. Operations are (dialect, name)."""
+    """The counts of a comparison, which only grow. Operations are pairs (dialect, name)."""
 
     equal: Counter[tuple[str, str]] = field(default_factory=Counter)
     diverged: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -82,7 +81,7 @@ class DivergenceReport:
     def add(
         self, number: int, operation: tuple[str, str], divergences: Iterable[Divergence], is_raced: bool
     ) -> None:
-        """One exchange was compared."""
+        """Count one compared exchange."""
         divergences = list(divergences)
         (self.diverged if divergences else self.equal)[operation] += 1
         for each in divergences:
@@ -91,19 +90,19 @@ class DivergenceReport:
                 self.found.append(DivergentExchange(number, *operation, each, is_raced))
 
     def skip(self, why: SkipReason) -> None:
-        """One exchange was not compared."""
+        """Count one exchange that was not compared."""
         self.skipped[why] += 1
 
     @property
     def exit_status(self) -> int:
-        """0: equal. 1: not. 2: could not tell."""
+        """Exit code: 0 equal, 1 diverged, 2 incomplete."""
         if self.diverged:
             return DIVERGED_STATUS
-        untold = sum(count for why, count in self.skipped.items() if not why.is_harmless)
-        return UNKNOWN_STATUS if untold or not self.equal else EQUAL_STATUS
+        incomplete = sum(count for why, count in self.skipped.items() if not why.is_harmless)
+        return UNKNOWN_STATUS if incomplete or not self.equal else EQUAL_STATUS
 
     def as_json(self) -> str:
-        """One JSON document."""
+        """Return the report as one JSON document."""
         operations = [
             {
                 "dialect": each[0],
@@ -130,7 +129,7 @@ class DivergenceReport:
         return orjson.dumps(tree, option=orjson.OPT_INDENT_2).decode()
 
     def as_text(self, limit: int) -> str:
-        """For people; `limit` divergences."""
+        """Return the report as text with at most `limit` divergences."""
         return "\n".join(self._lines(limit))
 
     def _lines(self, limit: int) -> Iterator[str]:
@@ -138,12 +137,12 @@ class DivergenceReport:
         for why, count in self.skipped.items():
             yield f"{count} not compared: {why.text}"
         if self.repeated:
-            yield f"{self.repeated} times a request was sent again, because the other service was not ready for it"
+            yield f"{self.repeated} requests were retried because the other service was not ready"
         for dialect, name in self._operations():
             equal, diverged = self.equal[dialect, name], self.diverged[dialect, name]
             yield f"  {dialect:<10} {name:<28} {equal:>8} equal {diverged:>6} diverged"
         for each in self.found[:limit]:
-            raced = ", while a write was under way" if each.is_raced else ""
+            raced = ", during a concurrent write" if each.is_raced else ""
             yield f"exchange {each.number}: {each.dialect} {each.operation}: {each.divergence.what}{raced}"
             yield f"  {each.divergence.place}"
             yield f"    recorded  {each.divergence.recorded}"
@@ -151,7 +150,7 @@ class DivergenceReport:
         if self.kinds.total() > limit:
             yield f"... and {self.kinds.total() - limit} more divergences (--limit, or --format json)"
         if self.rules:
-            yield "differences that rules explain:"
+            yield "differences explained by rules:"
         for (dialect, name), count in sorted(self.rules.items()):
             yield f"  {count:>8} {dialect} {name}: {_REASONS[dialect, name]}"
         yield from self.notes
@@ -170,13 +169,13 @@ _REASONS = {(rule.dialect, rule.name): rule.reason for rule in RULES}
 
 
 class ShadowMetrics(Collector):
-    """A report for Prometheus, as it stands when it is asked for."""
+    """A Prometheus collector of a report's current counts."""
 
     def __init__(self, report: DivergenceReport) -> None:
         self._report = report
 
     def collect(self) -> Iterator[Metric]:
-        """What the library calls."""
+        """Yield the metrics."""
         report = self._report
         labels = ("dialect", "operation")
         compared = CounterMetricFamily(

@@ -1,9 +1,11 @@
-"""What differs by nature between two services that were told the same: the one table of rules.
+"""The table of rules for expected differences between two services that received the same requests.
 
-Each rule has a name, by which reports count it, and a reason. Its places are paths in an answer (`headers/etag`,
-`body/Items`): `*` is one name, `**` any number of them, `[]` an element of a list, and an operation and a colon in front
-bind it to that operation. What comparing does with a place is in comparing.py; what is sent again, in dialects/.
-Source: docs/protocols/dynamodb.md, azure-table.md, table-store.md, and what the services' documents leave open.
+Each rule has a name, by which reports count it, and a reason. Its places are paths in a reply, such as
+`headers/etag` or `body/Items`. In a path `*` is one name, `**` any number of names and `[]` a list element. A prefix
+with a colon limits the path to that operation. Module comparing.py applies the rules to replies, and the dialects to
+requests.
+Source: docs/protocols/dynamodb.md, azure-table.md, table-store.md. The rest is unspecified by the services'
+documents.
 """
 
 from __future__ import annotations
@@ -16,14 +18,14 @@ from functools import lru_cache
 
 
 class Treatment(Enum):
-    """What a rule does with its places."""
+    """The treatment of a rule's places in a comparison."""
 
-    IGNORED = "not compared, but for whether it is there"
+    IGNORED = "compared for presence only"
     PASSING = "not compared"
-    MAPPED = "the live one stands for the recorded one, also in later requests"
-    TIME = "equal if both are times of their own run"
+    MAPPED = "the live token replaces the recorded one, also in later requests"
+    TIME = "equal if each is a time of its own run"
     UNORDERED = "compared without order"
-    TEXT = "compared after ids, times, addresses and mapped tokens in it are made equal"
+    TEXT = "compared after normalization of ids, times, addresses and mapped tokens"
 
 
 DYNAMODB, AZURE_TABLE, TABLE_STORE = "dynamodb", "azuretable", "tablestore"
@@ -31,9 +33,12 @@ DYNAMODB, AZURE_TABLE, TABLE_STORE = "dynamodb", "azuretable", "tablestore"
 
 @dataclass(frozen=True, slots=True)
 class ComparisonRule:
-    """One rule. `sent_as`: the members, headers or options of requests in which a mapped token is sent back. `is_strict`: one
-    recorded token stands for one live token, and another is a divergence. `is_needed`: a request with such a token cannot be
-    sent as long as its live one is not known."""
+    """A rule for expected differences.
+
+    - `sent_as`: members, headers or options of requests that return a mapped token to the service.
+    - `is_strict`: one recorded token maps to one live token. Another live token is a divergence.
+    - `is_needed`: a request with such a token cannot be sent before the live token is known.
+    """
 
     name: str
     dialect: str
@@ -48,13 +53,16 @@ class ComparisonRule:
     def __post_init__(self) -> None:
         object.__setattr__(self, "patterns", tuple(_pattern(place) for place in self.places))
 
-    def takes(self, value: object) -> bool:
-        """Whether a value in one of the rule's places is what the rule is about. Items of DynamoDB have attributes of any
-        name, whose values are documents with a type; what the service itself says under a name is none."""
+    def applies_to(self, value: object) -> bool:
+        """True if the rule applies to this value.
+
+        Attributes of DynamoDB items may have the same names as the service's members. Their values are typed
+        documents, while the members that rules with `**` cover are no documents.
+        """
         return self.dialect != DYNAMODB or not isinstance(value, dict) or not self.places[0].startswith("**")
 
     def covers(self, operation: str, path: str) -> bool:
-        """Whether a place in the answer of an operation is one of the rule's."""
+        """True if a path in a reply of the operation is one of the rule's places."""
         return any(
             bound in ("", operation) and pattern.fullmatch(path) is not None
             for bound, pattern in self.patterns
@@ -62,7 +70,7 @@ class ComparisonRule:
 
 
 def _pattern(place: str) -> tuple[str, re.Pattern[str]]:
-    """(operation or "", pattern of paths)"""
+    """Return (operation or "", pattern of paths)."""
     operation, _, path = place.rpartition(":")
     parts = []
     for part in path.split("/"):
@@ -82,7 +90,7 @@ RULES: tuple[ComparisonRule, ...] = (
     # DynamoDB
     ComparisonRule(
         "shard-iterator", DYNAMODB, _M, ("**/ShardIterator", "**/NextShardIterator"),
-        "An iterator is the service's own, and opaque.", ("ShardIterator",),
+        "An iterator is opaque and specific to the service.", ("ShardIterator",),
     ),
     ComparisonRule(
         "stream-arn", DYNAMODB, _M, ("**/StreamArn", "**/LatestStreamArn", "**/LastEvaluatedStreamArn"),
@@ -95,14 +103,14 @@ RULES: tuple[ComparisonRule, ...] = (
     ),
     ComparisonRule(
         "shard-id", DYNAMODB, _M, ("**/ShardId", "**/ParentShardId", "**/LastEvaluatedShardId"),
-        "The names of shards are the service's own.", ("ShardId", "ExclusiveStartShardId"),
+        "Shard names are specific to the service.", ("ShardId", "ExclusiveStartShardId"),
     ),
     ComparisonRule(
         "sequence-number", DYNAMODB, _M,
         ("**/SequenceNumber", "**/StartingSequenceNumber", "**/EndingSequenceNumber"),
-        "Sequence numbers grow, and nothing else is promised of them.", ("SequenceNumber",),
+        "Only the order of sequence numbers is specified.", ("SequenceNumber",),
     ),
-    ComparisonRule("event-id", DYNAMODB, _I, ("**/eventID",), "The id of a stream record is made up for it."),
+    ComparisonRule("event-id", DYNAMODB, _I, ("**/eventID",), "The id of a stream record is generated."),
     ComparisonRule(
         "region", DYNAMODB, _I, ("GetRecords:body/Records/[]/awsRegion",),
         "The other service may be in another region.",
@@ -110,7 +118,7 @@ RULES: tuple[ComparisonRule, ...] = (
     ComparisonRule(
         "backup-arn", DYNAMODB, _M,
         ("**/BackupArn", "**/LastEvaluatedBackupArn", "**/ExportArn", "**/ImportArn", "**/SourceBackupArn"),
-        "The ARN of a backup, an export or an import ends in an id that is made up.",
+        "The ARN of a backup, an export or an import ends in a generated id.",
         ("BackupArn", "ExclusiveStartBackupArn", "ExportArn", "ImportArn"),
     ),
     ComparisonRule(
@@ -118,21 +126,21 @@ RULES: tuple[ComparisonRule, ...] = (
         ("**/TableArn", "**/IndexArn", "**/ResourceArn", "**/SourceTableArn", "**/GlobalTableArn"),
         "The ARN of a table holds account and region.", ("ResourceArn", "TableArn", "TableName"), is_needed=False,
     ),
-    ComparisonRule("table-id", DYNAMODB, _I, ("**/TableId", "**/SourceTableId"), "The id of a table is made up."),
+    ComparisonRule("table-id", DYNAMODB, _I, ("**/TableId", "**/SourceTableId"), "The id of a table is generated."),
     ComparisonRule(
         "page-token", DYNAMODB, _M, ("body/NextToken", "body/Responses/[]/NextToken"),
-        "A page's token is the service's own, and opaque.", ("NextToken",),
+        "A page's token is opaque and specific to the service.", ("NextToken",),
     ),
     ComparisonRule(
         "scan-position", DYNAMODB, _M, ("Scan:body/LastEvaluatedKey",),
-        "Items of a Scan come in the order of a hash that is the service's own, and so do its pages.",
+        "The order of items and pages of a Scan is that of a hash specific to the service.",
         ("Scan:ExclusiveStartKey",),
     ),
-    ComparisonRule("scan-order", DYNAMODB, _U, ("Scan:body/Items",), "The order of a Scan is not promised."),
+    ComparisonRule("scan-order", DYNAMODB, _U, ("Scan:body/Items",), "The order of a Scan is unspecified."),
     ComparisonRule(
         "batch-order", DYNAMODB, _U,
         ("BatchGetItem:body/Responses/*", "BatchGetItem:body/UnprocessedKeys/*/Keys", "BatchWriteItem:body/UnprocessedItems/*"),
-        "The order of the items of a batch is not promised.",
+        "The order of the items of a batch is unspecified.",
     ),
     ComparisonRule("set-order", DYNAMODB, _U, ("**/SS", "**/NS", "**/BS"), "Sets have no order."),
     ComparisonRule(
@@ -141,7 +149,7 @@ RULES: tuple[ComparisonRule, ...] = (
             "**/AttributeDefinitions", "**/GlobalSecondaryIndexes", "**/LocalSecondaryIndexes", "**/NonKeyAttributes",
             "**/Tags", "**/TableNames", "**/Streams", "**/BackupSummaries",
         ),
-        "The order of what is listed about tables is not promised.",
+        "The order of lists in table descriptions is unspecified.",
     ),
     ComparisonRule(
         "creation-times", DYNAMODB, _I,
@@ -150,17 +158,17 @@ RULES: tuple[ComparisonRule, ...] = (
             "**/BackupCreationDateTime", "**/TableCreationDateTime", "**/LastIncreaseDateTime", "**/LastDecreaseDateTime",
             "**/LastUpdateToPayPerRequestDateTime", "**/EarliestRestorableDateTime", "**/LatestRestorableDateTime",
         ),
-        "The time at which something happened.",
+        "The time of an event.",
     ),
     ComparisonRule(
         "estimated-sizes", DYNAMODB, _I,
         ("**/TableSizeBytes", "**/ItemCount", "**/IndexSizeBytes", "**/BackupSizeBytes", "body/ItemCollectionMetrics"),
-        "Sizes and counts of tables are estimates that are hours old.",
+        "Sizes and counts of tables are estimates, up to hours old.",
     ),
     ComparisonRule(
         "under-way", DYNAMODB, Treatment.PASSING,
         ("**/TableStatus", "**/IndexStatus", "**/Backfilling", "**/WarmThroughput/Status"),
-        "How long making a table or an index takes is the service's own; where clients had waited, replay waits.",
+        "The time to create a table or an index differs. Replay waits where clients waited.",
     ),
     ComparisonRule(
         "service-address", DYNAMODB, _I, ("DescribeEndpoints:body/Endpoints/[]/Address",),
@@ -168,7 +176,7 @@ RULES: tuple[ComparisonRule, ...] = (
     ),
     ComparisonRule(
         "consumed-capacity", DYNAMODB, _I, ("body/ConsumedCapacity",),
-        "What an operation costs is the service's own.",
+        "The capacity that an operation consumes is specific to the service.",
     ),
     ComparisonRule(
         "error-text", DYNAMODB, Treatment.TEXT, ("body/message", "body/Message", "body/CancellationReasons/[]/Message"),
@@ -177,7 +185,7 @@ RULES: tuple[ComparisonRule, ...] = (
     # Azure Table
     ComparisonRule(
         "etag", AZURE_TABLE, _M, ("**/headers/etag", "**/odata.etag"),
-        "An ETag is the time of a write. It must be the same as long as the recorded one is.",
+        "An ETag is the time of a write. It must stay equal while the recorded one does.",
         ("If-Match", "If-None-Match"), is_strict=True, is_needed=False,
     ),
     ComparisonRule("timestamp", AZURE_TABLE, _I, ("**/Timestamp",), "The time at which an entity was written."),
@@ -192,7 +200,7 @@ RULES: tuple[ComparisonRule, ...] = (
             "headers/x-ms-continuation-nextpartitionkey", "headers/x-ms-continuation-nextrowkey",
             "headers/x-ms-continuation-nexttablename",
         ),
-        "A page's token is the service's own, and opaque.", ("NextPartitionKey", "NextRowKey", "NextTableName"),
+        "A page's token is opaque and specific to the service.", ("NextPartitionKey", "NextRowKey", "NextTableName"),
     ),
     ComparisonRule(
         "error-text", AZURE_TABLE, Treatment.TEXT, ("**/odata.error/message/value", "body/Message/[]", "body/message/[]"),
@@ -200,10 +208,13 @@ RULES: tuple[ComparisonRule, ...] = (
     ),
     ComparisonRule(
         "replication-time", AZURE_TABLE, _I, ("body/GeoReplication/[]/LastSyncTime/[]",),
-        "When the secondary was last in step.",
+        "The time of the last replication.",
     ),
     # Table Store
-    ComparisonRule("consumed-capacity", TABLE_STORE, _I, ("**/consumed",), "What an operation costs is the service's own."),
+    ComparisonRule(
+        "consumed-capacity", TABLE_STORE, _I, ("**/consumed",),
+        "The capacity that an operation consumes is specific to the service.",
+    ),
     ComparisonRule(
         "cell-stamps", TABLE_STORE, Treatment.TIME, ("**/stamp_ms",),
         "The version of a cell is the time of its write, unless the client gave one.",
@@ -215,30 +226,30 @@ RULES: tuple[ComparisonRule, ...] = (
     ),
     ComparisonRule(
         "shard-id", TABLE_STORE, _M, ("**/shard_id", "**/parent_id", "**/parent_sibling_id", "**/next_shard_id"),
-        "The names of shards are the service's own.", ("shard_id", "inclusive_start_shard_id"),
+        "Shard names are specific to the service.", ("shard_id", "inclusive_start_shard_id"),
     ),
     ComparisonRule(
         "shard-iterator", TABLE_STORE, _M, ("**/shard_iterator", "**/next_shard_iterator"),
-        "An iterator is the service's own, and opaque.", ("shard_iterator",),
+        "An iterator is opaque and specific to the service.", ("shard_iterator",),
     ),
     ComparisonRule(
-        "transaction-id", TABLE_STORE, _M, ("**/transaction_id",), "The id of a local transaction is made up.",
+        "transaction-id", TABLE_STORE, _M, ("**/transaction_id",), "The id of a local transaction is generated.",
         ("transaction_id",),
     ),
-    ComparisonRule("page-token", TABLE_STORE, _M, ("**/next_token",), "A token inside of a row is opaque.", ("token",)),
+    ComparisonRule("page-token", TABLE_STORE, _M, ("**/next_token",), "A token inside a row is opaque.", ("token",)),
     ComparisonRule(
         "under-way", TABLE_STORE, Treatment.PASSING, ("**/table_status", "**/index_sync_phase"),
-        "How long making a table or an index takes is the service's own; where clients had waited, replay waits.",
+        "The time to create a table or an index differs. Replay waits where clients waited.",
     ),
-    ComparisonRule("table-id", TABLE_STORE, _I, ("**/table_id",), "The id of a table is made up."),
+    ComparisonRule("table-id", TABLE_STORE, _I, ("**/table_id",), "The id of a table is generated."),
     ComparisonRule(
         "creation-times", TABLE_STORE, _I,
         ("**/creation_time", "**/last_enable_time", "**/last_increase_time", "**/last_decrease_time"),
-        "The time at which something happened.",
+        "The time of an event.",
     ),
     ComparisonRule(
         "listing-order", TABLE_STORE, _U, ("ListTable:body/table_names", "ListStream:body/streams"),
-        "The order of what is listed is not promised.",
+        "The order of lists is unspecified.",
     ),
     ComparisonRule("error-text", TABLE_STORE, Treatment.TEXT, ("**/message",), "An error's text may name ids."),
 )  # fmt: skip
@@ -246,7 +257,7 @@ RULES: tuple[ComparisonRule, ...] = (
 
 @lru_cache(maxsize=16384)
 def rule_of(dialect: str, operation: str, path: str) -> ComparisonRule | None:
-    """The rule of a place in an answer. `path` has `[]` for every element of a list."""
+    """Return the rule of a place in a reply. `path` has `[]` for each list element."""
     for rule in RULES:
         if rule.dialect == dialect and rule.covers(operation, path + "/"):
             return rule
@@ -255,7 +266,7 @@ def rule_of(dialect: str, operation: str, path: str) -> ComparisonRule | None:
 
 @lru_cache(maxsize=64)
 def tokens_sent(dialect: str, operation: str) -> Mapping[str, ComparisonRule]:
-    """Member, header or option of a request -> the rule of the token that it may hold."""
+    """Map each member, header or option of a request to the rule of the token in it."""
     found = {}
     for rule in RULES:
         for name in rule.sent_as if rule.dialect == dialect else ():

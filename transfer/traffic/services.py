@@ -1,7 +1,4 @@
-"""A service behind a URL, as bytes: a request goes out as it is, and its answer comes back as it is.
-
-Knows HTTP connections and their limits. Knows neither dialects nor signatures.
-"""
+"""A client of one HTTP service that sends requests and returns replies without changing their bytes."""
 
 from __future__ import annotations
 
@@ -17,10 +14,10 @@ from tablegate.transfer.errors import BadAddress, TransferError
 
 ANSWER_MAX_BYTES = 64 << 20
 _CONNECT_SECONDS = 10.0
-# Shorter than any service keeps an idle connection, so that none is used that is just being closed.
+# Shorter than the idle timeout of the services, so that no connection is used while the service closes it.
 _IDLE_SECONDS = 4.0
 _OWN_HEADERS = frozenset({"Accept", "Accept-Encoding", "User-Agent", "Content-Type", "Host"})
-# Of one connection only (RFC 9110, 7.6.1).
+# Headers of one connection (RFC 9110, 7.6.1).
 HOP_BY_HOP = frozenset(
     {
         "connection", "expect", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te",
@@ -30,11 +27,11 @@ HOP_BY_HOP = frozenset(
 
 
 class NoReply(TransferError):
-    """The service gave no answer that could be used; the message says why."""
+    """The service sent no usable reply. The message has the reason."""
 
 
 class Address:
-    """Where a service is. Raises BadAddress for what is no http URL of a host alone."""
+    """The address of a service. Raises BadAddress if the URL is not `http(s)://HOST[:PORT]`."""
 
     def __init__(self, url: str, what: str) -> None:
         try:
@@ -43,20 +40,20 @@ class Address:
         except ValueError:
             parts, port = urlsplit(""), 0
         if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
-            raise BadAddress(f"{what}: not a URL of a service, as http://HOST:PORT is")
+            raise BadAddress(f"{what}: not a service URL. Use the form http://HOST:PORT")
         if parts.username or parts.password:
             raise BadAddress(
-                f"{what}: credentials do not belong into a URL (docs/migrate/replaying.md says where)"
+                f"{what}: the URL contains credentials. Use --credentials (docs/migrate/replaying.md)"
             )
         if parts.path not in ("", "/") or parts.query or parts.fragment:
-            raise BadAddress(f"{what}: the URL of a service has no path, since signatures cover paths")
+            raise BadAddress(f"{what}: remove the path from the URL, because signatures cover paths")
         self.origin = f"{parts.scheme}://{parts.netloc}"
-        # As HTTP clients send Host: without the port that the scheme implies.
+        # As HTTP clients send Host: without the default port of the scheme.
         self.host = re.sub(r":80$" if parts.scheme == "http" else r":443$", "", parts.netloc)
 
 
 class Service:
-    """Sends requests to an address. To be closed."""
+    """A client session of one service. The caller closes it."""
 
     def __init__(self, address: Address, timeout_seconds: float) -> None:
         self.address = address
@@ -69,7 +66,7 @@ class Service:
         )
 
     async def send(self, request: Request) -> Reply:
-        """The service's answer. Raises NoReply."""
+        """Send a request and return the reply. Raises NoReply."""
         headers = [
             (name, _as_sent(value))
             for name, value in request.headers
@@ -85,7 +82,7 @@ class Service:
                 async for chunk in answer.content.iter_any():
                     found += chunk
                     if len(found) > ANSWER_MAX_BYTES:
-                        raise NoReply(f"the answer has more than {ANSWER_MAX_BYTES} bytes")
+                        raise NoReply(f"the reply exceeds {ANSWER_MAX_BYTES} bytes")
                 kept = [
                     (name.decode("latin-1"), value.decode("latin-1"))
                     for name, value in answer.raw_headers
@@ -93,18 +90,17 @@ class Service:
                 ]
                 return Reply(answer.status, kept, bytes(found))
         except TimeoutError:
-            raise NoReply(f"{self.address.origin} does not answer in time") from None
+            raise NoReply(f"{self.address.origin} timed out") from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise NoReply(f"{self.address.origin} cannot be reached: {_said(error)}") from None
+            raise NoReply(f"{self.address.origin} cannot be reached: {_error_text(error)}") from None
 
     async def close(self) -> None:
-        """Give back connections."""
         await self._session.close()
         await asyncio.sleep(0)
 
 
 def _path_and_query(target: str) -> str:
-    """A target as a path; one in absolute form is cut down."""
+    """Return the path and query of a target, also of one in absolute form."""
     if target.startswith("/"):
         return target
     parts = urlsplit(target)
@@ -112,7 +108,10 @@ def _path_and_query(target: str) -> str:
 
 
 def _as_sent(value: str) -> str:
-    """A header's bytes, which are read as latin-1, as the library will write them, which is as UTF-8."""
+    """Convert a header value for aiohttp.
+
+    Header bytes are read as latin-1, and aiohttp writes them as UTF-8. Raises NoReply if the bytes are not UTF-8.
+    """
     if value.isascii():
         return value
     try:
@@ -121,6 +120,6 @@ def _as_sent(value: str) -> str:
         raise NoReply("a header is not UTF-8") from None
 
 
-def _said(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     inner = getattr(error, "os_error", None) or error
     return getattr(inner, "strerror", None) or str(inner) or type(inner).__name__

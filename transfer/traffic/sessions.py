@@ -1,6 +1,6 @@
-"""The core of replay and shadow: what one service was sent goes to another, and the two answers are compared.
+"""The common core of replay and shadow: sending an exchange's request to a second service and comparing the replies.
 
-Keeps what later requests need: tokens, and how far scans of many pages have come. Knows neither traces nor queues.
+A session keeps the state that later requests need: tokens and the progress of multi-page scans.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tablegate.transfer.traffic.tokens import Tokens
 from tablegate.transfer.traffic.traces import RecordedRequest
 
 _SCANS_MAX = 1_000
-_REST_SECONDS = 0.1
+_RETRY_DELAY_SECONDS = 0.1
 AUTHENTICATION_CODES = frozenset(
     {
         "IncompleteSignatureException", "InvalidSignatureException", "MissingAuthenticationTokenException",
@@ -34,12 +34,12 @@ AUTHENTICATION_CODES = frozenset(
         "InvalidAuthenticationInfo", "NoAuthenticationInformation", "OTSAuthFailed", "OTSNoPermissionAccess",
     }
 )  # fmt: skip
-"""Codes of errors that say something of the signature or of who signed, and nothing of what was asked."""
+"""Error codes about the signature or the identity of the caller."""
 
 
 @dataclass(frozen=True, slots=True)
 class SentRequest:
-    """What became of a request: as it was sent, and its answer, or why there is none."""
+    """A request as it was sent, with its reply or the reason why there is none."""
 
     request: Request
     reply: Reply | None = None
@@ -49,15 +49,18 @@ class SentRequest:
 
 @dataclass(slots=True)
 class _Scan:
-    """How far a Scan of many pages has come: the sums of the items' hashes do not depend on order or pages."""
+    """The progress of a Scan of several pages. Sums of item hashes do not depend on order or page boundaries."""
 
     counts: list[int] = field(default_factory=lambda: [0, 0])
     sums: list[int] = field(default_factory=lambda: [0, 0])
 
 
 class ReplaySession:
-    """Sends and compares. `span`: when it was recorded, in seconds since 1970; `patience_seconds`: how long a request is sent
-    again that the service says it will do later, where the recorded one was done."""
+    """The replay of recorded requests against one service.
+
+    `span` is the time of the recording in seconds since 1970. `patience_seconds` limits the retries of a request
+    that succeeded in the recording but gets a transient error now.
+    """
 
     def __init__(
         self, service: Service, signer: Signer, span: tuple[float, float], patience_seconds: float
@@ -72,13 +75,13 @@ class ReplaySession:
         self.report = DivergenceReport()
 
     async def send(self, about: RecordedRequest, request: Request, is_done: bool) -> SentRequest:
-        """Send a recorded request, signed anew. `is_done`: the recorded one succeeded."""
+        """Send a recorded request with a new signature. `is_done`: the recorded one succeeded."""
         dialect = DIALECTS[about.dialect]
         try:
             live = dialect.with_live_tokens(request, self._tokens, is_done)
         except UnknownToken as error:
             return SentRequest(request, None, SkipReason.UNKNOWN_TOKEN, str(error))
-        except RecursionError:  # documents in documents, thousands deep
+        except RecursionError:  # document with thousands of nested levels
             live = request
         account = "" if about.signed == UNSIGNED else self._signer.account
         live = dialect.moved(live, self._service.address.origin, account)
@@ -94,11 +97,11 @@ class ReplaySession:
             if time.monotonic() > until:
                 return SentRequest(sent, reply, SkipReason.NOT_READY)
             self.report.repeated += 1
-            await asyncio.sleep(_REST_SECONDS)
+            await asyncio.sleep(_RETRY_DELAY_SECONDS)
 
     @staticmethod
     def _is_passing(dialect: ProxiedDialect, request: Request, reply: Reply) -> bool:
-        """Whether another answer is to come, if the request is sent again, and nothing is done twice by that."""
+        """True if a retry may give another reply and cannot apply a write twice."""
         if reply.status >= 400:
             return dialect.answer(request, reply).code in dialect.passing_codes
         return dialect.is_under_way(reply) and not dialect.is_write(request)
@@ -111,7 +114,7 @@ class ReplaySession:
     def compare(
         self, about: RecordedRequest, request: Request, recorded: Reply, sent: SentRequest, is_raced: bool
     ) -> None:
-        """Compare the answers of one exchange, and count it."""
+        """Compare the replies of one exchange and count the result."""
         if sent.reply is None or sent.why is not None:
             self.report.skip(sent.why or SkipReason.NO_LIVE_ANSWER)
             return
@@ -142,15 +145,15 @@ class ReplaySession:
         for rule, count in comparison.used.items():
             self.report.rules[about.dialect, rule] += count
 
-    # Scans of many pages
+    # Scans of several pages
 
     def _of_scan(
         self, request: Request, comparison: ReplyComparison, recorded: ParsedReply, live: ParsedReply
     ) -> list[Divergence] | None:
-        """What differs in a page of a Scan; None if pages are alike so far, and so can be compared as they are.
+        """Return the divergences of a Scan page, or None if both pages can be compared directly.
 
-        Neither the order of items nor where pages end is promised. When both services have come to the end, the items of all
-        pages must be the same.
+        Neither the order of items nor the page boundaries are specified. So once both services have sent their last
+        page, the items of all pages must be equal.
         """
         bodies = (recorded.body, live.body)
         if comparison.operation != "Scan" or not all(_is_page(body) for body in bodies):
@@ -169,12 +172,12 @@ class ReplaySession:
         comparison.used["scan-order"] += 1
         if lasts[0] is ABSENT or lasts[1] is ABSENT:
             if lasts[0] is not lasts[1]:
-                told = [f"{count} items so far" for count in scan.counts]
-                return [Divergence(BODY, "body/LastEvaluatedKey", *told)]
+                shown = [f"{count} items so far" for count in scan.counts]
+                return [Divergence(BODY, "body/LastEvaluatedKey", *shown)]
             if scan.counts == [scan.counts[0]] * 2 and scan.sums[0] == scan.sums[1]:
                 return []
-            told = [f"{count} items on all pages" for count in scan.counts]
-            return [Divergence(BODY, "body/Items", *told)]
+            shown = [f"{count} items on all pages" for count in scan.counts]
+            return [Divergence(BODY, "body/Items", *shown)]
         self._tokens.learn("scan-position", "", _text(lasts[0]), _text(lasts[1]))
         self._scans[f"{key[0]}{_text(lasts[0])}"] = scan
         if len(self._scans) > _SCANS_MAX:
@@ -187,13 +190,13 @@ def _is_page(body: Any) -> bool:
 
 
 def _key_of_scan(request: Request) -> tuple[str, str]:
-    """(what is scanned, that and where this page begins)"""
+    """Return (the scan without its start key, the scan with its start key)."""
     try:
-        asked = json.loads(request.body)
+        document = json.loads(request.body)
     except ValueError:
         return "", ""
-    start = asked.pop("ExclusiveStartKey", None)
-    return _text(asked), f"{_text(asked)}{_text(start)}"
+    start = document.pop("ExclusiveStartKey", None)
+    return _text(document), f"{_text(document)}{_text(start)}"
 
 
 def _text(tree: Any) -> str:

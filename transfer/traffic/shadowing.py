@@ -1,8 +1,8 @@
-"""`tablegate shadow`: a proxy whose clients get the primary's answers, while a secondary is asked the same and compared.
+"""`tablegate shadow`: a proxy that serves a primary's replies and compares a secondary with them.
 
-What the secondary shall be asked waits in a queue of bounded length and bytes, and goes there one at a time, in the order of
-the primary's answers, from a task of its own. What does not fit is dropped and counted. So the secondary can neither slow
-nor fail a request, whatever it does.
+Requests for the secondary wait in a queue that is bounded in length and bytes. A task of its own sends them one at a
+time, in the order of the primary's replies. Requests that do not fit are dropped and counted. So a slow or failing
+secondary has no effect on clients.
 """
 
 from __future__ import annotations
@@ -32,14 +32,12 @@ _PRIMARY_SECONDS = 120.0
 _SECONDARY_SECONDS = 10.0
 _PATIENCE_SECONDS = 2.0
 _DRAIN_SECONDS = 5.0
-_DROPPED_WRITES = (
-    "{} writes were dropped: what they wrote is not in the secondary, and later reads may diverge for it."
-)
+_DROPPED_WRITES = "{} writes were dropped. Later reads may diverge because the secondary lacks them."
 
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """What goes to the secondary: `share` of the reads, and the writes, if `with_writes`."""
+    """The part of the traffic that the secondary receives: `share` of the reads, and all writes if `with_writes`."""
 
     share: float
     with_writes: bool
@@ -59,7 +57,7 @@ class _Exchange:
 
 
 class Shadow:
-    """Answers requests with the primary's answers; `work` is the task that asks the secondary."""
+    """A request handler that serves the primary's replies. The task `work` sends requests to the secondary."""
 
     def __init__(
         self, primary: Service, forwarder: Forwarder, session: ReplaySession, sampling: Sampling, say: Say
@@ -83,11 +81,10 @@ class Shadow:
 
     @property
     def report(self) -> DivergenceReport:
-        """What has been found so far."""
         return self._session.report
 
     async def handle(self, request: Request, connection: int) -> Reply:
-        """The primary's answer; 502 in the dialect's words, if there is none."""
+        """Return the primary's reply. If there is none, return status 502 in the dialect's format."""
         number, self._next_number = self._next_number, self._next_number + 1
         about = described(number, connection, time.time(), request)
         sent = self._forwarder.forwarded(request)
@@ -105,14 +102,14 @@ class Shadow:
             self._writes_in_flight -= is_write
         is_raced = raced_before or self._writes_begun > begun
         try:
-            self._offer(_Exchange(about, sent, reply, is_write, is_raced))
-        except Exception as error:  # a defect in what comes after is no matter of the client's
+            self._enqueue(_Exchange(about, sent, reply, is_write, is_raced))
+        except Exception as error:  # a defect in the comparison must not affect the client
             self.report.skip(SkipReason.DROPPED)
-            self._say(f"exchange {number} was not offered to the secondary: {error!r}")
+            self._say(f"exchange {number} was not sent to the secondary: {error!r}")
         return reply
 
-    def _offer(self, exchange: _Exchange) -> None:
-        """Put an exchange into the queue, if the secondary shall see it and there is room."""
+    def _enqueue(self, exchange: _Exchange) -> None:
+        """Add an exchange to the queue if it is sampled and fits."""
         about, reply = exchange.about, exchange.reply
         if about.dialect == NONE:
             self.report.skip(SkipReason.FOREIGN)
@@ -144,7 +141,7 @@ class Shadow:
         return True
 
     async def work(self) -> None:
-        """Ask the secondary, one exchange after the other, for ever."""
+        """Send queued requests to the secondary, one at a time, until cancelled."""
         while True:
             await self._has_work.wait()
             exchange = self._queue.popleft()
@@ -152,23 +149,23 @@ class Shadow:
             if not self._queue:
                 self._has_work.clear()
             try:
-                await self._ask(exchange)
-            except Exception as error:  # a defect in comparing is no reason to stop
+                await self._send_and_compare(exchange)
+            except Exception as error:  # a defect in one comparison must not end the others
                 self.report.skip(SkipReason.NO_LIVE_ANSWER)
                 self._say(f"exchange {exchange.about.number} could not be compared: {error!r}")
             if not self._queue:
                 self._is_idle.set()
 
-    async def _ask(self, exchange: _Exchange) -> None:
+    async def _send_and_compare(self, exchange: _Exchange) -> None:
         is_done = DIALECTS[exchange.about.dialect].succeeded(plain(exchange.reply))
         sent = await self._session.send(exchange.about, exchange.request, is_done)
-        # Trees of large answers take a while, in which clients are answered.
+        # Comparing large replies takes long, so it runs on a thread.
         await asyncio.to_thread(
             self._session.compare, exchange.about, exchange.request, exchange.reply, sent, exchange.is_raced
         )
 
     async def drain(self) -> None:
-        """Wait a little for what is still in the queue; what is left is dropped."""
+        """Wait up to 5 s for the queue. Drop the rest."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._is_idle.wait(), _DRAIN_SECONDS)
         for exchange in self._queue:
@@ -182,7 +179,11 @@ async def shadow(
     primary: Address, secondary: Address, listen: ListenOptions, metrics_port: int, sampling: Sampling,
     keys: tuple[dict[str, SigningKey] | None, dict[str, SigningKey]], hooks: Hooks,
 ) -> DivergenceReport:  # fmt: skip
-    """Serve until told to stop. `keys`: for the primary, if requests shall be signed anew, and for the secondary."""
+    """Serve until a stop signal and return the comparison.
+
+    `keys` are the credentials for the primary and the secondary. If the first is None, requests to the primary are
+    not signed again.
+    """
     services = (Service(primary, _PRIMARY_SECONDS), Service(secondary, _SECONDARY_SECONDS))
     signer = None if keys[0] is None else Signer(keys[0], primary.host)
     began = time.time()
@@ -191,11 +192,11 @@ async def shadow(
     )
     running = Shadow(services[0], Forwarder(primary, signer), session, sampling, hooks.say)
     proxy = Proxy(running.handle, refusal, listen)
-    figures = _FiguresPage(running.report, metrics_port)
+    metrics = _MetricsServer(running.report, metrics_port)
     working = asyncio.create_task(running.work())
     try:
         url = await proxy.listen()
-        hooks.announce(url, await figures.listen())
+        hooks.announce(url, await metrics.listen())
         await hooks.until()
         await proxy.close()
         await running.drain()
@@ -204,14 +205,14 @@ async def shadow(
         with contextlib.suppress(asyncio.CancelledError):
             await working
         await proxy.close()
-        await figures.close()
+        await metrics.close()
         for service in services:
             await service.close()
     return running.report
 
 
-class _FiguresPage:
-    """/metrics, on this machine alone."""
+class _MetricsServer:
+    """The server of /metrics on 127.0.0.1."""
 
     def __init__(self, report: DivergenceReport, port: int) -> None:
         self._registry = CollectorRegistry()

@@ -1,8 +1,8 @@
-"""Signs requests anew with the credentials that the operator has given, and tells how a request was signed before.
+"""Signing of requests with the operator's credentials, and detection of how a request was signed.
 
-Credentials come from a TOML file, else from the variables that the services' SDKs read, else they are the well-known ones
-of a tablegate with auth `dev`. They are never on the command line, in a trace or in a report. The rules of signatures are
-the adapters'.
+Credentials come from a TOML file, else from the environment variables of the services' SDKs. The default is the
+development credentials of `--auth dev`. Credentials never appear on the command line, in a trace or in a report. The
+adapters implement the signature rules.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tablegate.gateway.security.credentials import DEV_CREDENTIALS, Scheme
 from tablegate.transfer.errors import TransferError
 
 KEY, SHARED_ACCESS, BEARER, UNSIGNED = "key", "shared access", "bearer", "none"
-"""How a request proves who sent it. What a shared access signature or a bearer token allowed is signed again with a key."""
+"""Kinds of authentication. Requests with a shared access signature or a bearer token are signed again with a key."""
 
 _SHARED_ACCESS_OPTIONS = frozenset(
     ("sv", "ss", "srt", "sp", "st", "se", "sip", "spr", "sig", "ses", "tn", "si", "spk", "srk", "epk", "erk")
@@ -43,12 +43,12 @@ _CREDENTIAL = re.compile(r"Credential=([^,\s]+)")
 
 
 class BadCredentials(TransferError):
-    """The file of credentials cannot be used. The message shows none of them."""
+    """The credentials file is invalid. The message contains no secret."""
 
 
 @dataclass(frozen=True, slots=True)
 class SigningKey:
-    """One credential. `name`: the access id, or Azure's account."""
+    """A credential. `name` is the access id or the Azure account."""
 
     name: str
     secret: str
@@ -58,7 +58,7 @@ class SigningKey:
         return f"Key({self.name!r})"
 
 
-# What SDKs and their command lines read: (name, secret, token).
+# Variables that SDKs and their command lines read: (name, secret, token).
 _VARIABLES = {
     "aws": ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"),
     "azure": ("AZURE_STORAGE_ACCOUNT", "AZURE_STORAGE_KEY", ""),
@@ -72,7 +72,7 @@ _MEMBERS = {
 
 
 def credentials_of(path: Path | None, environment: Mapping[str, str] = os.environ) -> dict[str, SigningKey]:
-    """A key for each of `aws`, `azure` and `tablestore`. Raises BadCredentials."""
+    """Return a key for each of `aws`, `azure` and `tablestore`. Raises BadCredentials."""
     found = {
         item.scheme.value: SigningKey(item.access_id, item.secrets[0])
         for item in DEV_CREDENTIALS
@@ -90,21 +90,21 @@ def _read(path: Path) -> dict[str, SigningKey]:
     except OSError as error:
         raise BadCredentials(f"{path}: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError):
-        raise BadCredentials(f"{path} is not TOML") from None
+        raise BadCredentials(f"{path} is not a TOML file") from None
     found = {}
     for scheme, members in document.items():
         if scheme not in _MEMBERS or not isinstance(members, dict):
-            raise BadCredentials(f"{path}: [{scheme}] is none of [aws], [azure], [tablestore]")
+            raise BadCredentials(f"{path}: unknown section [{scheme}]. Use [aws], [azure] or [tablestore]")
         name, secret, token = _MEMBERS[scheme]
         wrong = [member for member in members if member not in (name, secret, token) or not member]
         if wrong or not all(isinstance(members.get(member), str) for member in (name, secret)):
-            raise BadCredentials(f"{path}: [{scheme}] has {name} and {secret}, as texts")
+            raise BadCredentials(f"{path}: [{scheme}] needs {name} and {secret} as strings")
         found[scheme] = SigningKey(members[name], members[secret], str(members.get(token, "")))
     return found
 
 
 def signed_how(request: Request) -> str:
-    """One of KEY, SHARED_ACCESS, BEARER and UNSIGNED."""
+    """Return the kind of authentication: KEY, SHARED_ACCESS, BEARER or UNSIGNED."""
     authorization = request.header("authorization")
     if authorization.lower().startswith("bearer "):
         return BEARER
@@ -117,14 +117,14 @@ def signed_how(request: Request) -> str:
 
 
 def region_of(request: Request) -> str:
-    """The region in the scope of an AWS signature; "" for another or none."""
+    """Return the region in the scope of an AWS signature, "" if there is none."""
     found = _CREDENTIAL.search(request.header("authorization"))
     parts = found[1].split("/") if found else []
     return parts[-3] if len(parts) >= 5 else ""
 
 
 class Signer:
-    """Makes a request one of `host`'s, signed by the given keys at this moment."""
+    """A signer of requests for `host` with the given keys and the current time."""
 
     def __init__(self, keys: Mapping[str, SigningKey], host: str) -> None:
         self._keys = keys
@@ -132,11 +132,11 @@ class Signer:
 
     @property
     def account(self) -> str:
-        """The Azure account whose key signs."""
+        """The Azure account of the signing key."""
         return self._keys["azure"].name
 
     def signed(self, dialect: str, request: Request, region: str = "") -> Request:
-        """The request with a new signature; of another dialect only with the new Host."""
+        """Return the request with a new signature. A request of no dialect only gets the new Host."""
         match dialect:
             case "dynamodb":
                 return self._aws(request, region or aws.DEFAULT_REGION)
@@ -148,7 +148,7 @@ class Signer:
                 return self.unsigned(request)
 
     def unsigned(self, request: Request) -> Request:
-        """The request with the new Host."""
+        """Return the request with the new Host and without signature."""
         return replace(request, headers=self._headers(request))
 
     def _headers(self, request: Request, *more: tuple[str, str]) -> Headers:
@@ -163,7 +163,7 @@ class Signer:
         key = self._keys["aws"]
         date = ("x-amz-date", f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}")
         token = [("x-amz-security-token", key.token)] if key.token else []
-        # A signature in the query is made one in the header.
+        # A signature in the query is replaced by one in the header.
         path, _, query = request.target.partition("?")
         pairs = [pair for pair in query.split("&") if not pair.lower().startswith("x-amz-")]
         target = path + ("?" + "&".join(pairs) if any(pairs) else "")
@@ -185,7 +185,7 @@ class Signer:
         base = replace(request, target=target, headers=self._headers(request, date))
         try:
             options = options_of(base.query)
-        except ServiceError:  # a query that cannot be read is refused before its signature is looked at
+        except ServiceError:  # services reject an invalid query before they check the signature
             options = {}
         text = azure.string_to_sign(base, options, key.name)
         try:

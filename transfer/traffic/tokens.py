@@ -1,6 +1,6 @@
-"""Which token of the live service stands for which token of the recorded one.
+"""The mapping from tokens of the recorded service to those of the live one.
 
-Bounded: of very many the oldest are forgotten. Knows nothing of where tokens stand (rules.py).
+The number of entries is bounded. The oldest are removed first.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ _SHORTEST_IN_TEXT = 12
 
 
 class Tokens:
-    """Recorded -> live, by kind. A scope says whose a token is where equal ones may be of several owners, as ETags are of
-    entities."""
+    """The live token of each recorded token, by kind.
+
+    A scope distinguishes equal tokens of different owners, such as ETags of entities.
+    """
 
     def __init__(self) -> None:
         self._known: OrderedDict[tuple[str, str, str], str] = OrderedDict()
@@ -22,13 +24,13 @@ class Tokens:
         self._named: OrderedDict[str, str] = OrderedDict()
 
     def learn(self, kind: str, scope: str, recorded: str, live: str) -> str:
-        """Remember a pair. Gives the live token that stood for the recorded one before; "" if there was none."""
+        """Store a pair. Return the live token that the recorded one mapped to before, "" if none."""
         key = (kind, scope, recorded)
         before = self._known.pop(key, "")
         self._known[key] = live
         self._latest.pop((kind, recorded), None)
         self._latest[kind, recorded] = live
-        # What texts of errors name: ARNs and ids.
+        # Error texts contain ARNs and ids.
         if kind.endswith(("-arn", "-id")) and len(recorded) >= _SHORTEST_IN_TEXT and recorded != live:
             self._named[recorded] = live
         for kept, most in ((self._known, _KEPT_MAX), (self._latest, _KEPT_MAX), (self._named, _NAMED_MAX)):
@@ -37,12 +39,12 @@ class Tokens:
         return before
 
     def live(self, kind: str, scope: str, recorded: str) -> str | None:
-        """The live token for a recorded one: that of its scope, else the last of any."""
+        """Return the live token for a recorded one: that of the scope, else the latest of any scope."""
         found = self._known.get((kind, scope, recorded))
         return found if found is not None else self._latest.get((kind, recorded))
 
     def in_text(self, text: str) -> str:
-        """A recorded text with the live tokens for those that it names."""
+        """Return a recorded text in which recorded tokens are replaced by live ones."""
         for recorded, live in reversed(self._named.items()):
             text = text.replace(recorded, live)
         return text

@@ -1,8 +1,9 @@
-"""The trace: a file of events, JSON Lines in frames of zstandard.
+"""The trace file: events as JSON Lines in zstandard frames.
 
-The first line says what the file is. Then follow requests and answers in the order of time, so that whoever reads on knows
-of each request what had been answered before it was sent. A frame holds whole lines and is written in one piece: whatever
-ends the recorder, the file can be read up to its last frame. Knows neither dialects nor what is left out (redaction.py).
+The first line is a header with format and version. Requests and replies follow in order of time. So a reader knows
+which requests had been answered before each request. A frame holds whole lines and is written at once. If the
+recorder is killed, the file can be read up to its last whole frame. Module redaction.py removes secrets before
+events are written.
 """
 
 from __future__ import annotations
@@ -30,13 +31,15 @@ _MAGIC = b"\x28\xb5\x2f\xfd"
 
 
 class BadTrace(TransferError):
-    """The file is no trace, or one that cannot be used for what it was given for."""
+    """The file is no trace, or it lacks what the command needs."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedRequest:
-    """What is known of a request besides its bytes. `signed` is how it proved who sent it (signing.py); `at` are seconds
-    since 1970."""
+    """The facts about a request besides its bytes.
+
+    `signed` is the kind of authentication (signing.py). `at` is in seconds since 1970.
+    """
 
     number: int
     connection: int
@@ -49,7 +52,7 @@ class RecordedRequest:
 
 @dataclass(frozen=True, slots=True)
 class RequestEvent:
-    """A request was sent to the service. Without its body, if the trace has none."""
+    """A request sent to the service. It has no body if the trace has no bodies."""
 
     about: RecordedRequest
     request: Request
@@ -57,7 +60,7 @@ class RequestEvent:
 
 @dataclass(frozen=True, slots=True)
 class AnswerEvent:
-    """A request was answered; `failure` says why there was no answer."""
+    """The reply to a request. `failure` is the reason if there was none."""
 
     number: int
     at: float
@@ -72,15 +75,18 @@ Event = RequestEvent | AnswerEvent
 
 
 class TraceWriter:
-    """Appends events; `upstream` is the address of the service. What is not yet in a frame is lost with the process; `flush`
-    ends a frame. Raises OSError where the disk does; the file then ends with its last whole frame."""
+    """A writer that appends events. `upstream` is the address of the service.
+
+    Events that are not yet in a frame are lost with the process. `flush` ends a frame. Raises OSError on disk
+    errors, after which the file ends with its last whole frame.
+    """
 
     def __init__(self, path: Path, upstream: str, with_bodies: bool = True) -> None:
         self._with_bodies = with_bodies
         self._compressor = zstandard.ZstdCompressor(level=3)
         self._pending: list[bytes] = []
         self._pending_bytes = 0
-        # What tables hold is nobody else's business.
+        # Only the owner may read the file, because it holds table data.
         self._file: BinaryIO = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb", 0)
         header = {"format": FORMAT, "version": VERSION, "bodies": with_bodies, "upstream": upstream}
         self._add({**header, "began": time.time()})
@@ -91,7 +97,7 @@ class TraceWriter:
             raise
 
     def request(self, about: RecordedRequest, request: Request) -> None:
-        """Write down a request from which all secrets are gone."""
+        """Write a request, which must be free of secrets."""
         self._add(
             {
                 "event": "request",
@@ -110,16 +116,16 @@ class TraceWriter:
         )
 
     def answer(self, number: int, reply: Reply) -> None:
-        """Write down an answer from which all secrets are gone."""
+        """Write a reply, which must be free of secrets."""
         event = {"event": "answer", "number": number, "at": time.time(), "status": reply.status}
         self._add({**event, "headers": list(reply.headers), **self._body(reply.body)})
 
     def failure(self, number: int, text: str) -> None:
-        """Write down that there was no answer."""
+        """Record that there was no reply."""
         self._add({"event": "failure", "number": number, "at": time.time(), "text": text})
 
     def flush(self) -> None:
-        """End a frame. One that cannot be written whole is taken back."""
+        """End the frame. If it cannot be written whole, the file is truncated to the frame before."""
         if not self._pending:
             return
         frame = self._compressor.compress(b"".join(self._pending))
@@ -136,7 +142,6 @@ class TraceWriter:
             raise
 
     def close(self) -> None:
-        """End the last frame, and the file."""
         try:
             self.flush()
         finally:
@@ -162,7 +167,7 @@ class TraceWriter:
 
 
 class TraceReader:
-    """The events of a trace, in order. `is_cut`, once they are read: the file ends before its last frame does."""
+    """An iterator over the events of a trace. `is_cut` is set at the end if the last frame is incomplete."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -170,10 +175,10 @@ class TraceReader:
         self._lines = self._read_lines()
         header = self._parsed(next(self._lines, b""), 1)
         if not isinstance(header, dict) or header.get("format") != FORMAT:
-            raise BadTrace(f"{path} is no trace: it does not begin as `tablegate record` writes it")
+            raise BadTrace(f"{path} is no trace of `tablegate record`: its header is missing")
         if header.get("version") != VERSION:
             raise BadTrace(
-                f"{path} is a trace of version {header.get('version')}; this release reads {VERSION}"
+                f"{path} is a trace of version {header.get('version')}. This release reads version {VERSION}"
             )
         self.has_bodies: bool = header.get("bodies") is True
         self.began = float(header.get("began", 0.0))
@@ -184,7 +189,7 @@ class TraceReader:
             try:
                 yield _event(line)
             except (KeyError, TypeError, ValueError, AttributeError) as error:
-                raise BadTrace(f"{self._path}, line {number}: no event of a trace ({error!r})") from None
+                raise BadTrace(f"{self._path}, line {number}: invalid event ({error!r})") from None
 
     def _parsed(self, text: bytes, number: int) -> Any:
         try:
@@ -193,14 +198,14 @@ class TraceReader:
             raise BadTrace(f"{self._path}, line {number}: {error}") from None
 
     def _read_lines(self) -> Iterator[bytes]:
-        """Whole lines; what is left behind the last of them is not given."""
+        """Yield whole lines. A last line without its end is dropped."""
         rest = b""
         try:
             for data in self._frames():
                 *lines, rest = (rest + data).split(b"\n")
                 yield from lines
                 if len(rest) > _LINE_MAX_BYTES:
-                    raise BadTrace(f"{self._path} has a line of more than {_LINE_MAX_BYTES} bytes")
+                    raise BadTrace(f"{self._path} has a line that exceeds {_LINE_MAX_BYTES} bytes")
         except OSError as error:
             raise BadTrace(f"{self._path}: {error.strerror}") from None
         except zstandard.ZstdError as error:

@@ -96,7 +96,7 @@ def test_no_secret_is_in_a_trace_and_signatures_stay_right(tmp_path: Path, sqlit
     events = list(TraceReader(path))
     statuses = [event.reply.status for event in events if isinstance(event, AnswerEvent) and event.reply]
     assert sum(status >= 400 for status in statuses) == 1
-    assert len(run.said) == 2 and "refuses a signature" in run.said[0]
+    assert len(run.said) == 2 and "rejects a signature" in run.said[0]
 
 
 def test_a_compressed_request_goes_on_as_it_came(tmp_path: Path, sqlite_server: Running) -> None:
@@ -319,7 +319,7 @@ def test_a_full_disk_ends_the_trace_and_not_the_answers(
             time.sleep(0.02)
         assert put(run.url, 2).status_code == 400
     assert "No space left on device" in run.said[0]
-    assert isinstance(run.error, TransferError) and "does not hold everything" in str(run.error)
+    assert isinstance(run.error, TransferError) and "is incomplete" in str(run.error)
     assert list(TraceReader(path)) == []
 
 

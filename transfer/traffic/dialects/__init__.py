@@ -1,1 +1,1 @@
-"""What traffic must know of each dialect: operations, secrets, signatures, and answers as trees that can be compared."""
+"""The three dialects as seen by a proxy: operations, tokens, and replies as comparable trees."""

@@ -1,4 +1,4 @@
-"""Azure Table as it is spoken: REST and OData, addresses in the path, batches of requests inside a request."""
+"""Azure Table in traffic: REST and OData, addresses in the path, batches of requests inside a request."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ _HEADERS = frozenset(
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})
 _CONDITIONS = ("if-match", "if-none-match")
 _ANY = "*"
-_MOST_PARTS = 1000
+_MAX_PARTS = 1000
 _INNER_CONDITION = re.compile(rb"(?im)^(if-match:[ \t]*)([^\r\n]*)")
 _INNER_FAILURE = re.compile(rb"(?m)^HTTP/1\.\d [45]\d\d ")
 _INNER_URL = re.compile(rb"(?im)^([A-Z]+ )(https?://[^/ ]+)(/[^ ]*)?(?= |\r?$)")
 
 
 class AzureTable(ProxiedDialect):
-    """Answers name the service's address, and in path style the account."""
+    """The Azure Table API. Replies contain the service's address, and in path style the account."""
 
     name = AZURE_TABLE
     passing_codes = frozenset(("ServerBusy", "TableBeingDeleted"))
@@ -63,7 +63,7 @@ class AzureTable(ProxiedDialect):
         base = _base(request)
         target = request.target
         account = account or base.strip("/").partition("-")[0]
-        # The secondary's path begins with the account too.
+        # The path of a secondary endpoint begins with the account too.
         own, _, rest = base.strip("/").partition("-")
         new_base = f"/{account}{'-' + rest if rest else ''}" if base else ""
         if base and own != account:
@@ -110,7 +110,7 @@ class AzureTable(ProxiedDialect):
         return ParsedReply(reply.status, _code(body, reply), headers, body, _scope_of(request))
 
     def succeeded(self, reply: Reply) -> bool:
-        """A batch is accepted; whether it was done stands inside."""
+        """True if the request succeeded. The reply to a batch contains the status of each operation."""
         return reply.status < 400 and not (reply.status == 202 and _INNER_FAILURE.search(reply.body))
 
     def refusal(self, request: Request, status: int, text: str) -> Reply:
@@ -125,8 +125,11 @@ class AzureTable(ProxiedDialect):
 
     @staticmethod
     def _live_condition(value: str, scope: str, tokens: Tokens, is_done: bool) -> str:
-        """An ETag that is not known was given before the trace began. Where it was the right one, whatever the live entity
-        has now is right."""
+        """Return the live ETag for a recorded one.
+
+        An unknown ETag was issued before the trace began. If the recorded request succeeded, `*` matches the live
+        entity.
+        """
         if value.strip() == _ANY:
             return value
         live = tokens.live("etag", scope, value)
@@ -178,7 +181,7 @@ def _base(request: Request) -> str:
 
 
 def _resource_of(request: Request) -> Resource | None:
-    """What a request is for; in the style of hosts, if the path does not begin with an account."""
+    """Return the resource of a request. Without an account in the path, the host style is assumed."""
     try:
         return addresses.parse(request.path, request.header("host")).resource
     except ServiceError:
@@ -193,11 +196,11 @@ def _is_batch(request: Request) -> bool:
 
 
 def _inner(request: Request) -> tuple[InnerRequest, ...]:
-    """The operations of a batch; none of what is no batch, or cannot be read."""
+    """Return the operations of a batch. Empty if it is no batch or is malformed."""
     if not _is_batch(request):
         return ()
     try:
-        return multipart.parse(request.header("content-type"), request.body, _MOST_PARTS).requests
+        return multipart.parse(request.header("content-type"), request.body, _MAX_PARTS).requests
     except ServiceError:
         return ()
 
@@ -207,7 +210,7 @@ def _scope_of(request: Request) -> str:
 
 
 def _scope_of_inner(request: Request, inner: InnerRequest) -> str:
-    """The entity of an operation in a batch."""
+    """Return the scope of an operation in a batch."""
     path = re.sub(r"^https?://[^/]+", "", inner.head.target).partition("?")[0]
     base = _base(request)
     path = path[len(base) :] if base and path.startswith(base + "/") else path
@@ -251,7 +254,7 @@ def _tree(kind: str, body: bytes) -> Any:
     if "json" in kind:
         found = _json(body)
         return body.decode("utf-8", "replace") if found is None else found
-    # A document type may define entities that unfold without end.
+    # A document type may define entities that expand without bound.
     if "xml" in kind and b"<!DOCTYPE" not in body:
         try:
             return _of_element(ET.fromstring(body.decode("utf-8-sig")))
@@ -261,7 +264,7 @@ def _tree(kind: str, body: bytes) -> Any:
 
 
 def _of_element(element: ET.Element) -> Any:
-    """Text, or members by name; of several of one name a list."""
+    """Return the text of a leaf, else the members by name. Each member is a list."""
     if not len(element):
         return element.text or ""
     tree: dict[str, Any] = {}
@@ -282,7 +285,7 @@ def _code(body: Any, reply: Reply) -> str:
 
 
 def _parts(kind: str, body: bytes, scopes: Iterable[str]) -> Any:
-    """The answers of a batch, in order."""
+    """Return the replies of a batch in order."""
     head = f"Content-Type: {kind}\r\n\r\n".encode("latin-1", "replace")
     message = email.parser.BytesParser(policy=email.policy.HTTP).parsebytes(head + body)
     parts = []

@@ -1,4 +1,4 @@
-"""Which dialect a request speaks, by what no other has: its headers, and the form of its signature."""
+"""Detection of a request's dialect by its headers and the form of its signature."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NONE = ""
 
 
 def dialect_of(request: Request) -> str:
-    """The dialect's name; NONE for a request that is of none, as that of a health check is."""
+    """Return the dialect's name. NONE for other requests, such as health checks."""
     if any(name.startswith("x-ots-") for name, _ in request.headers):
         return TableStore.name
     authorization = request.header("authorization")
@@ -25,7 +25,7 @@ def dialect_of(request: Request) -> str:
 
 
 def refusal(request: Request, status: int, text: str) -> Reply:
-    """What a proxy itself has to say, in the words of the request's dialect."""
+    """Return an error of the proxy itself in the format of the request's dialect."""
     dialect = DIALECTS.get(dialect_of(request))
     if dialect is None:
         return Reply(status, [("Content-Type", "text/plain; charset=utf-8")], f"{text}\n".encode())

@@ -1,4 +1,4 @@
-"""What traffic asks of a dialect, and what all of them share: content codings."""
+"""The interface of a dialect in traffic, and the decoding of content codings."""
 
 from __future__ import annotations
 
@@ -11,61 +11,61 @@ from tablegate.transfer.traffic.comparing import ParsedReply
 from tablegate.transfer.traffic.tokens import Tokens
 
 _PLAIN_MAX_BYTES = 64 << 20
-# zlib's window: gzip or zlib by the data's own header.
+# Window bits for zlib: gzip or zlib, detected from the header.
 _EITHER_WINDOW = 47
 
 
 class UnknownToken(Exception):
-    """A request holds a token of the recorded service, and which one the live service gave in its place is not known."""
+    """A request holds a token of the recorded service that has no known live counterpart."""
 
 
 class ProxiedDialect(ABC):
-    """One dialect as it is spoken between a client and a service that are others'."""
+    """A dialect between a client and a service, neither of which is this process."""
 
     name: ClassVar[str]
     passing_codes: ClassVar[frozenset[str]]
-    """Codes of errors after which SDKs send a request again, because nothing was done and it will do later."""
+    """Codes of transient errors: nothing was applied, and SDKs retry the request."""
 
     @abstractmethod
     def operation(self, request: Request) -> str:
-        """The name of the operation, for reports and rules."""
+        """Return the name of the operation for reports and rules."""
 
     @abstractmethod
     def is_write(self, request: Request) -> bool:
-        """Whether a request may change what is stored, or opens something of the service's that later requests name."""
+        """True if a request may change stored data or creates a token that later requests use."""
 
     @abstractmethod
     def base(self, request: Request) -> str:
-        """The path in front of resources, which links in answers have too; "" if there is none."""
+        """Return the path in front of resources, which links in replies contain too. "" if there is none."""
 
     @abstractmethod
     def moved(self, request: Request, origin: str, account: str) -> Request:
-        """A request for the service at `origin`, in place of the one that it was for. `account`: whose key signs, "" for
-        the same."""
+        """Return the request for the service at `origin`. `account` is the signing account, "" to keep the recorded
+        one."""
 
     @abstractmethod
     def with_live_tokens(self, request: Request, tokens: Tokens, is_done: bool) -> Request:
-        """The request with the live service's tokens. `is_done`: the recorded one succeeded. Raises UnknownToken."""
+        """Return the request with live tokens. `is_done`: the recorded one succeeded. Raises UnknownToken."""
 
     @abstractmethod
     def answer(self, request: Request, reply: Reply) -> ParsedReply:
-        """The answer to a request, as a tree. `reply` is plain."""
+        """Return the reply to a request as a tree. `reply` has no content coding."""
 
     def succeeded(self, reply: Reply) -> bool:
-        """Whether a plain answer says that what was asked was done, all of it, and that nothing is still under way."""
+        """True if a decoded reply reports success and no operation is still in progress."""
         return reply.status < 400 and not self.is_under_way(reply)
 
     def is_under_way(self, reply: Reply) -> bool:
-        """Whether an answer describes what is still being made or changed."""
+        """True if a reply describes a resource that is still being created or changed."""
         return False
 
     @abstractmethod
     def refusal(self, request: Request, status: int, text: str) -> Reply:
-        """What a proxy itself has to say, in the dialect's words."""
+        """Return an error of the proxy itself in the dialect's format."""
 
 
 def plain(reply: Reply) -> Reply:
-    """The answer without its content coding; as it is, if that is an unknown one or the body is not what it says."""
+    """Decode the content coding of a reply. Unchanged if the coding is unknown or the body does not match it."""
     headers = {name.lower(): value.strip().lower() for name, value in reply.headers}
     coding = headers.get("content-encoding") or headers.get("x-ots-response-compress-type") or ""
     if coding not in ("gzip", "deflate") or not reply.body:
@@ -88,5 +88,5 @@ def plain(reply: Reply) -> Reply:
 
 
 def headers_of(reply: Reply, names: frozenset[str]) -> dict[str, str]:
-    """Those of an answer's headers that matter, by lower-case name."""
+    """Return the relevant headers of a reply by lower-case name."""
     return {name.lower(): value for name, value in reply.headers if name.lower() in names}

@@ -1,4 +1,4 @@
-"""DynamoDB as it is spoken: JSON in one POST, named by X-Amz-Target."""
+"""DynamoDB in traffic: JSON in POST requests, with the operation in X-Amz-Target."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _STATEMENTS = frozenset({"ExecuteStatement", "BatchExecuteStatement", "ExecuteTr
 
 
 class DynamoDB(ProxiedDialect):
-    """Answers name no address; ARNs are tokens."""
+    """The DynamoDB API. Replies contain no address. ARNs are tokens."""
 
     name = DYNAMODB
     passing_codes = frozenset(
@@ -76,8 +76,11 @@ class DynamoDB(ProxiedDialect):
 
 
 def _with_live_tokens(tree: Any, known: Mapping[str, ComparisonRule], tokens: Tokens, is_done: bool) -> Any:
-    """A request's document with live tokens. Attributes of items may have the names of such members, but their values are
-    documents; of members only a Scan's start key is one."""
+    """Return a request's document with live tokens.
+
+    Attributes of items may have the names of token members, but their values are documents. Only a Scan's start key
+    is a token that is a document.
+    """
     if isinstance(tree, list):
         return [_with_live_tokens(each, known, tokens, is_done) for each in tree]
     if not isinstance(tree, dict):
@@ -107,7 +110,7 @@ def _tree(body: bytes) -> Any:
 
 
 def _statements(body: bytes) -> list[str]:
-    """The statements of a PartiQL request, wherever its operation has them; one that nobody can read, if there are none."""
+    """Return the statements of a PartiQL request. If it has none, return one empty statement."""
     document = _tree(body)
     if not isinstance(document, dict):
         return [""]

@@ -1,4 +1,4 @@
-"""Table Store as it is spoken: protobuf with PlainBuffer rows, the operation in the path."""
+"""Table Store in traffic: protobuf with PlainBuffer rows, the operation in the path."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _ROWS = frozenset({"row", "rows", "record", "origin_record", "next_start_primary
 
 
 class TableStore(ProxiedDialect):
-    """Answers name no address."""
+    """The Table Store API. Replies contain no address."""
 
     name = TABLE_STORE
     passing_codes = RETRIED
@@ -103,7 +103,7 @@ def _with_body(request: Request, message: Message) -> Request:
 
 
 def _parsed(kind: type[Any], data: bytes) -> Any:
-    """The message in `data`, or None."""
+    """Return the message in `data`, or None."""
     message = kind()
     try:
         message.ParseFromString(data)
@@ -134,7 +134,7 @@ def _scalar(value: Any) -> Any:
 
 
 def _rows(data: bytes) -> Any:
-    """The rows in PlainBuffer bytes; other bytes as they are."""
+    """Return the rows in PlainBuffer bytes. Other bytes become base64."""
     try:
         return [_row(row) for row in decode_rows(data)]
     except PlainBufferError:
@@ -142,7 +142,7 @@ def _rows(data: bytes) -> Any:
 
 
 def _row(row: WireRow) -> dict[str, Any]:
-    """Cells keep their order, which clients see; a key's cells are members by name."""
+    """Return a row as a tree. Cells keep their order, because clients see it."""
     tree: dict[str, Any] = {
         "key": [_cell(cell) for cell in row.key],
         "cells": [_cell(cell) for cell in row.cells],
@@ -168,7 +168,7 @@ def _cell(cell: WireCell) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A value of a cell as JSON has it. A NaN is equal to none, and so is told by its name."""
+    """Return a cell's value for JSON. NaN becomes text, because it is not equal to itself."""
     if isinstance(value, Enum | float) and value != value:
         return "NaN"
     return _scalar(value)
