@@ -1,1 +1,1 @@
-"""Between clouds: what moves, compares and replays tables of other services. Only the command line imports it."""
+"""Copies, comparisons and replays of tables between services. Only the command line imports this package."""

@@ -1,7 +1,6 @@
-"""The commands that move and compare tables; here copy, the others in comparison_commands.py.
+"""The command `copy` and the list of all transfer commands. The others are in comparison_commands.py.
 
-Declares arguments and what is told; what commands do is imported when they are called, so that `tablegate --help` loads nothing
-of it.
+Commands import their code when they are called, so that `tablegate --help` is fast.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import click
 
 from tablegate.transfer.comparison_commands import diff, lint, signature, verify
 from tablegate.transfer.errors import TransferError
-from tablegate.transfer.flags import ESCAPE_KEYS, PARALLEL, Seconds, explained, told_clearly
+from tablegate.transfer.flags import ESCAPE_KEYS, PARALLEL, Seconds, errors_as_exit_status, explained
 
 if TYPE_CHECKING:
     from tablegate.transfer.copying.job import CopyJob, Counts
@@ -28,75 +27,70 @@ if TYPE_CHECKING:
     "--job",
     "job_path",
     type=click.Path(path_type=Path),
-    help="The file that remembers how far the copy has come.",
+    help="File that stores the progress of the copy.  [default: a name made from SOURCE and TARGET]",
 )
-@click.option(
-    "--resume", is_flag=True, help="Go on with a job that was stopped; options need not be given again."
-)
-@click.option(
-    "--follow", is_flag=True, default=None, help="After the copy, apply the changes that go on at the source."
-)
+@click.option("--resume", is_flag=True, help="Continue a stopped job. Options of the first run still apply.")
+@click.option("--follow", is_flag=True, default=None, help="After the copy, apply new changes of the source.")
 @click.option(
     "--until-lag",
     type=Seconds(),
-    help="End --follow when the target is as the source was so long ago, as 2s.",
+    help="Stop following once replication lag is at most this (for example 2s).",
 )
 @click.option(
     "--sweep-every", type=Seconds(),
-    help="With --follow and a source that does not tell deletes (Azure Table): look this often for rows that are gone.  "
+    help="Time between searches for deleted rows, with --follow and a source without a delete stream (Azure Table).  "
     "[default: 10m]",
 )  # fmt: skip
 @click.option(
     "--rate", "rates", multiple=True, metavar="N[wcu|rcu]",
-    help="At most so many rows a second; or write units of the target (1 KiB of a row), read units of the source (4 KiB).",
+    help="Limit per second in rows, write units of the target (wcu, 1 KiB) or read units of the source (rcu, 4 KiB).",
 )  # fmt: skip
 @PARALLEL
 @ESCAPE_KEYS
 @click.option(
     "--rejects", "rejects_path", type=click.Path(path_type=Path),
-    help="Where to write the rows that the target cannot have: JSON Lines of key, code, reason, row.  "
-    "[default: the job's name and .rejects.jsonl]",
+    help="File for rows that the target cannot hold, as JSON Lines of key, code, reason and row.  "
+    "[default: the job file's name and .rejects.jsonl]",
 )  # fmt: skip
-@click.option("--dry-run", is_flag=True, help="Say what would be done; write nothing.")
-@click.option("--quiet", is_flag=True, help="No progress.")
+@click.option("--dry-run", is_flag=True, help="Print what would be done without writing.")
+@click.option("--quiet", is_flag=True, help="Print no progress.")
 @explained("""
     Copy a table, or all tables, from SOURCE to TARGET.
 
-    The target's table is made if it is missing: key, indexes, stream and expiry as far as the target knows them; the rest is
-    said. Rows of the same key are replaced. Rows that the target cannot have are left out and listed with the reason, never
-    silently; `tablegate lint` says them beforehand.
+    A missing target table is created with the key, indexes, stream and expiry that the target supports. What it does not
+    support is printed. Rows with the same key are replaced. Rows that the target cannot hold are written to the file of
+    rejects with the reason. `tablegate lint` predicts them.
 
-    Everything that is done is noted in the job file. After Ctrl-C, a lost connection, a full disk or a kill,
+    The job file stores the progress. After Ctrl-C, a lost connection, a full disk or a kill,
 
         tablegate copy --job FILE --resume
 
-    goes on, and reads no segment again that was finished.
+    continues the copy without reading finished segments again.
 
-    With --follow, changes are captured before the first row is read, and applied after the scan and as they come: a row that
-    has changed is read again at the source and written to the target as it is then, so the last write at the source wins. Stop
-    the writers, wait until the copy has ended by --until-lag, run `tablegate verify`, and let the writers go on at the target.
+    With --follow, changes are captured before the first row is read. After the scan, each changed row is read again at the
+    source and written to the target, so the last write at the source wins. To cut over, stop the writers and wait until
+    --until-lag ends the copy. Then run `tablegate verify` and start the writers at the target.
 
-    Exit status: 0: everything is copied. 1: everything but the rows in the file of rejects. 2: it could not go on, or was
-    stopped; the message says why, and how to go on.
+    Exit status: 0 all rows are copied, 1 all but those in the file of rejects, 2 failed or stopped. The message of status 2
+    has the reason and the command that continues the copy.
 """)
 def copy(
     source: str | None, target: str | None, job_path: Path | None, resume: bool, rejects_path: Path | None, dry_run: bool,
     quiet: bool, follow: bool | None, until_lag: float | None, sweep_every: float | None, rates: tuple[str, ...],
     parallel: int | None, escape_keys: bool | None,
 ) -> None:  # fmt: skip
-    """See `explained`."""
     if not resume and (source is None or target is None):
-        raise click.UsageError("say SOURCE and TARGET, or --job FILE --resume")
+        raise click.UsageError("give SOURCE and TARGET, or --job FILE --resume")
     if resume and job_path is None and (source is None or target is None):
         raise click.UsageError("--resume needs --job FILE")
     begun: list[CopyJob] = []
 
-    def hint() -> str:
+    def resume_command() -> str:
         from tablegate.transfer.copying import job_setup
 
-        return job_setup.put_away(begun[0]) if begun else ""
+        return job_setup.close_job(begun[0]) if begun else ""
 
-    with told_clearly(hint):
+    with errors_as_exit_status(resume_command):
         from tablegate.transfer.copying import copying, job_setup, progress
 
         chosen = job_setup.ChosenOptions(parallel, rates or None, follow, until_lag, sweep_every, escape_keys)
@@ -111,10 +105,10 @@ def copy(
         else:
             begun.append(job_setup.begin_job(path, str(source), str(target), chosen))
         [job] = begun
-        told = progress.to_people(quiet)
-        with _keeping_rejects(job, rejects_path), contextlib.closing(told):
+        shown = progress.for_stderr(quiet)
+        with _keeping_rejects(job, rejects_path), contextlib.closing(shown):
             opens = job_setup.opener(source), job_setup.opener(target)
-            counts = copying.run(job, opens, chosen.options(), told)
+            counts = copying.run(job, opens, chosen.options(), shown)
         rejected = copying.write_rejects(job, rejects_path)
     job.close()
     click.echo(

@@ -1,6 +1,6 @@
-"""The commands that read tables and write none: lint, verify, diff, signature.
+"""The commands that only read tables: lint, verify, diff, signature.
 
-Declares arguments and what is told; what commands do is imported when they are called.
+Commands import their code when they are called, so that `tablegate --help` is fast.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from typing import Any
 
 import click
 
-from tablegate.transfer.flags import ESCAPE_KEYS, KINDS, PARALLEL, explained, told_clearly
+from tablegate.transfer.flags import ESCAPE_KEYS, KINDS, PARALLEL, errors_as_exit_status, explained
 
 _FIRST, _SECOND = click.argument("first", metavar="A"), click.argument("second", metavar="B")
 _STRICT = click.option(
-    "--strict", is_flag=True, help="A value of another kind is different, also where the mapping promises it."
+    "--strict", is_flag=True, help="Report values of another kind even if the mapping converts them."
 )
 _IGNORE = click.option(
-    "--ignore", "ignored", multiple=True, metavar="ATTR", help="Leave this attribute out (repeatable)."
+    "--ignore", "ignored", multiple=True, metavar="ATTR", help="Do not compare this attribute (repeatable)."
 )
 _TOLERANCE = click.option(
     "--float-tolerance", "tolerance", type=click.FloatRange(min=0), default=0.0,
-    help="Numbers that are no farther apart than this are equal.",
+    help="Largest difference between numbers that count as equal.",
 )  # fmt: skip
 
 
@@ -40,7 +40,7 @@ def _compare_options(
 
 @contextlib.contextmanager
 def _ends(*addresses_of: str) -> Iterator[list[Any]]:
-    """The endpoints of addresses, closed at the end."""
+    """Open the endpoints of addresses and close them at the end."""
     from tablegate.transfer.endpoints import addresses
 
     with contextlib.ExitStack() as closing:
@@ -57,49 +57,48 @@ def _ends(*addresses_of: str) -> Iterator[list[Any]]:
 @click.option(
     "--sample",
     type=click.IntRange(min=1),
-    help="Look at so many rows from all over the table.  [default: all]",
+    help="Number of rows to check, from all parts of the table.  [default: all]",
 )
 @click.option(
     "--format", "form", type=click.Choice(["text", "json", "html"]), default="text", show_default=True
 )
 @click.option(
     "--fail-on", type=click.Choice(["rendered", "lossy", "impossible"]),
-    help="End with status 1 if a rule of this class, or of a worse one, would apply.",
+    help="End with status 1 if a rule of this class or a worse one applies.",
 )  # fmt: skip
 @click.option(
     "--accept",
     "accepted",
     multiple=True,
     metavar="RULE",
-    help="A rule that --fail-on does not count (repeatable).",
+    help="Rule that --fail-on ignores (repeatable).",
 )
 @PARALLEL
 @ESCAPE_KEYS
 @explained("""
-    Say beforehand what a copy of SOURCE into another kind of service would change, lose or reject. Nothing is written.
+    Report what a copy of SOURCE into another kind of service would change, lose or reject. Nothing is written.
 
-    TARGET-KIND is dynamodb, azure-table, tablestore or tablegate. Each rule of the mapping that applies is told with its class,
-    how many rows, which attributes, and the keys of some rows:
+    TARGET-KIND is dynamodb, azure-table, tablestore or tablegate. The report lists each rule of the mapping that applies,
+    with its class, the number of rows, the attributes and the keys of some rows:
 
     \b
-      lossless     another spelling of a value that compares equal to it
-      rendered     another kind, from which the value can be had back exactly
-      lossy        something is lost that cannot be had back
+      lossless     the value is written in another form and compares equal
+      rendered     the value gets another kind and can be restored exactly
+      lossy        information is lost
       impossible   the target cannot hold the row: copy rejects it
 
-    Exit status: 0: looked at, and nothing that --fail-on names. 1: something that --fail-on names. 2: it could not be told.
+    Exit status: 0 no rule that --fail-on selects, 1 at least one such rule, 2 the check failed.
 """)
 def lint(
     source: str, kind: str, sample: int | None, form: str, fail_on: str | None, accepted: tuple[str, ...],
     parallel: int | None, escape_keys: bool | None,
 ) -> None:  # fmt: skip
-    """See `explained`."""
     status = 0
-    with told_clearly():
+    with errors_as_exit_status():
         from tablegate.transfer.endpoints.addresses import tables_of
         from tablegate.transfer.endpoints.endpoint import Service
         from tablegate.transfer.mapping.linting import check_rules
-        from tablegate.transfer.mapping.linting import lint as look
+        from tablegate.transfer.mapping.linting import lint as check
         from tablegate.transfer.mapping.mapping import MappingOptions
         from tablegate.transfer.mapping.rules import Fidelity
 
@@ -111,7 +110,7 @@ def lint(
         options = MappingOptions(escape_keys=bool(escape_keys))
         for address in tables_of(source):
             with _ends(address) as [end]:
-                report = look(end, Service(kind), sample, options, workers=parallel or 4)
+                report = check(end, Service(kind), sample, options, workers=parallel or 4)
             if form == "text":
                 report.print(sys.stdout)
             else:
@@ -125,8 +124,8 @@ def lint(
 @_SECOND
 @click.option(
     "--level", default="checksum", show_default=True, metavar="count|checksum|full|sample:N",
-    help="count: numbers of rows. checksum: sums of all rows, then the rows of those that differ. full: every row. "
-    "sample:N: N rows of each side, looked up at the other.",
+    help="count: numbers of rows. checksum: sums over all rows, then rows of unequal sums. full: every row. "
+    "sample:N: N rows of each side, looked up at the other side.",
 )  # fmt: skip
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option(
@@ -134,7 +133,7 @@ def lint(
     type=click.IntRange(min=0),
     default=1000,
     show_default=True,
-    help="List so many differences at most.",
+    help="Maximum number of differences to list.",
 )
 @_STRICT
 @_IGNORE
@@ -142,21 +141,20 @@ def lint(
 @PARALLEL
 @ESCAPE_KEYS
 @explained("""
-    Prove that table B holds what table A does, by what the mapping between their services promises.
+    Check that table B holds the rows of table A, as the mapping between their services converts them.
 
-    Both are read whole; neither the order of rows nor how pages are cut matters. Reported are rows that are missing in B, extra
-    in B, changed, or changed only in kind, with the rule of the mapping that explains it. With patterns every table of A is
-    compared with its copy.
+    Both tables are read whole. The order of rows and the size of pages do not matter. The report lists rows that are missing
+    in B, extra in B, changed, or changed only in kind, with the rule of the mapping that explains it. With a pattern, each
+    table of A is compared with its copy.
 
-    Exit status: 0: equal. 1: different. 2: it could not be told.
+    Exit status: 0 equal, 1 different, 2 the comparison failed.
 """)
 def verify(
     first: str, second: str, level: str, form: str, limit: int, strict: bool, ignored: tuple[str, ...], tolerance: float,
     parallel: int | None, escape_keys: bool | None,
 ) -> None:  # fmt: skip
-    """See `explained`."""
     status = 0
-    with told_clearly():
+    with errors_as_exit_status():
         from tablegate.transfer.comparing.verifying import verify as compare
         from tablegate.transfer.copying.job_setup import pairs_of
 
@@ -175,7 +173,7 @@ def verify(
 @click.command()
 @_FIRST
 @_SECOND
-@click.option("--limit", type=click.IntRange(min=1), help="Stop after so many rows.")
+@click.option("--limit", type=click.IntRange(min=1), help="Stop after this number of different rows.")
 @click.option("--format", "form", type=click.Choice(["text", "jsonl"]), default="text", show_default=True)
 @_STRICT
 @_IGNORE
@@ -183,16 +181,15 @@ def verify(
 @PARALLEL
 @ESCAPE_KEYS
 @explained("""
-    Show the rows of two tables that differ, key by key and attribute by attribute, in kinds that both sides understand.
+    Show the rows that differ between two tables, by key and attribute, in kinds that both services support.
 
-    Exit status: 0: equal. 1: different. 2: it could not be told.
+    Exit status: 0 equal, 1 different, 2 the comparison failed.
 """)
 def diff(
     first: str, second: str, limit: int | None, form: str, strict: bool, ignored: tuple[str, ...], tolerance: float,
     parallel: int | None, escape_keys: bool | None,
 ) -> None:  # fmt: skip
-    """See `explained`."""
-    with told_clearly():
+    with errors_as_exit_status():
         from tablegate.transfer.comparing.differences import diff as compare
 
         options = _compare_options(strict, ignored, tolerance, escape_keys)
@@ -209,24 +206,23 @@ def diff(
     "--for",
     "other",
     type=click.Choice(KINDS),
-    help="The kind of table that it will be compared with, if another.",
+    help="Kind of the other table, if it belongs to another service.",
 )
 @_IGNORE
 @PARALLEL
 @ESCAPE_KEYS
 @explained("""
-    Print a digest of all rows of a table, so that two sites can compare tables without meeting.
+    Print a digest of all rows of a table. Two sites can compare tables by their digests alone.
 
-    Equal tables have equal signatures, whatever the order of their rows. Say on both sides with --for which kind the other table
-    is, if it is of another service.
+    Equal tables have equal signatures in any order of rows. If the tables belong to different services, give the kind of the
+    other table with --for on both sides.
 
-    Exit status: 0: printed. 2: it could not be told.
+    Exit status: 0 printed, 2 failed.
 """)
 def signature(
     table: str, other: str | None, ignored: tuple[str, ...], parallel: int | None, escape_keys: bool | None
 ) -> None:
-    """See `explained`."""
-    with told_clearly():
+    with errors_as_exit_status():
         from tablegate.transfer.comparing.signatures import signature as sign
         from tablegate.transfer.endpoints.endpoint import Service
         from tablegate.transfer.mapping.mapping import MappingOptions

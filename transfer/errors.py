@@ -1,52 +1,57 @@
-"""What can go wrong with a transfer as a whole. Each is one clear message for whoever started it; the command line prints it
-and ends with the status that docs/migrate/verify.md names. What is wrong with one row is a Reject, never an error.
+"""Errors that end a transfer.
+
+The command line prints the message and ends with the status that docs/migrate/verify.md defines. A problem of a
+single row is a Reject and not an error.
 """
 
 from __future__ import annotations
 
 
 class TransferError(Exception):
-    """A transfer cannot begin or go on. The message says what is wrong and what to do about it; it holds no secret."""
+    """A transfer cannot start or continue. The message has the cause and the remedy, and no secret."""
 
 
 class BadAddress(TransferError):
-    """An endpoint's URL cannot be read, or lacks something."""
+    """The URL of an endpoint is invalid or incomplete."""
 
 
 class MissingSoftware(TransferError):
-    """A library that an endpoint needs is not installed. The message names the extra of the wheel that brings it."""
+    """A library that an endpoint needs is not installed. The message names the extra to install."""
 
 
 class AccessRefused(TransferError):
-    """The service does not accept the credentials, or there are none."""
+    """The service rejects the credentials, or none were given."""
 
 
 class RequestRefused(TransferError):
-    """The service does not take this request, whenever it is sent. `code`, `reason`: its own words; `status`: of HTTP."""
+    """The service rejects the request permanently.
+
+    `code` and `reason` are the service's own words. `status` is the HTTP status.
+    """
 
     def __init__(self, shown: str, code: str, reason: str, status: int) -> None:
         self.code = code
         self.reason = reason
         self.status = status
         self.words = f"{code}: {reason}" if reason else code
-        super().__init__(f"{shown}: the service refuses the request: {self.words}")
+        super().__init__(f"{shown}: the service rejects the request: {self.words}")
 
 
 class TableAbsent(TransferError):
-    """The table that an endpoint names is not there."""
+    """The table of an endpoint does not exist."""
 
 
 class SchemaChanged(TransferError):
-    """A table's key is not what it was when the transfer began, or not what the other end needs."""
+    """A table's key has changed since the transfer began, or does not match the other end."""
 
 
 class ServiceUnavailable(TransferError):
-    """The service cannot be reached, or has refused for as long as the transfer is willing to try."""
+    """The service cannot be reached, or has failed for the whole time of retries."""
 
 
 class PositionLost(TransferError):
-    """Changes after a remembered position are no longer kept, so that following on would leave some out."""
+    """Changes after the stored stream position have been deleted, so following would omit some."""
 
 
 class BadFile(TransferError):
-    """A file is damaged, cut off, or not what its format says. The message names the file, and the line where there are lines."""
+    """A file is damaged, truncated or of another format. The message names the file and the line if there are lines."""

@@ -1,6 +1,6 @@
-"""What the commands of transfers have in common: flags, the words about addresses, and how they end.
+"""Options, help and error handling that the transfer commands share.
 
-Loads nothing but the command line's library, so that `tablegate --help` is quick.
+Imports only click, so that `tablegate --help` is fast.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ _ADDRESSES = """
       dynamodb://TABLE?region=REGION[&endpoint=URL][&profile=NAME]
       azure-table://ACCOUNT/TABLE[?endpoint=URL]
       tablestore://INSTANCE/TABLE?endpoint=URL
-      tablegate:DATABASE-URL#[NAMESPACE/]TABLE   (the database itself, no server)
+      tablegate:DATABASE-URL#[NAMESPACE/]TABLE   (direct access to the database)
       file:PATH, - (standard input or output)
 
-    TABLE may be a pattern ('*': all tables). Credentials come from each SDK's own environment variables and files, never from
-    an address.
+    TABLE may be a pattern, such as '*' for all tables. Credentials come from the environment variables and files of each SDK,
+    never from an address.
 """
 
 
 class Seconds(click.ParamType[float]):
-    """A time as people write it: 500ms, 2s, 10m, 1h."""
+    """A duration such as 500ms, 2s, 10m or 1h. Seconds if there is no unit."""
 
     name = "time"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         found = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|h)?", str(value))
         if found is None:
-            self.fail(f"{value}: write 500ms, 2s, 10m or 1h", param, ctx)
+            self.fail(f"{value} is not a duration. Use a form such as 500ms, 2s, 10m or 1h", param, ctx)
         return float(found[1]) * {"ms": 0.001, "s": 1, "m": 60, "h": 3600}[found[2] or "s"]
 
 
 def explained(text: str) -> Callable[[Any], Any]:
-    """Give a command its help, with what all of them have in common at its end."""
+    """Set a command's help text, followed by the common part about addresses."""
 
     def decorate(command: Any) -> Any:
         command.__doc__ = text.rstrip() + "\n" + _ADDRESSES
@@ -56,8 +56,11 @@ def explained(text: str) -> Callable[[Any], Any]:
 
 
 @contextlib.contextmanager
-def told_clearly(how_to_go_on: Callable[[], str] = lambda: "") -> Iterator[None]:
-    """What can go wrong is one line and status 2; so is Ctrl-C, and SIGTERM with it."""
+def errors_as_exit_status(resume_command: Callable[[], str] = lambda: "") -> Iterator[None]:
+    """Print errors, Ctrl-C and SIGTERM as one line and end with status 2.
+
+    `resume_command` returns the command that continues the work, "" if there is none.
+    """
 
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
@@ -66,18 +69,18 @@ def told_clearly(how_to_go_on: Callable[[], str] = lambda: "") -> Iterator[None]
     try:
         yield
     except (TransferError, KeyboardInterrupt) as error:
-        hint = how_to_go_on()
-        told = str(error) or "stopped"
-        click.echo(f"Error: {told}" + (f"\nGo on with: {hint}" if hint else ""), err=True)
+        hint = resume_command()
+        message = str(error) or "stopped"
+        click.echo(f"Error: {message}" + (f"\nContinue with: {hint}" if hint else ""), err=True)
         _leave(2)
     finally:
         signal.signal(signal.SIGTERM, before)
 
 
 def _leave(status: int) -> None:
-    """End with a status. Threads that wait for a service, perhaps for minutes, are not waited for."""
-    waited_for = [each for each in threading.enumerate() if each.name.startswith("copy_")]
-    if waited_for:
+    """End with a status without waiting for threads that may wait for a service for minutes."""
+    busy_threads = [each for each in threading.enumerate() if each.name.startswith("copy_")]
+    if busy_threads:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(status)
@@ -85,10 +88,12 @@ def _leave(status: int) -> None:
 
 
 PARALLEL = click.option(
-    "--parallel", type=click.IntRange(1, 64), help="Threads that read, and threads that write.  [default: 4]"
+    "--parallel",
+    type=click.IntRange(1, 64),
+    help="Number of reading threads and of writing threads.  [default: 4]",
 )
 ESCAPE_KEYS = click.option(
     "--escape-keys", is_flag=True, default=None,
-    help="Write characters that keys of the target cannot have as _xHHHH_, instead of rejecting such rows. "
-    "Say it to verify, diff and signature too.",
+    help="Write characters that the target does not allow in keys as _xHHHH_ instead of rejecting the row. "
+    "Use the same setting for verify, diff and signature.",
 )  # fmt: skip

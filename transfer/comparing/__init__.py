@@ -1,1 +1,1 @@
-"""Comparisons: rows in a form that both ends understand, their checksums, and what differs."""
+"""Comparisons of tables: canonical rows, checksums and differences."""

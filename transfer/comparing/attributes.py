@@ -1,4 +1,4 @@
-"""What differs between two rows: attribute by attribute, how, and which rule of the mapping explains it."""
+"""Differences between two rows by attribute, with the mapping rules that explain them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,16 @@ from tablegate.gateway.model.values.values import NUMBERS, SETS, Kind, Value, nu
 from tablegate.transfer.comparing.canonical import CanonicalForm
 from tablegate.transfer.mapping.rules import MappingFinding
 
-_ROUNDED = Fraction(1, 10**6)  # relative; what a double or a float keeps of a number differs by less
+_ROUNDED = Fraction(1, 10**6)  # relative: rounding to a double or a float is smaller
 
 
 class AttributeDifference(NamedTuple):
-    """One attribute that differs. `how`: "missing" or "extra" (at the second end), "changed", or "kind" if only the kind has;
-    `detail`: what seems to have happened, "" if that cannot be told; `rules`: names of the mapping's rules that applied to it."""
+    """One attribute that differs.
+
+    - `how`: "missing" or "extra" (at the second end), "changed", or "kind" if only the kind differs.
+    - `detail`: the probable cause, "" if unknown.
+    - `rules`: names of the mapping rules that applied to the attribute.
+    """
 
     name: str
     how: str
@@ -30,7 +34,7 @@ class AttributeDifference(NamedTuple):
 
 
 class RowComparison:
-    """Compares rows in given terms. `loose`: the same terms, but kinds do not count."""
+    """A comparison of rows in canonical form. `loose` is the same form without kinds."""
 
     def __init__(
         self, terms: CanonicalForm, loose: CanonicalForm, schema: KeySchema, tolerance: float
@@ -43,7 +47,7 @@ class RowComparison:
     def differences(
         self, first: Row, second: Row, findings: Sequence[MappingFinding]
     ) -> list[AttributeDifference]:
-        """What of the second row is not as in the first; both are as the second end has them."""
+        """Return the differences of two rows, both in the form of the second end."""
         mine = self._terms.attributes(self._schema, first)
         other = self._terms.attributes(self._schema, second)
         found = []
@@ -81,7 +85,7 @@ class RowComparison:
         return AttributeDifference(name, "changed", first, second, detail_of(first, second))
 
     def _is_near(self, first: Value, second: Value) -> bool:
-        """Whether two values are equal but for numbers that are no farther apart than is tolerated."""
+        """True if two values are equal within the tolerance for numbers."""
         if first.kind in NUMBERS and second.kind in NUMBERS:
             mine, other = number_of(first), number_of(second)
             if mine is None or other is None:
@@ -100,7 +104,7 @@ class RowComparison:
         return self._terms.value_bytes(first) == self._terms.value_bytes(second)
 
     def _versions(self, first: Row, second: Row, names: Collection[str]) -> list[AttributeDifference]:
-        """Attributes whose newest values agree and whose stamps or older versions do not."""
+        """Return attributes with equal newest values and different stamps or older versions."""
         found = []
         for name in sorted(names):
             versions = [
@@ -118,7 +122,7 @@ class RowComparison:
 
 
 def detail_of(first: Value, second: Value) -> str:
-    """What seems to have made the second value of the first, in words; "" if that cannot be told."""
+    """Return the probable cause of a changed value, "" if unknown."""
     if first.kind in NUMBERS and second.kind in NUMBERS:
         return _number_detail(first, second)
     if first.kind is not second.kind:
@@ -162,7 +166,7 @@ def _digits(number: Decimal | int) -> int:
 
 
 def _with_cases(found: list[AttributeDifference]) -> list[AttributeDifference]:
-    """Attributes that are missing under one name and extra under another that differs in case only are told so."""
+    """Add a detail to pairs of a missing and an extra attribute with names that differ only in case."""
     extra = {each.name.casefold(): each for each in found if each.how == "extra"}
     missing = {each.name.casefold(): each for each in found if each.how == "missing"}
     made = []

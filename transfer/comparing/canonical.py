@@ -1,8 +1,9 @@
-"""Rows in the one form that both ends understand, as bytes that are equal exactly where the rows are.
+"""The canonical form of rows that both ends support, as bytes that are equal if and only if the rows are equal.
 
-Every part has a tag and its length in front, so that no two rows have the same bytes by chance of where parts end. Numbers are
-one canonical decimal whatever their kind; members of sets and maps, and attributes, are in the order of their bytes. A value
-counts as both services see it: what one of them can only show as text is that text, what one of them has not is not there.
+Each part has a tag and its length in front, so that different rows never have equal bytes. Numbers of any kind
+become one canonical decimal. Members of sets and maps, and attributes, are sorted by their bytes. Values are taken
+as both services show them. If one service stores a value as text, the text is compared. Values that one of them
+lacks are omitted.
 """
 
 from __future__ import annotations
@@ -31,11 +32,12 @@ _WITHOUT_NULL = frozenset({Service.AZURE_TABLE, Service.TABLE_STORE})
 
 
 class CanonicalForm:
-    """In which terms rows of two services are compared. May be used by several threads.
+    """The canonical form for rows of two services. Methods may be called from several threads.
 
-    `strict`: values are compared as they are stored, kinds too. `ignored`: attributes that do not count. `versions`: stamps and
-    older versions of cells count, too. `unspelled`: from names in the rows to names in the gateway, which are those that are
-    compared; either is ignored.
+    - `strict`: values are compared as stored, with their kinds.
+    - `ignored`: attributes that are not compared, by either name.
+    - `versions`: stamps and older versions of cells are compared too.
+    - `unspelled`: maps names in the rows to the gateway's names, which are compared.
     """
 
     def __init__(
@@ -47,7 +49,7 @@ class CanonicalForm:
         versions: bool = False,
         unspelled: Callable[[str], str] = str,
     ) -> None:
-        # In one order whichever end is first, so that two sites come to the same.
+        # A fixed order, so that two sites compute the same whichever end is first.
         services = sorted({first, second}, key=lambda service: service.value)
         self._views = [_VIEWS[service] for service in services if service in _VIEWS]
         self._has_null = not _WITHOUT_NULL & {*services}
@@ -57,14 +59,14 @@ class CanonicalForm:
         self._unspelled = unspelled
 
     def seen(self, value: Value) -> Value:
-        """A value as both services see it."""
+        """Return a value as both services show it."""
         if not self.strict:
             for view in self._views:
                 value = view(value)
         return value
 
     def attributes(self, schema: KeySchema, row: Row) -> dict[str, Value]:
-        """The attributes of a row that count, as both services see them, without those of its key."""
+        """Return the compared attributes of a row without its key, as both services show them."""
         found = {}
         for name, value in row.latest.items():
             if not self._is_skipped(schema, name) and (self._has_null or value.kind is not Kind.NULL):
@@ -78,11 +80,11 @@ class CanonicalForm:
         )
 
     def value_bytes(self, value: Value) -> bytes:
-        """The canonical bytes of a value that is seen already."""
+        """Return the canonical bytes of a value that `seen` has converted."""
         return _tagged(value, self.strict)
 
     def row_bytes(self, schema: KeySchema, identity: Identity, row: Row) -> bytes:
-        """The canonical bytes of a row."""
+        """Return the canonical bytes of a row."""
         parts = [identity_bytes(identity)]
         members = [
             (self._unspelled(name).encode(), _tagged(value, self.strict))
@@ -107,12 +109,12 @@ class CanonicalForm:
 
 
 def digest(data: bytes) -> int:
-    """The 128 bits by which rows are compared in bulk."""
+    """Return the 128-bit hash of canonical bytes."""
     return xxhash.xxh3_128_intdigest(data)
 
 
 def number_text(value: Value) -> str:
-    """The canonical text of a number of any kind; a Double keeps the sign of its zero."""
+    """Return the canonical text of a number of any kind. A Double keeps the sign of zero."""
     kind, data = value
     if kind is not Kind.DOUBLE:
         return decimal_text(data)

@@ -1,4 +1,4 @@
-"""What two tables themselves have differently, besides their rows."""
+"""Differences between the definitions of two tables."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from tablegate.transfer.mapping.mapping import Mapping
 
 
 def table_differences(pair: TablePair, strict: bool) -> list[TableDifference]:
-    """A name that differs in case only; and indexes, expiry and streams that are not those that a copy would have, which make
-    the tables different only if `strict`."""
+    """Return a name that differs only in case, and indexes, expiry and streams that a copy would have had.
+
+    The latter make the tables different only if `strict`.
+    """
     first, second = (side.definition for side in pair.sides)
     found = []
     is_cased = all(side.endpoint.service is not Service.AZURE_TABLE for side in pair.sides)
@@ -22,8 +24,8 @@ def table_differences(pair: TablePair, strict: bool) -> list[TableDifference]:
     target = pair.sides[1].endpoint.service
     named = dataclasses.replace(first, name=second.name)
     wanted = Mapping(named, target, None, pair.options.mapping).definition
-    for what, ask in _ASKED.items():
-        mine, other = ask(wanted), ask(second)
+    for what, describe in _DESCRIBED.items():
+        mine, other = describe(wanted), describe(second)
         if mine != other:
             found.append(TableDifference(what, mine, other, strict))
     return found
@@ -47,4 +49,8 @@ def _stream(definition: Definition) -> str:
     return "on" if rule is not None and rule.enabled else "off"
 
 
-_ASKED: dict[str, Callable[[Definition], str]] = {"indexes": _indexes, "expiry": _expiry, "stream": _stream}
+_DESCRIBED: dict[str, Callable[[Definition], str]] = {
+    "indexes": _indexes,
+    "expiry": _expiry,
+    "stream": _stream,
+}

@@ -1,4 +1,4 @@
-"""`tablegate diff A B`: the rows that differ, key by key and attribute by attribute, in kinds that both sides understand."""
+"""`tablegate diff A B`: the rows that differ, by key and attribute, in kinds that both services support."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ def diff(
     options: CompareOptions = CompareOptions(),
     workers: int = 4,
 ) -> ExitStatus:
-    """Write each row that differs as soon as it is found.
+    """Write each row that differs as soon as it is found, and return the exit status.
 
-    `write` is given pieces of text that end a line. `limit`: after so many rows it stops; None: all. `form`: `text`, or `jsonl`,
-    a JSON object a line: {"what": "missing" | "extra" | "changed" | "kind", "key": [partition, sort], "attributes": [...], ...}.
+    `write` is called with texts that end in a newline. `limit` is the maximum number of rows. All if None. `form` is
+    `text` or `jsonl`, which has a JSON object on each line:
+    {"what": "missing" | "extra" | "changed" | "kind", "key": [partition, sort], "attributes": [...], ...}.
 
-    The result is the exit status: 0 equal, 1 different. Raises TransferError (exit status 2: it could not be told).
+    The exit status is 0 if equal and 1 if different. Raises TransferError, for which the command ends with 2.
     """
     verification = Verification(first, second, VerificationLevel("checksum"), options, workers)
     number = 0

@@ -1,4 +1,4 @@
-"""Single rows looked up at an end as they are now."""
+"""Lookups of single rows in their current state."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from typing import TypeVar
 from tablegate.gateway.model.values.keys import Key, Position
 from tablegate.transfer.endpoints.endpoint import AnyRow, Endpoint
 
-Thing = TypeVar("Thing")
-_READ_FOR_ROWS = 1000  # which a table that is read as a whole is read once for
+Item = TypeVar("Item")
+_READ_FOR_ROWS = 1000  # batch size for an endpoint that must be scanned for each lookup
 
 
 def looked_up(endpoint: Endpoint, keys: Sequence[Key | None]) -> list[AnyRow | None]:
-    """The rows of keys as they are now; None also where there is no key. An end that can only be read as a whole is."""
+    """Return the current rows of keys. None if there is no row or no key.
+
+    An endpoint without lookups is scanned.
+    """
     wanted = [key for key in keys if key is not None]
     if not wanted:
         return [None] * len(keys)
@@ -32,14 +35,14 @@ def _scanned(endpoint: Endpoint, keys: Sequence[Key]) -> list[AnyRow | None]:
 
 
 def batch_rows(*endpoints: Endpoint) -> int:
-    """How many rows are looked up at once."""
+    """Return the number of rows to look up at once."""
     if not all(endpoint.looks_up for endpoint in endpoints):
         return _READ_FOR_ROWS
     return max(1, min(endpoint.write_rows for endpoint in endpoints))
 
 
-def batches(things: Iterable[Thing], size: int) -> Iterator[list[Thing]]:
-    """Lists of so many, the last of fewer."""
-    rest = iter(things)
+def batches(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
+    """Yield lists of `size` items. The last one may be shorter."""
+    rest = iter(items)
     while batch := list(itertools.islice(rest, size)):
         yield batch

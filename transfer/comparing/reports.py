@@ -1,4 +1,4 @@
-"""What a comparison found, as text for people and as JSON for programs."""
+"""The result of a comparison as text and as JSON."""
 
 from __future__ import annotations
 
@@ -18,15 +18,19 @@ _SHOWN_CHARACTERS = 200
 
 
 class ExitStatus(IntEnum):
-    """The exit status of a comparison. If it could not be told, there is a TransferError, and the command ends with 2."""
+    """The exit status of a comparison. A comparison that fails raises TransferError, and the command ends with 2."""
 
     EQUAL = 0
     DIFFERENT = 1
 
 
 class Difference(NamedTuple):
-    """A row that is not the same. `what`: "missing" or "extra" (at the second end), "changed", or "kind" where nothing but kinds
-    differs; `rules`: names of the mapping's rules that explain it; `detail`: what else there is to say."""
+    """A row that differs.
+
+    - `what`: "missing" or "extra" (at the second end), "changed", or "kind" if only kinds differ.
+    - `rules`: names of the mapping rules that explain it.
+    - `detail`: further information.
+    """
 
     what: str
     identity: Identity
@@ -36,7 +40,7 @@ class Difference(NamedTuple):
 
 
 class TableDifference(NamedTuple):
-    """Something that the tables themselves have differently. `counts`: it makes them different, not only worth saying."""
+    """A difference between the table definitions. If `counts` is false, it does not make the tables different."""
 
     what: str
     first: str
@@ -46,10 +50,11 @@ class TableDifference(NamedTuple):
 
 @dataclass
 class Report:
-    """What a comparison found. `differences` are the first of them, `counts` says how many there are of each kind.
+    """The result of a comparison. `differences` has the first ones, `counts` the number of each kind.
 
-    `rows`: how many rows were compared at each end. `settled`: rows that differed when they were read and no longer did when they
-    were looked at again. `impossible`: rows of the first end that the second cannot have; they are among the missing.
+    - `rows`: number of compared rows at each end.
+    - `settled`: rows that differed when they were read and were equal when they were looked up.
+    - `impossible`: rows of the first end that the second cannot hold. They count as missing.
     """
 
     first: str
@@ -65,12 +70,12 @@ class Report:
 
     @property
     def status(self) -> ExitStatus:
-        """Whether the tables are the same."""
+        """The exit status: EQUAL or DIFFERENT."""
         is_different = any(self.counts.values()) or any(each.counts for each in self.tables)
         return ExitStatus.DIFFERENT if is_different else ExitStatus.EQUAL
 
     def text(self) -> str:
-        """For people."""
+        """Return the report as text."""
         lines = [f"{self.first} and {self.second}, level {self.level}"]
         lines.append(f"rows: {self.rows[0]:,} and {self.rows[1]:,}, in {self.seconds:.1f} s")
         lines += [f"tables: {each.what}: {each.first} and {each.second}" for each in self.tables]
@@ -80,16 +85,16 @@ class Report:
         if hidden > 0 and self.level != "count":
             lines.append(f"... and {hidden:,} more")
         if self.settled:
-            lines.append(f"{self.settled:,} rows were written while they were compared, and are equal now")
+            lines.append(f"{self.settled:,} rows changed during the comparison and are equal now")
         if self.status is ExitStatus.EQUAL:
             lines.append("equal")
         else:
             parts = [f"{number:,} {what}" for what, number in sorted(self.counts.items()) if number]
-            lines.append("different: " + (", ".join(parts) if parts else "the tables themselves"))
+            lines.append("different: " + (", ".join(parts) if parts else "the table definitions"))
         return "\n".join(lines) + "\n"
 
     def json(self) -> str:
-        """For programs."""
+        """Return the report as JSON."""
         document = {
             "first": self.first,
             "second": self.second,
@@ -107,7 +112,7 @@ class Report:
 
 
 def difference_document(difference: Difference) -> dict[str, Any]:
-    """A difference as JSON has it; values are typed JSON."""
+    """Return a difference for JSON. Values are typed JSON."""
     return {
         "what": difference.what,
         "key": list(difference.identity),
@@ -128,17 +133,19 @@ def difference_document(difference: Difference) -> dict[str, Any]:
 
 
 def difference_lines(difference: Difference) -> list[str]:
-    """A difference as lines of text."""
+    """Return a difference as lines of text."""
     key = " / ".join(map(_shown_text, difference.identity)).removesuffix(" / ''")
-    said = _said(difference.detail, difference.rules)
-    lines = [f"{difference.what} {key}{said}"]
+    annotation = _annotation(difference.detail, difference.rules)
+    lines = [f"{difference.what} {key}{annotation}"]
     for each in difference.attributes:
         values = f"{_shown(each.first)} -> {_shown(each.second)}"
-        lines.append(f"    {each.how} {_shown_text(each.name)}: {values}{_said(each.detail, each.rules)}")
+        lines.append(
+            f"    {each.how} {_shown_text(each.name)}: {values}{_annotation(each.detail, each.rules)}"
+        )
     return lines
 
 
-def _said(detail: str, rules: tuple[str, ...]) -> str:
+def _annotation(detail: str, rules: tuple[str, ...]) -> str:
     parts = [part for part in (detail, *rules) if part]
     return f"  ({', '.join(parts)})" if parts else ""
 
@@ -158,7 +165,7 @@ def _shown(value: Value | None) -> str:
 
 
 def _shown_text(text: str) -> str:
-    """A text on a terminal: what a terminal would obey is escaped."""
+    """Escape control characters of a terminal."""
     return _cut(text if text.isprintable() and text else repr(text))
 
 

@@ -1,4 +1,4 @@
-"""Both ends of a comparison in shared terms: rows of the first as the mapping promises them, of the second as they are."""
+"""Both ends of a comparison in a common form: rows of the first as the mapping converts them, of the second unchanged."""
 
 from __future__ import annotations
 
@@ -26,10 +26,12 @@ _HASHES_BODIES = fast_paths.ARE_ON
 
 @dataclass(frozen=True, slots=True)
 class CompareOptions:
-    """How two tables are compared.
+    """The options of a comparison.
 
-    `strict`: kinds count, and stamps and older versions of cells where both ends have them. `ignored`: attributes that do not
-    count. `tolerance`: numbers that are no farther apart count as equal. `mapping`: the options that the copy was made with.
+    - `strict`: kinds are compared, and stamps and older versions of cells if both ends have them.
+    - `ignored`: attributes that are not compared.
+    - `tolerance`: largest difference between numbers that count as equal.
+    - `mapping`: the options of the copy.
     """
 
     strict: bool = False
@@ -39,8 +41,10 @@ class CompareOptions:
 
 
 class ComparedRow(NamedTuple):
-    """A row that is compared: which it is, its key at its own end, and the row as the second end has or should have it; None
-    where it cannot be there. `findings` says what the mapping did."""
+    """A row to compare: its identity, its key at its own end, and the row in the form of the second end.
+
+    `row` is None if the second end cannot hold it. `findings` are the mapping rules that applied.
+    """
 
     identity: Identity
     key: Key
@@ -54,14 +58,14 @@ class ComparedSide(TableEnd):
     def __init__(
         self, endpoint: Endpoint, definition: Definition, pair: TablePair, mapping: Mapping | None
     ) -> None:
-        """`mapping`: from this end to the other; None at the second end."""
+        """Set up a side. `mapping` converts to the other end's form. It is None at the second end."""
         super().__init__(endpoint, definition)
         self._pair = pair
         self._mapping = mapping
         self._own_identity = identifier(definition.service, definition.key_schema, MappingOptions())
 
     def seen(self, row: Row) -> ComparedRow:
-        """A row in the terms of the comparison."""
+        """Return a row in the form of the comparison."""
         schema = self.definition.key_schema
         latest = row.latest
         values = tuple([latest[name] for name in schema.names])
@@ -74,34 +78,34 @@ class ComparedSide(TableEnd):
         return ComparedRow(self._pair.identity(self._pair.key_values(made)), key, made, findings)
 
     def identity(self, key: Key) -> Identity:
-        """Which row a key names, in the terms of the comparison."""
+        """Return the identity of a key in the form of the comparison."""
         own = self._own_identity(key.values)
         if self._mapping is None:
             return own
         mapped = self._mapping.key(key)
         return own if mapped is None else self._pair.identity(mapped.values)
 
-    def unread_hash(self, row: UnreadableRow) -> int:
-        """The hash of a row that cannot be read: no row of the other end has it."""
+    def unreadable_hash(self, row: UnreadableRow) -> int:
+        """Return the hash of an unreadable row, which differs from all hashes of the other end."""
         return digest((b"second" if self._mapping is None else b"first") + row.wire)
 
     def row_bytes(self, seen: ComparedRow) -> bytes:
-        """The canonical bytes of a row that can be there."""
+        """Return the canonical bytes of a row that the second end can hold."""
         assert seen.row is not None
         return self._pair.terms.row_bytes(self._pair.schema, seen.identity, seen.row)
 
     def sum_page(self, sums: TableSums, page: ScanPage) -> list[ComparedRow]:
-        """Take a page's rows in. Gives those that cannot be at the other end."""
+        """Add a page's rows to the sums. Return the rows that the other end cannot hold."""
         for unreadable in page.unreadable:
             bucket = self.bucket(self.identity(unreadable.key), unreadable.position)
-            sums.add(bucket, self.unread_hash(unreadable))
+            sums.add(bucket, self.unreadable_hash(unreadable))
         if self._pair.hashes_bodies:
             fast_add_bodies(sums, page.rows, self._pair.terms.versions)
             return []
         return self.sum_page_generally(sums, page.rows)
 
     def sum_page_generally(self, sums: TableSums, rows: Sequence[Row]) -> list[ComparedRow]:
-        """The same, each row in its canonical form."""
+        """Add rows to the sums by their canonical form. Return the rows that the other end cannot hold."""
         impossible = []
         for row in rows:
             seen = self.seen(row)
@@ -112,14 +116,14 @@ class ComparedSide(TableEnd):
         return impossible
 
     def bucket(self, identity: Identity, position: Position) -> int:
-        """The bucket into which `sum_page` takes a row. `position`: where it stands at this end."""
+        """Return the bucket of a row in `sum_page`. `position` is its position at this end."""
         if self._pair.hashes_bodies:
             return bucket_of(position.partition + position.sort)
         return bucket_of(identity_bytes(identity))
 
 
 class TablePair:
-    """Two tables that are to hold the same. Raises SchemaChanged where the key of one cannot be that of the other."""
+    """Two tables to compare. Raises SchemaChanged if their keys do not match."""
 
     def __init__(self, first: Endpoint, second: Endpoint, options: CompareOptions) -> None:
         definitions = first.describe(), second.describe()
@@ -154,12 +158,12 @@ class TablePair:
         )
 
     def key_values(self, row: Row) -> list[Value]:
-        """The key values of a row as the second end has it."""
+        """Return the key values of a row in the form of the second end."""
         latest = row.latest
         return [latest[name] for name in self.schema.names]
 
     def other_key(self, key: Key, is_first: bool) -> Key | None:
-        """The key of a row's counterpart; None: it can have none. `is_first`: the row is at the first end."""
+        """Return the key of a row's counterpart, None if there can be none. `is_first`: the row is at the first end."""
         if is_first:
             return self.mapping.key(key)
         return None if self._back is None else self._back.of(key.values, [])
@@ -168,7 +172,7 @@ class TablePair:
 def _keys_back(
     schema: KeySchema, service: Service, first: Definition, options: MappingOptions
 ) -> KeyMapping | None:
-    """From the keys of the second table to those of the first; None: none of them can be."""
+    """Return the mapping of keys from the second table to the first, None if there is none."""
     is_other = options.escape_keys and first.service is not service
     escapes = [KEY_ESCAPES.get(each) if is_other else None for each in (service, first.service)]
 

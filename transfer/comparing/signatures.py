@@ -1,7 +1,7 @@
-"""`tablegate signature X`: one digest of a table's rows, so that two sites compare without meeting.
+"""`tablegate signature X`: one digest of a table's rows, with which two sites compare tables by one line of text.
 
-It is that of the 4,096 sums that `verify` would compare. Two sites whose tables are of different services each say which the
-other's is (`--for`): then both count values as both services see them.
+It is the digest of the 4,096 sums that `verify` compares. If the tables belong to different services, each site
+gives the other's service (`--for`). Then both sites compute values as both services show them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tablegate.transfer.mapping.spelling import spelling_of
 
 
 class Signature(NamedTuple):
-    """`digest`: 64 hexadecimal digits; `rows`: of so many rows."""
+    """The signature of a table. `digest` has 64 hexadecimal digits. `rows` is the number of rows."""
 
     digest: str
     rows: int
@@ -34,10 +34,11 @@ def signature(
     options: MappingOptions = MappingOptions(),
     workers: int = 4,
 ) -> Signature:
-    """The signature of a table. `other`: the service of the table that it is to be compared with; None: the same.
+    """Return the signature of a table.
 
-    `options`: those that the copy was made with. Tables whose rows are equal, as `verify` compares them, have equal signatures.
-    The command's exit status is 0. Raises TransferError (exit status 2).
+    `other` is the service of the table to compare with. It is the same service if None. `options` are those of the
+    copy. Tables that are equal for `verify` have equal signatures. Raises TransferError, for which the command ends
+    with 2.
     """
     definition = endpoint.describe()
     schema = definition.key_schema

@@ -1,11 +1,11 @@
-"""Sums of hashes by bucket: equal where the rows are, whatever their order and their pages.
+"""Sums of row hashes by bucket, which are equal for equal rows in any order and pages.
 
-A row's bucket is the hash of its key modulo 4,096; a bucket's value is the sum modulo 2^128 of the 128-bit hashes of its rows,
-beside their number. A sum, unlike XOR, sees a row that is there twice and is changed by two rows that swap values. (Clarke et
-al., "Incremental Multiset Hash Functions", ASIACRYPT 2003, say which sums withstand an adversary; this one is against accidents.)
+A row's bucket is the hash of its key modulo 4,096. A bucket has the number of its rows and the sum of their 128-bit
+hashes modulo 2^128. Unlike XOR, a sum detects a duplicated row and two rows with swapped values. These sums protect
+against accidents, not adversaries (Clarke et al., "Incremental Multiset Hash Functions", ASIACRYPT 2003).
 
-Where both ends hold bodies of the same form (two databases of tablegate, the same key), the stored bytes are hashed as they are
-(`fast_add_bodies`). Equal bytes are equal rows; rows of unequal bytes are compared in their canonical form afterwards.
+If both ends are tablegate databases with the same key, the stored bytes are hashed (`fast_add_bodies`). Equal bytes
+are equal rows. Rows with different bytes are compared in canonical form afterwards.
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ _MODULUS = 1 << 128
 
 
 class TableSums:
-    """The sums of a part of a table, or of all of it."""
+    """The sums of a table or a part of it."""
 
     def __init__(self) -> None:
         self.sums = [0] * BUCKETS
         self.counts = [0] * BUCKETS
 
     def add(self, bucket: int, row_hash: int) -> None:
-        """Take a row in."""
+        """Add a row."""
         self.sums[bucket] += row_hash
         self.counts[bucket] += 1
 
     def merge(self, other: TableSums) -> None:
-        """Take in all rows of another part."""
+        """Add the sums of another part."""
         self.sums = [mine + yours for mine, yours in zip(self.sums, other.sums, strict=True)]
         self.counts = [mine + yours for mine, yours in zip(self.counts, other.counts, strict=True)]
 
     @property
     def rows(self) -> int:
-        """How many rows were taken in."""
+        """The number of rows."""
         return sum(self.counts)
 
     def unequal(self, other: TableSums) -> frozenset[int]:
-        """The buckets in which two tables differ."""
+        """Return the buckets in which two tables differ."""
         return frozenset(
             bucket
             for bucket in range(BUCKETS)
@@ -53,7 +53,7 @@ class TableSums:
         )
 
     def digest(self) -> str:
-        """One text for all buckets: 64 hexadecimal digits."""
+        """Return one digest of all buckets as 64 hexadecimal digits."""
         made = hashlib.sha256()
         for total, count in zip(self.sums, self.counts, strict=True):
             made.update((total % _MODULUS).to_bytes(16, "big") + count.to_bytes(8, "big"))
@@ -61,13 +61,15 @@ class TableSums:
 
 
 def bucket_of(key: bytes) -> int:
-    """The bucket of a row, of the bytes that say which row it is."""
+    """Return the bucket of a row from the bytes of its identity."""
     return xxhash.xxh3_64_intdigest(key) & (BUCKETS - 1)
 
 
 def fast_add_bodies(sums: TableSums, rows: Iterable[Row], with_kinds: bool) -> None:
-    """The fast path of hashing rows in their canonical form: take in rows by their stored bytes. `with_kinds`: stamps and older
-    versions of cells count, too."""
+    """Add rows by the hash of their stored bytes, the fast path of hashing canonical forms.
+
+    `with_kinds` includes stamps and older versions of cells.
+    """
     totals, counts = sums.sums, sums.counts
     hash_of, bucket_hash, mask = xxhash.xxh3_128_intdigest, xxhash.xxh3_64_intdigest, BUCKETS - 1
     for row in rows:

@@ -1,6 +1,6 @@
-"""The keys of rows in unequal buckets, with a hash of each row, in a temporary file: so many keys need no memory.
+"""The keys and hashes of rows in unequal buckets, in a temporary file to save memory.
 
-Each row is there as often as a scan showed it. Rows of one key whose hashes and numbers are the same at both ends are equal.
+Each row is counted as often as a scan returned it. Rows with the same key, hash and count at both ends are equal.
 """
 
 from __future__ import annotations
@@ -33,8 +33,10 @@ FROM second LEFT JOIN first ON first.identity = second.identity WHERE first.iden
 
 
 class Suspect(NamedTuple):
-    """A key whose row is not the same at both ends, or was not when they were read: its position at each end, None where it was
-    not there, and how often each end showed it."""
+    """A key with unequal rows at the two ends when they were read.
+
+    It has the position at each end, None if missing there, and how often each end returned the row.
+    """
 
     first: Position | None
     second: Position | None
@@ -42,7 +44,7 @@ class Suspect(NamedTuple):
 
 
 class Suspects:
-    """The file. Rows may be added by several threads; it is gone when closed."""
+    """The temporary file of suspects, which is deleted on close. Rows may be added from several threads."""
 
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="tablegate-verify-")
@@ -55,16 +57,16 @@ class Suspects:
         self._connection.executescript(_SCHEMA)
 
     def add(self, is_first: bool, rows: Iterable[tuple[bytes, Position, int]]) -> None:
-        """Rows of one end: which each is, where it stands there, and its hash."""
-        sent = [
+        """Add (identity, position, hash) of rows of one end."""
+        values = [
             (identity, position.partition, position.sort, row_hash.to_bytes(16, "big"))
             for identity, position, row_hash in rows
         ]
         with self._lock:
-            self._connection.executemany(_ADD.format(side="first" if is_first else "second"), sent)
+            self._connection.executemany(_ADD.format(side="first" if is_first else "second"), values)
 
     def unequal(self) -> Iterator[Suspect]:
-        """The keys whose rows were not the same."""
+        """Yield the keys of rows that are not equal."""
         for p1, s1, p2, s2, number1, number2 in self._connection.execute(_UNEQUAL):
             yield Suspect(
                 None if p1 is None else Position(p1, s1),
@@ -73,6 +75,6 @@ class Suspects:
             )
 
     def close(self) -> None:
-        """Give the file back."""
+        """Close and delete the file."""
         self._connection.close()
         self._folder.cleanup()

@@ -1,8 +1,8 @@
-"""`tablegate verify A B`: whether the second table holds what the first does, by what the mapping promises.
+"""`tablegate verify A B`: compares the rows of the second table with those of the first, as the mapping converts them.
 
-Both tables are read once, in parallel segments, into sums by bucket. If sums differ, both are read again, and the keys of rows in
-unequal buckets go into a temporary file; rows that are not the same are looked up at both ends, and are different if they still
-are: what was written between two looks is no difference.
+Both tables are read once in parallel segments and summed by bucket. If sums differ, both are read again, and the
+keys of rows in unequal buckets go into a temporary file. Rows that differ there are looked up at both ends. They are
+reported only if they still differ, so that concurrent writes are no differences.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ _KEPT_IMPOSSIBLE = 10_000
 
 @dataclass(frozen=True, slots=True)
 class VerificationLevel:
-    """How thoroughly tables are compared: count, checksum, full (every row in its canonical form, no sums), or a sample."""
+    """The thoroughness of a comparison: count, checksum, full (all rows in canonical form, no sums) or sample."""
 
     name: str
     rows: int = 0
 
     @classmethod
     def of(cls, text: str) -> VerificationLevel:
-        """Of `count`, `checksum`, `full` or `sample:N`. Raises ValueError."""
+        """Parse `count`, `checksum`, `full` or `sample:N`. Raises ValueError."""
         name, _, number = text.partition(":")
         if name == "sample" and number.isascii() and number.isdigit() and int(number) > 0:
             return cls(name, int(number))
@@ -61,13 +61,15 @@ def verify(
     limit: int = 1000,
     workers: int = 4,
 ) -> Report:
-    """Compare two tables.
+    """Compare two tables and return the report.
 
-    `level`: `count`, `checksum`, `full` or `sample:N` (N rows of each end, from all over it, looked up at the other).
-    `limit`: how many differences the report lists; it counts all. `workers`: how many segments are read at once at each end.
+    - `level`: `count`, `checksum`, `full` or `sample:N` (N rows from all parts of each end, looked up at the
+    other).
+    - `limit`: maximum number of differences in the report. All are counted.
+    - `workers`: number of segments that are read at once at each end.
 
-    The result's `text()` and `json()` are the formats of the command, its `status` the exit status: 0 equal, 1 different. Raises
-    TransferError (exit status 2: it could not be told) and ValueError for a level that is none.
+    The report's `text()` and `json()` are the output of the command, and its `status` is the exit status. Raises
+    ValueError for an unknown level and TransferError if the comparison fails.
     """
     began = time.monotonic()
     verification = Verification(first, second, VerificationLevel.of(level), options, workers)
@@ -82,7 +84,7 @@ def verify(
 
 
 class Verification:
-    """One comparison. `differences` finds them one after the other; the report has everything else after that."""
+    """A comparison that yields its differences one by one. Afterwards `report` has the rest."""
 
     def __init__(
         self,
@@ -104,7 +106,7 @@ class Verification:
         self._expiries = [Expiry(side.definition) for side in self._pair.sides]
 
     def finish(self) -> None:
-        """What the report says when all differences are found."""
+        """Complete the report after all differences."""
         if (
             self._level.name == "count"
             and self.report.rows[0] - self.report.impossible != self.report.rows[1]
@@ -114,7 +116,7 @@ class Verification:
             )
 
     def differences(self) -> Iterator[Difference]:
-        """The rows that are not the same."""
+        """Yield the rows that differ."""
         if self._level.name == "sample":
             yield from self._sampled()
             return
@@ -157,18 +159,18 @@ class Verification:
 
     def _keep(self, impossible: Sequence[ComparedRow]) -> None:
         self.report.impossible += len(impossible)
-        room = _KEPT_IMPOSSIBLE - len(self._impossible)
-        self._impossible += impossible[: max(room, 0)]
+        free = _KEPT_IMPOSSIBLE - len(self._impossible)
+        self._impossible += impossible[: max(free, 0)]
 
     def _collect(self, suspects: Suspects, buckets: frozenset[int] | None) -> None:
-        """Note the rows of these buckets; None: of all, which have not been read before."""
+        """Add the rows of these buckets to the suspects. If None, add all rows, which have not been read before."""
         rows = [0, 0]
         lock = threading.Lock()
 
         def add(side: ComparedSide, at: int, pages: Iterator[ScanPage]) -> None:
             for page in pages:
                 number, noted, impossible = len(page.all_rows), [], []
-                while page.rows:  # which is emptied, so that decoded rows do not pile up
+                while page.rows:  # pop each row to free its decoded form
                     seen = side.seen(page.rows.pop())
                     if seen.row is None:
                         impossible.append(seen)
@@ -177,7 +179,7 @@ class Verification:
                         noted.append((identity_bytes(seen.identity), seen.key.position, row_hash))
                 for unreadable in page.unreadable:
                     identity = identity_bytes(side.identity(unreadable.key))
-                    noted.append((identity, unreadable.position, side.unread_hash(unreadable)))
+                    noted.append((identity, unreadable.position, side.unreadable_hash(unreadable)))
                 suspects.add(at == 0, noted)
                 with lock:
                     rows[at] += number
@@ -191,7 +193,7 @@ class Verification:
     # Single rows
 
     def _confirmed(self, suspects: Iterable[Suspect]) -> Iterator[Difference]:
-        """Of keys that differed when they were read those that still do."""
+        """Yield the suspects that still differ when they are looked up."""
         ends = self._pair.sides
         size = batch_rows(*(side.endpoint for side in ends))
         for batch in batches(suspects, size):
@@ -207,7 +209,7 @@ class Verification:
                     yield found
 
     def _keys_of(self, suspect: Suspect) -> tuple[Key | None, Key | None]:
-        """The keys of a row at both ends."""
+        """Return the keys of a row at both ends."""
         first, second = self._pair.sides
         if suspect.first is not None:
             mine = first.definition.key_schema.decode(suspect.first)
@@ -225,21 +227,27 @@ class Verification:
         assert key is not None
         what = "missing" if first > second else "extra"
         return Difference(
-            what, self._pair.identity(key.values), detail=f"there {first} times and {second} times"
+            what,
+            self._pair.identity(key.values),
+            detail=f"{first} times at the first end and {second} times at the second",
         )
 
     def compared(self, first: AnyRow | None, second: AnyRow | None) -> Difference | None:
-        """What differs between a row and its copy; None: nothing."""
+        """Return the difference between a row and its copy, None if they are equal."""
         ends = self._pair.sides
         for side, row in zip(ends, (first, second), strict=True):
             if isinstance(row, UnreadableRow):
                 what = "missing" if second is None else "extra" if first is None else "changed"
-                told = f"{side.endpoint.shown}: {row.reason}"
-                return Difference(what, side.identity(row.key), (), (rules.ROW_UNREADABLE.name,), told)
+                reason = f"{side.endpoint.shown}: {row.reason}"
+                return Difference(what, side.identity(row.key), (), (rules.ROW_UNREADABLE.name,), reason)
         mine = ends[0].seen(first) if isinstance(first, Row) else None
         other = ends[1].seen(second) if isinstance(second, Row) else None
         if mine is not None and mine.row is None:
-            return rejected(mine) if other is None else rejected(mine)._replace(detail="another row is there")
+            return (
+                rejected(mine)
+                if other is None
+                else rejected(mine)._replace(detail="another row has this key")
+            )
         if mine is None or mine.row is None:
             return None if other is None else self._only(other, "extra", 1)
         if other is None:
@@ -252,16 +260,16 @@ class Verification:
         return Difference(what, mine.identity, tuple(found))
 
     def _only(self, seen: ComparedRow, what: str, at: int) -> Difference:
-        """A row that is at one end only. Its time may be over."""
+        """Return the difference for a row that is at one end only. It may have expired."""
         assert seen.row is not None
         now_ms = time.time_ns() // 1_000_000
-        is_over = self._expiries[at].is_over(seen.row, now_ms)
-        if at == 1 and not is_over:  # the first end's rule may have deleted it there
-            is_over = self._expiries[0].is_over(seen.row, now_ms)
-        return Difference(what, seen.identity, rules=(rules.ROW_EXPIRED.name,) if is_over else ())
+        is_expired = self._expiries[at].is_expired(seen.row, now_ms)
+        if at == 1 and not is_expired:  # the first end's rule may have deleted it there
+            is_expired = self._expiries[0].is_expired(seen.row, now_ms)
+        return Difference(what, seen.identity, rules=(rules.ROW_EXPIRED.name,) if is_expired else ())
 
     def _rejected(self) -> Iterator[Difference]:
-        """The rows of the first end that the second cannot have."""
+        """Yield the rows of the first end that the second cannot hold."""
         for seen in self._impossible:
             yield rejected(seen)
         hidden = self.report.impossible - len(self._impossible)
@@ -271,8 +279,8 @@ class Verification:
     # Samples
 
     def _sampled(self) -> Iterator[Difference]:
-        """Rows from all over each end, looked up at the other."""
-        told: set[Identity] = set()
+        """Yield differences of sampled rows from all parts of each end, looked up at the other."""
+        reported: set[Identity] = set()
         for at, side in enumerate(self._pair.sides):
             number = 0
             other = self._pair.sides[1 - at].endpoint
@@ -286,13 +294,13 @@ class Verification:
                     if found is not None:
                         again = looked_up(side.endpoint, [schema.decode(row.position)])[0]
                         found = self.compared(*((again, counterpart) if at == 0 else (counterpart, again)))
-                    if found is not None and found.identity not in told:
-                        told.add(found.identity)
+                    if found is not None and found.identity not in reported:
+                        reported.add(found.identity)
                         yield found
             self.report.rows = (number, 0) if at == 0 else (self.report.rows[0], number)
 
 
 def rejected(seen: ComparedRow) -> Difference:
-    """A row that the second end cannot have, and by which rules."""
+    """Return the difference for a row that the second end cannot hold, with the rules that forbid it."""
     names = [f.rule.name for f in seen.findings if f.rule.fidelity is Fidelity.IMPOSSIBLE]
     return Difference("missing", seen.identity, rules=tuple(dict.fromkeys(names)))

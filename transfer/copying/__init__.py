@@ -1,1 +1,1 @@
-"""Copies: jobs that can be resumed, segments read in parallel, changes that are followed."""
+"""Copies: resumable jobs, parallel segments, following of changes."""

@@ -1,6 +1,6 @@
-"""A copy from its beginning, or from where it was stopped, to its end: tables made, scanned, followed, finished.
+"""The steps of a copy: create tables, scan, follow, finish. A copy can start at its beginning or from a stored job.
 
-Knows the order of steps and what each leaves in the job. What a step does is in scanning.py and following.py.
+Each step leaves its result in the job. The steps themselves are in scanning.py and following.py.
 """
 
 from __future__ import annotations
@@ -30,14 +30,17 @@ _CHECK_PERIOD_S = 30.0
 _SEGMENTS_PER_READER = 4
 
 Opener = Callable[[str], Endpoint]
-"""Opens the endpoint of an address."""
+"""Open the endpoint of an address."""
 
 
 @dataclass(frozen=True, slots=True)
 class CopyOptions:
-    """What its user chooses about a copy. `parallel`: how many threads read, and how many write. `until_lag_s`: following ends
-    when the copy is as the source was so many seconds ago (None: never). `sweep_s`: between looks for deletes where the source
-    does not tell them."""
+    """The user's options of a copy.
+
+    - `parallel`: number of reading threads and of writing threads.
+    - `until_lag_s`: following ends at this lag, in seconds. Never if None.
+    - `sweep_s`: seconds between searches for deletes, if the source does not report them.
+    """
 
     parallel: int = 4
     limits: tuple[RateLimit, ...] = ()
@@ -48,11 +51,11 @@ class CopyOptions:
 
 
 class Interrupted(TransferError):
-    """The user wanted the end."""
+    """The user stopped the copy."""
 
 
 class TableCopy:
-    """One table of a job: its two ends, open."""
+    """One table of a job with its open endpoints."""
 
     def __init__(
         self,
@@ -68,7 +71,7 @@ class TableCopy:
         self._options = options
         if options.follow and not self.target.takes_changes:
             raise TransferError(
-                f"{self.target.shown}: a copy that is written once cannot follow: leave --follow out"
+                f"{self.target.shown}: a copy to this target cannot follow changes. Omit --follow"
             )
         definition = self.source.describe()
         if state.key_schema is not None:
@@ -81,7 +84,7 @@ class TableCopy:
         self.follower = ChangeFollower(self._table, self.key_schema)
 
     def begin(self, progress: Progress) -> None:
-        """Make the target's table, capture changes, choose segments; or go on with what an earlier process chose."""
+        """Create the target table, capture changes and choose segments. A resumed table keeps its earlier choices."""
         if self.state.state != NEW:
             self.target.reopen()
             return
@@ -98,7 +101,7 @@ class TableCopy:
         self.job.begin_table(self.state.id, key_schema, self._expected_rows, segments)
 
     def scan(self, progress: Progress) -> None:
-        """Copy what is not copied yet. Raises Stopped, TransferError."""
+        """Copy the segments that are not done. Raises CopyStopped, TransferError."""
         done = self.job.counts(self.state.id)
         progress.begin(self.source.shown, self._expected_rows, done.rows, done.size_bytes, done.rejected)
         keeps_keys = self._options.follow and self.follower.sweeps
@@ -106,17 +109,17 @@ class TableCopy:
         self.job.set_state(self.state.id, COPIED)
 
     def check(self) -> None:
-        """Raises SchemaChanged if the source is not what it was."""
+        """Raise SchemaChanged if the source's key has changed."""
         _require_key(self.source, self.source.describe(), self.key_schema)
 
     def finish(self) -> None:
-        """The copy is complete."""
+        """Complete the copy."""
         self.target.finish()
         self.job.set_state(self.state.id, FINISHED)
 
 
 def run(job: CopyJob, opens: tuple[Opener, Opener], options: CopyOptions, progress: Progress) -> Counts:
-    """Do what is left of a job; what is done of it then. Raises TransferError; Interrupted after Ctrl-C."""
+    """Run the open part of a job and return its counts. Raises TransferError, or Interrupted after Ctrl-C."""
     stop = StopSignal()
     rates = tuple(Rate(limit, stop.wait) for limit in options.limits)
     pace = CopyLimits(stop, rates, Concurrency(options.parallel))
@@ -128,7 +131,7 @@ def run(job: CopyJob, opens: tuple[Opener, Opener], options: CopyOptions, progre
         ]
         for copy in copies:
             copy.begin(progress)
-        with _looking(job, copies, stop, options):
+        with _recording_changes(job, copies, stop, options):
             for copy, state in _current(job, copies):
                 if state.state == COPYING:
                     copy.scan(progress)
@@ -153,7 +156,7 @@ def _opened(
 
 
 def _current(job: CopyJob, copies: list[TableCopy]) -> Iterator[tuple[TableCopy, TableState]]:
-    """Each table with its state as it is now."""
+    """Yield each table with its current state."""
     for copy in copies:
         [state] = [state for state in job.tables() if state.id == copy.state.id]
         yield copy, state
@@ -161,7 +164,7 @@ def _current(job: CopyJob, copies: list[TableCopy]) -> Iterator[tuple[TableCopy,
 
 @contextlib.contextmanager
 def _errors_of(stop: StopSignal) -> Iterator[None]:
-    """The first error of any thread is that of the whole."""
+    """Raise the first error of any thread."""
     try:
         yield
     except CopyStopped:
@@ -175,25 +178,27 @@ def _errors_of(stop: StopSignal) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _looking(job: CopyJob, copies: list[TableCopy], stop: StopSignal, options: CopyOptions) -> Iterator[None]:
-    """While tables are scanned, what changes meanwhile is noted: streams are not kept for ever."""
+def _recording_changes(
+    job: CopyJob, copies: list[TableCopy], stop: StopSignal, options: CopyOptions
+) -> Iterator[None]:
+    """Record changes while tables are scanned, because streams keep them for a limited time only."""
     if not options.follow:
         yield
         return
     is_over = threading.Event()
 
-    def look() -> None:
+    def poll() -> None:
         try:
             positions = {state.id: state.position for _, state in _current(job, copies)}
             while not is_over.wait(_LOOK_PERIOD_S):
                 for copy in copies:
-                    positions[copy.state.id], _ = copy.follower.look(positions[copy.state.id])
+                    positions[copy.state.id], _ = copy.follower.poll(positions[copy.state.id])
         except CopyStopped:
             pass
         except BaseException as error:
             stop.set(error)
 
-    thread = threading.Thread(target=look, daemon=True)
+    thread = threading.Thread(target=poll, daemon=True)
     thread.start()
     try:
         yield
@@ -204,7 +209,7 @@ def _looking(job: CopyJob, copies: list[TableCopy], stop: StopSignal, options: C
 
 
 class _Following:
-    """Changes of all tables, until the copy is close enough behind."""
+    """The following of all tables until the lag is small enough."""
 
     def __init__(
         self,
@@ -223,29 +228,31 @@ class _Following:
         self._swept_at = self._checked_at = time.monotonic()
 
     def run(self) -> None:
-        """Raises Stopped, TransferError."""
+        """Follow until the lag limit is reached. Raises CopyStopped, TransferError."""
         until = self._options.until_lag_s
         while True:
             began = time.monotonic()
-            is_caught_up = self._round()
+            is_caught_up = self._poll_once()
             lag_s = time.monotonic() - began
             counts = self._job.counts()
             self._progress.following(lag_s, counts.applied, counts.changes_left)
-            if until is not None and is_caught_up and lag_s <= until and self._is_swept_at_last():
+            if until is not None and is_caught_up and lag_s <= until and self._final_sweep_is_done():
                 return
             if time.monotonic() - self._swept_at > self._options.sweep_s:
                 self._sweep()
             elif is_caught_up:
                 self._stop.wait(_LOOK_PERIOD_S)
 
-    def _round(self) -> bool:
-        """Look at all tables and apply what was found: after it the copies are as the sources were at its beginning, if what
-        this gives is true."""
+    def _poll_once(self) -> bool:
+        """Poll all tables once and apply the changes.
+
+        If the result is True, the copies have reached the state of the sources at the beginning of the call.
+        """
         is_caught_up = True
         for copy in self._copies:
-            position, look = copy.follower.look(self._positions[copy.state.id])
+            position, found = copy.follower.poll(self._positions[copy.state.id])
             self._positions[copy.state.id] = position
-            is_caught_up = is_caught_up and look.caught_up
+            is_caught_up = is_caught_up and found.caught_up
             copy.follower.apply()
         if time.monotonic() - self._checked_at > _CHECK_PERIOD_S:
             self._checked_at = time.monotonic()
@@ -253,8 +260,8 @@ class _Following:
                 copy.check()
         return is_caught_up
 
-    def _is_swept_at_last(self) -> bool:
-        """Whether no sweep is needed before the end; if one is, it is made, and the end comes once it has found nothing."""
+    def _final_sweep_is_done(self) -> bool:
+        """True if no sweep is needed before the end. Otherwise sweep, and return True if it found nothing."""
         if not any(copy.follower.sweeps for copy in self._copies):
             return True
         return not self._sweep()
@@ -266,12 +273,12 @@ class _Following:
 
 
 def mapping_of(definition: Definition, target: Endpoint, options: MappingOptions) -> Mapping:
-    """What becomes of a table in a target, where there may be a table already."""
+    """Return the mapping of a table to a target, which may hold a table already."""
     return Mapping(definition, target.service, target.existing(), options)
 
 
 def notes_of(mapping: Mapping) -> list[str]:
-    """What of the source's definition the target cannot have, as sentences."""
+    """Return sentences about the parts of the definition that the target does not support."""
     return [
         f"{note.attribute}: {note.rule.meaning}" if note.attribute else note.rule.meaning
         for note in mapping.notes
@@ -279,24 +286,31 @@ def notes_of(mapping: Mapping) -> list[str]:
 
 
 def plan(source: Endpoint, target: Endpoint, options: CopyOptions) -> list[str]:
-    """What a copy would do, as sentences; nothing is written."""
+    """Return sentences that describe what a copy would do. Nothing is written."""
     definition = source.describe()
     mapping = mapping_of(definition, target, options.mapping)
     segments = len(source.segments(options.parallel * _SEGMENTS_PER_READER))
     rows = "an unknown number of rows" if definition.rows is None else f"about {definition.rows:,} rows"
-    made = "is made" if target.existing() is None else "is there already; rows of the same keys are replaced"
-    told = [
+    action = (
+        "is created" if target.existing() is None else "exists already, rows with the same keys are replaced"
+    )
+    sentences = [
         f"{source.shown}: {rows}, read in {segments} segments by {min(options.parallel, segments)} threads",
-        f"{target.shown}: {made}, key {', '.join(mapping.definition.key_schema.names)}",
+        f"{target.shown}: {action}, key {', '.join(mapping.definition.key_schema.names)}",
         *(f"{target.shown}: {sentence}" for sentence in notes_of(mapping)),
     ]
     if options.follow:
-        told.append(f"{source.shown}: changes are captured before the scan. {source.unseen_changes}".rstrip())
-    return told
+        sentences.append(
+            f"{source.shown}: changes are captured before the scan. {source.unseen_changes}".rstrip()
+        )
+    return sentences
 
 
 def write_rejects(job: CopyJob, path: Path) -> int:
-    """Write the rejected rows of a job to a file of JSON Lines, whole or not at all; without any there is no file. How many."""
+    """Write the rejected rows of a job to a file of JSON Lines and return their number.
+
+    The file is written whole or not at all. If there are no rejects, it is removed.
+    """
     partial = path.with_name(path.name + ".partial")
     number = 0
     try:
@@ -328,5 +342,5 @@ def write_rejects(job: CopyJob, path: Path) -> int:
 def _require_key(source: Endpoint, definition: Definition, key_schema: object) -> None:
     if definition.key_schema != key_schema:
         raise SchemaChanged(
-            f"{source.shown}: the table's key is not what it was when the copy began; begin a new job"
+            f"{source.shown}: the table's key has changed since the copy began. Start a new job"
         )

@@ -1,11 +1,10 @@
-"""Changes of the source, applied to the copy after its scan and as they come.
+"""Changes of the source, applied to the copy after its scan and continuously.
 
-A change is only a key: the row is read again at the source and written to the target as it is by then, or deleted from it. Keys
-are in the job, each once, in the transaction that moves on the position in the source's stream; so doubles, disorder between rows
-and a kill at any moment do no harm, and the row that was written last at the source wins. No row is in flight twice.
-
-Where the source has no stream that tells deletes (Azure Table), a sweep now and then looks which of the copied rows are still
-there.
+A change is only a key. The row is read again at the source, and its current state is written to the target or
+deleted there. The job holds each changed key once. Keys and the new stream position are stored in one transaction.
+So duplicates, disorder between rows and a kill at any moment do no harm, and the last write at the source wins. A
+row is never in two calls at once. A source without deletes in its stream (Azure Table) needs sweeps, which find the
+copied rows that no longer exist.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ from tablegate.transfer.endpoints.endpoint import JSON, AnyRow, UnreadableRow
 from tablegate.transfer.errors import TransferError
 
 THREADS = "copy"
-"""How the names of threads begin that may wait for a service when everything else has ended."""
-# So many looks follow each other before what they found is applied.
-_LOOKS = 50
+"""Name prefix of threads that may still wait for a service when the command ends."""
+# Number of polls before their changes are applied.
+_MAX_POLLS = 50
 
 
 class ChangePoll(NamedTuple):
-    """What looking for changes came to: how many keys there were, and whether there was nothing more."""
+    """The result of polling for changes: the number of keys, and True if there are no more."""
 
     keys: int
     caught_up: bool
@@ -41,7 +40,7 @@ class _AppliedChanges(NamedTuple):
 
 
 class ChangeFollower:
-    """Follows one table."""
+    """The following of one table."""
 
     def __init__(self, table: TableJob, key_schema: KeySchema) -> None:
         self._table = table
@@ -49,17 +48,17 @@ class ChangeFollower:
         self._key_schema = key_schema
         self._batch = min(table.source.write_rows, table.writer.most_rows)
         self.sweeps = not table.source.follows
-        """Whether sweeps are needed."""
+        """True if the source needs sweeps."""
 
     def capture(self) -> None:
-        """From now on changes are told. Once in the life of a job, before anything is read."""
+        """Start the capture of changes. Called once in a job, before any row is read."""
         self._job.set_position(self._table.id, self._table.source.capture())
 
-    def look(self, position: JSON) -> tuple[JSON, ChangePoll]:
-        """Look for changes until there are none, or there have been many; the new position."""
+    def poll(self, position: JSON) -> tuple[JSON, ChangePoll]:
+        """Poll for changes until there are no more or many are stored. Return the new position."""
         keys = 0
         caught_up = False
-        for _ in range(_LOOKS):
+        for _ in range(_MAX_POLLS):
             self._table.pace.stop.check()
             seen = self._table.source.changes(position)
             if seen.keys or seen.position != position:
@@ -72,7 +71,7 @@ class ChangeFollower:
         return position, ChangePoll(keys, caught_up)
 
     def apply(self) -> None:
-        """Bring the target to where the source is, for all rows that have changed. Raises Stopped, TransferError."""
+        """Apply all stored changes to the target. Raises CopyStopped, TransferError."""
         with ThreadPoolExecutor(self._table.parallel, THREADS) as pool:
             while changed := self._job.changes(self._table.id, self._table.parallel * self._batch):
                 parts = [changed[at : at + self._batch] for at in range(0, len(changed), self._batch)]
@@ -92,12 +91,12 @@ class ChangeFollower:
         keys = [self._key_schema.decode(each.position) for each in changed]
         rows: list[Row] = []
         gone: list[Key] = []
-        unread: list[Rejected] = []
+        unreadable: list[Rejected] = []
         for key, row in zip(keys, self._read(keys), strict=True):
             if row is None:
                 gone.append(key)
             elif isinstance(row, UnreadableRow):
-                unread.append(self._table.writer.rejected_unread(row))
+                unreadable.append(self._table.writer.rejected_unreadable(row))
             else:
                 rows.append(row)
         rejects = self._table.writer.write(rows) if rows else []
@@ -105,7 +104,7 @@ class ChangeFollower:
             self._table.writer.delete(gone)
         missing = {reject.position for reject in rejects}
         written = [row.position for row in rows if row.position not in missing]
-        return _AppliedChanges(written, [key.position for key in gone], [*rejects, *unread])
+        return _AppliedChanges(written, [key.position for key in gone], [*rejects, *unreadable])
 
     def _read(self, keys: Sequence[Key]) -> Sequence[AnyRow | None]:
         try:
@@ -116,8 +115,10 @@ class ChangeFollower:
         return found
 
     def sweep(self) -> int:
-        """Look which of the copied rows are still there; the others, and those that were never copied, are changes, to be
-        applied. How many are gone."""
+        """Find copied rows that no longer exist and rows that were never copied. Store both as changes.
+
+        Return the number of rows that no longer exist.
+        """
         number = self._job.begin_sweep(self._table.id)
         with ThreadPoolExecutor(self._table.parallel, THREADS) as pool:
             list(

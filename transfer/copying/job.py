@@ -1,7 +1,8 @@
-"""The file of a job: all that a copy must know to go on after it was stopped, however it was stopped.
+"""The job file: the state that a copy needs to resume after any interruption.
 
-A SQLite file in write-ahead mode. What belongs together is one transaction: a segment's position with the rejects before it; a
-stream's position with the keys that changed before it. It holds keys and rejected rows, but no password. Knows no endpoint.
+It is an SQLite file in write-ahead mode. Facts that depend on each other are stored in one transaction: a segment's
+position with the rejects before it, and a stream's position with the changed keys before it. It holds keys and
+rejected rows, but no password.
 """
 
 from __future__ import annotations
@@ -39,11 +40,14 @@ CREATE TABLE rejects (
 """
 
 NEW, COPYING, COPIED, FINISHED = "new", "copying", "copied", "finished"
-"""The states of a table: nothing is done; its segments are known; all of them are read; the target has been told of its end."""
+"""The states of a table: not started, segments chosen, all segments copied, finished."""
 
 
 class Rejected(NamedTuple):
-    """A row that is not in the target: where it stands in the source, why it is missing, its key for people, and its body."""
+    """A row that could not be copied.
+
+    It has the position in the source, the reason, the key for display and the body.
+    """
 
     position: Position
     code: str
@@ -53,7 +57,7 @@ class Rejected(NamedTuple):
 
 
 class SegmentState(NamedTuple):
-    """A segment and how far it has come."""
+    """A segment and its progress."""
 
     number: int
     segment: JSON
@@ -62,7 +66,7 @@ class SegmentState(NamedTuple):
 
 
 class ChangedKey(NamedTuple):
-    """A row that has changed at the source. `sequence` tells a change from a later one of the same row."""
+    """A row that has changed at the source. `sequence` distinguishes a change from a later one of the same row."""
 
     position: Position
     sequence: int
@@ -70,7 +74,7 @@ class ChangedKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TableState:
-    """A table of a job. `position`: from where on its changes have still to be looked at."""
+    """A table of a job. `position` is the stream position from which changes have not been read."""
 
     id: int
     source: str
@@ -83,7 +87,7 @@ class TableState:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What is done of a table, or of all: rows and bytes of pages that are through, changes applied, rows rejected."""
+    """The progress of a table or of all: rows and bytes of finished pages, applied changes, rejected rows."""
 
     rows: int = 0
     size_bytes: int = 0
@@ -93,7 +97,7 @@ class Counts:
 
 
 class CopyJob:
-    """A job file that is open, and locked against others. Its methods may be called by several threads."""
+    """An open job file, locked against other processes. Methods may be called from several threads."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self.path = path
@@ -103,13 +107,13 @@ class CopyJob:
 
     @classmethod
     def create(cls, path: Path, source: str, target: str, options: JSON) -> CopyJob:
-        """A new job. `source`, `target`: addresses without secrets. Raises TransferError if the file is there."""
+        """Create a job. `source` and `target` are addresses without secrets. Raises TransferError if the file exists."""
         if path.exists():
             raise TransferError(
-                f"the job file {path} is there already: go on with it (tablegate copy --job {path} --resume), or remove it"
+                f"the job file {path} exists already. Continue it (tablegate copy --job {path} --resume) or remove it"
             )
         connection = _connected(path)
-        with _said(path), connection:
+        with _sqlite_errors(path), connection:
             connection.executescript(f"BEGIN; {_SCHEMA}")
             connection.execute(
                 "INSERT INTO job VALUES (?, ?, ?, ?)", (_FORMAT, source, target, json.dumps(options))
@@ -118,43 +122,45 @@ class CopyJob:
 
     @classmethod
     def open(cls, path: Path) -> CopyJob:
-        """A job that was begun. Raises TransferError if it is none, or some process has it."""
+        """Open an existing job. Raises TransferError if the file is no job or another process uses it."""
         if not path.exists():
-            raise TransferError(f"there is no job file {path}")
+            raise TransferError(f"the job file {path} does not exist")
         connection = _connected(path)
-        with _said(path):
+        with _sqlite_errors(path):
             try:
                 [(found,)] = connection.execute("SELECT format FROM job")
             except (sqlite3.DatabaseError, ValueError) as error:
                 if "locked" in str(error):
                     raise
                 raise TransferError(
-                    f"{path} is no job file, or its first lines were never written: remove it"
+                    f"{path} is not a job file, or its creation was interrupted. Remove it"
                 ) from None
         if found != _FORMAT:
-            raise TransferError(f"the job file {path} is of another release of tablegate (format {found})")
+            raise TransferError(
+                f"the job file {path} has format {found}, which belongs to another release of tablegate"
+            )
         return cls(path, connection)
 
     @property
     def options(self) -> JSON:
-        """What the user chose when the job was begun."""
+        """The user's options at the start of the job."""
         return json.loads(self._options)
 
     def require(self, source: str | None, target: str | None) -> None:
-        """Raises TransferError unless the job is of these ends (None: not given again)."""
+        """Raise TransferError unless the job has these ends. None means that an end was not given again."""
         for name, known, given in (("source", self.source, source), ("target", self.target, target)):
             if given is not None and known != given:
-                raise TransferError(f"the job file {self.path} is of another {name}: {known}, not {given}")
+                raise TransferError(f"the job file {self.path} has another {name}: {known}, not {given}")
 
     # Tables and segments
 
     def add_table(self, source: str, target: str) -> None:
-        """A table is to be copied."""
+        """Add a table to copy."""
         with self._transaction() as connection:
             connection.execute("INSERT INTO tables (source, target) VALUES (?, ?)", (source, target))
 
     def tables(self) -> list[TableState]:
-        """All tables, in the order in which they were added."""
+        """Return all tables in the order in which they were added."""
         found = self._rows(
             "SELECT id, source, target, key_schema, state, position, expected_rows FROM tables ORDER BY id"
         )
@@ -166,7 +172,7 @@ class CopyJob:
     def begin_table(
         self, table_id: int, key_schema: JSON, expected_rows: int | None, segments: Sequence[JSON]
     ) -> None:
-        """The segments of a table are these, from now on and for every later process."""
+        """Store the segments of a table for this and all later processes."""
         with self._transaction() as connection:
             connection.execute(
                 "UPDATE tables SET state = ?, key_schema = ?, expected_rows = ? WHERE id = ?",
@@ -178,12 +184,11 @@ class CopyJob:
             )
 
     def set_state(self, table_id: int, state: str) -> None:
-        """A table has come so far."""
         with self._transaction() as connection:
             connection.execute("UPDATE tables SET state = ? WHERE id = ?", (state, table_id))
 
     def segments(self, table_id: int) -> list[SegmentState]:
-        """The segments of a table."""
+        """Return the segments of a table."""
         found = self._rows(
             "SELECT number, segment, resume, is_done FROM segments WHERE table_id = ? ORDER BY number",
             (table_id,),
@@ -197,8 +202,11 @@ class CopyJob:
         self, table_id: int, number: int, resume: JSON | None, written: Sequence[Position], size_bytes: int,
         rejects: Sequence[Rejected], keeps_keys: bool,
     ) -> None:  # fmt: skip
-        """A page of a segment is in the target, but for the rejects. `resume`: where to go on; None: the segment is done.
-        `keeps_keys`: whether to remember the keys of what was written, for sweeps."""
+        """Store that a page of a segment is in the target, except for its rejects.
+
+        `resume` is the position after the page, None if the segment is done. `keeps_keys` stores the keys of written
+        rows for sweeps.
+        """
         with self._transaction() as connection:
             connection.execute(
                 "UPDATE segments SET resume = ?, is_done = ?, rows = rows + ?, size_bytes = size_bytes + ?"
@@ -215,14 +223,14 @@ class CopyJob:
     # Changes
 
     def set_position(self, table_id: int, position: JSON) -> None:
-        """Changes of a table are to be looked at from here on."""
+        """Set the stream position from which changes are read."""
         with self._transaction() as connection:
             connection.execute(
                 "UPDATE tables SET position = ? WHERE id = ?", (json.dumps(position), table_id)
             )
 
     def add_changes(self, table_id: int, positions: Iterable[Position], position: JSON) -> None:
-        """These rows have changed before a new position of the table's stream."""
+        """Store the keys that changed before a new stream position."""
         with self._transaction() as connection:
             self._change(connection, table_id, map(packed, positions))
             connection.execute(
@@ -230,7 +238,7 @@ class CopyJob:
             )
 
     def changes(self, table_id: int, limit: int) -> list[ChangedKey]:
-        """The oldest changes that are not applied yet."""
+        """Return the oldest changes that are not applied."""
         found = self._rows(
             "SELECT key, sequence FROM changed WHERE table_id = ? ORDER BY sequence LIMIT ?",
             (table_id, limit),
@@ -241,7 +249,7 @@ class CopyJob:
         self, table_id: int, applied: Sequence[ChangedKey], written: Sequence[Position], deleted: Sequence[Position],
         rejects: Sequence[Rejected], keeps_keys: bool,
     ) -> None:  # fmt: skip
-        """The target is at these rows as the source was when they were read. What has changed again stays to be done."""
+        """Remove applied changes and store their rejects. A row that has changed again stays in the list."""
         with self._transaction() as connection:
             connection.executemany(
                 "DELETE FROM changed WHERE table_id = ? AND key = ? AND sequence = ?",
@@ -264,17 +272,17 @@ class CopyJob:
                     [(table_id, packed(each)) for each in written],
                 )
 
-    # Sweeps: which rows that were copied are still there
+    # Sweeps: a search for copied rows that no longer exist
 
     def begin_sweep(self, table_id: int) -> int:
-        """The number of a new sweep."""
+        """Start a sweep and return its number."""
         with self._transaction() as connection:
             connection.execute("UPDATE tables SET sweep = sweep + 1 WHERE id = ?", (table_id,))
             [(number,)] = connection.execute("SELECT sweep FROM tables WHERE id = ?", (table_id,))
         return int(number)
 
     def seen(self, table_id: int, sweep: int, positions: Sequence[Position]) -> None:
-        """A sweep has found these rows at the source. Those that were neither copied nor rejected are changes."""
+        """Mark rows that a sweep found at the source. Rows that were neither copied nor rejected become changes."""
         keys = [packed(position) for position in positions]
         with self._transaction() as connection:
             for key in keys:
@@ -290,7 +298,7 @@ class CopyJob:
                     self._change(connection, table_id, [key])
 
     def end_sweep(self, table_id: int, sweep: int) -> int:
-        """Rows that a sweep has not found are changes. How many there are."""
+        """Store rows that the sweep did not find as changes. Return their number."""
         with self._transaction() as connection:
             unseen = connection.execute(
                 "SELECT key FROM copied WHERE table_id = ? AND sweep < ?", (table_id, sweep)
@@ -298,10 +306,10 @@ class CopyJob:
             self._change(connection, table_id, [key for (key,) in unseen])
         return len(unseen)
 
-    # What is told
+    # Results
 
     def counts(self, table_id: int | None = None) -> Counts:
-        """How much of a table, or of all, is done."""
+        """Return the progress of one table, or of all if `table_id` is None."""
         where, values = ("", ()) if table_id is None else (" WHERE table_id = ?", (table_id,))
         rows, size_bytes = self._row(f"SELECT total(rows), total(size_bytes) FROM segments{where}", values)
         [applied] = self._row(f"SELECT total(applied) FROM tables{where.replace('table_id', 'id')}", values)
@@ -310,7 +318,7 @@ class CopyJob:
         return Counts(int(rows), int(size_bytes), int(applied), rejected, left)
 
     def rejects(self) -> Iterator[tuple[str, str, str, str, bytes]]:
-        """(source of the table, shown key, code, reason, body) of every rejected row."""
+        """Yield (source of the table, shown key, code, reason, body) of each rejected row."""
         last = 0
         while found := self._rows(
             "SELECT r.rowid, t.source, r.shown, r.code, r.reason, r.row FROM rejects r JOIN tables t ON t.id = r.table_id"
@@ -321,7 +329,6 @@ class CopyJob:
                 yield tuple(reject)
 
     def close(self) -> None:
-        """Let go of the file."""
         with self._lock:
             self._connection.close()
 
@@ -345,12 +352,12 @@ class CopyJob:
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with self._lock, _said(self.path), self._connection:
+        with self._lock, _sqlite_errors(self.path), self._connection:
             self._connection.execute("BEGIN")
             yield self._connection
 
     def _rows(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
-        with self._lock, _said(self.path):
+        with self._lock, _sqlite_errors(self.path):
             return self._connection.execute(statement, values).fetchall()
 
     def _row(self, statement: str, values: Sequence[Any] = ()) -> Any:
@@ -358,12 +365,12 @@ class CopyJob:
 
 
 def packed(position: Position) -> bytes:
-    """A position as one piece of bytes."""
+    """Return a position as bytes."""
     return len(position.partition).to_bytes(4, "big") + position.partition + position.sort
 
 
 def unpacked(key: bytes) -> Position:
-    """The position that `packed` made bytes of."""
+    """Return the position from the bytes of `packed`."""
     split = 4 + int.from_bytes(key[:4], "big")
     return Position(key[4:split], key[split:])
 
@@ -373,9 +380,9 @@ def _loaded(text: str | None) -> JSON | None:
 
 
 def _connected(path: Path) -> sqlite3.Connection:
-    with _said(path):
+    with _sqlite_errors(path):
         connection = sqlite3.connect(path, timeout=0.2, isolation_level=None, check_same_thread=False)
-        # One process at a time: the lock is held for as long as the file is open, and ends with its holder.
+        # One process at a time. The lock lasts until the file is closed or the process ends.
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         with contextlib.suppress(sqlite3.DatabaseError):
             connection.execute("PRAGMA journal_mode = WAL")
@@ -384,11 +391,11 @@ def _connected(path: Path) -> sqlite3.Connection:
 
 
 @contextlib.contextmanager
-def _said(path: Path) -> Iterator[None]:
-    """What SQLite says of the file, as an error that people can mend."""
+def _sqlite_errors(path: Path) -> Iterator[None]:
+    """Convert errors of SQLite to a TransferError."""
     try:
         yield
     except sqlite3.Error as error:
         if "locked" in str(error):
-            raise TransferError(f"another process is working on the job file {path}") from None
+            raise TransferError(f"another process uses the job file {path}") from None
         raise TransferError(f"the job file {path} cannot be used: {error}") from error

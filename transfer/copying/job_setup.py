@@ -1,7 +1,4 @@
-"""From what a user writes to a job: which tables go where, under which options, and how an old job is gone on with.
-
-Knows addresses and what of them may stand in a job file; copies nothing.
-"""
+"""Creation of a job from the user's arguments: pairs of tables, options, and the checks when a job is resumed."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ _HIDDEN = "***"
 
 @dataclass(frozen=True, slots=True)
 class ChosenOptions:
-    """Options of the command line; None where one was not given. Kept in the job, so that whoever resumes it need say nothing
+    """The options of the command line, None if not given. The job stores them, so that resuming does not need them
     again."""
 
     parallel: int | None = None
@@ -35,7 +32,7 @@ class ChosenOptions:
     escape_keys: bool | None = None
 
     def options(self) -> CopyOptions:
-        """What they come to. Raises TransferError."""
+        """Return the options of the copy with defaults. Raises TransferError."""
         made = CopyOptions(
             limits=tuple(map(limit_of, self.rates or ())),
             follow=bool(self.follow),
@@ -43,21 +40,24 @@ class ChosenOptions:
             mapping=MappingOptions(escape_keys=bool(self.escape_keys)),
         )
         if self.until_lag_s is not None and not self.follow:
-            raise TransferError("--until-lag ends --follow, which is not given")
+            raise TransferError("--until-lag needs --follow")
         made = made if self.parallel is None else replace(made, parallel=self.parallel)
         return made if self.sweep_s is None else replace(made, sweep_s=self.sweep_s)
 
     def document(self) -> dict[str, Any]:
-        """As the job keeps them."""
+        """Return the options that were given, as the job stores them."""
         return {name: getattr(self, name) for name in self.__slots__ if getattr(self, name) is not None}
 
     def over(self, kept: dict[str, Any]) -> ChosenOptions:
-        """These options, and for what was not given those of the job. Raises TransferError for what cannot change on the way."""
+        """Return these options, with the job's options where none is given.
+
+        Raises TransferError if an option differs that cannot change in a running job.
+        """
         for name, flag in (("escape_keys", "--escape-keys"), ("follow", "--follow")):
             given = getattr(self, name)
             if given is not None and given != bool(kept.get(name)):
                 raise TransferError(
-                    f"the job was begun {'without' if given else 'with'} {flag}, which cannot change now"
+                    f"the job was started {'without' if given else 'with'} {flag}, which cannot change. Start a new job"
                 )
         merged = {**kept, **self.document()}
         if merged.get("rates") is not None:
@@ -66,26 +66,27 @@ class ChosenOptions:
 
 
 def pairs_of(source: str, target: str) -> list[tuple[str, str]]:
-    """(source, target) of every table that two addresses with or without a pattern name. Raises TransferError."""
+    """Return (source, target) of each table that two addresses select. Raises TransferError."""
     if not addresses.is_pattern(source):
         if addresses.is_pattern(target):
-            raise BadAddress("the target names several tables, the source one: name one table there too")
+            raise BadAddress("the source is one table and the target a pattern. Name one target table")
         return [(source, target)]
     if not addresses.is_pattern(target):
-        raise BadAddress("the source names several tables: write * for the table of the target too")
+        raise BadAddress("the source is a pattern and the target one table. Use * as the target table")
     sources = addresses.tables_of(source)
     names = [_name_of(each) for each in sources]
-    called = table_names(service_of(target), names)
+    target_names = table_names(service_of(target), names)
     return [
-        (each, addresses.with_table(target, called[name])) for each, name in zip(sources, names, strict=True)
+        (each, addresses.with_table(target, target_names[name]))
+        for each, name in zip(sources, names, strict=True)
     ]
 
 
 def service_of(address: str) -> Service:
-    """Whose tables an address names. Raises BadAddress for files."""
+    """Return the service of an address. Raises BadAddress for files."""
     scheme = address.partition(":")[0].lower()
     if scheme not in {service.value for service in Service}:
-        raise BadAddress("a file cannot take several tables")
+        raise BadAddress("a file can hold only one table")
     return Service(scheme)
 
 
@@ -97,40 +98,41 @@ def _name_of(address: str) -> str:
         endpoint.close()
 
 
-def kept_address(address: str) -> str:
-    """An address as it may stand in a job: databases without their password."""
+def stored_address(address: str) -> str:
+    """Return an address as the job stores it. Database URLs lose their password."""
     if address.lower().startswith("tablegate:"):
         return addresses.open_listing(address).shown
     return address
 
 
 def default_path(source: str, target: str) -> Path:
-    """The job file of a copy for which none was named."""
-    digest = hashlib.sha256(f"{kept_address(source)}\n{kept_address(target)}".encode()).hexdigest()
+    """Return the default path of the job file."""
+    digest = hashlib.sha256(f"{stored_address(source)}\n{stored_address(target)}".encode()).hexdigest()
     return Path(f"tablegate-copy-{digest[:10]}.job")
 
 
 def begin_job(path: Path, source: str, target: str, chosen: ChosenOptions) -> CopyJob:
-    """A new job. Raises TransferError."""
+    """Create a job. Raises TransferError."""
     chosen.options()
     pairs = pairs_of(source, target)
-    job = CopyJob.create(path, kept_address(source), kept_address(target), chosen.document())
+    job = CopyJob.create(path, stored_address(source), stored_address(target), chosen.document())
     for each in pairs:
-        job.add_table(kept_address(each[0]), kept_address(each[1]))
+        job.add_table(stored_address(each[0]), stored_address(each[1]))
     return job
 
 
 def resume_job(path: Path, source: str | None, target: str | None) -> CopyJob:
-    """A job that was begun; the ends may be given again. Raises TransferError."""
+    """Open an existing job. Given ends must be those of the job. Raises TransferError."""
     job = CopyJob.open(path)
     try:
         job.require(
-            None if source is None else kept_address(source), None if target is None else kept_address(target)
+            None if source is None else stored_address(source),
+            None if target is None else stored_address(target),
         )
         for what, kept, given in (("SOURCE", job.source, source), ("TARGET", job.target, target)):
             if _HIDDEN in kept and given is None:
                 raise TransferError(
-                    f"a job file holds no password: give SOURCE and TARGET again, here {what} is {kept}"
+                    f"the job file stores no password. Give SOURCE and TARGET again ({what} is {kept})"
                 )
     except BaseException:
         job.close()
@@ -139,24 +141,26 @@ def resume_job(path: Path, source: str | None, target: str | None) -> CopyJob:
 
 
 def opener(given: str | None) -> Opener:
-    """Opens what a job names. `given`: the address that has what the job must not keep."""
+    """Return a function that opens the addresses of a job. `given` is the user's address with its password."""
 
     def open_(kept: str) -> Endpoint:
         if _HIDDEN in kept and given is not None:
-            place = kept.rpartition("#")[2]
-            kept = f"{given.rpartition('#')[0]}#{place}"
+            table = kept.rpartition("#")[2]
+            kept = f"{given.rpartition('#')[0]}#{table}"
         return addresses.open_endpoint(kept)
 
     return open_
 
 
-def put_away(job: CopyJob) -> str:
-    """Let go of a job that could not go on. The command that goes on with it; "" if nothing had begun, or an end is a pipe, which
-    is gone: then the job's file is removed."""
+def close_job(job: CopyJob) -> str:
+    """Close a job that failed and return the command that resumes it.
+
+    The job file is removed and "" returned if no table was started or an end is a pipe, which cannot be resumed.
+    """
     is_begun = any(table.state != NEW for table in job.tables())
     job.close()
     if not is_begun or any(map(addresses.is_pipe, (job.source, job.target))):
         job.path.unlink()
         return ""
-    is_hidden = _HIDDEN in job.source or _HIDDEN in job.target
-    return f"tablegate copy {'SOURCE TARGET ' if is_hidden else ''}--job {job.path} --resume"
+    has_hidden_password = _HIDDEN in job.source or _HIDDEN in job.target
+    return f"tablegate copy {'SOURCE TARGET ' if has_hidden_password else ''}--job {job.path} --resume"

@@ -1,7 +1,4 @@
-"""How fast a copy may go: rates that its user set, and fewer calls at once while a service is slow to answer.
-
-Knows times and numbers; nothing of rows or services.
-"""
+"""Rate limits of a copy, and the reduction of concurrent calls while a service is slow."""
 
 from __future__ import annotations
 
@@ -18,8 +15,7 @@ _FORM = re.compile(r"(\d+(?:\.\d+)?)(/s|rows|rows/s|wcu|rcu)?")
 
 
 class RateUnit(Enum):
-    """What a rate counts: rows; or the capacity units of a service, of 1 KiB for each row that is written, and of 4 KiB that are
-    read together."""
+    """The unit of a rate: rows, write units of 1 KiB for each row, or read units of 4 KiB of rows read together."""
 
     ROWS = "rows"
     WRITE_UNITS = "wcu"
@@ -28,18 +24,18 @@ class RateUnit(Enum):
 
 @dataclass(frozen=True, slots=True)
 class RateLimit:
-    """So much a second at most."""
+    """A maximum rate."""
 
     per_second: float
     unit: RateUnit
 
 
 def limit_of(text: str) -> RateLimit:
-    """What `--rate` says: 500 (rows a second), 100wcu, 50rcu. Raises TransferError."""
+    """Parse a value of `--rate`: 500 (rows a second), 100wcu, 50rcu. Raises TransferError."""
     found = _FORM.fullmatch(text.strip().lower())
     if found is None or float(found[1]) <= 0:
         raise TransferError(
-            f"--rate {text}: say 500 (rows a second), 100wcu (write units) or 100rcu (read units)"
+            f"--rate {text}: use a form such as 500 (rows a second), 100wcu (write units) or 100rcu (read units)"
         )
     unit = {"wcu": RateUnit.WRITE_UNITS, "rcu": RateUnit.READ_UNITS}.get(found[2] or "", RateUnit.ROWS)
     return RateLimit(float(found[1]), unit)
@@ -47,8 +43,10 @@ def limit_of(text: str) -> RateLimit:
 
 @dataclass(slots=True)
 class Rate:
-    """A limit that several threads keep together. `take` allows what is asked at once and has whoever comes next wait for it, so
-    that the average is kept whatever the size of what is asked."""
+    """A rate limit that several threads share.
+
+    An amount of any size is allowed at once. The next caller waits until the average is within the limit again.
+    """
 
     limit: RateLimit
     wait: Callable[[float], object]
@@ -57,7 +55,7 @@ class Rate:
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def take(self, amount: float) -> None:
-        """Wait for one's turn to use so much."""
+        """Wait until the amount may be used."""
         with self._lock:
             now = self.now()
             begin = max(now, self._free_at)
@@ -67,8 +65,11 @@ class Rate:
 
 
 class Concurrency:
-    """How many calls are under way at once: `most`, and half as many whenever a call takes far longer than usual, as those do
-    whose service throttles or is not there; then slowly more again."""
+    """The limit of concurrent calls.
+
+    It starts at `most`. It is halved when a call takes far longer than usual, as with a throttling or unreachable
+    service. It then grows slowly again.
+    """
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -80,23 +81,23 @@ class Concurrency:
 
     @property
     def limit(self) -> int:
-        """How many calls may be under way now."""
+        """The current limit."""
         return max(1, int(self._limit))
 
     def enter(self, is_stopped: Callable[[], bool]) -> None:
-        """Wait for one's turn; not when everything is to stop."""
+        """Wait until a call may start, or until `is_stopped`."""
         with self._free:
             while self._running >= self.limit and not is_stopped():
                 self._free.wait(0.2)
             self._running += 1
 
     def leave(self, seconds: float, now: float) -> None:
-        """A call has taken so long."""
+        """End a call that took this time."""
         with self._free:
             self._running -= 1
             usual = self._usual_s
             if usual is not None and seconds > max(1.0, 8 * usual):
-                if now - self._slowed_at > seconds / 2:  # once for all calls that were slow together
+                if now - self._slowed_at > seconds / 2:  # once for all calls that were slow at the same time
                     self._limit = max(1.0, self._limit / 2)
                     self._slowed_at = now
             else:
@@ -106,7 +107,7 @@ class Concurrency:
 
 
 class MemoryBudget:
-    """Bytes that may be in memory between reading and writing."""
+    """A limit of the bytes in memory between reading and writing."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -114,14 +115,14 @@ class MemoryBudget:
         self._free = threading.Condition()
 
     def take(self, size_bytes: int, is_stopped: Callable[[], bool]) -> None:
-        """Wait until there is room; what is larger than everything goes alone."""
+        """Wait until the bytes fit. A size above the limit waits until nothing else is in memory."""
         with self._free:
             while self._used and self._used + size_bytes > self._most and not is_stopped():
                 self._free.wait(0.2)
             self._used += size_bytes
 
     def give(self, size_bytes: int) -> None:
-        """Room is free again."""
+        """Release bytes."""
         with self._free:
             self._used -= size_bytes
             self._free.notify_all()

@@ -1,7 +1,4 @@
-"""What a copy tells people while it works: a bar on a terminal, a line now and then elsewhere.
-
-Knows numbers and words; nothing of rows, jobs or services.
-"""
+"""Progress of a copy: a bar on a terminal, a line every ten seconds elsewhere."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ _LINE_PERIOD_S = 10.0
 
 
 class Progress(ABC):
-    """Told what is done; says it somewhere. May be called by several threads."""
+    """A display of progress. Methods may be called from several threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -27,14 +24,17 @@ class Progress(ABC):
     def begin(
         self, name: str, expected_rows: int | None, rows: int = 0, size_bytes: int = 0, rejected: int = 0
     ) -> None:
-        """A table is begun, or gone on with after so many rows. `expected_rows`: about how many there are; None: unknown."""
+        """Start a table, or resume it with rows that are already copied.
+
+        `expected_rows` is an estimate of the table's rows, None if unknown.
+        """
         with self._lock:
             self._name, self._expected = name, expected_rows
             self._rows, self._size_bytes, self._rejected = rows, size_bytes, rejected
             self._begun()
 
     def advance(self, rows: int, size_bytes: int, rejected: int) -> None:
-        """So many rows more are in the target, and so many more were rejected."""
+        """Add copied and rejected rows."""
         with self._lock:
             self._rows += rows
             self._size_bytes += size_bytes
@@ -43,21 +43,20 @@ class Progress(ABC):
 
     @abstractmethod
     def say(self, text: str) -> None:
-        """A sentence by itself."""
+        """Print a sentence."""
 
     @abstractmethod
     def following(self, lag_s: float, applied: int, left: int) -> None:
-        """How far behind the source the copy is, how many changes were applied so far and how many are known and not applied."""
+        """Show the lag in seconds, the number of applied changes and the number of known changes that are left."""
 
     def close(self) -> None:  # noqa: B027
-        """Nothing more comes."""
+        ...
 
     def _begun(self) -> None:  # noqa: B027
-        """A table is begun; the lock is held."""
+        ...
 
     @abstractmethod
-    def _advanced(self, rows: int) -> None:
-        """Rows were added; the lock is held."""
+    def _advanced(self, rows: int) -> None: ...
 
 
 class LineProgress(Progress):
@@ -67,7 +66,7 @@ class LineProgress(Progress):
         super().__init__()
         self._stream = stream
         self._now = now
-        self._said_at = 0.0
+        self._printed_at = 0.0
         self._rate = ThroughputMeter(now)
 
     def say(self, text: str) -> None:
@@ -78,38 +77,38 @@ class LineProgress(Progress):
             self.say(f"following: {lag_s:.1f} s behind, {applied:,} changes applied, {left:,} waiting")
 
     def _begun(self) -> None:
-        self._said_at = self._now()
+        self._printed_at = self._now()
         self._rate = ThroughputMeter(self._now)
         self.say(f"{self._name}: {_expected(self._expected)}")
 
     def _advanced(self, rows: int) -> None:
         self._rate.add(rows)
         if self._is_due():
-            self.say(f"{self._name}: {self._told()}")
+            self.say(f"{self._name}: {self._summary()}")
 
     def close(self) -> None:
         if self._rows or self._rejected:
-            self.say(f"{self._name}: {self._told()}")
+            self.say(f"{self._name}: {self._summary()}")
 
     def _is_due(self) -> bool:
         now = self._now()
-        if now - self._said_at < _LINE_PERIOD_S:
+        if now - self._printed_at < _LINE_PERIOD_S:
             return False
-        self._said_at = now
+        self._printed_at = now
         return True
 
-    def _told(self) -> str:
-        told = f"{self._rows:,} rows, {size_of(self._size_bytes)}, {self._rate.per_second:,.0f} rows/s"
+    def _summary(self) -> str:
+        summary = f"{self._rows:,} rows, {size_of(self._size_bytes)}, {self._rate.per_second:,.0f} rows/s"
         if self._rejected:
-            told += f", {self._rejected:,} rejected"
+            summary += f", {self._rejected:,} rejected"
         if self._expected and self._rate.per_second:
             left_s = max(0, self._expected - self._rows) / self._rate.per_second
-            told += f", about {duration_of(left_s)} left"
-        return told
+            summary += f", about {duration_of(left_s)} left"
+        return summary
 
 
 class BarProgress(Progress):
-    """A bar on a terminal, by rich."""
+    """A bar on a terminal, drawn by rich."""
 
     def __init__(self) -> None:
         from rich import progress
@@ -118,7 +117,7 @@ class BarProgress(Progress):
         super().__init__()
         self._bar = progress.Progress(
             progress.TextColumn("{task.description}"), progress.BarColumn(),
-            progress.TextColumn("{task.fields[told]}"), progress.TimeRemainingColumn(compact=True),
+            progress.TextColumn("{task.fields[summary]}"), progress.TimeRemainingColumn(compact=True),
             console=Console(stderr=True),
         )  # fmt: skip
         self._task: Any = None
@@ -130,28 +129,28 @@ class BarProgress(Progress):
 
     def following(self, lag_s: float, applied: int, left: int) -> None:
         if self._task is None:
-            self._task = self._bar.add_task("following", total=None, told="")
-        told = f"{lag_s:.1f} s behind, {applied:,} changes applied, {left:,} waiting"
-        self._bar.update(self._task, description="following", total=None, told=told)
+            self._task = self._bar.add_task("following", total=None, summary="")
+        summary = f"{lag_s:.1f} s behind, {applied:,} changes applied, {left:,} waiting"
+        self._bar.update(self._task, description="following", total=None, summary=summary)
 
     def _begun(self) -> None:
         self._rate = ThroughputMeter(time.monotonic)
-        self._task = self._bar.add_task(self._name, total=self._expected, completed=self._rows, told="")
+        self._task = self._bar.add_task(self._name, total=self._expected, completed=self._rows, summary="")
 
     def _advanced(self, rows: int) -> None:
         self._rate.add(rows)
         rejected = f", {self._rejected:,} rejected" if self._rejected else ""
-        told = (
+        summary = (
             f"{self._rows:,} rows, {size_of(self._size_bytes)}, {self._rate.per_second:,.0f} rows/s{rejected}"
         )
-        self._bar.update(self._task, completed=self._rows, told=told)
+        self._bar.update(self._task, completed=self._rows, summary=summary)
 
     def close(self) -> None:
         self._bar.stop()
 
 
 class NoProgress(Progress):
-    """Says nothing."""
+    """A display that shows nothing."""
 
     def say(self, text: str) -> None:
         pass
@@ -164,7 +163,7 @@ class NoProgress(Progress):
 
 
 class ThroughputMeter:
-    """Rows a second over the last half minute."""
+    """Rows per second over the last half minute."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
@@ -172,7 +171,7 @@ class ThroughputMeter:
         self._rows = 0.0
 
     def add(self, rows: int) -> None:
-        """So many rows more. Older ones count half after half a minute."""
+        """Add rows. After 30 s the weight of older rows is halved."""
         elapsed = self._now() - self._since
         if elapsed > 30:
             self._rows /= 2
@@ -181,19 +180,19 @@ class ThroughputMeter:
 
     @property
     def per_second(self) -> float:
-        """The rate now."""
+        """The current rate."""
         return self._rows / max(0.5, self._now() - self._since)
 
 
-def to_people(is_quiet: bool = False) -> Progress:
-    """The progress for standard error: a bar if it is a terminal."""
+def for_stderr(is_quiet: bool = False) -> Progress:
+    """Return the display for standard error: a bar if it is a terminal."""
     if is_quiet:
         return NoProgress()
     return BarProgress() if sys.stderr.isatty() else LineProgress(sys.stderr)
 
 
 def size_of(size_bytes: float) -> str:
-    """Bytes for people."""
+    """Format a number of bytes."""
     for unit in ("bytes", "kB", "MB", "GB"):
         if size_bytes < 1000:
             return f"{size_bytes:.0f} {unit}" if unit == "bytes" else f"{size_bytes:.1f} {unit}"
@@ -202,7 +201,7 @@ def size_of(size_bytes: float) -> str:
 
 
 def duration_of(seconds: float) -> str:
-    """A time for people."""
+    """Format a duration."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5_400 else f"{seconds / 3600:.1f} h"

@@ -1,8 +1,8 @@
-"""A whole table into its copy: segments read in parallel, written in batches, and noted in the job page by page.
+"""The scan of a table: segments read in parallel, written in batches, and stored in the job page by page.
 
-Reading threads take a segment each and part its pages among the writing threads by the hash of the partition, so that rows of one
-key are written in the order in which they were read and rows of one partition together. A page counts as done when all of it, and
-all pages of its segment before it, are in the target. What is in memory between them is bounded in bytes.
+Each reading thread takes a segment. It divides the rows of a page among the writing threads by the hash of the
+partition. So rows with equal keys are written in reading order, and rows of one partition are written together. A
+page is done when it and all earlier pages of its segment are in the target. The bytes in memory are bounded.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tablegate.transfer.endpoints.endpoint import JSON, ScanPage
 from tablegate.transfer.errors import TransferError
 
 _BYTES_IN_MEMORY = 12 << 20
-# A row weighs more in memory than it is billed for.
+# Memory overhead of a row beyond its billed size.
 _ROW_OVERHEAD_BYTES = 1_000
 _CHECK_PERIOD_S = 30.0
 _PATIENCE_S = 5.0
@@ -33,7 +33,7 @@ _MANY_ROWS = 500
 
 @dataclass(slots=True)
 class _Page:
-    """A page that is being written. `parts`: how many of its parts are not yet in the target; None: it is not parted yet."""
+    """A page that is being written. `parts` is the number of parts not yet in the target, None before the division."""
 
     segment: _Segment
     resume: JSON | None
@@ -46,7 +46,7 @@ class _Page:
 
 @dataclass(slots=True)
 class _Segment:
-    """A segment that is being read: its pages that are not yet noted, oldest first."""
+    """A segment that is being read, with its pages that are not stored in the job, oldest first."""
 
     state: SegmentState
     pages: deque[_Page] = field(default_factory=deque)
@@ -54,34 +54,37 @@ class _Segment:
 
 @dataclass(slots=True)
 class _Part:
-    """The rows of a page that one writing thread has."""
+    """The rows of a page that one writing thread gets."""
 
     page: _Page
     rows: list[Row]
 
 
 class TableScan:
-    """Copies the segments of one table that are not done."""
+    """The scan of the segments of one table that are not done."""
 
     def __init__(
         self, table: TableJob, progress: Progress, check: Callable[[], None], keeps_keys: bool
     ) -> None:
-        """`check` raises SchemaChanged if the source is no longer what it was; asked now and then, and at the end. `keeps_keys`:
-        whether the job is to remember which rows were copied."""
+        """Set up queues and budgets.
+
+        `check` raises SchemaChanged if the source's key has changed. It is called at intervals and at the end.
+        `keeps_keys` stores the keys of copied rows in the job.
+        """
         self._table = table
         self._progress = progress
         self._check = check
         self._keeps_keys = keeps_keys
         self._budget = MemoryBudget(_BYTES_IN_MEMORY)
         self._waiting: queue.SimpleQueue[SegmentState] = queue.SimpleQueue()
-        # Where one call takes many rows, few calls at once keep the target busy, and their batches are full.
+        # If a call takes many rows, few concurrent calls keep the target busy and fill their batches.
         writers = min(table.parallel, 2) if table.writer.most_rows > _MANY_ROWS else table.parallel
         self._queues: list[queue.SimpleQueue[_Part | None]] = [queue.SimpleQueue() for _ in range(writers)]
         self._lock = threading.Lock()
         self._checked_at = time.monotonic()
 
     def run(self) -> None:
-        """Copy what is left, and wait until it is done or stopped. Raises Stopped."""
+        """Copy the open segments and wait until they are done or the copy is stopped. Raises CopyStopped."""
         left = [state for state in self._table.job.segments(self._table.id) if not state.is_done]
         for state in left:
             self._waiting.put(state)
@@ -113,8 +116,11 @@ class TableScan:
         return thread
 
     def _join(self, threads: list[threading.Thread]) -> None:
-        """Wait for threads. After a stop, for those whose call ends soon: others wait for a service, perhaps for minutes, and
-        what they do is not noted."""
+        """Wait for threads.
+
+        After a stop, wait only up to 5 s. The others may wait for a service for minutes, and their work is not
+        stored.
+        """
         for thread in threads:
             while thread.is_alive() and not self._table.pace.stop.is_set():
                 thread.join(0.2)
@@ -141,11 +147,11 @@ class TableScan:
         try:
             for found in self._table.source.scan(segment.state.segment, segment.state.resume):
                 stop.check()
-                self._look_at_source()
+                self._check_source_at_intervals()
                 page = self._page(segment, found)
                 self._table.pace.before_read(page.size_bytes)
                 self._budget.take(page.weight, stop.is_set)
-                self._hand_out(page, found.rows)
+                self._distribute(page, found.rows)
         except OSError as error:
             raise TransferError(f"{self._table.source.shown}: {error.strerror or error}") from error
 
@@ -154,12 +160,12 @@ class TableScan:
         size_bytes = sum([row.size_bytes for row in rows])
         weight = size_bytes + len(rows) * _ROW_OVERHEAD_BYTES
         page = _Page(segment, found.resume, [row.position for row in rows], size_bytes, weight)
-        page.rejects += [self._table.writer.rejected_unread(row) for row in found.unreadable]
+        page.rejects += [self._table.writer.rejected_unreadable(row) for row in found.unreadable]
         with self._lock:
             segment.pages.append(page)
         return page
 
-    def _hand_out(self, page: _Page, rows: list[Row]) -> None:
+    def _distribute(self, page: _Page, rows: list[Row]) -> None:
         shares: list[list[Row]] = [[] for _ in self._queues]
         if len(shares) == 1:
             shares = [rows]
@@ -174,11 +180,11 @@ class TableScan:
         ]
         with self._lock:
             page.parts = len(parts)
-            self._note_done(page.segment)
+            self._store_done_pages(page.segment)
         for number, part in parts:
             self._queues[number].put(part)
 
-    def _look_at_source(self) -> None:
+    def _check_source_at_intervals(self) -> None:
         with self._lock:
             is_due = time.monotonic() - self._checked_at > _CHECK_PERIOD_S
             if is_due:
@@ -222,10 +228,10 @@ class TableScan:
                     part.page.rejects += found
                 assert part.page.parts is not None
                 part.page.parts -= 1
-                self._note_done(part.page.segment)
+                self._store_done_pages(part.page.segment)
 
-    def _note_done(self, segment: _Segment) -> None:
-        """Note the pages of a segment that are in the target, as far as there is none before them that is not."""
+    def _store_done_pages(self, segment: _Segment) -> None:
+        """Store the pages of a segment that are in the target, up to the first one that is not."""
         done: list[_Page] = []
         while segment.pages and segment.pages[0].parts == 0:
             done.append(segment.pages.popleft())

@@ -1,7 +1,4 @@
-"""Rows of the source on their way into the target: mapped, paced, written; and what is refused on the way.
-
-Knows one table's two ends and its mapping. Knows nothing of segments or changes.
-"""
+"""Writing of source rows to the target: mapping, rate limits, calls and rejects."""
 
 from __future__ import annotations
 
@@ -31,11 +28,11 @@ _WRITE_UNIT_BYTES, _READ_UNIT_BYTES = 1024, 4096
 
 
 class CopyStopped(Exception):
-    """Some other thread has failed, or the user wants the end."""
+    """Another thread has failed, or the user stopped the copy."""
 
 
 class StopSignal:
-    """Whether the threads of a copy are to stop, and the first error among them."""
+    """A stop flag for the threads of a copy, with their first error."""
 
     def __init__(self) -> None:
         self._event = threading.Event()
@@ -43,42 +40,41 @@ class StopSignal:
         self.error: BaseException | None = None
 
     def set(self, error: BaseException | None = None) -> None:
-        """Have all threads stop."""
+        """Stop all threads."""
         with self._lock:
             if self.error is None and not self._event.is_set():
                 self.error = error
         self._event.set()
 
     def is_set(self) -> bool:
-        """Whether to stop."""
         return self._event.is_set()
 
     def wait(self, seconds: float) -> None:
-        """Wait, but not when everything is to stop. Raises Stopped."""
+        """Wait for a time. Raises CopyStopped on a stop."""
         if self._event.wait(seconds):
             raise CopyStopped
 
     def check(self) -> None:
-        """Raises Stopped if it is so."""
+        """Raise CopyStopped after a stop."""
         if self._event.is_set():
             raise CopyStopped
 
 
 @dataclass(frozen=True, slots=True)
 class CopyLimits:
-    """What all threads of a copy keep to."""
+    """The limits that all threads of a copy share."""
 
     stop: StopSignal
     rates: tuple[Rate, ...]
     calls: Concurrency
 
     def most_rows(self, rows: int) -> int:
-        """How many of so many rows to write at once, so that a slow rate is kept in small steps."""
+        """Return the number of rows to write in one call. Low rates get small batches."""
         slowest = min((rate.limit.per_second for rate in self.rates), default=float(rows))
         return max(1, min(rows, int(slowest)))
 
     def before_read(self, size_bytes: int) -> None:
-        """Wait until so many bytes may be read."""
+        """Wait until the bytes may be read."""
         self._take(RateUnit.READ_UNITS, -(-size_bytes // _READ_UNIT_BYTES))
 
     def before_write(self, rows: Sequence[Row]) -> None:
@@ -96,20 +92,22 @@ class CopyLimits:
 
 
 class TableWriter:
-    """Writes rows of one source table into its copy. May be used by several threads."""
+    """A writer of one source table's rows to its copy. Methods may be called from several threads."""
 
     def __init__(self, target: Endpoint, mapping: Mapping, key_schema: KeySchema, pace: CopyLimits) -> None:
-        """`key_schema`: of the source."""
+        """Set up a writer. `key_schema` is that of the source."""
         self._target = target
         self._mapping = mapping
         self._key_schema = key_schema
         self._pace = pace
         self.most_rows = pace.most_rows(target.write_rows)
-        """How many rows one call of `write` is good for."""
+        """Number of rows for one call of `write`."""
 
     def write(self, rows: Sequence[Row]) -> list[Rejected]:
-        """Put the copies of these rows; those that cannot be had or were refused. Of several with one key the last counts. Raises
-        Stopped, TransferError."""
+        """Write the copies of rows and return the rejects.
+
+        Of several rows with one key the last is written. Raises CopyStopped, TransferError.
+        """
         copies: dict[Position, Row] = {}
         origins: dict[Position, Row] = {}
         rejects: list[Rejected] = []
@@ -128,7 +126,7 @@ class TableWriter:
         return rejects
 
     def delete(self, keys: Sequence[Key]) -> None:
-        """Delete the copies of rows. Raises Stopped, TransferError."""
+        """Delete the copies of rows. Raises CopyStopped, TransferError."""
         mapped = [copy for key in keys if (copy := self._mapping.key(key)) is not None]
         if mapped:
             self._call(lambda: self._target.delete(mapped))
@@ -146,8 +144,8 @@ class TableWriter:
             now = time.monotonic()
             calls.leave(now - began, now)
 
-    def rejected_unread(self, row: UnreadableRow) -> Rejected:
-        """The reject that a row becomes which cannot be read."""
+    def rejected_unreadable(self, row: UnreadableRow) -> Rejected:
+        """Return the reject of an unreadable row."""
         shown_key = self._shown_key(row.key.values)
         return Rejected(row.position, rules.ROW_UNREADABLE.name, row.reason, shown_key, row.wire)
 
@@ -162,7 +160,7 @@ class TableWriter:
 
 @dataclass(frozen=True, slots=True)
 class TableJob:
-    """A table of a job: its source, the writer of its copies, and what its threads keep to. `parallel`: number of threads."""
+    """A table of a job with its source, writer and limits. `parallel` is the number of threads."""
 
     job: CopyJob
     id: int
@@ -173,7 +171,7 @@ class TableJob:
 
 
 def _reason(findings: Sequence[MappingFinding]) -> tuple[str, str]:
-    """Why a row cannot be had in the target: the rule's name, and a sentence."""
+    """Return the rule and the reason why the target cannot hold a row."""
     for rule, attribute in findings:
         if rule.fidelity is Fidelity.IMPOSSIBLE:
             return rule.name, f"{attribute}: {rule.meaning}" if attribute else rule.meaning

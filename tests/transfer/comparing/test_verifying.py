@@ -281,7 +281,7 @@ def test_rows_that_swap_values_and_rows_that_are_there_twice_are_seen() -> None:
     report = copy.verify()
     assert report.counts == {"changed": 2, "extra": 1}
     [extra] = [each for each in report.differences if each.what == "extra"]
-    assert extra.detail == "there 1 times and 3 times"
+    assert extra.detail == "1 times at the first end and 3 times at the second"
     assert extra.identity == ("p9", "9")
     del copy.first.rows[10]
     copy.first.rows.append(copy.first.rows[11])
