@@ -1,1 +1,1 @@
-"""What becomes of a row of one service in another: one pure function for lint, copy and verify alike."""
+"""The mapping of tables and rows from one service to another, shared by lint, copy and verify."""

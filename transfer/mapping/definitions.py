@@ -1,4 +1,4 @@
-"""What becomes of a table's indexes, expiry and stream in another service."""
+"""The mapping of a table's indexes, expiry and stream to another service."""
 
 from __future__ import annotations
 
@@ -25,15 +25,17 @@ _NUMBERS = frozenset({Kind.DECIMAL, Kind.INT64})
 def defined_in(
     source: Definition, target: Service, key_schema: KeySchema, name: str | None = None
 ) -> tuple[Definition, tuple[MappingFinding, ...]]:
-    """The table to be made in a service with this key, and what of the source's cannot be had there. `name`: its name, where it
-    is known already."""
+    """Return the definition of the copy and findings for the parts that the target does not support.
+
+    `name` is the copy's name if it is known already.
+    """
     notes: list[MappingFinding] = []
     if target is Service.TABLEGATE:
         return dataclasses.replace(
             source, key_schema=key_schema, name=name or source.name, is_stored=True
         ), ()
-    made_name = name or table_name(target, source.name)
-    if made_name != source.name and name is None:
+    new_name = name or table_name(target, source.name)
+    if new_name != source.name and name is None:
         notes.append(MappingFinding(rules.TABLE_RENAMED, source.name))
     _note_keys(source, key_schema, notes)
     own = source.key_schema
@@ -44,7 +46,7 @@ def defined_in(
         for mine, other in zip(columns, others, strict=True)
     }
     definition = Definition(
-        made_name,
+        new_name,
         target,
         key_schema,
         tuple(_indexes(source, target, key_schema, renamed, notes)),
@@ -129,14 +131,14 @@ def _indexes(
 def _vector_indexes(
     source: Definition, target: Service, notes: list[MappingFinding]
 ) -> tuple[NewVectorIndex, ...]:
-    """Only DynamoDB has such. What narrows a search keeps its name, unless it is a key column that does not."""
+    """Only DynamoDB has vector indexes. Filter columns keep their names, unless they are renamed key columns."""
     kept = source.vector_indexes if target is Service.DYNAMODB else ()
     notes += [MappingFinding(rules.INDEX_NOT_KEPT, index.name) for index in source.vector_indexes if not kept]
     return kept
 
 
 class _IndexColumns:
-    """The key columns of an index as the target's table calls those of its own key."""
+    """The key columns of an index under the names of the target table."""
 
     def __init__(self, schema: KeySchema, renamed: dict[str, KeyColumn]) -> None:
         self.partition = [renamed.get(column.name, column) for column in schema.partition]
@@ -160,7 +162,7 @@ def _to_dynamodb(
         key_schema.sort and schema.partition == key_schema.partition and len(schema.sort) == 1
     ):
         return None
-    shortest = dynamodb_limits.TABLE_NAME_MIN_CHARACTERS  # an index's name has the form of a table's
+    shortest = dynamodb_limits.TABLE_NAME_MIN_CHARACTERS  # index names have the form of table names
     name = index.name if len(index.name) >= shortest else table_name(Service.DYNAMODB, index.name)
     return dataclasses.replace(index, name=name, key_schema=schema, properties={})
 

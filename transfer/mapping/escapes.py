@@ -1,8 +1,9 @@
-"""Characters that a service does not take, written `_xHHHH_` with their code, and back.
+"""The escape `_xHHHH_` for characters that a service forbids.
 
-The scheme is that of Azure's property names (adapters/azuretable/values/names.py, after .NET's XmlConvert.EncodeName), for
-texts with other forbidden characters. Both directions are total and each other's inverse, so that no two texts become one. A
-text that needs no escape and could not be mistaken for one stays as it is.
+The scheme is that of Azure's property names (adapters/azuretable/values/names.py, after .NET's
+XmlConvert.EncodeName), with other forbidden characters. Both directions are total and inverse to each other, so that
+different texts stay different. A text without forbidden characters that does not look like an escape stays
+unchanged.
 """
 
 from __future__ import annotations
@@ -10,31 +11,33 @@ from __future__ import annotations
 import re
 
 _ESCAPE = re.compile(r"_x([0-9A-F]{4}|[0-9A-F]{8})_")
-# What an escape behind it, which begins with "_", would make an escape of.
+# The start of a text that would look like an escape if an escape followed.
 _BEGINNING = re.compile(r"_x(?=[0-9A-F]{4})")
 _EMPTY = "_x_"
 
 
 class EscapeRules:
-    """How one service has texts in which some characters are forbidden."""
+    """The escapes of one service's texts."""
 
     def __init__(self, forbidden: str, takes_empty: bool) -> None:
-        """`forbidden`: a regular expression that finds each character that must not stand where it stands."""
+        """Set up the escapes. `forbidden` is a regular expression that matches each forbidden character."""
         self._forbidden = re.compile(forbidden)
         self._takes_empty = takes_empty
 
     def spelled(self, text: str) -> str:
-        """The text as the service has it."""
+        """Return the escaped text."""
         if not self._is_plain(text):
             return self._escaped(text)
         if "_x" in text:
             inner = self._unescaped(text)
-            if inner != text and self.spelled(inner) == text:  # it would be read as another text's spelling
+            if (
+                inner != text and self.spelled(inner) == text
+            ):  # it would be read as the escape of another text
                 return self._escaped(text)
         return text
 
     def unspelled(self, text: str) -> str:
-        """The text that is spelled so."""
+        """Return the original of an escaped text."""
         if "_x" not in text:
             return text
         inner = self._unescaped(text)
@@ -46,11 +49,11 @@ class EscapeRules:
     def _escaped(self, text: str) -> str:
         if not text:
             return _EMPTY
-        wrong = {found.start() for found in self._forbidden.finditer(text)}
-        wrong |= {found.start() for found in _BEGINNING.finditer(text)}
-        if not wrong:
-            wrong = {0}
-        return "".join([_code_of(each) if at in wrong else each for at, each in enumerate(text)])
+        forbidden = {found.start() for found in self._forbidden.finditer(text)}
+        forbidden |= {found.start() for found in _BEGINNING.finditer(text)}
+        if not forbidden:
+            forbidden = {0}
+        return "".join([_code_of(each) if at in forbidden else each for at, each in enumerate(text)])
 
     def _unescaped(self, text: str) -> str:
         if text == _EMPTY and not self._takes_empty:

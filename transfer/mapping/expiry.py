@@ -1,4 +1,4 @@
-"""Which rows' time is over, by the rules of their table. A service may delete such a row at any time, and need not have."""
+"""Detection of expired rows. A service may delete an expired row at any time or keep it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tablegate.transfer.endpoints.endpoint import Definition
 
 
 class Expiry:
-    """Says of rows of one table whether their time is over."""
+    """The expiry rule of one table."""
 
     def __init__(self, definition: Definition) -> None:
         self._has_rule = definition.rules.expiry is not None
@@ -16,8 +16,8 @@ class Expiry:
             0, "", "", "", definition.key_schema, (), definition.rules, {}, State.ACTIVE, 0, 0, 0
         )
 
-    def is_over(self, row: Row, now_ms: int) -> bool:
-        """Whether the row's time is over at a moment."""
+    def is_expired(self, row: Row, now_ms: int) -> bool:
+        """True if the row has expired at this time."""
         expires_at_ms = row.expires_at_ms
         if expires_at_ms is None and self._has_rule:
             expires_at_ms = self._table.expires_at_ms(row)

@@ -1,6 +1,6 @@
-"""Which row is which, whatever the key of its table: the pair of texts of its partition and of its sort columns.
+"""The identity of a row under any key schema: the texts of its partition columns and of its sort columns.
 
-What a mapping has escaped in them is unescaped, so that a row and its copy have the same pair.
+Escapes of a mapping are removed, so that a row and its copy have the same identity.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Identity = tuple[str, str]
 def identifier(
     service: Service, schema: KeySchema, options: MappingOptions
 ) -> Callable[[Sequence[Value]], Identity]:
-    """What says of the key values of a table's row, in the schema's order, which row it is."""
+    """Return a function from the key values of a row, in the schema's order, to its identity."""
     width = len(schema.partition)
     escapes = KEY_ESCAPES.get(service) if options.escape_keys else None
     read = [
@@ -44,6 +44,6 @@ def identifier(
 
 
 def identity_bytes(identity: Identity) -> bytes:
-    """The pair as bytes, of no other pair."""
+    """Return the identity as bytes that no other identity has."""
     partition, sort = identity[0].encode(), identity[1].encode()
     return len(partition).to_bytes(4, "big") + partition + len(sort).to_bytes(4, "big") + sort

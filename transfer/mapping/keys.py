@@ -1,9 +1,9 @@
-"""Keys of one table as keys of another: by value where the columns are alike, else through the one text that all dialects share.
+"""The mapping of keys between tables.
 
-A role (partition, sort) of the source becomes the same role of the target. Where their columns differ, its values are joined to
-their text, and the target's columns read it, both by gateway/model/values/composites.py. That is one text for one key and one key
-for one text, so that two rows never get the same key. What a service does not take in a key is its own to say
-(`KeyMapping.check`).
+A role (partition or sort) of the source becomes the same role of the target. Columns of the same kinds are mapped by
+value. Otherwise the values of a role become one text, from which the target's columns are parsed
+(gateway/model/values/composites.py). Each key has exactly one text, so that two rows never get the same key. The
+target's service decides which keys are allowed (`KeyMapping.check`).
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from tablegate.transfer.mapping.escapes import EscapeRules
 from tablegate.transfer.mapping.rules import MappingFinding, MappingRule
 
 KeyCheck = Callable[[KeyColumn, bool, Value], MappingRule | None]
-"""Says of a value of a key column (of the partition key: True) which rule forbids it."""
+"""Return the rule that forbids a value of a key column. The flag is true for the partition key."""
 
 _NUMBERS = frozenset({Kind.DECIMAL, Kind.INT64})
 
 
 class KeyMapping:
-    """From the keys of one schema to those of another."""
+    """The mapping from the keys of one schema to those of another."""
 
     def __init__(
         self,
@@ -35,9 +35,10 @@ class KeyMapping:
         reads: EscapeRules | None = None,
         writes: EscapeRules | None = None,
     ) -> None:
-        """`reads`, `writes`: how texts of keys are escaped in the source and in the target; None: not at all.
+        """Set up the mapping.
 
-        Raises SchemaChanged where no key of the source, or not every kind of its keys, is one of the target's.
+        `reads` and `writes` are the escapes of the source and of the target, None for no escapes. Raises
+        SchemaChanged if the target's columns cannot hold the source's keys.
         """
         self.source = source
         self.target = target
@@ -54,7 +55,7 @@ class KeyMapping:
             self._is_identity = False
 
     def of(self, values: Sequence[Value], found: list[MappingFinding]) -> Key | None:
-        """The key in the target; None, and a finding, where it cannot have it."""
+        """Return the key in the target. None, with a finding, if the target does not allow it."""
         width = len(self.source.partition)
         if self._is_identity:
             made: list[Value] | None = list(values)
@@ -64,30 +65,30 @@ class KeyMapping:
                 for role, part in zip(self._roles, (values[:width], values[width:]), strict=True)
             ]
             made = None if None in parts else [value for part in parts if part is not None for value in part]
-        if made is None or not self._passes(made, found):
+        if made is None or not self._is_allowed(made, found):
             return None
         return Key(tuple(made), self.target.position(made))
 
-    def _passes(self, values: Sequence[Value], found: list[MappingFinding]) -> bool:
-        passed = True
+    def _is_allowed(self, values: Sequence[Value], found: list[MappingFinding]) -> bool:
+        is_allowed = True
         partition = len(self.target.partition)
         for at, (column, value) in enumerate(zip(self.target.columns, values, strict=True)):
-            broken = self._check(column, at < partition, value)
-            if broken is not None:
-                found.append(MappingFinding(broken, self._origins[at]))
-                passed = False
-        return passed
+            violated = self._check(column, at < partition, value)
+            if violated is not None:
+                found.append(MappingFinding(violated, self._origins[at]))
+                is_allowed = False
+        return is_allowed
 
 
 def _origins(source: tuple[KeyColumn, ...], target: tuple[KeyColumn, ...]) -> list[str]:
-    """Of each column of a role in the target, the source's column that it is made of; its own name where there is none."""
+    """Return for each target column of a role the source column it is made from, or its own name if there is none."""
     return [
         source[min(at, len(source) - 1)].name if source else column.name for at, column in enumerate(target)
     ]
 
 
 class _Role:
-    """The partition columns, or the sort columns, of both schemas."""
+    """The partition columns or the sort columns of both schemas."""
 
     def __init__(
         self,
@@ -104,12 +105,12 @@ class _Role:
         self._is_same = kinds[0] == kinds[1] and self._reads is None and self._writes is None
         if not _can_hold(source, target):
             raise SchemaChanged(
-                f"The key {_shown(source)} of the source cannot be the key {_shown(target)} of the target's table."
+                f"the target's key {_shown(target)} cannot hold the source's key {_shown(source)}"
             )
         self._rule = _rule_of(source, target)
 
     def of(self, values: Sequence[Value], found: list[MappingFinding]) -> list[Value] | None:
-        """The values of the target's columns; None, and a finding, where these are no values of theirs."""
+        """Return the values of the target's columns. None, with a finding, if the text is not valid for them."""
         if self._is_same:
             return list(values)
         given = text = composite_text(values)
@@ -130,7 +131,7 @@ class _Role:
 
 
 def _can_hold(source: tuple[KeyColumn, ...], target: tuple[KeyColumn, ...]) -> bool:
-    """Whether a role's columns can hold the other's: kinds that have texts in common, and none for what is never nothing."""
+    """True if the target's columns of a role can hold the source's."""
     if not source or not target:
         columns = source or target
         return not columns or (len(columns) == 1 and columns[0].kind in (Kind.TEXT, Kind.BYTES))
@@ -138,7 +139,7 @@ def _can_hold(source: tuple[KeyColumn, ...], target: tuple[KeyColumn, ...]) -> b
         return not (
             {source[0].kind, target[0].kind} >= {Kind.BYTES} and {source[0].kind, target[0].kind} & _NUMBERS
         )
-    # Several columns are one text elsewhere, which a single column of texts holds and which reads back from one.
+    # Several columns are joined to one text, which needs a single text column at the other end.
     if len(source) == 1 or len(target) == 1:
         return (source if len(source) == 1 else target)[0].kind is Kind.TEXT
     return len(source) == len(target) and all(
@@ -147,7 +148,7 @@ def _can_hold(source: tuple[KeyColumn, ...], target: tuple[KeyColumn, ...]) -> b
 
 
 def _rule_of(source: tuple[KeyColumn, ...], target: tuple[KeyColumn, ...]) -> MappingRule | None:
-    """What happens to every key of such columns."""
+    """Return the rule that applies to every key of these columns."""
     if len(source) > 1 and len(target) == 1:
         return rules.KEY_JOINED
     if len(source) == 1 and len(target) > 1:

@@ -1,6 +1,6 @@
-"""`tablegate lint SOURCE TARGET-KIND`: what a copy would change, lose or reject, told beforehand. Nothing is written.
+"""`tablegate lint SOURCE TARGET-KIND`: reports what a copy would change, lose or reject. Nothing is written.
 
-Every row is given to the mapping that copy and verify use, so that what is told is what will be.
+Each row goes through the mapping that copy and verify use, so that the report matches the copy.
 """
 
 from __future__ import annotations
@@ -25,17 +25,19 @@ from tablegate.transfer.mapping.reading import TableEnd, read_all, sampled
 from tablegate.transfer.mapping.rules import Fidelity, MappingFinding, MappingRule
 
 EXAMPLES = 5
-"""How many keys are told of each rule."""
+"""Maximum number of example keys for each rule."""
 ATTRIBUTES = 10
-"""How many attributes are told of each rule: those that it applied to most."""
+"""Maximum number of attributes for each rule, most frequent first."""
 _COUNTED_ATTRIBUTES = 1000
 _SHOWN_CHARACTERS = 60
 
 
 @dataclass
 class RuleReport:
-    """What one rule did: to how many rows, the keys of some of them, and how often to which attributes. `definition`: names (of
-    key columns, indexes, ...) to which it applied in the table's own definition."""
+    """The effect of one rule: number of rows, example keys, and counts by attribute.
+
+    `definition` has the names (of key columns, indexes, ...) in the table's definition to which the rule applied.
+    """
 
     rule: MappingRule
     rows: int = 0
@@ -45,19 +47,22 @@ class RuleReport:
 
     @property
     def named(self) -> list[str]:
-        """The attributes to be told."""
+        """The attributes to report."""
         return [name for name, _ in self.attributes.most_common(ATTRIBUTES)] or self.definition[:ATTRIBUTES]
 
     @property
     def counted(self) -> str:
-        """To how many rows it applied, in words."""
+        """The number of rows as text."""
         return "the table" if not self.rows and self.definition else f"{self.rows:,} rows"
 
 
 @dataclass
 class LintReport:
-    """What a copy of a source into a service would do. `rows`: how many were looked at; `rejected`: how many of them the service
-    cannot have; `sample`: not all were to be looked at."""
+    """The effect of a copy to a service.
+
+    `rows` is the number of checked rows, and `rejected` those that the service cannot hold. `sample` is the
+    requested number of rows, None for all.
+    """
 
     source: str
     target: Service
@@ -69,15 +74,15 @@ class LintReport:
 
     @property
     def rules(self) -> list[RuleReport]:
-        """The rules that applied, worst first, of each class those of most rows first."""
+        """The rules that applied, by class from worst to best, then by number of rows."""
         return sorted(
             self.by_rule.values(), key=lambda each: (-each.rule.fidelity.severity, -each.rows, each.rule.name)
         )
 
     def status(self, fail_on: Fidelity | None = None, accepted: Collection[str] = ()) -> int:
-        """The exit status: 1 if a rule of this class or a worse one applied that is not accepted by its name, else 0.
+        """Return the exit status: 1 if a rule of this class or a worse one applied and is not in `accepted`, else 0.
 
-        Raises ValueError for a name that no rule has.
+        Raises ValueError for an unknown rule name.
         """
         check_rules(accepted)
         if fail_on is None:
@@ -90,7 +95,7 @@ class LintReport:
         )
 
     def json(self) -> str:
-        """For programs."""
+        """Return the report as JSON."""
         document = {
             "source": self.source,
             "target": self.target.value,
@@ -114,7 +119,7 @@ class LintReport:
         return json.dumps(document, ensure_ascii=False, indent=2) + "\n"
 
     def html(self) -> str:
-        """A page of its own, without scripts. Everything that comes from the table is escaped."""
+        """Return the report as an HTML page without scripts. Names and keys are escaped."""
         rows = "".join(
             "<tr class='{}'><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n".format(
                 each.rule.fidelity.value,
@@ -130,7 +135,7 @@ class LintReport:
         return _PAGE.format(title=html.escape(self._title), summary=html.escape(self._summary), rows=rows)
 
     def text(self) -> str:
-        """Plain lines, where there is no terminal."""
+        """Return the report as plain lines."""
         lines = [self._title, self._summary]
         for each in self.rules:
             lines.append(f"{each.rule.fidelity.value:10} {each.rule.name:24} {each.counted:>12}")
@@ -141,7 +146,7 @@ class LintReport:
         return "\n".join(lines) + "\n"
 
     def print(self, file: IO[str]) -> None:
-        """A table on a terminal, plain lines elsewhere."""
+        """Print a table on a terminal, plain lines elsewhere."""
         if not file.isatty():
             file.write(self.text())
             return
@@ -171,10 +176,10 @@ class LintReport:
 
     @property
     def _summary(self) -> str:
-        looked_at = f"{self.rows:,} rows looked at" + (" (a sample)" if self.sample is not None else "")
+        checked = f"{self.rows:,} rows checked" + (" (a sample)" if self.sample is not None else "")
         if not self.by_rule:
-            return f"{looked_at}; nothing would change"
-        return f"{looked_at}; {self.rejected:,} would be rejected"
+            return f"{checked}, nothing would change"
+        return f"{checked}, {self.rejected:,} would be rejected"
 
 
 _COLOURS = {
@@ -203,13 +208,14 @@ def lint(
     existing: Definition | None = None,
     workers: int = 4,
 ) -> LintReport:
-    """Look at a source's rows as a copy into a service would.
+    """Check a source's rows for a copy to a service, and return the report.
 
-    `sample`: look at so many rows from all over the table; None: at all. `existing`: the target's table, if there is one already.
-    `workers`: how many segments are read at once.
+    - `sample`: number of rows to check, from all parts of the table. All if None.
+    - `existing`: the definition of the target table if it exists.
+    - `workers`: number of segments that are read at once.
 
-    The result's `print(sys.stdout)`, `text()`, `json()` and `html()` are the formats of the command, `status(fail_on, accepted)`
-    its exit status: 0, or 1 where a rule of that class or a worse one applied. Raises TransferError (exit status 2).
+    The report's `print(sys.stdout)`, `text()`, `json()` and `html()` are the output of the command. `status(fail_on,
+    accepted)` is its exit status. Raises TransferError, for which the command ends with 2.
     """
     began = time.monotonic()
     definition = source.describe()
@@ -221,18 +227,18 @@ def lint(
     end = TableEnd(source, definition)
     if sample is not None:
         for row in sampled(end, sample):
-            linter.take(ScanPage.of([row], None))
+            linter.add_page(ScanPage.of([row], None))
     else:
-        read_all([end], workers, lambda end, at, pages: linter.take_all(pages))
+        read_all([end], workers, lambda end, at, pages: linter.add_pages(pages))
     report.seconds = time.monotonic() - began
     return report
 
 
 def check_rules(names: Collection[str]) -> None:
-    """Raise ValueError for a name that no rule has."""
+    """Raise ValueError for an unknown rule name."""
     unknown = sorted({*names} - rules.BY_NAME.keys())
     if unknown:
-        raise ValueError(f"no rule is called {unknown[0]!r}; see docs/migrate/mapping.md")
+        raise ValueError(f"there is no rule {unknown[0]!r}. See docs/migrate/mapping.md")
 
 
 def _report_of(report: LintReport, rule: MappingRule) -> RuleReport:
@@ -240,7 +246,7 @@ def _report_of(report: LintReport, rule: MappingRule) -> RuleReport:
 
 
 class _Linter:
-    """Takes in rows, also from several threads."""
+    """A collector of findings. Methods may be called from several threads."""
 
     def __init__(self, report: LintReport, definition: Definition, mapping: Mapping) -> None:
         self._report = report
@@ -251,13 +257,11 @@ class _Linter:
         self._now_ms = time.time_ns() // 1_000_000
         self._lock = threading.Lock()
 
-    def take_all(self, pages: Iterator[ScanPage]) -> None:
-        """The pages of a segment."""
+    def add_pages(self, pages: Iterator[ScanPage]) -> None:
         for page in pages:
-            self.take(page)
+            self.add_page(page)
 
-    def take(self, page: ScanPage) -> None:
-        """One page."""
+    def add_page(self, page: ScanPage) -> None:
         rows = page.rows
         mapped = [self._mapping.map(row) for row in rows]
         with self._lock:
@@ -267,7 +271,7 @@ class _Linter:
                 self._add(unreadable.key.values, (MappingFinding(rules.ROW_UNREADABLE, ""),))
             for row, made in zip(rows, mapped, strict=True):
                 findings = made.findings
-                if self._expiry.is_over(row, self._now_ms):
+                if self._expiry.is_expired(row, self._now_ms):
                     findings = (*findings, MappingFinding(rules.ROW_EXPIRED, ""))
                 if made.row is None:
                     self._report.rejected += 1
@@ -277,10 +281,10 @@ class _Linter:
 
     def _add(self, key: Sequence[Value], findings: tuple[MappingFinding, ...]) -> None:
         for rule in dict.fromkeys(finding.rule for finding in findings):
-            told = _report_of(self._report, rule)
-            told.rows += 1
-            if len(told.examples) < EXAMPLES:
-                told.examples.append(self._identity(key))
+            entry = _report_of(self._report, rule)
+            entry.rows += 1
+            if len(entry.examples) < EXAMPLES:
+                entry.examples.append(self._identity(key))
         for rule, attribute in dict.fromkeys(findings):
             counted = self._report.by_rule[rule].attributes
             if attribute and (attribute in counted or len(counted) < _COUNTED_ATTRIBUTES):
@@ -293,6 +297,6 @@ def _key_text(identity: Identity) -> str:
 
 
 def _shown(text: str) -> str:
-    """A text on a terminal: what a terminal would obey is escaped, and what is long is cut."""
+    """Escape control characters of a terminal and truncate long texts."""
     shown = text if text.isprintable() and text else repr(text)
     return shown if len(shown) <= _SHOWN_CHARACTERS else f"{shown[:_SHOWN_CHARACTERS]}..."

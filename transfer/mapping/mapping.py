@@ -1,6 +1,8 @@
-"""What becomes of a table and of its rows in another service: one pure mapping, asked by lint, copy and verify alike.
+"""The mapping of a table and its rows to another service, used by lint, copy and verify.
 
-Knows which of the adapters' own conversions (`values`, `keys`, `names`) and limits apply to a target; converts nothing itself."""
+It selects the adapters' conversions (`values`, `keys`, `names`) and limits for a target. The conversions are in
+to_*.py.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ from tablegate.transfer.mapping.escapes import EscapeRules
 from tablegate.transfer.mapping.keys import KeyMapping
 from tablegate.transfer.mapping.mapping_target import Cells, MappingTarget, is_impossible, rule_of
 from tablegate.transfer.mapping.rules import MappingFinding, MappingRule
-from tablegate.transfer.mapping.spelling import AS_IT_IS, SPELLINGS, spelling_of
+from tablegate.transfer.mapping.spelling import SPELLINGS, UNCHANGED, spelling_of
 from tablegate.transfer.mapping.to_azure_table import KEY_ESCAPES as AZURE_KEY_ESCAPES
 from tablegate.transfer.mapping.to_azure_table import ToAzureTable
 from tablegate.transfer.mapping.to_dynamodb import KEY_ESCAPES as DYNAMODB_KEY_ESCAPES
@@ -30,18 +32,17 @@ from tablegate.transfer.mapping.to_table_store import ToTableStore, column_schem
 
 @dataclass(frozen=True, slots=True)
 class MappingOptions:
-    """What its user chooses about a mapping. The same options must be given to copy and to verify.
+    """The user's options of a mapping. Copy and verify need the same options.
 
-    `escape_keys`: characters that a target's keys cannot have are written `_xHHHH_`, an empty key where there is none `_x_`, and
-    read back by a mapping the other way; otherwise such rows are rejected.
+    With `escape_keys`, characters that the target forbids in keys are written `_xHHHH_`, and an empty key `_x_`. A
+    mapping in the other direction restores them. Otherwise such rows are rejected.
     """
 
     escape_keys: bool = False
 
 
 class MappedRow(NamedTuple):
-    """A row as the target is to hold it, None where it cannot; and every rule that changed or lost something of it, or
-    rejected it."""
+    """A row in the form of the target, None if the target cannot hold it, with all rules that applied."""
 
     row: Row | None
     findings: tuple[MappingFinding, ...]
@@ -51,16 +52,16 @@ KEY_ESCAPES: Values[Service, EscapeRules] = {
     Service.DYNAMODB: DYNAMODB_KEY_ESCAPES,
     Service.AZURE_TABLE: AZURE_KEY_ESCAPES,
 }
-"""How services have keys that they cannot have, with `escape_keys`. The others take every text."""
+"""The escapes of each service's keys with `escape_keys`. The other services allow every text."""
 
 
 class Mapping:
-    """From the rows of one table to those of its copy. Pure; may be used by several threads."""
+    """The mapping from the rows of a table to those of its copy. Pure. May be used from several threads."""
 
     definition: Definition
-    """The table to be made in the target."""
+    """The definition of the copy."""
     notes: tuple[MappingFinding, ...]
-    """What of the source's definition the target cannot have."""
+    """Findings for the parts of the source's definition that the target does not support."""
 
     def __init__(
         self,
@@ -69,7 +70,8 @@ class Mapping:
         existing: Definition | None = None,
         options: MappingOptions = MappingOptions(),
     ) -> None:
-        """`existing`: the target's table, if there is one. Raises SchemaChanged where its key cannot hold the source's."""
+        """Set up the mapping. `existing` is the target table if it exists. Raises SchemaChanged if its key cannot hold
+        the source's."""
         schema = key_schema_in(target, source.key_schema) if existing is None else existing.key_schema
         name = None if existing is None else existing.name
         self.definition, self.notes = defined_in(source, target, schema, name)
@@ -78,7 +80,7 @@ class Mapping:
         self._target_names = frozenset(schema.names)
         self._target = _target(target, self.definition if existing is None else existing, source)
         escapes: Values[Service, EscapeRules] = KEY_ESCAPES if options.escape_keys else {}
-        is_other = source.service is not target  # a table of the same service keeps its keys as they are
+        is_other = source.service is not target  # keys are unchanged within a service
         reads = escapes.get(source.service) if is_other else None
         self._keys = KeyMapping(
             source.key_schema,
@@ -91,13 +93,13 @@ class Mapping:
             self._target is None
             and schema == source.key_schema
             and reads is None
-            and spelling_of(source) is AS_IT_IS
+            and spelling_of(source) is UNCHANGED
         )
         self._unspelled = spelling_of(source).unspelled
         self._spelled = SPELLINGS[target].spelled
 
     def map(self, row: Row) -> MappedRow:
-        """The row in the target."""
+        """Return the row in the form of the target."""
         if self.is_identity:
             return MappedRow(row, ())
         latest = row.latest
@@ -112,11 +114,11 @@ class Mapping:
         return MappedRow(Row(key.position, contents, row.modified_at, row.expires_at_ms), tuple(found))
 
     def key(self, key: Key) -> Key | None:
-        """The key of the row's copy; None where the target cannot have it (such a row was rejected)."""
+        """Return the key of the row's copy, None if the target does not allow it."""
         return key if self.is_identity else self._keys.of(key.values, [])
 
     def _moved(self, key: Key | None, row: Row, found: list[MappingFinding]) -> Contents | None:
-        """The contents of a row under another key, and otherwise as they are: the target is a database of tablegate."""
+        """Return the contents of a row under another key for a tablegate database, otherwise unchanged."""
         renamed: dict[str, str] = {}
         for name in row.latest:
             if name not in self._key_names:
@@ -142,14 +144,14 @@ class Mapping:
             if name in self._key_names:
                 continue
             spelled = self._named(target, name, found)
-            # Our own Azure Table has no `_x0052_owKey` beside RowKey: both are one name in the gateway.
+            # tablegate's Azure Table maps `_x0052_owKey` and RowKey to one name, so both names are checked.
             names = {spelled, self._unspelled(name)}
             if spelled in attributes or names & self._target_names:
                 found.append(MappingFinding(rules.NAME_CLASH, name))
                 continue
-            seen = self._seen(target, name, spelled, value, found)
-            if seen is not None:
-                attributes[spelled] = seen
+            viewed = self._viewed(target, name, spelled, value, found)
+            if viewed is not None:
+                attributes[spelled] = viewed
                 origins[spelled] = name
         cells = self._cells(target, row, attributes, origins, found)
         if key is None or is_impossible(found):
@@ -157,31 +159,31 @@ class Mapping:
         return target.contents(key, attributes, cells, found)
 
     def _named(self, target: MappingTarget | None, name: str, found: list[MappingFinding]) -> str:
-        """The attribute's name in the target's rows."""
+        """Return the attribute's name in the target's rows."""
         own = self._unspelled(name)
         spelled = self._spelled(own)
         if spelled != name:
             found.append(MappingFinding(rules.NAME_ESCAPED if spelled != own else rules.NAME_UNESCAPED, name))
-        broken = None if target is None else target.check_name(spelled)
-        if broken is not None:
-            found.append(MappingFinding(broken, name))
+        violated = None if target is None else target.check_name(spelled)
+        if violated is not None:
+            found.append(MappingFinding(violated, name))
         return spelled
 
-    def _seen(
+    def _viewed(
         self, target: MappingTarget, name: str, spelled: str, value: Value, found: list[MappingFinding]
     ) -> Value | None:
-        """The value as the target has it; None where it has none."""
+        """Return the value in the target, None if it has none."""
         if value.kind is Kind.NULL and not target.has_null():
             found.append(MappingFinding(rules.NULL_ABSENT, name))
             return None
-        seen = target.view(value)
-        rule = rule_of(value, seen)
+        viewed = target.view(value)
+        rule = rule_of(value, viewed)
         if rule is not None:
             found.append(MappingFinding(rule, name))
-        broken = target.check_value(spelled, seen)
-        if broken is not None:
-            found.append(MappingFinding(broken, name))
-        return seen
+        violated = target.check_value(spelled, viewed)
+        if violated is not None:
+            found.append(MappingFinding(violated, name))
+        return viewed
 
     def _cells(
         self,
@@ -191,7 +193,7 @@ class Mapping:
         origins: dict[str, str],
         found: list[MappingFinding],
     ) -> Cells | None:
-        """Stamps and older versions of the attributes, where the source has them."""
+        """Return stamps and older versions of the attributes, None if the source has none."""
         if not self._source.rules.stamped:
             return None
         cells = row.cells
@@ -207,20 +209,20 @@ class Mapping:
             newest, *older = cells[name]
             kept = [Cell(attributes[spelled], newest.stamp_ms)]
             for cell in older:
-                seen = target.view(cell.value)
-                if seen == NULL:
+                viewed = target.view(cell.value)
+                if viewed == NULL:
                     found.append(MappingFinding(rules.OLDER_VERSIONS, name))
                     continue
-                broken = target.check_value(spelled, seen)
-                if broken is not None:
-                    found.append(MappingFinding(broken, name))
-                kept.append(Cell(seen, cell.stamp_ms))
+                violated = target.check_value(spelled, viewed)
+                if violated is not None:
+                    found.append(MappingFinding(violated, name))
+                kept.append(Cell(viewed, cell.stamp_ms))
             made[spelled] = tuple(kept)
         return made
 
 
 def key_schema_in(service: Service, schema: KeySchema) -> KeySchema:
-    """The key of a new table of a service for rows of such a key."""
+    """Return the key schema of a new table of a service for rows with this key."""
     match service:
         case Service.DYNAMODB:
             return shown_schema(schema)
@@ -233,7 +235,7 @@ def key_schema_in(service: Service, schema: KeySchema) -> KeySchema:
 
 
 def _target(service: Service, definition: Definition, source: Definition) -> MappingTarget | None:
-    """What the target makes of rows for a table that is, or is to be, defined so. None: nothing."""
+    """Return the conversion for a table with this definition, None if there is none."""
     match service:
         case Service.DYNAMODB:
             return ToDynamoDB(definition.key_schema, definition.indexes)
@@ -251,7 +253,7 @@ def _target(service: Service, definition: Definition, source: Definition) -> Map
 
 
 def _defined(definition: Definition) -> dict[str, Kind]:
-    """The kinds of a Table Store table's defined columns, those of its indexes' keys among them."""
+    """Return the kinds of a Table Store table's defined columns and index key columns."""
     kept = definition.properties.get("tablestore", {}).get("defined", ())
     defined = {name: DEFINED_KINDS[kind] for name, kind in kept}
     for index in definition.indexes:

@@ -1,4 +1,4 @@
-"""What a service's view of a value is called among the rules, and what every target has in common."""
+"""The interface of a target's conversions, and the rules that changes of kind correspond to."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tablegate.transfer.mapping import rules
 from tablegate.transfer.mapping.rules import Fidelity, MappingFinding, MappingRule
 
 Cells = Mapping[str, tuple[Cell, ...]]
-"""Attribute -> versions, newest first, as Row.cells has them."""
+"""Attribute -> versions, newest first, as in Row.cells."""
 
 _TEXT_RULES = {
     Kind.DATETIME: rules.DATETIME_AS_TEXT,
@@ -24,54 +24,57 @@ _TEXT_RULES = {
 }
 
 
-def rule_of(value: Value, seen: Value) -> MappingRule | None:
-    """The rule by which a value is seen so by a service; None: it is what it was."""
+def rule_of(value: Value, viewed: Value) -> MappingRule | None:
+    """Return the rule for the kind of a converted value, None if the kind is unchanged."""
     kind = value.kind
-    if seen.kind is kind:
+    if viewed.kind is kind:
         return None
     if kind in NUMBERS:
-        if seen.kind in NUMBERS:
+        if viewed.kind in NUMBERS:
             return rules.NEGATIVE_ZERO if is_negative_zero(value) else rules.NUMBER_KIND
         return rules.NUMBER_AS_TEXT if math.isfinite(value.data) else rules.NAN_AS_TEXT
     return _TEXT_RULES[kind]
 
 
 def is_negative_zero(value: Value) -> bool:
-    """Whether a value is the Double -0.0."""
+    """True if a value is the Double -0.0."""
     return value.kind is Kind.DOUBLE and value.data == 0 and math.copysign(1, value.data) < 0
 
 
 class MappingTarget(ABC):
-    """What a service makes of rows, and what it refuses. One object may be used by several threads."""
+    """The conversions and limits of a service. May be used from several threads."""
 
     @abstractmethod
     def check_key(self, column: KeyColumn, is_partition: bool, value: Value) -> MappingRule | None:
-        """The rule that forbids a value of a key column."""
+        """Return the rule that forbids a value of a key column."""
 
     @abstractmethod
     def view(self, value: Value) -> Value:
-        """How the service sees a value; NULL where it has none of the kind."""
+        """Return the value as the service shows it. NULL if it cannot hold the kind."""
 
     def has_null(self) -> bool:
-        """Whether NULL is a value there."""
+        """True if the service has NULL values."""
         return False
 
     def check_name(self, name: str) -> MappingRule | None:
-        """The rule that forbids an attribute's name as the service has it."""
+        """Return the rule that forbids a name in the service's spelling."""
         return None
 
     @abstractmethod
     def check_value(self, name: str, value: Value) -> MappingRule | None:
-        """The rule that forbids a value as the service sees it."""
+        """Return the rule that forbids a converted value."""
 
     @abstractmethod
     def contents(
         self, key: Key, attributes: dict[str, Value], cells: Cells | None, found: list[MappingFinding]
     ) -> Contents | None:
-        """The contents of a row whose names, values and key have passed; None, and a finding, where it is refused as a whole.
-        `cells`: stamps and older versions of the attributes, for a target that keeps them."""
+        """Return the contents of a row with allowed names, values and key.
+
+        None, with a finding, if the row as a whole is not allowed. `cells` are stamps and older versions for a
+        target that keeps them.
+        """
 
 
 def is_impossible(found: list[MappingFinding]) -> bool:
-    """Whether one of these rules rejects the row."""
+    """True if one of these rules rejects the row."""
     return any(finding.rule.fidelity is Fidelity.IMPOSSIBLE for finding in found)

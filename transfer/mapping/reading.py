@@ -1,4 +1,4 @@
-"""A whole table read, or rows from all over it: segments in parallel, for lint and for comparisons."""
+"""Reading of a whole table in parallel segments, and sampling of rows from all its parts."""
 
 from __future__ import annotations
 
@@ -16,18 +16,16 @@ _LOOK_SECONDS = 0.5
 
 
 class TableEnd:
-    """A table that is read."""
+    """A table to read."""
 
     def __init__(self, endpoint: Endpoint, definition: Definition) -> None:
         self.endpoint = endpoint
         self.definition = definition
 
     def segments(self, wanted: int) -> list[JSON]:
-        """The parts of the table."""
         return self.endpoint.segments(wanted)
 
     def pages(self, segment: JSON) -> Iterator[ScanPage]:
-        """The rows of a part."""
         return self.endpoint.scan(segment)
 
 
@@ -39,8 +37,10 @@ def read_all(
     workers: int,
     work: Callable[[AnyEnd, int, Iterator[ScanPage]], None],
 ) -> None:
-    """Do `work` with the pages of each segment of all tables, so many segments of each at once; the number says which table they
-    are of. The first error ends it."""
+    """Call `work` with the pages of each segment of all tables, with `workers` segments of each table at once.
+
+    `work` gets the table's number in `ends` too. The first error ends the reading.
+    """
     wanted = workers * _SEGMENTS_PER_WORKER
     lists = [[(end, at, part) for part in end.segments(wanted)] for at, end in enumerate(ends)]
     tasks = [task for each in itertools.zip_longest(*lists) for task in each if task is not None]
@@ -60,7 +60,7 @@ def read_all(
         futures = {pool.submit(run, *task) for task in tasks}
         try:
             while futures:
-                # With a time-out, so that Ctrl-C is heard.
+                # With a timeout, so that Ctrl-C is handled.
                 done, futures = wait(futures, _LOOK_SECONDS, FIRST_EXCEPTION)
                 for future in done:
                     future.result()
@@ -71,7 +71,7 @@ def read_all(
 
 
 def sampled(end: TableEnd, number: int) -> Iterator[AnyRow]:
-    """So many rows of a table, or all if it has fewer: by turns from each of many segments, in a random order."""
+    """Yield this number of rows, or all if there are fewer, alternating between many segments in random order."""
     parts = end.segments(_SAMPLED_SEGMENTS)
     random.shuffle(parts)
     scans = [(row for page in end.pages(part) for row in page.all_rows) for part in parts]

@@ -1,8 +1,7 @@
-"""The rules of the mapping between services, by name: what happens to a row, and how much of it survives.
+"""The rules of the mapping between services: name, fidelity and meaning.
 
-docs/migrate/mapping.md has them as a table that is generated from here (`python -m tablegate.transfer.mapping.rules`). A test
-compares both.
-Sources are named with each rule; numbers of limits are in each adapter's `limits.py`.
+The table in docs/migrate/mapping.md is generated from here (`python -m tablegate.transfer.mapping.rules`), which a
+test checks. Each rule names its source. The limits are in each adapter's `limits.py`.
 """
 
 from __future__ import annotations
@@ -13,26 +12,26 @@ from typing import NamedTuple
 
 
 class Fidelity(Enum):
-    """How much of a value survives. In order: each is worse than the one before."""
+    """The fidelity of a conversion, from best to worst."""
 
     LOSSLESS = "lossless"
-    """Another spelling of a value that compares equal to it."""
+    """The value is written in another form and compares equal."""
     RENDERED = "rendered"
-    """Another kind from which the value can be had back exactly."""
+    """The value gets another kind and can be restored exactly."""
     LOSSY = "lossy"
-    """Something is lost that cannot be had back."""
+    """Information is lost."""
     IMPOSSIBLE = "impossible"
-    """The target cannot hold the row: it is rejected."""
+    """The target cannot hold the row, which is rejected."""
 
     @property
     def severity(self) -> int:
-        """The place in that order: 0 for lossless."""
+        """The position in that order: 0 for lossless."""
         return list(Fidelity).index(self)
 
 
 @dataclass(frozen=True, slots=True)
 class MappingRule:
-    """One rule: its stable name, what it does to what is lost, and a sentence with its source."""
+    """A rule with a stable name, a fidelity, and a sentence with its source."""
 
     name: str
     fidelity: Fidelity
@@ -40,7 +39,7 @@ class MappingRule:
 
 
 class MappingFinding(NamedTuple):
-    """A rule that applied to a row: to which attribute (or key column; "" for the row as a whole)."""
+    """A rule that applied to an attribute or key column. "" stands for the row as a whole."""
 
     rule: MappingRule
     attribute: str
@@ -93,19 +92,19 @@ SET_AS_TEXT = MappingRule(
 NULL_ABSENT = MappingRule(
     "null-absent",
     _LOSSY,
-    "A NULL is left out: Azure Table and Table Store have none, and an attribute that is not there says the same."
+    "A NULL is omitted, because Azure Table and Table Store have none. A missing attribute has the same meaning."
     " (docs/explain/differences.md)",
 )
 OLDER_VERSIONS = MappingRule(
     "older-versions",
     _LOSSY,
-    "Of a cell's versions only as many of the newest are kept as the target keeps, one outside Table Store."
+    "Only the newest versions of a cell are kept, as many as the target allows. Outside Table Store that is one."
     ' (Table Store, "Data versions and TTL")',
 )
 VALUE_TOO_LONG = MappingRule(
     "value-too-long",
     _IMPOSSIBLE,
-    "A text or binary value, as the target has it, is longer than one value may be: 64 KiB in Azure Table (text as UTF-16),"
+    "A text or binary value exceeds the target's limit: 64 KiB in Azure Table (text as UTF-16),"
     ' 2 MiB in Table Store. ("Understanding the Table service data model" and Table Store, "Limits")',
 )
 NUMBER_OUT_OF_RANGE = MappingRule(
@@ -122,7 +121,7 @@ DATETIME_OUT_OF_RANGE = MappingRule(
 EMPTY_SET = MappingRule(
     "empty-set",
     _IMPOSSIBLE,
-    'A set is empty, which DynamoDB does not take. (developer guide, "Supported data types")',
+    'A set is empty, which DynamoDB does not allow. (developer guide, "Supported data types")',
 )
 TOO_DEEP = MappingRule(
     "too-deep",
@@ -143,7 +142,7 @@ INDEX_KEY = MappingRule(
 STAMP_OUT_OF_RANGE = MappingRule(
     "stamp-out-of-range",
     _IMPOSSIBLE,
-    'A cell has a version that Table Store does not take. (Table Store, "Data versions and TTL")',
+    'A cell has a version that Table Store does not allow. (Table Store, "Data versions and TTL")',
 )
 
 # Names
@@ -151,13 +150,13 @@ STAMP_OUT_OF_RANGE = MappingRule(
 NAME_ESCAPED = MappingRule(
     "name-escaped",
     _RENDERED,
-    "Characters that an attribute's name cannot have in the target are written _xHHHH_ with their code, and read back:"
+    "Characters that the target forbids in attribute names are written _xHHHH_ with their code and restored on the way back:"
     " Azure's names are identifiers of C# other than Timestamp, Table Store's do not begin with #. (docs/explain/differences.md)",
 )
 NAME_UNESCAPED = MappingRule(
     "name-unescaped",
     _RENDERED,
-    "Characters of an attribute's name that the source has as _xHHHH_ are themselves again. (docs/explain/differences.md)",
+    "Characters that the source has as _xHHHH_ in an attribute's name are restored. (docs/explain/differences.md)",
 )
 NAME_NOT_ALLOWED = MappingRule(
     "name-not-allowed",
@@ -168,7 +167,7 @@ NAME_NOT_ALLOWED = MappingRule(
 NAME_CLASH = MappingRule(
     "name-clash",
     _IMPOSSIBLE,
-    "An attribute is called as a key column of the target or another attribute of the row is.",
+    "An attribute has the same name as a key column of the target or another attribute of the row.",
 )
 
 # Rows
@@ -176,19 +175,19 @@ NAME_CLASH = MappingRule(
 TOO_MANY_ATTRIBUTES = MappingRule(
     "too-many-attributes",
     _IMPOSSIBLE,
-    "The row has more attributes than the target's may have: 252 in Azure Table, 1,024 cells, with older versions, in one write"
+    "The row has more attributes than the target allows: 252 in Azure Table, 1,024 cells, with older versions, in one write"
     ' of Table Store. ("Understanding the Table service data model" and Table Store, "Limits")',
 )
 ROW_TOO_LARGE = MappingRule(
     "row-too-large",
     _IMPOSSIBLE,
-    "The row, as the target measures it, is larger than its rows may be: 400 KB in DynamoDB, 1 MiB in Azure Table, 4 MiB in one"
+    "The row exceeds the target's size limit as the target measures it: 400 KB in DynamoDB, 1 MiB in Azure Table, 4 MiB in one"
     " write of Table Store.",
 )
 ROW_EXPIRED = MappingRule(
     "row-expired",
     _LOSSY,
-    "The row's time is over and its service has not deleted it yet. It is copied unchanged. Either end may delete it at any time."
+    "The row has expired and its service has not deleted it yet. It is copied unchanged. Either end may delete it at any time."
     ' (developer guide, "Using time to live")',
 )
 
@@ -213,46 +212,46 @@ KEY_JOINED = MappingRule(
 KEY_SPLIT = MappingRule(
     "key-split",
     _RENDERED,
-    "A key's text is the values of the target's key columns again. (docs/explain/differences.md)",
+    "A key's text is split into the values of the target's key columns. (docs/explain/differences.md)",
 )
 KEY_ESCAPED = MappingRule(
     "key-escaped",
     _RENDERED,
-    "With --escape-keys, characters that the target's keys cannot have are written _xHHHH_ with their code, an empty key _x_, and"
-    " read back by a copy the other way.",
+    "With --escape-keys, characters that the target forbids in keys are written _xHHHH_ with their code, and an empty key _x_."
+    " A copy in the other direction restores them.",
 )
 KEY_UNESCAPED = MappingRule(
     "key-unescaped",
     _RENDERED,
-    "With --escape-keys, what a copy to this service had written _xHHHH_ is itself again.",
+    "With --escape-keys, characters that an earlier copy wrote as _xHHHH_ are restored.",
 )
 KEY_EMPTY = MappingRule(
     "key-empty",
     _IMPOSSIBLE,
-    "A key is empty, which DynamoDB's are never. --escape-keys writes _x_. (docs/protocols/dynamodb.md)",
+    "A key is empty, which DynamoDB does not allow. --escape-keys writes _x_. (docs/protocols/dynamodb.md)",
 )
 KEY_FORBIDDEN = MappingRule(
     "key-forbidden",
     _IMPOSSIBLE,
-    "A key has a character that Azure's cannot have (/ \\ # ? and control characters). --escape-keys writes its code."
+    "A key has a character that Azure does not allow in keys (/ \\ # ? and control characters). --escape-keys writes its code."
     ' ("Understanding the Table service data model")',
 )
 KEY_TOO_LONG = MappingRule(
     "key-too-long",
     _IMPOSSIBLE,
-    "A key, as the target has it, is too long: 2,048 bytes for a partition key and 1,024 for a sort key in DynamoDB, 512 units of"
+    "A key exceeds the target's limit: 2,048 bytes for a partition key and 1,024 for a sort key in DynamoDB, 512 units of"
     " UTF-16 each in Azure Table, 1,024 bytes a column in Table Store.",
 )
 KEY_UNREADABLE = MappingRule(
     "key-unreadable",
     _IMPOSSIBLE,
-    "A key's text is not how a key of the target's columns is written, such as 07 for a number. (docs/explain/differences.md)",
+    "A key's text is not in the canonical form of the target's column, such as 07 for a number. (docs/explain/differences.md)",
 )
 ROW_UNREADABLE = MappingRule(
     "row-unreadable",
     _IMPOSSIBLE,
-    "A row is not what its own service allows, such as an item with an empty attribute name that an emulator took. It cannot be"
-    " read; the file of rejects has it as the service gave it.",
+    "A row is invalid for its own service, such as an item with an empty attribute name that an emulator accepted. It cannot be"
+    " read. The file of rejects has it as the service sent it.",
 )
 
 # Definitions
@@ -260,44 +259,43 @@ ROW_UNREADABLE = MappingRule(
 TABLE_RENAMED = MappingRule(
     "table-renamed",
     _RENDERED,
-    "The table's name is none that the target takes, or differs only in case from another one in Azure Table, which cannot tell"
-    " them apart: letters and digits of it with a digest of it behind. (docs/explain/differences.md)",
+    "The target does not allow the table's name, or it differs only in case from another one in Azure Table. The new name has"
+    " its letters and digits and a digest. (docs/explain/differences.md)",
 )
 KEY_RENAMED = MappingRule(
     "key-renamed",
     _RENDERED,
-    "A key column has another name: Azure's are PartitionKey and RowKey, Table Store's have letters, digits and _ only; several"
+    "A key column has another name: Azure's are PartitionKey and RowKey, Table Store's have letters, digits and _ only. Several"
     " sort columns are one attribute c2/c3/c4 in DynamoDB.",
 )
 KEY_ORDER = MappingRule(
     "key-order",
     _LOSSY,
-    "Rows come in the order of the key's text, no longer in that of its numbers, so that 10 is before 9.",
+    "Rows are sorted by the key's text and no longer by its numbers, so that 10 is before 9.",
 )
 INDEX_NOT_KEPT = MappingRule(
     "index-not-kept",
     _LOSSY,
-    "An index that the target cannot have is not made: Azure Table has none, Table Store's have columns of one type with plain"
-    " names, DynamoDB's no parts of a joined key. Vector indexes are DynamoDB's alone.",
+    "An index that the target does not support is not created. Azure Table has none. Table Store's have columns of one type"
+    " with plain names. DynamoDB's have no parts of a joined key. Vector indexes are DynamoDB's alone.",
 )
 INDEX_PROJECTION = MappingRule(
     "index-projection",
     _LOSSY,
-    "An index shows key columns only: what else a Table Store index shows are columns whose type is defined.",
+    "An index shows key columns only: its other columns need defined types in Table Store.",
 )
 EXPIRY_NOT_KEPT = MappingRule(
     "expiry-not-kept",
     _LOSSY,
-    "Rows do not expire by themselves in the target: DynamoDB's time to live is an attribute's, Table Store's is a table's, Azure"
-    " Table has none.",
+    "Rows do not expire in the target: DynamoDB has a time to live by attribute, Table Store by table, and Azure Table has none.",
 )
 STREAM_NOT_KEPT = MappingRule(
-    "stream-not-kept", _LOSSY, "The table's change stream is not carried over: Azure Table has none."
+    "stream-not-kept", _LOSSY, "The table's change stream is not copied: Azure Table has none."
 )
 STAMPS_NOT_KEPT = MappingRule(
     "stamps-not-kept",
     _LOSSY,
-    'The versions (times) of cells are not carried over: only Table Store has them. (Table Store, "Data versions and TTL")',
+    'The versions (times) of cells are not copied: only Table Store has them. (Table Store, "Data versions and TTL")',
 )
 TIMESTAMP_NOT_KEPT = MappingRule(
     "timestamp-not-kept",
@@ -308,19 +306,19 @@ TIMESTAMP_NOT_KEPT = MappingRule(
 AUTO_INCREMENT_NOT_KEPT = MappingRule(
     "auto-increment-not-kept",
     _LOSSY,
-    "Numbers of an auto-increment key column are copied. New ones are drawn by Table Store only.",
+    "Numbers of an auto-increment key column are copied. Only Table Store generates new ones.",
 )
 
 RULES: tuple[MappingRule, ...] = tuple(
     found for found in list(globals().values()) if isinstance(found, MappingRule)
 )
-"""All rules, in the order in which documents have them."""
+"""All rules in the order of the documentation."""
 
 BY_NAME = {rule.name: rule for rule in RULES}
 
 
 def markdown() -> str:
-    """The table of docs/migrate/mapping.md."""
+    """Return the table of docs/migrate/mapping.md."""
     lines = ["| rule | class | meaning |", "|---|---|---|"]
     lines += [
         f"| `{rule.name}` | {rule.fidelity.value} | {rule.meaning.replace('|', chr(92) + '|')} |"

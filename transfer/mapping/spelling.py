@@ -1,7 +1,7 @@
-"""What attributes are called in rows of each service, and what they are called in the gateway.
+"""The names of attributes in each service and in the gateway.
 
-A name that a service does not take is written there with `_xHHHH_`: by Azure's rules for property names, which are the adapter's,
-and for Table Store, whose columns begin with no `#`, in the same manner. Both directions are each other's inverse.
+Names that a service does not allow are escaped as `_xHHHH_`. Azure's rules for property names are those of its
+adapter. Names of Table Store columns must not begin with `#`. Both directions are inverse to each other.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ _COLUMNS = EscapeRules(r"\A#", takes_empty=False)
 
 
 class NameMapping(NamedTuple):
-    """`spelled`: a name of the gateway as the service has it; `unspelled`: the way back."""
+    """A pair of functions: `spelled` converts a gateway name to the service's, `unspelled` converts it back."""
 
     spelled: Callable[[str], str]
     unspelled: Callable[[str], str]
 
 
-AS_IT_IS = NameMapping(str, str)
+UNCHANGED = NameMapping(str, str)
 
 SPELLINGS = {
-    Service.DYNAMODB: AS_IT_IS,
+    Service.DYNAMODB: UNCHANGED,
     Service.AZURE_TABLE: NameMapping(names.spelled, names.unspelled),
     Service.TABLE_STORE: NameMapping(_COLUMNS.spelled, _COLUMNS.unspelled),
-    Service.TABLEGATE: AS_IT_IS,
+    Service.TABLEGATE: UNCHANGED,
 }
 
 
 def spelling_of(definition: Definition) -> NameMapping:
-    """How attributes are called in the rows of a table."""
-    return AS_IT_IS if definition.is_stored else SPELLINGS[definition.service]
+    """Return the name mapping of a table's rows."""
+    return UNCHANGED if definition.is_stored else SPELLINGS[definition.service]

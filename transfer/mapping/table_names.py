@@ -1,4 +1,4 @@
-"""What tables are called in another service: as they are called, or, where it takes no such name, by a name made of it."""
+"""Names of tables in another service: the same name, or a name derived from it if the service does not allow it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DYNAMODB_NAME = re.compile(r"[a-zA-Z0-9_.-]+")
 
 
 def is_table_name(service: Service, name: str) -> bool:
-    """Whether a service takes a name for a table."""
+    """True if a service allows this table name."""
     match service:
         case Service.DYNAMODB:
             fewest, most = dynamodb_limits.TABLE_NAME_MIN_CHARACTERS, dynamodb_limits.TABLE_NAME_CHARACTERS
@@ -34,13 +34,15 @@ def is_table_name(service: Service, name: str) -> bool:
 
 
 def table_name(service: Service, name: str) -> str:
-    """The name of one table in a service."""
+    """Return the name of one table in a service."""
     return table_names(service, [name])[name]
 
 
 def table_names(service: Service, names: Iterable[str]) -> dict[str, str]:
-    """The names of several tables in a service, each another one; in Azure Table also without regard to case. Whatever the order
-    in which they are given, each gets the same."""
+    """Return a distinct name for each table in a service, without regard to case in Azure Table.
+
+    The result does not depend on the order of `names`.
+    """
     made: dict[str, str] = {}
     taken: set[str] = set()
 
@@ -48,7 +50,7 @@ def table_names(service: Service, names: Iterable[str]) -> dict[str, str]:
         return name.lower() if service is Service.AZURE_TABLE else name
 
     ordered = sorted({*names})
-    # First those that may keep their names, so that none is taken from them.
+    # Names that can stay are assigned first.
     for name in ordered:
         if is_table_name(service, name) and folded(name) not in taken:
             made[name] = name

@@ -1,4 +1,4 @@
-"""Rows as Azure Table has them: PartitionKey and RowKey, its view of values, and the limits of an entity."""
+"""The conversion of rows to Azure Table: PartitionKey and RowKey, values, and the limits of an entity."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KEY_ESCAPES = EscapeRules(keys.FORBIDDEN.pattern, takes_empty=True)
 
 
 class ToAzureTable(MappingTarget):
-    """What the Table service makes of rows."""
+    """The Table service as a target."""
 
     def check_key(self, column: KeyColumn, is_partition: bool, value: Value) -> MappingRule | None:
         text = value.data
@@ -63,5 +63,5 @@ class ToAzureTable(MappingTarget):
         return made
 
 
-# An entity is at most some bytes a property and twice a text's bytes larger than what the gateway measures.
+# An entity exceeds the gateway's size by a few bytes a property and at most twice the size of texts.
 _SURELY_SMALL_BYTES = limits.ENTITY_MAX_BYTES // 8

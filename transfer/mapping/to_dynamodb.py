@@ -1,4 +1,4 @@
-"""Rows as DynamoDB has them: its view of values, and what it refuses of a put, asked of the adapter's own checks."""
+"""The conversion of rows to DynamoDB: values, and the limits of a put by the adapter's own checks."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from tablegate.transfer.mapping.mapping_target import Cells, MappingTarget
 from tablegate.transfer.mapping.rules import MappingFinding, MappingRule
 
 KEY_ESCAPES = EscapeRules("(?!)", takes_empty=False)
-"""No character is forbidden in a key, but it is never empty."""
+"""Keys may have any character but must not be empty."""
 
-_REFUSED = {
+_RULES_OF_CHECKS = {
     "nesting": rules.TOO_DEEP,
     "empty-name": rules.NAME_NOT_ALLOWED,
     "name-size": rules.NAME_NOT_ALLOWED,
@@ -39,22 +39,21 @@ _REFUSED = {
     "number-underflow": rules.NUMBER_OUT_OF_RANGE,
     "item-size": rules.ROW_TOO_LARGE,
 }
-"""Why the adapter refuses a value -> the rule."""
+"""The adapter's check -> the rule."""
 
 _SIZED = frozenset({Kind.TEXT, Kind.BYTES})
 _KEY_KINDS = {Kind.INT64: Kind.DECIMAL}
 
 
 def key_column(column: KeyColumn) -> KeyColumn:
-    """A key column as DynamoDB has it."""
+    """Return a key column in DynamoDB's kinds."""
     return KeyColumn(column.name, _KEY_KINDS.get(column.kind, column.kind))
 
 
 class ToDynamoDB(MappingTarget):
-    """What DynamoDB makes of rows for a table."""
+    """DynamoDB as a target."""
 
     def __init__(self, key_schema: KeySchema, indexes: Sequence[NewIndex]) -> None:
-        """The key and the indexes of the target's table."""
         self._has_indexes = bool(indexes)
         self._table = _table(key_schema, indexes)
 
@@ -86,7 +85,7 @@ class ToDynamoDB(MappingTarget):
         try:
             measure(bodies.tagged(value), 0)
         except InvalidValue as refusal:
-            return _REFUSED[refusal.rule]
+            return _RULES_OF_CHECKS[refusal.rule]
         return None
 
     def contents(
@@ -97,7 +96,7 @@ class ToDynamoDB(MappingTarget):
         try:
             made = item_of(wire).contents
         except InvalidValue as refusal:
-            found.append(MappingFinding(_REFUSED[refusal.rule], ""))
+            found.append(MappingFinding(_RULES_OF_CHECKS[refusal.rule], ""))
             return None
         if made.size_bytes > limits.ITEM_BYTES:
             found.append(MappingFinding(rules.ROW_TOO_LARGE, ""))
@@ -113,11 +112,11 @@ class ToDynamoDB(MappingTarget):
 
 
 _PLAIN = frozenset({Kind.TEXT, Kind.BYTES, Kind.BOOL, Kind.NULL})
-"""Kinds of which every value will do."""
+"""Kinds that have no limits on values."""
 
 
 def shown_schema(schema: KeySchema) -> KeySchema:
-    """At most two columns: several of one role are one text."""
+    """Return a schema of at most two columns. Several columns of one role become one text column."""
     return KeySchema(_one_column(schema.partition), _one_column(schema.sort))
 
 
@@ -131,7 +130,7 @@ def _one_column(columns: tuple[KeyColumn, ...]) -> tuple[KeyColumn, ...]:
 
 
 def _table(key_schema: KeySchema, indexes: Sequence[NewIndex]) -> Table:
-    """A table of that key and those indexes, to be asked which index keys it refuses."""
+    """Return a table with this key and these indexes, for checks of index keys."""
     made = tuple(
         Index(number, index.name, index.key_schema, index.projection, key_schema.names)
         for number, index in enumerate(indexes)

@@ -1,4 +1,4 @@
-"""Rows as Table Store has them: its view of values, cells with versions, and the limits of one write."""
+"""The conversion of rows to Table Store: values, cells with versions, and the limits of one write."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from tablegate.transfer.mapping.mapping_target import Cells, MappingTarget
 from tablegate.transfer.mapping.rules import MappingFinding, MappingRule
 
 _SCHEMA_ESCAPES = EscapeRules(r"[^A-Za-z0-9_]|\A[0-9]", takes_empty=False)
-"""How key columns are called whose names no column of a schema has."""
+"""Escapes for names of key columns that Table Store does not allow."""
 
 
 class ToTableStore(MappingTarget):
-    """What Table Store makes of rows for a table. `keeps_stamps`: the source's cells have stamps, which are written with them."""
+    """Table Store as a target. With `keeps_stamps`, the source's cells have stamps that are written."""
 
     def __init__(
         self, key_schema: KeySchema, keeps_stamps: bool, max_versions: int, defined: Mapping[str, Kind]
     ) -> None:
-        """`key_schema`: of the target's table; `defined`: the kinds of its defined columns."""
+        """Set up the target. `key_schema` is the target table's. `defined` are the kinds of its defined columns."""
         self._key_names = key_schema.names
         self._keeps_stamps = keeps_stamps
         self._max_versions = max_versions
@@ -62,9 +62,9 @@ class ToTableStore(MappingTarget):
         else:
             kept = self._kept(cells, found)
             made = Contents.of_cells(key_values, kept)
-        broken = self._broken(made, key_values, kept)
-        if broken is not None:
-            found.append(MappingFinding(broken, ""))
+        violated = self._violated_rule(made, key_values, kept)
+        if violated is not None:
+            found.append(MappingFinding(violated, ""))
             return None
         return made
 
@@ -76,8 +76,10 @@ class ToTableStore(MappingTarget):
                 found.append(MappingFinding(rules.OLDER_VERSIONS, name))
         return kept
 
-    def _broken(self, made: Contents, key_values: Mapping[str, Value], cells: Cells) -> MappingRule | None:
-        """The rule by which the write of a row is refused as a whole."""
+    def _violated_rule(
+        self, made: Contents, key_values: Mapping[str, Value], cells: Cells
+    ) -> MappingRule | None:
+        """Return the rule that forbids the row as a whole."""
         number = len(cells) if not self._keeps_stamps else sum(map(len, cells.values()))
         if number > limits.COLUMNS_MAX:
             return rules.TOO_MANY_ATTRIBUTES
@@ -99,7 +101,7 @@ class ToTableStore(MappingTarget):
 
 
 def column_schema(schema: KeySchema) -> KeySchema:
-    """One to four columns with plain names, of kinds that Table Store has. Its first column is the partition key."""
+    """Return a schema of one to four columns with allowed names and kinds. The first column is the partition key."""
     columns = schema.columns
     if len(schema.partition) > 1:
         columns = (KeyColumn(name_of(schema.partition), Kind.TEXT), *schema.sort)

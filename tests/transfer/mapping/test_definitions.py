@@ -195,7 +195,7 @@ def test_an_existing_table() -> None:
     ],
 )
 def test_a_table_that_cannot_hold_the_keys(source: KeySchema, existing: KeySchema) -> None:
-    with pytest.raises(SchemaChanged, match="cannot be the key"):
+    with pytest.raises(SchemaChanged, match="cannot hold the source"):
         Mapping(Definition("t", TABLEGATE, source), TABLEGATE, Definition("t", TABLEGATE, existing))
 
 

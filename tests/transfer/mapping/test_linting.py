@@ -94,7 +94,7 @@ def test_exit_status(made: list[Row], statuses: tuple[int, ...]) -> None:
     assert tuple(report.status(fail_on) for fail_on in classes) == statuses
     names = {rule.name for rule in report.by_rule}
     assert not any(report.status(fail_on, names) for fail_on in classes)
-    with pytest.raises(ValueError, match="no rule is called 'null'"):
+    with pytest.raises(ValueError, match="there is no rule 'null'"):
         report.status(Fidelity.LOSSY, {"null"})
 
 
