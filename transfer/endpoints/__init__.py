@@ -1,1 +1,1 @@
-"""The ends of a transfer: clouds, emulators, databases of tablegate, and files, all behind one protocol."""
+"""The ends of a transfer behind one interface: cloud services, emulators, tablegate databases and files."""

@@ -1,4 +1,4 @@
-"""Addresses of tables: what people write on the command line becomes an endpoint.
+"""Addresses of tables on the command line.
 
     dynamodb://TABLE?region=REGION[&endpoint=URL][&profile=NAME]
     azure-table://ACCOUNT/TABLE[?endpoint=URL]
@@ -6,10 +6,11 @@
     tablegate:DATABASE-URL#[NAMESPACE/]TABLE
     file:PATH[?OPTION=VALUE...]        -  (standard input or output)
 
-TABLE may be a pattern of `*` and `?`, PATH one of `*`; `*` stands for all tables. Credentials are never part of an address: each
-service's own environment variables and files are asked (see `client.py` of each), and an address that seems to have some is
-refused without being repeated, because addresses are shown, kept in job files and read by others. Only the endpoint's own
-libraries are imported.
+TABLE may be a pattern of `*` and `?`, and PATH one of `*`. A lone `*` selects all tables.
+
+Addresses are printed and stored in job files, so they never contain credentials. Those come from the environment
+variables and files of each service (see its `client.py`). An address that seems to contain a secret is rejected
+without being repeated. Opening an endpoint imports only the libraries of its own service.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ _ACCOUNT = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*")
 
 @dataclass(frozen=True, slots=True)
 class CloudAddress:
-    """A table, or a pattern of tables, of a cloud service or of a server that speaks its API. Holds no secret."""
+    """A table or a pattern of tables of a cloud service or of a server with its API. Contains no secret."""
 
     scheme: str
     account: str
@@ -59,11 +60,10 @@ class CloudAddress:
 
     @property
     def is_pattern(self) -> bool:
-        """Whether it stands for any number of tables."""
+        """True if the address may select several tables."""
         return "*" in self.table or "?" in self.table
 
     def option(self, name: str) -> str:
-        """An option, "" if it is not given."""
         return dict(self.options).get(name, "")
 
     def __str__(self) -> str:
@@ -73,14 +73,14 @@ class CloudAddress:
 
 
 def open_endpoint(address: str, patience_s: float = PATIENCE_S) -> Endpoint:
-    """The end of a transfer that an address names. Nothing is asked of a service yet. `patience_s`: how long a service that
-    is busy or cannot be reached is tried without any progress.
+    """Return the endpoint of an address without sending a request.
 
-    Raises BadAddress, MissingSoftware, AccessRefused (there are no credentials).
+    `patience_s` limits retries without progress, in seconds, while the service is busy or unreachable. Raises
+    BadAddress, MissingSoftware, and AccessRefused if there are no credentials.
     """
     scheme, rest = _scheme_of(address)
     if is_pattern(address):
-        raise BadAddress(f"the address names several tables, and this needs one: {FORMS[scheme]}")
+        raise BadAddress(f"the address is a pattern. Name one table: {FORMS[scheme]}")
     if scheme == "file":
         path, options = _path_and_options(rest)
         from tablegate.transfer.endpoints.files.opening import open_file
@@ -93,9 +93,10 @@ def open_endpoint(address: str, patience_s: float = PATIENCE_S) -> Endpoint:
 
 
 def tables_of(address: str) -> list[str]:
-    """The addresses of all tables that an address with a pattern names, in order; of one without, itself.
+    """Return the sorted addresses of all tables that a pattern selects. An address without a pattern is returned
+    unchanged.
 
-    Raises BadAddress where it can have no pattern, TransferError where it names none.
+    Raises BadAddress if no pattern is possible, and TransferError if there is no such table.
     """
     scheme, rest = _scheme_of(address)
     if scheme == "file":
@@ -116,7 +117,7 @@ def tables_of(address: str) -> list[str]:
 
 
 def open_listing(address: str) -> Endpoint:
-    """An endpoint of which only `list_tables` is asked."""
+    """Return an endpoint on which only `list_tables` may be called."""
     scheme, rest = _scheme_of(address)
     if scheme == "tablegate":
         from tablegate.transfer.endpoints.database.endpoint import DatabaseEndpoint
@@ -126,7 +127,7 @@ def open_listing(address: str) -> Endpoint:
 
 
 def with_table(address: str, table: str) -> str:
-    """An address whose pattern is replaced by one table: where a table of a source with a pattern goes."""
+    """Return an address with its pattern replaced by one table."""
     scheme, rest = _scheme_of(address)
     if scheme == "tablegate":
         url, _, place = rest.rpartition("#")
@@ -136,7 +137,7 @@ def with_table(address: str, table: str) -> str:
         path, options = _path_and_options(rest)
         if "*" not in path:
             raise BadAddress(
-                "a file takes one table: write `*` where the tables' names are to stand: file:FOLDER/*.jsonl"
+                "a file holds one table. Put `*` in place of the table's name: file:FOLDER/*.jsonl"
             )
         return _file_address(path.replace("*", quote(table, safe=" ")), options)
     return str(replace(parse_cloud_address(address), table=table))
@@ -149,7 +150,7 @@ def is_pipe(address: str) -> bool:
 
 
 def is_pattern(address: str) -> bool:
-    """Whether an address stands for any number of tables."""
+    """True if an address may select several tables."""
     scheme, rest = _scheme_of(address)
     if scheme == "file":
         return "*" in _path_and_options(rest)[0]
@@ -159,11 +160,11 @@ def is_pattern(address: str) -> bool:
 
 
 def parse_cloud_address(address: str) -> CloudAddress:
-    """The parts of an address of a cloud's table. Raises BadAddress, which repeats nothing that may be a secret."""
+    """Parse an address of a cloud table. Raises BadAddress, which never repeats a possible secret."""
     scheme, rest = _scheme_of(address)
     form = FORMS[scheme]
     if not rest.startswith("//"):
-        raise BadAddress(f"an address of this kind has two slashes: {form}")
+        raise BadAddress(f"the address needs two slashes: {form}")
     # A `?` is part of a pattern unless options follow it.
     place, options = _split_options(rest[2:], scheme)
     if "@" in place or ":" in place:
@@ -175,7 +176,7 @@ def parse_cloud_address(address: str) -> CloudAddress:
             raise BadAddress(f"the address needs an account and a table: {form}")
     table = unquote(place.removesuffix("/"))
     if not table or "/" in table:
-        raise BadAddress(f"the address needs the name of one table, or a pattern: {form}")
+        raise BadAddress(f"the address needs one table name or a pattern: {form}")
     _check_options(scheme, options)
     if scheme == "tablestore" and "endpoint" not in options:
         raise BadAddress(f"the address needs the instance's URL: {form}")
@@ -199,8 +200,8 @@ def _split_options(rest: str, scheme: str) -> tuple[str, dict[str, str]]:
 def _check_options(scheme: str, options: Mapping[str, str]) -> None:
     for name, value in options.items():
         if name not in _OPTIONS[scheme]:
-            shown = name if re.fullmatch(r"[A-Za-z_.-]{1,40}", name) else "that"
-            raise BadAddress(f"there is no option {shown} here: {FORMS[scheme]}")
+            shown = name if re.fullmatch(r"[A-Za-z_.-]{1,40}", name) else "name"
+            raise BadAddress(f"unknown option {shown}: {FORMS[scheme]}")
         if not value:
             raise BadAddress(f"{name} is empty: {FORMS[scheme]}")
     endpoint = options.get("endpoint")
@@ -208,39 +209,39 @@ def _check_options(scheme: str, options: Mapping[str, str]) -> None:
         return
     try:
         parts = urlsplit(endpoint)
-        is_good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        is_valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
-        is_good = False
+        is_valid = False
         parts = urlsplit("")
     if "@" in endpoint or parts.query or parts.fragment:
         raise _has_secret(scheme)
-    if not is_good:
+    if not is_valid:
         raise BadAddress(
-            f"the endpoint is no URL: write endpoint=https://HOST[:PORT], with a port of 1 to 65535: {FORMS[scheme]}"
+            f"the endpoint is not a URL. Use endpoint=https://HOST[:PORT] with a port from 1 to 65535: {FORMS[scheme]}"
         )
 
 
 def _has_secret(scheme: str) -> BadAddress:
     return BadAddress(
-        f"an address holds no credentials, because it is shown and kept: set {_WHERE_SECRETS_BELONG[scheme]} in the "
-        f"environment, and write {FORMS[scheme]}"
+        f"addresses are printed and stored and must not contain credentials. Set {_WHERE_SECRETS_BELONG[scheme]} in the "
+        f"environment and use {FORMS[scheme]}"
     )
 
 
 def _scheme_of(address: str) -> tuple[str, str]:
-    """(scheme, what follows its colon); a plain path and `-` are files."""
+    """Return (scheme, rest after the colon). A plain path and `-` are files."""
     if address == "-":
         return "file", "-"
     scheme, colon, rest = address.partition(":")
     scheme = scheme.lower()
     if colon and scheme in FORMS:
         if scheme in ("tablegate", "file") and not rest:
-            raise BadAddress(f"the address is not complete: {FORMS[scheme]}")
+            raise BadAddress(f"the address is incomplete: {FORMS[scheme]}")
         return scheme, rest
     known = "\n  ".join([*FORMS.values(), "-"])
     is_scheme = rest.startswith("//") and re.fullmatch(r"[a-z0-9+.-]{1,20}", scheme)
-    named = f"{scheme}: is no kind of address" if is_scheme else "no address"
-    raise BadAddress(f"{named}; there are\n  {known}")
+    problem = f"{scheme}: is not a kind of address" if is_scheme else "not an address"
+    raise BadAddress(f"{problem}. Use one of\n  {known}")
 
 
 def _path_and_options(rest: str) -> tuple[str, dict[str, str]]:
@@ -255,7 +256,7 @@ def _file_address(path: str, options: Mapping[str, str]) -> str:
 
 
 def _files_of(address: str) -> list[str]:
-    """The addresses of all files that one with `*` names; of one without, itself."""
+    """Return the addresses of all files that a pattern selects. An address without a pattern is returned unchanged."""
     path, options = _path_and_options(_scheme_of(address)[1])
     if "*" not in path:
         return [address]
@@ -263,7 +264,7 @@ def _files_of(address: str) -> list[str]:
 
     names = list_files(path)
     if not names:
-        raise TransferError(f"file:{path}: no file is called so")
+        raise TransferError(f"file:{path}: no such file")
     return [_file_address(name, options) for name in names]
 
 
@@ -279,13 +280,13 @@ def _matching(endpoint: Endpoint, pattern: str) -> list[str]:
     finally:
         endpoint.close()
     if not names:
-        raise TransferError(f"{endpoint.shown}: no table is called so")
+        raise TransferError(f"{endpoint.shown}: no such table")
     return names
 
 
 def _open(address: CloudAddress, table: str, patience_s: float = PATIENCE_S) -> Endpoint:
     shown = str(address)
-    with _needing("clouds"):
+    with _requires_extra("clouds"):
         if address.scheme == "dynamodb":
             from tablegate.transfer.endpoints.dynamodb.client import Account as AWSAccount
             from tablegate.transfer.endpoints.dynamodb.endpoint import DynamoDBEndpoint
@@ -306,12 +307,14 @@ def _open(address: CloudAddress, table: str, patience_s: float = PATIENCE_S) -> 
 
 
 @contextmanager
-def _needing(extra: str) -> Iterator[None]:
-    """What is imported here may not be installed, and comes with an extra of the wheel. Raises MissingSoftware."""
+def _requires_extra(extra: str) -> Iterator[None]:
+    """Convert an ImportError of an optional library to MissingSoftware with the name of its extra."""
     try:
         yield
     except ModuleNotFoundError as error:
         name = (error.name or "").partition(".")[0]
         if name in ("", "adapters", "gateway", "transfer"):
             raise
-        raise MissingSoftware(f"{name} is not installed: pip install 'tablegate[{extra}]'") from None
+        raise MissingSoftware(
+            f"Python package {name} is not installed. Install it with: pip install 'tablegate[{extra}]'"
+        ) from None

@@ -1,4 +1,4 @@
-"""Rows on their way to a service, in batches as large as it takes."""
+"""Batches of rows for a service, with retries and rejects."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class Sent(Generic[T]):
-    """The result of a batch that the service took: rows that it refused, and changes to be sent again, with the reason."""
+    """The result of a batch: rows that the service rejected, and changes to retry with the reason."""
 
     rejects: list[Reject] = field(default_factory=list)
     left: list[tuple[Row, T]] = field(default_factory=list)
@@ -26,12 +26,12 @@ class Sent(Generic[T]):
 def write_batch(
     batch: list[tuple[Row, T]], send: Callable[[list[tuple[Row, T]]], Sent[T]], patience: RetryBudget
 ) -> list[Reject]:
-    """Send changes until none is left over. Returns the rows that the service refuses.
+    """Send changes until none is left. Return the rows that the service rejects.
 
-    A change is a row and what the service takes for it. `send` raises RequestRefused if the service refuses the batch as a
-    whole: the rows that cause that are found by halves.
+    A change is a row and its form for the service. `send` raises RequestRefused if the service rejects the batch as
+    a whole. Then the batch is halved until the rejected rows are found.
     """
-    rests = Backoff(patience)
+    backoff = Backoff(patience)
     rejects: list[Reject] = []
     while batch:
         try:
@@ -44,32 +44,35 @@ def write_batch(
             return [*rejects, *write_batch(first, send, patience), *write_batch(second, send, patience)]
         rejects += sent.rejects
         if len(sent.left) < len(batch):
-            rests.progressed()
+            backoff.progressed()
         if sent.left:
-            rests.wait(sent.reason)
+            backoff.wait(sent.reason)
         batch = sent.left
     return rejects
 
 
 def require_deleted(rejects: Sequence[Reject], shown: str) -> None:
-    """Raise TransferError if a delete was refused."""
+    """Raise TransferError if a delete was rejected."""
     if rejects:
-        raise TransferError(f"{shown}: a delete was refused: {rejects[0].code}: {rejects[0].reason}")
+        raise TransferError(f"{shown}: the service rejected a delete: {rejects[0].code}: {rejects[0].reason}")
 
 
 def in_batches(
     entries: Iterable[T], size_of: Callable[[T], int], most: int, most_bytes: int, overhead_bytes: int = 0
 ) -> Iterator[list[T]]:
-    """The entries in order, in batches of at most so many and so many bytes, what every batch has besides included. An entry
-    that is too large by itself is a batch by itself, for the service to refuse."""
+    """Yield the entries in order, in batches with at most `most` entries and `most_bytes` bytes.
+
+    `overhead_bytes` is added to each batch. An entry above the limit becomes a batch of its own, which the service
+    rejects.
+    """
     batch: list[T] = []
     size = overhead_bytes
     for entry in entries:
-        more = size_of(entry)
-        if batch and (len(batch) == most or size + more > most_bytes):
+        entry_bytes = size_of(entry)
+        if batch and (len(batch) == most or size + entry_bytes > most_bytes):
             yield batch
             batch, size = [], overhead_bytes
         batch.append(entry)
-        size += more
+        size += entry_bytes
     if batch:
         yield batch

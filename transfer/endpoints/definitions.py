@@ -1,4 +1,4 @@
-"""A table of the gateway as a definition; a definition as JSON and back, for files that carry it."""
+"""Conversion of the gateway's tables to definitions, and of definitions to JSON and back."""
 
 from __future__ import annotations
 
@@ -24,8 +24,7 @@ from tablegate.transfer.endpoints.endpoint import Definition, Service
 
 
 def definition_of_table(table: Table, rows: int | None, size_bytes: int | None) -> Definition:
-    """The definition of a table as the gateway has it, without what belongs to that one table, as its history. The counts are
-    approximate; None: unknown."""
+    """Return the definition of a table without state of that table, such as its history. The counts are approximate."""
     return Definition(
         table.name,
         service_of(table),
@@ -41,7 +40,7 @@ def definition_of_table(table: Table, rows: int | None, size_bytes: int | None) 
 
 
 def service_of(table: Table) -> Service:
-    """Whose table it is: of the dialect that made it, as far as it left a trace."""
+    """Return the service of the dialect that created the table, as far as its properties show it."""
     if was_created_by_table_store(table):
         return Service.TABLE_STORE
     if DYNAMODB in table.properties:
@@ -50,7 +49,7 @@ def service_of(table: Table) -> Service:
 
 
 def definition_of_backup(backup: dict[str, Any]) -> Definition:
-    """The definition of a table of which a file is a backup (gateway/store/tables/backup_files.py). Raises KeyError, TypeError,
+    """Return the definition in a backup (gateway/store/tables/backup_files.py). Raises KeyError, TypeError,
     ValueError."""
     return definition_of_table(
         descriptors.table_of(backup["table"], {}), backup["rows"], backup["size_bytes"]
@@ -58,7 +57,7 @@ def definition_of_backup(backup: dict[str, Any]) -> Definition:
 
 
 def document_of(definition: Definition) -> dict[str, Any]:
-    """The definition as JSON."""
+    """Return the definition as JSON."""
     return {
         "name": definition.name,
         "service": definition.service.value,
@@ -99,7 +98,7 @@ def _vector_index_document(index: NewVectorIndex) -> dict[str, Any]:
 
 
 def definition_of(document: dict[str, Any]) -> Definition:
-    """The definition of a JSON form that `document_of` made. Raises KeyError, TypeError, ValueError for any other."""
+    """Parse the JSON of `document_of`. Raises KeyError, TypeError, ValueError for other JSON."""
     return Definition(
         name=document["name"],
         service=Service(document["service"]),

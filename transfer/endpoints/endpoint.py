@@ -1,11 +1,11 @@
-"""The protocol of an endpoint: a table somewhere, to be described, read, written and followed.
+"""The interface of an endpoint: a table that can be described, read, written and followed.
 
-An endpoint speaks the gateway's own terms: a row is a `Row` (gateway/model/values/rows.py), whose values are typed. Keys are
-positions of the table's own key schema. What its service cannot hold is not its business (transfer/mapping): it is only
-given rows of its own schema, and writes them as they are.
+Rows and keys have the gateway's types: a `Row` (gateway/model/values/rows.py) with typed values, and positions of
+the table's own key schema. Rows have the endpoint's own schema. Conversions between services are in
+transfer/mapping.
 
-All positions that leave an endpoint (of a scan, of a stream of changes) are JSON values, so that a job can be resumed by another
-process. All methods are synchronous; `scan`, `get`, `write` and `delete` may be called from several threads at once.
+Positions of scans and streams are JSON values, so that another process can resume a job. All methods are
+synchronous. `scan`, `get`, `write` and `delete` may be called from several threads at once.
 """
 
 from __future__ import annotations
@@ -23,28 +23,30 @@ from tablegate.gateway.model.values.rows import Row
 from tablegate.transfer.errors import TableAbsent
 
 JSON = Any
-"""A value that json.dumps takes."""
+"""A value that json.dumps accepts."""
 
 
 class Service(Enum):
-    """Whose values, keys, names and limits an endpoint has. The value is what the command line calls it."""
+    """The service that determines an endpoint's values, keys, names and limits. The value is its name on the command
+    line."""
 
     DYNAMODB = "dynamodb"
     AZURE_TABLE = "azure-table"
     TABLE_STORE = "tablestore"
     TABLEGATE = "tablegate"
-    """Everything that any of the others has, as it is."""
+    """All features of the others, unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A table as an endpoint describes it.
+    """The definition of a table.
 
-    `service`: whose table it is, also where the endpoint is a database or a file that holds several services' tables.
-    `properties`: what a dialect keeps for itself, carried over between databases of tablegate only.
-    `rows`, `size_bytes`: approximate; None: unknown.
-    `is_stored`: it is in a database of tablegate, or a file of it, where attributes have their names in the gateway (`my-attr`);
-    otherwise they have those of the service (`my_x002D_attr` in Azure Table).
+    - `service`: the table's service, also if a database or a file holds tables of several services.
+    - `properties`: data of a dialect, which is copied only between tablegate databases.
+    - `rows`, `size_bytes`: approximate, None if unknown.
+    - `is_stored`: the table is in a tablegate database or file, where attributes have their gateway names
+    (`my-attr`). Otherwise
+      they have the service's names (`my_x002D_attr` in Azure Table).
     """
 
     name: str
@@ -61,8 +63,10 @@ class Definition:
 
 @dataclass(frozen=True, slots=True)
 class UnreadableRow:
-    """A row that its service has and that no service of its kind should have, such as an item with an empty attribute name.
-    `wire`: the row as the service gave it, JSON."""
+    """A row that is invalid for its own service, such as an item with an empty attribute name.
+
+    `wire` is the row as the service sent it, as JSON.
+    """
 
     key: Key
     reason: str
@@ -70,12 +74,12 @@ class UnreadableRow:
 
     @property
     def position(self) -> Position:
-        """Where it stands in the table."""
+        """The position in the table."""
         return self.key.position
 
     @property
     def size_bytes(self) -> int:
-        """About how much of the service's capacity it takes to read."""
+        """Approximate size for read limits."""
         return len(self.wire)
 
 
@@ -83,7 +87,7 @@ AnyRow = Row | UnreadableRow
 
 
 class ScanPage(NamedTuple):
-    """Rows of a segment in some order that stays the same, and where to go on after them; None: the segment ends here."""
+    """Rows of a segment in a stable order, and the position to resume after them. None at the end of the segment."""
 
     rows: list[Row]
     resume: JSON | None
@@ -96,7 +100,7 @@ class ScanPage(NamedTuple):
 
     @classmethod
     def of(cls, found: Sequence[AnyRow], resume: JSON | None) -> ScanPage:
-        """A page of rows, some of which may be unreadable."""
+        """Return a page of rows, some of which may be unreadable."""
         return cls(
             [row for row in found if isinstance(row, Row)],
             resume,
@@ -106,7 +110,7 @@ class ScanPage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Reject:
-    """A row that could not be written, and why: a stable code of the service or of a rule, and a sentence for people."""
+    """A row that could not be written: a stable code of the service or of a rule, and a sentence."""
 
     row: Row
     code: str
@@ -114,12 +118,14 @@ class Reject:
 
 
 class ChangedKeys(NamedTuple):
-    """Keys of rows that were written or deleted, oldest first, as far as one look showed.
+    """Keys of rows that were written or deleted, oldest first, from one poll.
 
-    A change says that a row is not what it was, and no more: whoever follows reads the row as it is now. That makes doubles and
-    disorder between keys harmless. `position`: what to give to `changes` to go on; to be remembered together with the keys.
-    `at_ms`: when the newest of the changes was made, in milliseconds since 1970; None: nothing new. `caught_up`: nothing more was
-    there at the time of the look.
+    A change means only that a row may have changed. The follower reads the current row. So duplicates and disorder
+    between keys are harmless.
+
+    - `position`: where the next call of `changes` begins. It must be stored together with the keys.
+    - `at_ms`: time of the newest change in milliseconds since 1970, None if there is none.
+    - `caught_up`: there were no more changes at the time of the poll.
     """
 
     keys: list[Key]
@@ -129,29 +135,30 @@ class ChangedKeys(NamedTuple):
 
 
 class Endpoint(ABC):
-    """A table somewhere. Made by `tablegate.transfer.endpoints.addresses.open_endpoint`."""
+    """A table at some service. Created by `tablegate.transfer.endpoints.addresses.open_endpoint`."""
 
     service: Service
-    """Whose values, keys, names and limits this end has."""
+    """The service that determines values, keys, names and limits."""
     shown: str
-    """The address for people and job files: without any secret."""
+    """The address for messages and job files, without secrets."""
     follows: ClassVar[bool] = True
-    """Whether `capture` and `changes` see every change."""
+    """True if `capture` and `changes` report every change."""
     unseen_changes: ClassVar[str] = ""
-    """What `changes` cannot see, in a sentence; empty where `follows`."""
+    """A sentence about changes that `changes` does not report. Empty if `follows`."""
     takes_changes: ClassVar[bool] = True
-    """Whether `write` replaces rows and `delete` deletes them, so that a copy can follow its source. A file is written once."""
+    """True if `write` replaces rows and `delete` deletes them, as following needs. A file is written once."""
     looks_up: ClassVar[bool] = True
-    """Whether `get` finds rows by their keys; otherwise the table can only be read as a whole."""
+    """True if `get` finds rows by key. Otherwise the table can only be scanned."""
     write_rows: ClassVar[int] = 100
-    """How many rows at most one call of `write`, `get` or `delete` is good for."""
+    """Maximum number of rows for one call of `write`, `get` or `delete`."""
 
     @abstractmethod
     def describe(self) -> Definition:
-        """The table. Raises TableAbsent, AccessRefused, ServiceUnavailable."""
+        """Return the table's definition. Raises TableAbsent, AccessRefused, ServiceUnavailable."""
 
     def existing(self) -> Definition | None:
-        """The table that a copy would write to, None if the copy has to make it. Raises AccessRefused, ServiceUnavailable."""
+        """Return the table that a copy would write to, None if it must be created. Raises AccessRefused,
+        ServiceUnavailable."""
         try:
             return self.describe()
         except TableAbsent:
@@ -159,53 +166,65 @@ class Endpoint(ABC):
 
     @abstractmethod
     def create(self, definition: Definition) -> list[str]:
-        """Make the table and wait until it takes writes. Gives sentences about what of the definition could not be carried
-        over. A table of that name and key that is already there is left as it is."""
+        """Create the table and wait until it can be written. Return sentences about unsupported parts of the
+        definition.
+
+        An existing table of that name and key is left unchanged.
+        """
 
     def reopen(self) -> None:  # noqa: B027
-        """Go on writing what a process before this one began with `create`, in place of it. Only files, which have no name
-        before they are whole, need to know; elsewhere there is nothing to do."""
+        """Continue what an earlier process began with `create`. Only files need this, as they have no name until
+        complete."""
 
     def finish(self) -> None:  # noqa: B027
-        """All rows of the copy are written. Files get their end and their name by it; elsewhere there is nothing to do. Not
-        called where a copy stopped before its end, so that nothing half-written looks whole."""
+        """Complete the copy after all rows are written. Files get their end and their name.
+
+        Not called if a copy stops early, so that an incomplete file never looks complete.
+        """
 
     @abstractmethod
     def segments(self, wanted: int) -> list[JSON]:
-        """Parts that together are the whole table and do not overlap, about as many as wanted, for parallel reading. The same
-        for a later process that is given this list back."""
+        """Divide the table into about `wanted` disjoint parts for parallel reading. They stay valid in another
+        process."""
 
     @abstractmethod
     def scan(self, segment: JSON, resume: JSON | None = None) -> Iterator[ScanPage]:
-        """The rows of a segment, page by page, from its beginning or after a page. Rows written meanwhile may or may not be
-        there; every other row is there exactly once. The last page has `resume` None."""
+        """Yield the pages of a segment from its beginning or after a page. The last page has `resume` None.
+
+        Rows that are written during the scan may be missing. All others appear exactly once.
+        """
 
     @abstractmethod
     def get(self, keys: Sequence[Key]) -> Sequence[AnyRow | None]:
-        """The rows of these keys as they are now (strongly consistent where the service can), in order."""
+        """Return the current rows of these keys in order, with strong consistency if the service supports it."""
 
     @abstractmethod
     def write(self, rows: Sequence[Row]) -> list[Reject]:
-        """Put rows, replacing what is there. What is not among the rejects is durable when this returns. Throttling and lost
-        connections are tried again, for minutes; then ServiceUnavailable."""
+        """Write rows, replacing existing ones. Rows that are not among the rejects are durable afterwards.
+
+        Throttling and lost connections are retried for minutes. Then ServiceUnavailable is raised.
+        """
 
     @abstractmethod
     def delete(self, keys: Sequence[Key]) -> None:
-        """Delete rows that may or may not be there."""
+        """Delete rows that may be missing already."""
 
     @abstractmethod
     def capture(self) -> JSON:
-        """The position of now: `changes` from here on tells every change that begins after this call. Switches a stream on
-        where the service has one and the table has none. Raises TransferError if the source cannot be followed."""
+        """Return the current position, from which `changes` reports every change that begins after this call.
+
+        Enables the table's stream if the service has streams. Raises TransferError if the source cannot be
+        followed.
+        """
 
     @abstractmethod
     def changes(self, position: JSON) -> ChangedKeys:
-        """One look for changes after a position; does not wait. Raises PositionLost."""
+        """Poll once for changes after a position without waiting. Raises PositionLost."""
 
     def list_tables(self) -> list[str]:
-        """Names of all tables of this account, database or folder, for addresses with a pattern."""
+        """Return the names of all tables of this account, database or folder, for addresses with a pattern."""
         raise NotImplementedError(f"{self.shown}: tables cannot be listed")
 
     @abstractmethod
     def close(self) -> None:
-        """Give back connections and files, whether or not all was written (see `finish`)."""
+        """Close connections and files, also of an incomplete copy (see `finish`)."""

@@ -1,6 +1,6 @@
-"""Trying again: how long an endpoint goes on asking a service that is busy or cannot be reached.
+"""Retries with backoff while a service is busy or cannot be reached.
 
-Knows time. Which of a service's errors are worth another try is that endpoint's business: it raises `TransientFailure` for them.
+Each endpoint decides which errors are worth a retry and raises `TransientFailure` for them.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from typing import TypeVar
 from tablegate.transfer.errors import ServiceUnavailable
 
 PATIENCE_S = 600.0
-"""How long a service that was reached before is tried again without any progress: throttling lasts for minutes."""
-_STRANGER_S = 15.0
-"""How long a service that has never answered is tried: mostly its address is wrong."""
-_FIRST_REST_S = 0.05
-_LONGEST_REST_S = 10.0
+"""Limit of retries without progress, in seconds, for a service that has answered before. Throttling lasts for minutes."""
+_FIRST_CONTACT_S = 15.0
+"""Limit of retries, in seconds, for a service that has never answered. Usually its address is wrong."""
+_FIRST_WAIT_S = 0.05
+_LONGEST_WAIT_S = 10.0
 
 T = TypeVar("T")
 
 
 class TransientFailure(Exception):
-    """The service did not do it now, and may when it is asked again. The text says why, without any secret."""
+    """A failure that a retry may fix. The text has the reason without secrets."""
 
 
 class RetryBudget:
-    """What the clients of one endpoint share: how long to try, and whether the service has ever answered."""
+    """The retry limit that all clients of an endpoint share, and whether the service has ever answered."""
 
     def __init__(self, seconds: float, shown: str) -> None:
         self.seconds = seconds
@@ -35,37 +35,37 @@ class RetryBudget:
         self.was_reached = False
 
     def run(self, call: Callable[[], T]) -> T:
-        """What a call gives, tried again while it raises Transient. Raises ServiceUnavailable."""
-        rests = Backoff(self)
+        """Return the result of a call, which is retried on TransientFailure. Raises ServiceUnavailable."""
+        backoff = Backoff(self)
         while True:
             try:
-                given = call()
+                result = call()
             except TransientFailure as reason:
-                rests.wait(str(reason))
+                backoff.wait(str(reason))
             else:
                 self.was_reached = True
-                return given
+                return result
 
 
 class Backoff:
-    """The rests between the tries of one piece of work: twice as long each time, from the first again after progress."""
+    """The waits between retries of one piece of work. They double each time and start again after progress."""
 
     def __init__(self, patience: RetryBudget) -> None:
         self._patience = patience
         self.progressed()
 
     def progressed(self) -> None:
-        """Something was done: patience begins anew."""
+        """Reset the waits and the time limit after progress."""
         self._since = time.monotonic()
-        self._rest_s = _FIRST_REST_S
+        self._wait_s = _FIRST_WAIT_S
 
     def wait(self, reason: str) -> None:
-        """Rest before the next try. Raises ServiceUnavailable where patience is over."""
+        """Wait before the next try. Raises ServiceUnavailable if the limit is exceeded."""
         patience = self._patience
-        most = patience.seconds if patience.was_reached else min(patience.seconds, _STRANGER_S)
+        most = patience.seconds if patience.was_reached else min(patience.seconds, _FIRST_CONTACT_S)
         left = self._since + most - time.monotonic()
         if left <= 0:
             raise ServiceUnavailable(f"{patience.shown}: {reason} (tried for {most:g} seconds)")
-        # Jitter keeps many threads from coming back at the same moment.
-        time.sleep(min(random.uniform(self._rest_s / 2, self._rest_s), left))
-        self._rest_s = min(2 * self._rest_s, _LONGEST_REST_S)
+        # Jitter spreads the retries of many threads.
+        time.sleep(min(random.uniform(self._wait_s / 2, self._wait_s), left))
+        self._wait_s = min(2 * self._wait_s, _LONGEST_WAIT_S)

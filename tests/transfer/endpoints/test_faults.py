@@ -50,7 +50,7 @@ _NAMES = (f"faulty{number}" for number in itertools.count())
 @pytest.fixture(autouse=True)
 def short_rests(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests are about what happens after the rests."""
-    monkeypatch.setattr(retrying, "_FIRST_REST_S", 0.001)
+    monkeypatch.setattr(retrying, "_FIRST_WAIT_S", 0.001)
 
 
 @pytest.fixture(params=list(Service)[:3], ids=lambda service: service.value)
@@ -126,7 +126,7 @@ def test_patience_ends_with_the_service_s_own_reason(ours: Running, service: Ser
 
 def test_a_server_that_is_not_there_is_said(service: Service) -> None:
     endpoint = OPENERS[service](f"http://127.0.0.1:{free_port()}", "nowhere", 0.3)
-    with pytest.raises(ServiceUnavailable, match="no answer"):
+    with pytest.raises(ServiceUnavailable, match="no reply"):
         endpoint.describe()
 
 

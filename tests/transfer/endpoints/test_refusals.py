@@ -57,7 +57,7 @@ def test_a_refusal_is_one_line_and_status_2(
         "signature": ("signature", refused),
     }[command]
     [line] = tablegate(tmp_path, *arguments, code=2).splitlines()
-    assert line.startswith(f"Error: {refused}: the service refuses the request: {WORDS[service]}")
+    assert line.startswith(f"Error: {refused}: the service rejects the request: {WORDS[service]}")
     assert not list(tmp_path.iterdir())
 
 
@@ -141,5 +141,5 @@ def test_a_server_that_is_another_one_is_said_so(ours: Running, service: Service
     with faulty_proxy(ours.url, script) as url:
         endpoint = OPENERS[service](url, "abc", 0)
         for ask in (endpoint.describe, endpoint.list_tables):
-            with pytest.raises(ServiceUnavailable, match="an answer that is none of"):
+            with pytest.raises(ServiceUnavailable, match="the reply is not one of"):
                 ask()

@@ -1,1 +1,1 @@
-"""Azure Table storage, or a server that speaks its API, by azure-data-tables."""
+"""Azure Table storage, or a server with its API, by azure-data-tables."""

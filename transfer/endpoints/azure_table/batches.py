@@ -1,7 +1,7 @@
-"""Entity group transactions as bytes: a changeset of upserts or deletes of one partition, and whether it went well.
+"""Entity group transactions as bytes: a changeset of upserts or deletes of one partition, and the result.
 
-Source: "Performing entity group transactions" (learn.microsoft.com/rest/api/storageservices). Written here and not by the SDK,
-whose reader of multipart answers costs more than everything else of a write.
+Source: "Performing entity group transactions" (learn.microsoft.com/rest/api/storageservices). The SDK's parser of
+multipart replies costs more than the rest of a write, so it is not used.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ _STATUS = re.compile(rb"HTTP/1\.1 (\d{3})")
 
 
 class EntityChange(NamedTuple):
-    """One operation: `url` is the entity's, `body` None deletes it."""
+    """One operation on the entity at `url`. It is a delete if `body` is None."""
 
     url: str
     body: bytes | None
 
     @property
     def size_bytes(self) -> int:
-        """At most what it adds to a batch."""
+        """Upper bound of the bytes that it adds to a batch."""
         return len(self.url) + len(self.body or b"") + 400
 
 
 def encode(changes: Sequence[EntityChange]) -> tuple[str, bytes]:
-    """(Content-Type, body) of a batch."""
+    """Return (Content-Type, body) of a batch."""
     batch, changeset = f"batch_{uuid.uuid4()}", f"changeset_{uuid.uuid4()}"
     parts = [
         f"--{batch}\r\nContent-Type: multipart/mixed; boundary={changeset}\r\n\r\n".encode(),
@@ -56,7 +56,7 @@ def _request(change: EntityChange) -> bytes:
 
 
 def failure(answer: bytes) -> tuple[int, str, str] | None:
-    """(status, code, text) of the operation that made a batch fail; None if it went well."""
+    """Return (status, code, text) of the operation that made a batch fail, None if the batch succeeded."""
     for found in _STATUS.finditer(answer):
         status = int(found[1])
         if status >= 400:

@@ -1,12 +1,16 @@
-"""Azure Table's API by azure-data-tables, with the JSON of the wire on both sides.
+"""A client of Azure Table by azure-data-tables, with JSON as on the wire.
 
-The SDK signs, redirects and keeps connections. Entities pass as JSON, because the SDK's own form cuts a DateTime to microseconds
-and loses which integers are Int64; what they mean is said by adapters/azuretable/values. Which errors mean what for a transfer is
-said here. No URL of a request is ever shown: it may hold a shared access signature.
+The SDK signs requests, follows redirects and keeps connections. Entities stay JSON, because the SDK's own form
+truncates DateTime to microseconds and does not keep which integers are Int64. adapters/azuretable/values converts
+them. Errors become those of a transfer. URLs of requests are never shown, because they may contain a shared access
+signature.
 
-Credentials, in this order, where ACCOUNT is the account's name in capitals: AZURE_STORAGE_CONNECTION_STRING_ACCOUNT,
-AZURE_STORAGE_KEY_ACCOUNT, AZURE_STORAGE_SAS_TOKEN_ACCOUNT; the same three without an account, which the az command knows too; the
-well-known key of the emulators' account devstoreaccount1; and DefaultAzureCredential where azure-identity is installed.
+Credentials are taken from the first of these sources. ACCOUNT is the account's name in capitals.
+
+1. AZURE_STORAGE_CONNECTION_STRING_ACCOUNT, AZURE_STORAGE_KEY_ACCOUNT, AZURE_STORAGE_SAS_TOKEN_ACCOUNT
+2. The same names without an account, which the az command uses too
+3. The well-known key of the emulators' account devstoreaccount1
+4. DefaultAzureCredential, if azure-identity is installed
 """
 
 from __future__ import annotations
@@ -35,7 +39,7 @@ _REQUESTS_AT_ONCE = 16
 _CONNECTIONS = 32
 _TRANSIENT_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
 _ABSENT = frozenset({"TableNotFound"})
-_BEING_DELETED = frozenset({"TableBeingDeleted"})  # its name is free again after half a minute or more
+_BEING_DELETED = frozenset({"TableBeingDeleted"})  # the name is available again after 30 s or more
 
 
 T = TypeVar("T")
@@ -43,36 +47,37 @@ R = TypeVar("R")
 
 
 class ServiceReply(NamedTuple):
-    """An answer whose status is no error."""
+    """A reply without an error status."""
 
     headers: Mapping[str, str]
     body: bytes
     json: Any = None
-    """Of a GET: an entity, or a page of them."""
+    """The reply to a GET: an entity or a page of entities."""
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """An account by name; `endpoint`: its URL, where the address names one."""
+    """An account. `endpoint` is its URL if the address has one."""
 
     name: str
     endpoint: str = ""
 
     @property
     def url(self) -> str:
-        """The account's URL, without a slash at its end: the address's, that of the account's connection string, or the public
-        service's."""
-        said = self.connection_string
-        if self.endpoint or said.get("tableendpoint"):
-            return (self.endpoint or said["tableendpoint"]).rstrip("/")
+        """The account's URL without a trailing slash: from the address, the connection string, or the public service."""
+        connection = self.connection_string
+        if self.endpoint or connection.get("tableendpoint"):
+            return (self.endpoint or connection["tableendpoint"]).rstrip("/")
         suffix = os.environ.get("TABLES_STORAGE_ENDPOINT_SUFFIX", "core.windows.net")
-        protocol = said.get("defaultendpointsprotocol", "https")
-        return f"{protocol}://{self.name}.table.{said.get('endpointsuffix', suffix)}"
+        protocol = connection.get("defaultendpointsprotocol", "https")
+        return f"{protocol}://{self.name}.table.{connection.get('endpointsuffix', suffix)}"
 
     @property
     def connection_string(self) -> dict[str, str]:
-        """The parts of the account's connection string in the environment, by name in lower case; none if there is none, or it
-        is another account's."""
+        """The parts of the account's connection string in the environment, by lower-case name.
+
+        Empty if there is none or it belongs to another account.
+        """
         for suffix in (self.suffix, ""):
             text = os.environ.get(f"AZURE_STORAGE_CONNECTION_STRING{suffix}", "")
             parts = dict(part.split("=", 1) for part in text.strip().split(";") if "=" in part)
@@ -87,19 +92,19 @@ class Account:
 
     @property
     def suffix(self) -> str:
-        """What the names of the account's own variables of the environment end in."""
+        """The suffix of the account's own environment variables."""
         return "_" + re.sub(r"[^A-Z0-9]", "_", self.name.upper())
 
 
 class Client:
-    """An account. May be used by several threads."""
+    """A client of an account. May be used from several threads."""
 
     def __init__(self, account: Account, patience: RetryBudget) -> None:
         self.patience = patience
         self.url = account.url
         self._threads = ThreadPoolExecutor(_REQUESTS_AT_ONCE, thread_name_prefix="azure-table")
         try:
-            # One request for each try: how long to go on is the transfer's patience.
+            # One request for each try. The transfer's own retry limit applies.
             self._service = TableServiceClient(
                 self.url,
                 credential=_credential(account, patience.shown),
@@ -112,14 +117,15 @@ class Client:
     def send(
         self, method: str, path: str, headers: Mapping[str, str] | None = None, body: bytes | None = None
     ) -> ServiceReply:
-        """The answer to a request for a path behind the account's URL, tried again while the service is busy.
+        """Send a request for a path below the account's URL and return the reply, with retries while the service is
+        busy.
 
         Raises RequestRefused and the other errors of a transfer.
         """
         return self.patience.run(lambda: self.once(method, path, headers or {}, body))
 
     def once(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None) -> ServiceReply:
-        """The answer to one request. Raises Transient too."""
+        """Send one request without retries. Raises TransientFailure too."""
         sent = {
             "Accept": "application/json;odata=minimalmetadata",
             "DataServiceVersion": "3.0",
@@ -136,18 +142,21 @@ class Client:
                 status, received = response.status_code, response.headers
         except ClientAuthenticationError as error:
             raise AccessRefused(
-                f"{self.patience.shown}: no credentials: {_first_line(error.message)}"
+                f"{self.patience.shown}: credentials are missing: {_first_line(error.message)}"
             ) from None
         except AzureError as error:
-            raise TransientFailure(f"no answer from {self.url} ({type(error).__name__})") from None
+            raise TransientFailure(f"no reply from {self.url} ({type(error).__name__})") from None
         if status >= 400:
             code, reason = error_of(content)
-            raise meaning(status, code, reason, self.patience.shown)
+            raise error_for(status, code, reason, self.patience.shown)
         return ServiceReply(received, content, _document(content) if method == "GET" else None)
 
     def each(self, work: Callable[[T], R], items: Sequence[T]) -> list[R]:
-        """What a piece of work gives for each item, several at once: most requests are about one entity. If one fails, those that
-        have not begun are left out, and the others waited for."""
+        """Return the results of `work` for each item, with several calls at once.
+
+        Most requests concern one entity. If a call fails, those not started are cancelled and the others are waited
+        for.
+        """
         if len(items) < 2:
             return [work(item) for item in items]
         futures = [self._threads.submit(work, item) for item in items]
@@ -160,43 +169,43 @@ class Client:
         return [future.result() for future in futures]
 
     def close(self) -> None:
-        """Give back threads and connections."""
         self._threads.shutdown()
         self._service.close()
 
 
 def _session() -> requests.Session:
-    """As the SDK makes it, with room for a connection of each thread."""
+    """Return a session like the SDK's, with a connection for each thread."""
     session = requests.Session()
     for scheme in ("http://", "https://"):
         session.mount(scheme, HTTPAdapter(pool_maxsize=_CONNECTIONS))
     return session
 
 
-def meaning(status: int, code: str, reason: str, shown: str) -> Exception:
-    """What an error's status and code mean for a transfer."""
+def error_for(status: int, code: str, reason: str, shown: str) -> Exception:
+    """Return the transfer's error for a status and code."""
     if code in _BEING_DELETED or status in _TRANSIENT_STATUSES:
         return TransientFailure(f"{code or status}: {reason}")
     if status in (401, 403):
-        return AccessRefused(f"{shown}: the service refuses these credentials ({code or status}: {reason})")
+        return AccessRefused(f"{shown}: the service rejects these credentials ({code or status}: {reason})")
     if code in _ABSENT:
-        return TableAbsent(f"{shown}: there is no such table")
+        return TableAbsent(f"{shown}: no such table")
     return RequestRefused(shown, code or str(status), reason, status)
 
 
 def _document(content: bytes) -> dict[str, Any]:
-    """The JSON of an entity or of a page. Raises Transient where it is neither, as that of another server at its address."""
+    """Parse the JSON of an entity or a page. Raises TransientFailure for other content, such as that of another
+    server."""
     try:
         document = orjson.loads(content)
     except orjson.JSONDecodeError:
         document = None
     if not isinstance(document, dict) or not {"value", "PartitionKey"} & document.keys():
-        raise TransientFailure("an answer that is none of Azure Table's")
+        raise TransientFailure("the reply is not one of Azure Table")
     return document
 
 
 def error_of(content: bytes) -> tuple[str, str]:
-    """(code, first line of the text) of an error's body."""
+    """Return (code, first line of the text) of an error's body."""
     try:
         error = orjson.loads(content)["odata.error"]
         return str(error["code"]), _first_line(error["message"]["value"])
@@ -205,15 +214,15 @@ def error_of(content: bytes) -> tuple[str, str]:
 
 
 def _first_line(text: Any) -> str:
-    """A text without what the service tells of the request: its id, its time, what it was signed with."""
+    """Return the first line of a text. The others have the request's id and time and the string to sign."""
     return str(text).strip().partition("\n")[0].strip()[:500]
 
 
 def _credential(account: Account, shown: str) -> Any:
-    said = account.connection_string
+    connection = account.connection_string
     for suffix in (account.suffix, ""):
-        if said and os.environ.get(f"AZURE_STORAGE_CONNECTION_STRING{suffix}"):
-            return _of_connection_string(said, account, shown)
+        if connection and os.environ.get(f"AZURE_STORAGE_CONNECTION_STRING{suffix}"):
+            return _of_connection_string(connection, account, shown)
         key = os.environ.get(f"AZURE_STORAGE_KEY{suffix}")
         if key:
             return AzureNamedKeyCredential(account.name, key)
@@ -226,16 +235,16 @@ def _credential(account: Account, shown: str) -> Any:
         from azure.identity import DefaultAzureCredential
     except ImportError:
         raise AccessRefused(
-            f"{shown}: no credentials: set AZURE_STORAGE_CONNECTION_STRING, AZURE_STORAGE_KEY or "
+            f"{shown}: credentials are missing. Set AZURE_STORAGE_CONNECTION_STRING, AZURE_STORAGE_KEY or "
             "AZURE_STORAGE_SAS_TOKEN, or install azure-identity to log in with Microsoft Entra ID"
         ) from None
     return DefaultAzureCredential()
 
 
-def _of_connection_string(said: Mapping[str, str], account: Account, shown: str) -> Any:
-    """The credential in the parts of a connection string."""
-    if said.get("accountkey"):
-        return AzureNamedKeyCredential(account.name, said["accountkey"])
-    if said.get("sharedaccesssignature"):
-        return AzureSasCredential(said["sharedaccesssignature"].lstrip("?"))
+def _of_connection_string(connection: Mapping[str, str], account: Account, shown: str) -> Any:
+    """Return the credential in the parts of a connection string."""
+    if connection.get("accountkey"):
+        return AzureNamedKeyCredential(account.name, connection["accountkey"])
+    if connection.get("sharedaccesssignature"):
+        return AzureSasCredential(connection["sharedaccesssignature"].lstrip("?"))
     raise AccessRefused(f"{shown}: the connection string has neither AccountKey nor SharedAccessSignature")

@@ -1,7 +1,7 @@
 """A table of Azure Table storage as an endpoint.
 
-Rows have the properties' names as they travel; what they stand for elsewhere is the mapping's business. There is no feed of
-changes: `changes` asks for what was modified since, with an overlap, because a write may become visible after a later one.
+Rows have the service's property names. The mapping converts them. The service has no change stream. So `changes`
+queries entities by Timestamp, with an overlap, because a write may become visible after a later one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tablegate.gateway.model.values.values import Kind, Value
 from tablegate.transfer.endpoints import endpoint
 from tablegate.transfer.endpoints.azure_table import batches, ranges
 from tablegate.transfer.endpoints.azure_table.batches import EntityChange
-from tablegate.transfer.endpoints.azure_table.client import Account, Client, ServiceReply, meaning
+from tablegate.transfer.endpoints.azure_table.client import Account, Client, ServiceReply, error_for
 from tablegate.transfer.endpoints.batching import Sent, in_batches, require_deleted, write_batch
 from tablegate.transfer.endpoints.retrying import PATIENCE_S, RetryBudget
 from tablegate.transfer.errors import RequestRefused, SchemaChanged, TransferError
@@ -37,15 +37,15 @@ _NEXT_OPTIONS = ("NextPartitionKey", "NextRowKey")
 
 
 class AzureTableEndpoint(endpoint.Endpoint):
-    """One table, or with `table` "" an account whose tables are listed."""
+    """One table. If `table` is "", an account for listing tables."""
 
     service = endpoint.Service.AZURE_TABLE
     follows = False
     unseen_changes = (
-        "Azure Table has no feed of changes: new and changed entities are found by their Timestamp, by reading the whole table "
-        "again and again; a deleted entity is not seen until its key is looked for"
+        "Azure Table has no change stream. New and changed entities are found by repeated scans for their Timestamp, and deleted "
+        "ones by sweeps only"
     )
-    write_rows = 1000  # a batch is of one partition: among more rows more are of the same
+    write_rows = 1000  # batches hold one partition: more rows fill them better
 
     def __init__(self, table: str, account: Account, shown: str, patience_s: float = PATIENCE_S) -> None:
         self.shown = shown
@@ -61,19 +61,19 @@ class AzureTableEndpoint(endpoint.Endpoint):
 
     def create(self, definition: endpoint.Definition) -> list[str]:
         if not azure_keys.is_own(definition.key_schema):
-            raise SchemaChanged(f"{self.shown}: the key of an Azure table is PartitionKey and RowKey")
+            raise SchemaChanged(f"{self.shown}: the key of an Azure table must be PartitionKey and RowKey")
         try:
             self._client.send("POST", "Tables", body=orjson.dumps({"TableName": self._table}))
         except RequestRefused as refusal:
             if refusal.code == "TableAlreadyExists" or refusal.status == 409:
                 return []
-            raise TransferError(f"{self.shown}: the table cannot be made: {refusal.words}") from None
-        notes = [f"index {index.name}: an Azure table has none" for index in definition.indexes]
+            raise TransferError(f"{self.shown}: the table cannot be created: {refusal.words}") from None
+        notes = [f"index {index.name}: Azure tables have no indexes" for index in definition.indexes]
         rules = definition.rules
         if rules.expiry is not None:
-            notes.append("rows do not expire: an Azure table has no time to live")
+            notes.append("rows do not expire: Azure tables have no time to live")
         if rules.stream is not None and rules.stream.enabled:
-            notes.append("there is no stream: an Azure table has none")
+            notes.append("there is no stream: Azure tables have no streams")
         if rules.max_versions > 1:
             notes.append(f"one version of each value is kept, not {rules.max_versions}")
         return notes
@@ -92,7 +92,7 @@ class AzureTableEndpoint(endpoint.Endpoint):
     # Reading
 
     def segments(self, wanted: int) -> list[endpoint.JSON]:
-        # What fits on one page is not worth the probes.
+        # A table of one page is not worth the probes.
         if _token(self._query({}, options={"$select": "PartitionKey,RowKey"})) is None:
             return [{}]
         return list(ranges.divide(wanted, self._first_key))
@@ -125,20 +125,20 @@ class AzureTableEndpoint(endpoint.Endpoint):
         options: dict[str, str] | None = None,
         also: str = "",
     ) -> ServiceReply:
-        """A page of entities of a range."""
-        asked = dict(options or {})
+        """Return a page of entities of a range."""
+        options_sent = dict(options or {})
         condition = " and ".join(part for part in (ranges.filter_of(bounds), also) if part)
         if condition:
-            asked["$filter"] = condition
+            options_sent["$filter"] = condition
         for name, value in zip(_NEXT_OPTIONS, token or (), strict=False):
             if value is not None:
-                asked[name] = value
-        query = "&".join(f"{name}={quote(value, safe='')}" for name, value in asked.items())
+                options_sent[name] = value
+        query = "&".join(f"{name}={quote(value, safe='')}" for name, value in options_sent.items())
         try:
             return self._client.send("GET", f"{self._table}()" + (f"?{query}" if query else ""))
         except RequestRefused as refusal:
             if refusal.status == 404:
-                raise meaning(404, "TableNotFound", "", self.shown) from None
+                raise error_for(404, "TableNotFound", "", self.shown) from None
             raise
 
     def get(self, keys: Sequence[Key]) -> Sequence[endpoint.AnyRow | None]:
@@ -150,7 +150,7 @@ class AzureTableEndpoint(endpoint.Endpoint):
         except RequestRefused as refusal:
             if refusal.status == 404:
                 return None
-            if refusal.status == 400:  # a key that no entity can have
+            if refusal.status == 400:  # a key that the service does not allow
                 return None
             raise
 
@@ -159,11 +159,11 @@ class AzureTableEndpoint(endpoint.Endpoint):
         return self._table + key_predicate(partition_key.data, row_key.data)
 
     def _row(self, entity: dict[str, Any]) -> endpoint.AnyRow:
-        """The row of an entity as JSON with its metadata."""
+        """Return the row of an entity, which is JSON with metadata."""
         try:
             key = azure_keys.own_key(entity["PartitionKey"], entity["RowKey"])
         except (ServiceError, KeyError) as error:
-            raise TransferError(f"{self.shown}: an entity without a key that can be read: {error}") from None
+            raise TransferError(f"{self.shown}: an entity has an invalid key: {error}") from None
         latest: dict[str, Value] = {}
         modified_at = 0
         try:
@@ -184,7 +184,7 @@ class AzureTableEndpoint(endpoint.Endpoint):
     # Writing
 
     def write(self, rows: Sequence[Row]) -> list[endpoint.Reject]:
-        latest = {row.position: row for row in rows}  # one change of an entity in a batch
+        latest = {row.position: row for row in rows}  # a batch allows one change of an entity
         changes = []
         for row in latest.values():
             key = [row.latest[name] for name in _KEY_NAMES]
@@ -222,7 +222,7 @@ class AzureTableEndpoint(endpoint.Endpoint):
         try:
             self._client.send("DELETE", path, {"If-Match": "*"})
         except RequestRefused as refusal:
-            if refusal.status != 404:  # the entity is gone already: the table's absence is another error
+            if refusal.status != 404:  # 404: the entity is missing. A missing table is another error
                 raise
 
     def _send_batch(self, changes: list[EntityChange]) -> None:
@@ -232,7 +232,7 @@ class AzureTableEndpoint(endpoint.Endpoint):
         )
         failed = batches.failure(answer.body)
         if failed is not None:
-            raise meaning(*failed, self.shown)
+            raise error_for(*failed, self.shown)
 
     # Following
 
@@ -242,7 +242,7 @@ class AzureTableEndpoint(endpoint.Endpoint):
         return {"since": since, "newest": since, "token": None}
 
     def changes(self, position: endpoint.JSON) -> endpoint.ChangedKeys:
-        """One page of what was modified since. A round of pages is one reading of the table."""
+        """Return one page of entities that were modified since a time. A cycle of pages reads the whole table."""
         since: int = position["since"]
         moment = values.timestamp_text(since - _OVERLAP_TICKS)
         answer = self._query({}, position["token"], also=f"Timestamp ge datetime'{moment}'")
@@ -272,13 +272,13 @@ class AzureTableEndpoint(endpoint.Endpoint):
 
 
 def _token(answer: ServiceReply) -> list[str | None] | None:
-    """Where the next page begins; None where both headers are missing."""
+    """Return the continuation token. None if both headers are missing."""
     found = [answer.headers.get(name) for name in _NEXT_HEADERS]
     return found if any(value is not None for value in found) else None
 
 
 def _server_ticks(answer: ServiceReply) -> int:
-    """The service's time of an answer, in ticks of 100 ns since the year 1."""
+    """Return the service's time of a reply in ticks of 100 ns since year 1."""
     try:
         seconds = parsedate_to_datetime(answer.headers.get("Date", "")).timestamp()
     except (TypeError, ValueError):
@@ -287,8 +287,11 @@ def _server_ticks(answer: ServiceReply) -> int:
 
 
 def _body(row: Row) -> bytes:
-    """An entity as JSON. Types are said of everything that JSON has no type of its own for, and of doubles, which an emulator
-    takes for integers where they are whole (Azure/Azurite#1366)."""
+    """Return an entity as JSON.
+
+    Types are given for kinds without a JSON type, and for doubles. An emulator takes whole doubles for integers
+    (Azure/Azurite#1366).
+    """
     entity: dict[str, Any] = {}
     for name, value in row.latest.items():
         if value.kind is Kind.NULL:
@@ -302,7 +305,7 @@ def _body(row: Row) -> bytes:
 
 
 def _batches(changes: list[tuple[Row, EntityChange]]) -> Iterator[list[tuple[Row, EntityChange]]]:
-    """Changes of one partition each, as a batch takes them: 100, and 4 MiB."""
+    """Yield batches of changes of one partition: at most 100 changes and 4 MiB."""
     by_partition: dict[bytes, list[tuple[Row, EntityChange]]] = {}
     for entry in changes:
         by_partition.setdefault(entry[0].position.partition, []).append(entry)

@@ -1,11 +1,11 @@
-"""Parts of a table for parallel reading: ranges of PartitionKey, or of RowKey where all rows are in one partition.
+"""Parts of a table for parallel reading: ranges of PartitionKey, or of RowKey if there is one partition only.
 
-The service tells neither counts nor split points. Which keys there are is found by probes that ask for the first key behind a
-place, one for each character that keys go on with; the places found are dealt out evenly. The parts are therefore of unequal
-size, but together they are always the whole table, whatever is written meanwhile. Keys are ordered by UTF-16 code units.
+The service reports neither counts nor split points. Keys are sampled by probes, each of which returns the first key
+after a given one. For each known prefix there is a probe for each next character. The sampled keys are divided
+evenly. So parts differ in size, but together they are always the whole table. Keys are ordered by UTF-16 code units.
 
-A range is a dictionary: `partition` (rows of one PartitionKey), and `from` (inclusive), `after` (exclusive) and `to` (exclusive)
-of the RowKey if it has a partition, else of the PartitionKey.
+A range is a dictionary. `partition` selects one PartitionKey. `from` (inclusive), `after` (exclusive) and `to`
+(exclusive) limit the RowKey if there is a partition, else the PartitionKey.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _PROBES_PER_RANGE = 8
 
 
 def filter_of(bounds: Range) -> str:
-    """The $filter of a range; "" for the whole table."""
+    """Return the $filter of a range, "" for the whole table."""
     column = "RowKey" if "partition" in bounds else "PartitionKey"
     parts = [f"PartitionKey eq {quoted(bounds['partition'])}"] if "partition" in bounds else []
     for name, operator in (("from", "ge"), ("after", "gt"), ("to", "lt")):
@@ -30,22 +30,22 @@ def filter_of(bounds: Range) -> str:
 
 
 def quoted(text: str) -> str:
-    """A text as a literal of OData."""
+    """Return a text as an OData literal."""
     return "'" + text.replace("'", "''") + "'"
 
 
 FirstKey = Callable[[Range], tuple[str, str] | None]
-"""The first key of a range, or None: it is empty."""
+"""Return the first key of a range, None if it is empty."""
 
 
 def divide(wanted: int, first_key: FirstKey) -> list[Range]:
-    """About `wanted` ranges that together are the whole table."""
+    """Return about `wanted` ranges that together are the whole table."""
     first = first_key({})
     if wanted <= 1 or first is None:
         return [{}]
     partition = first[0]
     if first_key({"after": partition}) is None:
-        # One partition. What lies beside it belongs to the whole table too, should it ever come.
+        # There is one partition. The ranges on both sides belong to the table too and may get rows later.
         starts = _starts(wanted, lambda bounds: _second(first_key({"partition": partition, **bounds})))
         return [
             {"to": partition},
@@ -64,7 +64,7 @@ def _second(key: tuple[str, str] | None) -> str | None:
 
 
 def _between(starts: list[str]) -> list[Range]:
-    """The ranges from one start to the next, and from the lowest to the highest."""
+    """Return the ranges between the starts, with an open one at each end."""
     bounds: list[dict[str, Any]] = []
     for low, high in zip([None, *starts], [*starts, None], strict=True):
         bounds.append(
@@ -74,10 +74,10 @@ def _between(starts: list[str]) -> list[Range]:
 
 
 def _starts(wanted: int, first: Callable[[Range], str | None]) -> list[str]:
-    """At most `wanted` - 1 keys at which ranges begin, in order."""
+    """Return at most `wanted` - 1 sorted keys at which ranges begin."""
     probes = _PROBES + _PROBES_PER_RANGE * wanted
     prefixes, found = [""], set[str]()
-    # Level by level, so that what is found is spread over the table.
+    # Breadth first, so that the found keys are spread over the table.
     while prefixes and len(found) < 4 * wanted and probes > 0:
         prefix, *prefixes = prefixes
         bounds: Range = {"after": prefix} if prefix else {}
@@ -87,7 +87,7 @@ def _starts(wanted: int, first: Callable[[Range], str | None]) -> list[str]:
             if key is None or not key.startswith(prefix):
                 break
             found.add(key)
-            if len(key) == len(prefix):  # only the empty key of the table's beginning
+            if len(key) == len(prefix):  # only the empty key at the beginning of the table
                 bounds = {"after": key}
                 continue
             group = key[: len(prefix) + 1]
@@ -106,7 +106,7 @@ def _utf16(text: str) -> bytes:
 
 
 def _next_character(character: str) -> str | None:
-    """The character behind one in the order of UTF-16 code units: those above U+FFFF are below U+E000."""
+    """Return the next character in the order of UTF-16 code units, in which those above U+FFFF are below U+E000."""
     code = ord(character)
     if code == 0xFFFF:
         return None

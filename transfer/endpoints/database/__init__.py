@@ -1,1 +1,1 @@
-"""Tables in databases of tablegate as ends of a transfer."""
+"""Tables in tablegate databases as endpoints."""

@@ -1,7 +1,4 @@
-"""A table in a database of tablegate: the engine itself, without a server between.
-
-Knows which commands of the engine each method of the protocol is. Knows no SQL.
-"""
+"""A table in a tablegate database as an endpoint, accessed by the engine without a server."""
 
 from __future__ import annotations
 
@@ -25,19 +22,19 @@ from tablegate.transfer.endpoints.database.client import Client
 from tablegate.transfer.endpoints.definitions import definition_of_table
 
 _PAGE = PageLimits(scanned=1_000, filled_bytes=1 << 20)
-_MOST_SEGMENTS = 256  # a segment finer than a slot is read with its neighbours (gateway/store/rows/scans.py)
-# Fewer rows than these are sooner put than loaded.
+_MAX_SEGMENTS = 256  # more segments than slots bring no gain (gateway/store/rows/scans.py)
+# Below this number of rows puts are faster than a bulk load.
 _FEW_ROWS = 20
 
 
 class DatabaseEndpoint(endpoint.Endpoint):
-    """A table of a database, as the engine has it."""
+    """A table of a tablegate database."""
 
     service = endpoint.Service.TABLEGATE
     write_rows: ClassVar[int] = 2_000
 
     def __init__(self, address: str) -> None:
-        """`address`: DATABASE-URL#[NAMESPACE/]TABLE. Nothing is opened yet. Raises BadAddress."""
+        """Parse an address DATABASE-URL#[NAMESPACE/]TABLE without opening the database. Raises BadAddress."""
         self.client = Client(address)
         self.shown = self.client.shown
         self._count: tuple[int | None, int | None] | None = None
@@ -48,10 +45,10 @@ class DatabaseEndpoint(endpoint.Endpoint):
     # The table
 
     def describe(self) -> endpoint.Definition:
-        table = self.client.find(anew=True)
+        table = self.client.find(is_refreshed=True)
         if self._count is None:
             [statistics] = gate.run(self.client.database().engine, [CountRows(table)], None)
-            # A table may be so large that the database does not count it in the time that a statement has.
+            # The count of a very large table may exceed the statement timeout.
             is_counted = isinstance(statistics, TableStatistics)
             self._count = (statistics.rows, statistics.size_bytes) if is_counted else (None, None)
         return definition_of_table(tables.as_completed(table), *self._count)
@@ -70,8 +67,8 @@ class DatabaseEndpoint(endpoint.Endpoint):
     # Rows
 
     def segments(self, wanted: int) -> list[endpoint.JSON]:
-        # One file is not read sooner by several readers of one process, each with a cache of its own.
-        most = _MOST_SEGMENTS if self.client.settings.database_path is None else 1
+        # Several readers of one process, each with its own cache, do not read one SQLite file faster.
+        most = _MAX_SEGMENTS if self.client.settings.database_path is None else 1
         total = max(1, min(wanted, most))
         return [[number, total] for number in range(total)]
 
@@ -108,11 +105,11 @@ class DatabaseEndpoint(endpoint.Endpoint):
         if len(rows) >= _FEW_ROWS:
             [refusal] = self.client.on_table(
                 lambda table: [_load(table, rows)],
-                refusals=True,
+                returns_errors=True,
             )
             if not isinstance(refusal, GatewayError):
                 return []
-        answers = self.client.on_table(lambda table: [_put(table, row) for row in rows], refusals=True)
+        answers = self.client.on_table(lambda table: [_put(table, row) for row in rows], returns_errors=True)
         return [
             endpoint.Reject(row, type(answer).__name__, repr(answer))
             for row, answer in zip(rows, answers, strict=True)
@@ -132,13 +129,13 @@ class DatabaseEndpoint(endpoint.Endpoint):
 
 
 def _keeps_times(table: Table) -> bool:
-    """Whether ages or versions count in a table: then a value that was stored without a time of its own keeps that of its row."""
+    """True if the table uses ages or versions. Then values without a stamp get the time of their row."""
     rules = table.rules
     return rules.stamped or (rules.expiry is not None and rules.expiry.age_ms is not None)
 
 
 def _kept(table: Table, row: Row) -> Contents:
-    """A row's contents for a table."""
+    """Return a row's contents for a table."""
     contents = row.contents
     if not row.modified_at or contents.kinds not in (None, FOREIGN_KINDS) or not _keeps_times(table):
         return contents

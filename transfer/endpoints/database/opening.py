@@ -43,7 +43,7 @@ def release(url: str) -> None:
 
 
 class OpenDatabase:
-    """A database, and the number of endpoints that use it. The file of SQLite is locked against other processes."""
+    """An open database with the number of endpoints that use it. An SQLite file is locked against other processes."""
 
     def __init__(self, settings: Settings, shown: str) -> None:
         self.users = 0
@@ -57,7 +57,7 @@ class OpenDatabase:
                 raise TransferError(f"{shown}: {error}") from None
             except LockAlreadyHeld as held:
                 raise TransferError(
-                    f"{shown}: another process (pid {held.pid or 'unknown'}) has this database, probably a server. Stop it, or "
+                    f"{shown}: another process (pid {held.pid or 'unknown'}) uses this database, probably a server. Stop it, or "
                     "copy through it: dynamodb://TABLE?endpoint=http://HOST:PORT"
                 ) from None
         try:
@@ -74,15 +74,15 @@ class OpenDatabase:
 
     def record(self, operation: str, table: str) -> None:
         """Write an operation to the audit log, if the environment configures one (TABLEGATE_AUDIT...)."""
-        asked = {name: value for name, value in os.environ.items() if name.startswith("TABLEGATE_AUDIT")}
-        if asked:
+        configured = {name: value for name, value in os.environ.items() if name.startswith("TABLEGATE_AUDIT")}
+        if configured:
             from tablegate.gateway.observability.audit_sinks import recording
 
             try:
-                with recording(load({"memory": True}, asked), self._store, sys.stderr):
+                with recording(load({"memory": True}, configured), self._store, sys.stderr):
                     audit.record_operation(operation, [table], "done")
             except OSError as error:
-                raise TransferError(f"cannot write the audit: {error}") from None
+                raise TransferError(f"cannot write the audit log: {error}") from None
 
     def _release(self) -> None:
         if self._lock is not None:
@@ -91,14 +91,14 @@ class OpenDatabase:
 
 def _opened(settings: Settings, shown: str) -> Store:
     try:
-        # As gateway/app.py opens it; that module would load a web framework.
+        # Opened as in gateway/app.py, without importing a web framework.
         database = open_database(
             settings.database, settings.synchronous, pooled=not settings.prepared_statements
         )
         migrate(database)
     except NewerDatabase as newer:
         raise TransferError(
-            f"{shown}: the database is of a later release of tablegate (its schema is {newer.revision}): use that one"
+            f"{shown}: the database belongs to a later release of tablegate (schema {newer.revision}). Use that release"
         ) from None
     except DatabaseUnusable as error:
         raise TransferError(f"{shown}: {error}") from None
@@ -115,10 +115,10 @@ def _engine_on(store: Store) -> Engine:
 
 
 def _unreachable(shown: str, error: Exception) -> TransferError:
-    """The driver's error, or what is behind it. It names host and user, and no password."""
+    """Return a TransferError with the driver's message. It names host and user, but no password."""
     text = str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
     refused = "authentication" in text or "role" in text
-    return (AccessRefused if refused else ServiceUnavailable)(f"{shown}: the database: {text}")
+    return (AccessRefused if refused else ServiceUnavailable)(f"{shown}: cannot open the database: {text}")
 
 
 _open_databases: dict[str, OpenDatabase] = {}

@@ -1,6 +1,7 @@
-"""The stream of a table as keys that changed.
+"""The change stream of a table as changed keys.
 
-A position is `{"stream": LABEL, "shards": {NUMBER: SEQUENCE}}`. The sequence of a shard that was read to its end is null.
+A position is `{"stream": LABEL, "shards": {NUMBER: SEQUENCE}}`. The sequence is null for a shard that was read to
+its end.
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ from tablegate.transfer.endpoints.database.tables import dialect_of
 from tablegate.transfer.endpoints.endpoint import JSON, ChangedKeys
 from tablegate.transfer.errors import PositionLost
 
-# So many changes a shard and look. A page is cut short by its bytes only if these are more than half used, since a change has
-# two rows of at most 4 MB each.
+# Limits of changes for each shard and poll. A page counts as cut by bytes if more than half is used, since a change
+# has two rows of at most 4 MB each.
 _CHANGES, _CHANGES_BYTES = 500, 16 << 20
 _STREAM_RETENTION_MS = 7 * 86_400_000
 
 
 def capture(client: Client) -> JSON:
-    """The position of now. Switches a stream on if there is none."""
-    table = client.find(anew=True)
+    """Return the current position. Enables the stream if necessary."""
+    table = client.find(is_refreshed=True)
     if table.rules.stream is None or not table.rules.stream.enabled:
         table = client.alter(_with_stream)
     assert table.rules.stream is not None
@@ -47,12 +48,12 @@ def capture(client: Client) -> JSON:
 
 
 def changes(client: Client, position: JSON) -> ChangedKeys:
-    """The keys that changed after a position. Raises PositionLost."""
+    """Return the keys that changed after a position. Raises PositionLost."""
     try:
         return _changes(client, position["stream"], position["shards"])
     except (PositionExpired, StreamMissing):
         raise PositionLost(
-            f"{client.shown}: changes after the remembered position are no longer kept"
+            f"{client.shown}: changes after the stored position have been deleted. Copy the table again"
         ) from None
 
 
@@ -78,13 +79,13 @@ def _changes(client: Client, label: str, known: dict[str, int | None]) -> Change
         after[name] = sequence
     if stream.ended_at_ms is not None and not keys:
         raise PositionLost(
-            f"{client.shown}: the stream {label} was switched off, changes after that are not recorded"
+            f"{client.shown}: the stream {label} was disabled, so later changes are not recorded. Copy the table again"
         )
     return ChangedKeys(list(keys.values()), {"stream": label, "shards": after}, at_ms, caught_up)
 
 
 def _with_stream(table: Table) -> AlterTable:
-    """Switch a stream on, whose label is one that DynamoDB's clients know to read."""
+    """Enable a stream, with a label in the form that DynamoDB clients expect."""
     now = datetime.datetime.now(datetime.UTC)
     label = now.strftime("%Y-%m-%dT%H:%M:%S.") + f"{now.microsecond // 1000:03}"
     rule = StreamRule(label, True, "KEYS_ONLY", _STREAM_RETENTION_MS, round(now.timestamp() * 1000))
@@ -93,6 +94,6 @@ def _with_stream(table: Table) -> AlterTable:
 
 
 def _is_cut(changes: Sequence[Any]) -> bool:
-    """Whether a page of changes may have ended at its limits."""
+    """True if a page of changes may have ended at its limits."""
     weight = sum(len(row.body) for change in changes for row in (change.old, change.new) if row is not None)
     return len(changes) >= _CHANGES or weight > _CHANGES_BYTES // 2

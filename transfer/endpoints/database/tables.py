@@ -1,7 +1,7 @@
-"""Definitions <-> tables of a database: made at the beginning of a copy, completed at its end.
+"""Tables of a database for a copy: created at its beginning, completed at its end.
 
-The stream of a new table is switched on at the end, since copied rows are no changes of this table. Until then its
-rule is kept in the table's properties.
+The stream of a new table is enabled at the end, since copied rows are no changes of this table. Until then its rule
+is stored in the table's properties.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tablegate.transfer.endpoints.definitions import service_of
 from tablegate.transfer.endpoints.endpoint import Definition, Service
 from tablegate.transfer.errors import SchemaChanged, TableAbsent
 
-# What is kept under this name in a table's properties waits to be done when the copy is complete.
+# The property with settings that are applied at the end of the copy.
 _PENDING = "transfer"
 _DIALECTS = {
     Service.DYNAMODB: "dynamodb",
@@ -33,12 +33,12 @@ _DIALECTS = {
 
 
 def dialect_of(table: Table) -> str:
-    """The dialect whose table it is. Empty: none."""
+    """Return the dialect that created the table, "" if unknown."""
     return _DIALECTS[service_of(table)]
 
 
 def as_completed(table: Table) -> Table:
-    """A table with the stream that it will have when its copy is complete."""
+    """Return a table with the stream that it gets at the end of the copy."""
     pending = table.properties.get(_PENDING, {})
     rules = table.rules
     if "stream" in pending:
@@ -48,7 +48,7 @@ def as_completed(table: Table) -> Table:
 
 
 def create(client: Client, definition: Definition) -> None:
-    """Create a table with a definition, unless there is one with its key. Raises SchemaChanged."""
+    """Create a table, or use an existing one with the same key. Raises SchemaChanged."""
     command = _creation_of(client, definition)
     try:
         found = client.find()
@@ -56,7 +56,7 @@ def create(client: Client, definition: Definition) -> None:
         [found] = client.run([command])
         client.remember(found)
     if found.key_schema != definition.key_schema:
-        raise SchemaChanged(f"{client.shown}: a table of that name is there, and has another key")
+        raise SchemaChanged(f"{client.shown}: a table of that name exists with another key")
     client.database().record("copy", client.name)
 
 
@@ -81,8 +81,8 @@ def _creation_of(client: Client, definition: Definition) -> CreateTable:
 
 
 def finish(client: Client) -> None:
-    """Switch the stream of a complete copy on."""
-    table = client.find(anew=True)
+    """Enable the stream at the end of a copy."""
+    table = client.find(is_refreshed=True)
     if stream := table.properties.get(_PENDING, {}).get("stream"):
         rule = dataclasses.replace(stream_rule(stream), enabled_at_ms=time.time_ns() // 1_000_000)
         client.alter(

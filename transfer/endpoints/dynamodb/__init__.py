@@ -1,1 +1,1 @@
-"""DynamoDB, or a server that speaks its API, by boto3."""
+"""DynamoDB, or a server with its API, by boto3."""

@@ -1,8 +1,8 @@
-"""DynamoDB's API by boto3, with the JSON of the wire on both sides.
+"""A client of DynamoDB by boto3, with JSON as on the wire.
 
-boto3 finds credentials and the region, signs, keeps connections and checks checksums. Bodies pass as they are: the values of
-the wire are what the adapter's own functions read and write (adapters/dynamodb/values), and botocore's serializers would cost
-more than everything else. Which errors mean what for a transfer is said here.
+boto3 finds credentials and region, signs requests, keeps connections and verifies checksums. Bodies bypass
+botocore's serializers, which would cost more than the rest. The adapter converts values (adapters/dynamodb/values).
+Errors become those of a transfer.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from tablegate.transfer.errors import AccessRefused, BadAddress, RequestRefused,
 
 
 class TrimmedData(TransferError):
-    """What a position in a stream names is no longer there."""
+    """The stream records at a position have been deleted."""
 
 
-# "Error handling with DynamoDB", developer guide; the streams' own from the API reference of GetRecords.
+# "Error handling with DynamoDB", developer guide. For streams, the API reference of GetRecords.
 _TRANSIENT = frozenset(
     {
         "InternalFailure",
@@ -64,7 +64,7 @@ _ACCESS = frozenset(
 _ABSENT = frozenset({"ResourceNotFoundException", "TableNotFoundException"})
 _TRIMMED = frozenset({"TrimmedDataAccessException"})
 
-# Of the connection, not of the request. Each try is one request: how long to go on is the transfer's patience.
+# Errors of the connection. Each try is one request. The transfer's own retry limit applies.
 _LOST = (
     exceptions.ConnectionError,
     exceptions.HTTPClientError,
@@ -82,11 +82,11 @@ _NO_CREDENTIALS = (
     exceptions.SSOTokenLoadError,
 )
 _CONNECTIONS = 64
-# botocore looks for names of tables in these parameters, to find an account's own endpoint; it does not mind that none is there.
+# botocore reads table names from these parameters to find an account's own endpoint. It accepts an empty value.
 _PARAMETERS: dict[str, Any] = {
     operation: {"RequestItems": {}} for operation in ("BatchGetItem", "BatchWriteItem")
 }
-# What every answer to an operation has (API reference, "Response Elements").
+# Members that every reply to an operation has (API reference, "Response Elements").
 _MEMBERS = {
     "DescribeStream": "StreamDescription",
     "DescribeTable": "Table",
@@ -97,7 +97,7 @@ _MEMBERS = {
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Whose tables: empty texts leave it to boto3's own chain (environment, ~/.aws, instance roles)."""
+    """An account. Empty strings select boto3's defaults (environment, ~/.aws, instance roles)."""
 
     region: str = ""
     endpoint: str = ""
@@ -105,7 +105,7 @@ class Account:
 
 
 class Client:
-    """One service of an account: `dynamodb` or `dynamodbstreams`. May be used by several threads."""
+    """A client of `dynamodb` or `dynamodbstreams`. May be used from several threads."""
 
     def __init__(self, service: str, account: Account, patience: RetryBudget) -> None:
         self.patience = patience
@@ -124,48 +124,49 @@ class Client:
             raise AccessRefused(f"{patience.shown}: {error}") from None
         except exceptions.NoRegionError:
             raise BadAddress(
-                f"{patience.shown}: no region: add ?region=REGION, or set AWS_DEFAULT_REGION or the profile's region"
+                f"{patience.shown}: the region is missing: add ?region=REGION, or set AWS_DEFAULT_REGION or the profile's region"
             ) from None
         except (
             ValueError,
             exceptions.BotoCoreError,
-        ) as error:  # an endpoint that is no URL, a region that is none
+        ) as error:  # invalid endpoint URL or region
             raise BadAddress(f"{patience.shown}: {error}") from None
         events = self._client.meta.events
         events.register("before-call", self._put_body)
         events.register("before-parse", self._take_body)
 
     def call(self, operation: str, body: bytes | Mapping[str, Any]) -> Any:
-        """The JSON of the answer, tried again while the service is busy. Raises RequestRefused, TrimmedData and the
-        other errors of a transfer."""
+        """Send a request and return the JSON of the reply, with retries while the service is busy.
+
+        Raises RequestRefused, TrimmedData and the other errors of a transfer.
+        """
         content = body if isinstance(body, bytes) else orjson.dumps(body)
         return self.patience.run(lambda: self.once(operation, content))
 
     def once(self, operation: str, body: bytes) -> Any:
-        """The JSON of the answer to one request. Raises Transient too."""
+        """Send one request without retries. Raises TransientFailure too."""
         local = self._local
         local.body, local.answer, local.date = body, b"{}", ""
         try:
             getattr(self._client, xform_name(operation))(**_PARAMETERS.get(operation, {}))
         except exceptions.ClientError as error:
-            raise _meaning(error, self.patience.shown) from None
+            raise _error_for(error, self.patience.shown) from None
         except _NO_CREDENTIALS as error:
             raise AccessRefused(f"{self.patience.shown}: {error}") from None
         except _LOST as error:
-            raise TransientFailure(f"no answer: {error}") from None
+            raise TransientFailure(f"no reply: {error}") from None
         except exceptions.BotoCoreError as error:
             raise TransferError(f"{self.patience.shown}: {error}") from None
-        except ValueError as error:  # an endpoint of the environment that is no URL
+        except ValueError as error:  # invalid endpoint URL in the environment
             raise BadAddress(f"{self.patience.shown}: {error}") from None
         return _answer_of(operation, local.answer)
 
     @property
     def date(self) -> str:
-        """The Date header of this thread's last answer: what the service takes for now."""
+        """The Date header of the last reply in this thread: the service's time."""
         return str(getattr(self._local, "date", ""))
 
     def close(self) -> None:
-        """Give back the connections."""
         self._client.close()
 
     def _put_body(self, params: dict[str, Any], **_: Any) -> None:
@@ -175,25 +176,25 @@ class Client:
         self._local.date = response_dict["headers"].get("Date", "")
         if response_dict["status_code"] == 200:
             self._local.answer = response_dict["body"]
-            response_dict["body"] = b"{}"  # so that botocore need not parse it
+            response_dict["body"] = b"{}"  # botocore then parses nothing
 
 
 def _answer_of(operation: str, body: bytes) -> dict[str, Any]:
-    """The JSON of an answer. Raises Transient where it is not one of DynamoDB, as that of another server at its address."""
+    """Parse the JSON of a reply. Raises TransientFailure for other content, such as that of another server."""
     try:
         answer = orjson.loads(body)
     except orjson.JSONDecodeError:
         answer = None
     member = _MEMBERS.get(operation)
     if not isinstance(answer, dict) or (member is not None and member not in answer):
-        raise TransientFailure("an answer that is none of DynamoDB's")
+        raise TransientFailure("the reply is not one of DynamoDB")
     return answer
 
 
-def _meaning(error: exceptions.ClientError, shown: str) -> Exception:
+def _error_for(error: exceptions.ClientError, shown: str) -> Exception:
     code = str(error.response.get("Error", {}).get("Code", ""))
     code = code.rpartition("#")[2]
-    # A refused signature is told with the request as it was signed, session token and all, on further lines.
+    # The first line only: later lines of a rejected signature contain the signed request with its session token.
     reason = str(error.response.get("Error", {}).get("Message", "")).partition("\n")[0][:500]
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     if code in _TRIMMED:
@@ -201,7 +202,7 @@ def _meaning(error: exceptions.ClientError, shown: str) -> Exception:
     if code in _TRANSIENT or status >= 500 or status == 429:
         return TransientFailure(f"{code}: {reason}")
     if code in _ACCESS:
-        return AccessRefused(f"{shown}: the service refuses these credentials ({code}: {reason})")
+        return AccessRefused(f"{shown}: the service rejects these credentials ({code}: {reason})")
     if code in _ABSENT:
-        return TableAbsent(f"{shown}: there is no such table ({reason})")
+        return TableAbsent(f"{shown}: no such table ({reason})")
     return RequestRefused(shown, code, reason, status)

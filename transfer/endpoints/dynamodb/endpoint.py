@@ -1,7 +1,7 @@
-"""A table of DynamoDB as an endpoint.
+"""A DynamoDB table as an endpoint.
 
-Knows batches, segments and pages of this service. A server that does not divide a scan by its Segment (DynamoDB Local) is
-found out by two probes and read as one segment, so that no row comes twice.
+Some servers ignore the Segment of a Scan (DynamoDB Local). Two probes detect that, and the table is read as one
+segment. So no row is returned twice.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from tablegate.transfer.endpoints.dynamodb.client import Account, Client
 from tablegate.transfer.endpoints.retrying import PATIENCE_S, Backoff, RetryBudget
 from tablegate.transfer.errors import TransferError
 
-_PUTS = 25  # of one BatchWriteItem (API reference)
-_GETS = 100  # of one BatchGetItem
+_PUTS = 25  # limit of BatchWriteItem (API reference)
+_GETS = 100  # limit of BatchGetItem
 _SEGMENTS_MAX = 1_000_000
 _PROBES_MAX = 64
 
 
 class DynamoDBEndpoint(endpoint.Endpoint):
-    """One table, or with `table` "" an account whose tables are listed."""
+    """One table. If `table` is "", an account for listing tables."""
 
     service = endpoint.Service.DYNAMODB
     write_rows = 100
@@ -78,7 +78,7 @@ class DynamoDBEndpoint(endpoint.Endpoint):
         return [{"segment": number, "of": total} for number in range(total)]
 
     def _is_divided(self, total: int) -> bool:
-        """Whether the server divides a scan into segments. The first items of two segments differ, or it does not."""
+        """True if the server divides a scan into segments, so that their first items differ."""
         first: Position | None = None
         for number in range(min(total, _PROBES_MAX)):
             answer = self._scan_once({"segment": number, "of": total}, None, limit=1)
@@ -119,7 +119,7 @@ class DynamoDBEndpoint(endpoint.Endpoint):
         return [found.get(key.position) for key in keys]
 
     def _get_batch(self, wanted: list[Any], found: dict[Position, endpoint.AnyRow]) -> None:
-        rests = Backoff(self._patience)
+        backoff = Backoff(self._patience)
         while wanted:
             request = {"RequestItems": {self._table: {"Keys": wanted, "ConsistentRead": True}}}
             answer = self._client.call("BatchGetItem", request)
@@ -128,9 +128,9 @@ class DynamoDBEndpoint(endpoint.Endpoint):
                 found[row.position] = row
             left = answer.get("UnprocessedKeys", {}).get(self._table, {}).get("Keys", [])
             if len(left) < len(wanted):
-                rests.progressed()
+                backoff.progressed()
             if left:
-                rests.wait("reads are throttled")
+                backoff.wait("reads are throttled")
             wanted = left
 
     def _row(self, wire: dict[str, Any]) -> endpoint.AnyRow:
@@ -141,11 +141,11 @@ class DynamoDBEndpoint(endpoint.Endpoint):
         return Row(self._schema.position(self._key_values(item)), item.contents, 0)
 
     def _key(self, wire: dict[str, Any]) -> Key:
-        """The key of an item whose other attributes cannot be read."""
+        """Return the key of an item with unreadable attributes."""
         try:
             values = self._key_values(item_of({name: wire[name] for name in self._schema.names}))
         except (ServiceError, KeyError) as error:
-            raise TransferError(f"{self.shown}: an item without a key that can be read: {error}") from None
+            raise TransferError(f"{self.shown}: an item has an unreadable key: {error}") from None
         return self._schema.key(dict(zip(self._schema.names, values, strict=True)))
 
     def _key_values(self, wire: dict[str, Any]) -> list[Value]:
@@ -157,7 +157,7 @@ class DynamoDBEndpoint(endpoint.Endpoint):
     # Writing
 
     def write(self, rows: Sequence[Row]) -> list[endpoint.Reject]:
-        # Two puts of one key are refused in a batch; the later row is the one that stays.
+        # A batch must not contain two puts of one key. The later row wins.
         latest = {row.position: row for row in rows}
         put = b'{"PutRequest":{"Item":%s}}'
         return self._write([(row, put % render_row(row)) for row in latest.values()])
@@ -167,7 +167,7 @@ class DynamoDBEndpoint(endpoint.Endpoint):
         deletes = []
         for key in distinct.values():
             wire = orjson.dumps(self._wire_key(key))
-            # The row only stands for its key, should the service refuse to delete it.
+            # The row represents its key in a possible reject.
             deletes.append((_key_row(self._schema, key), b'{"DeleteRequest":{"Key":%s}}' % wire))
         require_deleted(self._write(deletes), self.shown)
 
@@ -185,7 +185,7 @@ class DynamoDBEndpoint(endpoint.Endpoint):
         return Sent(left=left, reason="writes are throttled")
 
     def _unprocessed(self, answer: Any) -> set[Position]:
-        """Which rows of a BatchWriteItem were not written."""
+        """Return the positions of rows that BatchWriteItem did not write."""
         found = set()
         for request in answer.get("UnprocessedItems", {}).get(self._table, ()):
             put = request.get("PutRequest")
@@ -205,7 +205,7 @@ class DynamoDBEndpoint(endpoint.Endpoint):
         return self._follower.capture()
 
     def changes(self, position: endpoint.JSON) -> endpoint.ChangedKeys:
-        return self._follower.look(position, self._schema)
+        return self._follower.poll(position, self._schema)
 
     def close(self) -> None:
         self._client.close()
@@ -219,7 +219,7 @@ def _key_row(schema: KeySchema, key: Key) -> Row:
 
 
 def _batches(entries: list[tuple[Row, bytes]]) -> Iterator[list[tuple[Row, bytes]]]:
-    """Requests as BatchWriteItem takes them: 25, and 16 MB as they travel."""
+    """Yield batches for BatchWriteItem: at most 25 requests and 16 MB on the wire."""
     return in_batches(
         entries, lambda entry: len(entry[1]) + 1, _PUTS, limits.REQUEST_BYTES, overhead_bytes=1024
     )

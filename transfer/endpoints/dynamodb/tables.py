@@ -1,4 +1,4 @@
-"""DynamoDB's descriptions of tables <-> definitions: keys, indexes, time to live, streams."""
+"""DynamoDB's table descriptions <-> definitions: keys, indexes, time to live, streams."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from tablegate.transfer.endpoints.endpoint import Definition, Service
 from tablegate.transfer.errors import RequestRefused, SchemaChanged, TableAbsent, TransferError
 
 VIEWS = ("KEYS_ONLY", "NEW_IMAGE", "OLD_IMAGE", "NEW_AND_OLD_IMAGES")
-_LOOK_S = 0.25
+_POLL_S = 0.25
 
 
 # From the service
 
 
 def definition_of(name: str, wire: Mapping[str, Any], expiry: ExpiryRule | None) -> Definition:
-    """The definition of a table that DescribeTable describes so."""
+    """Return the definition for a description of DescribeTable."""
     types = defined_types(wire)
     local = [_index(given, types, True) for given in wire.get("LocalSecondaryIndexes") or ()]
     others = [_index(given, types, False) for given in wire.get("GlobalSecondaryIndexes") or ()]
@@ -53,7 +53,7 @@ def _index(given: Mapping[str, Any], types: Mapping[str, str], local: bool) -> N
 
 
 def stream_rule(wire: Mapping[str, Any]) -> StreamRule | None:
-    """The stream of a table that DescribeTable describes so, if it is switched on."""
+    """Return the enabled stream in a description of DescribeTable, None if there is none."""
     given = wire.get("StreamSpecification") or {}
     if not given.get("StreamEnabled"):
         return None
@@ -62,7 +62,7 @@ def stream_rule(wire: Mapping[str, Any]) -> StreamRule | None:
 
 
 def expiry_of(client: Client, table: str) -> ExpiryRule | None:
-    """The time to live of a table. None too where the server knows no such thing."""
+    """Return the time to live of a table. None if there is none or the server does not support it."""
     try:
         found = client.call("DescribeTimeToLive", {"TableName": table}).get("TimeToLiveDescription") or {}
     except RequestRefused:
@@ -76,11 +76,11 @@ def expiry_of(client: Client, table: str) -> ExpiryRule | None:
 
 
 def creation_of(name: str, definition: Definition) -> tuple[dict[str, Any], list[str]]:
-    """A CreateTable request, and what of the definition it cannot say."""
+    """Return a CreateTable request and sentences about unsupported parts of the definition."""
     schema = definition.key_schema
     if len(schema.partition) != 1 or len(schema.sort) > 1 or any(c.auto_increment for c in schema.columns):
         raise SchemaChanged(
-            f"a DynamoDB table has one partition key and at most one sort key, not {schema.names}"
+            f"a DynamoDB table must have one partition key and at most one sort key, not {schema.names}"
         )
     notes: list[str] = []
     types = {column.name: descriptions.KEY_TYPES[column.kind] for column in schema.columns}
@@ -90,9 +90,9 @@ def creation_of(name: str, definition: Definition) -> tuple[dict[str, Any], list
         "BillingMode": "PAY_PER_REQUEST",
     }
     for index in definition.indexes:
-        trouble = _unfit(index, schema, types)
-        if trouble:
-            notes.append(f"index {index.name}: {trouble}")
+        problem = _problem_of(index, schema, types)
+        if problem:
+            notes.append(f"index {index.name}: {problem}")
             continue
         types |= {column.name: descriptions.KEY_TYPES[column.kind] for column in index.key_schema.columns}
         member = "LocalSecondaryIndexes" if index.local else "GlobalSecondaryIndexes"
@@ -117,11 +117,11 @@ def creation_of(name: str, definition: Definition) -> tuple[dict[str, Any], list
     return request, notes
 
 
-def _unfit(index: NewIndex, schema: KeySchema, types: Mapping[str, str]) -> str:
-    """Why DynamoDB cannot have an index; "" if it can."""
+def _problem_of(index: NewIndex, schema: KeySchema, types: Mapping[str, str]) -> str:
+    """Return the reason why DynamoDB cannot have an index, "" if it can."""
     keys = index.key_schema
     if len(keys.partition) != 1 or len(keys.sort) > 1:
-        return "its key has more columns than a DynamoDB index can have"
+        return "its key has more columns than a DynamoDB index allows"
     if index.local and (
         not schema.sort or keys.partition[0].name != schema.partition[0].name or not keys.sort
     ):
@@ -131,7 +131,7 @@ def _unfit(index: NewIndex, schema: KeySchema, types: Mapping[str, str]) -> str:
     for column in keys.columns:
         kind = descriptions.KEY_TYPES.get(column.kind)
         if kind is None or types.get(column.name, kind) != kind:
-            return f"{column.name} has a type that it cannot have as a key here"
+            return f"{column.name} has a type that is not allowed for this key"
     return ""
 
 
@@ -143,7 +143,7 @@ def _index_wire(index: NewIndex) -> dict[str, Any]:
 
 
 def create(client: Client, name: str, definition: Definition) -> list[str]:
-    """Make a table with what DynamoDB can carry over of a definition, and wait until it takes writes. Gives what it cannot."""
+    """Create a table and wait until it can be written. Return sentences about unsupported parts of the definition."""
     request, notes = creation_of(name, definition)
     try:
         client.call("CreateTable", request)
@@ -151,7 +151,9 @@ def create(client: Client, name: str, definition: Definition) -> list[str]:
         if refusal.code == "ResourceInUseException":
             wait_until_active(client, name)
             return []
-        raise TransferError(f"{client.patience.shown}: the table cannot be made: {refusal.words}") from None
+        raise TransferError(
+            f"{client.patience.shown}: the table cannot be created: {refusal.words}"
+        ) from None
     wait_until_active(client, name)
     attribute = definition.rules.expiry.attribute if definition.rules.expiry is not None else None
     if attribute is not None:
@@ -164,7 +166,7 @@ def create(client: Client, name: str, definition: Definition) -> list[str]:
 
 
 def wait_until_active(client: Client, name: str) -> Mapping[str, Any]:
-    """The description of a table once it and its indexes are ACTIVE."""
+    """Wait until a table and its indexes are ACTIVE and return its description."""
     until = time.monotonic() + client.patience.seconds
     while True:
         try:
@@ -179,4 +181,4 @@ def wait_until_active(client: Client, name: str) -> Mapping[str, Any]:
             return dict(wire)
         if time.monotonic() > until:
             raise TransferError(f"{client.patience.shown}: the table is still {'/'.join(states)}")
-        time.sleep(_LOOK_S)
+        time.sleep(_POLL_S)

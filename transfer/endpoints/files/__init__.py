@@ -1,1 +1,2 @@
-"""Tables as files: our JSON Lines, exports of DynamoDB, typed CSV of Storage Explorer, Parquet (docs/migrate/file-formats.md)."""
+"""Tables as files (docs/migrate/file-formats.md): JSON Lines of tablegate, DynamoDB exports, typed CSV of Storage
+Explorer, Parquet."""

@@ -1,7 +1,8 @@
-"""The folder of an export to S3 as an end of a transfer: a full one, with the incremental ones that follow it; or made by us.
+"""The folder of a DynamoDB export to S3 as an endpoint: a full export with the incremental ones after it, or one to
+write.
 
-The path is the bucket's copy, or the export's own folder, or its manifest-summary.json. What the manifests say is checked: their
-own checksums, the number of items of each data file and of all, and each data file's MD5.
+The path is a copy of the bucket, the export's own folder, or its manifest-summary.json. The facts in the manifests
+are verified: their own checksums, the number of items of each data file and of all, and the MD5 of each data file.
 """
 
 from __future__ import annotations
@@ -33,7 +34,11 @@ _CHANGES = "changes"
 
 
 class DynamoDBExport(file_endpoint.FileEndpoint):
-    """An export. Options: `keys`; `incremental=PATH,PATH`: windows that follow; `lines=ion`: what to write; `md5=ignore`."""
+    """An export.
+
+    Options: `keys`, `incremental=PATH,PATH` (the following windows), `lines=ion` (format to write) and
+    `md5=ignore`.
+    """
 
     service = Service.DYNAMODB
 
@@ -44,9 +49,9 @@ class DynamoDBExport(file_endpoint.FileEndpoint):
         self._windows = [Path(window) for window in windows.split(",") if window]
         self._output_format = _OUTPUT_FORMATS.get(options.get("lines", "json"))
         if self._output_format is None:
-            raise BadAddress(f"{self.shown}: lines={options['lines']}: json or ion")
+            raise BadAddress(f"{self.shown}: unknown lines={options['lines']}. Use json or ion")
         self._checks_md5 = options.get("md5") != "ignore"
-        self._looking = threading.Lock()
+        self._read_lock = threading.Lock()
         self._folder: ExportFolder | None = None
         self._changes: ExportedChanges | None = None
 
@@ -63,19 +68,19 @@ class DynamoDBExport(file_endpoint.FileEndpoint):
         return Definition(name, Service.DYNAMODB, schema, indexes, rows=items, vector_indexes=vector_indexes)
 
     def _full(self) -> ExportFolder:
-        with self._looking:
+        with self._read_lock:
             if self._folder is None:
                 folder = ExportFolder(self.path)
                 if folder.summary.is_incremental:
                     raise BadFile(
-                        f"{folder.path} is an incremental export: it tells of changes, and is no table by itself. Name the"
-                        " full export before it, and this one as ?incremental=PATH"
+                        f"{folder.path} is an incremental export, which has changes only. Name the full export before it"
+                        " and add this one as ?incremental=PATH"
                     )
                 self._folder = folder
             return self._folder
 
     def segments(self, wanted: int) -> list[JSON]:
-        """Data files, dealt out; and what the windows of changes leave, as one."""
+        """Return parts of the data files, and one part for the rows of incremental exports."""
         keys = [file.key for file in self._full().files]
         parts = max(1, min(wanted, len(keys)))
         found: list[JSON] = [keys[first::parts] for first in range(parts)]
@@ -102,11 +107,11 @@ class DynamoDBExport(file_endpoint.FileEndpoint):
                         position = position_of_members(item, schema)
                     except UnreadableFile as error:
                         raise lines.bad(error) from None
-                    if changes is None or not changes.decides(position):
+                    if changes is None or not changes.overrides(position):
                         yield Row(position, item.contents, 0), [at, count]
 
     def _decided(self, schema: KeySchema) -> ExportedChanges:
-        with self._looking:
+        with self._read_lock:
             if self._changes is None:
                 changes = ExportedChanges()
                 for window in self._in_order():
@@ -115,7 +120,8 @@ class DynamoDBExport(file_endpoint.FileEndpoint):
             return self._changes
 
     def _in_order(self) -> list[ExportFolder]:
-        """The windows by their ends. Raises BadFile if there is a gap between them, or after the full export."""
+        """Return the windows sorted by their ends. Raises BadFile if there is a gap between them or after the full
+        export."""
         windows = [ExportFolder(path) for path in self._windows]
         assert self._folder is not None
         until, before = self._folder.moment("exportTime"), self._folder
@@ -146,7 +152,7 @@ class DynamoDBExport(file_endpoint.FileEndpoint):
                 yield position, None if change.new is None else change.new.contents
 
     def close(self) -> None:
-        with self._looking:
+        with self._read_lock:
             if self._changes is not None:
                 self._changes.close()
                 self._changes = None
@@ -168,7 +174,7 @@ def _left_by(changes: ExportedChanges, resume: JSON | None) -> Iterator[tuple[Ro
 
 
 class _Writing:
-    """An export while it is made: the bucket's root is the folder."""
+    """An export that is being written. The folder is the root of the bucket."""
 
     def __init__(self, root: Path, definition: Definition, output_format: str) -> None:
         self._root = root
@@ -182,7 +188,7 @@ class _Writing:
         self._billed_bytes = 0
 
     def write(self, rows: Iterator[Row]) -> None:
-        """All of it, durably."""
+        """Write all files durably."""
         from tablegate.transfer.endpoints.files.table_description import description_of  # a large import
 
         (self._root / self._folder / "data").mkdir(parents=True)
@@ -190,14 +196,14 @@ class _Writing:
         row = next(rows, None)
         while row is not None or not self._listed:
             row = self._data_file(row, rows)
-        self._with_md5(manifests.FILES, b"".join(self._listed))
-        self._with_md5(manifests.SUMMARY, self._summary())
+        self._put_with_md5(manifests.FILES, b"".join(self._listed))
+        self._put_with_md5(manifests.SUMMARY, self._summary())
         self._put("table.json", description_of(self._definition))
         for folder, _, _ in os.walk(self._root):
             sync_folder(Path(folder))
 
     def _data_file(self, row: Row | None, rows: Iterator[Row]) -> Row | None:
-        """A data file that begins with a row; gives the one that the next begins with."""
+        """Write a data file that begins with `row`. Return the first row of the next file."""
         key = self._folder + "data/" + manifests.data_file_name(os.urandom(16), self._format)
         with file_endpoint.written_anew(self._root / key) as file:
             written = DataFileWriter(file)
@@ -226,7 +232,7 @@ class _Writing:
             billed_bytes=self._billed_bytes,
         ).summary()
 
-    def _with_md5(self, name: str, data: bytes) -> None:
+    def _put_with_md5(self, name: str, data: bytes) -> None:
         self._put(self._folder + name, data)
         self._put(self._folder + name.replace(".json", ".md5"), manifests.md5_text(data))
 

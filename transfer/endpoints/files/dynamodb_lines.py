@@ -1,6 +1,8 @@
-"""Items of DynamoDB as JSON, as people and tools have them: a line for each (with or without `ParsedItem` around it,
-or in Ion text),
-or the output of `aws dynamodb scan`, as one or several documents. The first line says which, for the whole file."""
+"""DynamoDB items as JSON files.
+
+A file has one item on each line (bare, wrapped in `Item`, or Ion text), or the output of `aws dynamodb scan` as one
+or several documents. The first line determines the format of the whole file.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ _WRITTEN_ROWS = 1000
 
 
 class DynamoDBLines(FileEndpoint):
-    """A file of DynamoDB's items. `keys`: which attributes are the key, as nothing in the file tells."""
+    """A file of DynamoDB items. The option `keys` names the key attributes, which are not in the file."""
 
     service = Service.DYNAMODB
 
@@ -62,7 +64,7 @@ class DynamoDBLines(FileEndpoint):
 
 
 def batches(rows: Iterator[Row]) -> Iterator[list[Row]]:
-    """Rows in lists of some number."""
+    """Yield lists of rows, all but the last of the same length."""
     batch: list[Row] = []
     for row in rows:
         batch.append(row)
@@ -84,7 +86,7 @@ def _rows(lines: LineReader, schema: KeySchema, skipped: int) -> Iterator[tuple[
 
 
 def _items(first: bytes, lines: LineReader, skipped: int) -> Iterator[ParsedItem | None]:
-    """The items of lines; None in place of the first so many, which nobody wants."""
+    """Yield the items of lines. The first `skipped` items are replaced by None."""
     form: LineFormat | None = None
     line: bytes | None = first
     count = 0
@@ -100,7 +102,7 @@ def _items(first: bytes, lines: LineReader, skipped: int) -> Iterator[ParsedItem
 
 
 def _row(item: ParsedItem, schema: KeySchema, lines: LineReader) -> Row:
-    """An item as a row. When it was written is not known."""
+    """Return an item as a row with unknown time of writing."""
     try:
         return Row(position_of_members(item, schema), item.contents, 0)
     except UnreadableFile as error:

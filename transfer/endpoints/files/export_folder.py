@@ -1,4 +1,4 @@
-"""The folder of one export to S3: its manifests, where its data files are, and their lines."""
+"""The folder of one export to S3: manifests, data files and their lines."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from tablegate.gateway.model.values.keys import KeySchema
 from tablegate.transfer.endpoints.files.file_endpoint import LineReader
 from tablegate.transfer.errors import BadFile, TableAbsent
 
-_DESCRIPTIONS = ("table.json", "schema.json")  # ours, and dynamodump's
+_DESCRIPTIONS = ("table.json", "schema.json")  # of tablegate and of dynamodump
 _FOLDERS_ABOVE = 8  # a prefix may have several parts
 
 
 class ExportFolder:
-    """An export that is there, whose manifests are whole. Raises TableAbsent, BadFile."""
+    """An export with complete manifests. Raises TableAbsent, BadFile."""
 
     def __init__(self, path: Path) -> None:
         self.path = _summary_of(path)
@@ -34,16 +34,18 @@ class ExportFolder:
         except UnreadableFile as error:
             raise BadFile(f"{self.path.parent}: {error}") from None
         except FileNotFoundError as error:
-            raise BadFile(f"{self.path}: {error.filename} is not there: the export is not whole") from None
+            raise BadFile(f"{self.path}: {error.filename} is missing: the export is incomplete") from None
         if (
             self.summary.items is not None
             and len(known) == len(self.files)
             and sum(known) != self.summary.items
         ):
-            raise BadFile(f"{self.path} tells of {self.summary.items} items, its data files of {sum(known)}")
+            raise BadFile(
+                f"{self.path} has a count of {self.summary.items} items, but its data files have {sum(known)}"
+            )
 
     def moment(self, name: str) -> datetime | None:
-        """One of the times of the summary."""
+        """Return one of the times in the summary."""
         try:
             return self.summary.moment(name)
         except UnreadableFile as error:
@@ -55,11 +57,12 @@ class ExportFolder:
         return self.moment("exportToTime") or datetime.max.replace(tzinfo=UTC)
 
     def description(self) -> tuple[KeySchema, tuple[NewIndex, ...], tuple[NewVectorIndex, ...]] | None:
-        """(key, indexes, vector indexes), if what DescribeTable told lies beside the export, or beside its folders."""
+        """Return (key, indexes, vector indexes) from a DescribeTable file beside the export or its folders, None if
+        there is none."""
         for folder in self._folders():
             for name in _DESCRIPTIONS:
                 if (folder / name).is_file():
-                    # The control plane of DynamoDB, which reads it, is the largest part of the adapter.
+                    # Imported here, because it loads the adapter's control plane, the largest part of it.
                     from tablegate.transfer.endpoints.files.table_description import read_description
 
                     return read_description(folder / name)
@@ -68,8 +71,10 @@ class ExportFolder:
         return None
 
     def lines(self, key: str, checks_md5: bool) -> Iterator[tuple[LineReader, bytes, LineFormat]]:
-        """The lines of a data file, with whose line it is and the form of all. Raises BadFile, also at its end if they were not
-        as many as the manifest says, or not the same bytes."""
+        """Yield (reader, line, format) for each line of a data file.
+
+        Raises BadFile, also at the end if the number of lines or the MD5 differs from the manifest.
+        """
         file = next(file for file in self.files if file.key == key)
         path = self._find(key)
         with open(path, "rb") as stored:
@@ -90,12 +95,12 @@ class ExportFolder:
                     raise lines.bad(error) from None
                 yield lines, line, form
             if file.items is not None and count != file.items:
-                raise BadFile(f"{path} has {count} items, where the manifest says {file.items}")
-            # Which of the two it is, no document says.
+                raise BadFile(f"{path} has {count} items, but the manifest has {file.items}")
+            # It is not documented whether the MD5 is that of the stored or of the inflated bytes.
             sums = {base64.b64encode(md5.digest()).decode() for md5 in (raw.md5, inflated_md5)}
             if checks_md5 and file.md5 is not None and file.md5 not in sums:
                 raise BadFile(
-                    f"{path} is not the file that was exported: its MD5 is another (?md5=ignore reads it anyway)"
+                    f"{path} was changed after the export: its MD5 differs from the manifest (?md5=ignore reads it anyway)"
                 )
 
     def _manifest_of_files(self) -> Path:
@@ -104,7 +109,7 @@ class ExportFolder:
         return beside if beside.is_file() or not key else self._find(str(key))
 
     def _find(self, key: str) -> Path:
-        """The file of an object. A copy of a bucket has it under its key; a folder that was moved, relative to its summary."""
+        """Return the path of an object: its key in a copy of the bucket, or relative to the summary in a moved folder."""
         for place in manifests.places_of(key, self.summary):
             for folder in self._folders():
                 if (folder / place).is_file():
@@ -113,14 +118,14 @@ class ExportFolder:
         for folder in (self.path.parent, self.path.parent.parent):
             if (folder / "data" / name).is_file():
                 return folder / "data" / name
-        raise BadFile(f"{self.path.with_name(manifests.FILES)} names {key}, which is not there")
+        raise BadFile(f"{self.path.with_name(manifests.FILES)} names {key}, which is missing")
 
     def _folders(self) -> list[Path]:
         return list(self.path.absolute().parents)[:_FOLDERS_ABOVE]
 
 
 class _HashingReader(io.BufferedReader):
-    """A file that knows the MD5 of what was read from it."""
+    """A file reader that computes the MD5 of the bytes read."""
 
     def __init__(self, stored: Any) -> None:
         super().__init__(stored)
@@ -138,11 +143,11 @@ class _HashingReader(io.BufferedReader):
 
 
 def _summary_of(path: Path) -> Path:
-    """The one summary in a folder: its own, or that of the one export below."""
+    """Return the one summary in a folder or in the one export below it."""
     if path.is_file():
         return path
     if not path.is_dir():
-        raise TableAbsent(f"{path} is not there")
+        raise TableAbsent(f"{path} does not exist")
     own = path / manifests.SUMMARY
     if own.is_file():
         return own
@@ -152,20 +157,20 @@ def _summary_of(path: Path) -> Path:
         *path.glob(f"*/{manifests.FOLDER}/*/{manifests.SUMMARY}"),
     ]
     if not below:
-        raise BadFile(f"{path} has no {manifests.SUMMARY}: it is no export, or one that was never finished")
+        raise BadFile(f"{path} has no {manifests.SUMMARY}: it is not an export or was never finished")
     if len(below) > 1:
         names = ", ".join(sorted(str(found.parent) for found in below)[:5])
-        raise BadFile(f"{path} has {len(below)} exports: name one of them: {names}")
+        raise BadFile(f"{path} has {len(below)} exports. Name one of them: {names}")
     return below[0]
 
 
 def _checked(manifest: Path) -> bytes:
-    """A manifest's bytes, which must have the MD5 that is kept beside it, if one is."""
+    """Return a manifest's bytes. Its MD5 must be equal to the one stored beside it, if there is one."""
     data = manifest.read_bytes()
-    for ending in (".md5", ".checksum"):  # what the service writes, and what its documentation says
+    for ending in (".md5", ".checksum"):  # as the service writes it, and as documented
         kept = manifest.with_suffix(ending)
         if kept.is_file() and kept.read_bytes().strip() not in (b"", manifests.md5_text(data)):
             raise UnreadableFile(
-                f"{manifest.name} does not have the MD5 that {kept.name} says: it is damaged, or was changed"
+                f"{manifest.name} does not match the MD5 in {kept.name}: it is damaged or was changed"
             )
     return data

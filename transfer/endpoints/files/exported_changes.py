@@ -1,9 +1,9 @@
-"""What windows of changes make of a full export: the rows that they leave, and which keys they decide.
+"""The net effect of incremental exports on a full export.
 
-A window tells of each item that changed in it what it was in the end, or that it is gone. Windows are applied in the order of
-their ends, each in place of what an earlier one said; within one, lines are of different items and their order means nothing
-("Using incremental exports" in the developer guide). There may be more changes than fit into memory, so they are kept in a
-SQLite file without a name.
+A window has the final state of each item that changed in it, or its deletion. Windows are applied in the order of
+their ends, and later ones win. Lines within a window concern different items, so that their order does not matter
+("Using incremental exports" in the developer guide). Changes may exceed the memory, so they are stored in a
+temporary SQLite file.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _BATCH = 500
 
 
 class ExportedChanges:
-    """The net effect of windows, by key. May be asked by several threads."""
+    """The net effect of windows by key. Methods may be called from several threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -29,7 +29,7 @@ class ExportedChanges:
         self._database.execute(_SCHEMA)
 
     def apply(self, changes: Iterable[tuple[Position, Contents | None]]) -> None:
-        """The next window: what became of each key; None: its item was deleted."""
+        """Apply the next window: the contents of each key, None if its item was deleted."""
         with self._lock, self._database:
             self._database.executemany(
                 "INSERT OR REPLACE INTO changes VALUES (?, ?, ?, ?)",
@@ -41,8 +41,8 @@ class ExportedChanges:
                 ),
             )
 
-    def decides(self, position: Position) -> bool:
-        """Whether the item of this key is no longer what the full export says."""
+    def overrides(self, position: Position) -> bool:
+        """True if a window replaced or deleted the item of the full export."""
         with self._lock:
             found = self._database.execute(
                 "SELECT 1 FROM changes WHERE partition = ? AND sort = ?", tuple(position)
@@ -50,7 +50,7 @@ class ExportedChanges:
         return found is not None
 
     def rows(self, after: Position) -> Iterator[Row]:
-        """The rows that the windows leave, in the order of their keys, after a position."""
+        """Yield the rows of the windows in key order after a position."""
         while True:
             with self._lock:
                 found = self._database.execute(
@@ -65,5 +65,5 @@ class ExportedChanges:
             after = Position(*found[-1][:2])
 
     def close(self) -> None:
-        """Remove the file."""
+        """Close and remove the file."""
         self._database.close()

@@ -1,8 +1,9 @@
-"""What all files have in common as ends of a transfer: they are written once, from beginning to end, and read from beginning to
-end; nothing in them is found by its key, and nothing changes.
+"""The common part of file endpoints. Files are written once and read sequentially. They have no lookups and no
+changes.
 
-A format that cannot be appended to is rendered at the end, from lines that were staged durably (staging.py). So every format can
-be gone on with after a kill, and knows all rows before it writes the first: which columns there are, and of which kinds.
+Rows are staged durably as lines first (staging.py). Formats that cannot be appended to are rendered from them at the
+end. So copies to any format can be resumed after a kill. The renderer also knows all columns and kinds before the
+first row.
 """
 
 from __future__ import annotations
@@ -32,17 +33,17 @@ from tablegate.transfer.endpoints.files.staging import Staging, partial_path, sy
 PAGE_ROWS = 500
 FINISHING = ".finishing"
 UNFINISHED = (FINISHING, ".partial", ".partial.blocks")
-"""How names end of what is not whole."""
+"""Suffixes of incomplete files."""
 PAGE_BYTES = 1 << 20
 
 
 class FileEndpoint(endpoint.Endpoint):
-    """A file, or a folder that is one table."""
+    """A file or a folder that holds one table."""
 
     service = endpoint.Service.TABLEGATE
     looks_up = False
     follows: ClassVar[bool] = False
-    unseen_changes: ClassVar[str] = "a file tells of no changes"
+    unseen_changes: ClassVar[str] = "a file has no change stream"
     takes_changes: ClassVar[bool] = False
     write_rows: ClassVar[int] = 1000
 
@@ -55,23 +56,24 @@ class FileEndpoint(endpoint.Endpoint):
 
     @abstractmethod
     def read_definition(self) -> endpoint.Definition:
-        """The definition of the table in the file, which is there."""
+        """Return the definition of the table in an existing file."""
 
     @abstractmethod
     def render(self, staging: Staging, target: Path) -> Path:
-        """Make the whole file of what is staged, under the name `target` or another beside it, durably; give that name."""
+        """Write the complete file from the staged rows durably. Return its name, which is `target` or a name beside
+        it."""
 
     def describe(self) -> endpoint.Definition:
         self.find()
         return self.read_definition()
 
     def find(self) -> None:
-        """Raise TableAbsent unless the file is there and whole."""
+        """Raise TableAbsent unless the file exists and is complete."""
         if self.path.exists():
             return
         if partial_path(self.path).exists():
-            raise errors.TableAbsent(f"{self.path} is not whole: a copy to it was begun and not finished")
-        raise errors.TableAbsent(f"{self.path} is not there")
+            raise errors.TableAbsent(f"{self.path} is incomplete: a copy to it was started and not finished")
+        raise errors.TableAbsent(f"{self.path} does not exist")
 
     # Writing
 
@@ -79,22 +81,22 @@ class FileEndpoint(endpoint.Endpoint):
         if self.path.exists():
             self._keep(definition)
             return []
-        with self._opening, self.plainly():
+        with self._opening, self.converted_errors():
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._staging = Staging(self.path, self.staged_as, definition)
         return []
 
     def _keep(self, definition: endpoint.Definition) -> None:
-        """Leave a file that is there as it is. Raises TransferError if it is no file of such a table."""
+        """Keep an existing file unchanged. Raises TransferError if it is not a file of such a table."""
         try:
             known = self.describe()
-        except errors.BadAddress:  # the format does not tell the key
+        except errors.BadAddress:  # the format does not contain the key
             raise errors.TransferError(
-                f"{self.path} is there already: remove it, or name another file"
+                f"{self.path} exists already. Remove it or name another file"
             ) from None
         if known.key_schema != definition.key_schema:
             raise errors.SchemaChanged(
-                f"{self.path} is there already, with another key: remove it, or name another file"
+                f"{self.path} exists already with another key. Remove it or name another file"
             )
 
     def reopen(self) -> None:
@@ -103,7 +105,7 @@ class FileEndpoint(endpoint.Endpoint):
 
     def _reopen(self) -> Staging | None:
         if self._staging is None and partial_path(self.path).exists():
-            with self.plainly():
+            with self.converted_errors():
                 self._staging = Staging(self.path, self.staged_as, None)
         return self._staging
 
@@ -112,11 +114,11 @@ class FileEndpoint(endpoint.Endpoint):
             staging = self._reopen()
         if staging is None:
             if self.path.exists():
-                raise errors.TransferError(f"{self.path} is there already: remove it, or name another file")
+                raise errors.TransferError(f"{self.path} exists already. Remove it or name another file")
             raise errors.TransferError(
-                f"{partial_path(self.path)} is gone, and with it what was copied: begin the copy anew"
+                f"{partial_path(self.path)} was removed with the copied rows. Start a new copy"
             )
-        with self.plainly():
+        with self.converted_errors():
             staging.append(rows)
         return []
 
@@ -126,7 +128,7 @@ class FileEndpoint(endpoint.Endpoint):
             if staging is None:
                 self.find()
                 return
-            with self.plainly():
+            with self.converted_errors():
                 whole = self.render(staging, self.path.with_name(self.path.name + FINISHING))
                 os.replace(whole, self.path)
                 sync_folder(self.path.parent)
@@ -139,20 +141,18 @@ class FileEndpoint(endpoint.Endpoint):
                 self._staging.close()
                 self._staging = None
 
-    def plainly(self) -> _FileErrors:
-        """Within it, what the operating system says of the file is a TransferError."""
+    def converted_errors(self) -> _FileErrors:
+        """Return a context manager that converts file errors to a TransferError."""
         return _FileErrors(self.path)
 
-    # What files cannot do
+    # Operations that files do not support
 
     def get(self, keys: Sequence[Key]) -> list[Row | None]:
-        raise errors.TransferError(
-            f"{self.shown}: rows of a file cannot be looked up by key, only read from its beginning"
-        )
+        raise errors.TransferError(f"{self.shown}: rows of a file cannot be looked up by key")
 
     def delete(self, keys: Sequence[Key]) -> None:
         raise errors.TransferError(
-            f"{self.shown}: nothing can be deleted from a file: a copy to a file cannot follow changes"
+            f"{self.shown}: rows of a file cannot be deleted, so a copy to a file cannot follow changes"
         )
 
     def capture(self) -> endpoint.JSON:
@@ -162,11 +162,11 @@ class FileEndpoint(endpoint.Endpoint):
         self._refuse_to_follow()
 
     def _refuse_to_follow(self) -> NoReturn:
-        raise errors.TransferError(f"{self.shown}: {self.unseen_changes}: it cannot be followed")
+        raise errors.TransferError(f"{self.shown}: {self.unseen_changes}, so it cannot be followed")
 
 
 class _FileErrors:
-    """Words for what can go wrong with a file."""
+    """A context manager that converts file errors to those of a transfer."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -177,7 +177,7 @@ class _FileErrors:
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         match error:
             case FileNotFoundError():
-                raise errors.TableAbsent(f"{error.filename or self._path} is not there") from None
+                raise errors.TableAbsent(f"{error.filename or self._path} does not exist") from None
             case PermissionError():
                 raise errors.AccessRefused(f"{error.filename or self._path}: permission denied") from None
             case OSError():
@@ -208,20 +208,19 @@ class LineReader:
             raise StopIteration
         self.number += 1
         if len(line) == LINE_BYTES:
-            raise self.bad(f"a line of more than {LINE_BYTES >> 20} MiB")
+            raise self.bad(f"the line exceeds {LINE_BYTES >> 20} MiB")
         return line
 
     def bad(self, what: object) -> errors.BadFile:
-        """What is wrong with the line that was read last."""
+        """Return an error about the last line that was read."""
         return errors.BadFile(f"{self.path}, line {self.number}: {what}")
 
     def close(self) -> None:
-        """Close the file."""
         self._stream.close()
 
 
 def inflated(path: Path) -> BinaryIO:
-    """A file's bytes, inflated if it is compressed, as its first bytes tell. Raises TransferError."""
+    """Open a file for reading, inflated if its first bytes show a compression. Raises TransferError."""
     with _FileErrors(path):
         stream = open(path, "rb")  # noqa: SIM115
         compression = compression_of(stream.read(4))
@@ -230,7 +229,7 @@ def inflated(path: Path) -> BinaryIO:
 
 
 def paged(rows: Iterable[tuple[Row, endpoint.JSON]]) -> Iterator[endpoint.ScanPage]:
-    """Pages of rows that come with where to go on after each of them."""
+    """Yield pages of rows. Each row comes with the position after it."""
     page: list[Row] = []
     size = 0
     after: endpoint.JSON = None
@@ -246,7 +245,7 @@ def paged(rows: Iterable[tuple[Row, endpoint.JSON]]) -> Iterator[endpoint.ScanPa
 
 @contextmanager
 def written_anew(path: Path) -> Iterator[BinaryIO]:
-    """A new file, in place of what a killed process may have left, that is durable afterwards."""
+    """Open a new file, in place of one that a killed process left. It is durable on exit."""
     with open(path, "wb") as file:
         yield file
         file.flush()
@@ -254,6 +253,6 @@ def written_anew(path: Path) -> Iterator[BinaryIO]:
 
 
 def replace_folder(made: Path) -> None:
-    """Remove what is left of a folder that was being made when a process was killed."""
+    """Remove an incomplete folder that a killed process left."""
     if made.exists():
         shutil.rmtree(made)

@@ -1,4 +1,4 @@
-"""Our own format as an end of a transfer: typed, lossless JSON Lines (row_lines.py), plain, gzipped or Zstandard, or piped."""
+"""JSON Lines of tablegate as endpoints: typed and lossless (row_lines.py), plain, gzipped, Zstandard or piped."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _COMPRESSIONS = {".gz": compression.Compression.GZIP, ".zst": compression.Compre
 
 
 class JsonLines(FileEndpoint):
-    """A file of our JSON Lines. `.gz` and `.zst` at the end of its name say how it is compressed when it is written."""
+    """A file of tablegate's JSON Lines. The suffixes `.gz` and `.zst` select the compression for writing."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -40,7 +40,7 @@ class JsonLines(FileEndpoint):
             lines.close()
 
     def segments(self, wanted: int) -> list[JSON]:
-        """One: lines are parsed by one thread at a time anyway, and the checksum is that of all."""
+        """Return one part: the checksum covers the whole file, and one thread parses at a time anyway."""
         return [_WHOLE]
 
     def scan(self, segment: JSON, resume: JSON | None = None) -> Iterator[ScanPage]:
@@ -57,7 +57,7 @@ class JsonLines(FileEndpoint):
 
 
 class _SummedLines(LineReader):
-    """Lines, and what those before the end sum up to."""
+    """A reader of lines with a checksum of the lines before the end."""
 
     crc64 = 0
 
@@ -74,7 +74,8 @@ def _definition(lines: _SummedLines) -> Definition:
 
 
 def _rows(lines: _SummedLines, schema: KeySchema, resume: JSON) -> Iterator[tuple[Row, JSON]]:
-    """The rows after so many, each with how many there are up to it, after the header. The end must be there, and right."""
+    """Yield (row, number of rows so far) after the first rows. Raises BadFile if the last line is missing or does not
+    match."""
     skipped = 0 if resume is None else int(resume)
     for rows, line in enumerate(lines):
         if line.startswith(END_START):
@@ -83,7 +84,7 @@ def _rows(lines: _SummedLines, schema: KeySchema, resume: JSON) -> Iterator[tupl
             except compression.UnreadableFile as error:
                 raise lines.bad(error) from None
             if next(lines, None) is not None:
-                raise lines.bad("there is something behind the end")
+                raise lines.bad("the file continues after its last line")
             return
         lines.crc64 = crc64.xz(line, lines.crc64)
         if rows >= skipped:
@@ -92,14 +93,14 @@ def _rows(lines: _SummedLines, schema: KeySchema, resume: JSON) -> Iterator[tupl
             except compression.UnreadableFile as error:
                 raise lines.bad(error) from None
             yield row, rows + 1
-    raise lines.bad("the file ends without its last line: it was cut off, or never finished")
+    raise lines.bad("the file ends without its last line: it is truncated or was never finished")
 
 
 class PipedLines(JsonLines):
-    """Standard input or output, which `-` names: our JSON Lines, once through, with nothing to go on from."""
+    """Standard input or output (`-`) as JSON Lines. A copy from or to it cannot be resumed."""
 
     def __init__(self, source: BinaryIO | None = None, target: BinaryIO | None = None) -> None:
-        """Standard input and output, or others."""
+        """Set up a pipe. The streams default to standard input and output."""
         super().__init__(Path("-"))
         self.shown = "-"
         self._source = source
@@ -114,7 +115,7 @@ class PipedLines(JsonLines):
         pass
 
     def existing(self) -> Definition | None:
-        """None: standard output has no table, and standard input is not read for it."""
+        """Return None: standard output has no existing table."""
         return None
 
     def read_definition(self) -> Definition:
@@ -128,9 +129,7 @@ class PipedLines(JsonLines):
         schema = self.read_definition().key_schema
         lines, self._lines = self._lines, None
         if resume is not None or lines is None:
-            raise TransferError(
-                "standard input can be read once, and only from its beginning: begin the copy anew"
-            )
+            raise TransferError("standard input can be read only once from its beginning. Start a new copy")
         yield from paged(_rows(lines, schema, None))
 
     def create(self, definition: Definition) -> list[str]:
@@ -140,7 +139,7 @@ class PipedLines(JsonLines):
         return []
 
     def reopen(self) -> None:
-        raise TransferError("what was written to standard output cannot be gone on with: begin the copy anew")
+        raise TransferError("a copy to standard output cannot be resumed. Start a new copy")
 
     def write(self, rows: Sequence[Row]) -> list[Reject]:
         with self._writing:
@@ -159,12 +158,12 @@ class PipedLines(JsonLines):
         target = self._target or _bytes_of(sys.stdout, "output")
         assert self._crc64 is not None
         self._crc64 = crc64.xz(data, self._crc64)
-        with self.plainly():
+        with self.converted_errors():
             target.write(data)
             target.flush()
 
     def close(self) -> None:
-        """Standard input and output are not ours to close."""
+        """Keep standard input and output open."""
 
 
 def _bytes_of(stream: TextIO | None, what: str) -> BinaryIO:
@@ -174,7 +173,7 @@ def _bytes_of(stream: TextIO | None, what: str) -> BinaryIO:
 
 
 def inflated_pipe(stream: BinaryIO) -> BinaryIO:
-    """What comes through a pipe, inflated if it is compressed."""
+    """Return a pipe's bytes, inflated if its first bytes show a compression."""
     buffered = cast(BinaryIO, io.BufferedReader(cast(io.RawIOBase, stream)))
     head = cast(io.BufferedReader, buffered).peek(4)
     return compression.reading(buffered, compression.compression_of(head))

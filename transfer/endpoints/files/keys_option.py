@@ -1,4 +1,4 @@
-"""The key of a table whose format does not tell it: `?keys=pk:S,sk:N`."""
+"""The option `?keys=pk:S,sk:N` for formats that do not contain the table's key."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from tablegate.gateway.model.values.values import Kind
 from tablegate.transfer.errors import BadAddress
 
 KINDS = {"S": Kind.TEXT, "N": Kind.DECIMAL, "B": Kind.BYTES, "I": Kind.INT64}
-"""DynamoDB's letters, and I for the 64-bit integers that keys of Table Store are."""
+"""DynamoDB's letters, and I for the 64-bit integer keys of Table Store."""
 
 
 def keys_of(options: Mapping[str, str], shown: str) -> KeySchema | None:
-    """The key schema that the options name, if they do: the first column is the partition's. Raises BadAddress."""
+    """Parse the key schema in the options, None if there is none. The first column is the partition key. Raises
+    BadAddress."""
     spelled = options.get("keys")
     if spelled is None:
         return None
@@ -22,15 +23,17 @@ def keys_of(options: Mapping[str, str], shown: str) -> KeySchema | None:
     for part in spelled.split(","):
         name, colon, letter = part.rpartition(":")
         if not colon or not name or letter not in KINDS:
-            raise BadAddress(f"{shown}: keys={spelled}: a key is written NAME:S, NAME:N, NAME:B or NAME:I")
+            raise BadAddress(
+                f"{shown}: keys={spelled}: each column must have the form NAME:S, NAME:N, NAME:B or NAME:I"
+            )
         columns.append(KeyColumn(unquote(name), KINDS[letter]))
     if len(columns) > 4 or len({column.name for column in columns}) < len(columns):
-        raise BadAddress(f"{shown}: keys={spelled}: a key has one to four columns of different names")
+        raise BadAddress(f"{shown}: keys={spelled}: a key must have one to four columns with different names")
     return KeySchema((columns[0],), tuple(columns[1:]))
 
 
 def keys_missing(shown: str) -> BadAddress:
-    """What to say where nobody tells the key."""
+    """Return the error for a missing `keys` option."""
     return BadAddress(
-        f"{shown} does not say what the table's key is: add ?keys=NAME:S or ?keys=NAME:S,NAME:N"
+        f"{shown}: the format does not contain the table's key. Add ?keys=NAME:S or ?keys=NAME:S,NAME:N"
     )

@@ -1,4 +1,4 @@
-"""Which format a path means, by its name, by `?format=`, or by what a file that is there begins with."""
+"""Detection of a file's format by its name, by `?format=` or by its first bytes."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tablegate.transfer.endpoints.files.json_lines import JsonLines, PipedLines
 from tablegate.transfer.errors import BadAddress
 
 FORMATS = {
-    "jsonl": "our JSON Lines: typed, lossless",
-    "dynamodb-export": "a folder as DynamoDB's export to S3 writes it",
-    "dynamodb-json": "items of DynamoDB, one a line",
+    "jsonl": "JSON Lines of tablegate: typed, lossless",
+    "dynamodb-export": "folder of a DynamoDB export to S3",
+    "dynamodb-json": "DynamoDB items, one on each line",
     "csv": "typed CSV of Azure Storage Explorer",
     "parquet": "Parquet",
 }
@@ -36,14 +36,16 @@ _OPTIONS = {
 
 
 def open_file(path: str, options: Mapping[str, str]) -> Endpoint:
-    """The end of a transfer that a path stands for (`-`: standard input or output), with the options of its address. Raises
-    BadAddress, MissingSoftware."""
+    """Return the endpoint of a path with the options of its address. `-` is standard input or output.
+
+    Raises BadAddress, MissingSoftware.
+    """
     found = format_of(path, options)
     unknown = set(options) - _OPTIONS[found] - {"format"}
     if unknown:
         known = ", ".join(sorted(_OPTIONS[found] | {"format"}))
         raise BadAddress(
-            f"file:{path}: {', '.join(sorted(unknown))}: a file of format {found} takes only {known}"
+            f"file:{path}: {', '.join(sorted(unknown))}: unknown option. Options of format {found}: {known}"
         )
     where = Path(path)
     match found:
@@ -68,15 +70,15 @@ def open_file(path: str, options: Mapping[str, str]) -> Endpoint:
 
 
 def format_of(path: str, options: Mapping[str, str]) -> str:
-    """The format of a path. Raises BadAddress."""
+    """Return the format of a path. Raises BadAddress."""
     given = options.get("format")
     if path == "-":
         if given not in (None, "jsonl"):
-            raise BadAddress(f"-: standard input and output have the format jsonl only, not {given}")
+            raise BadAddress(f"-: standard input and output support the format jsonl only, not {given}")
         return "jsonl"
     if given is not None:
         if given not in FORMATS:
-            raise BadAddress(f"file:{path}: format={given}: the formats are {_listed()}")
+            raise BadAddress(f"file:{path}: format={given}: unknown format. Formats: {_listed()}")
         return given
     where = Path(path)
     if where.is_dir() or where.name == "manifest-summary.json":
@@ -84,19 +86,17 @@ def format_of(path: str, options: Mapping[str, str]) -> str:
     for pattern, found in _NAMES:
         if pattern.search(where.name):
             return "dynamodb-json" if found == "jsonl" and _is_foreign(where) else found
-    raise BadAddress(
-        f"file:{path}: the name does not say which format the file has. Add ?format=: {_listed()}"
-    )
+    raise BadAddress(f"file:{path}: the name does not determine the format. Add ?format=NAME: {_listed()}")
 
 
 def list_files(pattern: str) -> list[str]:
-    """The files (or folders) that a pattern names, in order, without those that are not whole."""
-    literal = pattern.replace("[", "[[]").replace("?", "[?]")  # only `*` is one
+    """Return the sorted files and folders that a pattern selects, without incomplete ones."""
+    literal = pattern.replace("[", "[[]").replace("?", "[?]")  # only `*` is a wildcard
     return sorted(found for found in glob.glob(literal) if not found.endswith(UNFINISHED))
 
 
 def _is_foreign(path: Path) -> bool:
-    """Whether a file that is there begins as none of ours does."""
+    """True if an existing file does not begin with tablegate's header."""
     if not path.is_file():
         return False
     lines = LineReader(path)
@@ -107,4 +107,4 @@ def _is_foreign(path: Path) -> bool:
 
 
 def _listed() -> str:
-    return "; ".join(f"{name} ({meaning})" for name, meaning in FORMATS.items())
+    return ", ".join(f"{name} ({meaning})" for name, meaning in FORMATS.items())

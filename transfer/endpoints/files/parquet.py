@@ -1,4 +1,5 @@
-"""Parquet files as ends of a transfer: ours come back exactly, other people's by their types (parquet_columns.py)."""
+"""Parquet files as endpoints. Files of tablegate are restored exactly, other files by their types
+(parquet_columns.py)."""
 
 from __future__ import annotations
 
@@ -29,7 +30,9 @@ try:
 
     from tablegate.transfer.endpoints.files import parquet_columns as columns
 except ImportError:
-    raise MissingSoftware("Parquet files need pyarrow: pip install 'tablegate[parquet]'") from None
+    raise MissingSoftware(
+        "Parquet files need pyarrow. Install it with: pip install 'tablegate[parquet]'"
+    ) from None
 
 _METADATA = b"tablegate"
 _FORMAT = "parquet"
@@ -41,12 +44,12 @@ _BATCH_ROWS = 500
 
 
 class ParquetFile(FileEndpoint):
-    """A Parquet file. `keys`: which columns are the key of a file that is not ours."""
+    """A Parquet file. The option `keys` names the key columns of a file that tablegate did not write."""
 
     def __init__(self, path: Path, options: Mapping[str, str]) -> None:
         super().__init__(path)
         self._schema = keys_of(options, self.shown)
-        self._looking = threading.Lock()
+        self._read_lock = threading.Lock()
         self._known: tuple[Definition, list[columns.Column] | None] | None = None
 
     # Reading
@@ -55,8 +58,8 @@ class ParquetFile(FileEndpoint):
         return self._describe()[0]
 
     def _describe(self) -> tuple[Definition, list[columns.Column] | None]:
-        """(definition, columns of ours; None: the file is somebody else's)."""
-        with self._looking:
+        """Return (definition, columns). The columns are None if tablegate did not write the file."""
+        with self._read_lock:
             if self._known is None:
                 with self._open() as file:
                     header = (file.schema_arrow.metadata or {}).get(_METADATA)
@@ -74,7 +77,7 @@ class ParquetFile(FileEndpoint):
     def _own(self, header: Any) -> tuple[Definition, list[columns.Column]]:
         if (header.get("format"), header.get("version")) != (_FORMAT, _VERSION):
             raise BadFile(
-                f"{self.path}: version {header.get('version')}: this release reads version {_VERSION}"
+                f"{self.path} has version {header.get('version')}. This release reads version {_VERSION}"
             )
         try:
             known = [
@@ -82,17 +85,17 @@ class ParquetFile(FileEndpoint):
             ]
             return definition_of(header["definition"]), known
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise BadFile(f"{self.path}: its description is damaged ({error!r})") from None
+            raise BadFile(f"{self.path}: the table definition in it is damaged ({error!r})") from None
 
     def _open(self) -> Any:
-        with self.plainly():
+        with self.converted_errors():
             try:
                 return pq.ParquetFile(self.path, page_checksum_verification=True)
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-                raise BadFile(f"{self.path} is no whole Parquet file: {error}") from None
+                raise BadFile(f"{self.path} is not a complete Parquet file: {error}") from None
 
     def segments(self, wanted: int) -> list[JSON]:
-        """Row groups, dealt out."""
+        """Return parts of the row groups."""
         self.find()
         with self._open() as file:
             groups = list(range(file.num_row_groups))
@@ -158,7 +161,7 @@ class ParquetFile(FileEndpoint):
 
 
 def _groups(rows: Iterable[Row], known: list[columns.Column], schema: Any) -> Iterator[Any]:
-    """Tables that become a row group each, so that neither their bytes nor their empty cells are too many."""
+    """Yield a table for each row group, limited in rows, bytes and empty cells."""
     most = max(1, min(_GROUP_ROWS, _GROUP_CELLS // len(schema)))
     group = _RowGroup(known, schema)
     for row in rows:
@@ -171,7 +174,7 @@ def _groups(rows: Iterable[Row], known: list[columns.Column], schema: Any) -> It
 
 
 class _RowGroup:
-    """The cells of some rows, column by column."""
+    """The cells of some rows by column."""
 
     def __init__(self, known: list[columns.Column], schema: Any) -> None:
         self._schema = schema
@@ -181,7 +184,7 @@ class _RowGroup:
         self.size_bytes = 0
 
     def add(self, row: Row) -> None:
-        """A row's cells."""
+        """Add a row's cells."""
         others = {}
         for name, value in row.latest.items():
             column = self._names.get((name, value.kind))
@@ -205,7 +208,7 @@ class _RowGroup:
         cells.append(cell)
 
     def table(self) -> Any:
-        """All of it."""
+        """Return the cells as an Arrow table."""
         arrays = []
         for field in self._schema:
             cells = self._cells[field.name]
@@ -250,7 +253,7 @@ def _foreign_rows(batch: Any, schema: KeySchema) -> Iterator[Row]:
 
 
 def _as_key(value: Value, kind: Kind) -> Value:
-    """A value of a key column in the kind that the address says."""
+    """Return a value in the kind of its key column, unchanged if it cannot be converted."""
     if value.kind is kind:
         return value
     seen = as_kind(view(value), kind)

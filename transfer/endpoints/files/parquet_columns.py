@@ -1,11 +1,14 @@
-"""Rows of tablegate <-> columns of Parquet, and values of other people's Parquet files.
+"""Conversion of rows to Parquet columns and back, and of values in other Parquet files.
 
-Ours: a column for each attribute and kind, so that each cell has one type and reads back exactly: numbers of DynamoDB as text
-(38 digits with exponents from -130 to 125 fit no decimal of Parquet), DateTime as an integer of 100 ns since year 1 (no timestamp
-of Parquet has both the range and the unit), documents and sets as typed JSON. Which column is which attribute and kind, the
-file's metadata say; names of columns are for people.
+Files of tablegate have a column for each attribute and kind, so that each cell has one type and is restored
+exactly:
 
-Theirs: each type becomes the nearest kind; what would lose something is refused.
+- DynamoDB numbers are text, because 38 digits with exponents from -130 to 125 fit no Parquet decimal.
+- DateTime is an integer of 100 ns since year 1, because no Parquet timestamp has both this range and this unit.
+- Documents and sets are typed JSON.
+
+The file's metadata map columns to attributes and kinds. Column names are for readers only. In other files each type
+becomes the nearest kind. Values that would lose information are rejected.
 """
 
 from __future__ import annotations
@@ -25,15 +28,15 @@ from tablegate.adapters.dynamodb.values.values import view
 from tablegate.gateway.model.values import bodies
 from tablegate.gateway.model.values.values import FALSE, NULL, TRUE, Kind, Value, decimal_fits, decimal_text
 
-MOST_COLUMNS = 1000
-"""Attributes beyond these go into one column together."""
+MAX_COLUMNS = 1000
+"""Maximum number of attribute columns. Further attributes share one column."""
 MODIFIED_AT, EXPIRES_AT, KINDS, OTHERS = "_modified_at", "_expires_at_ms", "_kinds", "_other_attributes"
 _SYSTEM = (MODIFIED_AT, EXPIRES_AT, KINDS, OTHERS)
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Which attribute, where it is of which kind, a column holds."""
+    """A column with its attribute and kind."""
 
     name: str
     attribute: str
@@ -68,12 +71,12 @@ _OF_CELL: dict[Kind, Callable[[Any], Value]] = {
 
 
 def columns_of(kinds: Mapping[str, Iterable[Kind]]) -> list[Column]:
-    """Columns for attributes that occur with these kinds, under names that differ."""
+    """Return columns with distinct names for attributes and their kinds."""
     found: list[Column] = []
     taken = set(_SYSTEM)
     for attribute, occurring in kinds.items():
         for kind in occurring:
-            if len(found) == MOST_COLUMNS:
+            if len(found) == MAX_COLUMNS:
                 return found
             name = attribute or "_empty_name"
             if name in taken:
@@ -86,7 +89,7 @@ def columns_of(kinds: Mapping[str, Iterable[Kind]]) -> list[Column]:
 
 
 def arrow_schema(columns: Iterable[Column]) -> Any:
-    """The columns as Arrow has them, and those that each row has."""
+    """Return the Arrow schema of the columns and of the columns that each row has."""
     fields = [pa.field(column.name, _ARROW_TYPES[column.kind]) for column in columns]
     return pa.schema(
         [
@@ -100,13 +103,13 @@ def arrow_schema(columns: Iterable[Column]) -> Any:
 
 
 def cell_of(value: Value) -> Any:
-    """A value as a cell of its kind's column."""
+    """Return a value as a cell of its kind's column."""
     to_cell = _TO_CELL.get(value.kind)
     return value.data if to_cell is None else to_cell(value)
 
 
 def value_of(kind: Kind, cell: Any) -> Value:
-    """The value of a cell. Raises what bad data raise; checked by the caller."""
+    """Return the value of a cell. Invalid data raise various errors, which the caller handles."""
     tag = _TAGS.get(kind)
     if tag is not None:
         return bodies.untagged({tag: orjson.loads(cell)})
@@ -114,7 +117,7 @@ def value_of(kind: Kind, cell: Any) -> Value:
     return Value(kind, cell) if of_cell is None else of_cell(cell)
 
 
-# Other people's files
+# Files that tablegate did not write
 
 _YEAR_1 = datetime(1, 1, 1)
 _EPOCH_TICKS = (datetime(1970, 1, 1) - _YEAR_1) // timedelta(microseconds=1) * 10
@@ -122,7 +125,7 @@ _TICKS = {"s": 10_000_000, "ms": 10_000, "us": 10}
 
 
 def foreign_cells(column: Any, name: str) -> list[Value | None]:
-    """The values of a column; None: absent. Raises Unreadable for a type that no kind stands for."""
+    """Return the values of a column, None for absent ones. Raises UnreadableFile for a type without a kind."""
     kind = column.type
     if pa.types.is_dictionary(kind):
         return foreign_cells(column.dictionary_decode(), name)
@@ -133,7 +136,7 @@ def foreign_cells(column: Any, name: str) -> list[Value | None]:
         kind = column.type
     if pa.types.is_timestamp(kind):
         return [
-            None if cell is None else _moment(cell, kind.unit, name)
+            None if cell is None else _datetime_value(cell, kind.unit, name)
             for cell in column.cast(pa.int64()).to_pylist()
         ]
     read = _reader(kind, name)
@@ -170,7 +173,7 @@ def _reader(kind: Any, name: str) -> Callable[[Any], Value]:
         return lambda cell: Value(Kind.GUID, cell)
     if types.is_nested(kind):
         return lambda cell: _nested(cell, kind)
-    raise UnreadableFile(f"column {name!r} is of type {kind}, which is not read")
+    raise UnreadableFile(f"column {name!r} has the unsupported type {kind}")
 
 
 def _decimal(cell: Decimal) -> Value:
@@ -179,16 +182,16 @@ def _decimal(cell: Decimal) -> Value:
     return Value(Kind.DECIMAL, cell)
 
 
-def _moment(cell: int, unit: str, name: str) -> Value:
+def _datetime_value(cell: int, unit: str, name: str) -> Value:
     if unit == "ns":
         if cell % 100:
-            raise UnreadableFile(f"column {name!r}: a time with single nanoseconds would be cut to 100 ns")
+            raise UnreadableFile(f"column {name!r}: a time in nanoseconds would be truncated to 100 ns")
         return Value(Kind.DATETIME, _EPOCH_TICKS + cell // 100)
     return Value(Kind.DATETIME, _EPOCH_TICKS + cell * _TICKS[unit])
 
 
 def _nested(cell: Any, kind: Any) -> Value:
-    """A value of a list, struct or map, or in one; what is in one is of DynamoDB's kinds."""
+    """Return a value of a nested type. Its members have DynamoDB's kinds."""
     if cell is None:
         return NULL
     if pa.types.is_struct(kind):
@@ -197,7 +200,7 @@ def _nested(cell: Any, kind: Any) -> Value:
         )
     if pa.types.is_map(kind):
         if not all(isinstance(name, str) for name, _ in cell):
-            raise TypeError("a map whose keys are no texts")
+            raise TypeError("a map key is not text")
         return Value(Kind.MAP, {name: _nested(member, kind.item_type) for name, member in cell})
     if pa.types.is_nested(kind):
         return Value(Kind.LIST, tuple(_nested(member, kind.value_type) for member in cell))

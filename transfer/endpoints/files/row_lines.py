@@ -1,6 +1,7 @@
-"""Our JSON Lines (gateway/model/values/row_lines.py) as files of tables: whose rows they are, and a row read quickly.
+"""JSON Lines of tablegate (gateway/model/values/row_lines.py) as table files: their definition, and fast parsing of
+rows.
 
-A header has a definition, or is that of a backup (gateway/store/tables/backup_files.py). Knows nothing of files.
+A header has a definition, or it is that of a backup (gateway/store/tables/backup_files.py).
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ from tablegate.transfer.endpoints.endpoint import Definition
 
 
 def header_line(definition: Definition) -> bytes:
-    """The first line."""
+    """Return the first line of a file."""
     return row_lines.header_line(definition=document_of(definition))
 
 
 def read_header(line: bytes) -> Definition:
-    """The definition that a first line carries. Raises Unreadable."""
+    """Return the definition in a first line. Raises UnreadableFile."""
     header = row_lines.read_header(line)
     try:
         if "backup" in header:
@@ -37,12 +38,12 @@ def read_header(line: bytes) -> Definition:
 
 
 def read_row(line: bytes, schema: KeySchema) -> Row:
-    """The row of a line, as row_lines.read_row gives it. Raises Unreadable."""
+    """Return the row of a line, as row_lines.read_row. Raises UnreadableFile."""
     record = json_object(line)
     members = record.get("row")
     if record.get("kinds") is None and isinstance(members, dict):
         try:
-            item = item_of(members)  # what DynamoDB takes needs no other look
+            item = item_of(members)  # a valid DynamoDB item needs no further checks
         except ServiceError:
             return row_lines.read_row(line, schema)
         times = times_of(record.get("modified_at"), record.get("expires_at_ms"))

@@ -1,5 +1,7 @@
-"""The items in the output of `aws dynamodb scan` (`{"Items":[...],"Count":...}`), however it is broken into lines, without the
-whole of it in memory; one document, or several behind each other."""
+"""A streaming parser of the output of `aws dynamodb scan` (`{"Items":[...],"Count":...}`).
+
+Line breaks may be anywhere. A file may have several documents one after the other.
+"""
 
 from __future__ import annotations
 
@@ -16,24 +18,24 @@ _DOCUMENT = re.compile(
     rb'\s*\{\s*(?:$|"(?:Items|Count|ScannedCount|ConsumedCapacity|NextToken|LastEvaluatedKey)"\s*:)'
 )
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]]', re.DOTALL)
-_ITEM_DEPTH = 2  # inside of the document and of its list
+_ITEM_DEPTH = 2  # inside the document and its list
 
 
 def begins_document(line: bytes) -> bool:
-    """Whether a file whose first line this is has documents of items, and not an item a line."""
+    """True if a file with this first line has documents of items. Otherwise it has an item on each line."""
     return _DOCUMENT.match(line) is not None
 
 
 def items_of(first: bytes, lines: LineReader) -> Iterator[ParsedItem]:
-    """The items. Raises BadFile with the line at which it is seen that something is wrong."""
+    """Yield the items. Raises BadFile with the line of the error."""
     depth = 0
     within_items = False
     name = b""
-    kept: list[bytes] = []  # what there is of the current item
+    kept: list[bytes] = []  # the part of the current item in earlier lines
     kept_bytes = 0
     line: bytes | None = first
     while line is not None:
-        since = 0  # where in this line the current item begins
+        since = 0  # offset of the current item in this line
         for token in _TOKEN.finditer(line):
             mark = token[0]
             if mark in b"{[":
@@ -45,7 +47,7 @@ def items_of(first: bytes, lines: LineReader) -> Iterator[ParsedItem]:
             elif mark in b"}]":
                 depth -= 1
                 if depth < 0:
-                    raise lines.bad("more brackets close than open")
+                    raise lines.bad("a closing bracket has no opening bracket")
                 if depth == _ITEM_DEPTH and within_items and mark == b"}":
                     yield _item(b"".join(kept) + line[since : token.end()], lines)
                     kept, kept_bytes = [], 0
@@ -58,7 +60,7 @@ def items_of(first: bytes, lines: LineReader) -> Iterator[ParsedItem]:
                 raise lines.bad("an item without an end")
         line = next(lines, None)
     if depth:
-        raise lines.bad("the document ends too early: the file was cut off")
+        raise lines.bad("the document is incomplete: the file is truncated")
 
 
 def _item(data: bytes, lines: LineReader) -> ParsedItem:

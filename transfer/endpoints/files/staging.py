@@ -1,11 +1,11 @@
-"""Lines that are appended durably to a file that has no name yet, so that a copy can go on after any kill.
+"""Durable staging of rows, so that a copy to a file can be resumed after a kill.
 
-Knows two files beside the one that is to be made: NAME.partial has what is written, a compressed member for each block;
-NAME.partial.blocks has a line for each block that is durable: how many bytes of the file it ends at, how many rows and which
-checksum there are up to it. After a kill, what lies behind the last such block is cut off: nobody was told that it is written.
+There are two files beside the final one. NAME.partial has the data, with a compressed member for each block.
+NAME.partial.blocks has a line for each durable block: the offset of its end, the number of rows and the checksum up
+to it. After a kill, data behind the last such block is truncated. It was never reported as written.
 
-A copy that goes on writes the last pages again that its job had not yet noted as written. Rows that stand among the last
-REPLAYED_ROWS of the file are therefore left out once it is opened again.
+A resumed copy writes the last pages again that its job had not recorded. So rows that are among the last
+REPLAYED_ROWS of the file are skipped after it is opened again.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from tablegate.transfer.endpoints.files.row_lines import header_line, read_heade
 from tablegate.transfer.errors import BadFile, TransferError
 
 REPLAYED_ROWS = 200_000
-"""How many rows a job may have in flight and not noted, at most."""
+"""Maximum number of rows that a job has in flight and not recorded."""
 _BLOCK_BYTES = 4 << 20
 
 
 class DurableBlock(NamedTuple):
-    """How far a file is durable: bytes, and rows and checksum of what they hold."""
+    """The durable part of a file: bytes, rows and checksum."""
 
     bytes: int
     rows: int
@@ -48,7 +48,7 @@ class DurableBlock(NamedTuple):
 
 
 def partial_path(path: Path) -> Path:
-    """Where a file lies while it is written."""
+    """Return the path of the file while it is written."""
     return path.with_name(path.name + ".partial")
 
 
@@ -57,19 +57,19 @@ def _blocks_path(path: Path) -> Path:
 
 
 class Staging:
-    """Rows on their way into a file. `append` may be called by several threads."""
+    """Rows that are staged for a file. `append` may be called from several threads."""
 
     def __init__(self, path: Path, compression: Compression, definition: Definition | None) -> None:
-        """Begin a file for a table of this definition; None: go on with one. Raises TransferError."""
+        """Start a file with this definition, or resume one if `definition` is None. Raises TransferError."""
         self._path = path
         self._compression = compression
         self._lock = threading.Lock()
         self._replayed: set[bytes] = set()
         if definition is not None:
-            _make_room(path)
+            _remove_empty_staging(path)
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL if definition is not None else os.O_RDWR
         self._data = open(os.open(partial_path(path), flags, 0o666), "r+b", buffering=0)  # noqa: SIM115
-        _claim(self._data, path)
+        _lock_file(self._data, path)
         self._blocks = open(_blocks_path(path), "wb" if definition is not None else "r+b", buffering=0)  # noqa: SIM115
         if definition is not None:
             self.definition = definition
@@ -77,15 +77,15 @@ class Staging:
             self._add(header_line(definition), 0)
             sync_folder(path.parent)
         else:
-            self._go_on()
+            self._resume()
 
     @property
     def rows(self) -> int:
-        """How many rows are there."""
+        """The number of staged rows."""
         return self._last.rows
 
     def append(self, rows: Sequence[Row]) -> None:
-        """Add rows, durably."""
+        """Append rows durably."""
         with self._lock:
             if self._replayed:
                 rows = [row for row in rows if _digest(row.position) not in self._replayed]
@@ -101,11 +101,11 @@ class Staging:
                 self._add(b"".join(lines), len(lines))
 
     def read(self) -> Iterator[Row]:
-        """All rows, in the order in which they were written."""
+        """Yield all rows in the order of writing."""
         return _rows_from(self._path, self._compression, 0, self.definition.key_schema)
 
     def end(self) -> Path:
-        """Write the end's line. The file at the path that is given is whole then, and waits for its name."""
+        """Write the last line and return the path of the complete file, which has no final name yet."""
         with self._lock:
             line = end_line(self._last.rows, self._last.crc64)
             self._data.seek(self._last.bytes)
@@ -115,13 +115,13 @@ class Staging:
         return partial_path(self._path)
 
     def discard(self) -> None:
-        """Remove what is left of the staging, when the file has its name."""
+        """Remove the staging files after the final file has its name."""
         self.close()
         partial_path(self._path).unlink(missing_ok=True)
         _blocks_path(self._path).unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Close the files; they can be gone on with."""
+        """Close the files, which can be resumed."""
         self._data.close()
         self._blocks.close()
 
@@ -136,7 +136,7 @@ class Staging:
         os.fdatasync(self._blocks.fileno())
         self._last = block
 
-    def _go_on(self) -> None:
+    def _resume(self) -> None:
         size = os.fstat(self._data.fileno()).st_size
         blocks: list[DurableBlock] = []
         end = 0
@@ -146,7 +146,7 @@ class Staging:
                 end = ends_at
         if not blocks:
             raise TransferError(
-                f"{partial_path(self._path)} was cut off at its beginning: remove it, and begin anew"
+                f"{partial_path(self._path)} is truncated at its beginning. Remove it and start a new copy"
             )
         self._last = blocks[-1]
         self._data.truncate(self._last.bytes)
@@ -160,12 +160,12 @@ class Staging:
             self._replayed.add(_digest(row.position))
 
 
-def _make_room(path: Path) -> None:
-    """Remove what a process left that was killed before its first row. Raises TransferError if there are rows."""
+def _remove_empty_staging(path: Path) -> None:
+    """Remove files of a process that was killed before its first row. Raises TransferError if there are rows."""
     if not partial_path(path).exists():
         return
     with open(partial_path(path), "rb") as data:
-        _claim(data, path)
+        _lock_file(data, path)
         try:
             with open(_blocks_path(path), "rb") as blocks:
                 has_rows = any(block.rows for block, _ in _read_blocks(blocks))
@@ -173,13 +173,13 @@ def _make_room(path: Path) -> None:
             has_rows = False
         if has_rows:
             raise TransferError(
-                f"{partial_path(path)} is there: a copy to this file was begun and not finished."
-                " Go on with its job (--resume), or remove the file"
+                f"{partial_path(path)} exists: a copy to this file was started and not finished."
+                " Continue its job (--resume) or remove the file"
             )
         partial_path(path).unlink()
 
 
-def _claim(data: BinaryIO, path: Path) -> None:
+def _lock_file(data: BinaryIO, path: Path) -> None:
     """Lock a file for this process. Raises TransferError."""
     try:
         fcntl.flock(data, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -189,7 +189,7 @@ def _claim(data: BinaryIO, path: Path) -> None:
 
 
 def _rows_from(path: Path, compression: Compression, offset: int, schema: KeySchema) -> Iterator[Row]:
-    """The rows of a staged file from the block that begins at an offset."""
+    """Yield the rows of a staged file from the block at an offset."""
     with open(partial_path(path), "rb") as data:
         data.seek(offset)
         lines = iter(reading(data, compression))
@@ -208,9 +208,9 @@ def _digest(position: Position) -> bytes:
 
 
 def _read_blocks(file: BinaryIO) -> Iterator[tuple[DurableBlock, int]]:
-    """The blocks, and where in the file of blocks each one's line ends."""
+    """Yield the blocks, each with the end of its line in the file of blocks."""
     end = 0
-    for line in file.read().split(b"\n")[:-1]:  # what has no end of a line was not written whole
+    for line in file.read().split(b"\n")[:-1]:  # a line without its end is incomplete
         end += len(line) + 1
         try:
             yield DurableBlock(*orjson.loads(line)), end
@@ -225,7 +225,7 @@ def _write_all(file: BinaryIO, data: bytes) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make names in a folder durable."""
+    """Make the names in a folder durable."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

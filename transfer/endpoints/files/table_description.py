@@ -1,5 +1,8 @@
-"""A table's key and indexes as DescribeTable tells them. An export says nothing of them: ours has them beside it, and what
-`aws dynamodb describe-table` prints may be put there by hand."""
+"""A table's key and indexes in the format of DescribeTable.
+
+Exports do not contain them. tablegate writes them beside its exports. For other exports, users can add the output of
+`aws dynamodb describe-table`.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ _LETTERS = {kind: letter for letter, kind in KINDS.items()}
 
 
 def description_of(definition: Definition) -> bytes:
-    """The definition of a table of DynamoDB's kinds, as DescribeTable answers."""
+    """Return the definition of a table with DynamoDB's kinds in the format of DescribeTable."""
     schemas = [definition.key_schema, *(index.key_schema for index in definition.indexes)]
     columns = {column.name: column for schema in schemas for column in schema.columns}
     for index in definition.vector_indexes:
@@ -47,8 +50,10 @@ def description_of(definition: Definition) -> bytes:
 
 
 def read_description(path: Path) -> tuple[KeySchema, tuple[NewIndex, ...], tuple[NewVectorIndex, ...]]:
-    """(key, indexes, vector indexes) of a file that holds what DescribeTable answers, with `Table` around it or without. Raises
-    BadFile."""
+    """Return (key, indexes, vector indexes) from the output of DescribeTable, with or without the member `Table`.
+
+    Raises BadFile.
+    """
     try:
         document = orjson.loads(path.read_bytes())
         table = document.get("Table", document)
@@ -60,4 +65,4 @@ def read_description(path: Path) -> tuple[KeySchema, tuple[NewIndex, ...], tuple
         vector = tuple(vector_indexes.new(given, types) for given in table.get("VectorIndexes") or ())
         return key_schema(table["KeySchema"], types), tuple(indexes), vector
     except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError, ServiceError) as error:
-        raise BadFile(f"{path} is not what `aws dynamodb describe-table` prints: {error!r}") from None
+        raise BadFile(f"{path} is not an output of `aws dynamodb describe-table`: {error!r}") from None

@@ -1,9 +1,11 @@
-"""The typed CSV of Azure Storage Explorer: a column for each property and one, `NAME@type`, for its type.
+"""The typed CSV of Azure Storage Explorer: a column for each property and a column `NAME@type` for its type.
 
-An absent property has an empty value and an empty type; an empty text has an empty value and the type String. Types are written
-bare (`Int32`), as the tool does today, and read with or without `Edm.`, in any case. A value without a type is refused unless
-the address says what to take it for: `?types=first-row` (the last type that its column had: version 1.40.0 wrote types in the
-first row only), or `?types=text`. Names of properties are Azure's, as they stand in the rows.
+An absent property has an empty value and an empty type. An empty text has an empty value and the type String. Types
+are written bare (`Int32`), like the current tool does, and read in any case with or without `Edm.`. Property names
+are Azure's.
+
+A value without a type is rejected unless the address has an option. `?types=first-row` uses the last type of the
+column, because version 1.40.0 wrote types in the first row only. `?types=text` reads such values as text.
 """
 
 from __future__ import annotations
@@ -45,14 +47,14 @@ _TYPES = {
 _EDM = {name.lower(): f"Edm.{name}" for name in _TYPES.values()}
 _UNTYPED = ("refuse", "first-row", "text")
 _EMPTY = ("keep", "drop")
-MOST_COLUMNS = 20_000
-"""Different properties of all rows together. Azure has 252 in an entity."""
+MAX_COLUMNS = 20_000
+"""Maximum number of distinct properties in all rows. An entity has at most 252."""
 
 csv.field_size_limit(LINE_BYTES)
 
 
 class TypedCsv(FileEndpoint):
-    """A file of typed CSV. Options: `types` (see above), `delimiter`, `empty=drop` (empty texts are absent)."""
+    """A file of typed CSV. Options: `types` (see above), `delimiter`, `empty=drop` (omit empty texts)."""
 
     service = Service.AZURE_TABLE
 
@@ -62,10 +64,12 @@ class TypedCsv(FileEndpoint):
         self._untyped = options.get("types", "refuse")
         self._empty = options.get("empty", "keep")
         if len(self._delimiter) != 1 or self._delimiter in '"\r\n':
-            raise BadAddress(f"{self.shown}: delimiter={self._delimiter}: one character")
+            raise BadAddress(
+                f"{self.shown}: delimiter={self._delimiter}: the delimiter must be one character"
+            )
         for name, given, known in (("types", self._untyped, _UNTYPED), ("empty", self._empty, _EMPTY)):
             if given not in known:
-                raise BadAddress(f"{self.shown}: {name}={given}: {', '.join(known)}")
+                raise BadAddress(f"{self.shown}: unknown {name}={given}. Use one of {', '.join(known)}")
 
     def read_definition(self) -> Definition:
         name = self.path.name.partition(".")[0]
@@ -93,7 +97,7 @@ class TypedCsv(FileEndpoint):
             for cells in reader:
                 if columns is None:
                     columns = _Columns.of(cells, self._untyped, self._empty == "drop")
-                elif cells:  # an empty line is none
+                elif cells:  # skip empty lines
                     count += 1
                     row = columns.row(cells)
                     if count > skipped:
@@ -124,24 +128,24 @@ class TypedCsv(FileEndpoint):
         return target
 
     def _names(self, staging: Staging) -> list[str]:
-        """All properties of all rows, in the order in which they first appear."""
+        """Return all properties of all rows in the order of their first occurrence."""
         names: dict[str, None] = {}
         key_names = staging.definition.key_schema.names
         for row in staging.read():
             for name, _ in _cells(row, key_names):
                 if name in SYSTEM_NAMES or name.endswith(_TYPE):
-                    raise TransferError(f"{self.shown}: no property can be called {name!r} in a typed CSV")
+                    raise TransferError(f"{self.shown}: a typed CSV cannot have a property {name!r}")
                 names[name] = None
-            if len(names) > MOST_COLUMNS:
+            if len(names) > MAX_COLUMNS:
                 raise TransferError(
-                    f"{self.shown}: the rows have more than {MOST_COLUMNS} different properties, each of which would be a"
-                    " column: use JSON Lines (.jsonl)"
+                    f"{self.shown}: the rows have more than {MAX_COLUMNS} different properties, and each would be a"
+                    " column. Use JSON Lines (.jsonl)"
                 )
         return list(names)
 
 
 def _cells(row: Row, key_names: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, str]]]:
-    """(property, (value, type)) of what a row has besides its key, as Azure sees it."""
+    """Yield (property, (value, type)) of a row without its key, in Azure's form."""
     for name, value in row.latest.items():
         if name not in key_names:
             kind, data = view(value)
@@ -158,7 +162,7 @@ def _cell(kind: Kind, data: object) -> str:
 
 @dataclass
 class _Columns:
-    """What the header says of the columns, and which type each had last."""
+    """The columns of the header, and the last type of each."""
 
     width: int
     places: dict[str, int]
@@ -171,24 +175,24 @@ class _Columns:
     def of(cls, header: list[str], untyped: str, drops_empty: bool) -> _Columns:
         places = {name: at for at, name in enumerate(header)}
         if len(places) < len(header):
-            twice = next(name for name in header if header.count(name) > 1)
-            raise UnreadableFile(f"the column {twice!r} is there twice")
+            duplicate = next(name for name in header if header.count(name) > 1)
+            raise UnreadableFile(f"the column {duplicate!r} occurs twice")
         for name in (_PARTITION_KEY, _ROW_KEY):
             if name not in places:
-                raise UnreadableFile(f"no column {name!r}: not a typed CSV of Storage Explorer")
+                raise UnreadableFile(f"the column {name!r} is missing: not a typed CSV of Storage Explorer")
         properties = []
         for name, at in places.items():
             if name.endswith(_TYPE):
                 if name.removesuffix(_TYPE) not in places:
-                    raise UnreadableFile(f"the column {name!r} is the type of no column")
+                    raise UnreadableFile(f"the type column {name!r} has no value column")
             elif name not in _SYSTEM:
                 properties.append((name, at, places.get(name + _TYPE)))
         return cls(len(header), places, properties, untyped, drops_empty, {})
 
     def row(self, cells: list[str]) -> Row:
-        """The row of a record. Raises Unreadable."""
+        """Return the row of a record. Raises UnreadableFile."""
         if len(cells) != self.width:
-            raise UnreadableFile(f"{len(cells)} cells, where the header has {self.width}")
+            raise UnreadableFile(f"the record has {len(cells)} cells, but the header has {self.width}")
         key = own_key(cells[self.places[_PARTITION_KEY]], cells[self.places[_ROW_KEY]])
         values = dict(zip((_PARTITION_KEY, _ROW_KEY), key.values, strict=True))
         for name, at, type_at in self.properties:
@@ -204,7 +208,9 @@ class _Columns:
             type_name = self._assumed(name, cell)
         edm = _EDM.get(type_name.lower().removeprefix("edm."))
         if edm is None:
-            raise UnreadableFile(f"{name!r}: the type {type_name!r} is none of {', '.join(_TYPES.values())}")
+            raise UnreadableFile(
+                f"{name!r}: unknown type {type_name!r}. Use one of {', '.join(_TYPES.values())}"
+            )
         self.last_types[name] = type_name
         if self.drops_empty and not cell and edm == "Edm.String":
             return None
@@ -219,7 +225,7 @@ class _Columns:
         known = self.last_types.get(name) if self.untyped == "first-row" else None
         if known is None:
             raise UnreadableFile(
-                f"{name!r}: the value {cell[:60]!r} has no type. Add ?types=first-row (the last type of its column counts)"
+                f"{name!r}: the value {cell[:60]!r} has no type. Add ?types=first-row (use the last type of its column)"
                 " or ?types=text"
             )
         return known
@@ -230,5 +236,5 @@ class _Columns:
             return 0
         ticks = parse_datetime(cells[at])
         if ticks is None:
-            raise UnreadableFile(f"{_TIMESTAMP!r}: {cells[at][:60]!r} is no time")
+            raise UnreadableFile(f"{_TIMESTAMP!r}: {cells[at][:60]!r} is not a time")
         return ticks - UNIX_EPOCH_TICKS

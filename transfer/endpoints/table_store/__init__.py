@@ -1,1 +1,1 @@
-"""Alibaba Cloud Table Store, or a server that speaks its API, by tablestore."""
+"""Alibaba Cloud Table Store, or a server with its API, by tablestore."""

@@ -1,12 +1,17 @@
-"""Table Store's API by the tablestore SDK, with our own messages.
+"""A client of Table Store by the tablestore SDK, with the adapter's own messages.
 
-The SDK signs, checks answers and keeps connections. Messages and rows are the adapter's own, because the SDK knows neither
-streams nor split points, and its rows are made cell by cell in Python. Which errors mean what for a transfer is said here.
+The SDK signs requests, verifies replies and keeps connections. It has neither streams nor split points, and it
+converts rows cell by cell in Python. So messages and rows are the adapter's. Errors become those of a transfer.
 
-Credentials, in this order, where INSTANCE is the instance's name in capitals: TABLESTORE_ACCESS_KEY_ID_INSTANCE with
-TABLESTORE_ACCESS_KEY_SECRET_INSTANCE (and TABLESTORE_SECURITY_TOKEN_INSTANCE, of temporary ones); the same without an instance,
-which the SDK's samples use; ALIBABA_CLOUD_ACCESS_KEY_ID, ALIBABA_CLOUD_ACCESS_KEY_SECRET and ALIBABA_CLOUD_SECURITY_TOKEN, which
-all of Alibaba Cloud's tools know.
+Credentials are taken from the first of these sources. INSTANCE is the instance's name in capitals.
+
+1. TABLESTORE_ACCESS_KEY_ID_INSTANCE and TABLESTORE_ACCESS_KEY_SECRET_INSTANCE, with
+TABLESTORE_SECURITY_TOKEN_INSTANCE for
+   temporary credentials
+2. The same names without an instance, as in the SDK's samples
+3. ALIBABA_CLOUD_ACCESS_KEY_ID, ALIBABA_CLOUD_ACCESS_KEY_SECRET and ALIBABA_CLOUD_SECURITY_TOKEN, as in all of
+Alibaba Cloud's
+   tools
 """
 
 from __future__ import annotations
@@ -25,7 +30,7 @@ from google.protobuf.message import DecodeError, Message
 from tablegate.transfer.endpoints.retrying import RetryBudget, TransientFailure
 from tablegate.transfer.errors import AccessRefused, BadAddress, RequestRefused, TableAbsent
 
-# Which of its codecs the SDK has found is no news to anybody, and is told as it is imported.
+# The SDK logs its choice of codec on import, which is of no use to users.
 logging.getLogger("tablestore").addHandler(logging.NullHandler())
 import tablestore  # noqa: E402
 from tablestore.auth import RequestContext  # noqa: E402
@@ -33,8 +38,8 @@ from tablestore.auth import RequestContext  # noqa: E402
 M = TypeVar("M", bound=Message)
 
 
-# "Error codes" of the API reference; the SDKs try the same again. Puts of whole rows and deletes may be sent twice, so that what
-# is only good for reads elsewhere is good for them too.
+# "Error codes" of the API reference. The SDKs retry the same codes. Puts of whole rows and deletes are idempotent, so
+# that the codes for reads apply to them too.
 _TRANSIENT = frozenset(
     {
         "OTSInternalServerError",
@@ -58,7 +63,7 @@ _OPERATIONS = (
     "GetStreamRecord",
     "ListStream",
 )
-# The SDK logs every refusal as an error. What one means is said here, and told once.
+# The SDK logs each rejected request as an error. Errors are reported once, by this module.
 _SDK_LOGGER = "transfer.table_store_sdk"
 logging.getLogger(_SDK_LOGGER).setLevel(logging.CRITICAL)
 _CONNECTIONS = 64
@@ -67,7 +72,7 @@ _TIMEOUT_S = 60
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """An instance by name and URL; `region`: to sign by version 4 of the signature."""
+    """An instance. `region` selects version 4 of the signature."""
 
     instance: str
     endpoint: str
@@ -75,7 +80,7 @@ class Account:
 
 
 class Client:
-    """An instance. May be used by several threads."""
+    """A client of an instance. May be used from several threads."""
 
     def __init__(self, account: Account, patience: RetryBudget) -> None:
         self.patience = patience
@@ -97,11 +102,13 @@ class Client:
             raise BadAddress(f"{patience.shown}: {error}") from None
         self._client.protocol.api_list = [*self._client.protocol.api_list, *_OPERATIONS]
         self.date = ""
-        """The date of the last answer: what the service takes for now."""
+        """The date of the last reply: the service's time."""
 
     def call(self, operation: str, request: Message, answer: type[M]) -> M:
-        """The answer to a request, tried again while the service is busy. Raises RequestRefused and the
-        other errors of a transfer."""
+        """Send a request and return the reply, with retries while the service is busy.
+
+        Raises RequestRefused and the other errors of a transfer.
+        """
         body = request.SerializeToString()
         return self.patience.run(lambda: self._once(operation, body, answer))
 
@@ -116,45 +123,44 @@ class Client:
                 operation, path, status, reason, received, content, client._signer, context
             )
         except tablestore.OTSServiceError as error:
-            raise meaning(error.code, error.message, error.http_status, self.patience.shown) from None
+            raise error_for(error.code, error.message, error.http_status, self.patience.shown) from None
         except tablestore.OTSClientError as error:
             if error.http_status in (401, 403):
                 raise AccessRefused(f"{self.patience.shown}: {error}") from None
-            raise TransientFailure(f"an answer that is none of Table Store's: {str(error)[:300]}") from None
+            raise TransientFailure(f"the reply is not one of Table Store: {str(error)[:300]}") from None
         except urllib3.exceptions.HTTPError as error:
-            raise TransientFailure(f"no answer from {client.host} ({type(error).__name__})") from None
+            raise TransientFailure(f"no reply from {client.host} ({type(error).__name__})") from None
         self.date = next((text for name, text in received.items() if name.lower() == "x-ots-date"), "")
         message = answer()
         try:
             message.ParseFromString(content)
         except DecodeError:
-            raise TransientFailure("an answer that is none of Table Store's") from None
+            raise TransientFailure("the reply is not one of Table Store") from None
         return message
 
     def close(self) -> None:
-        """Give back the connections."""
         self._client.connection.pool.clear()
 
 
-def meaning(code: str, reason: str, status: int, shown: str) -> Exception:
-    """What an error of a request or of a row means for a transfer."""
+def error_for(code: str, reason: str, status: int, shown: str) -> Exception:
+    """Return the transfer's error for an error of a request or a row."""
     reason = str(reason)[:500]
     if code in _TRANSIENT or status >= 500 or (code == "OTSQuotaExhausted" and reason == _TOO_FREQUENT):
         return TransientFailure(f"{code}: {reason}")
     if code in _ACCESS or status in (401, 403):
-        return AccessRefused(f"{shown}: the service refuses these credentials ({code}: {reason})")
+        return AccessRefused(f"{shown}: the service rejects these credentials ({code}: {reason})")
     if code == "OTSObjectNotExist":
-        return TableAbsent(f"{shown}: there is no such table ({reason})")
+        return TableAbsent(f"{shown}: no such table ({reason})")
     return RequestRefused(shown, code, reason, status)
 
 
 def is_transient(code: str, reason: str) -> bool:
-    """Whether a row of a batch is to be sent again."""
-    return isinstance(meaning(code, reason, 0, ""), TransientFailure)
+    """True if the write of a row must be retried."""
+    return isinstance(error_for(code, reason, 0, ""), TransientFailure)
 
 
 def milliseconds(date: str) -> int | None:
-    """Milliseconds since 1970 of a date in an answer; None if there is none."""
+    """Return a reply's date in milliseconds since 1970, None if it is not a date."""
     try:
         return int(datetime.strptime(date, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=UTC).timestamp() * 1000)
     except ValueError:
@@ -182,6 +188,6 @@ def _credentials(account: Account, shown: str) -> tuple[str, str, str]:
         if os.environ.get(key_id) and os.environ.get(secret):
             return os.environ[key_id], os.environ[secret], os.environ.get(token, "")
     raise AccessRefused(
-        f"{shown}: no credentials: set TABLESTORE_ACCESS_KEY_ID and TABLESTORE_ACCESS_KEY_SECRET, or "
+        f"{shown}: credentials are missing. Set TABLESTORE_ACCESS_KEY_ID and TABLESTORE_ACCESS_KEY_SECRET, or "
         "ALIBABA_CLOUD_ACCESS_KEY_ID and ALIBABA_CLOUD_ACCESS_KEY_SECRET"
     )

@@ -1,6 +1,7 @@
-"""A table of Table Store as an endpoint.
+"""A Table Store table as an endpoint.
 
-Rows have their cells' times and versions. Segments lie between the split points that the service computes by size.
+Rows keep the stamps and versions of their cells. Segments lie between split points that the service computes by
+size.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ from tablegate.transfer.endpoints.table_store import streams, tables
 from tablegate.transfer.endpoints.table_store.client import Account, Client, is_transient
 from tablegate.transfer.errors import RequestRefused, TransferError
 
-_ANY_NUMBER = sys.maxsize
+_UNLIMITED = sys.maxsize
 _SPLIT_UNIT_BYTES = limits.SPLIT_SIZE_UNIT_MIN_BYTES
 _IGNORE = messages.Condition(row_existence=messages.IGNORE)
 
 
 class TableStoreEndpoint(endpoint.Endpoint):
-    """One table, or with `table` "" an instance whose tables are listed."""
+    """One table. If `table` is "", an instance for listing tables."""
 
     service = endpoint.Service.TABLE_STORE
     write_rows = limits.BATCH_WRITE_ROWS_MAX
@@ -69,9 +70,9 @@ class TableStoreEndpoint(endpoint.Endpoint):
         return [{"from": _text(low), "to": _text(high)} for low, high in pairwise(bounds)]
 
     def _split_points(self, wanted: int) -> list[bytes]:
-        """At most `wanted` - 1 points that divide the table evenly by size; none where the service gives none."""
+        """Return at most `wanted` - 1 points that divide the table evenly by size, none if the service has none."""
         points: list[bytes] = []
-        for unit in (None, _SPLIT_UNIT_BYTES):  # of 100 MB, and of the smallest unit there is
+        for unit in (None, _SPLIT_UNIT_BYTES):  # the default of 100 MB, then the smallest unit
             request = messages.ComputeSplitPointsBySizeRequest(table_name=self._table, split_size=1)
             if unit is not None:
                 request.split_size_unit_in_byte = unit
@@ -93,7 +94,7 @@ class TableStoreEndpoint(endpoint.Endpoint):
         )
 
     def _completed(self, point: bytes) -> bytes:
-        """A split point as a bound: it may have fewer columns than the key."""
+        """Return a split point as a bound with all key columns."""
         cells = list(self._decoded(point).key)
         names = self._schema.names
         cells += [plainbuffer.WireCell(name, plainbuffer.Bound.INF_MIN) for name in names[len(cells) :]]
@@ -125,7 +126,7 @@ class TableStoreEndpoint(endpoint.Endpoint):
         return [found[key.position] for key in keys]
 
     def _get_batch(self, wanted: list[Key], found: dict[Position, Row | None]) -> None:
-        rests = Backoff(self._client.patience)
+        backoff = Backoff(self._client.patience)
         while wanted:
             request = messages.BatchGetRowRequest()
             request.tables.add(
@@ -147,22 +148,22 @@ class TableStoreEndpoint(endpoint.Endpoint):
                     text = f"{result.error.code}: {result.error.message}"
                     raise TransferError(f"{self.shown}: a row cannot be read: {text}")
             if len(left) < len(wanted):
-                rests.progressed()
+                backoff.progressed()
             if left:
-                rests.wait(reason)
+                backoff.wait(reason)
             wanted = left
 
     def _decoded(self, data: bytes) -> plainbuffer.WireRow:
         try:
-            return plainbuffer.decode_row(data, _ANY_NUMBER)
+            return plainbuffer.decode_row(data, _UNLIMITED)
         except plainbuffer.PlainBufferError as error:
-            raise TransferError(f"{self.shown}: a row that cannot be read: {error}") from None
+            raise TransferError(f"{self.shown}: a row has an invalid encoding: {error}") from None
 
     def _decoded_rows(self, data: bytes) -> list[plainbuffer.WireRow]:
         try:
-            return plainbuffer.decode_rows(data, _ANY_NUMBER)
+            return plainbuffer.decode_rows(data, _UNLIMITED)
         except plainbuffer.PlainBufferError as error:
-            raise TransferError(f"{self.shown}: rows that cannot be read: {error}") from None
+            raise TransferError(f"{self.shown}: rows have an invalid encoding: {error}") from None
 
     def _row(self, wire: plainbuffer.WireRow) -> Row:
         key_values: dict[str, Value] = {cell.name: cell.value for cell in wire.key}  # type: ignore[misc]
@@ -185,7 +186,7 @@ class TableStoreEndpoint(endpoint.Endpoint):
         names = self._schema.names
         latest = row.latest
         key = self._key_cells([latest[name] for name in names])
-        if row.kinds is None or row.kinds == FOREIGN_KINDS:  # no cell has a time of its own
+        if row.kinds is None or row.kinds == FOREIGN_KINDS:  # no cell has a stamp
             cells = [
                 plainbuffer.WireCell(name, view(value)) for name, value in latest.items() if name not in names
             ]
@@ -252,7 +253,7 @@ class TableStoreEndpoint(endpoint.Endpoint):
         return self._follower.capture()
 
     def changes(self, position: endpoint.JSON) -> endpoint.ChangedKeys:
-        return self._follower.look(position, self._schema)
+        return self._follower.poll(position, self._schema)
 
     def close(self) -> None:
         self._client.close()
@@ -267,7 +268,7 @@ def _bytes(text: str) -> bytes:
 
 
 def _batches(changes: list[tuple[Row, bytes]]) -> Iterator[list[tuple[Row, bytes]]]:
-    """Rows as BatchWriteRow takes them: 200, and 4 MB."""
+    """Yield batches for BatchWriteRow: at most 200 rows and 4 MB."""
     return in_batches(
         changes, lambda change: len(change[1]), limits.BATCH_WRITE_ROWS_MAX, limits.WRITE_MAX_BYTES
     )

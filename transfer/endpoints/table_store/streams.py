@@ -1,7 +1,8 @@
-"""Table Store's streams as keys that changed: shards, parents before children, from a position that outlives the process.
+"""Table Store streams as changed keys: shards, parents before children, from a position that survives the process.
 
-A position is `{"stream": id, "since_us": ..., "looked_ms": ..., "hours": ..., "shards": {id: {"iterator": text or null, "at_us":
-..., "ended": bool}}, "done": [ids]}`. A shard that comes from a merge has two parents, and is read when both have ended.
+A position is `{"stream": id, "since_us": ..., "looked_ms": ..., "hours": ..., "shards": {id: {"iterator": text or
+null, "at_us": ..., "ended": bool}}, "done": [ids]}`. A shard from a merge has two parents and is read after both
+have ended.
 Source: "Stream" of the API reference: DescribeStream, GetShardIterator, GetStreamRecord.
 """
 
@@ -24,7 +25,7 @@ from tablegate.transfer.errors import PositionLost, RequestRefused, TableAbsent,
 _HOUR_MS = 3_600_000
 _MARGIN_US = 300_000_000  # clocks differ
 _LOSS_MARGIN_MS = 600_000
-_ANY_NUMBER = 1 << 62
+_UNLIMITED = 1 << 62
 
 
 class StreamFollower:
@@ -36,10 +37,10 @@ class StreamFollower:
         self._stream = ""
 
     def capture(self) -> JSON:
-        """The position of now; switches a stream on if there is none."""
+        """Return the current position. Enables the stream if necessary."""
         details = tables.describe(self._client, self._table).stream_details
         if not details.enable_stream:
-            details = self._switch_on()
+            details = self._enable_stream()
         now_ms = self._now_ms()
         self._stream = details.stream_id
         position = {
@@ -53,7 +54,7 @@ class StreamFollower:
         self._add_ready(position)
         return position
 
-    def _switch_on(self) -> messages.StreamDetails:
+    def _enable_stream(self) -> messages.StreamDetails:
         request = messages.UpdateTableRequest(table_name=self._table)
         request.stream_spec.enable_stream = True
         request.stream_spec.expiration_time = limits.STREAM_HOURS_MAX
@@ -61,7 +62,7 @@ class StreamFollower:
             self._client.call("UpdateTable", request, messages.UpdateTableResponse)
         except RequestRefused as refusal:
             raise TransferError(
-                f"{self._client.patience.shown}: its stream cannot be switched on: {refusal.words}"
+                f"{self._client.patience.shown}: its stream cannot be enabled: {refusal.words}"
             ) from None
         return tables.describe(self._client, self._table).stream_details
 
@@ -80,7 +81,7 @@ class StreamFollower:
             request.inclusive_start_shard_id = answer.next_shard_id
 
     def _add_ready(self, position: Any) -> None:
-        """Begin the shards whose parents have been read to their ends, or are no longer there."""
+        """Add the shards with parents that have been read to their ends or no longer exist."""
         shards = self._shards(position["stream"])
         listed = {shard.shard_id for shard in shards}
         position["done"] = [shard for shard in position["done"] if shard in listed]
@@ -95,32 +96,32 @@ class StreamFollower:
                     "ended": False,
                 }
 
-    def look(self, position: JSON, schema: KeySchema) -> ChangedKeys:
-        """One look at every shard that is read now."""
+    def poll(self, position: JSON, schema: KeySchema) -> ChangedKeys:
+        """Poll all shards of the position once."""
         after = copy.deepcopy(position)
         self._stream = after["stream"]
         kept_ms = after["hours"] * _HOUR_MS
         if time.time_ns() // 1_000_000 - after["looked_ms"] > kept_ms - _LOSS_MARGIN_MS:
             raise PositionLost(
-                f"{self._client.patience.shown}: nobody looked at its stream for nearly {after['hours']} hours, after which "
-                "Table Store forgets changes: copy again"
+                f"{self._client.patience.shown}: its stream was not read for nearly {after['hours']} hours, after which "
+                "Table Store deletes changes. Copy the table again"
             )
         keys: dict[Any, Key] = {}
         at_us, found_any = 0, False
-        for shard, place in list(after["shards"].items()):
-            answer = self._records(after["stream"], shard, place)
+        for shard, shard_state in list(after["shards"].items()):
+            answer = self._records(after["stream"], shard, shard_state)
             for record in answer.stream_records:
                 found_any = True
-                wire = decode_row(record.record, _ANY_NUMBER)
+                wire = decode_row(record.record, _UNLIMITED)
                 if wire.extension is not None:
-                    place["at_us"] = max(place["at_us"], wire.extension.stamp_us)
+                    shard_state["at_us"] = max(shard_state["at_us"], wire.extension.stamp_us)
                     if wire.extension.stamp_us < after["since_us"]:
                         continue
                     at_us = max(at_us, wire.extension.stamp_us)
                 key = _key(schema, {cell.name: cell.value for cell in wire.key})
                 keys.pop(key.position, None)
                 keys[key.position] = key
-            if place["ended"]:
+            if shard_state["ended"]:
                 del after["shards"][shard]
                 after["done"].append(shard)
         has_ended = len(after["done"]) > len(position["done"])
@@ -130,18 +131,20 @@ class StreamFollower:
         is_done = not found_any and not has_ended and bool(after["shards"])
         return ChangedKeys(list(keys.values()), after, at_us // 1000 if at_us else None, is_done)
 
-    def _records(self, stream: str, shard: str, place: Any) -> messages.GetStreamRecordResponse:
-        """The next records of a shard; moves its place on."""
-        if place["iterator"] is None:
-            place["iterator"] = self._iterator(stream, shard, place["at_us"])
-        request = messages.GetStreamRecordRequest(shard_iterator=place["iterator"])
+    def _records(self, stream: str, shard: str, shard_state: Any) -> messages.GetStreamRecordResponse:
+        """Return the next records of a shard and advance its state."""
+        if shard_state["iterator"] is None:
+            shard_state["iterator"] = self._iterator(stream, shard, shard_state["at_us"])
+        request = messages.GetStreamRecordRequest(shard_iterator=shard_state["iterator"])
         try:
             answer = self._call("GetStreamRecord", request, messages.GetStreamRecordResponse)
         except _Expired:
-            place["iterator"] = request.shard_iterator = self._iterator(stream, shard, place["at_us"])
+            shard_state["iterator"] = request.shard_iterator = self._iterator(
+                stream, shard, shard_state["at_us"]
+            )
             answer = self._call("GetStreamRecord", request, messages.GetStreamRecordResponse)
-        place["iterator"] = answer.next_shard_iterator or None
-        place["ended"] = not answer.next_shard_iterator
+        shard_state["iterator"] = answer.next_shard_iterator or None
+        shard_state["ended"] = not answer.next_shard_iterator
         return answer
 
     def _iterator(self, stream: str, shard: str, at_us: int) -> str:
@@ -151,7 +154,7 @@ class StreamFollower:
         except TransferError as error:
             if isinstance(error, PositionLost):
                 raise
-            # Without a time it begins with the oldest record.
+            # An iterator without a time begins at the oldest record.
             request.ClearField("timestamp")
             answer = self._call("GetShardIterator", request, messages.GetShardIteratorResponse)
         return str(answer.shard_iterator)
@@ -162,22 +165,24 @@ class StreamFollower:
             return self._client.call(operation, request, answer)
         except TableAbsent:
             raise PositionLost(
-                f"{shown}: its stream or a part of it is no longer there: copy again"
+                f"{shown}: its stream or a part of it no longer exists. Copy the table again"
             ) from None
         except RequestRefused as refusal:
             if "Expired" in refusal.code:
                 raise _Expired from None
             if "Trimmed" in refusal.code:
                 raise PositionLost(
-                    f"{shown}: changes after the position are no longer kept: copy again"
+                    f"{shown}: changes after the stored position have been deleted. Copy the table again"
                 ) from None
             if tables.describe(self._client, self._table).stream_details.stream_id != self._stream:
-                raise PositionLost(f"{shown}: it has another stream by now: copy again") from None
+                raise PositionLost(
+                    f"{shown}: the table has another stream now. Copy the table again"
+                ) from None
             raise TransferError(f"{shown}: its stream cannot be read: {refusal.words}") from None
 
 
 class _Expired(Exception):
-    """An iterator has been left alone for too long."""
+    """A stream iterator has expired."""
 
 
 def _key(schema: KeySchema, cells: dict[str, Any]) -> Key:

@@ -1,4 +1,4 @@
-"""Table Store's descriptions of tables <-> definitions: keys, options, indexes, streams."""
+"""Table Store's table descriptions <-> definitions: keys, options, indexes, streams."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from tablegate.transfer.endpoints.table_store.client import Client
 from tablegate.transfer.errors import RequestRefused, SchemaChanged, TableAbsent, TransferError
 
 _HOUR_MS = 3_600_000
-_LOOK_S = 0.25
-# A copy keeps the times of its cells. The service takes none that is further from now than this says, in seconds.
+_POLL_S = 0.25
+# A copy keeps the stamps of cells. This is the largest accepted difference from the current time, in seconds.
 _DEVIATION_S = 2**31 - 1
 _KEY_KINDS = (Kind.TEXT, Kind.BYTES, Kind.INT64)
 _DEFINED_TYPES = {kind: number for number, kind in DEFINED_KINDS.items()}
@@ -32,9 +32,8 @@ _DEFINED_TYPES = {kind: number for number, kind in DEFINED_KINDS.items()}
 
 
 def definition_of(name: str, answer: messages.DescribeTableResponse) -> Definition:
-    """The definition of a table that DescribeTable describes so. Its properties have what only Table Store knows: the types of
-    defined columns."""
-    meta, asked = answer.table_meta, answer.table_options
+    """Return the definition for a reply of DescribeTable. Its properties have the types of defined columns."""
+    meta, options_given = answer.table_meta, answer.table_options
     columns = [
         KeyColumn(
             column.name,
@@ -50,11 +49,11 @@ def definition_of(name: str, answer: messages.DescribeTableResponse) -> Definiti
     metas = answer.index_metas or meta.index_meta
     options = TableOptions(
         table_id=meta.table_id,
-        deviation_s=asked.deviation_cell_version_in_sec or limits.DEVIATION_DEFAULT_S,
-        allow_update=not asked.HasField("allow_update") or asked.allow_update,
+        deviation_s=options_given.deviation_cell_version_in_sec or limits.DEVIATION_DEFAULT_S,
+        allow_update=not options_given.HasField("allow_update") or options_given.allow_update,
         defined=tuple(defined.items()),
     )
-    rules = rules_with(Rules(stamped=True, stream=_stream_rule(answer.stream_details)), asked)
+    rules = rules_with(Rules(stamped=True, stream=_stream_rule(answer.stream_details)), options_given)
     return Definition(
         name,
         Service.TABLE_STORE,
@@ -94,17 +93,15 @@ def _stream_rule(details: messages.StreamDetails) -> StreamRule | None:
 
 
 def creation_of(name: str, definition: Definition) -> tuple[messages.CreateTableRequest, list[str]]:
-    """A CreateTable request, and what of the definition it cannot say."""
+    """Return a CreateTable request and sentences about unsupported parts of the definition."""
     notes: list[str] = []
     meta = messages.TableMeta(table_name=name)
     for column in definition.key_schema.columns:
         meta.primary_key.add(name=column.name, type=_key_type(column))
         if column.auto_increment:
-            notes.append(
-                f"key column {column.name} is no auto-increment column, so that rows keep their keys"
-            )
+            notes.append(f"key column {column.name} has no auto-increment, so that rows keep their keys")
     if not 1 <= len(meta.primary_key) <= limits.KEY_COLUMNS_MAX:
-        raise SchemaChanged(f"a Table Store table has 1 to {limits.KEY_COLUMNS_MAX} key columns")
+        raise SchemaChanged(f"a Table Store table must have 1 to {limits.KEY_COLUMNS_MAX} key columns")
     rules = definition.rules
     options = messages.TableOptions(
         time_to_live=_time_to_live(rules, notes),
@@ -127,7 +124,9 @@ def creation_of(name: str, definition: Definition) -> tuple[messages.CreateTable
 
 def _key_type(column: KeyColumn) -> Any:
     if column.kind not in _KEY_KINDS:
-        raise SchemaChanged(f"{column.name}: a key column of a Table Store table is no {column.kind.value}")
+        raise SchemaChanged(
+            f"{column.name}: a key column of a Table Store table cannot be {column.kind.value}"
+        )
     return key_type(column)
 
 
@@ -136,22 +135,24 @@ def _time_to_live(rules: Rules, notes: list[str]) -> int:
         return -1
     if rules.expiry.age_ms is None:
         notes.append(
-            f"rows do not expire by {rules.expiry.attribute}: Table Store knows the age of cells only"
+            f"rows do not expire by {rules.expiry.attribute}: Table Store supports the age of cells only"
         )
         return -1
     seconds = rules.expiry.age_ms // 1000
     if seconds < limits.TIME_TO_LIVE_MIN_S:
         notes.append(
-            f"cells do not expire: Table Store keeps them for {limits.TIME_TO_LIVE_MIN_S} seconds at least"
+            f"cells do not expire: the minimum in Table Store is {limits.TIME_TO_LIVE_MIN_S} seconds"
         )
         return -1
     return seconds
 
 
 def _add_indexes(request: messages.CreateTableRequest, definition: Definition, notes: list[str]) -> None:
-    """The indexes whose columns have known types; each column that is no key is defined with its own."""
+    """Add the indexes with columns of known types, and define their columns that are no key columns."""
     if definition.rules.max_versions > 1:
-        notes += [f"index {i.name}: a table of several versions has none" for i in definition.indexes]
+        notes += [
+            f"index {i.name}: a table with several versions cannot have indexes" for i in definition.indexes
+        ]
         return
     known = dict(definition.properties.get(DIALECT, {}).get("defined", ()))
     keys = {column.name: column.kind for column in definition.key_schema.columns}
@@ -159,7 +160,7 @@ def _add_indexes(request: messages.CreateTableRequest, definition: Definition, n
     for index in definition.indexes:
         columns = _index_key(index, keys)
         if not columns or len(request.index_metas) == limits.INDEXES_MAX:
-            notes.append(f"index {index.name}: Table Store cannot have it")
+            notes.append(f"index {index.name}: Table Store does not support it")
             continue
         wanted = {column.name: _DEFINED_TYPES[column.kind] for column in columns if column.name not in keys}
         shown = [name for name in index.included if name in known]
@@ -185,14 +186,14 @@ def _add_indexes(request: messages.CreateTableRequest, definition: Definition, n
     if request.index_metas and request.table_options.time_to_live != -1:
         request.table_options.allow_update = False
         notes.append(
-            "single cells cannot be updated: Table Store wants that of a table with indexes and a time to live"
+            "single cells cannot be updated: Table Store requires that of a table with indexes and a time to live"
         )
 
 
 def _index_key(index: NewIndex, keys: Mapping[str, Kind]) -> list[KeyColumn]:
-    """The key columns of an index, or none if Table Store cannot have it. `keys`: the key columns of the table."""
+    """Return the key columns of an index, none if Table Store does not support it. `keys` are those of the table."""
     columns = list(index.key_schema.columns)
-    # The service completes an index's key with that of the table, and describes it so.
+    # The service appends the table's key to that of an index and returns it in descriptions.
     while len(columns) > limits.KEY_COLUMNS_MAX and columns[-1].name in keys:
         columns.pop()
     is_possible = len(columns) <= limits.KEY_COLUMNS_MAX and all(
@@ -202,14 +203,16 @@ def _index_key(index: NewIndex, keys: Mapping[str, Kind]) -> list[KeyColumn]:
 
 
 def create(client: Client, name: str, definition: Definition) -> list[str]:
-    """Make a table with what Table Store can carry over of a definition, and wait until it is there. Gives what it cannot."""
+    """Create a table and wait until it exists. Return sentences about unsupported parts of the definition."""
     request, notes = creation_of(name, definition)
     try:
         client.call("CreateTable", request, messages.CreateTableResponse)
     except RequestRefused as refusal:
         if refusal.code == "OTSObjectAlreadyExist":
             return []
-        raise TransferError(f"{client.patience.shown}: the table cannot be made: {refusal.words}") from None
+        raise TransferError(
+            f"{client.patience.shown}: the table cannot be created: {refusal.words}"
+        ) from None
     until = time.monotonic() + client.patience.seconds
     while True:
         try:
@@ -217,12 +220,12 @@ def create(client: Client, name: str, definition: Definition) -> list[str]:
         except TableAbsent:
             if time.monotonic() > until:
                 raise
-            time.sleep(_LOOK_S)
+            time.sleep(_POLL_S)
         else:
             return notes
 
 
 def describe(client: Client, name: str) -> messages.DescribeTableResponse:
-    """DescribeTable's answer. Raises TableAbsent and the errors of a transfer."""
+    """Return DescribeTable's reply. Raises TableAbsent and the other errors of a transfer."""
     request = messages.DescribeTableRequest(table_name=name)
     return client.call("DescribeTable", request, messages.DescribeTableResponse)

@@ -224,7 +224,7 @@ def test_changes_are_lost_with_their_stream(things: DatabaseEndpoint) -> None:
     from tablegate.gateway.model.commands.table_commands import AlterTable
 
     position = things.capture()
-    table = things.client.find(anew=True)
+    table = things.client.find(is_refreshed=True)
     assert table.rules.stream is not None
     off = replace(table.rules, stream=replace(table.rules.stream, enabled=False))
     things.client.run([AlterTable("", table, off, instant=True)])
@@ -301,7 +301,7 @@ def test_a_table_made_anew_is_another_one(things: DatabaseEndpoint) -> None:
     from tablegate.gateway.model.commands.table_commands import DropTable
 
     things.write(rows_of(3))
-    things.client.run([DropTable(things.client.find(anew=True))])
+    things.client.run([DropTable(things.client.find(is_refreshed=True))])
     things.client.run([CreateTable("", "shared", "things", PAIR)])
     with pytest.raises(SchemaChanged):
         things.write(rows_of(3))

@@ -64,7 +64,7 @@ def test_names_that_azure_cannot_have_are_spelled_once(tmp_path):
 
 def test_a_copy_to_a_file_cannot_follow(tmp_path):
     written(open_endpoint(f"file:{tmp_path}/source.jsonl"), DEFINITION, [simple_row(7)])
-    with pytest.raises(TransferError, match=r"t\.jsonl: a copy that is written once cannot follow"):
+    with pytest.raises(TransferError, match=r"t\.jsonl: a copy to this target cannot follow"):
         copy(tmp_path, f"file:{tmp_path}/source.jsonl", f"file:{tmp_path}/t.jsonl", follow=True)
     assert not list(tmp_path.glob("t.jsonl*"))
 
@@ -72,7 +72,7 @@ def test_a_copy_to_a_file_cannot_follow(tmp_path):
 def test_a_file_that_is_there_is_not_written_over_by_a_copy(tmp_path):
     written(open_endpoint(f"file:{tmp_path}/source.jsonl"), DEFINITION, [simple_row(7)])
     written(open_endpoint(f"file:{tmp_path}/t.jsonl"), DEFINITION, [simple_row(8)])
-    with pytest.raises(TransferError, match="is there already"):
+    with pytest.raises(TransferError, match="exists already"):
         copy(tmp_path, f"file:{tmp_path}/source.jsonl", f"file:{tmp_path}/t.jsonl")
     assert [row.modified_at for row in scanned(open_endpoint(f"file:{tmp_path}/t.jsonl"))] == [8]
 
@@ -85,7 +85,7 @@ def test_a_pattern_stands_for_the_files_of_a_folder(tmp_path):
     assert tables_of(pattern) == [f"file:{tmp_path}/a.jsonl", f"file:{tmp_path}/b.jsonl"]
     assert tables_of(f"file:{tmp_path}/*.jsonl?format=jsonl")[0] == f"file:{tmp_path}/a.jsonl?format=jsonl"
     assert tables_of(f"file:{tmp_path}/a.jsonl") == [f"file:{tmp_path}/a.jsonl"]
-    with pytest.raises(TransferError, match="no file is called so"):
+    with pytest.raises(TransferError, match="no such file"):
         tables_of(f"file:{tmp_path}/*.parquet")
 
 

@@ -221,7 +221,7 @@ def test_the_key_comes_from_describe_table_too(tmp_path):
     [found] = open_file(str(tmp_path), {}).describe().vector_indexes
     assert (found.name, found.attribute, found.dimensions) == ("by_v", "v", 3)
     (folder / "table.json").write_bytes(b'{"Table":{}}')
-    with pytest.raises(BadFile, match=r"table\.json is not what"):
+    with pytest.raises(BadFile, match=r"table\.json is not an output"):
         open_file(str(tmp_path), {}).describe()
 
 
@@ -255,16 +255,16 @@ def test_what_is_wrong_is_named(tmp_path):
         shutil.rmtree(tmp_path)
 
     put_export(tmp_path, {"a.json.gz": [item(1)]}, itemCount=2)
-    refused("manifest-summary.json tells of 2 items, its data files of 1")
+    refused("manifest-summary.json has a count of 2 items, but its data files have 1")
     folder = put_export(tmp_path, {"a.json.gz": [item(1)]})
     (folder / "data/a.json.gz").unlink()
-    refused("a.json.gz, which is not there")
+    refused("a.json.gz, which is missing")
     folder = put_export(tmp_path, {"a.json.gz": [item(1), item(2)]})
     (folder / "data/a.json.gz").write_bytes(gzip.compress(item(1)))
     refused("a.json.gz has 1 items, where the manifest says 2")
     folder = put_export(tmp_path, {"a.json.gz": [item(1)]})
     (folder / "data/a.json.gz").write_bytes(gzip.compress(item(3)))
-    refused("its MD5 is another")
+    refused("its MD5 differs from the manifest")
     folder = put_export(tmp_path, {"a.json.gz": [item(1)]})
     (folder / "data/a.json.gz").write_bytes(gzip.compress(item(3)))
     assert len(scanned(open_file(str(tmp_path), {**KEYS, "md5": "ignore"}))) == 1
@@ -298,7 +298,7 @@ def test_what_is_wrong_is_named(tmp_path):
     put_export(tmp_path, FILES, identifier="01693685827464-2d8752fd")
     refused("has 2 exports: name one of them")
     put_export(tmp_path, {"a.json.gz": [item(1)]}, key="../../etc/passwd-{}")
-    refused("which is not there")
+    refused("which is missing")
 
 
 def test_a_folder_that_is_not_there(tmp_path):
@@ -397,7 +397,7 @@ def test_a_gap_between_windows_is_refused(tmp_path):
     window = put_window(tmp_path, "1", T1, T2, [change(1)])
     with pytest.raises(BadFile, match="the changes between them are missing"):
         scanned(open_file(str(full), {**KEYS, "incremental": str(window)}))
-    with pytest.raises(BadFile, match="tells of changes, and is no table by itself"):
+    with pytest.raises(BadFile, match="has changes only"):
         open_file(str(window), KEYS).describe()
     with pytest.raises(BadFile, match="is a full export, not an incremental one"):
         scanned(open_file(str(full), {**KEYS, "incremental": str(full)}))

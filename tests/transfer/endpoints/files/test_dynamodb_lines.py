@@ -117,10 +117,10 @@ def test_an_attribute_called_item_is_no_wrapper(tmp_path):
         ('{"pk":{"S":"b"},"sk":{"N":"1"}}\n{"pk":{"S":"b"},"sk":{"N":"1"\n', "in.json, line 2: not JSON"),
         ('{"pk":{"S":"b"},"sk":{"N":"1e999"}}\n', "in.json, line 1: "),
         ('{"pk":{"S":"b"},"sk":{"S":"1"}}\n', "in.json, line 1: the key column 'sk' is of kind TEXT, not DECIMAL"),
-        ('{"Items":[{"pk":{"S":"b"},"sk":{"N":"1"}},', "in.json, line 1: the document ends too early"),
+        ('{"Items":[{"pk":{"S":"b"},"sk":{"N":"1"}},', "in.json, line 1: the document is incomplete"),
         ('{\n"Items":[\n{"pk":{"S":"b"}}\n]}', "in.json, line 3: the key column 'sk' is missing"),
         ('{"Items":[{"pk":1}]}', "in.json, line 1: "),
-        ('{"Items":[]}}', "in.json, line 1: more brackets close than open"),
+        ('{"Items":[]}}', "in.json, line 1: a closing bracket has no opening bracket"),
         ("[1]\n", "in.json, line 1: no JSON object"),
         ('{"Metadata":{},"Keys":{"pk":{"S":"b"}}}\n', "in.json, line 1: a change of an incremental export is no item"),
         ("$ion_1_0 {Item:{pk:a}}\n", "in.json, line 1: a value that DynamoDB has not"),
@@ -214,10 +214,10 @@ def test_the_name_determines_the_format(path, options, expected):
 @pytest.mark.parametrize(
     ("path", "options", "words"),
     [
-        ("a", {}, "Add ?format=: jsonl"), ("a.gz", {}, "Add ?format="), ("a.xlsx", {}, "Add ?format="),
-        ("a.jsonl", {"format": "xml"}, "format=xml: the formats are"), ("-", {"format": "csv"}, "jsonl only"),
-        ("a.jsonl", {"keys": "a:S"}, "keys: a file of format jsonl takes only format"),
-        ("a.csv", {"nonsense": "1"}, "nonsense: a file of format csv takes only delimiter, empty, format, types"),
+        ("a", {}, "Add ?format=NAME: jsonl"), ("a.gz", {}, "Add ?format="), ("a.xlsx", {}, "Add ?format="),
+        ("a.jsonl", {"format": "xml"}, "format=xml: unknown format"), ("-", {"format": "csv"}, "jsonl only"),
+        ("a.jsonl", {"keys": "a:S"}, "keys: unknown option. Options of format jsonl: format"),
+        ("a.csv", {"nonsense": "1"}, "nonsense: unknown option. Options of format csv: delimiter, empty, format, types"),
         ("a.json", {}, "add ?keys=NAME:S"),
     ],
 )  # fmt: skip
@@ -248,7 +248,7 @@ def test_no_format_has_a_name_before_it_is_finished(tmp_path, name):
         target.write([simple_row(number)])
         target.close()
         assert not path.exists()
-        with pytest.raises(TransferError, match=r"not whole|is not there|no manifest"):
+        with pytest.raises(TransferError, match=r"incomplete|does not exist|no manifest"):
             open_file(str(path), {**options, **({} if name in ("t.jsonl", "t.csv") else KEYS)}).describe()
     left = tmp_path / f"{name}.finishing"
     left.mkdir() if name == "t" else left.touch()
@@ -261,6 +261,6 @@ def test_no_format_has_a_name_before_it_is_finished(tmp_path, name):
 
 def test_a_file_with_an_unknown_key_is_not_overwritten(tmp_path):
     path = put(tmp_path, '{"pk":{"S":"a"},"sk":{"N":"1"}}\n')
-    with pytest.raises(TransferError, match="is there already"):
+    with pytest.raises(TransferError, match="exists already"):
         open_file(str(path), {}).create(DEFINITION)
     assert open_file(str(path), KEYS).create(DEFINITION) == []

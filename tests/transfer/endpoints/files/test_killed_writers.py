@@ -107,5 +107,5 @@ def test_a_writer_without_its_partial_file_reports_it(tmp_path):
     partial_path(path).unlink()
     again = open_file(str(path), {})
     again.reopen()
-    with pytest.raises(Exception, match=r"partial is gone, and with it what was copied"):
+    with pytest.raises(Exception, match=r"partial was removed with the copied rows"):
         again.write([simple_row(2)])

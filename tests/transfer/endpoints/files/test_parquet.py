@@ -73,7 +73,7 @@ def test_columns_are_what_other_readers_expect(tmp_path):
 
 
 def test_attributes_beyond_the_columns_are_kept_together(tmp_path, monkeypatch):
-    monkeypatch.setattr(parquet_columns, "MOST_COLUMNS", 3)
+    monkeypatch.setattr(parquet_columns, "MAX_COLUMNS", 3)
     path = tmp_path / "t.parquet"
     rows = [row(1, a=TRUE, b=NULL, c=Value(Kind.DOUBLE, 1.0))]
     written(open_file(str(path), {}), DEFINITION, rows)
@@ -122,13 +122,13 @@ def test_a_damaged_file_is_refused(tmp_path):
     whole = path.read_bytes()
     for cut in (0, 3, 100, len(whole) // 2, len(whole) - 1):
         path.write_bytes(whole[:cut])
-        with pytest.raises(BadFile, match=r"t\.parquet is no whole Parquet file"):
+        with pytest.raises(BadFile, match=r"t\.parquet is not a complete Parquet file"):
             scanned(open_file(str(path), {}))
     path.write_bytes(whole[:60] + bytes([whole[60] ^ 1]) + whole[61:])
     with pytest.raises(BadFile, match=r"t\.parquet, row group 0"):
         scanned(open_file(str(path), {}))
     path.write_bytes(b"pk,sk\n1,2\n")
-    with pytest.raises(BadFile, match="no whole Parquet file"):
+    with pytest.raises(BadFile, match="not a complete Parquet file"):
         open_file(str(path), {}).describe()
 
 
@@ -181,10 +181,10 @@ def test_other_peoples_types(tmp_path, column, expected):
 @pytest.mark.parametrize(
     ("column", "words"),
     [
-        (pa.array([1, None], pa.timestamp("ns")), "single nanoseconds"),
+        (pa.array([1, None], pa.timestamp("ns")), "a time in nanoseconds"),
         (pa.array([1, None], pa.duration("s")), "duration"),
         (pa.array([Decimal("9" * 39), None], pa.decimal256(39, 0)), "more than 38 digits"),
-        (pa.array([[(1, 2)], None], pa.map_(pa.int32(), pa.int32())), "keys are no texts"),
+        (pa.array([[(1, 2)], None], pa.map_(pa.int32(), pa.int32())), "a map key is not text"),
     ],
 )
 def test_what_would_lose_something_is_refused(tmp_path, column, words):
