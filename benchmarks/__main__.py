@@ -1,9 +1,9 @@
 """The command line: `make bench ARGS="..."`.
 
-make bench                                              everything; results into docs/explain/performance.json and the page
+make bench                                              everything, into docs/explain/performance.json and the page
 make bench ARGS="--contestants tablegate-full,dynalite --workloads put,get --connections 16 --rounds 21"
 make bench ARGS="--quick"                               under two minutes, printed only
-make bench-against REF=main~50                          this commit beside another one of ours, printed only
+make bench-against REF=main~50                          this commit beside an earlier commit, printed only
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ WORKLOADS: dict[str, Sequence[Workload]] = {
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure, print, and write it down unless told not to."""
+    """Measure, print, and write the results unless `--dry` is given."""
     options = _options(arguments)
-    # However it is told to stop, it stops the servers that it started.
+    # SIGTERM must stop the started servers too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     cores = machine.cores()
     os.sched_setaffinity(0, cores.generator)
@@ -73,28 +73,44 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
         prog="make bench", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     names = [*(each.name for each in CONTESTANTS), *databases.PLAYERS]
-    parser.add_argument("--dialects", type=_names, default=list(WORKLOADS), help=f"of {', '.join(WORKLOADS)}")
-    parser.add_argument("--contestants", type=_names, default=names, help=f"of {', '.join(names)}")
+    parser.add_argument(
+        "--dialects", type=_names, default=list(WORKLOADS), help=f"dialects, from {', '.join(WORKLOADS)}"
+    )
+    parser.add_argument(
+        "--contestants", type=_names, default=names, help=f"contestants, from {', '.join(names)}"
+    )
     workloads = sorted({each.name for known in WORKLOADS.values() for each in known})
-    parser.add_argument("--workloads", type=_names, default=workloads, help=f"of {', '.join(workloads)}")
     parser.add_argument(
-        "--single", type=_names, default=list(SINGLE), help=f"of {', '.join(SINGLE)}, or none"
-    )
-    parser.add_argument("--connections", type=_numbers, default=[1, 16], help="numbers, default 1,16")
-    parser.add_argument(
-        "--rounds", type=int, default=21, help="pairs of slices, 6 or more: fewer have no interval"
-    )
-    parser.add_argument("--seconds", type=float, default=0.25, help="about how long a slice lasts")
-    parser.add_argument("--against", default="", help="a commit of ours that takes part")
-    parser.add_argument(
-        "--against-on", default="sqlite", choices=("sqlite", "postgresql"), help="its database"
+        "--workloads", type=_names, default=workloads, help=f"workloads, from {', '.join(workloads)}"
     )
     parser.add_argument(
-        "--data", type=Path, default=None, help="folder for databases; default: for temporary files"
+        "--single",
+        type=_names,
+        default=list(SINGLE),
+        help=f"figures of this server alone, from {', '.join(SINGLE)}, or none",
     )
-    parser.add_argument("--dry", action="store_true", help="print only, write nothing to docs/")
     parser.add_argument(
-        "--quick", action="store_true", help="few rounds of a few contestants at 16 connections, printed only"
+        "--connections", type=_numbers, default=[1, 16], help="numbers of connections (default 1,16)"
+    )
+    parser.add_argument("--rounds", type=int, default=21, help="number of rounds. Intervals need 6 or more")
+    parser.add_argument(
+        "--seconds", type=float, default=0.25, help="approximate length of a slice in seconds"
+    )
+    parser.add_argument("--against", default="", help="earlier commit to compare with")
+    parser.add_argument(
+        "--against-on", default="sqlite", choices=("sqlite", "postgresql"), help="database of that commit"
+    )
+    parser.add_argument(
+        "--data",
+        type=Path,
+        default=None,
+        help="folder for databases (default: the system's temporary folder)",
+    )
+    parser.add_argument("--dry", action="store_true", help="print the results without writing them to docs/")
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="few rounds of a few contestants at 16 connections, without writing",
     )
     options = parser.parse_args(arguments)
     if options.quick:
@@ -128,7 +144,7 @@ def _numbers(text: str) -> list[int]:
 def _header(generator: Generator, cores: machine.Cores, folder: Path) -> str:
     fsync = machine.measure_fsync(folder)
     reached = ", ".join(f"{rate:,.0f} at {number}" for number, rate in generator.reach(cores.server).items())
-    language = "C" if is_compiled() else "Python, slow: there is no C compiler"
+    language = "C" if is_compiled() else "Python, slow because no C compiler was found"
     return (
         f"{time.strftime('%Y-%m-%d %H:%M')}. {machine.describe()}. Servers on core {_list(cores.server)}, "
         f"generator on core {_list(cores.generator)}.\n"
@@ -142,7 +158,7 @@ def _list(cores: frozenset[int]) -> str:
 
 
 def _measure_ours(options: argparse.Namespace, bench: Bench) -> None:
-    """What needs no comparison."""
+    """Measure the figures of this server alone."""
     lines = []
     for name in options.single:
         lines.append(f"- {SINGLE[name](bench)}")
@@ -159,7 +175,7 @@ def _measure(
     generator: Generator,
     workspace: Workspace,
 ) -> None:
-    """One dialect: start everybody, play, stop, report."""
+    """Start the contestants of one dialect, run the rounds, stop them and report."""
     workloads = [each for each in WORKLOADS[dialect] if each.name in options.workloads]
     players: list[Player] = []
     notes: list[str] = []

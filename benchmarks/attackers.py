@@ -1,8 +1,8 @@
-"""What a neighbour waits for while attackers without credentials send expensive requests to a server with `--auth strict`.
+"""Latency of a client while attackers without credentials send expensive requests to a server with `--auth strict`.
 
-`python -m benchmarks.attackers [--attackers 10] [--reads 1000]` prints, for each kind of attack, the median and the 99th
-percentile of a signed GetItem. Each in two figures: wall time, and CPU time that the server spent from the request to its reply.
-The second does not depend on what else the machine does.
+`python -m benchmarks.attackers [--attackers 10] [--reads 1000]` prints the median and the 99th percentile of a
+signed GetItem for each kind of attack. There are two figures: wall time, and the server's CPU time from the request
+to its reply. The second does not depend on other load of the machine.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ROOT = Path(__file__).parent.parent
 
 
 def attacks() -> dict[str, bytes]:
-    """Requests without credentials, by name."""
+    """Return requests without credentials by name."""
     json_type = ("Content-Type", "application/x-amz-json-1.0")
     head = [("Host", HOST), json_type, ("X-Amz-Target", "DynamoDB_20120810.PutItem")]
     bomb = gzip.compress(b"[" + b"{}," * 5_100_000 + b"{}]", 9)
@@ -46,7 +46,7 @@ def attacks() -> dict[str, bytes]:
 
 
 def attack(port: int, request: bytes, threads: int, answered: Synchronized[int]) -> None:
-    """Send a request again and again on as many connections. Runs in a process of its own, until it is killed."""
+    """Send a request repeatedly on several connections. Runs in a process of its own until it is killed."""
 
     def repeat() -> None:
         while True:
@@ -64,7 +64,7 @@ def attack(port: int, request: bytes, threads: int, answered: Synchronized[int])
 
 
 def reads(client: Client, server: Tree, count: int) -> tuple[list[float], list[float]]:
-    """(wall, CPU of the server) in ms of so many GetItems on one connection, sorted."""
+    """Return sorted (wall, server CPU) times in ms of `count` GetItems on one connection."""
     wall, cpu = [], []
     wanted = {"TableName": "things", "Key": key("part0000", 1)}
     call(client, "GetItem", wanted)
@@ -78,7 +78,7 @@ def reads(client: Client, server: Tree, count: int) -> tuple[list[float], list[f
 
 @contextlib.contextmanager
 def serving() -> Iterator[tuple[Client, Tree]]:
-    """A server with one credential and a table, on a core of its own where there are two."""
+    """Start a server with one credential and a table, on a core of its own if there are two."""
     cores = sorted(os.sched_getaffinity(0))
     database = "sqlite:///bench.sqlite"
     with tempfile.TemporaryDirectory() as folder:

@@ -1,6 +1,6 @@
-"""Azure Table's workloads, in the account of the storage emulators. Entities of about 900 bytes of JSON.
+"""Workloads of Azure Table in the account of the storage emulators, with entities of about 900 bytes of JSON.
 
-Each workload has tables of its own, so that none depends on what others left.
+Each workload has its own tables, so that workloads do not depend on each other.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _FILLER = "x" * 780
 
 
 def entity(partition: str, number: int) -> dict[str, Any]:
-    """An entity as a client sends it."""
+    """Return an entity as clients send it."""
     return {
         "PartitionKey": partition,
         "RowKey": f"{number:010d}",
@@ -32,7 +32,7 @@ def entity(partition: str, number: int) -> dict[str, Any]:
 
 
 def partition_of(number: int) -> str:
-    """A partition for a number: 997 of them."""
+    """Return one of 997 partitions for a number."""
     return f"part{number * 7919 % 997:04d}"
 
 
@@ -69,7 +69,7 @@ def _batch(port: int, number: int) -> bytes:
 
 
 def changeset(port: int, table: str, entities: list[dict[str, Any]]) -> bytes:
-    """An entity group transaction of inserts, as the SDKs frame it."""
+    """Return an entity group transaction of inserts as the SDKs frame it."""
     base = f"http://{HOST}:{port}/{AZURE_ACCOUNT}"
     lines = ["--batch_bench", "Content-Type: multipart/mixed; boundary=changeset_bench", ""]
     for number, each in enumerate(entities):
@@ -98,7 +98,7 @@ def _query(port: int, number: int) -> bytes:
 
 
 def _filter(port: int, number: int) -> bytes:
-    """One hit in a partition of a thousand."""
+    """Return a query with one match in a partition of a thousand entities."""
     condition = f"PartitionKey eq 'part0000' and Visits eq {number % _QUERIED}"
     return azure(port, "GET", f"/Read()?$filter={quote(condition)}")
 

@@ -1,8 +1,8 @@
-"""Background work beside a neighbour: purging a table of a million items and filling an index over 500,000, while a client on one
-connection reads and writes another table.
+"""Background work beside a client: purging a million items and filling an index over 500,000.
 
-For each database and work: how long it took, the share of time that it worked, and the neighbour's latencies with and without.
-`python -m benchmarks.background [rows to purge] [rows to index]` runs it alone.
+Meanwhile a client on one connection reads and writes another table. For each database and kind of work, the result
+has the duration, the share of time at work, and the client's latencies with and without the work.
+`python -m benchmarks.background [rows to purge] [rows to index]` runs this benchmark alone.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ _WORKED = re.compile(r'^tablegate_background_seconds_total\{work="(\w+)"\} (\S+)
 
 @dataclass(frozen=True, slots=True)
 class Latencies:
-    """Milliseconds of a neighbour's reads and writes, in turn, one at a time."""
+    """Latencies of a client's alternating reads and writes, in milliseconds."""
 
     reads: list[float]
     writes: list[float]
 
-    def told(self, quiet: Latencies) -> str:
-        """With the figures of a quiet time beside them."""
+    def compared_with(self, quiet: Latencies) -> str:
+        """Return the figures beside those of an idle server."""
         return ", ".join(
             f"{name} p50 {_at(mine, 0.5):.2f} ms ({_at(mine, 0.5) / _at(its, 0.5):.2f} of {_at(its, 0.5):.2f}), "
             f"p99 {_at(mine, 0.99):.1f} ({_at(its, 0.99):.1f})"
@@ -62,7 +62,7 @@ def _at(taken: list[float], share: float) -> float:
 
 
 def measure(workspace: Workspace, purged: int = PURGED_ROWS, indexed: int = INDEXED_ROWS) -> str:
-    """Lines that say what came out, on SQLite FULL and on PostgreSQL."""
+    """Return result lines for SQLite FULL and PostgreSQL."""
     lines = []
     for name, url in _databases(workspace):
         lines += [f"{name}: {line}" for line in _measure(workspace, url, purged, indexed)]
@@ -115,7 +115,7 @@ def _measure(workspace: Workspace, url: str, purged: int, indexed: int) -> Itera
 
 
 def _beside(client: Client, work: tuple[str, int], call: tuple[str, dict[str, object]]) -> str:
-    """One work, and quiet times before and after it: the machine may be another one in between."""
+    """Measure one kind of work, with idle times before and after it, because the machine's speed may change."""
     name, rows = work
     quiet = _neighbour(client, time.monotonic() + _QUIET_S, lambda: False)
     dynamodb.call(client, *call)
@@ -130,7 +130,7 @@ def _beside(client: Client, work: tuple[str, int], call: tuple[str, dict[str, ob
     quiet.writes.extend(after.writes)
     done = f"{rows - left:,.0f} of {rows:,} rows"
     share = float(worked) / took
-    return f"{name}, {done} in {took:.1f} s, working {share:.2f} of the time; neighbour {taken.told(quiet)}."
+    return f"{name}, {done} in {took:.1f} s, working {share:.2f} of the time; neighbour {taken.compared_with(quiet)}."
 
 
 def _is_done(port: int, work: str) -> bool:
@@ -144,7 +144,7 @@ def _metrics(port: int) -> str:
 
 
 def _neighbour(client: Client, until: float, is_over: Callable[[], bool]) -> Latencies:
-    """Reads and writes in turn; whether it is over is asked once a second."""
+    """Read and write alternately until `is_over`, which is checked once a second."""
     taken = Latencies([], [])
     number, ask_at = 0, time.monotonic() + 1
     put = dynamodb.put("Near", dynamodb.partition_of)
@@ -170,7 +170,7 @@ def _neighbour(client: Client, until: float, is_over: Callable[[], bool]) -> Lat
 
 
 def fill(url: str, table_name: str, rows: int) -> None:
-    """So many items in a table that is there, through the engine: over the wire it would take minutes."""
+    """Insert items into an existing table through the engine, which is faster than over HTTP."""
     settings = load({"database": url, "synchronous": "normal"}, {})
     opened = open_store(settings, connect(settings))
     with opened.store.read() as session:

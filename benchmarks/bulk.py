@@ -1,11 +1,13 @@
-"""A table loaded as quickly as can be: by BatchWriteItem of 25, an Azure changeset of 100 and BatchWriteRow of 200, sixteen at
-a time over sockets; by the engine's own `BulkLoad` of 1,000 rows, which copies and imports use; and the same rows by executemany
-and COPY into the same table with the same indexes, without anything of ours.
+"""Bulk loading of a table in several ways.
+
+- BatchWriteItem of 25, an Azure changeset of 100 and BatchWriteRow of 200, sixteen at a time over sockets
+- The engine's `BulkLoad` of 1,000 rows, which copies and imports use
+- The same rows by executemany and COPY into the same table with the same indexes, without tablegate
 
     python -m benchmarks.bulk --rounds 15 --write
 
-All have a short turn in each round. Rows a second, and CPU for a row of everybody who takes part (the server, PostgreSQL, the
-process that loads). Rows have about 1 KB, SQLite is durable (FULL).
+Each way has a short slice in each round. The results are rows a second and CPU for a row of all processes involved
+(server, PostgreSQL and loader). Rows have about 1 KB. SQLite is durable (FULL).
 """
 
 from __future__ import annotations
@@ -51,7 +53,7 @@ Taken = tuple[float, float]
 
 
 class _Database:
-    """A database that is loaded through the engine and, under another table's id, without it."""
+    """A database that is loaded through the engine and, with another table id, directly."""
 
     def __init__(self, url: str, others: Tree | None) -> None:
         self.database = open_database(url)
@@ -70,11 +72,11 @@ class _Database:
         return made
 
     def load(self) -> Taken:
-        """By the engine."""
+        """Load by the engine."""
         return self._timed(_OURS, lambda rows: self.engine.run([BulkLoad(self.table, rows)]))
 
     def executemany(self) -> Taken:
-        """By the driver's executemany, each thousand in a transaction."""
+        """Load by the driver's executemany, with a transaction for each thousand rows."""
         marks = ", ".join("?" * len(stored_rows.COLUMNS.split(",")))
 
         def insert(rows: list[tuple[Position, Contents]]) -> None:
@@ -86,7 +88,7 @@ class _Database:
         return self._timed(_RAW, insert)
 
     def copy(self) -> Taken:
-        """By COPY in binary form."""
+        """Load by COPY in binary format."""
 
         def copy(rows: list[tuple[Position, Contents]]) -> None:
             connection = self.database.engine.raw_connection()
@@ -122,7 +124,7 @@ def _columns(rows: list[tuple[Position, Contents]]) -> list[tuple[object, ...]]:
 
 
 def _ways(folder: Path, stack: ExitStack) -> Iterator[tuple[str, Callable[[int], Taken]]]:
-    """Each way to load, by name; called with the number of a round."""
+    """Yield each way to load by name. It is called with the number of a round."""
     cores = frozenset(os.sched_getaffinity(0))
     postgres = Postgres(Workspace(cores, folder / "postgres"))
     stack.callback(postgres.stop)
@@ -164,7 +166,7 @@ def _never(workspace: Workspace) -> Running:
 
 
 def main() -> None:
-    """Print the table, or write it down."""
+    """Print the table or write it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--write", action="store_true")

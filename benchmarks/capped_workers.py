@@ -1,10 +1,12 @@
-"""Reads of a SQLite gateway of several processes against one of one, each process held to the same share of a core by a control
-group of its own (the kernel's CPU controller, version 1; root): so a machine of two cores shows what more of them would.
+"""Reads of an SQLite gateway with several processes against one with one process.
+
+A control group limits each process to the same share of a core (the kernel's CPU controller, version 1, as root). So
+a machine of two cores shows the effect of more cores.
 
     python -m benchmarks.capped_workers --workers 3 --share 0.1 --rounds 21
 
-Short slices in turn, as everywhere (comparisons.py): requests a second, and CPU for each. The share is small so that neither
-the generator nor whatever else the machine does is what is waited for.
+Short slices alternate, as in the other benchmarks (comparisons.py). The results are requests a second and CPU for
+each. The share is small, so that neither the generator nor other load of the machine is the bottleneck.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ _READS = ("get", "query")
 
 @contextlib.contextmanager
 def capped(pids: list[int], share: float) -> Iterator[None]:
-    """Within it each of these processes has that share of one core at most."""
+    """Limit each of these processes to a share of one core."""
     groups = []
     try:
         for pid in pids:

@@ -1,11 +1,13 @@
-"""Two servers compared in pairs: in each round both have a short slice of the same work, one right after the other, and what is
-looked at is how many times the other's cost ours is in each round. What disturbs the machine for a while disturbs both.
+"""Comparison of two servers in pairs of slices.
 
-The middle of these ratios is told with its interval, from the sign test, which asks nothing of how they are spread: the k-th
-smallest and the k-th largest, for the largest k with which the true median is between them in 95 of 100 such measurements.
-Where 1 is inside, the two are not told apart.
+In each round both have a short slice of the same work, one right after the other. The result of a round is the ratio
+of the other's cost to ours. A disturbance of the machine affects both.
 
-It has no servers and requests. report.py and plot.py make the page from its results file, docs/explain/performance.json.
+The median of these ratios has an interval by the sign test, which assumes no distribution. The bounds are the k-th
+smallest and the k-th largest ratio. k is the largest number with which the true median is inside in 95 of 100 such
+measurements. If 1 is inside, there is no significant difference.
+
+report.py and plot.py make the page from the results file, docs/explain/performance.json.
 """
 
 from __future__ import annotations
@@ -24,24 +26,24 @@ _CONFIDENCE = 0.95
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """The median of some ratios, and between which two the true one is."""
+    """The median of some ratios with its interval."""
 
     median: float
     low: float
     high: float
 
     @property
-    def is_told_apart(self) -> bool:
-        """Whether it is a difference, and not nothing."""
+    def is_significant(self) -> bool:
+        """True if the difference is significant."""
         return self.low > 1 or self.high < 1
 
     def __str__(self) -> str:
-        told = "" if self.is_told_apart else " ="
-        return f"{self.median:.2f} ({self.low:.2f} to {self.high:.2f}){told}"
+        mark = "" if self.is_significant else " ="
+        return f"{self.median:.2f} ({self.low:.2f} to {self.high:.2f}){mark}"
 
 
 def interval(ratios: Sequence[float]) -> Interval:
-    """The median with its interval; of fewer than six ratios all of them are inside, and too few for 95 %."""
+    """Return the median with its interval. With fewer than six ratios the interval has all of them and less than 95 %."""
     ordered = sorted(ratios)
     count = len(ordered)
     outside, cut = 0.0, 0
@@ -56,8 +58,11 @@ def interval(ratios: Sequence[float]) -> Interval:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One workload of ours beside the other's. `cpu` and `rate`: how many times better ours is, by CPU time for a request and by
-    requests a second; `cpu_us`: the medians of ours and theirs."""
+    """The comparison of one workload.
+
+    `cpu` and `rate` are the factors by which our server is better, by CPU time for a request and by requests a
+    second. `cpu_us` has the medians of ours and theirs.
+    """
 
     dialect: str
     workload: str
@@ -72,18 +77,18 @@ class Comparison:
 
     @property
     def name(self) -> tuple[str, str, int, str, str]:
-        """What was compared with what."""
+        """The identity of the comparison."""
         return self.dialect, self.workload, self.connections, self.ours, self.other
 
 
 Slices = dict[int, tuple[float, float]]
-"""Of each round: requests a second, and microseconds of CPU for each."""
+"""By round: requests a second, and microseconds of CPU for a request."""
 
 
 def compare(
     name: tuple[str, str, int, str, str], ours: Slices, others: Slices, measured: str
 ) -> Comparison | None:
-    """A comparison over the rounds in which both took part; None if there is none. `measured`: when, and of which commit."""
+    """Compare the rounds in which both took part, None if there are none. `measured`: date and commit."""
     both = [number for number in ours if number in others]
     if not both:
         return None
@@ -94,7 +99,7 @@ def compare(
 
 
 def read() -> list[Comparison]:
-    """The comparisons of the results file."""
+    """Return the comparisons of the results file."""
     if not RESULTS.exists():
         return []
     found = []
@@ -107,7 +112,7 @@ def read() -> list[Comparison]:
 
 
 def record(comparisons: Iterable[Comparison]) -> None:
-    """Put comparisons into the results file, in the place of older ones of the same."""
+    """Write comparisons to the results file, replacing older ones with the same identity."""
     known = {each.name: each for each in [*read(), *comparisons]}
     lines = [json.dumps(dataclasses.asdict(known[name])) for name in sorted(known)]
     RESULTS.write_text("[\n" + ",\n".join(lines) + "\n]\n")

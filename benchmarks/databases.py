@@ -1,8 +1,7 @@
-"""The databases themselves, for the same rows: SQLite through Python's own module, PostgreSQL through pgbench.
+"""The databases alone with the same rows: SQLite by Python's module, PostgreSQL by pgbench.
 
-What a server costs above them is what it adds. They take part in the rounds like any contestant, in the workloads that are
-one statement (put, get) or as good as one: on SQLite a range and a batch, on PostgreSQL the conditional put as a PL/pgSQL
-function.
+The difference to a server is the server's own cost. They take part in the rounds in workloads of about one statement
+(put, get). SQLite also has a range and a batch. PostgreSQL has the conditional put as a PL/pgSQL function.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ BODY = json.dumps(dynamodb.item("part0000", 0), separators=(",", ":"))
 
 
 class SQLitePlayer(Player):
-    """SQLite in a process of its own; each put is a transaction. It has one connection only."""
+    """SQLite in a process of its own with one connection. Each put is a transaction."""
 
     def __init__(self, workspace: Workspace, synchronous: str) -> None:
         title = f"raw SQLite {synchronous.upper()}"
@@ -64,7 +63,7 @@ class SQLitePlayer(Player):
 
 
 class PgbenchPlayer(Player):
-    """PostgreSQL driven by its own load generator, prepared statements."""
+    """PostgreSQL with pgbench as load generator and prepared statements."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._postgres = Postgres(Workspace(workspace.cores, workspace.folder / "postgres"))
@@ -104,7 +103,7 @@ class PgbenchPlayer(Player):
 
 
 class _Attached(Running):
-    """What a player of this file runs on: a process tree without a port."""
+    """The process tree of a player in this file, without a port."""
 
     def __init__(self, pid: int, stop: Callable[[], None]) -> None:
         self.port = 0
@@ -151,7 +150,7 @@ _GET = """\\set k random(1, :rows)
 SELECT partition, sort, modified_at, expires_at_ms, size_bytes, kinds, body, full_key FROM rows
 WHERE table_id = 1 AND partition = int8send(:k) AND sort = int8send(:k) AND slot = (:k::bigint % 256)::smallint;
 """
-# The keys of new rows are drawn from so many numbers that hardly any comes twice.
+# Keys of new rows are random in a range that makes collisions rare.
 _CONDITIONAL = """\\set k random(100000000, 1000000000000000)
 SELECT put_if_absent(int8send(:k), (:k::bigint % 256)::smallint, :k::bigint, :body::bytea);
 """
@@ -172,7 +171,7 @@ END $$"""
 
 
 def _make_rows(url: str) -> None:
-    """The gateway's table of rows with its indexes, filled."""
+    """Create the gateway's table of rows with its indexes and fill it."""
     dialect = create_engine("postgresql+psycopg://").dialect
     statements = [str(CreateTable(rows).compile(dialect=dialect))]
     statements += [str(CreateIndex(index).compile(dialect=dialect)) for index in rows.indexes]

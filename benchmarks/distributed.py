@@ -1,11 +1,11 @@
-"""What a distributed PostgreSQL costs: each operation on a plain one, at Citus' coordinator and at a worker, side by side.
+"""The cost of a distributed PostgreSQL: each operation on a plain server, at Citus' coordinator and at a worker.
 
     python -m benchmarks.distributed PLAIN COORDINATOR WORKER [--seconds 2] [--rounds 3]
 
-URLs of migrated databases that nobody else uses; the last two name one distributed database. The engine is called as the server's
-tick calls it, with the requests of 16 connections in a list; so the gateway's own work at HTTP, the same on all, does not
-hide the database's. The databases' CPU is counted where their processes are on this machine. Rounds take turns: figures of one
-machine that others use too are worth something only beside each other.
+The arguments are URLs of migrated databases without other users. The last two belong to one distributed database.
+The engine is called as in the server's tick, with the requests of 16 connections in a list. So the gateway's HTTP
+work does not hide the databases' cost. CPU of the databases is measured if their processes are on this machine.
+Rounds alternate, because figures of a shared machine are comparable only side by side.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _NODES = (2, 4, 8, 16, 32)
 
 
 class Entry:
-    """A gateway at one node: its engine, a table with rows, and the CPU of the databases behind it."""
+    """A gateway at one node: an engine, a table with rows, and the CPU of the databases behind it."""
 
     def __init__(self, name: str, url: str, processes: list[int]) -> None:
         self.name = name
@@ -92,7 +92,7 @@ class Entry:
         return Read(self.table, KeyRange(lower, upper), PageLimits(scanned=50))
 
     def run(self, commands: list[Any], requests: int) -> None:
-        """Carry out the commands of so many requests, as the tick does: those that write node by node."""
+        """Run the commands of some requests as the tick does. Writes are grouped by node."""
         by_node: dict[Hashable, list[Any]] = {}
         length = len(commands) // requests
         for start in range(0, len(commands), length):
@@ -111,7 +111,7 @@ class Entry:
 
 
 Operation = Callable[[Entry], list[Any]]
-# Name -> (the commands of one call of the engine, how many requests these are).
+# Name -> (commands of one engine call, number of requests in them).
 OPERATIONS: dict[str, tuple[Operation, int]] = {
     "put": (lambda entry: [entry.fresh() for _ in range(CONNECTIONS)], CONNECTIONS),
     "conditional put": (
@@ -140,7 +140,7 @@ OPERATIONS: dict[str, tuple[Operation, int]] = {
 
 
 def measured(entry: Entry, operation: Operation, requests: int, seconds: float) -> tuple[float, float]:
-    """(requests a second, microseconds of the databases' CPU a request)."""
+    """Return (requests a second, microseconds of the databases' CPU for a request)."""
     done = 0
     cpu, began = entry.cpu_s(), time.perf_counter()
     while time.perf_counter() - began < seconds:
@@ -150,7 +150,7 @@ def measured(entry: Entry, operation: Operation, requests: int, seconds: float) 
 
 
 def processes_of(url: str) -> Iterator[int]:
-    """The process of the server at a URL, and of every node that it knows."""
+    """Yield the process of the server at a URL and of each node that it knows."""
     plain = make_url(url).set(drivername="postgresql")
     urls = [plain]
     with psycopg.connect(plain.render_as_string(hide_password=False), autocommit=True) as connection:
@@ -168,7 +168,7 @@ def processes_of(url: str) -> Iterator[int]:
 
 
 def main() -> None:
-    """Measure, and print the table."""
+    """Measure and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("urls", nargs=3, metavar=("PLAIN", "COORDINATOR", "WORKER"))
     parser.add_argument("--seconds", type=float, default=2.0)
@@ -197,9 +197,12 @@ def main() -> None:
 
 
 def print_model(multiples: dict[str, float]) -> None:
-    """What so many nodes do together, as a multiple of one plain server like each of them. `multiples`: how often the CPU of a
-    request on a plain one it takes on a distributed one, entered at a worker. Assumes that the databases' CPU is what runs out,
-    that keys and gateways are spread evenly, and that a request costs with many nodes what it does with two."""
+    """Print the throughput of several nodes as a multiple of one plain server of the same size.
+
+    `multiples` are the CPU costs of a request at a worker, relative to a plain server. The model assumes that the
+    databases' CPU is the bottleneck, that keys and gateways are spread evenly, and that a request costs the same
+    with more than two nodes.
+    """
     print(
         f"\n| operation | {' | '.join(f'{nodes} nodes' for nodes in _NODES)} |\n|---|{'---|' * len(_NODES)}"
     )

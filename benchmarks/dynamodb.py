@@ -1,6 +1,6 @@
-"""DynamoDB's workloads. Items have 925 bytes as the service bills them, with attributes of several types.
+"""Workloads of DynamoDB, with items of 925 billed bytes and attributes of several types.
 
-Each workload has tables of its own, so that none depends on what others left.
+Each workload has its own tables, so that workloads do not depend on each other.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Item = dict[str, dict[str, Any]]
 
 
 def item(partition: str, number: int) -> Item:
-    """An item of ITEM_BYTES bytes. The partition key has 8 characters."""
+    """Return an item of ITEM_BYTES bytes. The partition key must have 8 characters."""
     return {
         "pk": {"S": partition},
         "sk": {"S": f"{number:010d}"},
@@ -38,17 +38,17 @@ def item(partition: str, number: int) -> Item:
 
 
 def key(partition: str, number: int) -> Item:
-    """The key of `item`."""
+    """Return the key of `item`."""
     return {"pk": {"S": partition}, "sk": {"S": f"{number:010d}"}}
 
 
 def partition_of(number: int) -> str:
-    """A partition for a number: 997 of them."""
+    """Return one of 997 partitions for a number."""
     return f"part{number * 7919 % 997:04d}"
 
 
 def one_partition(number: int) -> str:
-    """The same partition for every number."""
+    """Return the same partition for each number."""
     return "part0000"
 
 
@@ -56,7 +56,7 @@ def one_partition(number: int) -> str:
 
 
 def call(client: Client, operation: str, body: dict[str, Any]) -> dict[str, Any]:
-    """One operation. Raises Unsupported."""
+    """Call one operation. Raises Unsupported."""
     answer: dict[str, Any] = json.loads(
         expect(client, dynamodb(client.port, operation, json.dumps(body).encode()))
     )
@@ -64,7 +64,10 @@ def call(client: Client, operation: str, body: dict[str, Any]) -> dict[str, Any]
 
 
 def make_table(client: Client, name: str, sort_type: str = "S", extra: str = "") -> None:
-    """A table with a partition and a sort key, active; `extra`: "stream" or "index" for one of these."""
+    """Create a table with a partition and a sort key and wait until it is active.
+
+    `extra` is "stream" or "index" to add one.
+    """
     request: dict[str, Any] = {
         "TableName": name,
         "KeySchema": [_keyed("pk", "HASH"), _keyed("sk", "RANGE")],
@@ -94,7 +97,7 @@ def _typed(column: str, kind: str) -> dict[str, str]:
 
 
 def load(client: Client, name: str, items: Iterable[Item]) -> None:
-    """Put items, in batches."""
+    """Put items in batches."""
     waiting = [{"PutRequest": {"Item": each}} for each in items]
     for at in range(0, len(waiting), 25):
         call(client, "BatchWriteItem", {"RequestItems": {name: waiting[at : at + 25]}})
@@ -124,7 +127,7 @@ def _prepare_transactions(client: Client) -> None:
 
 
 def prepare_scan(client: Client) -> None:
-    """A table of a thousand items in fifty partitions."""
+    """Create a table of a thousand items in fifty partitions."""
     make_table(client, "Scanned")
     load(client, "Scanned", (item(f"part{number % 50:04d}", number) for number in range(_SCANNED_ITEMS)))
 
@@ -139,12 +142,12 @@ def _body(operation: str, make: Callable[[int], dict[str, Any]]) -> Callable[[in
 
 
 def put(table: str, partition: Callable[[int], str]) -> Callable[[int, int], bytes]:
-    """PutItem of new items."""
+    """Return requests that put new items."""
     return _body("PutItem", lambda number: {"TableName": table, "Item": item(partition(number), number)})
 
 
 def read_key(number: int) -> Item:
-    """Keys of the table Read, in an order without pattern."""
+    """Return a key of the table Read, in an order without pattern."""
     at = number * 7919 % (_READ_PARTITIONS * ITEMS_PER_PARTITION)
     return key(f"part{at // ITEMS_PER_PARTITION:04d}", at % ITEMS_PER_PARTITION)
 
@@ -184,7 +187,7 @@ def _batch(number: int) -> dict[str, Any]:
 
 
 def _transact(port: int, number: int) -> bytes:
-    """Two puts of new items, one of them conditional, a counter, and a check; with a token, as every SDK sends one."""
+    """Return a transaction of two puts (one conditional), a counter and a check, with a token as in the SDKs."""
     table = "Transact"
     fresh, other = item(partition_of(number), 2 * number), item(partition_of(number), 2 * number + 1)
     one = {":one": {"N": "1"}}
@@ -212,21 +215,21 @@ def _transact(port: int, number: int) -> bytes:
 
 
 def _scan(number: int, expression: str = "visits = :v") -> dict[str, Any]:
-    """One hit in a thousand items, which are one page."""
+    """Return a Scan of a page of a thousand items with one match."""
     values = {":v": {"N": str(number % _SCANNED_ITEMS)}}
     return {"TableName": "Scanned", "FilterExpression": expression, "ExpressionAttributeValues": values}
 
 
 def scan_request(port: int, number: int, expression: str) -> bytes:
-    """That Scan with the filter in other words."""
+    """Return that Scan with another filter expression."""
     return dynamodb(port, "Scan", json.dumps(_scan(number, expression), separators=(",", ":")).encode())
 
 
-# What answers must hold
+# Checks of replies
 
 
 def _is_empty(body: bytes) -> bool:
-    # moto reports the capacity of an update though nobody asked.
+    # moto reports the capacity of an update without a request for it.
     return set(json.loads(body)) <= {"ConsumedCapacity"}
 
 

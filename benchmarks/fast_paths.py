@@ -1,9 +1,10 @@
-"""CPU time of a whole request with each fast path (gateway/model/fast_paths.py) and with its general way.
+"""CPU time of a whole request with each fast path (gateway/model/fast_paths.py) and with its general code.
 
-`python -m benchmarks.fast_paths [NAME ...]` prints, for each fast path, microseconds of CPU a request and the ratio: the median
-of interleaved rounds, 16 requests together, in this process and without sockets (benchmarks/in_process.py). Databases are SQLite
-in memory and, where the fast path is for servers only, a PostgreSQL, of which only the CPU of this process counts. Two fast paths
-are not reached by requests: `fast_load` is measured as a whole command, `fast_add_bodies` as a page of `tablegate verify`.
+`python -m benchmarks.fast_paths [NAME ...]` prints microseconds of CPU for a request and the ratio for each fast
+path. Figures are medians of interleaved rounds with 16 requests together, in this process without sockets
+(benchmarks/in_process.py). Databases are SQLite in memory and PostgreSQL for fast paths of servers, where only the
+CPU of this process counts. Requests do not reach two fast paths: `fast_load` is measured as a command,
+`fast_add_bodies` as a page of `tablegate verify`.
 """
 
 from __future__ import annotations
@@ -63,11 +64,11 @@ from tablegate.transfer.endpoints.endpoint import Definition, ScanPage, Service
 _ROUNDS = 31
 _MANY = 1_000
 Switch = Callable[[], AbstractContextManager[Any]]
-"""Gives the block inside which the general way is taken."""
+"""Return a context in which the general code runs."""
 
 
 class Case(NamedTuple):
-    """A fast path, by the end of its name; the requests that take it, signed anew for each round; and its switch."""
+    """A fast path by the end of its name, the requests that use it (signed for each round), and its switch."""
 
     name: str
     work: str
@@ -87,7 +88,7 @@ _NUMBERS = count()
 
 
 def _many() -> list[bytes]:
-    """What the pages are read from: an item for each of many sort keys."""
+    """Return puts of many items with different sort keys, for the page reads."""
     item = {f"v{number}": {"S": "x" * 80} for number in range(3)}
     return [
         dynamodb_request("PutItem", TableName="items", Item={"pk": {"S": "many"}, "sk": {"S": f"{n:05}"}, **item})
@@ -269,7 +270,7 @@ def _on_postgresql(folder: Path) -> None:
         postgres.stop()
 
 
-# What no request reaches
+# Fast paths that requests do not reach
 
 
 _PAIR = KeySchema((KeyColumn("p", Kind.TEXT),), (KeyColumn("s", Kind.TEXT),))
@@ -338,7 +339,7 @@ def _comparing(folder: Path) -> None:
 
 
 def main() -> None:
-    """Print a line for each fast path, or for those that are named."""
+    """Print a line for each fast path, or for the named ones."""
     wanted = sys.argv[1:]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

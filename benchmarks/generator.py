@@ -1,6 +1,6 @@
-"""Runs the load generator: generator.c where there is a C compiler, else the same thing in Python.
+"""A wrapper of the load generator: generator.c if there is a C compiler, else its Python version.
 
-A slice is a number of requests over a number of connections; what comes back is when each was answered, and samples.
+A slice is a number of requests over a number of connections. The result has the latency of each reply and samples.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LONGEST_SLICE_S = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """What one run of the generator gave. `cpu_seconds` is the generator's own; `samples` are (request number, body)."""
+    """The result of one run. `cpu_seconds` is the generator's own. `samples` are (request number, body)."""
 
     completed: int
     unexpected: int
@@ -40,7 +40,7 @@ class Slice:
 
 @dataclass(frozen=True, slots=True)
 class Aim:
-    """Where to send, over how many connections, and the status that every answer must have."""
+    """The target of a run: port, connections and the expected status of all replies."""
 
     port: int
     connections: int
@@ -50,7 +50,7 @@ class Aim:
 
 
 class Generator:
-    """Makes load from a set of cores. `folder` must be in memory: writing results must not cost the disk anything."""
+    """A load generator on a set of cores. `folder` must be in memory, so that writing results needs no disk."""
 
     def __init__(self, cores: frozenset[int], folder: Path) -> None:
         self._cores = cores
@@ -58,7 +58,7 @@ class Generator:
         self._requests, self._results = folder / "requests", folder / "results"
 
     def run(self, requests: Sequence[bytes], aim: Aim) -> Slice:
-        """Send each request once, in order, and wait for all answers."""
+        """Send each request once in order and wait for all replies."""
         with self._requests.open("wb") as file:
             for request in requests:
                 file.write(struct.pack("<I", len(request)))
@@ -89,7 +89,8 @@ class Generator:
         )  # fmt: skip
 
     def reach(self, server_cores: frozenset[int]) -> dict[int, float]:
-        """Requests a second of the generator alone, by connections: against a server that only answers `{}`."""
+        """Return the generator's own limit in requests a second by connections, against a server that only replies
+        `{}`."""
         port = free_port()
         server = Process([*program(), "answer", str(port)], server_cores, self._folder / "answer")
         server.wait_for_port(port)
@@ -104,7 +105,7 @@ class Generator:
 
 @lru_cache(maxsize=1)
 def program() -> tuple[str, ...]:
-    """The command that generates load; compiled when it is first asked for."""
+    """Return the generator's command. The first call compiles it."""
     compiler = next((name for name in ("cc", "gcc", "clang") if shutil.which(name)), None)
     if compiler is not None:
         made = Path(tempfile.mkdtemp(prefix="tablegate-bench-")) / "generator"
@@ -117,5 +118,5 @@ def program() -> tuple[str, ...]:
 
 
 def is_compiled() -> bool:
-    """Whether it is the one in C."""
+    """True if the generator is the one in C."""
     return len(program()) == 1

@@ -1,9 +1,8 @@
-"""What grants cost: the CPU time and the calls of a GetItem and a PutItem by somebody who may do everything, beside somebody who
-was granted tables or partitions, and where a table has a policy of its own.
+"""The cost of grants: CPU time and function calls of GetItem and PutItem for a caller with and without restrictions.
 
-`python -m benchmarks.grants [ROUNDS]` prints, for each, the calls of our own Python and the microseconds of CPU of a request, 16
-at a time, and the median of the pairs with everything granted; all take turns, so that whatever else the machine does
-falls on each of them.
+The cases are full access, grants for tables or partitions, and a table with its own policy.
+`python -m benchmarks.grants [ROUNDS]` prints calls of our Python code and microseconds of CPU for a request, 16 at a
+time, and the median ratio to full access. Cases alternate, so that other load of the machine affects all of them.
 """
 
 from __future__ import annotations
@@ -65,7 +64,7 @@ async def _started(has_resource_policies: bool) -> InProcess:
 
 
 async def begin(running: InProcess) -> None:
-    """Make the table and its items, by a key that may do everything."""
+    """Create the table and its items with full access."""
     grant(running, None)
     tables, items, *_ = PREPARED
     await running.send(tables()[:1])
@@ -73,7 +72,7 @@ async def begin(running: InProcess) -> None:
 
 
 def grant(running: InProcess, policy: Policy | None) -> None:
-    """From now on the one key may do this; None: everything."""
+    """Set the policy of the key. None allows everything."""
     running.gateway.credentials.replace([replace(_KEY, policy=policy)])
 
 
@@ -84,7 +83,7 @@ async def _round(running: InProcess, requests: list[bytes]) -> float:
     return (time.process_time() - began) / len(requests) * 1e6
 
 
-async def _measured(servers: dict[bool, InProcess], rounds: int, tell: Callable[[str], None]) -> None:
+async def _measured(servers: dict[bool, InProcess], rounds: int, write_line: Callable[[str], None]) -> None:
     cases = [(name, False) for name in GRANTED] + [(name, True) for name in GRANTED]
     for operation in OPERATIONS:
         requests = REQUESTS[operation]()
@@ -105,11 +104,11 @@ async def _measured(servers: dict[bool, InProcess], rounds: int, tell: Callable[
                 grant(running, GRANTED[case[0]])
                 await running.send(requests[: 2 * CONNECTIONS])
                 times[case].append(await _round(running, requests))
-        tell(operation)
+        write_line(operation)
         for case in cases:
             pairs = [own / full for own, full in zip(times[case], times[EVERYTHING, False], strict=True)]
             name = case[0] + (", a table has a policy" if case[1] else "")
-            tell(
+            write_line(
                 f"  {name:46} {calls[case]:6.1f} calls {statistics.median(times[case]):7.1f} us"
                 f" {(statistics.median(pairs) - 1) * 100:+6.1f} %"
             )
@@ -123,7 +122,7 @@ def main() -> None:
         servers = {has_policies: await _started(has_policies) for has_policies in (False, True)}
         gc.collect()
         gc.freeze()
-        gc.set_threshold(10_000, 20, 20)  # as the server's process has it
+        gc.set_threshold(10_000, 20, 20)  # as in the server process
         await _measured(servers, rounds, print)
         for running in servers.values():
             await running.stop()

@@ -1,10 +1,9 @@
-"""A server in this process without sockets: what goes in and comes out are the bytes of requests and replies.
+"""A server in this process without sockets, with requests and replies as bytes.
 
-Connections are real ones, with a transport that only keeps what was sent; so what is counted or timed is the way of a
-request through our own code, from its first byte to the last of its reply.
-
-`python -m benchmarks.in_process` prints, for each hot operation, the calls of our own Python and the microseconds of CPU
-that a request takes, 16 at a time and one at a time (the least of some rounds), on SQLite in memory.
+Connections are real, and their transport only keeps the replies. So counts and times cover the code from the first
+byte of a request to the last of its reply.
+`python -m benchmarks.in_process` prints the calls of our Python code and the microseconds of CPU for each hot
+operation, 16 requests at a time and one at a time. Figures are minimums of several rounds on SQLite in memory.
 """
 
 from __future__ import annotations
@@ -39,10 +38,10 @@ PORT = 8000
 
 
 class Transport(asyncio.Transport):
-    """Keeps what was sent last, and how much was sent."""
+    """A transport that keeps the last reply and counts replies."""
 
     def __init__(self, owner: Connection) -> None:
-        """`owner`: the connection that it is of."""
+        """Set up a transport of the connection `owner`."""
         super().__init__()
         self.owner = owner
         self.replies = 0
@@ -54,23 +53,23 @@ class Transport(asyncio.Transport):
         self.last = data
 
     def writelines(self, parts: Any) -> None:
-        """Keep a reply that comes in parts."""
+        """Keep a reply of several parts."""
         self.write(b"".join(parts))
 
     def is_closing(self) -> bool:
-        """Never."""
+        """Return False."""
         return False
 
     def close(self) -> None:
-        """Tell the connection that it is gone."""
+        """Report the end of the connection to its owner."""
         asyncio.get_running_loop().call_soon(self.owner.connection_lost, None)
 
 
 class InProcess:
-    """A server on a database in memory, and so many connections to it."""
+    """A server on a database in memory with a number of connections."""
 
     def __init__(self, connections: int = CONNECTIONS, **given: Any) -> None:
-        """`given`: settings besides those of a database in memory."""
+        """Start a server. `given` are further settings."""
         settings = load({"memory": True, **given}, {})
         database = connect(settings)
         migrate(database)
@@ -86,7 +85,7 @@ class InProcess:
             self.clients.append((made, transport))
 
     async def send(self, requests: list[bytes]) -> None:
-        """Send requests, one on each connection at a time, and wait for the replies, which are good ones."""
+        """Send requests, one at a time on each connection, and wait for successful replies."""
         for start in range(0, len(requests), len(self.clients)):
             together = requests[start : start + len(self.clients)]
             expected = []
@@ -105,7 +104,7 @@ class InProcess:
 
 
 def in_process(work: Callable[[InProcess], Coroutine[None, None, Any]], **given: Any) -> Any:
-    """Return what `work` returns, run in an event loop of its own. `given`: for InProcess."""
+    """Run `work` in an event loop of its own and return its result. `given` is passed to InProcess."""
     found: list[Any] = []
 
     async def main() -> bool:
@@ -122,8 +121,10 @@ def in_process(work: Callable[[InProcess], Coroutine[None, None, Any]], **given:
 
 
 class Calls:
-    """Counts calls of our own Python while it is entered: functions, properties, comprehensions, and each time that a generator
-    goes on. `names`: how often each was called."""
+    """A counter of calls of our Python code: functions, properties, comprehensions and resumed generators.
+
+    `names` has the count of each function.
+    """
 
     def __init__(self) -> None:
         self.names: dict[str, int] = {}
@@ -147,7 +148,7 @@ class Calls:
 
 
 def dynamodb_request(operation: str, **members: Any) -> bytes:
-    """A signed request of DynamoDB."""
+    """Return a signed DynamoDB request."""
     return signing.dynamodb(PORT, operation, json.dumps(members).encode())
 
 
@@ -156,7 +157,7 @@ def _azure(method: str, path: str, body: Any = None) -> bytes:
 
 
 def tablestore_request(operation: str, message: Any) -> bytes:
-    """A signed request of Table Store."""
+    """Return a signed Table Store request."""
     return signing.tablestore(PORT, operation, message.SerializeToString())
 
 
@@ -182,12 +183,12 @@ def _row_key(number: int) -> tuple[WireCell, WireCell]:
 
 
 def row_key(number: int) -> bytes:
-    """The key of a row of the table `rows`, as requests have it."""
+    """Return the encoded key of a row of the table `rows`."""
     return encode_row(WireRow(_row_key(number)))
 
 
 def row_of(number: int, *cells: WireCell) -> bytes:
-    """A row of the table `rows`, as requests have it."""
+    """Return an encoded row of the table `rows`."""
     return encode_row(WireRow(_row_key(number), cells))
 
 
@@ -247,7 +248,7 @@ def _row_puts() -> list[bytes]:
 Requests = Callable[[], list[bytes]]
 """Signs requests. Services accept a signature for 15 minutes, so requests are signed just before they are sent."""
 PREPARED: tuple[Requests, ...] = (_created, _puts, _upserts, _row_puts)
-"""What is sent first, in this order: tables, items, entities, rows."""
+"""The requests sent first, in this order: tables, items, entities, rows."""
 
 REQUESTS: dict[str, Requests] = {
     "DynamoDB GetItem": lambda: [
@@ -286,7 +287,7 @@ REQUESTS: dict[str, Requests] = {
         for n in _NUMBERS
     ],
 }  # fmt: skip
-"""Requests of each hot operation, all of different rows; those who put leave what was there."""
+"""Requests of each hot operation, all for different rows. Puts do not change existing values."""
 
 
 # Figures
@@ -296,7 +297,7 @@ _ROUNDS = 9
 
 
 async def counted(running: InProcess) -> dict[str, dict[str, float]]:
-    """Operation -> how often a request of it calls each function of ours, warm."""
+    """Return operation -> average number of calls of each function for a request after warm-up."""
     found = {}
     for name, sign in REQUESTS.items():
         requests = sign()
@@ -309,7 +310,7 @@ async def counted(running: InProcess) -> dict[str, dict[str, float]]:
 
 
 async def _timed(running: InProcess) -> dict[str, tuple[float, float]]:
-    """Operation -> microseconds of CPU a request, 16 at a time and one at a time. Inserts are once only."""
+    """Return operation -> microseconds of CPU for a request, 16 at a time and one at a time. Inserts run once only."""
     clients = running.clients
     found = {}
     gc.collect()

@@ -1,6 +1,6 @@
-"""Peers from their registries into .peers: npm, PyPI, Maven Central, crates.io.
+"""Installation of peers into .peers from npm, PyPI, Maven Central and crates.io.
 
-What cannot be installed, because a toolchain or a registry is missing, is Absent: the run says so and goes on without.
+A peer without its toolchain or registry is Absent. The run reports that and continues without it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _OLDEST_NODE = 20
 
 
 class Absent(Exception):
-    """A peer that cannot be had on this machine; the text says why."""
+    """A peer cannot be installed on this machine. The text has the reason."""
 
 
 def _run(command: Sequence[str], folder: Path, environment: Mapping[str, str] | None = None) -> None:
@@ -45,7 +45,7 @@ def _run(command: Sequence[str], folder: Path, environment: Mapping[str, str] | 
 
 @lru_cache(maxsize=1)
 def node() -> Path:
-    """Node.js: the machine's, if it is recent enough, else from PyPI."""
+    """Return Node.js of the machine if it is recent enough, else from PyPI."""
     found = shutil.which("node")
     if found:
         version = subprocess.run([found, "--version"], capture_output=True, text=True, check=False).stdout
@@ -60,11 +60,11 @@ def node() -> Path:
 
 
 def npm_package(name: str, version: str) -> Path:
-    """The folder of a package from npm."""
+    """Return the folder of a package from npm."""
     folder = PEERS / f"{name}-{version}"
     package = folder / "node_modules" / name
     if not package.exists():
-        # npm is beside node, or a link there to where it is; in the wheel, in lib.
+        # npm is beside node, possibly as a link. The wheel has it in lib.
         beside = node().with_name("npm")
         modules = node().parent.parent / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
         npm = [str(beside)] if beside.exists() else [str(node()), str(modules)]
@@ -75,7 +75,7 @@ def npm_package(name: str, version: str) -> Path:
 
 
 def moto() -> Path:
-    """moto_server, in a venv of its own."""
+    """Return moto_server in a venv of its own."""
     folder = PEERS / f"moto-{MOTO}"
     program = folder / "bin" / "moto_server"
     if not program.exists():
@@ -86,12 +86,12 @@ def moto() -> Path:
 
 
 def dynoxide() -> Path:
-    """Dynoxide, compiled."""
+    """Compile and return Dynoxide."""
     folder = PEERS / f"dynoxide-{DYNOXIDE}"
     program = folder / "bin" / "dynoxide"
     if not program.exists():
         if not shutil.which("cargo"):
-            raise Absent("dynoxide: there is no cargo")
+            raise Absent("dynoxide: cargo is not installed")
         features = ["--no-default-features", "--features", "native-sqlite,http-server,cli"]
         command = ["cargo", "install", "--quiet", "--locked", "--root", str(folder), *features]
         _run([*command, "dynoxide-rs", "--version", DYNOXIDE], folder)
@@ -105,13 +105,13 @@ _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0
 
 
 def dynamodb_local() -> Path:
-    """The folder of DynamoDB Local's jars and native libraries."""
+    """Return the folder of DynamoDB Local's jars and native libraries."""
     folder = PEERS / f"dynamodb-local-{DYNAMODB_LOCAL}"
     jars = folder / "jars"
     if not jars.exists():
         for tool in ("java", "mvn"):
             if not shutil.which(tool):
-                raise Absent(f"dynamodb-local: there is no {tool}")
+                raise Absent(f"dynamodb-local: {tool} is not installed")
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "pom.xml").write_text(_POM.format(version=DYNAMODB_LOCAL))
         _run(["mvn", "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={jars}"], folder)

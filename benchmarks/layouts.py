@@ -1,11 +1,13 @@
-"""Layouts of `rows` on SQLite and their pragmas, tried with statements of the data path's shape: what a row costs in CPU and in
-bytes written, at several sizes of the table. COMMIT is most of a put, and it costs as much as there are pages changed.
+"""Layouts of `rows` on SQLite with their pragmas: CPU and bytes written for a row at several table sizes.
+
+The statements have the form of the data path's. COMMIT is most of a put, and its cost grows with the number of
+changed pages.
 
     python -m benchmarks.layouts --rows 10000,1000000 --rounds 3 --write
 
-A transaction has sixteen rows, as a tick of sixteen writers; a batch 400. New rows go to the ends of 997 partitions in turn. CPU
-is this process's, and the least of the rounds; synchronous FULL. With --write the table
-goes into docs/explain/performance-all.md.
+A transaction has sixteen rows, like a tick of sixteen writers. A batch has 400. New rows are appended to 997
+partitions in turn. CPU is that of this process, the minimum of the rounds, with synchronous FULL. With --write the
+table goes into docs/explain/performance-all.md.
 """
 
 from __future__ import annotations
@@ -34,8 +36,10 @@ Row = tuple[object, ...]
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Tables, and how a row is put and found in them. `hot`: rows go to a small table first, and from there in order into the
-    large one when there are so many (0: there is no small one)."""
+    """Tables, and the way to write and read rows in them.
+
+    `hot` is the size of a small table for new rows, which are moved to the large one in key order. 0 for none.
+    """
 
     name: str
     tables: tuple[str, ...]
@@ -47,7 +51,7 @@ class Layout:
     hot: int = 0
 
     def open(self, path: Path) -> sqlite3.Connection:
-        """A database with these tables."""
+        """Create a database with these tables."""
         made = sqlite3.connect(path, isolation_level=None, cached_statements=256)
         settings = (
             f"page_size = {self.page_bytes}", "journal_mode = WAL", "synchronous = FULL", "cache_size = -32768",
@@ -95,7 +99,7 @@ LAYOUTS = (
 
 
 class Rows:
-    """A database of one layout with so many rows, and the work that is measured."""
+    """A database of one layout with rows, and the measured operations."""
 
     def __init__(self, layout: Layout, path: Path, count: int) -> None:
         self._layout = layout
@@ -104,7 +108,7 @@ class Rows:
         self._moment = itertools.count(1)
         self.count = count
         self.database = layout.open(path)
-        # Where bodies stay where they arrived, they arrive as they do in life; elsewhere they come to stand in order anyway.
+        # Bodies that keep their place are inserted in order of arrival. Others end up in key order anyway.
         stays = layout.are_bodies_beside or layout.tables is _BY_ROWID
         in_order = sorted(range(count), key=lambda number: (0 if stays else number % _PARTITIONS, number))
         for start in range(0, count, 20_000):
@@ -123,7 +127,7 @@ class Rows:
         database, layout = self.database, self._layout
         rows.sort(key=lambda row: row[:4])
         database.execute("BEGIN IMMEDIATE")
-        database.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchall()  # the look at the tables' versions
+        database.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchall()  # the check of table versions
         if layout.are_bodies_beside:
             self._write_beside(rows)
         else:
@@ -160,25 +164,25 @@ class Rows:
                 database.execute("UPDATE bodies SET body = ? WHERE id = ?", (body, *known))
                 database.execute(f"UPDATE rows SET modified_at = ? WHERE {_AT}", (facts[4], *facts[:4]))
 
-    # The work: each gives the number of rows that it was about
+    # Operations, each of which returns its number of rows
 
     def insert(self, size: int = _TICK) -> int:
-        """Rows that are new, to the ends of partitions."""
+        """Append new rows to partitions."""
         first, self.count = self.count, self.count + size
         self._write([self._row(number) for number in range(first, first + size)])
         return size
 
     def batch(self) -> int:
-        """Many of them in one transaction."""
+        """Append many rows in one transaction."""
         return self.insert(_BATCH)
 
     def overwrite(self) -> int:
-        """Rows that are there, whatever they are."""
+        """Overwrite existing rows without reading them."""
         self._write([self._row(number) for number in self._some(_TICK)])
         return _TICK
 
     def update(self) -> int:
-        """Rows that are fetched and written."""
+        """Read and write existing rows."""
         rows = [self._row(number) for number in self._some(_TICK)]
         for row in rows:
             self._found(row)
@@ -186,7 +190,7 @@ class Rows:
         return _TICK
 
     def get(self) -> int:
-        """One row after the other."""
+        """Read single rows."""
         for number in self._some(_TICK):
             assert self._found(self._row(number))
         return _TICK
@@ -203,7 +207,7 @@ class Rows:
         return database.execute(f"SELECT * FROM rows WHERE {_AT}", row[:4]).fetchall()
 
     def query(self, size: int = _QUERIED) -> int:
-        """A page of one partition, put together in one piece."""
+        """Read a page of one partition as one concatenated value."""
         within = "WHERE table_id = 1 AND partition = ? AND sort >= ? ORDER BY sort LIMIT ?"
         parameters: tuple[object, ...] = (b"\x01part%04d\x00" % (next(self._moment) % _PARTITIONS), b"", size)
         source = f"SELECT sort, body FROM rows {within}"
@@ -218,7 +222,7 @@ class Rows:
         return size
 
     def scan(self) -> int:
-        """A long page, over partitions."""
+        """Read a long page over several partitions."""
         within = "WHERE table_id = 1 AND (partition, sort) >= (?, ?) ORDER BY partition, sort LIMIT ?"
         start = (b"\x01part%04d\x00" % (next(self._moment) % _PARTITIONS), b"", _SCANNED)
         body = (
@@ -233,7 +237,7 @@ class Rows:
 
     @property
     def log_bytes(self) -> int:
-        """All that this process has given the kernel to write."""
+        """The number of bytes that this process has written."""
         for line in Path("/proc/self/io").read_text().splitlines():
             if line.startswith("wchar:"):
                 return int(line.split()[1])
@@ -246,7 +250,7 @@ _WORK: tuple[tuple[str, int], ...] = (
 
 
 def measured(layout: Layout, count: int, rounds: int, folder: Path) -> Iterator[tuple[str, float, float]]:
-    """Of each kind of work: its name, microseconds of CPU and bytes written a row, the least of the rounds."""
+    """Yield (name, microseconds of CPU, bytes written) for a row of each operation, the minimum of the rounds."""
     rows = Rows(layout, folder / "rows.sqlite", count)
     for name, times in _WORK:
         work: Callable[[], int] = getattr(rows, name)
@@ -261,7 +265,7 @@ def measured(layout: Layout, count: int, rounds: int, folder: Path) -> Iterator[
 
 
 def lines(counts: Iterable[int], rounds: int, names: str) -> Iterator[list[str]]:
-    """A line of the table for each layout and size."""
+    """Yield a table line for each layout and size."""
     for count in counts:
         for layout in LAYOUTS:
             if names not in layout.name:
@@ -284,11 +288,11 @@ HEADER = (
 
 
 def main() -> None:
-    """Print the table, or write it down."""
+    """Print the table or write it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--rows", default="10000,1000000")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--names", default="", help="only layouts whose name has this in it")
+    parser.add_argument("--names", default="", help="only layouts with this text in their name")
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
     counts = [int(number) for number in options.rows.split(",")]

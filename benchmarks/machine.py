@@ -1,7 +1,4 @@
-"""The machine: which cores serve and which load, and what its disk takes for an fsync.
-
-Knows nothing of servers.
-"""
+"""The machine: cores for server and generator, and the time of an fsync."""
 
 from __future__ import annotations
 
@@ -17,28 +14,28 @@ _FSYNC_BYTES = 4096
 
 @dataclass(frozen=True, slots=True)
 class Cores:
-    """Sets of core numbers; the same one twice on a machine that has only one."""
+    """Sets of core numbers. They are equal on a machine with one core."""
 
     server: frozenset[int]
     generator: frozenset[int]
 
 
 def cores() -> Cores:
-    """The last core serves, the one before it makes the load: so nothing but the server runs on the server's."""
+    """Return the last core for the server and the one before it for the generator."""
     usable = sorted(os.sched_getaffinity(0))
     return Cores(frozenset(usable[-1:]), frozenset(usable[-2:-1] or usable))
 
 
 @dataclass(frozen=True, slots=True)
 class FsyncTimes:
-    """Milliseconds for appending a page to a file and fsyncing it."""
+    """Times to append a page to a file with fsync, in milliseconds."""
 
     median_ms: float
     p99_ms: float
 
 
 def measure_fsync(folder: Path, count: int = 200) -> FsyncTimes:
-    """What one fsync costs in this folder."""
+    """Measure an fsync in this folder."""
     path = folder / "fsync"
     times: list[float] = []
     with path.open("wb", buffering=0) as file:
@@ -52,7 +49,7 @@ def measure_fsync(folder: Path, count: int = 200) -> FsyncTimes:
 
 
 def describe() -> str:
-    """One line: processor, cores, memory, system."""
+    """Return one line with processor, cores, memory and system."""
     model = "unknown processor"
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):

@@ -1,4 +1,4 @@
-"""Ratios with their intervals, one line each, on a logarithmic scale: an SVG without any library."""
+"""A chart of ratios with their intervals on a logarithmic scale, as SVG."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from benchmarks.comparisons import Interval
 _LINE, _LABEL, _WIDTH, _TOP, _RIGHT = 19, 430, 420, 64, 70
 _BETTER, _WORSE, _NEITHER = "#1f6f8b", "#b4552d", "#8a867c"
 _LEGEND = (
-    "dot and line: median of the pairs and its 95 % interval; upright: the floor; right of 1 ours is better; "
-    "grey: not told apart"
+    "dot and line: median of the pairs and its 95 % interval, upright: the floor, right of 1: ours is better, "
+    "grey: not significant"
 )
 _MARKS = (0.25, 0.5, 1, 2, 4, 8, 16)
 
 
 class Bar(NamedTuple):
-    """One ratio; above 1 we are better. `floor` is marked, 0 for none."""
+    """One ratio. Above 1 our server is better. `floor` is marked unless it is 0."""
 
     title: str
     ratio: Interval
@@ -27,7 +27,7 @@ class Bar(NamedTuple):
 
 
 def draw(heading: str, bars: Sequence[Bar]) -> str:
-    """The picture: of each ratio a dot, its interval as a line, and what is wanted as a mark."""
+    """Draw each ratio as a dot, its interval as a line and its floor as a mark."""
     values = [value for bar in bars for value in (bar.ratio.low, bar.ratio.high, bar.floor or 1)]
     least, most = min([0.5, *values]), max([2.0, *values])
 
@@ -53,7 +53,7 @@ def draw(heading: str, bars: Sequence[Bar]) -> str:
         y = _TOP + number * _LINE + _LINE / 2
         ratio = bar.ratio
         better = _BETTER if ratio.median > 1 else _WORSE
-        colour = better if ratio.is_told_apart else _NEITHER
+        colour = better if ratio.is_significant else _NEITHER
         parts.append(
             f'<text x="{_LABEL - 14}" y="{y + 4}" text-anchor="end">{escape(bar.title)}</text>'
             f'<line x1="{x(ratio.low):.1f}" x2="{x(ratio.high):.1f}" y1="{y}" y2="{y}" stroke="{colour}" stroke-width="3"/>'

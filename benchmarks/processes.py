@@ -1,6 +1,6 @@
-"""A server as the tree of its processes: started on one core, its CPU time and memory, stopped.
+"""A server as a tree of processes: starting it on one core, measuring CPU time and memory, stopping it.
 
-Linux only: everything is read from /proc. Knows no protocol.
+All figures are read from /proc, so this needs Linux.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
-# Fields of /proc/PID/stat, counted behind the command's closing bracket.
+# Fields of /proc/PID/stat, counted after the command's closing bracket.
 _PARENT, _CUTIME, _CSTIME = 1, 13, 14
-# How Linux names the clock of a process (clock_getcpuclockid(3)): its id, inverted, and that it is scheduled time.
+# The clock id of a process in Linux (clock_getcpuclockid(3)): its inverted pid and the type "scheduled time".
 _CPU_CLOCK = 2
 
 
 class StartFailed(Exception):
-    """A server did not come up; the text holds the end of what it wrote."""
+    """A server did not start. The text has the end of its output."""
 
 
 class Tree:
@@ -32,7 +32,7 @@ class Tree:
         self._roots = tuple(roots)
 
     def members(self) -> list[int]:
-        """Process ids, roots first."""
+        """Return process ids, roots first."""
         children: dict[int, list[int]] = {}
         for entry in os.listdir("/proc"):
             if entry.isdigit():
@@ -48,8 +48,10 @@ class Tree:
         return found
 
     def cpu_seconds(self) -> float:
-        """User and system time of all, by the clocks that the kernel keeps of processes, in nanoseconds; and of those children of
-        theirs that have ended, which it tells in hundredths of a second."""
+        """Return user and system time of all processes.
+
+        Running processes have clocks in nanoseconds. Times of ended children are in hundredths of a second.
+        """
         seconds = 0.0
         for member in self.members():
             with contextlib.suppress(OSError):
@@ -60,7 +62,7 @@ class Tree:
         return seconds
 
     def memory_mb(self) -> tuple[float, float]:
-        """(sum of resident sizes, sum of proportional sizes) in MB of 10^6 bytes."""
+        """Return (sum of resident sizes, sum of proportional sizes) in MB of 10^6 bytes."""
         resident = proportional = 0
         for member in self.members():
             with contextlib.suppress(OSError):
@@ -73,7 +75,7 @@ class Tree:
         return resident / 1e6, proportional / 1e6
 
     def pin(self, cores: frozenset[int]) -> None:
-        """Bind all that are there, with all their threads; what they start later is born bound."""
+        """Bind all processes and threads to cores. Processes that they start later inherit the binding."""
         for member in self.members():
             with contextlib.suppress(OSError):
                 for thread in os.listdir(f"/proc/{member}/task"):
@@ -89,7 +91,7 @@ def _stat(pid: int) -> list[str]:
 
 
 class Process:
-    """A program of ours on a core. Its output goes to a log file, of which the end is shown when it fails."""
+    """A program on a core. Its output goes to a log file, the end of which is shown on failure."""
 
     def __init__(
         self,
@@ -101,7 +103,7 @@ class Process:
         folder.mkdir(parents=True, exist_ok=True)
         self._command = " ".join(command)
         self._log = folder / "log"
-        # Settings of the caller's own must not reach the server; and what Python compiles is kept, as at users'.
+        # Settings of the caller must not affect the server. Compiled Python files are kept, as for users.
         inherited = {
             name: value
             for name, value in os.environ.items()
@@ -121,7 +123,7 @@ class Process:
         self.pid = self._popen.pid
 
     def wait_for_port(self, port: int, seconds: float = 60.0) -> None:
-        """Until it takes connections. Raises StartFailed."""
+        """Wait until the port accepts connections. Raises StartFailed."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             if self._popen.poll() is not None:
@@ -129,14 +131,14 @@ class Process:
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
                 return
             time.sleep(0.02)
-        raise StartFailed(f"{self._command}: {self.last_words()}")
+        raise StartFailed(f"{self._command}: {self.log_end()}")
 
-    def last_words(self) -> str:
-        """The end of its log."""
+    def log_end(self) -> str:
+        """Return the end of the log."""
         return self._log.read_text(errors="replace")[-1500:]
 
     def stop(self) -> None:
-        """SIGTERM, and after ten seconds SIGKILL to all that it started."""
+        """Send SIGTERM, and after ten seconds SIGKILL to the process group."""
         self._popen.terminate()
         try:
             self._popen.wait(10)
@@ -146,7 +148,7 @@ class Process:
 
 
 def free_port() -> int:
-    """A port of the loopback that nobody listens on now."""
+    """Return a free port of the loopback interface."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

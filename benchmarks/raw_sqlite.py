@@ -1,7 +1,7 @@
-"""A process that does nothing but SQLite: the gateway's own statements, on its own schema and pragmas.
+"""A process that only runs SQLite, with the gateway's statements, schema and pragmas.
 
-It reads lines `KIND ROWS COUNT`, where KIND is put or get (one row), range (so many rows of a partition) or batch (so many
-rows in one transaction), and answers each with COUNT latencies in microseconds, as one line of JSON.
+It reads lines `KIND ROWS COUNT`. KIND is put or get (one row), range (ROWS rows of a partition) or batch (ROWS rows
+in one transaction). It replies to each line with COUNT latencies in microseconds as a line of JSON.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ KINDS = ("put", "get", "range", "batch")
 
 
 class Worker:
-    """The other end: starts the process and asks it."""
+    """The client of that process."""
 
     def __init__(self, command: Sequence[str], cores: frozenset[int]) -> None:
         root = str(Path(__file__).parent.parent)
@@ -53,22 +53,22 @@ class Worker:
         self.pid = self._popen.pid
         os.sched_setaffinity(self.pid, cores)
 
-    def ask(self, what: str, rows: int, count: int) -> list[int]:
-        """Latencies of so many requests of a kind, for so many rows each, in microseconds."""
+    def ask(self, kind: str, rows: int, count: int) -> list[int]:
+        """Return latencies in microseconds of `count` requests with `rows` rows each."""
         assert self._popen.stdin is not None
         assert self._popen.stdout is not None
-        self._popen.stdin.write(f"{what} {rows} {count}\n")
+        self._popen.stdin.write(f"{kind} {rows} {count}\n")
         self._popen.stdin.flush()
         latencies: list[int] = json.loads(self._popen.stdout.readline())
         return latencies
 
     def stop(self) -> None:
-        """Close its input: it ends."""
+        """Close the input, which ends the process."""
         self._popen.communicate()
 
 
 def serve(path: str, synchronous: str) -> None:
-    """Answer lines until there are no more."""
+    """Answer lines until the input ends."""
     database = open_database(f"sqlite:///{path}", synchronous)
     migrate(database)
     connection: sqlite3.Connection = database.engine.raw_connection().driver_connection  # type: ignore[assignment]
@@ -80,21 +80,21 @@ def serve(path: str, synchronous: str) -> None:
     connection.execute("COMMIT")
     done = 1  # SQLite writes nothing where a row is replaced by just what it is
     for line in sys.stdin:
-        what, rows, count = line.split()
+        kind, rows, count = line.split()
         latencies = []
         for number in range(done, done + int(count)):
             began = time.perf_counter()
-            _do(connection, what, int(rows), number, body)
+            _do(connection, kind, int(rows), number, body)
             latencies.append(int((time.perf_counter() - began) * 1e6))
         done += int(count)
         print(json.dumps(latencies), flush=True)
 
 
-def _do(connection: sqlite3.Connection, what: str, rows: int, number: int, body: bytes) -> None:
-    """One request."""
-    if what == "get":
+def _do(connection: sqlite3.Connection, kind: str, rows: int, number: int, body: bytes) -> None:
+    """Run one request."""
+    if kind == "get":
         assert connection.execute(_GET, _columns(number * 7919 % _ROWS, 0, body)[:4]).fetchall()
-    elif what == "range":
+    elif kind == "range":
         assert len(connection.execute(_RANGE, (1, b"one", b"", rows)).fetchall()) == rows
     else:
         connection.execute("BEGIN IMMEDIATE")

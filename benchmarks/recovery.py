@@ -1,9 +1,9 @@
-"""What point-in-time recovery costs a put: PutItem into a table with it and into one without, of one server, in pairs.
+"""The cost of point-in-time recovery: PutItem into tables with and without it on one server, in pairs.
 
-`python -m benchmarks.recovery [--rounds 15] [--seconds 0.5] [--connections 16]` prints, for SQLite FULL and PostgreSQL, new items
-and items that are there already: microseconds of CPU of all processes of the server a put, without and with, and how many
-times as fast a table with it is, by CPU and by requests a second: medians of rounds in which both have a slice, one right
-after the other, with their intervals (comparisons.py).
+`python -m benchmarks.recovery [--rounds 15] [--seconds 0.5] [--connections 16]` prints a table for SQLite FULL and
+PostgreSQL, with new and existing items. It has microseconds of CPU of all server processes for a put, without and
+with recovery. It also has the relative speed with recovery, by CPU and by requests a second. Figures are medians of
+rounds with their intervals (comparisons.py). Both have a slice in each round, one right after the other.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _workload(table: str, is_kept: bool, is_new: bool) -> Workload:
 
 
 def pairs() -> list[tuple[Workload, Workload]]:
-    """Without and with, of each kind of put."""
+    """Return (without recovery, with recovery) for each kind of put."""
     return [
         (
             _workload(f"{kind}Without", is_kept=False, is_new=is_new),
@@ -68,7 +68,7 @@ def pairs() -> list[tuple[Workload, Workload]]:
 def measure(
     player: Player, generator: Generator, rounds: int, seconds: float, connections: int
 ) -> Iterator[str]:
-    """Lines of the table."""
+    """Yield lines of the table."""
     for pair in pairs():
         for workload in pair:
             assert player.prepare(workload), player.absent

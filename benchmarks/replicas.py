@@ -1,11 +1,13 @@
-"""What a standby takes off its primary: GetItem of the primary alone, and of both together; and how old what is read is.
+"""The load that a standby takes from its primary: GetItem on the primary alone and on both, with the age of the data
+read.
 
     python -m benchmarks.replicas PRIMARY STANDBY [--seconds 4] [--lag-ms 1000]
 
-URLs of one migrated database that nobody else uses, at its primary and at a standby of it. Each gateway is a process, whose
-engine is called as the server's tick calls it, with the requests of its share of 16 or 64 connections in a list; so the
-databases' work is not hidden by HTTP. Together, every other gateway has the replica. The databases' CPU is counted where their
-processes are on this machine: on few cores, which they share with the gateways, that says more than throughput.
+The arguments are URLs of one migrated database without other users, at its primary and at a standby. Each gateway is
+a process. Its engine is called as in the server's tick, with its share of the requests of 16 or 64 connections in a
+list. So HTTP does not hide the databases' cost. In the measurement of both, every second gateway uses the standby.
+CPU of the databases is measured if their processes are on this machine. On few cores, shared with the gateways, CPU
+is more meaningful than throughput.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ _WARM_S = 1.5
 
 
 class Gateway(Entry):
-    """An engine on the primary, with the standby for reads that may be old or without."""
+    """An engine on the primary, with or without a standby for eventually consistent reads."""
 
     def __init__(self, primary: str, standby: str | None, lag_ms: int) -> None:
         database = open_database(primary)
@@ -45,26 +47,26 @@ class Gateway(Entry):
         self.table = self._made("read")
         self.written = self.table
 
-    def get_somehow_old(self) -> Get:
-        """A GetItem without ConsistentRead."""
+    def get_eventually_consistent(self) -> Get:
+        """Return a GetItem without ConsistentRead."""
         return self.get()._replace(may_be_old=True)
 
 
 def reading(primary: str, standby: str | None, lag_ms: int, together: int, until: Any, done: Any) -> None:
-    """A gateway's process: lists of so many reads until told to stop; puts how many it has done."""
+    """Run lists of reads in a process until `until` is set, and store their number."""
     gateway = Gateway(primary, standby, lag_ms)
     began = time.monotonic()
     while time.monotonic() < began + _WARM_S:
-        gateway.run([gateway.get_somehow_old() for _ in range(together)], together)
+        gateway.run([gateway.get_eventually_consistent() for _ in range(together)], together)
     number = 0
     while not until.is_set():
-        gateway.run([gateway.get_somehow_old() for _ in range(together)], together)
+        gateway.run([gateway.get_eventually_consistent() for _ in range(together)], together)
         number += together
         done.value = number
 
 
 def ages(primary: str, standby: str, lag_ms: int, until: Any, found: Any) -> None:
-    """A process that writes a row again and again and reads it as it may be; puts how old, in milliseconds, what it read was."""
+    """Write a row repeatedly and read it with eventual consistency. Store the ages of the reads in milliseconds."""
     gateway = Gateway(primary, standby, lag_ms)
     time.sleep(_WARM_S)
     key = gateway.table.key_schema.key({"p": text("age"), "s": decimal(0)})
@@ -85,7 +87,7 @@ def ages(primary: str, standby: str, lag_ms: int, until: Any, found: Any) -> Non
 def measured(
     primary: str, standby: str | None, together: int, seconds: float, lag_ms: int
 ) -> tuple[float, list[float]]:
-    """(requests a second, microseconds of CPU a request of each node, of the primary first)."""
+    """Return (requests a second, microseconds of CPU for a request by node, primary first)."""
     until = multiprocessing.Event()
     counters = [multiprocessing.Value("q", 0) for _ in range(_GATEWAYS)]
     gateways = [
@@ -114,7 +116,7 @@ def measured(
 
 
 def main() -> None:
-    """Measure, and print what was found."""
+    """Measure and print the results."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("urls", nargs=2, metavar=("PRIMARY", "STANDBY"))
     parser.add_argument("--seconds", type=float, default=4.0)
@@ -122,7 +124,7 @@ def main() -> None:
     options = parser.parse_args()
     primary, standby = options.urls
     Entry("filled", primary, []).engine.close()
-    time.sleep(1.0)  # until the standby has that
+    time.sleep(1.0)  # wait for the standby
     print("| connections | nodes | requests/s | CPU us a request: primary, standby |\n|---|---|---|---|")
     for together in (16, 64):
         for other in (None, standby):

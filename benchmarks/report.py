@@ -1,8 +1,8 @@
-"""The results as Markdown: docs/explain/performance.md, and docs/explain/performance-all.md with every comparison.
+"""The results as Markdown: docs/explain/performance.md, and docs/explain/performance-all.md with all comparisons.
 
-    python -m benchmarks.report        writes both, and the picture, from docs/explain/performance.json
+    python -m benchmarks.report        writes both and the picture from docs/explain/performance.json
 
-Commands write between two marks of a document; the prose around them is written by people.
+Commands write between two marks of a document. The text around them is written by hand.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PICTURE = DOCUMENT.with_name("performance.svg")
 
 
 class Goal(NamedTuple):
-    """What is wanted of one comparison: how many times less CPU a request takes."""
+    """The goal of one comparison: the factor of CPU that a request saves."""
 
     dialect: str
     workload: str
@@ -33,7 +33,7 @@ class Goal(NamedTuple):
 
     @property
     def name(self) -> tuple[str, str, int, str, str]:
-        """The comparison's."""
+        """The identity of the comparison."""
         return self[:5]
 
 
@@ -62,18 +62,18 @@ GOALS = (
 
 
 def table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    """A Markdown table: the first column to the left, the others to the right."""
+    """Return a Markdown table with the first column left-aligned and the others right-aligned."""
     rule = [":--", *("--:" for _ in header[1:])]
     return "\n".join(f"| {' | '.join(line)} |" for line in (header, rule, *lines))
 
 
 def count(number: float) -> str:
-    """1,234; small numbers with two significant digits."""
+    """Format a number like 1,234. Small numbers get two significant digits."""
     return f"{number:,.0f}" if number >= 10 else f"{number:.2g}"
 
 
 def page(measured: Iterable[Comparison]) -> str:
-    """The goals, and how far each is reached."""
+    """Return the goals with their results."""
     known = {each.name: each for each in measured}
     lines = []
     for goal in GOALS:
@@ -89,13 +89,13 @@ def page(measured: Iterable[Comparison]) -> str:
 
 
 def title(found: Comparison) -> str:
-    """What was compared, in words."""
+    """Return the title of a comparison."""
     ours = found.ours.removeprefix("tablegate-")
     return f"{found.dialect} {found.workload}, {found.connections} connections, {ours} against {found.other}"
 
 
 def everything(measured: Iterable[Comparison]) -> str:
-    """All comparisons."""
+    """Return a table of all comparisons."""
     lines = [
         [title(each), *(f"{us:,.0f}" for us in each.cpu_us), str(each.cpu), str(each.rate), str(each.pairs), each.measured]
         for each in measured
@@ -105,13 +105,13 @@ def everything(measured: Iterable[Comparison]) -> str:
 
 
 def memory(players: Sequence[Player]) -> str:
-    """Memory of all processes of each after the last round."""
+    """Return a table of the memory of all processes after the last round."""
     lines = [[each.contestant.title, *(f"{size:,.0f}" for size in each.memory)] for each in players]
     return table(("after the last round", "RSS MB", "PSS MB"), lines)
 
 
 def write(section: str, text: str, document: Path = DOCUMENT) -> None:
-    """Put a text between `<!-- SECTION -->` and `<!-- /SECTION -->` of a document, which are added where missing."""
+    """Write a text between `<!-- SECTION -->` and `<!-- /SECTION -->` of a document. Missing marks are added."""
     begin, end = f"<!-- {section} -->", f"<!-- /{section} -->"
     known = document.read_text() if document.exists() else "# Performance\n"
     if begin not in known:
@@ -122,7 +122,7 @@ def write(section: str, text: str, document: Path = DOCUMENT) -> None:
 
 
 def write_all() -> None:
-    """The page, its picture, and the list behind it."""
+    """Write the page, its picture and the list of all comparisons."""
     measured = comparisons.read()
     goals = {goal.name: goal.floor for goal in GOALS}
     shown = {each.name: each for each in measured}

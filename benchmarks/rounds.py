@@ -1,7 +1,7 @@
-"""Interleaved rounds: in each, every contestant has a short slice of the same workload, one after the other.
+"""Interleaved rounds: in each one, all contestants have a short slice of the same workload, one after the other.
 
-All servers stay up from beginning to end, idle but for their own slices, so that what disturbs the machine for a while
-disturbs all alike. A slice is a number of requests, chosen so that it lasts about as long as it should.
+All servers run from beginning to end and are idle outside their slices. So a disturbance of the machine affects all
+alike. The number of requests in a slice is chosen for the wanted duration.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from benchmarks.signing import Client
 from benchmarks.workloads import Unsupported, Workload
 
 _FIRST_GUESS = 40
-# Where a guess was wrong, a slice ends after this many times what it should have lasted.
+# Limit of a slice's duration, as a multiple of the wanted one.
 _LONGEST_SLICE = 2
 _MOST_BYTES = 256 << 20
 _REASON_LENGTH = 160
 
 
 class WrongAnswer(Exception):
-    """A server answered otherwise than the workload must have it."""
+    """A server sent a reply that the workload does not expect."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How much: `seconds` is about how long a slice lasts."""
+    """The extent of a run. `seconds` is the approximate duration of a slice."""
 
     rounds: int
     connections: tuple[int, ...]
@@ -38,14 +38,14 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class AtRound:
-    """The number of a round, and about how long its slices last."""
+    """The number of a round and the approximate duration of its slices."""
 
     number: int
     seconds: float
 
 
 class Player:
-    """One contestant in the field: its running server, and how far it has come in each workload."""
+    """A contestant's running server with its results for each workload."""
 
     def __init__(self, contestant: Contestant, running: Running) -> None:
         self.contestant = contestant
@@ -59,7 +59,7 @@ class Player:
         self._pools: dict[str, list[bytes]] = {}
 
     def prepare(self, workload: Workload) -> bool:
-        """Make what a workload needs, once for all that need the same; False if this server cannot have it."""
+        """Prepare a workload once for all with the same preparation. False if the server does not support it."""
         if workload.prepare not in self._prepared:
             client = Client(self.running.port)
             try:
@@ -74,7 +74,8 @@ class Player:
         return not reason
 
     def play(self, generator: Generator, workload: Workload, connections: int, at_round: AtRound) -> None:
-        """One slice, measured. The first of its kind is for warming up and to see how fast it is, and not counted."""
+        """Run and measure one slice. The first slice of a kind is a warm-up, which determines the rate and is not
+        counted."""
         seconds = at_round.seconds
         at = (workload.name, connections)
         if at not in self._rates:
@@ -127,8 +128,10 @@ class Player:
 
 
 def play_all(generator: Generator, players: list[Player], workloads: Sequence[Workload], plan: Plan) -> None:
-    """All rounds of a workload, then the next: so the slices of a pair follow each other within a second. Their order turns from
-    round to round, so that none always follows the same."""
+    """Run all rounds of a workload, then the next, so that the slices of a pair are within a second.
+
+    The order of players rotates, so that none always follows the same one.
+    """
     for workload in workloads:
         for connections in plan.connections:
             for number in range(plan.rounds):
@@ -136,7 +139,7 @@ def play_all(generator: Generator, players: list[Player], workloads: Sequence[Wo
                 for each in players[number % len(players) :] + players[: number % len(players)]:
                     if each.prepare(workload):
                         _play(each, generator, workload, connections, at_round)
-            _say(f"{workload.name}, {connections}: {plan.rounds} rounds done")
+            _print_progress(f"{workload.name}, {connections}: {plan.rounds} rounds done")
     for each in players:
         each.memory = each.running.tree.memory_mb()
 
@@ -144,14 +147,14 @@ def play_all(generator: Generator, players: list[Player], workloads: Sequence[Wo
 def _play(
     player: Player, generator: Generator, workload: Workload, connections: int, at_round: AtRound
 ) -> None:
-    """A slice; who answers wrongly is out of this workload for the rest of the run."""
+    """Run a slice. After a wrong reply the server no longer takes part in this workload."""
     if workload.name not in player.absent:
         try:
             player.play(generator, workload, connections, at_round)
         except WrongAnswer as reason:
             player.absent[workload.name] = str(reason)[:_REASON_LENGTH]
-            _say(f"wrong: {reason}")
+            _print_progress(f"wrong: {reason}")
 
 
-def _say(text: str) -> None:
+def _print_progress(text: str) -> None:
     print(text, file=sys.stderr, flush=True)

@@ -1,8 +1,8 @@
-"""Requests as the raw bytes that go over the wire, signed as each service's SDK signs them; and a client for single ones.
+"""Requests as bytes on the wire, signed as by each service's SDK, and a client for single requests.
 
-The signatures are true, though with development credentials nobody may look at them: so the same requests do for strict
-servers. Sources: "Create a signed AWS API request" (IAM User Guide); "Authorize with Shared Key" (Azure Storage REST);
-"Request signature" (Table Store API reference).
+Signatures are valid although servers with development credentials do not check them. So the same requests work with
+strict servers. Sources: "Create a signed AWS API request" (IAM User Guide), "Authorize with Shared Key" (Azure
+Storage REST), "Request signature" (Table Store API reference).
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from functools import lru_cache
 HOST = "127.0.0.1"
 AWS_KEY_ID, AWS_SECRET, AWS_REGION = "tablegate", "tablegate", "us-east-1"
 AZURE_ACCOUNT = "devstoreaccount1"
-# The key of every storage emulator, published by Microsoft.
+# The key of all storage emulators, published by Microsoft.
 AZURE_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="  # gitleaks:allow
 TABLESTORE_INSTANCE = "bench"
 
 
 def raw(method: str, target: str, headers: Sequence[tuple[str, str]], body: bytes) -> bytes:
-    """A request as sent; Content-Length is added."""
+    """Return a request as bytes with Content-Length."""
     lines = [f"{method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in headers)]
     if body or method != "GET":
         lines.append(f"Content-Length: {len(body)}")
@@ -40,7 +40,7 @@ _JSON = "application/x-amz-json-1.0"
 
 
 def dynamodb(port: int, operation: str, body: bytes) -> bytes:
-    """POST / with an AWS Signature Version 4."""
+    """Return a POST request with AWS Signature Version 4."""
     date = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     target, host = f"DynamoDB_20120810.{operation}", f"{HOST}:{port}"
     scope = f"{date[:8]}/{AWS_REGION}/dynamodb/aws4_request"
@@ -52,7 +52,7 @@ def dynamodb(port: int, operation: str, body: bytes) -> bytes:
     signature = hmac.digest(_aws_key(date[:8]), text.encode(), "sha256").hex()
     headers = (
         ("Host", host),
-        # As botocore's: what it sends is read by every server.
+        # As in botocore, for servers that parse these headers.
         ("Accept-Encoding", "identity"),
         (
             "User-Agent",
@@ -83,7 +83,7 @@ def _aws_key(day: str) -> bytes:
 def azure(
     port: int, method: str, path: str, body: bytes = b"", content_type: str = "application/json"
 ) -> bytes:
-    """A request with SharedKey; `path` is what follows the account, percent-encoded, with its query."""
+    """Return a request with SharedKey. `path` follows the account and is percent-encoded with its query."""
     date = formatdate(usegmt=True)
     target = f"/{AZURE_ACCOUNT}{path}"
     signed_type = content_type if body else ""
@@ -110,7 +110,7 @@ def azure(
 
 
 def tablestore(port: int, operation: str, body: bytes) -> bytes:
-    """POST /Operation with a signature of the second kind (HMAC-SHA1 over the x-ots-* headers)."""
+    """Return a POST request with a signature of version 2 (HMAC-SHA1 over the x-ots-* headers)."""
     moment = time.time()
     date = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(moment)) + f".{int(moment % 1 * 1000):03d}Z"
     headers = {
@@ -131,18 +131,18 @@ def tablestore(port: int, operation: str, body: bytes) -> bytes:
     return raw("POST", f"/{operation}", sent, body)
 
 
-# One request at a time
+# Single requests
 
 
 class Client:
-    """Sends raw requests one by one over one connection, made anew when the server closes it."""
+    """A client that sends raw requests one by one over a connection. It reconnects if the server closes it."""
 
     def __init__(self, port: int) -> None:
         self.port = port
         self._socket: socket.socket | None = None
 
     def send(self, request: bytes) -> tuple[int, bytes]:
-        """(status, body). A connection that was idle too long is tried once more."""
+        """Send a request and return (status, body). A connection that was idle too long is retried once."""
         for attempt in (1, 2):
             if self._socket is None:
                 self._socket = socket.create_connection((HOST, self.port), 60)
@@ -163,7 +163,6 @@ class Client:
         raise AssertionError
 
     def close(self) -> None:
-        """Let go of the connection."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None

@@ -1,6 +1,6 @@
-"""Figures of this server alone: its start, its memory, and how it holds up as data, writers and hot spots grow.
+"""Figures of this server alone: start, memory, and behaviour with growing data, writers and hot spots.
 
-Each returns a line or two of Markdown that say what was measured and what came out.
+Each function returns a line or two of Markdown with the measurement and its result.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _ROUNDS = 5
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """What every measurement here needs."""
+    """The generator and the workspace of a measurement."""
 
     generator: Generator
     workspace: Workspace
 
     def fresh(self, name: str) -> Workspace:
-        """An empty folder."""
+        """Return an empty folder."""
         folder = self.workspace.folder / name
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
@@ -51,7 +51,7 @@ class Bench:
 
 
 def start(bench: Bench) -> str:
-    """From the start of the process to the first answer of a request, and the CPU time that this took."""
+    """Measure time and CPU from the start of the process to the first reply."""
     lines: list[str] = []
     cpu: list[float] = []
     for what in ("an empty folder", "an existing file"):
@@ -73,7 +73,7 @@ def start(bench: Bench) -> str:
 
 
 def memory(bench: Bench) -> str:
-    """Memory of a server that has nothing to do."""
+    """Measure the memory of an idle server."""
     _, process = start_ours(bench.fresh("memory"))
     time.sleep(_IDLE_S)
     resident, proportional = Tree([process.pid]).memory_mb()
@@ -82,7 +82,7 @@ def memory(bench: Bench) -> str:
 
 
 def million(bench: Bench) -> str:
-    """Memory through a million requests that read and write the same thousand items, 16 connections."""
+    """Measure memory during a million requests that read and write a thousand items over 16 connections."""
     port, process = start_ours(bench.fresh("million"))
     client = Client(port)
     dynamodb.make_table(client, "Same")
@@ -106,7 +106,7 @@ def million(bench: Bench) -> str:
 
 
 def growth(bench: Bench) -> str:
-    """100,000 puts of 1 KB: the rate and cost of the last tenth against the first."""
+    """Compare rate and cost of the last tenth of 100,000 puts of 1 KB with the first."""
     port, process = start_ours(bench.fresh("growth"))
     dynamodb.make_table(Client(port), "Put")
     request = dynamodb.put("Put", dynamodb.partition_of)
@@ -123,7 +123,7 @@ def growth(bench: Bench) -> str:
 
 
 def size(bench: Bench) -> str:
-    """Point reads in a table of a million rows against one of ten thousand, in turns."""
+    """Compare point reads in a table of a million rows with one of ten thousand, alternating."""
     servers = []
     for rows in (_FEW_ROWS, _MANY_ROWS):
         workspace = bench.fresh(f"size-{rows}")
@@ -154,7 +154,7 @@ def _get(port: int, number: int, table: str = "Big") -> bytes:
 
 
 def _fill(folder: Path, rows: int) -> None:
-    """A table with so many rows, through the engine: over the wire it would take minutes."""
+    """Create a table with rows through the engine, which is faster than over HTTP."""
     url = f"sqlite:///{folder / 'bench.sqlite'}"
     port, process = start_ours(Workspace(frozenset(os.sched_getaffinity(0)), folder))
     dynamodb.make_table(Client(port), "Big")
@@ -166,7 +166,7 @@ def _fill(folder: Path, rows: int) -> None:
 
 
 def writers(bench: Bench) -> str:
-    """The worst latency of any of 32 writers, beside the fsync of the same moment."""
+    """Compare the worst latency of 32 writers with an fsync at the same time."""
     port, process = start_ours(bench.fresh("writers"))
     dynamodb.make_table(Client(port), "Put")
     request = dynamodb.put("Put", dynamodb.partition_of)
@@ -182,20 +182,20 @@ def writers(bench: Bench) -> str:
 
 
 def partition(bench: Bench) -> str:
-    """All writes on one partition against puts on 997, on both databases, with and without a stream, in turns."""
+    """Compare writes to one partition with writes to 997, on both databases, with and without a stream."""
     lines = []
     for database, running in _both(bench, "partition"):
         kinds = [(name, extra) for extra in ("", "stream") for name in ("Many", "One")]
         choices = {"Many": dynamodb.partition_of, "One": dynamodb.one_partition}
         taken = _puts(bench, running, {f"{name}{extra}": (choices[name], extra) for name, extra in kinds})
-        for extra, told in (("", "no stream"), ("stream", "a stream")):
+        for extra, label in (("", "no stream"), ("stream", "a stream")):
             one, many = taken[f"One{extra}"], taken[f"Many{extra}"]
-            lines.append(f"{database}, {told}: {_against(one, many)}")
+            lines.append(f"{database}, {label}: {_against(one, many)}")
     return f"All puts on one partition against puts on 997, 16 connections. {'. '.join(lines)}."
 
 
 def extras(bench: Bench) -> str:
-    """What a stream and what an index adds to a put, on both databases, in turns."""
+    """Measure the cost that a stream or an index adds to a put, on both databases."""
     lines = []
     for database, running in _both(bench, "extras"):
         kinds = {name: (dynamodb.partition_of, name) for name in ("", "stream", "index")}
@@ -206,7 +206,7 @@ def extras(bench: Bench) -> str:
 
 
 def _both(bench: Bench, name: str) -> Iterator[tuple[str, Running]]:
-    """A server on SQLite, then one on PostgreSQL."""
+    """Yield a server on SQLite, then one on PostgreSQL."""
     for database, contestant in (("SQLite FULL", "tablegate-full"), ("PostgreSQL", "tablegate-postgres")):
         [ours] = [each for each in CONTESTANTS if each.name == contestant]
         running = ours.start(bench.fresh(f"{name}-{contestant}"))
@@ -223,7 +223,7 @@ Measured = tuple[float, float]
 def _puts(
     bench: Bench, running: Running, kinds: dict[str, tuple[Callable[[int], str], str]]
 ) -> dict[str, Measured]:
-    """Medians of puts of new items in tables of different kinds: name -> (partition of a number, extra)."""
+    """Return medians of puts of new items in different tables: name -> (partition of a number, extra)."""
     requests = {}
     for name, (choose, extra) in kinds.items():
         dynamodb.make_table(Client(running.port), name, extra=extra)
@@ -240,7 +240,7 @@ def _puts(
 
 
 def _against(one: Measured, other: Measured) -> str:
-    """How one compares with the other."""
+    """Return the relation of two measurements as text."""
     (rate, cost), (other_rate, other_cost) = one, other
     return (
         f"{rate / other_rate:.2f} of the rate, {cost / other_cost:.2f} of the CPU "
@@ -252,8 +252,11 @@ def _against(one: Measured, other: Measured) -> str:
 
 
 def filtering(bench: Bench) -> str:
-    """A filtered Scan of 0.1 % hits whose filter SQL can judge by the bytes of the rows, against the same filter worded so
-    that every row must be fetched and evaluated, in turns."""
+    """Compare two filtered Scans with 0.1 % matches.
+
+    SQL evaluates the first filter on the stored bytes. The second is written so that every row must be fetched and
+    evaluated.
+    """
     port, process = start_ours(bench.fresh("filtering"))
     dynamodb.prepare_scan(Client(port))
     taken: dict[str, list[tuple[float, float]]] = {"visits = :v": [], "NOT visits <> :v": []}
@@ -276,7 +279,7 @@ def filtering(bench: Bench) -> str:
 def _measured(
     bench: Bench, tree: Tree, requests: list[bytes], port: int, connections: int
 ) -> tuple[float, float, Slice]:
-    """(requests a second, microseconds of CPU for each, everything)."""
+    """Return (requests a second, microseconds of CPU for each, the slice)."""
     before = tree.cpu_seconds()
     taken = bench.generator.run(requests, Aim(port, connections, seconds=300))
     assert not taken.unexpected, taken.refusals[:1]

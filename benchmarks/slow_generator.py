@@ -1,6 +1,7 @@
-"""generator.c in Python, for machines without a C compiler: the same arguments, files and line of JSON.
+"""The Python version of generator.c for machines without a C compiler, with the same arguments, files and line of
+JSON.
 
-It reaches a fraction of what the C program does, and where it is what limits, the report says so.
+It reaches a fraction of the C program's rate. The report says if it is the bottleneck.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class Connection:
         self._selector.register(self.socket, selectors.EVENT_READ, self)
 
     def again(self) -> None:
-        """A new connection in workspace of this one."""
+        """Replace this connection by a new one."""
         self._selector.unregister(self.socket)
         self.socket.close()
         self._connect()
@@ -49,7 +50,7 @@ class Connection:
         self.socket.sendall(request)
 
     def read(self) -> tuple[bool, bool]:
-        """(whether the answer is complete, whether the connection has ended)."""
+        """Return (True if the reply is complete, True if the connection has ended)."""
         try:
             data = self.socket.recv(_READ_BYTES)
         except ConnectionError:
@@ -128,7 +129,7 @@ def _requests(path: Path) -> list[bytes]:
 
 
 def answer(port: int) -> None:
-    """A server that answers anything with the same bytes."""
+    """Serve the same reply to all requests."""
     reply = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Type: application/json\r\n\r\n{}"
     selector = selectors.DefaultSelector()
     listening = socket.create_server(("127.0.0.1", port))

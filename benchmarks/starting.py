@@ -1,7 +1,7 @@
-"""How long each server takes from its command to its first good answer, and how much CPU time: starts in interleaved rounds.
+"""Time and CPU from each server's start to its first successful reply, in interleaved rounds.
 
-`python -m benchmarks.starting [--rounds 5] [--before FOLDER]` prints the medians; `--before` names another working tree of this
-project, whose server takes part too. Who cannot be had here is told and left out.
+`python -m benchmarks.starting [--rounds 5] [--before FOLDER]` prints the medians. `--before` adds the server of
+another working tree of this project. Servers that cannot be installed are reported and omitted.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _ours(root: Path, *flags: str) -> Start:
 
 
 def _answers(port: int, is_azure: bool) -> bool:
-    """Whether it answers as it should: with a list of tables, or, to a request that is not signed, with a refusal."""
+    """True if the server replies as expected: with a list of tables, or with a rejection of an unsigned request."""
     client = http.client.HTTPConnection("127.0.0.1", port, timeout=_PATIENCE_S)
     try:
         if is_azure:
@@ -60,14 +60,14 @@ def _answers(port: int, is_azure: bool) -> bool:
 
 
 def _measured(start: Start, is_azure: bool, folder: Path) -> tuple[float, float, float]:
-    """Seconds and CPU seconds to the first answer, and MB of memory then. Raises Absent, StartFailed."""
+    """Return seconds, CPU seconds and MB of memory at the first reply. Raises Absent, StartFailed."""
     cores = frozenset(os.sched_getaffinity(0))
     began = time.monotonic()
     running = start(Workspace(cores, folder))
     try:
         while not _answers(running.port, is_azure):
             if time.monotonic() - began > _PATIENCE_S:
-                raise StartFailed("no good answer")
+                raise StartFailed("no successful reply")
             time.sleep(0.01)
         took = time.monotonic() - began
         return took, running.tree.cpu_seconds(), running.tree.memory_mb()[0]
@@ -79,7 +79,7 @@ def _starters(before: Path | None, folder: Path) -> dict[str, tuple[Start, bool]
     kept = f"sqlite:///{folder / 'kept.sqlite'}"
     found: dict[str, tuple[Start, bool]] = {
         "tablegate --memory": (_ours(_ROOT, "--memory"), False),
-        "tablegate, a file that is there": (_ours(_ROOT, "--database", kept), False),
+        "tablegate, existing file": (_ours(_ROOT, "--database", kept), False),
     }
     if before is not None:
         found["tablegate before, --memory"] = (_ours(before, "--memory"), False)
@@ -104,12 +104,12 @@ def main() -> None:
                 try:
                     taken = _measured(start, is_azure, folder / f"{number}-{len(title)}")
                 except (Absent, StartFailed) as error:
-                    print(f"{title}: left out: {error}", file=sys.stderr)
+                    print(f"{title}: omitted: {error}", file=sys.stderr)
                     del starters[title]
                     continue
                 if number:
                     figures.setdefault(title, []).append(taken)
-    print("| to the first answer, median | seconds | CPU seconds | MB |\n|---|---|---|---|")
+    print("| to the first reply, median | seconds | CPU seconds | MB |\n|---|---|---|---|")
     for title, rounds in figures.items():
         seconds, cpu, memory = (statistics.median(column) for column in zip(*rounds, strict=True))
         print(f"| {title} | {seconds:.2f} | {cpu:.2f} | {memory:.0f} |")

@@ -1,9 +1,10 @@
-"""Structure of the product: how much code a request enters, and which modules, classes and functions exceed a bound.
+"""Structure of the product: the code that a request enters, and modules, classes and functions above a bound.
 
 `python -m benchmarks.structure` prints
-- for each traced request the number of files and functions of ours that it enters, from its first byte to the last of its reply
-  (one warm request on SQLite in memory), with the bound that was set for it;
-- everything above the bounds of size, and the number of lines of Python of the product.
+
+- the number of our files and functions that each traced request enters, with its bound (one warm request on SQLite
+in memory)
+- everything above the bounds of size, and the number of Python lines of the product
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _GENERATED = ("_pb2.py",)
 
 
 class Traced(NamedTuple):
-    """A request to trace, sent twice: once to warm up, once counted. `files`, `functions`: the bounds."""
+    """A request that is sent twice, first to warm up and then counted. `files` and `functions` are its bounds."""
 
     name: str
     requests: tuple[bytes, bytes]
@@ -46,7 +47,7 @@ class Traced(NamedTuple):
 
 
 def traced() -> Iterator[Traced]:
-    """The requests whose way through the code has a bound (issue 25, point 6)."""
+    """Yield the requests that have a bound."""
     puts, conditional = REQUESTS["DynamoDB PutItem"](), REQUESTS["DynamoDB PutItem on a condition"]()
     yield Traced("DynamoDB PutItem", (puts[0], puts[1]), 24, 80)
     yield Traced("DynamoDB PutItem on a condition", (conditional[0], conditional[1]), 32, 115)
@@ -73,7 +74,7 @@ def traced() -> Iterator[Traced]:
 
 
 async def _entered(running: InProcess) -> dict[str, tuple[int, int]]:
-    """Request -> number of files and of functions that it enters."""
+    """Return request -> number of files and functions that it enters."""
     found = {}
     for trace in traced():
         await running.send([trace.requests[0]])
@@ -84,7 +85,7 @@ async def _entered(running: InProcess) -> dict[str, tuple[int, int]]:
 
 
 class Excess(NamedTuple):
-    """Something above a bound: what the bound is about, where, and the number found."""
+    """Something above a bound: the bound's name, the place and the number found."""
 
     bound: str
     place: str
@@ -92,7 +93,7 @@ class Excess(NamedTuple):
 
 
 def excesses(path: Path) -> Iterator[Excess]:
-    """What a module has above the bounds."""
+    """Yield everything in a module above the bounds."""
     text = path.read_text()
     place = str(path.relative_to(ROOT))
     lines = text.count("\n")
@@ -139,13 +140,13 @@ def _imported(node: ast.AST) -> Iterator[str]:
 
 
 def product() -> list[Path]:
-    """The Python files of the product, but generated ones."""
+    """Return the Python files of the product without generated ones."""
     found = (path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py")))
     return [path for path in found if not path.name.endswith(_GENERATED)]
 
 
 def main() -> None:
-    """Print the traces, what is above a bound, and the number of lines."""
+    """Print the traces, everything above a bound, and the number of lines."""
     entered: dict[str, Any] = in_process(_entered)
     print("| request | files (bound) | functions (bound) |\n|---|---|---|")
     for trace in traced():

@@ -1,7 +1,8 @@
-"""Table Store's workloads: rows of two key columns and about 900 bytes. There is no other server to compare with, so the
-same work is also done through the DynamoDB dialect of the same server; and databases.py does it in raw SQL.
+"""Workloads of Table Store, with rows of two key columns and about 900 bytes.
 
-Requests are built with the adapter's own protocol module and PlainBuffer encoder, which its tests compare with the SDKs.
+There is no other server to compare with. So the same work also runs through the server's DynamoDB dialect, and in
+raw SQL (databases.py). Requests are built with the adapter's protocol module and PlainBuffer encoder, which its
+tests compare with the SDKs.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ from tablegate.gateway.model.values.values import TRUE, Kind, Value
 
 _RANGE = 1000
 _BATCH = 200
-_ITEMS_BATCH = 25  # DynamoDB's largest
+_ITEMS_BATCH = 25  # DynamoDB's limit
 _FILLER = "x" * 780
 
 
 def partition_of(number: int) -> str:
-    """A partition for a number: 997 of them."""
+    """Return one of 997 partitions for a number."""
     return f"part{number * 7919 % 997:04d}"
 
 
@@ -137,11 +138,11 @@ def _wrote_all(body: bytes) -> bool:
     return len(of_table.rows) == _BATCH and all(row.is_ok for row in of_table.rows)
 
 
-# The same through the DynamoDB dialect
+# The same work through the DynamoDB dialect
 
 
 def _item(partition: str, number: int) -> dict[str, dict[str, Any]]:
-    """The columns and values of `_row`."""
+    """Return the columns and values of `_row` as an item."""
     return {
         "pk": {"S": partition},
         "sk": {"N": str(number)},
@@ -181,7 +182,7 @@ def _get_item(number: int) -> dict[str, Any]:
 
 
 def _query(number: int) -> dict[str, Any]:
-    """A page of 1 MB: all of the items at once."""
+    """Return a query for a page of 1 MB with all items."""
     return {
         "TableName": "ReadItems",
         "KeyConditionExpression": "pk = :pk",

@@ -1,11 +1,11 @@
-"""How fast `tablegate copy` and `tablegate verify` are: `python -m benchmarks.transfer`.
+"""Speed of `tablegate copy` and `tablegate verify`: `python -m benchmarks.transfer`.
 
-One table in a SQLite database is copied to each kind of end and back from there, and verified against each, by processes as users
-start them; besides, the bytes that a copy into PostgreSQL stores are given to a raw COPY, in turn with the copies. Figures are
-medians of the rounds; CPU is that of the copying process, its start (under a second) included.
+A table in an SQLite database is copied to each kind of end and back, and verified against each, by separate
+processes. In alternation with copies into PostgreSQL, the same bytes are loaded by a raw COPY. Figures are medians
+of the rounds. CPU is that of the copying process with its start (under a second).
 
     python -m benchmarks.transfer --rows 1000000 --ends postgresql --rounds 3
-    python -m benchmarks.transfer --rows 20000 --rounds 3 --write      # all ends; into docs/explain/performance.md
+    python -m benchmarks.transfer --rows 20000 --rounds 3 --write      # all ends, into docs/explain/performance.md
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _CREDENTIALS = {
 
 
 class Taken(NamedTuple):
-    """Rows a second, microseconds of CPU a row, megabytes at most."""
+    """Rows a second, microseconds of CPU for a row, maximum memory in MB."""
 
     rows_per_second: float
     cpu_us: float
@@ -57,7 +57,7 @@ class Taken(NamedTuple):
 
 
 def _ran(rows: int, folder: Path, *arguments: str) -> Taken:
-    """Run a command of ours as a process."""
+    """Run a tablegate command as a process."""
     environment = {**os.environ, **_CREDENTIALS}
     began = time.monotonic()
     process = subprocess.Popen(
@@ -75,7 +75,7 @@ def _ran(rows: int, folder: Path, *arguments: str) -> Taken:
 
 
 def _fill(address: str, number: int) -> None:
-    """A table of rows of about 1 KB."""
+    """Create a table with rows of about 1 KB."""
     with closing(DatabaseEndpoint(address)) as endpoint:
         endpoint.create(Definition("things", Service.DYNAMODB, _PAIR))
         for start in range(0, number, 5_000):
@@ -90,9 +90,9 @@ def _row(at: int) -> Row:
 
 
 def _raw_copy(source: str, url: str) -> float:
-    """Rows a second of a COPY of the bytes that a copy stores, into the same table with the same indexes."""
+    """Return rows a second of a COPY of the same bytes into the same table with the same indexes."""
     with closing(DatabaseEndpoint(f"{url}#warm")) as endpoint:
-        endpoint.create(Definition("warm", Service.TABLEGATE, _PAIR))  # makes the tables of SQL
+        endpoint.create(Definition("warm", Service.TABLEGATE, _PAIR))  # creates the SQL tables
     seconds, number, is_first = 0.0, 0, True
     with (
         closing(DatabaseEndpoint(source)) as endpoint,
@@ -124,7 +124,7 @@ def _columns(row: Row) -> tuple[object, ...]:
 
 
 class _Ends:
-    """Addresses of empty tables at each kind of end."""
+    """Addresses of new tables at each kind of end."""
 
     def __init__(self, folder: Path, closing_: ExitStack, wanted: Sequence[str]) -> None:
         self.folder = folder
@@ -144,7 +144,7 @@ class _Ends:
             self._server = process.stdout.readline().strip()
 
     def new(self, kind: str) -> str:
-        """An end without a table."""
+        """Return the address of an end without a table."""
         self._number += 1
         name = f"things{self._number}"
         match kind:
@@ -162,15 +162,15 @@ class _Ends:
         return f"file:{self.folder}/{name}.{kind}"
 
 
-def _told(taken: list[Taken]) -> str:
+def _shown(taken: list[Taken]) -> str:
     rows_per_second = statistics.median(each.rows_per_second for each in taken)
     cpu_us = statistics.median(each.cpu_us for each in taken)
     most_mb = statistics.median(each.most_mb for each in taken)
     return f"{rows_per_second:,.0f} | {cpu_us:.0f} | {most_mb:.0f}"
 
 
-def measured(rows: int, rounds: int, kinds: Sequence[str], say: Callable[[str], None]) -> list[str]:
-    """The lines of a table in Markdown."""
+def measured(rows: int, rounds: int, kinds: Sequence[str], print_line: Callable[[str], None]) -> list[str]:
+    """Return the lines of a Markdown table."""
     folder = Path(tempfile.mkdtemp(prefix="tablegate-bench-"))
     found: dict[str, list[Taken]] = {}
     raw: list[float] = []
@@ -188,10 +188,10 @@ def measured(rows: int, rounds: int, kinds: Sequence[str], say: Callable[[str], 
                         (f"verify SQLite database and {kind}", ("verify", source, there)),
                     ):
                         found.setdefault(name, []).append(_ran(rows, folder, *command))
-                        say(f"round {number + 1}: {name}: {_told(found[name][-1:])}")
+                        print_line(f"round {number + 1}: {name}: {_shown(found[name][-1:])}")
                     if kind == "postgresql" and ends.postgres is not None:
                         raw.append(_raw_copy(source.removeprefix("tablegate:"), ends.postgres.new_database()))
-                        say(f"round {number + 1}: raw COPY {raw[-1]:,.0f}")
+                        print_line(f"round {number + 1}: raw COPY {raw[-1]:,.0f}")
                     for path in (*folder.glob("things*"), *folder.glob("*.job*")):
                         path.unlink()
     finally:
@@ -202,22 +202,20 @@ def measured(rows: int, rounds: int, kinds: Sequence[str], say: Callable[[str], 
         "| work | rows/s | CPU us/row | MB at most |",
         "|---|---|---|---|",
     ]
-    lines += [f"| {name} | {_told(taken)} |" for name, taken in found.items()]
+    lines += [f"| {name} | {_shown(taken)} |" for name, taken in found.items()]
     if raw:
         lines.append(f"| raw COPY of the same bytes into PostgreSQL | {statistics.median(raw):,.0f} | | |")
     return lines
 
 
 def main() -> None:
-    """Measure, print, and write it down if told to."""
+    """Measure, print, and write the table if requested."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--rows", type=int, default=20_000)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument(
-        "--ends", default=",".join(_ENDS[1:]), help="with commas between: " + ", ".join(_ENDS)
-    )
+    parser.add_argument("--ends", default=",".join(_ENDS[1:]), help="comma-separated, from , ".join(_ENDS))
     parser.add_argument("--write", action="store_true", help="into docs/explain/performance.md")
     options = parser.parse_args()
     lines = measured(

@@ -1,14 +1,18 @@
-"""Vector searches against numpy itself on the same array: `python -m benchmarks.vectors [VECTORS [DIMENSIONS]]`.
+"""Vector searches against numpy on the same array: `python -m benchmarks.vectors [VECTORS [DIMENSIONS]]`.
 
-Prints milliseconds and how many times as long as numpy they are, medians of rounds in which all have their turn: numpy's product
-of the array with the search vector and its choice of the ten greatest; a search of the index as the server has it in memory, of
-all of it and with filters of several selectivities; the first search, which reads the index; one that has no room and reads the
-database. And the recall of the ten nearest, against numpy with 64 bits. On SQLite the same of searches that may be approximate
-(`--vector-approximate-from`), whose graph is in memory on either database, and what it takes to make that. Entries are stored as
-the write path stores them, but their rows hold no vectors: they would be most of the time that it takes to begin.
+Prints milliseconds, and the ratio to numpy, as medians of alternating rounds:
 
-Vectors are points of a space of 32 dimensions, turned into the one of theirs, and a little noise: of such a kind are embeddings.
-On SQLite vectors of random numbers follow, all about equally far apart: the worst that an approximate search can meet.
+- numpy's product of the array with the search vector, and its ten greatest values
+- a search of the server's index in memory, of all vectors and with filters of several selectivities
+- the first search, which reads the index
+- a search without memory, which reads the database
+
+It also prints the recall of the ten nearest against numpy with 64 bits. On SQLite the same follows for approximate
+searches (`--vector-approximate-from`), with the cost of building their graph. Entries are stored as by the write
+path, but their rows have no vectors, which would take most of the setup time.
+
+Vectors are points in 32 dimensions, rotated into the requested number, with a little noise, like embeddings. On
+SQLite, random vectors follow. All their distances are similar, which is the worst case for approximate search.
 """
 
 from __future__ import annotations
@@ -49,7 +53,7 @@ BATCH = 1_000
 SEARCHES = 20
 HIDDEN = 32
 SCHEMA = KeySchema((KeyColumn("pk", Kind.TEXT),), ())
-# Of each number so many in a thousand vectors have one value of the filter.
+# The number of vectors in a thousand that have one value of the filter.
 SELECTIVITIES = (1, 10, 100, 500)
 Array = NDArray[np.float32]
 Search = Callable[[Array, dict[str, Value]], list[VectorMatch]]
@@ -66,7 +70,7 @@ def databases() -> Iterator[dict[str, str]]:
 
 
 def filled(store: Store, engine: Engine, array: Array) -> Table:
-    """A table whose index has these vectors."""
+    """Create a table with these vectors in its index."""
     filters = tuple(KeyColumn(f"in_{share}", Kind.DECIMAL) for share in SELECTIVITIES)
     index = NewVectorIndex(
         "plain", "v", array.shape[1], Metric.DOT_PRODUCT, IndexProjection.KEYS, filters=filters
@@ -91,7 +95,7 @@ def filled(store: Store, engine: Engine, array: Array) -> Table:
 
 
 def medians(runs: dict[str, Callable[[], Any]]) -> dict[str, tuple[float, float]]:
-    """Milliseconds of each, and of CPU of this process, whose turns come one after the other."""
+    """Return milliseconds, and CPU of this process, of alternating runs."""
     took: dict[str, list[tuple[float, float]]] = {name: [] for name in runs}
     for _ in range(ROUNDS):
         for name, run in runs.items():
@@ -134,12 +138,12 @@ def measure(name: str, url: str, array: Array, queries: Array, approximately: bo
     store.vector_images, store.vector_memory_bytes = None, 0
     began = time.perf_counter()
     search(queries[0], {})
-    print(f"  a search that has no room in memory      {1_000 * (time.perf_counter() - began):10.1f} ms")
+    print(f"  a search without index in memory      {1_000 * (time.perf_counter() - began):10.1f} ms")
     engine.close()
 
 
 def compare_approximate(store: Store, engine: Engine, array: Array, queries: Array, search: Search) -> None:
-    """Print the same of searches that may be approximate, and what their graph takes."""
+    """Print the figures of approximate searches and the cost of their graph."""
     store.vector_images, store.vector_approximate_from = None, 1_000
     search(queries[0], {})
     began, cpu_before = time.perf_counter(), time.process_time()
@@ -152,12 +156,12 @@ def compare_approximate(store: Store, engine: Engine, array: Array, queries: Arr
 
 
 def compare(array: Array, queries: Array, search: Search) -> None:
-    """Print how long searches take, and what they find."""
+    """Print durations and results of searches."""
     turn = itertools.cycle(queries)
     runs: dict[str, Callable[[], Any]] = {"numpy": lambda: by_numpy(array, next(turn))}
     every: dict[str, dict[str, Value]] = {"": {}}
     for share in SELECTIVITIES:
-        every[f", filter lets {share / 10:g} % through"] = {f"in_{share}": decimal(1)}
+        every[f", filter matches {share / 10:g} %"] = {f"in_{share}": decimal(1)}
     for text_of_filter, wanted in every.items():
         runs[f"search{text_of_filter}"] = partial(lambda wanted: search(next(turn), wanted), wanted)
     found = medians(runs)
@@ -195,7 +199,7 @@ def main() -> None:
 
 
 def vectors_like_embeddings(number: int, dimensions: int) -> tuple[Array, Array]:
-    """Vectors, and some more to search for."""
+    """Return vectors and further ones to search for."""
     chance = np.random.default_rng(1)
     points = chance.standard_normal((number + SEARCHES, HIDDEN), dtype=np.float32)
     array = points @ chance.standard_normal((HIDDEN, dimensions), dtype=np.float32) / np.float32(HIDDEN**0.5)
@@ -207,7 +211,7 @@ def vectors_like_embeddings(number: int, dimensions: int) -> tuple[Array, Array]
 
 
 def random_vectors(number: int, dimensions: int) -> tuple[Array, Array]:
-    """Likewise, of random numbers."""
+    """Return random vectors and further ones to search for."""
     array = np.random.default_rng(1).standard_normal((number + SEARCHES, dimensions), dtype=np.float32)
     return array[:number], array[number:]
 

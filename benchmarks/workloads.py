@@ -1,6 +1,6 @@
-"""What a workload is, in any dialect: how its tables are made, its n-th request, and what an answer must hold.
+"""The definition of a workload in any dialect: preparation, n-th request, and check of replies.
 
-The workloads themselves are in dynamodb.py, azuretable.py and tablestore.py.
+The workloads are in dynamodb.py, azuretable.py and tablestore.py.
 """
 
 from __future__ import annotations
@@ -12,17 +12,19 @@ from benchmarks.signing import Client
 
 
 class Unsupported(Exception):
-    """A server does not have what a workload needs; the text says what it answered."""
+    """A server does not support a workload. The text has its reply."""
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
     """One kind of request.
 
-    `request(port, number)` gives the bytes of a request; numbers never repeat on one server, so that a request may insert.
-    `prepare(client)` makes what it needs, once per server; raises Unsupported. `holds(body)` looks at a sampled answer.
-    `pool`: of a workload that only reads, how many requests are made and sent over and over; 0: each is made anew.
-    `rows`: how many rows one request touches.
+    - `request(port, number)` returns the bytes of a request. Numbers never repeat on one server, so that a request
+    may insert.
+    - `prepare(client)` creates tables and rows once for each server. Raises Unsupported.
+    - `holds(body)` checks a sampled reply.
+    - `pool`: number of requests that a read-only workload sends repeatedly. 0 creates each request anew.
+    - `rows`: number of rows of one request.
     """
 
     name: str
@@ -36,7 +38,7 @@ class Workload:
 
 
 def expect(client: Client, request: bytes, *statuses: int) -> bytes:
-    """The body of the answer to a request that must succeed. Raises Unsupported."""
+    """Send a request that must succeed and return the body of the reply. Raises Unsupported."""
     status, body = client.send(request)
     if status not in (statuses or (200,)):
         raise Unsupported(f"{status} {body[:200].decode(errors='replace')}")

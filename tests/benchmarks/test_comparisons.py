@@ -23,9 +23,9 @@ def test_interval_of_the_sign_test(count: int, rank: int) -> None:
 
 
 def test_a_difference_is_distinguished_from_noise() -> None:
-    assert not Interval(1.2, 0.99, 1.5).is_told_apart
-    assert Interval(1.2, 1.01, 1.5).is_told_apart
-    assert Interval(0.8, 0.7, 0.99).is_told_apart
+    assert not Interval(1.2, 0.99, 1.5).is_significant
+    assert Interval(1.2, 1.01, 1.5).is_significant
+    assert Interval(0.8, 0.7, 0.99).is_significant
     assert str(Interval(1.2, 0.99, 1.5)) == "1.20 (0.99 to 1.50) ="
 
 
