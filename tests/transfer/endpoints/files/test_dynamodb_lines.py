@@ -218,7 +218,7 @@ def test_the_name_determines_the_format(path, options, expected):
         ("a.jsonl", {"format": "xml"}, "format=xml: unknown format"), ("-", {"format": "csv"}, "jsonl only"),
         ("a.jsonl", {"keys": "a:S"}, "keys: unknown option. Options of format jsonl: format"),
         ("a.csv", {"nonsense": "1"}, "nonsense: unknown option. Options of format csv: delimiter, empty, format, types"),
-        ("a.json", {}, "add ?keys=NAME:S"),
+        ("a.json", {}, "Add ?keys=NAME:S"),
     ],
 )  # fmt: skip
 def test_other_addresses_are_refused(path, options, words, tmp_path, monkeypatch):
