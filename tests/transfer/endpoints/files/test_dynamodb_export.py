@@ -261,7 +261,7 @@ def test_what_is_wrong_is_named(tmp_path):
     refused("a.json.gz, which is missing")
     folder = put_export(tmp_path, {"a.json.gz": [item(1), item(2)]})
     (folder / "data/a.json.gz").write_bytes(gzip.compress(item(1)))
-    refused("a.json.gz has 1 items, where the manifest says 2")
+    refused("a.json.gz has 1 items, but the manifest has 2")
     folder = put_export(tmp_path, {"a.json.gz": [item(1)]})
     (folder / "data/a.json.gz").write_bytes(gzip.compress(item(3)))
     refused("its MD5 differs from the manifest")
