@@ -127,7 +127,14 @@ def _help_lines(text: str) -> Iterator[str]:
 def _option_row(option: click.Option, context: click.Context) -> tuple[str, str]:
     record = option.get_help_record(context)
     names, meaning = record or (", ".join(option.opts), "")
-    return f"`{names}`", cell(meaning)
+    return f"`{names}`", cell(_readable_range(meaning))
+
+
+def _readable_range(meaning: str) -> str:
+    """Replace click's notation of ranges and defaults, such as `[default: 1; 1<=x<=2]`."""
+    meaning = re.sub(r"(\d+)<=x<=(\d+)", r"\1 to \2", meaning)
+    meaning = re.sub(r"x>=(\d+)", r"at least \1", meaning)
+    return re.sub(r"\[[^\]]*\]$", lambda match: match[0].replace("; ", ", "), meaning)
 
 
 # Settings

@@ -22,7 +22,9 @@ DATETIME_MIN_YEAR = 1601
 BODY_MAX_BYTES = 4 << 20
 CHANGES_MAX = 100  # of one changeset
 CHANGE_HEAD_MAX_BYTES = 16 << 10  # ours, as are those below: of a part of a batch or of a change in it
-QUERY_HEAD_MAX_BYTES = 128 << 10  # of the only query of a batch, whose filter may be encoded
+QUERY_HEAD_MAX_BYTES = (
+    128 << 10
+)  # a query is the only operation of its batch, and its filter may be percent-encoded
 PART_HEADERS_MAX = 200
 SEEMING_DELIMITERS_MAX = 10_000  # delimiters in a batch that are not on a line of their own
 OPTIONS_MAX = 256  # of one query

@@ -1,11 +1,7 @@
-"""Conversion between wire AttributeValues and the gateway's Values, total in both directions, and items as canonical
-body bytes.
+"""DynamoDB's attribute values as the gateway's Values and back, and items as canonical body bytes.
 
-Covers the rules for DynamoDB values (docs/protocols/dynamodb.md rules 21 to 25) and DynamoDB's view of the other
-dialects' kinds. The caller adds the frame of error texts.
-
-`measure` does all checks. It walks a decoded JSON value once, converts it to canonical form in place (plain
-numbers, sorted sets) and returns its billed size. The result is a body in the sense of bodies.py.
+Rules: docs/protocols/dynamodb.md rules 21 to 25. The caller adds the frame of error texts. `measure` does all checks in
+one pass: it converts decoded JSON to canonical form in place and returns its billed size.
 """
 
 from __future__ import annotations

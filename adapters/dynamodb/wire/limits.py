@@ -27,9 +27,7 @@ ERROR_ECHO_CHARACTERS = 65_536  # maximum length of all values in one error
 ITEM_BYTES = 409_600  # names and values, on every write surface [25]
 MEASURED_BYTES = 512_000  # our own: measuring an item or value stops here
 SET_MEMBERS = ITEM_BYTES // 2 + 256  # distinct members have at least two bytes, except 257 of them
-TYPED_VALUES = (
-    20_000  # our own: maximum number of values of a rejected request whose JSON types are reported first
-)
+TYPED_VALUES = 20_000  # our own: maximum number of values whose JSON types are reported first in a rejection
 PLACEHOLDER_VALUES_BYTES = 2 * 1024 * 1024  # of all of ExpressionAttributeValues (developer guide, quotas)
 NESTING_LEVELS = 32  # an attribute value has level 0, so 31 maps around a scalar are valid [6]
 ATTRIBUTE_NAME_BYTES = 65_535  # [24]

@@ -36,11 +36,8 @@ def _clashes(settings: Settings) -> Iterator[tuple[Severity, list[str], str]]:
             "auth dev accepts every client, and other machines can reach the address. Use --auth strict",
         )
     if settings.insecure and settings.auth == "dev" and not is_loopback(settings.host):
-        yield (
-            Severity.WARNING,
-            ["auth", "insecure"],
-            "every client that can reach this machine has full access",
-        )
+        text = "every client that can reach this machine has full access"
+        yield Severity.WARNING, ["auth", "insecure"], text
     if settings.auth == "dev" and settings.namespaces == "separate":
         yield (
             Severity.WARNING,

@@ -118,10 +118,7 @@ class WriteBatch:
                 self._features |= peer.features
 
     def _decide(self, session: Session, outdated: Callable[[], set[int]]) -> None:
-        """Lock and read the rows, apply the groups in order of arrival, and save the result.
-
-        Steps for features that no table or group has are skipped.
-        """
+        """Lock and read the rows, apply the groups in order, and save. Skip steps for features that are not in use."""
         answers: list[Answer | None] = [None] * len(self._groups)
         # Replicas and imports fill their tables before clients can write to them.
         if self._before_commit is None:

@@ -215,7 +215,6 @@ def _whole_attributes(
 def _apply_actions(
     actions: tuple[Action, ...], draft: RowDraft | FastDraft, before: Attributes, view: View | None
 ) -> None:
-    """Apply actions of any type to a draft."""
     resolved = [
         _resolve(action.operand, before, view) if isinstance(action, SetTo) else None for action in actions
     ]
@@ -272,7 +271,6 @@ def paths_read(operand: Operand) -> Iterator[Path]:
 
 
 def _fast_draft_of(old: Row | None, context: EditContext) -> RowDraft | FastDraft:
-    """Return the draft of an edit: a FastDraft if the row allows it."""
     if old is not None and old.is_native and not context.stamped:
         return FastDraft(dict(old.contents.members), old.size_bytes, context, old.modified_at // TICKS_PER_MS)
     return RowDraft.of(old, context)
@@ -437,7 +435,6 @@ def _resolve(operand: Operand, before: Attributes, view: View | None) -> Value:
 
 
 def _sum_of(current: Value | None, value: Value, view: View | None) -> Value:
-    """Return the result of `Add`."""
     if current is None:
         return value
     if value.kind in NUMBERS:
