@@ -199,7 +199,7 @@ def test_sighup_reads_certificates_again_and_ends_nothing(tmp_path: Path, postgr
         assert time.monotonic() < end
     key.write_text("no key")
     os.kill(server.pid, signal.SIGHUP)
-    server.wait_for_error(*["the last one stays"] * int(workers))
+    server.wait_for_error(*["the previous one stays in use"] * int(workers))
     assert shown_by(server) == {after}
     assert server.terminate()[0] == 0
 
@@ -215,7 +215,7 @@ def test_a_worker_that_takes_the_place_of_another_shows_the_certificate_of_now(
     make_self_signed(tmp_path, "127.0.0.1")
     for pid in first:
         os.kill(pid, signal.SIGKILL)
-    server.wait_for_error(*["is replaced"] * 2)
+    server.wait_for_error(*["is being restarted"] * 2)
     assert shown_by(server) == {certificate.read_text()}
     assert server.terminate()[0] == 0
 
@@ -313,7 +313,7 @@ def test_several_workers_share_a_port_and_are_replaced(tmp_path: Path, postgres)
     assert len(before) == 2
     for pid in before:
         os.kill(pid, signal.SIGKILL)
-    server.wait_for_error("is replaced", "is replaced")
+    server.wait_for_error("is being restarted", "is being restarted")
     assert get(f"{server.url}/readyz") == "ready\n"
     assert not set(before) & set(server.workers())
     code, errors = server.terminate()

@@ -88,7 +88,7 @@ def test_backups(path: Path, tmp_path: Path, in_files: bool) -> None:
     assert "no backup" in said(path, "delete-backup", "0-1", *flags)[1]
     if in_files:
         code, text = said(path, *restore)
-        assert (code, "no directory of backups" in text) == (1, True)
+        assert (code, "no backup directory" in text) == (1, True)
     assert said(path, *restore, *flags)[0] == 0
     swept()
     [again] = engine.run([FindTable(SHARED_NAMESPACE, "again")])

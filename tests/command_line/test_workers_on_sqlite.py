@@ -167,7 +167,7 @@ def test_a_process_that_is_killed_is_replaced(server: Process, clients: list[Raw
     clients[1].call("PutItem", TableName="things", Item={"p": {"S": "kept"}})
     before = server.workers()
     os.kill(before[victim], signal.SIGKILL)
-    server.wait_for_error("is replaced")
+    server.wait_for_error("is being restarted")
     until = time.monotonic() + 30
     for number in range(CONNECTIONS):
         with RawClient(server.url) as client:

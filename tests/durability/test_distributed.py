@@ -274,7 +274,7 @@ def test_what_is_on_every_node_is_written_at_a_worker_and_read_at_the_coordinato
 
 def test_a_server_refuses_replicas_of_a_distributed_database(urls: tuple[str, str]) -> None:
     told = CliRunner().invoke(main, ["serve", "--database", urls[1], "--replica", urls[0], "--port", "0"])
-    assert told.exit_code != 0 and "has a part of it only" in told.output
+    assert told.exit_code != 0 and "has only a part of it" in told.output
 
 
 def test_what_is_brought_back_is_all_there(postgres: PostgresServer, urls: tuple[str, str]) -> None:

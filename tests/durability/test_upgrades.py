@@ -162,7 +162,7 @@ def test_new_workers_have_the_settings_of_now_or_the_old_ones_stay(
     assert set(server.workers()) == before
     # One that dies is replaced all the same.
     os.kill(min(before), signal.SIGKILL)
-    server.wait_for_error("died and is replaced")
+    server.wait_for_error("died and is being restarted")
     until = time.monotonic() + 30
     while len(server.workers()) < 2:
         assert time.monotonic() < until

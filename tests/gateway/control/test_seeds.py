@@ -172,7 +172,7 @@ def test_a_failed_seed_is_reported_with_its_file(tmp_path: Path) -> None:
     (tmp_path / "people.jsonl").write_text(LINES)
     with pytest.raises(ServerFailed, match=r"seed: people\.jsonl: ResourceNotFoundException"):
         Server(seed=tmp_path).start()
-    with pytest.raises(ServerFailed, match="is no folder"):
+    with pytest.raises(ServerFailed, match="is not a folder"):
         Server(seed=tmp_path / "nothing").start()
 
 
@@ -194,10 +194,10 @@ def test_a_failed_seed_is_reported_with_its_file(tmp_path: Path) -> None:
         ([{"name": "a.csv", "text": ""}], "a.csv: "),
         ([{"name": "a.jsonl.gz", "base64": base64.b64encode(b"\x1f\x8b\x08junk").decode()}], "a.jsonl.gz: "),
         ([{"name": "x/manifest-summary.json", "text": "{}"}], "manifest-files.json is missing"),
-        ([{"name": "a.json"}], "each file has a relative name"),
-        ([{"name": "/a.json", "text": "{}"}], "each file has a relative name"),
+        ([{"name": "a.json"}], "each file must have a relative name"),
+        ([{"name": "/a.json", "text": "{}"}], "each file must have a relative name"),
         ([{"name": "a.json", "base64": "?"}], "a.json: "),
-        ([1], "files is a list of objects"),
+        ([1], "files must be a list of objects"),
     ],
 )
 def test_a_bad_seed_by_the_control_api(shared_server: str, files: Any, says: str) -> None:
