@@ -78,7 +78,7 @@ class Recorder(AuditTrail):
     def drained(self) -> list[dict[str, Any]]:
         """The lines since this or `taken` was last called."""
         while self._queue:
-            self._write_some()
+            self._write_batch()
         found, self._lines.lines = self._lines.lines, []
         return found
 

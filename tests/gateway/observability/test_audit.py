@@ -389,10 +389,10 @@ def test_a_sink_that_fails_loses_what_it_was_given_and_no_more() -> None:
     trail = AuditTrail(sink, KeyForm(False, ""), AuditScope(False, False))
     before = _lost()
     trail.put({"event": "one"})
-    trail._write_some()
+    trail._write_batch()
     sink.fails = False
     trail.put({"event": "two"})
-    trail._write_some()
+    trail._write_batch()
     assert _lost() - before == 1
     assert [json.loads(line) for line in sink.lines] == [{"event": "two"}]
 
@@ -407,7 +407,7 @@ def test_an_unreadable_request_is_recorded() -> None:
     sink.may_go_on.set()
     trail = AuditTrail(sink, KeyForm(False, ""), AuditScope(False, True))
     trail.answered(_request(), Reply(400, ()), Broken, "Read")
-    trail._write_some()
+    trail._write_batch()
     assert json.loads(sink.lines[0])["result"] == 400
 
 

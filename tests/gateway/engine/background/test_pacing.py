@@ -339,16 +339,20 @@ def batches_of(engine: Engine, work: str) -> list[int]:
 
 
 class Counting:
-    """Counter of the statements that sessions execute and the rows that they return."""
+    """Counter of the statements that sessions of this thread execute and the rows that they return.
+
+    Servers of other tests may still run in threads of this process.
+    """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, kind: type[Session]) -> None:
         self.statements = self.rows = 0
-        query = kind.query
+        query, thread = kind.query, threading.get_ident()
 
         def counted(session: Session, statement: str, parameters: Any = ()) -> list[Any]:
             found = query(session, statement, parameters)
-            self.statements += 1
-            self.rows += len(found)
+            if threading.get_ident() == thread:
+                self.statements += 1
+                self.rows += len(found)
             return found
 
         monkeypatch.setattr(kind, "query", counted)
