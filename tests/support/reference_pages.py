@@ -23,6 +23,7 @@ from tablegate.adapters.tablestore import operation_table as tablestore_operatio
 from tablegate.adapters.tablestore.wire import errors as tablestore_errors
 from tablegate.gateway import __main__ as program
 from tablegate.gateway.configuration.settings import SETTINGS, Settings
+from tests.support.operations_by_feature import FEATURES, features_of
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("gateway", "adapters", "transfer", "migrations", "tablegate")
@@ -343,20 +344,25 @@ def _azure_name(resource: type, method: str, component: str) -> str:
 
 
 def operations_page() -> Iterator[str]:
-    """Every operation that clients can call."""
-    found = operations()
+    """Every operation that clients can call, by feature and dialect."""
+    by_dialect = operations()
     yield "# Operations\n"
-    yield f"The operations that each dialect answers: {sum(map(len, found.values()))} in all. {_GENERATED}"
-    yield "[Semantics](../explain/semantics.md) compares the features of the dialects,"
+    yield f"The operations that each dialect answers, by feature: {sum(map(len, by_dialect.values()))} in all. {_GENERATED}"
+    yield "[Semantics](../explain/semantics.md) compares what the features mean,"
     yield "[differences](../explain/differences.md) lists where an answer differs from the service's.\n"
-    for dialect, names in found.items():
-        yield f"## {DIALECTS[dialect]}\n"
-        yield f"{len(names)} operations.\n"
-        if dialect == "dynamodb":
-            split = [name.split(".") for name in names]
-            yield from table(("API", "operation"), ((f"`{api}`", f"`{name}`") for api, name in split))
-        else:
-            yield from table(("operation",), ((f"`{name}`",) for name in names))
+    counts = (f"{len(by_dialect[dialect])} of {title}" for dialect, title in DIALECTS.items())
+    yield f"There are {', '.join(counts)}. `none` means: no operation of its own. DynamoDB's secondary"
+    yield "indexes and streams, and Table Store's streams and time to live, are members of CreateTable and UpdateTable.\n"
+    rows = (
+        (feature, *(_operations_cell(feature, dialect, by_dialect[dialect]) for dialect in DIALECTS))
+        for feature in FEATURES
+    )
+    yield from table(("feature", *DIALECTS.values()), rows)
+
+
+def _operations_cell(feature: str, dialect: str, names: Iterable[str]) -> str:
+    of_feature = [name.rpartition(".")[2] for name in names if feature in features_of(dialect, name)]
+    return ", ".join(f"`{name}`" for name in of_feature) or "none"
 
 
 # Limits
