@@ -16,8 +16,7 @@ import pytest
 import requests
 from werkzeug import formparser
 
-from tablegate.gateway.console import pages as console_pages
-from tablegate.gateway.console import reading
+from tablegate.gateway.console import reading, row_pages, table_pages
 from tablegate.gateway.console.sign_in import COOKIE
 from tablegate.gateway.model.commands.job_commands import ListUnfinishedJobs, StartJob
 from tablegate.gateway.model.tables.jobs import Job
@@ -312,7 +311,7 @@ def test_a_list_counts_no_longer_than_a_while(
     songs: Live, console: Console, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Counting is a scan, and a list may have two hundred large tables."""
-    monkeypatch.setattr(console_pages, "_COUNTING_S", 0.0)
+    monkeypatch.setattr(table_pages, "_COUNTING_S", 0.0)
     page = console.get("/")
     assert keys_of(page) == ["songs"]
     assert ">120<" not in page
@@ -386,7 +385,7 @@ def test_a_history_is_of_the_newest_changes_of_a_long_stream(
     songs: Live, console: Console, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Runs in the server's process. The search ends after a fixed number of changes, and the page says so."""
-    for module in (reading, console_pages):
+    for module in (reading, row_pages):
         monkeypatch.setattr(module, "CHANGES", 30)
     monkeypatch.setattr(reading, "_CHANGES_AT_ONCE", 7)
     first, last = ({"p": {"S": name}, "s": {"N": "1"}} for name in ("long ago", "just now"))

@@ -1,0 +1,71 @@
+"""Pages about tables: the list, and the facts of one table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from time import monotonic
+from typing import Any
+
+import flask
+
+from tablegate.gateway.adapter_modules import table_describers
+from tablegate.gateway.console.pages import Pages, Route, stream_of
+from tablegate.gateway.console.reading import DESCRIBING
+from tablegate.gateway.console.rendering import render
+from tablegate.gateway.console.sign_in import ConsoleUser
+from tablegate.gateway.dialect import Gateway
+from tablegate.gateway.model.authorization.permissions import Permission
+from tablegate.gateway.server.flask_bridge import current_request
+
+# Counting rows is a scan. The list stops counting after this time, and the page of a table counts its rows.
+_COUNTING_S = 1.0
+
+
+class TablePages(Pages):
+    """The list of tables, and the page of a table."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        super().__init__(gateway)
+        self._listings = table_describers(gateway.settings)
+
+    def reads(self) -> Sequence[Route]:
+        return (
+            Route("/", self.tables),
+            Route("/table", self.table),
+        )
+
+    def tables(self, visitor: ConsoleUser) -> Any:
+        """Show a list of tables."""
+        reading = self._reading(visitor)
+        given = flask.request.args
+        found, more = reading.tables((given.get("namespace", ""), given.get("after", "")))
+        now_ms = self._gateway.now_ms()
+        until = monotonic() + _COUNTING_S
+        lines = [
+            (
+                table,
+                table.state_at(now_ms).value,
+                reading.statistics(table) if monotonic() < until else None,
+                stream_of(table),
+                self._may_see(reading, table, Permission.DESCRIBE_EXPIRY),
+            )
+            for table in found
+        ]
+        last = found[-1] if more else None
+        return render("tables.html", visitor=visitor, lines=lines, last=last)
+
+    def table(self, visitor: ConsoleUser) -> Any:
+        """Show a table: its names in each dialect, and how each SDK reads it."""
+        reading = self._reading(visitor)
+        table = self._table(reading, DESCRIBING)
+        request = current_request()
+        url = f"{'https' if request.secure else 'http'}://{request.header('host')}"
+        snippets = [(each.form, each.snippet(table, url)) for each in self._displays.values()]
+        names = [(dialect, *listed(table)) for dialect, listed in self._listings.items()]
+        return render(
+            "table.html", visitor=visitor, table=table, state=table.state_at(self._gateway.now_ms()).value,
+            statistics=reading.statistics(table), names=names, snippets=snippets, stream=stream_of(table),
+            shows_expiry=self._may_see(reading, table, Permission.DESCRIBE_EXPIRY),
+            shows_recovery=self._may_see(reading, table, Permission.DESCRIBE_FEATURES),
+            shows_figures=reading.shows_figures(table),
+        )  # fmt: skip
