@@ -7,6 +7,8 @@ Without `--console-writes` there is no route that changes something. Forms are a
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
+from typing import Any
 
 import flask
 
@@ -39,18 +41,22 @@ def create(gateway: Gateway) -> flask.Blueprint:
     reads = [route for each in pages for route in each.reads()]
     writes = [route for each in pages for route in each.writes()] if gateway.settings.console_writes else []
     entry = Entry(gateway, {CONSOLE + route.path: route.fields for route in writes})
+    routes: list[tuple[str, str, str, Callable[[], Any]]] = [
+        ("/sign-in", "GET", "sign_in_form", functools.partial(entry.answered, entry.sign_in_form)),
+        ("/sign-in", "POST", "sign_in", functools.partial(entry.answered, entry.sign_in)),
+        ("/sign-out", "POST", "sign_out", functools.partial(entry.answered, entry.sign_out)),
+    ]
     for path, page, _ in reads:
-        made.add_url_rule(path, page.__name__, functools.partial(entry.shown, page))
+        routes.append((path, "GET", page.__name__, functools.partial(entry.shown, page)))
     for path, page, _ in writes:
         change = functools.partial(entry.shown, page, RequestKind.WRITE)
-        made.add_url_rule(path, page.__name__, change, methods=["POST"])
-    for path, page_of_all, methods in (
-        ("/sign-in", entry.sign_in, ["GET", "POST"]),
-        ("/sign-out", entry.sign_out, ["POST"]),
-    ):
-        made.add_url_rule(
-            path, page_of_all.__name__, functools.partial(entry.answered, page_of_all), methods=methods
-        )
+        routes.append((path, "POST", page.__name__, change))
+    methods: dict[str, set[str]] = {}
+    for path, method, name, view in routes:
+        made.add_url_rule(path, name, view, methods=[method])
+        methods.setdefault(path, set()).add(method)
+    unknown = functools.partial(entry.unknown, methods)
+    made.add_url_rule("/<path:rest>", "unknown", unknown, methods=["GET", "POST", "PUT", "PATCH", "DELETE"])
     made.before_request(entry.refuse_long_form)
     made.after_request(with_headers)
     made.add_app_template_filter(pretty, "pretty")

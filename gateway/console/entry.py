@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import flask
-from werkzeug.exceptions import RequestEntityTooLarge
+from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 
 from tablegate.gateway.console.pages import FORM_FIELDS
-from tablegate.gateway.console.rendering import problem, refusal, render
+from tablegate.gateway.console.problems import explained
+from tablegate.gateway.console.rendering import problem, render
 from tablegate.gateway.console.searches import BadSearch
 from tablegate.gateway.console.sign_in import COOKIE, HOURS, ConsoleUser, SignIn
 from tablegate.gateway.control import access
@@ -19,7 +20,7 @@ from tablegate.gateway.dialect import Gateway
 from tablegate.gateway.model import errors
 from tablegate.gateway.model.request_facts import RequestFacts, RequestKind
 from tablegate.gateway.observability import logs
-from tablegate.gateway.server.flask_bridge import current_request
+from tablegate.gateway.server.flask_bridge import current_request, request_without_body
 
 
 class Entry:
@@ -36,13 +37,12 @@ class Entry:
         path = flask.request.path
         flask.request.max_content_length = access.form_limit(path)
         try:
+            request = current_request()
             if flask.request.get_data().count(b"&") < self._fields.get(path, FORM_FIELDS):
                 return None
         except RequestEntityTooLarge:
-            pass
-        current_request().is_unauthenticated = (
-            True  # delays the reply, since no form of the console is so long
-        )
+            request = request_without_body()
+        request.is_unauthenticated = True  # delays the reply, since no form of the console is so long
         return problem(413, "The form is too long.")
 
     def shown(self, page: Callable[[ConsoleUser], Any], kind: RequestKind = RequestKind.READ) -> Any:
@@ -61,8 +61,9 @@ class Entry:
             is_form = flask.request.method == "POST"
             request.is_unauthenticated = is_form
             request.facts = request.facts._replace(is_refusal=is_form)
-            return flask.redirect(flask.url_for("console.sign_in"), 303)
+            return flask.redirect(flask.url_for("console.sign_in_form"), 303)
         request.facts = RequestFacts(kind=kind, caller=visitor.name, tables=tables)
+        flask.g.visitor = visitor
         return page(visitor)
 
     def answered(self, page: Callable[[], Any]) -> Any:
@@ -71,24 +72,32 @@ class Entry:
         try:
             access.check_origin(current_request(), self._settings)
             return page()
-        except errors.NotAllowed as error:
-            return problem(403, error.facts.get("text", ""))
-        except BadSearch as error:
-            return problem(400, str(error))
-        except errors.NotPermitted as error:
-            return problem(403, refusal(error))
-        except errors.QuotaExceeded as error:
-            return problem(429, f"Your quota is used up: {error.limit:,.0f} {error.kind.replace('_', ' ')}.")
-        except errors.TableMissing as error:
-            return problem(404, f"There is no table {error.name}.")
-        except errors.GatewayError as error:
-            logs.error("cannot show a page of the console", None, reason=repr(error))
-            return problem(503, "The database does not answer.")
+        except (errors.GatewayError, BadSearch) as error:
+            status, text = explained(error)
+            if status >= 500:
+                logs.error("cannot show a page of the console", None, reason=repr(error))
+            return problem(status, text)
+        except HTTPException as error:
+            return problem(error.code or 500, error.description or "")
+        except Exception as error:
+            logs.error("a page of the console failed", error)
+            return problem(500, "The server has logged the reason.")
+
+    def unknown(self, methods: Mapping[str, Collection[str]], rest: str) -> Any:
+        """Explain that there is no such page, or no such method of a page. `methods`: those of each path below the console."""
+        known = methods.get(f"/{rest}")
+        if known is None:
+            return self.answered(lambda: problem(404, "There is no such page. It may need --console-writes."))
+        response = self.answered(lambda: problem(405, "This page does not accept this method."))
+        response.headers["Allow"] = ", ".join(sorted(known))
+        return response
+
+    def sign_in_form(self) -> Any:
+        """Show the sign-in form."""
+        return render("sign_in.html", problem="")
 
     def sign_in(self) -> Any:
-        """Show the sign-in form, or sign in with its values."""
-        if flask.request.method != "POST":
-            return render("sign_in.html", problem="")
+        """Sign in with the values of the form."""
         given, request = flask.request.form, current_request()
         access_id, secret = given.get("access_id", "")[:256], given.get("secret", "")[:1024]
         request.facts = RequestFacts(kind=RequestKind.SIGN_IN, caller=access_id)
@@ -114,6 +123,6 @@ class Entry:
 
     def sign_out(self) -> Any:
         """Delete the session cookie."""
-        response = flask.redirect(flask.url_for("console.sign_in"), 303)
+        response = flask.redirect(flask.url_for("console.sign_in_form"), 303)
         response.delete_cookie(COOKIE, path=CONSOLE)
         return response

@@ -21,6 +21,20 @@ _HEADERS = {
     "Referrer-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
+NAVIGATION = (
+    ("console.tables", "Tables"),
+    ("console.jobs", "Jobs"),
+    ("console.grants", "Grants"),
+    ("console.figures", "Figures"),
+)
+"""The links in the head of each page: (route, text)."""
+_TITLES = {
+    404: "Not found",
+    413: "This is too long",
+    429: "Too many requests",
+    500: "Something went wrong",
+    503: "Not available",
+}
 
 
 def with_headers(response: flask.Response) -> flask.Response:
@@ -36,9 +50,9 @@ def pretty(document: Any) -> str:
 
 def render(template: str, status: int = 200, **facts: Any) -> flask.Response:
     """Return a page made from a template."""
-    facts.setdefault("visitor", None)
+    facts.setdefault("visitor", flask.g.get("visitor"))
     return flask.Response(
-        flask.render_template(f"console/{template}", address=address, **facts),
+        flask.render_template(f"console/{template}", address=address, navigation=NAVIGATION, **facts),
         status,
         mimetype="text/html",
     )
@@ -46,7 +60,7 @@ def render(template: str, status: int = 200, **facts: Any) -> flask.Response:
 
 def problem(status: int, text: str) -> flask.Response:
     """Return a page that explains an error."""
-    return render("problem.html", status, text=text)
+    return render("problem.html", status, title=_TITLES.get(status, "This is not possible"), text=text)
 
 
 def refusal(error: NotPermitted) -> str:

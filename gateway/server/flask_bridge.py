@@ -57,6 +57,13 @@ def current_request() -> Request:
     return found
 
 
+def request_without_body() -> Request:
+    """Return the request that Flask is handling, if its body is too long to be read. So does `current_request` from then on."""
+    if WSGI_REQUEST not in flask.request.environ:
+        setattr(flask.g, _REQUEST, request_of(flask.request.environ, b""))
+    return current_request()
+
+
 def flask_response(reply: Reply) -> flask.Response:
     """Return a reply as a Flask response, without additional headers."""
     response = flask.Response(reply.body, reply.status)

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -26,14 +25,12 @@ from selenium.webdriver.support.wait import WebDriverWait
 
 from tablegate.gateway.model.commands.job_commands import StartJob
 from tablegate.gateway.security.credentials import Credential, Scheme
+from tests.support.browser import chromium, needs_chromium
 from tests.support.live_dynamodb import Live
 from tests.support.raw_client import RawClient
 from tests.support.running import Running, start
 
-CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-pytestmark = pytest.mark.skipif(
-    not (CHROMIUM and DRIVER), reason="no browser: apt-get install chromium chromium-driver"
-)
+pytestmark = needs_chromium
 TEMPLATES = Path(__file__).parents[3] / "gateway/console/templates/console"
 EVIL = "<script>document.title='broken'</script><img src=x onerror=\"document.title='broken'\">"
 ROWS = int(os.environ.get("TABLEGATE_CONSOLE_ROWS", "2000"))
@@ -70,14 +67,8 @@ def _song(number: int) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[webdriver.Chrome]:
-    options = webdriver.ChromeOptions()
-    options.binary_location = str(CHROMIUM)
-    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1280,900"):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options, webdriver.ChromeService(str(DRIVER)))
-    yield driver
-    driver.quit()
+    with chromium() as driver:
+        yield driver
 
 
 @pytest.fixture
@@ -169,7 +160,9 @@ def _is_followed(browser: webdriver.Chrome, live: Live) -> bool:
 
 def _are_drawn(browser: webdriver.Chrome) -> bool:
     """Four charts of the server, and one of the table."""
-    widths = browser.execute_script("return [...document.images].map(image => image.naturalWidth)")
+    widths = browser.execute_script(
+        "return [...document.querySelectorAll('.chart')].map(image => image.naturalWidth)"
+    )
     return len(widths) == 5 and all(widths)
 
 

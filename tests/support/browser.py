@@ -1,0 +1,42 @@
+"""Debian's Chromium without a window, at the width of a desktop or a phone, light or dark."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from selenium import webdriver
+
+CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+needs_chromium = pytest.mark.skipif(
+    not (CHROMIUM and DRIVER), reason="no browser: apt-get install chromium chromium-driver"
+)
+DESKTOP, PHONE = (1280, 900), (390, 844)
+SIZES = {"desktop": DESKTOP, "phone": PHONE}
+SCHEMES = ("light", "dark")
+
+
+@contextmanager
+def chromium() -> Iterator[webdriver.Chrome]:
+    """Run a browser that keeps the errors of pages in its log."""
+    options = webdriver.ChromeOptions()
+    options.binary_location = str(CHROMIUM)
+    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1280,900"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options, webdriver.ChromeService(str(DRIVER)))
+    try:
+        yield driver
+    finally:
+        driver.quit()
+
+
+def appear_as(browser: webdriver.Chrome, size: str = "desktop", scheme: str = "light") -> None:
+    """Give the pages of a browser a size of SIZES and a colour scheme of SCHEMES."""
+    width, height = SIZES[size]
+    metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": size == "phone"}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
