@@ -1,4 +1,5 @@
-"""Background threads. One runs the engine's batches (backfill, expiry, purging) and reloads credentials and quotas.
+"""Background threads. One runs the engine's batches (backfill, expiry, purging), reloads credentials and quotas, and samples the
+metrics.
 
 Other threads run jobs, vector graphs and the checks of replicas, because these wait for disks and networks. Each thread pauses
 after a batch (gateway/engine/background/pacing.py). The engine does the work.
@@ -15,7 +16,7 @@ from tablegate.gateway.engine.background.pacing import BatchDone, pause_after
 from tablegate.gateway.engine.engine import Engine
 from tablegate.gateway.engine.streams.following import DeliveryFailed
 from tablegate.gateway.model.errors import Busy, CommitUnknown
-from tablegate.gateway.observability import logs, metrics
+from tablegate.gateway.observability import logs, metric_history, metrics
 from tablegate.gateway.security.credential_store import CredentialStore
 from tablegate.gateway.security.credentials import Credentials
 from tablegate.gateway.security.quota_keeper import QuotaSync
@@ -85,6 +86,7 @@ class BackgroundWork(threading.Thread):
             work.start()
         while not self._stopping.wait(self._rest_s()):
             try:
+                metric_history.history.sample_if_due()
                 is_time_to_look = monotonic() >= self._next_look
                 if is_time_to_look:
                     self._next_look = monotonic() + self._look_period_s
@@ -111,6 +113,7 @@ class BackgroundWork(threading.Thread):
     def _rest_s(self) -> float:
         """Return seconds until the next work is due."""
         rest_s = max(0.0, min(self._next_batch, self._next_look) - monotonic())
+        rest_s = min(rest_s, metric_history.FINE_S)
         return rest_s if self._quotas is None else min(rest_s, self._quotas.period_s)
 
     def stop(self) -> None:

@@ -1,215 +1,222 @@
-"""Charts of the last minutes: request rates, latencies, ticks and refusals of the server, and capacity units of tables.
+"""Charts of the last quarter of an hour, hour or day: of the server, of its operations, and of tables.
 
-The values come from the metrics. They are sampled every two seconds while a page shows them. A chart shows the differences of
-successive samples.
+The values come from the history of the metrics (observability/metric_history.py). templates/console/chart.html draws a chart as
+SVG without a fixed width: lines are stretched, and texts keep their size.
 """
 
 from __future__ import annotations
 
-import itertools
-import threading
-import time
-from collections import deque
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
-from tablegate.gateway.console.searches import BadSearch
-from tablegate.gateway.observability import metrics
+from tablegate.gateway.observability.metric_history import DAY_S, HOUR_S, Counter, Excerpt, MetricHistory
 
-_PERIOD_S = 2.0
-_KEPT = 300
-# Sampling ends this long after the last page with charts.
-_PATIENCE_S = 600.0
-_MOST_TABLES = 100
-_WIDTH, _HEIGHT, _LEFT, _TOP = 560, 150, 52, 22
+RANGES: Mapping[str, tuple[str, int]] = {
+    "15m": ("15 minutes", 900),
+    "1h": ("1 hour", HOUR_S),
+    "24h": ("24 hours", DAY_S),
+}
+"""The periods that charts can show: text and seconds, by name."""
+MOST_LINES = 6
+_HEIGHT, _LABEL_HEIGHT = 150, 17
+_BOUNDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, math.inf)
+
+Values = Sequence[float | None]
+Curve = tuple[str, Values]
+"""A label and the values of successive intervals. None: no sample."""
 
 
-@dataclass(frozen=True, slots=True)
-class MetricTotals:
-    """A sample of the metrics.
+class Line(NamedTuple):
+    """A curve as it is drawn. `parts`: points of each part without gaps. `label_y`: the place of its label beside it."""
 
-    - `buckets`: cumulative number of requests by upper bound of the latency, in seconds.
-    - `units`: (table, kind) -> capacity units, for the sampled tables.
+    label: str
+    now: str
+    parts: Sequence[str]
+    label_y: float
+
+
+class Chart(NamedTuple):
+    """A chart as it is drawn, in units of pixels from above. The width of a line is the number of its intervals.
+
+    grid: (place from above, text) of each line of the grid.
     """
 
-    at: float
-    requests: float
-    refused: float
-    throttled: float
-    ticks: float
-    tick_requests: float
-    seconds: float
-    buckets: tuple[tuple[float, float], ...]
-    units: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    title: str
+    lines: Sequence[Line]
+    grid: Sequence[tuple[float, str]]
+    since: str
+    width: int
+    height: int = _HEIGHT
+
+    @property
+    def summary(self) -> str:
+        """The chart in words, for screen readers."""
+        return f"{self.title}: " + ", ".join(f"{line.label} {line.now}" for line in self.lines)
 
 
-def figures(tables: Container[str] = ()) -> MetricTotals:
-    """Return a sample of the metrics, with the capacity units of `tables`."""
-    totals = {
-        "requests": 0.0,
-        "refused": 0.0,
-        "throttled": 0.0,
-        "ticks": 0.0,
-        "tick_requests": 0.0,
-        "seconds": 0.0,
-    }
-    buckets: dict[float, float] = {}
-    units: dict[tuple[str, str], float] = {}
-    for sample in metrics.samples():
-        match sample.name:
-            case "tablegate_requests_total":
-                totals["requests"] += sample.value
-                status = sample.labels["status"]
-                totals["refused"] += sample.value if status >= "400" else 0
-                totals["throttled"] += sample.value if status in ("429", "503") else 0
-            case "tablegate_request_seconds_sum":
-                totals["seconds"] += sample.value
-            case "tablegate_request_seconds_bucket":
-                bound = float(sample.labels["le"])
-                buckets[bound] = buckets.get(bound, 0.0) + sample.value
-            case "tablegate_consumed_capacity_total" if sample.labels["table"] in tables:
-                of = sample.labels["table"], sample.labels["kind"]
-                units[of] = units.get(of, 0.0) + sample.value
-            case "tablegate_tick_requests_count":
-                totals["ticks"] += sample.value
-            case "tablegate_tick_requests_sum":
-                totals["tick_requests"] += sample.value
-    return MetricTotals(time.monotonic(), **totals, buckets=tuple(sorted(buckets.items())), units=units)
+def server_counters() -> list[Counter]:
+    """Return the counters of the server's charts."""
+    names = ("requests", "errors", "throttled", "ticks", "tick_requests")
+    return [Counter("server", "", each) for each in (*names, *(_bucket(bound) for bound in _BOUNDS))]
 
 
-def quantile(before: MetricTotals, after: MetricTotals, share: float) -> float:
-    """Return a quantile of the latency between two samples, in seconds. 0 if there were no requests."""
-    earlier = dict(before.buckets)
-    counts = [(bound, count - earlier.get(bound, 0.0)) for bound, count in after.buckets]
-    if not counts or counts[-1][1] <= 0:
-        return 0.0
-    rank = share * counts[-1][1]
-    return next((bound for bound, count in counts if count >= rank and bound != float("inf")), counts[-2][0])
-
-
-Curve = Callable[[MetricTotals, MetricTotals], float]
-
-
-def _rate(name: str) -> Curve:
-    return lambda before, after: (getattr(after, name) - getattr(before, name)) / (after.at - before.at)
-
-
-def _per_tick(before: MetricTotals, after: MetricTotals) -> float:
-    ticks = after.ticks - before.ticks
-    return (after.tick_requests - before.tick_requests) / ticks if ticks else 0.0
-
-
-def _units(table: str, kind: str) -> Curve:
-    """Return the curve of a table's units per second. It is zero if the table was not sampled before, or was dropped."""
-
-    def curve(before: MetricTotals, after: MetricTotals) -> float:
-        now = after.units.get((table, kind), 0.0)
-        return max(0.0, now - before.units.get((table, kind), now)) / (after.at - before.at)
-
-    return curve
-
-
-Chart = tuple[str, str, tuple[tuple[str, Curve], ...]]
-"""Title, unit, curves."""
-CHARTS: Mapping[str, Chart] = {
-    "requests": ("Requests per second", "", (("all", _rate("requests")), ("refused", _rate("refused")))),
-    "latencies": (
-        "Latency",
-        "ms",
-        (
-            ("median", lambda before, after: 1000 * quantile(before, after, 0.5)),
-            ("99 %", lambda before, after: 1000 * quantile(before, after, 0.99)),
-        ),
+SERVER_CHARTS: Mapping[str, tuple[str, str, Callable[[Excerpt], list[Curve]]]] = {
+    "requests": (
+        "Requests per second", "",
+        lambda found: [("all", _rates(found, "requests")), ("errors", _rates(found, "errors"))],
     ),
-    "ticks": ("Requests per database batch", "", (("mean", _per_tick),)),
-    "throttles": ("Throttled requests per second", "", (("429 and 503", _rate("throttled")),)),
-}
-"""Charts of the whole server, by name."""
+    "latencies": (
+        "Latency", "ms",
+        lambda found: [("median", _quantiles(found, 0.5)), ("99 %", _quantiles(found, 0.99))],
+    ),
+    "ticks": ("Requests per database batch", "", lambda found: [("mean", _per_tick(found))]),
+    "throttles": (
+        "Throttled requests per second", "", lambda found: [("429 and 503", _rates(found, "throttled"))],
+    ),
+}  # fmt: skip
+"""Title, unit and curves of each chart of the server, by name."""
 
 
-def chart_of(table: str) -> Chart:
-    """Return the chart of one table."""
-    return (
-        "Capacity units per second",
-        "",
-        (("read", _units(table, "read")), ("write", _units(table, "write"))),
-    )
+def server_chart(history: MetricHistory, name: str, seconds: int) -> Chart:
+    """Return a chart of the server."""
+    title, unit, curves = SERVER_CHARTS[name]
+    return drawn(title, unit, curves(history.excerpt(server_counters(), seconds)), seconds)
 
 
-class MetricHistory:
-    """The samples of the metrics, taken by a thread while a page shows them. For use by several threads."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._noted: deque[MetricTotals] = deque(maxlen=_KEPT)
-        self._looked = 0.0
-        self._is_running = False
-        self._tables: dict[str, None] = {}  # in the order of their last page
-
-    def look(self, tables: Iterable[str] = ()) -> list[MetricTotals]:
-        """Return the samples and continue sampling, with `tables` besides the recently shown ones."""
-        with self._lock:
-            self._looked = time.monotonic()
-            for table in tables:
-                self._tables.pop(table, None)
-                self._tables[table] = None
-            while len(self._tables) > _MOST_TABLES:
-                del self._tables[next(iter(self._tables))]
-            if not self._is_running:
-                self._is_running = True
-                threading.Thread(target=self._work, name="console figures", daemon=True).start()
-            return list(self._noted)
-
-    def chart(self, name: str) -> str:
-        """Return a chart of the server as SVG. Raises BadSearch."""
-        if name not in CHARTS:
-            raise BadSearch(f"There is no such chart. Charts: {', '.join(CHARTS)}.")
-        return drawing(CHARTS[name], self.look())
-
-    def chart_of_table(self, table: str) -> str:
-        """Return the chart of a table as SVG."""
-        return drawing(chart_of(table), self.look([table]))
-
-    def _work(self) -> None:
-        while True:
-            with self._lock:
-                tables = frozenset(self._tables)
-            found = figures(tables)
-            with self._lock:
-                self._noted.append(found)
-                if found.at > self._looked + _PATIENCE_S:
-                    self._is_running = False
-                    return
-            time.sleep(_PERIOD_S)
+def operations_chart(history: MetricHistory, seconds: int) -> Chart:
+    """Return the requests of the most frequent operations."""
+    counters = [each for each in history.counters("operation") if each.figure == "requests"]
+    found = history.excerpt(counters, seconds)
+    chosen = sorted(counters, key=lambda each: -found.total(each))[:MOST_LINES]
+    curves = [(each.name.partition(" ")[2], found.rates(each)) for each in chosen if found.total(each)]
+    return drawn("Requests per second by operation", "", curves, seconds)
 
 
-def drawing(chart: Chart, noted: Sequence[MetricTotals]) -> str:
-    """Return a chart as SVG."""
-    title, unit, curves = chart
-    pairs = list(itertools.pairwise(noted))
-    drawn = [(label, [curve(before, after) for before, after in pairs]) for label, curve in curves]
-    highest = max([value for _, values in drawn for value in values], default=0.0) or 1.0
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{title}">',
-        f'<text x="{_LEFT}" y="14" font-weight="600">{title}</text>',
-        f'<text x="{_LEFT - 6}" y="{_TOP + 8}" text-anchor="end">{highest:,.3g} {unit}</text>',
-        f'<text x="{_LEFT - 6}" y="{_HEIGHT - 20}" text-anchor="end">0</text>',
-        f'<path d="M{_LEFT} {_TOP}V{_HEIGHT - 20}H{_WIDTH - 8}" fill="none" stroke="#8a94a3"/>',
-        f'<text x="{_WIDTH - 8}" y="{_HEIGHT - 6}" text-anchor="end">now</text>',
-        f'<text x="{_LEFT}" y="{_HEIGHT - 6}">{_KEPT * _PERIOD_S / 60:.0f} minutes ago</text>',
+def table_chart(history: MetricHistory, table: str, seconds: int) -> Chart:
+    """Return the capacity units of a table."""
+    found = history.excerpt([Counter("table", table, kind) for kind in ("read", "write")], seconds)
+    curves = [(counter.figure, found.rates(counter)) for counter in found.growth]
+    return drawn("Capacity units per second", "", curves, seconds)
+
+
+class OperationFigures(NamedTuple):
+    """Sums of an operation: requests, errors, and the mean latency in milliseconds."""
+
+    dialect: str
+    operation: str
+    requests: float
+    errors: float
+    latency_ms: float
+
+
+def operation_figures(history: MetricHistory, seconds: int) -> list[OperationFigures]:
+    """Return the sums of each operation, those with most requests first."""
+    counters = history.counters("operation")
+    found = history.excerpt(counters, seconds)
+    figures = []
+    for name in {each.name for each in counters}:
+        requests, errors, taken_s = (
+            found.total(Counter("operation", name, figure)) for figure in ("requests", "errors", "seconds")
+        )
+        if requests:
+            dialect, _, operation = name.partition(" ")
+            figures.append(OperationFigures(dialect, operation, requests, errors, 1000 * taken_s / requests))
+    return sorted(figures, key=lambda each: (-each.requests, each.dialect, each.operation))
+
+
+def table_units(history: MetricHistory, seconds: int) -> dict[str, tuple[float, float]]:
+    """Return table -> capacity units that were read and written."""
+    counters = history.counters("table")
+    found = history.excerpt(counters, seconds)
+    return {
+        name: (found.total(Counter("table", name, "read")), found.total(Counter("table", name, "write")))
+        for name in {each.name for each in counters}
+    }
+
+
+def _rates(found: Excerpt, figure: str) -> Values:
+    return found.rates(Counter("server", "", figure))
+
+
+def _bucket(bound: float) -> str:
+    return "le +Inf" if bound == math.inf else f"le {float(bound)}"
+
+
+def _quantiles(found: Excerpt, share: float) -> Values:
+    """Return a quantile of the latency in each interval, in milliseconds. None without requests."""
+    buckets = [found.growth[Counter("server", "", _bucket(bound))] for bound in _BOUNDS]
+    return [_quantile(counts, share) for counts in zip(*buckets, strict=True)]
+
+
+def _quantile(counts: Sequence[float], share: float) -> float | None:
+    if not counts[-1]:
+        return None
+    highest = _BOUNDS[-2]
+    reached = (bound for bound, count in zip(_BOUNDS, counts, strict=True) if count >= share * counts[-1])
+    return 1000 * min(next(reached, highest), highest)
+
+
+def _per_tick(found: Excerpt) -> Values:
+    ticks, requests = (found.growth[Counter("server", "", each)] for each in ("ticks", "tick_requests"))
+    return [joined / number if number else None for number, joined in zip(ticks, requests, strict=True)]
+
+
+def drawn(title: str, unit: str, curves: Sequence[Curve], seconds: int) -> Chart:
+    """Return a chart of curves with equally many values."""
+    highest = max((value for _, values in curves for value in values if value is not None), default=0.0)
+    step = _step(highest)
+    top = step * max(1, math.ceil(highest / step - 1e-9))
+    grid = [
+        (_HEIGHT * (1 - number * step / top), f"{number * step:,.4g} {unit}".strip())
+        for number in range(round(top / step) + 1)
     ]
-    width, height = _WIDTH - 8 - _LEFT, _HEIGHT - 20 - _TOP
-    for number, (label, values) in enumerate(drawn):
-        colour = ("#1f6feb", "#c2410c")[number]
-        first = _KEPT - len(values)
-        points = " ".join(
-            f"{_LEFT + width * (first + at) / _KEPT:.1f},{_TOP + height * (1 - value / highest):.1f}"
-            for at, value in enumerate(values)
-        )
-        parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.6"/>')
-        now = f"{values[-1]:,.3g} {unit}" if values else "-"
-        parts.append(
-            f'<text x="{_WIDTH - 8}" y="{14 + 13 * number}" text-anchor="end" fill="{colour}">{label} {now}</text>'
-        )
-    letters = '<g font-family="system-ui,sans-serif" font-size="11" fill="#5b6675">'
-    return "".join([parts[0], letters, *parts[1:], "</g></svg>"])
+    ends = [
+        _HEIGHT * (1 - (next((value for value in reversed(values) if value is not None), 0.0)) / top)
+        for _, values in curves
+    ]
+    lines = [
+        Line(label, _latest(values, unit), _parts(values, top), label_y)
+        for (label, values), label_y in zip(curves, _apart(ends), strict=True)
+    ]
+    since = next(text for text, length in RANGES.values() if length == seconds)
+    return Chart(title, lines, grid, f"{since} ago", max((len(values) for _, values in curves), default=1))
+
+
+def _step(highest: float) -> float:
+    """Return the distance of the lines of a grid: 1, 2 or 5 times a power of ten, for two to five lines."""
+    if highest <= 0:
+        return 1.0
+    power = 10.0 ** math.floor(math.log10(highest))
+    return next(power * factor for factor in (0.25, 0.5, 1, 2.5) if highest / (power * factor) <= 4)
+
+
+def _latest(values: Values, unit: str) -> str:
+    latest = values[-1] if values else None
+    return "-" if latest is None else f"{latest:,.3g} {unit}".strip()
+
+
+def _parts(values: Values, top: float) -> list[str]:
+    """Return the points of each part of a curve without gaps."""
+    parts: list[list[str]] = [[]]
+    for at, value in enumerate(values):
+        if value is None:
+            parts.append([])
+        else:
+            parts[-1].append(f"{at + 0.5},{_HEIGHT * (1 - value / top):.1f}")
+    return [" ".join(part if len(part) > 1 else part * 2) for part in parts if part]
+
+
+def _apart(places: Sequence[float]) -> list[float]:
+    """Return places near those of labels, so far apart that no two labels overlap, in the order of `places`."""
+    order = sorted(range(len(places)), key=lambda each: places[each])
+    moved = [0.0] * len(places)
+    lowest = float(_LABEL_HEIGHT)
+    for each in order:
+        moved[each] = lowest = max(lowest, places[each])
+        lowest += _LABEL_HEIGHT
+    limit = float(_HEIGHT)
+    for each in reversed(order):
+        moved[each] = min(moved[each], limit)
+        limit = moved[each] - _LABEL_HEIGHT
+    return moved

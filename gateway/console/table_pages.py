@@ -9,12 +9,15 @@ from typing import Any
 import flask
 
 from tablegate.gateway.adapter_modules import table_describers
+from tablegate.gateway.console.charts import RANGES, table_chart
 from tablegate.gateway.console.pages import Pages, Route, stream_of
 from tablegate.gateway.console.reading import DESCRIBING
-from tablegate.gateway.console.rendering import render
+from tablegate.gateway.console.rendering import address, render
 from tablegate.gateway.console.sign_in import ConsoleUser
 from tablegate.gateway.dialect import Gateway
 from tablegate.gateway.model.authorization.permissions import Permission
+from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.observability.metric_history import history
 from tablegate.gateway.server.flask_bridge import current_request
 
 # Counting rows is a scan. The list stops counting after this time, and the page of a table counts its rows.
@@ -67,5 +70,13 @@ class TablePages(Pages):
             statistics=reading.statistics(table), names=names, snippets=snippets, stream=stream_of(table),
             shows_expiry=self._may_see(reading, table, Permission.DESCRIBE_EXPIRY),
             shows_recovery=self._may_see(reading, table, Permission.DESCRIBE_FEATURES),
-            shows_figures=reading.shows_figures(table),
+            **(self._figures(table) if reading.shows_figures(table) else {}),
         )  # fmt: skip
+
+    def _figures(self, table: Table) -> dict[str, Any]:
+        """Return the chart of a table, and the address of the chart alone."""
+        period = flask.request.args.get("range", "")
+        period = period if period in RANGES else "1h"
+        history.sample_if_due()
+        chart = table_chart(history, table.name, RANGES[period][1])
+        return {"chart": chart, "link": address("console.chart", table, range=period)}

@@ -107,6 +107,11 @@ def is_due() -> bool:
     return is_counting or _is_batch_full() or "PROMETHEUS_MULTIPROC_DIR" in os.environ
 
 
+def has_measurements() -> bool:
+    """True if anything was measured in this process or its workers."""
+    return is_due() or bool(_answered or _consumptions or _ticked)
+
+
 def count_if_enough() -> None:
     """Count the queued measurements, if a queue is long enough and the library is loaded."""
     if is_counting and _is_batch_full():

@@ -22,9 +22,18 @@ function showTime(element, milliseconds) {
   element.textContent = date.toISOString().replace("T", " ").replace("Z", " UTC");
 }
 
-for (const image of document.querySelectorAll(".chart")) {
-  const address = image.src;
-  setInterval(() => { image.src = address + "&at=" + Date.now(); }, 2000);
+// Parts that are asked for again every ten seconds, while the page is visible.
+setInterval(() => {
+  if (!document.hidden) document.querySelectorAll("[data-refresh]").forEach(refresh);
+}, 10000);
+
+async function refresh(part) {
+  try {
+    const answer = await fetch(part.dataset.refresh);
+    if (!answer.ok) return;
+    const found = new DOMParser().parseFromString(await answer.text(), "text/html");
+    part.replaceWith(found.querySelector("[data-refresh]"));
+  } catch (error) { /* the server is away: it is asked again */ }
 }
 
 const list = document.getElementById("changes");

@@ -152,7 +152,7 @@ def test_it_can_be_switched_off(serve: Serve, database_url: str) -> None:
 
 
 def test_every_answer_forbids_scripts_of_others(console: Console) -> None:
-    for path in ("/", "/sign-in", "/static/console.js", "/table?name=none", "/chart.svg?name=requests"):
+    for path in ("/", "/sign-in", "/static/console.js", "/table?name=none", "/chart?name=requests"):
         answer = requests.get(f"{console.url}{path}", timeout=5)
         policy = answer.headers["Content-Security-Policy"]
         assert "default-src 'none'" in policy
@@ -421,10 +421,12 @@ def test_changes_as_they_come(songs: Live, console: Console) -> None:
 
 
 def test_figures_are_drawn(songs: Live, console: Console) -> None:
-    console.get("/figures")
-    for name in ("requests", "latencies", "ticks", "throttles"):
-        assert console.get("/chart.svg", name=name).startswith("<svg")
-    console.get("/chart.svg", 400, name="none")
+    for period in ("15m", "1h", "24h"):
+        console.get("/figures", range=period)
+        for name in ("requests", "latencies", "ticks", "throttles", "operations"):
+            assert console.get("/chart", name=name, range=period).startswith("<figure")
+    console.get("/chart", 400, name="none")
+    console.get("/chart", 400, name="requests", range="a year")
 
 
 # Changing rows

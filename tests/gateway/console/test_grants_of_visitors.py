@@ -15,9 +15,10 @@ from urllib.parse import unquote
 import pytest
 
 from tablegate.gateway.configuration.loading import load
-from tablegate.gateway.console import charts, reading
+from tablegate.gateway.console import reading
 from tablegate.gateway.model.authorization.grants import Policy
 from tablegate.gateway.model.authorization.quotas import Quota
+from tablegate.gateway.observability import metric_history
 from tablegate.gateway.security.credentials import Credential, Scheme
 from tablegate.gateway.security.grant_store import WrittenGrant, policy_of
 from tablegate.gateway.wiring import connect, open_store
@@ -113,9 +114,9 @@ def test_a_key_without_grants_sees_nothing_of_any_table(server: Running) -> None
     for form in ("/row/put", "/row/delete"):
         for name in ("secrets", "absent"):
             console.post(form, 403, **of(name, at="YQ==.", row='{"p": {"S": "a"}, "s": {"N": "1"}}'))
-    assert "chart.svg" not in console.get("/figures")
+    assert "/chart?" not in console.get("/figures")
     for name in ("requests", "latencies", "ticks", "throttles"):
-        console.get("/chart.svg", 403, name=name)
+        console.get("/chart", 403, name=name)
 
 
 def test_a_key_sees_the_tables_that_it_may_describe(server: Running) -> None:
@@ -195,39 +196,34 @@ def test_writes_need_their_own_grants(server: Running) -> None:
 def test_server_figures_need_access_to_all_tables(server: Running) -> None:
     console = Console(server.url)
     console.sign_in("administrator", "the token")
-    assert "chart.svg" in console.get("/figures")
-    assert console.get("/chart.svg", name="requests").startswith("<svg")
+    assert "/chart?name=requests" in console.get("/figures")
+    for name in ("requests", "operations"):
+        assert console.get("/chart", name=name).startswith("<figure")
 
 
 def test_a_key_sees_the_figures_of_tables_that_it_may_describe(server: Running) -> None:
     console = visitor(server, allow("DescribeTable", "GetItem", on=SONGS))
     page = console.get("/figures")
-    assert [unescape(each) for each in re.findall(r'class="chart"[^>]* src="([^"]*)"', page)] == [
-        "/_tablegate/console/chart.svg?namespace=shared&name=songs"
-    ]
+    assert re.findall(r'<th scope="row"><a[^>]*>(.*?)</a>', page) == ["songs"]
+    assert "/chart" not in page and "Server" not in page
     assert "secrets" not in page
-    assert "chart.svg" in console.get("/table", **of("songs"))
-    assert console.get("/chart.svg", **of("songs")).startswith("<svg")
-    forbidden, absent = (console.get("/chart.svg", 403, **of(name)) for name in ("secrets", "absent"))
+    assert "/chart?" in console.get("/table", **of("songs"))
+    assert console.get("/chart", **of("songs")).startswith("<figure")
+    forbidden, absent = (console.get("/chart", 403, **of(name)) for name in ("secrets", "absent"))
     assert forbidden == absent.replace("absent", "secrets")
     console = visitor(server, allow("DescribeTable", on=f"{SONGS}/index/by-color"))
-    console.get("/chart.svg", 403, **of("songs"))
+    console.get("/chart", 403, **of("songs"))
 
 
 def test_figures_of_a_table_are_its_units(server: Running) -> None:
-    before, live = charts.figures(["songs"]), Live(server.url)
+    before, live = metric_history.totals(), Live(server.url)
     live.client.put_item(TableName="songs", Item={"p": {"S": "units"}, "s": {"N": "1"}})
     live.client.get_item(TableName="secrets", Key={"p": {"S": "units"}, "s": {"N": "1"}}, ConsistentRead=True)
     by_arn = "arn:aws:dynamodb:us-east-1:000000000000:table/songs"
     live.client.get_item(TableName=by_arn, Key={"p": {"S": "units"}, "s": {"N": "1"}}, ConsistentRead=True)
-    after = charts.figures(["songs"])
-    added = {of: after.units[of] - before.units.get(of, 0.0) for of in after.units}
-    assert added == {("songs", "write"): 1.0, ("songs", "read"): 1.0}
-    _, _, curves = charts.chart_of("songs")
-    seconds = after.at - before.at
-    assert curves[1][1](before, after) == pytest.approx(1.0 / seconds)
-    dropped = replace(after, at=after.at + 1, units={})
-    assert [curve(after, dropped) for _, curve in curves] == [0.0, 0.0]
+    after = metric_history.totals()
+    added = {each: after[each] - before.get(each, 0.0) for each in after if each[:2] == ("table", "songs")}
+    assert added == {("table", "songs", "write"): 1.0, ("table", "songs", "read"): 1.0}
 
 
 def test_a_key_with_namespaces_of_its_own_sees_no_figures(shared_database_url: str) -> None:
@@ -242,9 +238,9 @@ def test_a_key_with_namespaces_of_its_own_sees_no_figures(shared_database_url: s
         found = re.search(r'/table\?namespace=([^&"]*)&amp;name=tenants', console.get("/"))
         assert found is not None
         place = {"namespace": unquote(found[1]), "name": "tenants"}
-        assert "chart.svg" not in console.get("/table", **place)
-        console.get("/chart.svg", 403, **place)
-        assert "chart.svg" not in console.get("/figures")
+        assert "/chart?" not in console.get("/table", **place)
+        console.get("/chart", 403, **place)
+        assert "/chart?" not in console.get("/figures")
     finally:
         running.stop()
 
