@@ -12,8 +12,19 @@ from pathlib import PurePath
 import click
 
 from tablegate.gateway import __version__
+from tablegate.gateway.command_line.help_sections import write_commands
 from tablegate.gateway.command_line.serving import serve
 
+_SECTIONS = {
+    "Server": ("serve", "config", "doctor", "healthcheck", "wait", "migrate", "sweep"),
+    "Tables and data": ("tables", "streams", "jobs", "backup", "distribute", "undistribute"),
+    "Access": ("credentials", "grants", "quotas"),
+    "Transfers between services": ("lint", "copy", "verify", "diff", "signature"),
+    "Recorded requests": ("record", "replay", "shadow"),
+    "Replacements for other programs": ("dynamodb-local", "azurite", "azurite-table"),
+    "Shell": ("completion",),
+}
+"""The sections of `tablegate --help`. Commands without a section are listed last."""
 _DROP_INS = frozenset({"dynamodb-local", "azurite", "azurite-table"})
 _PROBES = frozenset({"healthcheck", "wait"})
 # Flags of the Java virtual machine, which stand before the archive in commands for the image of DynamoDB Local.
@@ -51,6 +62,8 @@ def probes() -> tuple[click.Command, ...]:
 def other_commands() -> tuple[click.Command, ...]:
     """Return the commands that only they and `--help` load. The start of a server does not."""
     from tablegate.gateway.command_line.backup import backup
+    from tablegate.gateway.command_line.completion import completion
+    from tablegate.gateway.command_line.config import config
     from tablegate.gateway.command_line.credentials import credentials
     from tablegate.gateway.command_line.distributing import distribute, undistribute
     from tablegate.gateway.command_line.doctor.command import doctor
@@ -64,6 +77,8 @@ def other_commands() -> tuple[click.Command, ...]:
     from tablegate.transfer.traffic.commands import COMMANDS as TRAFFIC_COMMANDS
 
     return (
+        config,
+        completion,
         migrate,
         sweep,
         backup,
@@ -99,6 +114,15 @@ class _Commands(click.Group):
             found = super().get_command(ctx, cmd_name)
         return found
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands by sections."""
+        names = self.list_commands(ctx)
+        in_sections = {name for members in _SECTIONS.values() for name in members}
+        others = [name for name in names if name not in in_sections]
+        for title, members in {**_SECTIONS, "Other": others}.items():
+            if members:
+                write_commands(self, ctx, formatter, title, members)
+
     def _load(self) -> None:
         for command in (*drop_ins(), *probes(), *other_commands()):
             self.add_command(command)
@@ -112,6 +136,9 @@ def main() -> None:
     """One server for the DynamoDB, Azure Table and Table Store APIs over SQLite or PostgreSQL.
 
     Each setting can be a flag, a variable TABLEGATE_<NAME> in the environment, or a key in a TOML file (--config).
+    `tablegate config` prints the settings in force.
+
+    Exit status of a command: 0 done, 1 failed, 2 wrong command line. Some commands define more in their help texts.
     """
 
 

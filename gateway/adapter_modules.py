@@ -7,6 +7,7 @@ other module under gateway/ imports adapters.
 from __future__ import annotations
 
 import importlib
+import pkgutil
 from collections.abc import Callable
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -29,7 +30,14 @@ def _module(name: str, part: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name is None or not module.startswith(error.name):
             raise
-        raise BadSetting(f"dialects: there is no adapter {name}") from None
+        raise BadSetting(
+            f"{{}}: there is no adapter {name}. Adapters: {', '.join(_adapters())}", "dialects"
+        ) from None
+
+
+def _adapters() -> list[str]:
+    package = importlib.import_module("tablegate.adapters")
+    return [module.name for module in pkgutil.iter_modules(package.__path__) if module.ispkg]
 
 
 def create_dialect(name: str, gateway: Gateway) -> Dialect:

@@ -76,7 +76,7 @@ def open_store(settings: Settings, database: Database) -> OpenDatabase:
     """Return the store and the engine on a migrated database. Raises BadSetting."""
     if settings.vector_approximate_from and not can_approximate():
         raise BadSetting(
-            "vector_approximate_from: needs numpy and usearch (pip install 'tablegate[vectors]')"
+            "{}: needs numpy and usearch (pip install 'tablegate[vectors]')", "vector_approximate_from"
         )
     store = Store(database)
     store.backup_files = backup_files_of(settings)
@@ -102,7 +102,7 @@ def backup_files_of(settings: Settings) -> BackupDirectory | None:
     if path is None:
         return None
     if not path.is_dir() or not os.access(path, os.R_OK | os.W_OK | os.X_OK):
-        raise BadSetting(f"backup_directory: {path} is not a writable directory")
+        raise BadSetting(f"{{}}: {path} is not a writable directory", "backup_directory")
     from tablegate.gateway.store.tables.backup_files import (
         BackupDirectory,  # a quick start needs no compression
     )
@@ -116,7 +116,8 @@ def _replicas(settings: Settings, primary: Database) -> Standbys | None:
         return None
     if primary.is_distributed:
         raise BadSetting(
-            "replica: the database is distributed over several nodes, so a standby has only a part of it. Remove replica"
+            "{}: the database is distributed over several nodes, so a standby has only a part of it. Remove it",
+            "replica",
         )
     from tablegate.gateway.store.opening.replicas import Standby, Standbys
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tablegate.gateway.command_line.help_sections import SectionedCommand
 from tablegate.transfer.comparison_commands import diff, lint, signature, verify
 from tablegate.transfer.errors import TransferError
 from tablegate.transfer.flags import ESCAPE_KEYS, PARALLEL, Seconds, errors_as_exit_status, explained
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from tablegate.transfer.copying.job import CopyJob, Counts
 
 
-@click.command()
+@click.command(cls=SectionedCommand)
 @click.argument("source", required=False)
 @click.argument("target", required=False)
 @click.option(
@@ -33,11 +34,12 @@ if TYPE_CHECKING:
 @click.option("--follow", is_flag=True, default=None, help="After the copy, apply new changes of the source.")
 @click.option(
     "--until-lag",
+    metavar="DURATION",
     type=Seconds(),
     help="Stop following once replication lag is at most this (for example 2s).",
 )
 @click.option(
-    "--sweep-every", type=Seconds(),
+    "--sweep-every", metavar="DURATION", type=Seconds(),
     help="Time between searches for deleted rows, with --follow and a source without a delete stream (Azure Table).  "
     "[default: 10m]",
 )  # fmt: skip

@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from tablegate.gateway.command_line.help_sections import SectionedCommand
 from tablegate.transfer.flags import ESCAPE_KEYS, KINDS, PARALLEL, errors_as_exit_status, explained
 
 _FIRST, _SECOND = click.argument("first", metavar="A"), click.argument("second", metavar="B")
@@ -51,7 +52,7 @@ def _ends(*addresses_of: str) -> Iterator[list[Any]]:
         yield ends
 
 
-@click.command()
+@click.command(cls=SectionedCommand)
 @click.argument("source")
 @click.argument("kind", type=click.Choice(KINDS), metavar="TARGET-KIND")
 @click.option(
@@ -119,7 +120,7 @@ def lint(
     raise SystemExit(status)
 
 
-@click.command()
+@click.command(cls=SectionedCommand)
 @_FIRST
 @_SECOND
 @click.option(
@@ -170,7 +171,7 @@ def verify(
     raise SystemExit(status)
 
 
-@click.command()
+@click.command(cls=SectionedCommand)
 @_FIRST
 @_SECOND
 @click.option("--limit", type=click.IntRange(min=1), help="Stop after this number of different rows.")
@@ -200,7 +201,7 @@ def diff(
     raise SystemExit(int(status))
 
 
-@click.command()
+@click.command(cls=SectionedCommand)
 @click.argument("table", metavar="X")
 @click.option(
     "--for",

@@ -36,7 +36,7 @@ _ADDRESSES = """
 class Seconds(click.ParamType[float]):
     """A duration such as 500ms, 2s, 10m or 1h. Seconds if there is no unit."""
 
-    name = "time"
+    name = "duration"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         found = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|h)?", str(value))

@@ -73,7 +73,7 @@ def _deliver_to_kinesis(gateway: Gateway) -> None:
         from tablegate.adapters.dynamodb.kinesis.destinations import KIND
         from tablegate.adapters.dynamodb.kinesis.producer import Producer
     except ModuleNotFoundError:
-        raise BadSetting("kinesis_endpoint_url needs boto3: pip install 'tablegate[clouds]'") from None
+        raise BadSetting("{} needs boto3: pip install 'tablegate[clouds]'", "kinesis_endpoint_url") from None
     gateway.engine.deliveries[KIND] = Producer(gateway.settings).deliver
 
 

@@ -12,13 +12,14 @@ import click
 
 from tablegate.gateway.command_line.errors import one_line_errors
 from tablegate.gateway.command_line.flags import with_settings
+from tablegate.gateway.command_line.help_sections import SectionedCommand
 from tablegate.gateway.configuration.settings import Settings
 
 
-@click.command()
+@click.command(cls=SectionedCommand)
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--quiet", is_flag=True, help="Show no progress bar.")
-@with_settings(every=False)
+@with_settings("database", "synchronous")
 def backup(settings: Settings, file: Path, quiet: bool) -> None:
     """Copy a SQLite database into a new FILE while its server runs.
 

@@ -8,7 +8,13 @@ from typing import Any, TextIO
 
 import click
 
-from tablegate.gateway.command_line.flags import with_settings
+from tablegate.gateway.command_line.flags import (
+    AUDIT_SETTINGS,
+    DATABASE_SETTINGS,
+    SECRET_KEY_SETTINGS,
+    with_settings,
+)
+from tablegate.gateway.command_line.help_sections import SectionedGroup
 from tablegate.gateway.command_line.opening import opened_database
 from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.security.credentials import ANY_PLACE, Credential, Scheme
@@ -45,7 +51,7 @@ def _lines(file: TextIO | None) -> list[str]:
     return lines
 
 
-@click.group()
+@click.group(cls=SectionedGroup)
 def credentials() -> None:
     """Manage access keys, stored encrypted in the database. A running server applies changes within seconds."""
 
@@ -72,7 +78,7 @@ def credentials() -> None:
     help="File that contains the session token. - reads standard input.",
 )
 @click.option("--all", "everything", is_flag=True, help="Allow everything, without further grants.")
-@with_settings(every=False)
+@with_settings(*DATABASE_SETTINGS, *SECRET_KEY_SETTINGS, *AUDIT_SETTINGS)
 def credentials_add(
     settings: Settings, access_id: str, scheme: str, secrets: tuple[str, ...], secret_file: TextIO | None,
     place: str, session_token: str, session_token_file: TextIO | None, everything: bool,
@@ -106,7 +112,7 @@ def credentials_add(
 @click.argument("access_id")
 @_SCHEME
 @_place("New AWS account (12 digits) or Table Store instance of the credential.")
-@with_settings(every=False)
+@with_settings(*DATABASE_SETTINGS, *SECRET_KEY_SETTINGS, *AUDIT_SETTINGS)
 def credentials_bind(settings: Settings, access_id: str, scheme: str, place: str) -> None:
     """Move a credential to another AWS account or Table Store instance. Its secret does not change."""
     if not place:
@@ -116,7 +122,7 @@ def credentials_bind(settings: Settings, access_id: str, scheme: str, place: str
 
 
 @credentials.command("list")
-@with_settings(every=False)
+@with_settings(*DATABASE_SETTINGS, *SECRET_KEY_SETTINGS, *AUDIT_SETTINGS)
 def credentials_list(settings: Settings) -> None:
     """List credentials, without their secrets."""
     with opened_database(settings) as opened:
@@ -136,7 +142,7 @@ def credentials_list(settings: Settings) -> None:
 )
 @click.option("--secret", help="New secret. Generated if not given.")
 @_SECRET_FILE
-@with_settings(every=False)
+@with_settings(*DATABASE_SETTINGS, *SECRET_KEY_SETTINGS, *AUDIT_SETTINGS)
 def credentials_rotate(
     settings: Settings, access_id: str, scheme: str, key: int, secret: str | None, secret_file: TextIO | None
 ) -> None:
@@ -164,7 +170,7 @@ def credentials_rotate(
 @credentials.command("remove")
 @click.argument("access_id")
 @_SCHEME
-@with_settings(every=False)
+@with_settings(*DATABASE_SETTINGS, *SECRET_KEY_SETTINGS, *AUDIT_SETTINGS)
 def credentials_remove(settings: Settings, access_id: str, scheme: str) -> None:
     """Remove a credential. Running servers refuse it within seconds."""
     with opened_database(settings) as opened:
@@ -180,7 +186,7 @@ def credentials_remove(settings: Settings, access_id: str, scheme: str) -> None:
     required=True,
     help="File that contains the new secret key. - reads standard input.",
 )
-@with_settings(every=False)
+@with_settings(*DATABASE_SETTINGS, *SECRET_KEY_SETTINGS, *AUDIT_SETTINGS)
 def credentials_reseal(settings: Settings, file: TextIO) -> None:
     """Encrypt all stored secrets with another secret key, in one transaction.
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import click
 
 from tablegate.gateway.command_line.errors import one_line_errors
-from tablegate.gateway.command_line.flags import with_settings
+from tablegate.gateway.command_line.flags import AUDIT_SETTINGS, DATABASE_SETTINGS, with_settings
+from tablegate.gateway.command_line.help_sections import SectionedCommand
 from tablegate.gateway.command_line.opening import record_command
 from tablegate.gateway.configuration.settings import Settings
 
@@ -16,7 +17,7 @@ _SHARDS = 32
 _MOST_SHARDS = 256
 
 
-@click.command()
+@click.command(cls=SectionedCommand)
 @click.option(
     "--shards",
     type=click.IntRange(1, _MOST_SHARDS),
@@ -24,7 +25,7 @@ _MOST_SHARDS = 256
     show_default=True,
     help="Number of shards. Choose a multiple of the nodes that you expect, since nodes added later take over shards.",
 )
-@with_settings(every=False)
+@with_settings(*DATABASE_SETTINGS, *AUDIT_SETTINGS)
 def distribute(settings: Settings, shards: int) -> None:
     """Spread the tables over the nodes of Citus.
 
@@ -44,8 +45,8 @@ def distribute(settings: Settings, shards: int) -> None:
     list_placement(settings.database)
 
 
-@click.command()
-@with_settings(every=False)
+@click.command(cls=SectionedCommand)
+@with_settings(*DATABASE_SETTINGS, *AUDIT_SETTINGS)
 def undistribute(settings: Settings) -> None:
     """Move all tables back to the coordinator. Run it while no server runs."""
     from tablegate.gateway.store.opening.opening import undistribute as run

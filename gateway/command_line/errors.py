@@ -8,6 +8,8 @@ from collections.abc import Iterator
 
 import click
 
+from tablegate.gateway.command_line.flags import loaded_settings
+from tablegate.gateway.configuration.loading import text_of
 from tablegate.gateway.configuration.settings import BadSetting
 
 
@@ -26,8 +28,11 @@ def one_line_errors() -> Iterator[None]:
 
     try:
         yield
+    except BadSetting as error:
+        loaded = loaded_settings()
+        sources = {} if loaded is None else loaded.sources
+        raise click.ClickException(text_of(error, sources)) from None
     except (
-        BadSetting,
         BadCredential,
         BadGrant,
         BadPolicy,

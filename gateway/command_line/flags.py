@@ -12,65 +12,84 @@ from typing import Any
 
 import click
 
-from tablegate.gateway.configuration.loading import load
-from tablegate.gateway.configuration.settings import FORMER_NAMES, SETTINGS, BadSetting, Settings
+from tablegate.gateway.configuration.loading import LoadedSettings, flag_of, load_with_sources
+from tablegate.gateway.configuration.settings import FORMER_NAMES, SETTINGS, BadSetting
 
 Command = Callable[..., None]
 
+ALL_SETTINGS = tuple(SETTINGS)
+DATABASE_SETTINGS = ("database", "synchronous", "verify_checksums", "prepared_statements")
+"""The settings of commands that open a database."""
+AUDIT_SETTINGS = ("audit", "audit_file_bytes", "audit_files")
+"""The settings of commands that write to the audit log."""
+SECRET_KEY_SETTINGS = ("secret_key", "secret_key_file")
+"""The settings of commands that read or store secrets."""
 
-def with_settings(every: bool) -> Callable[[Command], Command]:
-    """Add a flag for each setting to a command and call the command with Settings.
+_CONFIG = click.option(
+    "--config",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="TOML file of settings. Flags and environment variables override it. [env: TABLEGATE_CONFIG]",
+)
+_LOADED = "tablegate.loaded_settings"
 
-    If `every` is false, only the settings that all commands have become flags.
+
+def with_settings(*names: str) -> Callable[[Command], Command]:
+    """Add the flags of the settings and --config to a command, and call the command with Settings.
+
+    The help text shows the settings `names`, which the command uses. The command accepts the others too, so that all
+    commands of a deployment can get the same flags.
     """
+
+    flag_names = [*SETTINGS, *FORMER_NAMES]
 
     def decorate(command: Command) -> Command:
         def call(config: Path | None, **given: Any) -> None:
-            flags = {name: given.pop(name) for name in names}
-            command(_load(flags, config), **given)
+            flags = {name: given.pop(name) for name in flag_names}
+            loaded = _load(flags, config)
+            click.get_current_context().meta[_LOADED] = loaded
+            command(loaded.settings, **given)
 
         call.__name__, call.__doc__ = command.__name__, command.__doc__
         # click keeps the options of the decorators below this one here.
         vars(call)["__click_params__"] = list(vars(command).get("__click_params__", []))
-        names = [name for name, field in SETTINGS.items() if every or field.metadata["everywhere"]]
-        names += [former for former, name in FORMER_NAMES.items() if name in names]
         wrapped: Any = call
-        for name in reversed(names):
-            wrapped = _option(name)(wrapped)
-        config_option = click.option(
-            "--config",
-            type=click.Path(path_type=Path),
-            help="TOML file of settings. Flags and environment variables override it. [env: TABLEGATE_CONFIG]",
-        )
-        return config_option(wrapped)
+        for name in reversed(flag_names):
+            wrapped = _option(name, hidden=name not in names)(wrapped)
+        return _CONFIG(wrapped)
 
     return decorate
 
 
-def _option(name: str) -> Callable[[Any], Any]:
-    """Return the flag of a setting by its name or deprecated name. The flag of a deprecated name is hidden from --help."""
+def loaded_settings() -> LoadedSettings | None:
+    """Return the settings of the command that runs. None if none were loaded."""
+    context = click.get_current_context(silent=True)
+    return None if context is None else context.meta.get(_LOADED)
+
+
+def _option(name: str, hidden: bool) -> Callable[[Any], Any]:
+    """Return the flag of a setting by its name or deprecated name."""
     field = SETTINGS[FORMER_NAMES.get(name, name)]
-    is_former = name in FORMER_NAMES
-    flag = "--" + (name.replace("_", "-") if is_former else field.metadata["flag"] or name.replace("_", "-"))
+    flag = flag_of(name)
     default = field.default
     if isinstance(default, bool):
         help_text = f"{field.metadata['meaning']} [default: {'on' if default else 'off'}]"
-        return click.option(f"{flag}/--no-{flag[2:]}", name, default=None, help=help_text, hidden=is_former)
+        return click.option(f"{flag}/--no-{flag[2:]}", name, default=None, help=help_text, hidden=hidden)
     shown = ",".join(default) if isinstance(default, tuple) else default
     help_text = field.metadata["meaning"] + (f" [default: {shown}]" if shown not in (None, "") else "")
     choices = field.metadata["choices"]
     return click.option(
         flag, name, type=click.Choice(choices) if choices else str, default=None, help=help_text,
         multiple=isinstance(default, tuple),
-        metavar=None if choices else name.rpartition("_")[2].upper(),
-        hidden=is_former,
+        metavar=field.metadata["value"] or None,
+        hidden=hidden,
     )  # fmt: skip
 
 
-def _load(flags: dict[str, Any], config: Path | None) -> Settings:
+def _load(flags: dict[str, Any], config: Path | None) -> LoadedSettings:
     try:
         # click passes () for a repeatable flag that was not given.
-        return load(
+        return load_with_sources(
             {name: None if value == () else value for name, value in flags.items()}, os.environ, config
         )
     except BadSetting as error:

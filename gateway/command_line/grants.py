@@ -7,7 +7,8 @@ from typing import Any, TextIO
 
 import click
 
-from tablegate.gateway.command_line.flags import with_settings
+from tablegate.gateway.command_line.flags import AUDIT_SETTINGS, DATABASE_SETTINGS, with_settings
+from tablegate.gateway.command_line.help_sections import SectionedGroup
 from tablegate.gateway.command_line.opening import opened_database
 from tablegate.gateway.configuration.settings import Settings
 
@@ -37,7 +38,7 @@ def _actions(command: Any) -> Any:
     return command
 
 
-@click.group()
+@click.group(cls=SectionedGroup)
 def grants() -> None:
     """Manage permissions (docs/operate/grants.md). A running server applies changes within seconds."""
 
@@ -57,8 +58,8 @@ def grants() -> None:
 @click.option(
     "--policy", type=click.File("r"), help="JSON file with an IAM or RAM policy. - reads standard input."
 )
-@click.option("--role", default="", help="Give KEY a role, with the grants of role/NAME.")
-@with_settings(every=False)
+@click.option("--role", metavar="NAME", default="", help="Give KEY a role, with the grants of role/NAME.")
+@with_settings(*DATABASE_SETTINGS, *AUDIT_SETTINGS)
 def grants_add(
     settings: Settings, key: str, scheme: str, deny: bool, everything: bool, policy: TextIO | None, role: str,
     **given: tuple[str, ...],
@@ -100,7 +101,7 @@ def grants_add(
 @grants.command("list")
 @click.argument("key", required=False)
 @_SCHEME
-@with_settings(every=False)
+@with_settings(*DATABASE_SETTINGS, *AUDIT_SETTINGS)
 def grants_list(settings: Settings, key: str | None, scheme: str) -> None:
     """List grants: id, grantee, form, document. KEY limits the list to one credential, role or *."""
     with opened_database(settings) as opened:
@@ -112,7 +113,7 @@ def grants_list(settings: Settings, key: str | None, scheme: str) -> None:
 
 @grants.command("remove")
 @click.argument("grant_id", metavar="ID")
-@with_settings(every=False)
+@with_settings(*DATABASE_SETTINGS, *AUDIT_SETTINGS)
 def grants_remove(settings: Settings, grant_id: str) -> None:
     """Remove a grant by its id."""
     with opened_database(settings) as opened:

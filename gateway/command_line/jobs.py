@@ -8,21 +8,22 @@ from typing import Any
 
 import click
 
-from tablegate.gateway.command_line.flags import with_settings
+from tablegate.gateway.command_line.flags import AUDIT_SETTINGS, DATABASE_SETTINGS, with_settings
+from tablegate.gateway.command_line.help_sections import SectionedGroup
 from tablegate.gateway.command_line.opening import opened_database
 from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.model.tables.jobs import Job
 from tablegate.gateway.model.tables.namespaces import served_by_job
 
 
-@click.group()
+@click.group(cls=SectionedGroup)
 def jobs() -> None:
     """List and cancel exports, imports, bulk puts and restores that run in the background."""
 
 
 @jobs.command("list")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each job.")
-@with_settings(every=False)
+@with_settings(*DATABASE_SETTINGS, *AUDIT_SETTINGS)
 def jobs_list(settings: Settings, as_json: bool) -> None:
     """List the jobs that have not ended, oldest first: id, kind, namespace, table, start time (UTC) and state."""
     with opened_database(settings) as opened:
@@ -42,7 +43,7 @@ def jobs_list(settings: Settings, as_json: bool) -> None:
 
 @jobs.command("cancel")
 @click.argument("job_id", metavar="ID", type=click.IntRange(min=1))
-@with_settings(every=False)
+@with_settings(*DATABASE_SETTINGS, *AUDIT_SETTINGS)
 def jobs_cancel(settings: Settings, job_id: int) -> None:
     """Cancel a job. ID is the first column of `jobs list`.
 

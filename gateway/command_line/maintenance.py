@@ -5,14 +5,15 @@ from __future__ import annotations
 import click
 
 from tablegate.gateway.command_line.errors import one_line_errors
-from tablegate.gateway.command_line.flags import with_settings
+from tablegate.gateway.command_line.flags import AUDIT_SETTINGS, DATABASE_SETTINGS, with_settings
+from tablegate.gateway.command_line.help_sections import SectionedCommand
 from tablegate.gateway.command_line.opening import opened_database, record_command
 from tablegate.gateway.configuration.database_urls import without_password
 from tablegate.gateway.configuration.settings import Settings
 
 
-@click.command()
-@with_settings(every=False)
+@click.command(cls=SectionedCommand)
+@with_settings(*DATABASE_SETTINGS, *AUDIT_SETTINGS)
 def migrate(settings: Settings) -> None:
     """Migrate the database to the schema of this release.
 
@@ -30,8 +31,8 @@ def migrate(settings: Settings) -> None:
     click.echo(f"{shown}: {'ran ' + ', '.join(done) if done else 'up to date'}")
 
 
-@click.command()
-@with_settings(every=False)
+@click.command(cls=SectionedCommand)
+@with_settings(*DATABASE_SETTINGS, "backup_directory", *AUDIT_SETTINGS)
 def sweep(settings: Settings) -> None:
     """Run all due background work: delete expired rows, fill new indexes, purge dropped tables, run jobs.
 

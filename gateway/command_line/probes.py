@@ -9,14 +9,16 @@ import time
 import click
 
 from tablegate.gateway.command_line.flags import with_settings
+from tablegate.gateway.command_line.help_sections import SectionedCommand
 from tablegate.gateway.configuration.settings import Settings
 
 _PAUSE_S = 0.05
+_ADDRESS_SETTINGS = ("host", "port", "tls_cert", "tls_key", "tls_self_signed")
 
 
-@click.command()
+@click.command(cls=SectionedCommand)
 @click.option("--url", help="URL of the server. Default: the host and port of the settings.")
-@with_settings(every=True)
+@with_settings(*_ADDRESS_SETTINGS)
 def healthcheck(settings: Settings, url: str | None) -> None:
     """Exit with status 0 if a server and its database are ready, otherwise with 1.
 
@@ -29,12 +31,12 @@ def healthcheck(settings: Settings, url: str | None) -> None:
         raise click.ClickException(f"The server is not ready at {address}: {error}") from None
 
 
-@click.command()
+@click.command(cls=SectionedCommand)
 @click.option("--url", help="URL of the server. Default: the host and port of the settings.")
 @click.option(
     "--seconds", metavar="SECONDS", default=30.0, show_default=True, help="Maximum time to wait, in seconds."
 )
-@with_settings(every=True)
+@with_settings(*_ADDRESS_SETTINGS)
 def wait(settings: Settings, url: str | None, seconds: float) -> None:
     """Wait until a server and its database are ready. Exit with status 1 after --seconds."""
     address = _readiness_url(settings, url)

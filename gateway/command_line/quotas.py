@@ -8,7 +8,8 @@ from typing import Any
 
 import click
 
-from tablegate.gateway.command_line.flags import with_settings
+from tablegate.gateway.command_line.flags import AUDIT_SETTINGS, DATABASE_SETTINGS, with_settings
+from tablegate.gateway.command_line.help_sections import SectionedGroup
 from tablegate.gateway.command_line.opening import opened_database
 from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.model.authorization.quotas import Quota, credential_owner, namespace_owner
@@ -46,7 +47,7 @@ def _owner(access_id: str | None, scheme: str, namespace: str | None) -> str:
     return credential_owner(scheme, access_id) if access_id is not None else namespace_owner(str(namespace))
 
 
-@click.group()
+@click.group(cls=SectionedGroup)
 def quotas() -> None:
     """Limit the use of credentials and namespaces. A running server applies changes within seconds."""
 
@@ -58,7 +59,7 @@ def quotas() -> None:
 @click.option("--write-units", type=_RATE, help="Maximum write units (1 KiB each) per second.")
 @click.option("--bytes", "size", type=click.IntRange(min=0), help="Maximum bytes stored in the namespace.")
 @click.option("--tables", type=click.IntRange(min=0), help="Maximum number of tables in the namespace.")
-@with_settings(every=False)
+@with_settings(*DATABASE_SETTINGS, *AUDIT_SETTINGS)
 def quotas_set(
     settings: Settings, access_id: str | None, scheme: str, namespace: str | None, requests: float | None,
     read_units: float | None, write_units: float | None, size: int | None, tables: int | None,
@@ -80,7 +81,7 @@ def quotas_set(
 
 
 @quotas.command("list")
-@with_settings(every=False)
+@with_settings(*DATABASE_SETTINGS, *AUDIT_SETTINGS)
 def quotas_list(settings: Settings) -> None:
     """List quotas: the credential or namespace, and its limits."""
     with opened_database(settings) as opened, opened.store.read() as session:
@@ -90,7 +91,7 @@ def quotas_list(settings: Settings) -> None:
 
 @quotas.command("remove")
 @_with_owner
-@with_settings(every=False)
+@with_settings(*DATABASE_SETTINGS, *AUDIT_SETTINGS)
 def quotas_remove(settings: Settings, access_id: str | None, scheme: str, namespace: str | None) -> None:
     """Remove the quota of a credential or a namespace."""
     owner = _owner(access_id, scheme, namespace)

@@ -7,12 +7,13 @@ import os
 import click
 
 from tablegate.gateway.command_line.errors import one_line_errors
-from tablegate.gateway.command_line.flags import with_settings
+from tablegate.gateway.command_line.flags import ALL_SETTINGS, with_settings
+from tablegate.gateway.command_line.help_sections import SectionedCommand
 from tablegate.gateway.configuration.settings import Settings
 
 
-@click.command()
-@with_settings(every=True)
+@click.command(cls=SectionedCommand)
+@with_settings(*ALL_SETTINGS)
 def serve(settings: Settings) -> None:
     """Run a server until SIGTERM or SIGINT. It finishes the requests in progress first."""
     if settings.workers > 1:

@@ -6,19 +6,20 @@ from typing import Any
 
 import click
 
-from tablegate.gateway.command_line.flags import with_settings
+from tablegate.gateway.command_line.flags import AUDIT_SETTINGS, DATABASE_SETTINGS, with_settings
+from tablegate.gateway.command_line.help_sections import SectionedGroup
 from tablegate.gateway.command_line.opening import opened_database
 from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.security.credentials import SHARED_NAMESPACE
 
 
-@click.group()
+@click.group(cls=SectionedGroup)
 def streams() -> None:
     """List and reshard change streams of tables. A running server applies changes at its next write."""
 
 
 @streams.command("list")
-@with_settings(every=False)
+@with_settings(*DATABASE_SETTINGS, *AUDIT_SETTINGS)
 def streams_list(settings: Settings) -> None:
     """List each stream: its table and label, and its shards with their hash slots and parents."""
     from tablegate.gateway.store.streams import changes
@@ -38,7 +39,7 @@ def streams_list(settings: Settings) -> None:
 @click.argument("table")
 @click.option("--shards", type=click.IntRange(1, 256), required=True, help="New number of open shards.")
 @click.option("--namespace", default=SHARED_NAMESPACE, show_default=True, help="Namespace of the table.")
-@with_settings(every=False)
+@with_settings(*DATABASE_SETTINGS, *AUDIT_SETTINGS)
 def streams_reshard(settings: Settings, table: str, shards: int, namespace: str) -> None:
     """Split or merge the shards of a table's stream. More shards allow more parallel readers.
 

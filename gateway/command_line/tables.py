@@ -10,7 +10,8 @@ from typing import Any
 import click
 
 from tablegate.gateway.command_line.distributing import list_placement
-from tablegate.gateway.command_line.flags import with_settings
+from tablegate.gateway.command_line.flags import AUDIT_SETTINGS, DATABASE_SETTINGS, with_settings
+from tablegate.gateway.command_line.help_sections import SectionedGroup
 from tablegate.gateway.command_line.opening import opened_database
 from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.model.tables.backups import RECOVERY_DAYS
@@ -22,8 +23,8 @@ _NAMESPACE = click.option(
 )
 
 
-@click.group(invoke_without_command=True)
-@with_settings(every=False)
+@click.group(cls=SectionedGroup, invoke_without_command=True)
+@with_settings(*DATABASE_SETTINGS, "backup_directory", *AUDIT_SETTINGS)
 @click.pass_context
 def tables(context: click.Context, settings: Settings) -> None:
     """List each table with its name, key and address in each dialect. * is any account or instance."""
@@ -36,7 +37,7 @@ def tables(context: click.Context, settings: Settings) -> None:
 @click.option("--days", type=click.IntRange(1, RECOVERY_DAYS), help="Retention of the history, in days.")
 @click.option("--off", is_flag=True, help="Stop keeping history and delete it.")
 @_NAMESPACE
-@with_settings(every=False)
+@with_settings(*DATABASE_SETTINGS, "backup_directory", *AUDIT_SETTINGS)
 def keep_history(settings: Settings, table: str, days: int | None, off: bool, namespace: str) -> None:
     """Keep the history of a table's rows for point-in-time recovery, for writes of all dialects."""
     from tablegate.gateway.model.commands.backup_commands import KeepHistory
@@ -56,7 +57,7 @@ def keep_history(settings: Settings, table: str, days: int | None, off: bool, na
 @click.option("--at", metavar="TIME", help="Time to restore, in ISO 8601, UTC by default. Default: now.")
 @click.option("--backup", metavar="ID", help="Backup to restore instead of a time: an id of list-backups.")
 @_NAMESPACE
-@with_settings(every=False)
+@with_settings(*DATABASE_SETTINGS, "backup_directory", *AUDIT_SETTINGS)
 def restore(
     settings: Settings, table: str, target: str, at: str | None, backup: str | None, namespace: str
 ) -> None:
@@ -85,7 +86,7 @@ def restore(
 @click.argument("table")
 @click.option("--name", help="Name of the backup. Default: the name of the table.")
 @_NAMESPACE
-@with_settings(every=False)
+@with_settings(*DATABASE_SETTINGS, "backup_directory", *AUDIT_SETTINGS)
 def create_backup(settings: Settings, table: str, name: str | None, namespace: str) -> None:
     """Create a backup of the present rows of TABLE and print its id. A running server or `tablegate sweep` copies the rows."""
     from tablegate.gateway.model.commands.backup_commands import CreateBackup
@@ -98,7 +99,7 @@ def create_backup(settings: Settings, table: str, name: str | None, namespace: s
 @tables.command("list-backups")
 @click.argument("table", required=False)
 @_NAMESPACE
-@with_settings(every=False)
+@with_settings(*DATABASE_SETTINGS, "backup_directory", *AUDIT_SETTINGS)
 def list_backups(settings: Settings, table: str | None, namespace: str) -> None:
     """List the backups of a namespace, or of TABLE: id, table, time (UTC), state, number of rows and name.
 
@@ -119,7 +120,7 @@ def list_backups(settings: Settings, table: str | None, namespace: str) -> None:
 @tables.command("delete-backup")
 @click.argument("backup", metavar="ID")
 @_NAMESPACE
-@with_settings(every=False)
+@with_settings(*DATABASE_SETTINGS, "backup_directory", *AUDIT_SETTINGS)
 def delete_backup(settings: Settings, backup: str, namespace: str) -> None:
     """Delete a backup by its id, the first column of list-backups."""
     from tablegate.gateway.model.commands.backup_commands import DeleteBackup

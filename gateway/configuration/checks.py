@@ -38,7 +38,7 @@ def _normalised(values: dict[str, Any]) -> Settings:
             replica=tuple(normalise(url) for url in settings.replica),
         )
     except BadDatabaseURL as error:
-        raise BadSetting(f"database: {error}") from None
+        raise BadSetting(f"{{}}: {error}", "database") from None
     return dataclasses.replace(
         settings,
         memory=settings.database == "sqlite://",
@@ -59,20 +59,20 @@ def _normalised(values: dict[str, Any]) -> Settings:
 
 def _check_combinations(settings: Settings) -> None:
     if (settings.tls_cert is None) != (settings.tls_key is None):
-        raise BadSetting("tls_cert and tls_key must be set together")
+        raise BadSetting("{} and {} must be set together", "tls_cert", "tls_key")
     if settings.tls_cert is not None and settings.tls_self_signed:
-        raise BadSetting("tls_self_signed and tls_cert exclude each other: set one of them")
+        raise BadSetting("{} and {} exclude each other: set one of them", "tls_self_signed", "tls_cert")
     if settings.s3_endpoint_url and settings.s3_folder is not None:
-        raise BadSetting("s3_endpoint_url and s3_folder exclude each other: set one of them")
+        raise BadSetting("{} and {} exclude each other: set one of them", "s3_endpoint_url", "s3_folder")
     if not 0 < settings.background_cpu_share <= 1:
-        raise BadSetting("background_cpu_share must be more than 0 and at most 1")
+        raise BadSetting("{} must be more than 0 and at most 1", "background_cpu_share")
     if settings.workers > 1 and settings.memory:
         raise BadSetting(
-            "workers: a database in memory serves one process only. Set workers to 1 or name a database"
+            "{}: a database in memory serves one process only. Set it to 1 or name a database", "workers"
         )
     if any(url.startswith("sqlite") for url in (settings.database, *settings.replica) if settings.replica):
         raise BadSetting(
-            "replica: only PostgreSQL has replicas. Remove replica or use a postgresql:// database"
+            "{}: only PostgreSQL has replicas. Remove it or use a postgresql:// database", "replica"
         )
 
 
@@ -82,13 +82,13 @@ def _of_file(settings: Settings, name: str) -> str:
     if path is None:
         return str(given)
     if given:
-        raise BadSetting(f"{name} and {name}_file exclude each other: set one of them")
+        raise BadSetting("{} and {} exclude each other: set one of them", name, f"{name}_file")
     try:
         secret: str = path.read_text().strip()
     except OSError as error:
-        raise BadSetting(f"{name}_file: cannot read {path}: {error.strerror}") from None
+        raise BadSetting(f"{{}}: cannot read {path}: {error.strerror}", f"{name}_file") from None
     if not secret:
-        raise BadSetting(f"{name}_file: {path} is empty")
+        raise BadSetting(f"{{}}: {path} is empty", f"{name}_file")
     return secret
 
 
@@ -99,5 +99,5 @@ def _checked_names(
     names = tuple(name.lower() if name.lower() == "file://" else name.lower().rstrip("/") for name in given)
     for name in names:
         if name != ANY and form.fullmatch(name) is None:
-            raise BadSetting(f"{setting_name}: {name!r} is not {expected}")
+            raise BadSetting(f"{{}}: {name!r} is not {expected}", setting_name)
     return names

@@ -5,49 +5,110 @@ A deprecated name works in each source. A warning on standard error names the ne
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tablegate.gateway.configuration.checks import checked
 from tablegate.gateway.configuration.settings import FORMER_NAMES, SETTINGS, BadSetting, Settings
 from tablegate.gateway.configuration.values import converted
 
 ENVIRONMENT_PREFIX = "TABLEGATE_"
+# TABLEGATE_INHERITED is for the replacement of a worker. tablegate.testing sets TABLEGATE_URL for programs under test.
+_OTHER_VARIABLES = frozenset(
+    {"TABLEGATE_CONFIG", "TABLEGATE_FAST_PATHS", "TABLEGATE_INHERITED", "TABLEGATE_URL"}
+)
+# Variables of this prefix configure the tests of this project.
+_TEST_PREFIX = "TABLEGATE_TEST_"
+# Kubernetes sets variables for each Service whose name begins with "tablegate" (kubernetes.io, "Environment variables").
+_OF_KUBERNETES = re.compile(
+    r"TABLEGATE_(.+_)?(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT_\d+_(TCP|UDP|SCTP)(_.+)?)"
+)
+_KUBERNETES_PORT = re.compile(r"(tcp|udp|sctp)://")
 
 
-def load(
+class LoadedSettings(NamedTuple):
+    """Settings and their sources.
+
+    sources: name of a setting -> its name in its source, such as `--port` or `TABLEGATE_PORT`. Without those by default.
+    """
+
+    settings: Settings
+    sources: Mapping[str, str]
+
+
+def load(flags: Mapping[str, Any], environment: Mapping[str, str], file: Path | None = None) -> Settings:
+    """Return the settings. Raises BadSetting. See load_with_sources."""
+    return load_with_sources(flags, environment, file).settings
+
+
+def load_with_sources(
     flags: Mapping[str, Any], environment: Mapping[str, str], file: Path | None = None
-) -> Settings:  # fmt: skip
-    """Return the settings. Raises BadSetting.
+) -> LoadedSettings:
+    """Return the settings and their sources. Raises BadSetting.
 
     A flag with the value None was not given. `file` overrides TABLEGATE_CONFIG.
     """
     values: dict[str, Any] = {}
-    config = file or (Path(environment["TABLEGATE_CONFIG"]) if environment.get("TABLEGATE_CONFIG") else None)
-    if config is not None:
-        in_file = _with_current_names(_read_file(config), str, f"{config}: ")
-        values |= {name: converted(name, value, f"{config}: ") for name, value in in_file.items()}
-    texts = {name: environment.get(_variable(name)) for name in (*SETTINGS, *FORMER_NAMES)}
-    in_environment = _with_current_names({name: text for name, text in texts.items() if text}, _variable)
-    values |= {name: converted(name, text, ENVIRONMENT_PREFIX) for name, text in in_environment.items()}
-    given = _with_current_names({name: value for name, value in flags.items() if value is not None}, _flag)
-    values |= {name: converted(name, value, "--") for name, value in given.items()}
-    return checked(values)
+    sources: dict[str, str] = {}
+
+    def add(given: Mapping[str, Any], spelling: Callable[[str], str]) -> None:
+        for name, value in _with_current_names(given, spelling).items():
+            if name not in SETTINGS:
+                raise BadSetting(f"{spelling(name)}: there is no such setting. `tablegate config` lists all")
+            sources[name] = spelling(name)
+            values[name] = converted(name, value)
+
+    try:
+        config = file or (
+            Path(environment["TABLEGATE_CONFIG"]) if environment.get("TABLEGATE_CONFIG") else None
+        )
+        if config is not None:
+            add(_read_file(config), f"{{}} in {config}".format)
+        add(_from_environment(environment), _variable)
+        add({name: value for name, value in flags.items() if value is not None}, flag_of)
+        return LoadedSettings(checked(values), sources)
+    except BadSetting as error:
+        raise BadSetting(text_of(error, sources)) from None
+
+
+def text_of(error: BadSetting, sources: Mapping[str, str]) -> str:
+    """Return the text of an error with the names of settings as in their sources.
+
+    Settings with their defaults are named as variables if the others in the text are, otherwise as flags.
+    """
+    named = [sources[name] for name in error.names if name in sources]
+    of_default = _variable if named and named[0].startswith(ENVIRONMENT_PREFIX) else flag_of
+    return error.spelled(lambda name: sources.get(name) or of_default(name))
+
+
+def flag_of(name: str) -> str:
+    """Return the flag of a setting by its name or deprecated name."""
+    flag = SETTINGS[name].metadata["flag"] if name in SETTINGS else ""
+    return "--" + (flag or name.replace("_", "-"))
 
 
 def _variable(name: str) -> str:
     return ENVIRONMENT_PREFIX + name.upper()
 
 
-def _flag(name: str) -> str:
-    return "--" + name.replace("_", "-")
+def _from_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings of the environment, without the variables that Kubernetes sets for Services."""
+    return {
+        variable.removeprefix(ENVIRONMENT_PREFIX).lower(): text
+        for variable, text in environment.items()
+        if text
+        and variable.startswith(ENVIRONMENT_PREFIX)
+        and variable not in _OTHER_VARIABLES
+        and not variable.startswith(_TEST_PREFIX)
+        and not _OF_KUBERNETES.fullmatch(variable)
+        and not (variable.endswith("PORT") and _KUBERNETES_PORT.match(text))
+    }
 
 
-def _with_current_names(
-    given: Mapping[str, Any], spelling: Callable[[str], str], place: str = ""
-) -> dict[str, Any]:
+def _with_current_names(given: Mapping[str, Any], spelling: Callable[[str], str]) -> dict[str, Any]:
     """Return the values of one source by current names, and warn of deprecated ones.
 
     If both names are given, the value of the current one counts.
@@ -58,7 +119,7 @@ def _with_current_names(
             value = values.pop(former)
             values.setdefault(name, value)
             print(
-                f"warning: {place}{spelling(former)} is deprecated and will be removed in the next release."
+                f"warning: {spelling(former)} is deprecated and will be removed in the next release."
                 f" Use {spelling(name)}.",
                 file=sys.stderr,
             )

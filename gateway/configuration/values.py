@@ -14,26 +14,22 @@ from tablegate.gateway.configuration.settings import SETTINGS, BadSetting, Setti
 _TYPES = typing.get_type_hints(Settings)
 
 
-def converted(name: str, value: Any, source: str) -> Any:
-    """Return a value converted to the type of its setting. `source` is a prefix of error texts. Raises BadSetting."""
-    field = SETTINGS.get(name)
-    if field is None:
-        raise BadSetting(
-            f"{source}{name}: there is no such setting. `tablegate serve --help` lists all settings"
-        )
+def converted(name: str, value: Any) -> Any:
+    """Return a value converted to the type of its setting. Raises BadSetting."""
+    field = SETTINGS[name]
     try:
         kind = _plain_type(name)
         result = _read_names(value, field.metadata["separator"]) if kind is tuple else _READERS[kind](value)
     except (ValueError, TypeError, KeyError):
-        raise BadSetting(f"{source}{name}: {value!r} is not {_NAMES[_plain_type(name)]}") from None
+        raise BadSetting(f"{{}}: {value!r} is not {_NAMES[_plain_type(name)]}", name) from None
     choices = field.metadata["choices"]
     if choices and result not in choices:
-        raise BadSetting(f"{source}{name}: {value!r} is not one of {', '.join(choices)}")
+        raise BadSetting(f"{{}}: {value!r} is not one of {', '.join(choices)}", name)
     if isinstance(result, int | float) and result < 0:
-        raise BadSetting(f"{source}{name}: {value!r} must not be negative")
+        raise BadSetting(f"{{}}: {value!r} must not be negative", name)
     most = field.metadata["most"]
     if most is not None and result > most:
-        raise BadSetting(f"{source}{name}: {value!r} is more than the maximum {most}")
+        raise BadSetting(f"{{}}: {value!r} is more than the maximum {most}", name)
     return result
 
 

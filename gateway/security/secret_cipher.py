@@ -53,7 +53,7 @@ def find_key(settings: Settings) -> str:
     if settings.secret_key:
         if len(settings.secret_key) < LEAST_KEY_CHARACTERS:
             raise BadSetting(
-                f"secret_key is too short: use at least {LEAST_KEY_CHARACTERS} random characters"
+                f"{{}} is too short: use at least {LEAST_KEY_CHARACTERS} random characters", "secret_key"
             )
         return settings.secret_key
     if settings.memory:

@@ -106,7 +106,7 @@ def test_the_directory_must_be_one(path: Path, tmp_path: Path, make: Callable[[P
     make(directory)
     code, text = said(path, "list-backups", "--backup-directory", str(directory))
     assert (code == 0) is directory.is_dir()
-    assert ("backup_directory" in text) is not directory.is_dir()
+    assert ("--backup-directory" in text) is not directory.is_dir()
 
 
 def make_table_in_shared() -> object:

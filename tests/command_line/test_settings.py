@@ -8,7 +8,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from tablegate.gateway.command_line.flags import with_settings
+from tablegate.gateway.command_line.flags import ALL_SETTINGS, with_settings
 from tablegate.gateway.configuration.database_urls import (
     BadDatabaseURL,
     normalise,
@@ -33,18 +33,18 @@ def test_flags_win_over_the_environment_and_that_over_the_file(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("environment", "words"),
     [
-        ({"TABLEGATE_PORT": "http"}, "TABLEGATE_port: 'http' is not a whole number"),
+        ({"TABLEGATE_PORT": "http"}, "TABLEGATE_PORT: 'http' is not a whole number"),
         ({"TABLEGATE_PORT": "-1"}, "must not be negative"),
-        ({"TABLEGATE_PORT": "65536"}, "TABLEGATE_port: '65536' is more than the maximum 65535"),
-        ({"TABLEGATE_AZURE_PORT": "70000"}, "TABLEGATE_azure_port: '70000' is more than the maximum 65535"),
+        ({"TABLEGATE_PORT": "65536"}, "TABLEGATE_PORT: '65536' is more than the maximum 65535"),
+        ({"TABLEGATE_AZURE_PORT": "70000"}, "TABLEGATE_AZURE_PORT: '70000' is more than the maximum 65535"),
         (
             {"TABLEGATE_METRICS_PORT": "99999999999999999999"},
-            "TABLEGATE_metrics_port: '99999999999999999999' is more than the maximum 65535",
+            "TABLEGATE_METRICS_PORT: '99999999999999999999' is more than the maximum 65535",
         ),
         ({"TABLEGATE_AUTH": "none"}, "is not one of dev, strict"),
         ({"TABLEGATE_INSECURE": "maybe"}, "is not yes or no"),
         ({"TABLEGATE_SWEEP_PERIOD": "nan"}, "is not a number"),
-        ({"TABLEGATE_TLS_CERT": "a"}, "tls_cert and tls_key"),
+        ({"TABLEGATE_TLS_CERT": "a"}, "TABLEGATE_TLS_CERT and TABLEGATE_TLS_KEY must be set together"),
         ({"TABLEGATE_WORKERS": "2", "TABLEGATE_MEMORY": "1"}, "a database in memory serves one process only"),
         ({"TABLEGATE_DATABASE": "mysql://x"}, "the URL scheme mysql: is not supported"),
         ({"TABLEGATE_CONFIG": "/nowhere.toml"}, "cannot read /nowhere.toml"),
@@ -59,8 +59,58 @@ def test_a_bad_setting_is_named(environment: dict[str, str], words: str) -> None
 def test_an_unknown_setting_in_a_file_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "a.toml"
     file.write_text("prot = 1\n")
-    with pytest.raises(BadSetting, match="prot: there is no such setting"):
+    with pytest.raises(BadSetting, match=r"prot in \S+a\.toml: there is no such setting"):
         load({}, {}, file)
+
+
+def test_an_unknown_variable_is_refused() -> None:
+    """A misspelt TABLEGATE_AUTH would otherwise start an open server."""
+    with pytest.raises(BadSetting, match="TABLEGATE_ATUH: there is no such setting"):
+        load({}, {"TABLEGATE_ATUH": "strict"})
+
+
+def test_variables_of_kubernetes_are_no_settings() -> None:
+    """Kubernetes sets them for Services named tablegate and tablegate-metrics, in pods of their namespace.
+
+    https://kubernetes.io/docs/tutorials/services/connect-applications-service/#environment-variables
+    """
+    of_services = {
+        f"{service}_{suffix}": value
+        for service in ("TABLEGATE", "TABLEGATE_METRICS")
+        for suffix, value in (
+            ("SERVICE_HOST", "10.0.0.11"),
+            ("SERVICE_PORT", "8000"),
+            ("SERVICE_PORT_HTTP", "8000"),
+            ("PORT", "tcp://10.0.0.11:8000"),
+            ("PORT_8000_TCP", "tcp://10.0.0.11:8000"),
+            ("PORT_8000_TCP_PROTO", "tcp"),
+            ("PORT_8000_TCP_PORT", "8000"),
+            ("PORT_8000_TCP_ADDR", "10.0.0.11"),
+        )
+    }
+    assert load({}, of_services) == load({}, {})
+
+
+@pytest.mark.parametrize(
+    ("flags", "environment", "words"),
+    [
+        ({"port": "65536"}, {}, "--port: '65536' is more than the maximum 65535"),
+        ({"tls_cert": "a"}, {}, "--tls-cert and --tls-key must be set together"),
+        ({"tls_cert": "a", "tls_self_signed": True}, {"TABLEGATE_TLS_KEY": "b"},
+         "--tls-self-signed and --tls-cert exclude each other"),
+        ({"replica": ("postgresql://x/y",)}, {}, "--replica: only PostgreSQL has replicas"),
+        ({}, {"TABLEGATE_SECRET_KEY": "x", "TABLEGATE_SECRET_KEY_FILE": "y"},
+         "TABLEGATE_SECRET_KEY and TABLEGATE_SECRET_KEY_FILE exclude each other"),
+        ({"start_from": ""}, {"TABLEGATE_WORKERS": "x"}, "TABLEGATE_WORKERS: 'x' is not a whole number"),
+        ({"cors_origin": ("null",)}, {}, "--cors-origin: 'null' is not an origin"),
+    ],
+)  # fmt: skip
+def test_a_bad_setting_is_named_as_the_user_wrote_it(
+    flags: dict[str, object], environment: dict[str, str], words: str
+) -> None:
+    with pytest.raises(BadSetting) as caught:
+        load(flags, environment)
+    assert words in str(caught.value)
 
 
 # Deprecated names: a former and a current name, and a value that is not the default.
@@ -96,8 +146,8 @@ def test_a_deprecated_name_works_in_a_file_with_a_warning(
     file.write_text(f'{former} = "{value}"\n')
     assert str(getattr(load({}, {}, file), name)) == value
     [warning] = capsys.readouterr().err.splitlines()
-    assert f"{file}: {former} is deprecated" in warning
-    assert f"Use {name}." in warning
+    assert f"{former} in {file} is deprecated" in warning
+    assert f"Use {name} in {file}." in warning
 
 
 @pytest.mark.parametrize("former", FORMER)
@@ -107,7 +157,7 @@ def test_a_deprecated_flag_works_with_a_warning(former: str) -> None:
     seen: list[Settings] = []
 
     @click.command()
-    @with_settings(every=True)
+    @with_settings(*ALL_SETTINGS)
     def command(settings: Settings) -> None:
         seen.append(settings)
 

@@ -22,6 +22,7 @@ from tablegate.adapters.dynamodb.wire import errors as dynamodb_errors
 from tablegate.adapters.tablestore import operation_table as tablestore_operations
 from tablegate.adapters.tablestore.wire import errors as tablestore_errors
 from tablegate.gateway import __main__ as program
+from tablegate.gateway.configuration.loading import flag_of
 from tablegate.gateway.configuration.settings import SETTINGS, Settings
 from tests.support.operations_by_feature import FEATURES, features_of
 
@@ -103,8 +104,8 @@ def commands_page() -> Iterator[str]:
     found = commands()
     yield "# Commands\n"
     yield f"The {len(found)} commands of the command line. {_GENERATED}\n"
-    yield "Settings that several commands share (`--database`, `--secret-key`, `--log-level` and others) are listed in"
-    yield "[settings.md](settings.md), and so are all settings of `tablegate serve`.\n"
+    yield "Exit status of a command: 0 done, 1 failed, 2 wrong command line. Commands that define other statuses say so."
+    yield "Their settings are described in [settings.md](settings.md).\n"
     for words, command in found.items():
         yield f"## {words}\n"
         context = click.Context(command, info_name=words)
@@ -114,6 +115,18 @@ def commands_page() -> Iterator[str]:
         options = [each for each in own if isinstance(each, click.Option) and not each.hidden]
         if options:
             yield from table(("option", "meaning"), (_option_row(each, context) for each in options))
+        settings = [
+            each.name
+            for each in command.params
+            if isinstance(each, click.Option) and each.name in SETTINGS and not each.hidden
+        ]
+        if settings:
+            shown = (
+                "all"
+                if len(settings) == len(SETTINGS)
+                else ", ".join(f"`{flag_of(name)}`" for name in settings)
+            )
+            yield f"Settings: {shown}.\n"
 
 
 def _help_lines(text: str) -> Iterator[str]:
@@ -141,16 +154,12 @@ def _readable_range(meaning: str) -> str:
 # Settings
 
 
-def settings_by_chapter() -> dict[str, list[str]]:
-    """Return the names of the settings, grouped by the comment above them in the code."""
-    chapters: dict[str, list[str]] = {}
-    chapter = ""
-    for line in inspect.getsource(Settings).splitlines():
-        if comment := re.fullmatch(r"    # (.+)", line):
-            chapter = comment[1]
-        elif (name := re.match(r"    (\w+): .*= setting\(", line)) and name[1] in SETTINGS:
-            chapters.setdefault(chapter, []).append(name[1])
-    return chapters
+def settings_by_group() -> dict[str, list[str]]:
+    """Return the names of the settings by group."""
+    groups: dict[str, list[str]] = {}
+    for name, field in SETTINGS.items():
+        groups.setdefault(field.metadata["group"], []).append(name)
+    return groups
 
 
 def settings_page() -> Iterator[str]:
@@ -159,10 +168,10 @@ def settings_page() -> Iterator[str]:
     yield f"The {len(SETTINGS)} settings of `tablegate serve`. {_GENERATED}\n"
     yield "A setting is taken from the first of these that has it: a flag, an environment variable, a TOML file"
     yield "(`--config FILE` or `TABLEGATE_CONFIG`), the default. The variable of `--max-body-bytes` is"
-    yield "`TABLEGATE_MAX_BODY_BYTES`, its name in the file `max_body_bytes`. Settings marked with *all* can be given to"
-    yield "every command.\n"
-    for chapter, names in settings_by_chapter().items():
-        yield f"## {chapter}\n"
+    yield "`TABLEGATE_MAX_BODY_BYTES`, its name in the file `max_body_bytes`. `tablegate config` prints the settings in"
+    yield "force and their sources, and `tablegate config --example` a file with all of them.\n"
+    for group, names in settings_by_group().items():
+        yield f"## {group}\n"
         yield from table(("flag", "type", "default", "meaning"), map(_setting_row, names))
 
 
@@ -174,9 +183,8 @@ def _setting_row(name: str) -> tuple[str, str, str, str]:
         flag, shown = f"{flag}` `--no-{flag[2:]}", str(shown).lower()
     elif isinstance(shown, tuple):
         shown = ",".join(shown)
-    everywhere = " (*all*)" if field.metadata["everywhere"] else ""
     return (
-        f"`{flag}`{everywhere}",
+        f"`{flag}`",
         " or ".join(f"`{each}`" for each in field.metadata["choices"]) or _type_name(name),
         "" if shown in (None, "") else f"`{shown}`",
         cell(field.metadata["meaning"]),

@@ -11,6 +11,8 @@ from typing import Any
 
 import click
 
+from tablegate.gateway.command_line.help_sections import SectionedCommand
+
 _FILE = click.Path(path_type=Path, dir_okay=False)
 _CREDENTIALS = "TOML file of credentials (docs/migrate/replaying.md)."
 _LIMIT = click.option(
@@ -42,8 +44,8 @@ _PORT = click.option(
 _INCOMPLETE_STATUS = 2
 
 
-@click.command()
-@click.option("--upstream", required=True, help="URL of the service: http://HOST:PORT.")
+@click.command(cls=SectionedCommand)
+@click.option("--upstream", metavar="URL", required=True, help="URL of the service: http://HOST:PORT.")
 @_HOST
 @_PORT
 @_ALLOWED
@@ -71,9 +73,9 @@ def record(
         asyncio.run(run(address, ListenOptions(host, port, allowed), path, bodies, keys, hooks))
 
 
-@click.command()
+@click.command(cls=SectionedCommand)
 @click.argument("trace", type=_FILE)
-@click.option("--against", required=True, help="URL of the service: http://HOST:PORT.")
+@click.option("--against", metavar="URL", required=True, help="URL of the service: http://HOST:PORT.")
 @click.option(
     "--speed",
     type=click.FloatRange(0, min_open=True),
@@ -106,9 +108,13 @@ def _share(context: click.Context, parameter: click.Parameter, text: str) -> flo
     return float(text[:-1]) / 100
 
 
-@click.command()
-@click.option("--primary", required=True, help="URL of the service whose replies clients receive.")
-@click.option("--secondary", required=True, help="URL of the service to compare with the primary.")
+@click.command(cls=SectionedCommand)
+@click.option(
+    "--primary", metavar="URL", required=True, help="URL of the service whose replies clients receive."
+)
+@click.option(
+    "--secondary", metavar="URL", required=True, help="URL of the service to compare with the primary."
+)
 @_HOST
 @_PORT
 @_ALLOWED
@@ -116,7 +122,12 @@ def _share(context: click.Context, parameter: click.Parameter, text: str) -> flo
     "--metrics-port", type=click.IntRange(0, 65535), default=0, show_default=True, help="Port of /metrics."
 )
 @click.option(
-    "--compare", callback=_share, default="5%", show_default=True, help="Share of reads to compare."
+    "--compare",
+    metavar="PERCENT",
+    callback=_share,
+    default="5%",
+    show_default=True,
+    help="Share of reads to compare.",
 )
 @click.option(
     "--writes", type=click.Choice(["both", "primary"]), required=True, help="Services that receive writes."

@@ -16,13 +16,17 @@ def open_store(settings: Settings) -> ObjectStore:
 def _opened(settings: Settings) -> ObjectStore:
     if settings.s3_folder is not None:
         if not settings.s3_folder.is_dir():
-            raise BadSetting(f"s3_folder: {settings.s3_folder} is not a folder. Create it or name another")
+            raise BadSetting(
+                f"{{}}: {settings.s3_folder} is not a folder. Create it or name another", "s3_folder"
+            )
         return Folder(settings.s3_folder)
     try:
         from tablegate.adapters.dynamodb.object_stores.s3 import S3  # boto3 is a large import, and an extra
     except ModuleNotFoundError as error:
-        raise BadSetting(f"s3_endpoint_url needs {error.name}: pip install 'tablegate[clouds]'") from None
+        raise BadSetting(
+            f"{{}} needs {error.name}: pip install 'tablegate[clouds]'", "s3_endpoint_url"
+        ) from None
     try:
         return S3(settings)
     except ValueError as error:
-        raise BadSetting(f"s3_endpoint_url: {error}") from None
+        raise BadSetting(f"{{}}: {error}", "s3_endpoint_url") from None

@@ -16,7 +16,8 @@ import click
 from tablegate.gateway.command_line.doctor import databases, deep, machine, nodes
 from tablegate.gateway.command_line.doctor import settings as settings_checks
 from tablegate.gateway.command_line.doctor.findings import Check, CheckContext, Finding, Severity, findings_of
-from tablegate.gateway.command_line.flags import with_settings
+from tablegate.gateway.command_line.flags import ALL_SETTINGS, with_settings
+from tablegate.gateway.command_line.help_sections import SectionedCommand
 from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.store.sql.databases import Database
 
@@ -50,7 +51,7 @@ _STYLES = {
 }
 
 
-@click.command()
+@click.command(cls=SectionedCommand)
 @click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object: the verdict and a list of checks."
 )
@@ -60,7 +61,7 @@ _STYLES = {
     is_flag=True,
     help="Also read and verify every row, index entry and page of the database. Slow on a large one.",
 )
-@with_settings(every=True)
+@with_settings(*ALL_SETTINGS)
 def doctor(settings: Settings, as_json: bool, is_deep: bool) -> None:
     """Check settings, database and machine, and report problems. Changes nothing and can run beside a server.
 

@@ -101,7 +101,7 @@ def test_the_metrics_token_may_be_in_a_file(tmp_path: Path) -> None:
     assert load({"metrics_token_file": tmp_path / "token"}, {}).metrics_token == "open sesame"
     assert "open sesame" not in repr(load({"metrics_token_file": tmp_path / "token"}, {}))
     (tmp_path / "token").write_text("\n")
-    with pytest.raises(BadSetting, match="metrics_token_file"):
+    with pytest.raises(BadSetting, match="--metrics-token-file"):
         load({"metrics_token_file": tmp_path / "token"}, {})
 
 
