@@ -1,4 +1,7 @@
-"""The database of a command other than `serve`: it is opened, migrated to this release's schema, and closed."""
+"""The database of a command other than `serve`: it is opened, migrated to this release's schema, and closed.
+
+These commands never create a database. A wrong folder or variable would otherwise give an empty one.
+"""
 
 from __future__ import annotations
 
@@ -11,21 +14,33 @@ import click
 
 from tablegate.gateway.command_line.audited import record_current_command
 from tablegate.gateway.command_line.errors import one_line_errors
+from tablegate.gateway.configuration.database_urls import without_password
 from tablegate.gateway.configuration.settings import Settings
 
 
 @contextlib.contextmanager
 def opened_database(settings: Settings) -> Iterator[Any]:
-    """Open the database of these settings (wiring.OpenDatabase), with this release's schema. Raises ClickException."""
+    """Open the database of these settings (wiring.OpenDatabase), with this release's schema. Raises ClickException.
+
+    The name of the database is printed on standard error, because standard output has the results.
+    """
     from tablegate.gateway.store.opening.migrating import migrate as run
+    from tablegate.gateway.store.opening.migrating import revision_of
     from tablegate.gateway.wiring import connect, open_store
 
+    path = settings.database_path
     if settings.memory:
         raise click.ClickException(
             "A database in memory cannot be opened by a command. Name a database with --database."
         )
+    if path is not None and not path.is_file():
+        raise _missing(settings)
     with one_line_errors():
         database = connect(settings)
+        if not revision_of(database):
+            database.close()
+            raise _missing(settings)
+        click.echo(f"Database: {without_password(settings.database)}", err=True)
         run(database)
         opened = open_store(settings, database)
         try:
@@ -33,6 +48,14 @@ def opened_database(settings: Settings) -> Iterator[Any]:
                 yield opened
         finally:
             opened.close()
+
+
+def _missing(settings: Settings) -> click.ClickException:
+    shown = settings.database_path or without_password(settings.database)
+    return click.ClickException(
+        f"There is no tablegate database in {shown}. Create it with `tablegate migrate` or `tablegate serve`, or name"
+        " another database with --database."
+    )
 
 
 def record_command(settings: Settings) -> None:

@@ -31,12 +31,12 @@ from tests.support.running import ROOT, Process, free_port
 def tablegate(folder: Path, *arguments: str, code: int = 0, typed: str = "") -> str:
     """Run a command in this process, as if in a folder.
 
-    Returns its output with errors. `typed` is the standard input.
+    Returns its standard output, with errors if it failed. `typed` is the standard input.
     """
     with contextlib.chdir(folder):
         done = CliRunner().invoke(main, arguments, input=typed)
     assert done.exit_code == code, done.output
-    return done.output
+    return done.stdout if code == 0 else done.output
 
 
 def refusal(folder: Path, *flags: str) -> str:
@@ -354,6 +354,7 @@ def test_a_database_that_is_not_there_is_said(tmp_path: Path) -> None:
 
 
 def test_credentials_from_adding_to_removing(tmp_path: Path) -> None:
+    tablegate(tmp_path, "migrate")
     added = tablegate(tmp_path, "credentials", "add", "AKID", "--place", "123456789012")
     assert "secret=" in added
     account = tablegate(tmp_path, "credentials", "add", "acct", "--scheme", "azure")
@@ -383,6 +384,7 @@ def test_secrets_need_not_be_on_a_command_line(tmp_path: Path) -> None:
 
     The secrets in these are not printed.
     """
+    tablegate(tmp_path, "migrate")
     first, second = base64.b64encode(b"first").decode(), base64.b64encode(b"second").decode()
     (tmp_path / "keys").write_text(f"{first}\n{second}\n")
     added = tablegate(tmp_path, "credentials", "add", "acct", "--scheme", "azure", "--secret-file", "keys")
@@ -398,6 +400,7 @@ def test_secrets_need_not_be_on_a_command_line(tmp_path: Path) -> None:
 
 
 def test_a_file_of_one_azure_key_is_given_a_second(tmp_path: Path) -> None:
+    tablegate(tmp_path, "migrate")
     first = base64.b64encode(b"first").decode()
     added = tablegate(
         tmp_path, "credentials", "add", "acct", "--scheme", "azure", "--secret-file", "-", typed=first
@@ -407,6 +410,7 @@ def test_a_file_of_one_azure_key_is_given_a_second(tmp_path: Path) -> None:
 
 
 def test_files_of_too_many_secrets_or_none_are_refused(tmp_path: Path) -> None:
+    tablegate(tmp_path, "migrate")
     add = ("credentials", "add", "AK", "--secret-file", "-")
     assert "is empty" in tablegate(tmp_path, *add, typed="\n", code=1)
     assert "has 1 secret(s), not 2" in tablegate(tmp_path, *add, typed="a\nb\n", code=1)
@@ -415,6 +419,7 @@ def test_files_of_too_many_secrets_or_none_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_session_token_may_come_from_a_file(tmp_path: Path) -> None:
+    tablegate(tmp_path, "migrate")
     (tmp_path / "token").write_text("swordfish\n")
     added = tablegate(tmp_path, "credentials", "add", "AK", "--session-token-file", "token")
     assert added.endswith("session_token=...\n")
@@ -426,6 +431,7 @@ def test_a_session_token_may_come_from_a_file(tmp_path: Path) -> None:
 
 
 def test_a_table_store_key_is_bound_or_made_for_all_by_name(tmp_path: Path) -> None:
+    tablegate(tmp_path, "migrate")
     add = ("credentials", "add", "--scheme", "tablestore", "--secret", "x")
     assert tablegate(tmp_path, *add, "one") == "tablestore\tone\tsecret=x\n"
     assert "place=inst" in tablegate(tmp_path, *add, "two", "--place", "inst")
@@ -510,6 +516,7 @@ print(*sorted({file.parts[0] for file in files if ".dist-info" not in file.parts
 
 
 def test_the_secret_key_is_changed_for_all_or_none(tmp_path: Path) -> None:
+    tablegate(tmp_path, "migrate")
     old, new = "the old secret key, long enough", "the new secret key, long enough"
     flags = ["--secret-key", old]
     for access_id in ("ONE", "TWO"):

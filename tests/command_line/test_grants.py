@@ -33,7 +33,7 @@ def url(sqlite_template: Path, tmp_path: Path) -> str:
 def tablegate(url: str, *words: str, code: int = 0, typed: str | None = None) -> str:
     done = CliRunner().invoke(main, [*words, "--database", url, "--secret-key", KEY], input=typed)
     assert done.exit_code == code, done.output
-    return done.output
+    return done.stdout if code == 0 else done.output
 
 
 def test_grants_are_added_listed_and_removed(url: str, tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def tablegate(folder: Path, *arguments: str, code: int = 0) -> str:
     with contextlib.chdir(folder):
         done = CliRunner().invoke(main, arguments)
     assert done.exit_code == code, done.output
-    return done.output
+    return done.stdout if code == 0 else done.output
 
 
 def test_a_list_and_what_cannot_be_cancelled(tmp_path: Path) -> None:

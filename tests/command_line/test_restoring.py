@@ -22,7 +22,7 @@ from tests.gateway.engine.conftest import Client, do_background_work
 def said(path: Path, *arguments: str) -> tuple[int, str]:
     command, *rest = arguments
     result = CliRunner().invoke(tables, [command, *rest, "--database", str(path)])
-    return result.exit_code, result.output
+    return result.exit_code, result.stdout if result.exit_code == 0 else result.output
 
 
 @pytest.fixture
@@ -102,6 +102,7 @@ def test_backups(path: Path, tmp_path: Path, in_files: bool) -> None:
 
 @pytest.mark.parametrize("make", [lambda path: None, Path.mkdir, Path.touch])
 def test_the_directory_must_be_one(path: Path, tmp_path: Path, make: Callable[[Path], None]) -> None:
+    migrate(open_database(f"sqlite:///{path}"))
     directory = tmp_path / "backups"
     make(directory)
     code, text = said(path, "list-backups", "--backup-directory", str(directory))

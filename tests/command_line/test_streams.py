@@ -22,7 +22,7 @@ def tablegate(folder: Path, *arguments: str, code: int = 0) -> str:
     with contextlib.chdir(folder):
         done = CliRunner().invoke(main, arguments)
     assert done.exit_code == code, done.output
-    return done.output
+    return done.stdout if code == 0 else done.output
 
 
 def test_resharding(tmp_path: Path) -> None:

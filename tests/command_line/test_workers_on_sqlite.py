@@ -117,6 +117,8 @@ def test_a_caller_has_the_same_identity_in_every_process(tmp_path: Path) -> None
     A key id has the tables of its account, and none with another secret.
     """
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    migrate = [sys.executable, "-m", "tablegate", "migrate"]
+    subprocess.run(migrate, cwd=tmp_path, check=True, env=environment)
     for access_id, place in (("AK1", "111111111111"), (signing.AWS_KEY_ID, "333333333333")):
         command = [
             sys.executable,

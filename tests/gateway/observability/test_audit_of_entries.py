@@ -196,7 +196,7 @@ def test_every_command_that_changes_something_is_on_record(tmp_path: Path) -> No
     def run(*words: str, code: int = 0) -> str:
         done = CliRunner().invoke(main, [*words, *flags])
         assert done.exit_code == code, (words, done.output)
-        return done.output
+        return done.stdout if code == 0 else done.output
 
     run("migrate")
     make_music(database)

@@ -52,7 +52,7 @@ on_postgresql = pytest.mark.parametrize("database_url", ["postgresql"], indirect
 def command(url: str, *words: str, code: int = 0) -> str:
     done = CliRunner().invoke(main, ["quotas", *words, "--database", url])
     assert done.exit_code == code, done.output
-    return done.output
+    return done.stdout if code == 0 else done.output
 
 
 class Clock:
