@@ -11,8 +11,8 @@ from tablegate.gateway.observability import audit
 
 READING = frozenset(
     {
-        "backup", "completion", "config", "doctor", "tables", "tables list-backups", "streams list", "jobs list", "credentials list",
-        "grants list", "quotas list",
+        "backup", "completion", "config", "doctor", "tables", "tables list-backups", "streams list", "jobs list",
+        "credentials list", "grants list", "quotas list",
     }
 )  # fmt: skip
 """Commands that do not change the database."""
