@@ -90,7 +90,7 @@ def _changes(
     if not prepared:
         return []
     try:
-        outcomes = yield from write_rows(*[each.write for each in prepared])
+        outcomes = yield from write_rows(*[write.write for write in prepared])
     except GroupRefused as refused:
         index, reason = next((at, reason) for at, reason in enumerate(refused.reasons) if reason is not None)
         raise _ChangeFailed(index, errors.service_error_of(reason)) from None
@@ -99,8 +99,8 @@ def _changes(
     except GatewayError as error:
         raise _ChangeFailed(0, errors.service_error_of(error)) from None
     return [
-        (_inner_answer(each.answer(outcome)), request.content_id)
-        for each, outcome, request in zip(prepared, outcomes, requests, strict=True)
+        (_inner_answer(write.answer(outcome)), request.content_id)
+        for write, outcome, request in zip(prepared, outcomes, requests, strict=True)
     ]
 
 
@@ -110,7 +110,7 @@ def _prepare_all(
     """Return the prepared write of every change, checked against the ones before it."""
     table: Table | None = None
     prepared: list[PreparedEntityWrite] = []
-    seen: set[str] = set()
+    row_keys: set[str] = set()
     writers: dict[int, Callable[[bytes], PreparedEntityWrite]] = {}  # by the id() of a head
     for index, request in enumerate(requests):
         try:
@@ -122,10 +122,10 @@ def _prepare_all(
                 elif resource.table.lower() != table.azure_name.lower():
                     raise errors.ServiceError("CommandsInBatchActOnDifferentPartitions")
                 writer = writers[id(request.head)] = entities.writer(inner, resource, table)
-            each = writer(request.body)
-            if prepared and each.keys[0] != prepared[0].keys[0]:
+            write = writer(request.body)
+            if prepared and write.keys[0] != prepared[0].keys[0]:
                 raise errors.ServiceError("CommandsInBatchActOnDifferentPartitions")
-            if each.keys[1] in seen:
+            if write.keys[1] in row_keys:
                 raise errors.ServiceError("InvalidDuplicateRow")
         except errors.ServiceError as error:
             if error.status in (401, 403):  # a caller without permission for a part has none for the batch
@@ -135,8 +135,8 @@ def _prepare_all(
             raise
         except GatewayError as error:
             raise _ChangeFailed(index, errors.service_error_of(error)) from None
-        seen.add(each.keys[1])
-        prepared.append(each)
+        row_keys.add(write.keys[1])
+        prepared.append(write)
     return prepared
 
 
@@ -160,13 +160,13 @@ def _inner_call(call: call_context.CallContext, head: InnerHead) -> tuple[call_c
     address, query = addresses.resolve(head.target, call.address, host)
     if address.secondary and head.method != "GET":
         raise errors.ServiceError("InsufficientAccountPermissions")
-    made = Request(head.method, head.target, head.headers, b"", outer.client, outer.secure)
-    made.id = outer.id
-    made.authorization = outer.authorization
+    request = Request(head.method, head.target, head.headers, b"", outer.client, outer.secure)
+    request.id = outer.id
+    request.authorization = outer.authorization
     inner = call_context.CallContext(
-        request=made,
+        request=request,
         address=address,
-        method=call_context.method_of(made),
+        method=call_context.method_of(request),
         options=call_context.options_of(query),
         origin=call.origin,
         namespace=call.namespace,

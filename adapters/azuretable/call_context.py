@@ -70,12 +70,12 @@ def method_of(request: Request) -> str:
     """
     if "x-http-method" not in request.header_map:
         return request.method
-    sent = request.header_values("x-http-method")
-    if len(sent) > 1:
+    methods = request.header_values("x-http-method")
+    if len(methods) > 1:
         raise ServiceError("XMethodIncorrectCount")
     if request.method != "POST":
         raise ServiceError("XMethodNotUsingPost")
-    method = sent[0].strip().upper()
+    method = methods[0].strip().upper()
     if method not in _TUNNELLED:
         raise ServiceError("XMethodIncorrectValue")
     return method

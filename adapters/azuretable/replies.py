@@ -45,15 +45,15 @@ def reply(request: Request, answer: OperationReply, gateway: Gateway) -> Reply:
 
 def _default_version(request: Request, gateway: Gateway) -> str:
     """Return the version for a request without a valid one: that of its token, or the default of the settings."""
-    found = re.search(r"(?:^|&)sv=(\d{4}-\d\d-\d\d)(?:&|$)", request.query)
-    if found and is_version(found.group(1)):
-        return found.group(1)
+    match = re.search(r"(?:^|&)sv=(\d{4}-\d\d-\d\d)(?:&|$)", request.query)
+    if match and is_version(match.group(1)):
+        return match.group(1)
     return gateway.settings.azure_default_version
 
 
-def refusal(request: Request, refused: ServiceError | GatewayError, gateway: Gateway) -> OperationReply:
+def refusal(request: Request, failure: ServiceError | GatewayError, gateway: Gateway) -> OperationReply:
     """Return the reply for an error, as JSON, or as XML if the client reads that."""
-    error = service_error_of(refused) if isinstance(refused, GatewayError) else refused
+    error = service_error_of(failure) if isinstance(failure, GatewayError) else failure
     time = timestamp_text(gateway.now_ms() * 10_000 + UNIX_EPOCH_TICKS)
     headers = [*error.headers, ("x-ms-error-code", error.code)]
     if _uses_xml(request) or "xml" in request.header_map.get("accept", "").lower():

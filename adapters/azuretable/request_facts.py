@@ -67,7 +67,9 @@ def read(head: RequestFacts, request: Request, reply: Reply | None, host: str) -
     tables = _tables(targets)
     facts = facts._replace(
         tables=tables,
-        keys=[(table, key) for target in targets for table, key in _named(*target) if key is not None],
+        keys=[
+            (table, key) for target in targets for table, key in _tables_and_keys(*target) if key is not None
+        ],
     )
     if not isinstance(address.resource, Batch):
         return facts
@@ -103,7 +105,7 @@ def _targets(request: Request, address: Address, host: str) -> list[_Target]:
 
 
 def _tables(targets: list[_Target]) -> list[str]:
-    return table_names(table for target in targets for table, _ in _named(*target))
+    return table_names(table for target in targets for table, _ in _tables_and_keys(*target))
 
 
 def _refused_parts(reply: Reply, operation: str, tables: list[str]) -> RejectedParts | None:
@@ -114,12 +116,14 @@ def _refused_parts(reply: Reply, operation: str, tables: list[str]) -> RejectedP
     mark = PART_MARKS.get(operation)
     if mark is None or mark not in reply.body:
         return None
-    found = _INNER_CODE.search(reply.body, reply.body.index(mark))
-    code = found[1].decode() if found else ""
+    match = _INNER_CODE.search(reply.body, reply.body.index(mark))
+    code = match[1].decode() if match else ""
     return RejectedParts(tables, code) if code in REFUSALS else None
 
 
-def _named(resource: Resource, method: str, body: bytes) -> Iterator[tuple[str, Mapping[str, Any] | None]]:
+def _tables_and_keys(
+    resource: Resource, method: str, body: bytes
+) -> Iterator[tuple[str, Mapping[str, Any] | None]]:
     """Yield (table, key or None) of each entity or table that a resource names."""
     match resource:
         case Entity(table, partition_key, row_key):
@@ -131,9 +135,9 @@ def _named(resource: Resource, method: str, body: bytes) -> Iterator[tuple[str, 
         case TableEntry(name):
             yield name, None
         case TableSet() if method == "POST":
-            made = _document(body).get("TableName")
-            if isinstance(made, str):
-                yield made, None
+            created_name = _document(body).get("TableName")
+            if isinstance(created_name, str):
+                yield created_name, None
         case Nested(table, _):
             yield table, None
 

@@ -18,15 +18,15 @@ FORM = "Table Store cells"
 def shown_row(table: Table, row: Row) -> Any:
     """Return a row as a JSON document: its primary key, and each version of each cell with its timestamp."""
     target = TableOrIndex.of_table(table)
-    everything = RowSelection(frozenset(), VersionWindow(), "", "", ALWAYS, None)
-    wire = everything.wire_row(target, everything.cutter(target)(row))
+    selection = RowSelection(frozenset(), VersionWindow(), "", "", ALWAYS, None)
+    wire = selection.wire_row(target, selection.cutter(target)(row))
     return {
-        "primary_key": [_shown(cell) for cell in wire.key],
-        "attribute_columns": [{**_shown(cell), "timestamp": cell.stamp_ms} for cell in wire.cells],
+        "primary_key": [_cell_document(cell) for cell in wire.key],
+        "attribute_columns": [{**_cell_document(cell), "timestamp": cell.stamp_ms} for cell in wire.cells],
     }
 
 
-def _shown(cell: WireCell) -> dict[str, Any]:
+def _cell_document(cell: WireCell) -> dict[str, Any]:
     kind, data = cell.value  # type: ignore[misc]  # a stored row has no bounds
     value = base64.b64encode(data).decode() if isinstance(data, bytes) else data
     return {"name": cell.name, "type": kind.name, "value": value}

@@ -71,9 +71,9 @@ def _table(part: Any) -> str:
     """Return the table that a message, or its part for one table, names, or ""."""
     if _has(part, "table_meta"):
         return _table(part.table_meta)
-    named = next((getattr(part, name) for name in _NAMING if _has(part, name)), "")
+    table = next((getattr(part, name) for name in _NAMING if _has(part, name)), "")
     stream = next((getattr(part, name).partition(":")[0] for name in _NAMING_STREAMS if _has(part, name)), "")
-    return named or stream.rpartition("_")[0]
+    return table or stream.rpartition("_")[0]
 
 
 def _rows(part: Any) -> Iterator[bytes]:
@@ -87,10 +87,10 @@ def _rows(part: Any) -> Iterator[bytes]:
 
 
 def _key(data: bytes) -> dict[str, Any]:
-    return {cell.name: _shown(cell.value) for cell in keys.decode(data).key}
+    return {cell.name: _json_value(cell.value) for cell in keys.decode(data).key}
 
 
-def _shown(value: Datum | None) -> Any:
+def _json_value(value: Datum | None) -> Any:
     """Return a key value as JSON: bytes in base64, and virtual bounds by name."""
     if isinstance(value, Value):
         data = value.data

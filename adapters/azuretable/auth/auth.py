@@ -130,28 +130,28 @@ def _by_token(request: Request, token: str, account: Account, issuer: Issuer | N
 def _check_shared_key(
     request: Request, options: Mapping[str, str], authorization: str, account: Account, now: float
 ) -> None:
-    found = _SHARED_KEY.fullmatch(authorization)
+    match = _SHARED_KEY.fullmatch(authorization)
     date = request.header_map.get("x-ms-date", "") or request.header_map.get("date", "")
-    if found is None or found.group(2) != account.name:
+    if match is None or match.group(2) != account.name:
         raise ServiceError("AuthenticationFailed")
     sent_at = _seconds_of(date)
     if sent_at is None or abs(now - sent_at) > limits.CLOCK_SKEW_MAX_SECONDS:
         raise ServiceError("AuthenticationFailed")
-    text = string_to_sign(request, options, account.name, lite=found.group(1) == "SharedKeyLite")
-    if not Signer(account.name, account.keys).has_signed(found.group(3), text):
+    text = string_to_sign(request, options, account.name, lite=match.group(1) == "SharedKeyLite")
+    if not Signer(account.name, account.keys).has_signed(match.group(3), text):
         raise ServiceError("AuthenticationFailed")
 
 
 def string_to_sign(request: Request, options: Mapping[str, str], account: str, lite: bool = False) -> str:
     """Return the text of a request that the account's key signs, for Shared Key or (`lite`) Shared Key Lite."""
-    known = request.header_map
-    date = known.get("x-ms-date", "") or known.get("date", "")
+    headers = request.header_map
+    date = headers.get("x-ms-date", "") or headers.get("date", "")
     resource = f"/{account}{addresses.signed_path(request.path)}"
     if "comp" in options:
         resource += f"?comp={options['comp']}"
     if lite:
         return f"{date}\n{resource}"
-    content_md5, content_type = known.get("content-md5", ""), known.get("content-type", "")
+    content_md5, content_type = headers.get("content-md5", ""), headers.get("content-type", "")
     return f"{request.method}\n{content_md5}\n{content_type}\n{date}\n{resource}"
 
 

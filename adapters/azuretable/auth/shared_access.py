@@ -73,12 +73,12 @@ class SharedAccess:
                 break
         else:
             raise ServiceError("AuthenticationFailed")
-        given = (self.permissions, self.starts, self.expires)
+        own = (self.permissions, self.starts, self.expires)
         stored = (policy.permission or None, _time_or_none(policy.start), _time_or_none(policy.expiry))
-        if any(mine is not None and theirs is not None for mine, theirs in zip(given, stored, strict=True)):
+        if any(value is not None and default is not None for value, default in zip(own, stored, strict=True)):
             raise ServiceError("AuthenticationFailed")
         permissions, starts, expires = (
-            mine if mine is not None else theirs for mine, theirs in zip(given, stored, strict=True)
+            value if value is not None else default for value, default in zip(own, stored, strict=True)
         )
         complete = replace(self, permissions=permissions, starts=starts, expires=expires, policy_id=None)  # type: ignore[arg-type]
         complete.check_times(now)
@@ -141,8 +141,8 @@ class Grant:
         return self.access is None or self.access.covers(partition_key, row_key)
 
 
-def _has_letters(permissions: str, needed: str) -> bool:
-    return any(all(letter in permissions for letter in choice) for choice in needed.split("|"))
+def _has_letters(permissions: str, requirement: str) -> bool:
+    return any(all(letter in permissions for letter in choice) for choice in requirement.split("|"))
 
 
 # Reading a token
@@ -163,12 +163,12 @@ class Signer:
     def has_signed(self, signature: str, text: str) -> bool:
         """Return True if one of the keys made this signature of the text. Takes constant time per key."""
         message = text.encode("utf-8", "surrogatepass")
-        sent = signature.encode("utf-8", "surrogatepass")
+        expected = signature.encode("utf-8", "surrogatepass")
         good = False
         for key in self.keys:
-            made = _keyed(key).copy()
-            made.update(message)
-            good |= hmac.compare_digest(b64encode(made.digest()), sent)
+            digest = _keyed(key).copy()
+            digest.update(message)
+            good |= hmac.compare_digest(b64encode(digest.digest()), expected)
         return good
 
 
@@ -205,8 +205,8 @@ def _check_circumstances(options: Mapping[str, str], client: str, secure: bool) 
         raise ServiceError("AuthorizationSourceIPMismatch", text)
 
 
-def _is_within(client: str, allowed: str) -> bool:
-    lowest, _, highest = allowed.partition("-")
+def _is_within(client: str, range_text: str) -> bool:
+    lowest, _, highest = range_text.partition("-")
     try:
         address = ipaddress.ip_address(client)
         bounds = ipaddress.ip_address(lowest), ipaddress.ip_address(highest or lowest)
@@ -244,13 +244,13 @@ def _read_service(options: Mapping[str, str], signer: Signer, version: str) -> S
 
 def _read_account(options: Mapping[str, str], signer: Signer, version: str) -> SharedAccess:
     names = ("sp", "ss", "srt", "st", "se", "sip", "spr")
-    found = [options.get(name, "") for name in names]
-    lines = [signer.account, *found, version]
+    members = [options.get(name, "") for name in names]
+    lines = [signer.account, *members, version]
     if version >= _VERSION_WITH_SCOPE:
         lines.append(options.get("ses", ""))
     if not signer.has_signed(options["sig"], "\n".join(lines) + "\n"):
         raise ServiceError("AuthenticationFailed")
-    permissions, services, resource_types, starts, expires = found[:5]
+    permissions, services, resource_types, starts, expires = members[:5]
     if version < _VERSION_WITH_PREFIX:
         raise ServiceError("AuthenticationFailed")
     if "t" not in services:

@@ -87,12 +87,12 @@ def get(call: CallContext, resource: Entity) -> Steps[OperationReply]:
             raise ServiceError("ResourceNotFound")
         may_be_old = call.address.secondary or call.gateway.settings.replica_reads == "all"
         get = row_commands.Get(table, key.position, may_be_old=may_be_old, shown=shown_of(call))
-        return SingleStep(get, partial(_got, format_of(table)))
+        return SingleStep(get, partial(_get_reply, format_of(table)))
 
     return on_table(call, resource.table, step_of)
 
 
-def _got(entity_format: EntityFormat, row: Row | None) -> OperationReply:
+def _get_reply(entity_format: EntityFormat, row: Row | None) -> OperationReply:
     if row is None:
         raise ServiceError("ResourceNotFound")
     headers = [
@@ -241,13 +241,11 @@ def _condition(if_match: str) -> Predicate:
 
 
 def _check_same_key(entity: ParsedEntity, call_keys: tuple[str, str]) -> None:
-    """Check that keys in the body, which are optional, equal those of the address."""
     if entity.partition_key not in (None, call_keys[0]) or entity.row_key not in (None, call_keys[1]):
         raise ServiceError("InvalidInput")
 
 
 def _check_names(entity: ParsedEntity, key_names: tuple[str, ...]) -> None:
-    """Check that no property has the name of a key column, which appears as PartitionKey or RowKey."""
     if not entity.members.keys().isdisjoint(key_names):
         raise ServiceError("PropertyNameInvalid")
 

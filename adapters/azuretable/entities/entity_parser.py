@@ -39,7 +39,6 @@ class ParsedEntity(NamedTuple):
 
     @property
     def attributes(self) -> dict[str, Value]:
-        """Return the values of the members."""
         return bodies.untagged_all(self.members)
 
 
@@ -88,12 +87,12 @@ def document_of(body: bytes) -> dict[str, Any]:
     """
     _refuse_many_nodes(body)
     try:
-        found = orjson.loads(body.removeprefix(b"\xef\xbb\xbf"))
+        document = orjson.loads(body.removeprefix(b"\xef\xbb\xbf"))
     except (ValueError, SystemError, MemoryError) as error:
         raise _unreadable(error) from None
-    if type(found) is not dict:
+    if type(document) is not dict:
         raise ServiceError("InvalidInput")
-    return found
+    return document
 
 
 def _refuse_many_nodes(body: bytes) -> None:
@@ -102,7 +101,6 @@ def _refuse_many_nodes(body: bytes) -> None:
 
 
 def _unreadable(error: Exception) -> ServiceError | Busy:
-    """Return the error to raise for an exception of a decoder."""
     failure = failure_of(error)
     return ServiceError("InvalidInput") if isinstance(failure, Undecodable) else failure
 
@@ -112,11 +110,11 @@ def _members_of(body: bytes) -> dict[str, Any]:
 
     Raises ServiceError InvalidInput, DuplicatePropertiesSpecified.
     """
-    members = parse_object(body)
-    found = dict(members)
-    if len(found) < len(members):
+    pairs = parse_object(body)
+    members = dict(pairs)
+    if len(members) < len(pairs):
         raise ServiceError("DuplicatePropertiesSpecified")
-    return found
+    return members
 
 
 def _is_ignored(name: str) -> bool:
@@ -136,19 +134,19 @@ def parse_entity(body: bytes) -> ParsedEntity:
 
     Raises ServiceError: InvalidInput, DuplicatePropertiesSpecified, PropertyNameInvalid and the limits.
     """
-    found = _members_of(body)
+    members = _members_of(body)
     is_annotated = b"@" in body or b"\\" in body
-    members: dict[str, dict[str, Any]] = {}
+    attributes: dict[str, dict[str, Any]] = {}
     size, is_native = 0, True
-    for name, wire in found.items():
+    for name, wire in members.items():
         # The number of nulls and annotations is unlimited.
         if wire is None and name.isidentifier() and len(name) <= limits.PROPERTY_NAME_MAX_CHARACTERS:
             continue
         if is_annotated and "@" in name:
             continue
-        if len(members) > limits.PROPERTIES_MAX:
+        if len(attributes) > limits.PROPERTIES_MAX:
             raise ServiceError("TooManyProperties")
-        edm = found.get(name + "@odata.type") if is_annotated else None
+        edm = members.get(name + "@odata.type") if is_annotated else None
         try:
             attribute, name_size = _known_attribute(name) if len(name) < _KNOWN_MAX else _attribute(name)
         except ServiceError:
@@ -159,32 +157,34 @@ def parse_entity(body: bytes) -> ParsedEntity:
         # The fast path for common kinds. values.read, bodies and size_bytes define the same in general.
         kind = type(wire) if edm is None else None
         if kind is str and len(wire) <= limits.STRING_MAX_UNITS // 2:
-            members[attribute] = {"S": wire}
+            attributes[attribute] = {"S": wire}
             size += name_size + (len(wire) if wire.isascii() else len(wire.encode()))
         elif kind is bool:
-            members[attribute] = {"BOOL": wire}
+            attributes[attribute] = {"BOOL": wire}
             size += name_size + 1
         elif kind is int and -(2**31) <= wire < 2**31:
-            members[attribute] = {"I32": str(wire)}
+            attributes[attribute] = {"I32": str(wire)}
             size += name_size + 4
             is_native = False
         elif (value := values.read(wire, edm)) is not None:
-            members[attribute] = bodies.tagged(value)
+            attributes[attribute] = bodies.tagged(value)
             size += name_size + size_bytes(value)
             is_native = is_native and not bodies.is_foreign(value)
-    if len(members) > limits.PROPERTIES_MAX:
+    if len(attributes) > limits.PROPERTIES_MAX:
         raise ServiceError("TooManyProperties")
-    typed = is_annotated and _has_typed_keys(found)
-    return ParsedEntity(_key(found, "PartitionKey"), _key(found, "RowKey"), members, size, is_native, typed)
+    typed = is_annotated and _has_typed_keys(members)
+    return ParsedEntity(
+        _key(members, "PartitionKey"), _key(members, "RowKey"), attributes, size, is_native, typed
+    )
 
 
-def _has_typed_keys(found: Mapping[str, Any]) -> bool:
-    types = (found.get("PartitionKey@odata.type"), found.get("RowKey@odata.type"))
+def _has_typed_keys(members: Mapping[str, Any]) -> bool:
+    types = (members.get("PartitionKey@odata.type"), members.get("RowKey@odata.type"))
     return any(edm not in (None, "Edm.String") for edm in types)
 
 
-def _key(found: Mapping[str, Any], name: str) -> str | None:
-    wire = found.get(name)
+def _key(members: Mapping[str, Any], name: str) -> str | None:
+    wire = members.get(name)
     if wire is None:
         return None
     if not isinstance(wire, str):

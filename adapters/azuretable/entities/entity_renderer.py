@@ -50,17 +50,17 @@ def rule_of(key_names: tuple[str, ...], are_counted: bool = False) -> RowRule:
     """
 
     def rule(old: Row | None, contents: Contents) -> Contents:
-        kept = _stored_kinds(old, contents)
-        if kept:
-            contents = contents.replacing(kept, key_names)
+        stored_values = _stored_kinds(old, contents)
+        if stored_values:
+            contents = contents.replacing(stored_values, key_names)
         if not are_counted and len(latest := contents.latest) > limits.PROPERTIES_MAX:
-            shown = [
+            visible_names = [
                 name
                 for name, value in latest.items()
                 if value.kind is not Kind.NULL and name not in key_names
             ]
-            if len(shown) > limits.PROPERTIES_MAX:
-                raise RowRuleViolated("properties", limit=limits.PROPERTIES_MAX, actual=len(shown))
+            if len(visible_names) > limits.PROPERTIES_MAX:
+                raise RowRuleViolated("properties", limit=limits.PROPERTIES_MAX, actual=len(visible_names))
         if not is_surely_small(contents):
             size = entity_size_bytes(contents.latest)
             if size > limits.ENTITY_MAX_BYTES:
@@ -171,8 +171,8 @@ def revision_of(tag: str) -> int | None:
     """
     if not re.fullmatch(r'[Ww]/"[^"]*"', tag):
         raise ServiceError("InvalidInput", "The etag value is not valid.")
-    found = _ETAG.fullmatch(tag)
-    ticks = values.parse_datetime(found.group(1).replace("%3A", ":").replace("%3a", ":")) if found else None
+    match = _ETAG.fullmatch(tag)
+    ticks = values.parse_datetime(match.group(1).replace("%3A", ":").replace("%3a", ":")) if match else None
     return None if ticks is None else ticks - UNIX_EPOCH_TICKS
 
 
@@ -233,32 +233,31 @@ class EntityFormat:
         return dumps(self._member(orjson.loads(body), written_at))
 
     def member(self, row: Row) -> dict[str, Any]:
-        """Return an entity's members without `odata.metadata`."""
         return self._member(row.contents.members, row.modified_at)
 
     def _member(self, members: Mapping[str, dict[str, Any]], written_at: int) -> dict[str, Any]:
         partition_key, row_key = self._keys(members)
         moment = _moment_of(written_at)
-        shown: dict[str, Any] = {}
+        member: dict[str, Any] = {}
         if self.level is MetadataLevel.FULL:
             link = self.table.azure_name + key_predicate(partition_key, row_key)
-            shown["odata.type"] = f"{self.account}.{self.table.azure_name}"
-            shown["odata.id"] = f"{self.root}/{link}"
-            shown["odata.etag"] = _etag_of(written_at)
-            shown["odata.editLink"] = link
+            member["odata.type"] = f"{self.account}.{self.table.azure_name}"
+            member["odata.id"] = f"{self.root}/{link}"
+            member["odata.etag"] = _etag_of(written_at)
+            member["odata.editLink"] = link
         elif self.level is MetadataLevel.MINIMAL:
-            shown["odata.etag"] = _etag_of(written_at)
+            member["odata.etag"] = _etag_of(written_at)
         selected = self.selected
         if selected is None or "PartitionKey" in selected:
-            shown["PartitionKey"] = partition_key
+            member["PartitionKey"] = partition_key
         if selected is None or "RowKey" in selected:
-            shown["RowKey"] = row_key
+            member["RowKey"] = row_key
         if selected is None or "Timestamp" in selected:
             if self.level is MetadataLevel.FULL:
-                shown["Timestamp@odata.type"] = "Edm.DateTime"
-            shown["Timestamp"] = moment
-        self._add_properties(shown, members)
-        return shown
+                member["Timestamp@odata.type"] = "Edm.DateTime"
+            member["Timestamp"] = moment
+        self._add_properties(member, members)
+        return member
 
     def _keys(self, members: Mapping[str, dict[str, Any]]) -> tuple[str, str]:
         """Return (PartitionKey, RowKey) of a row."""
@@ -267,23 +266,23 @@ class EntityFormat:
             return members["PartitionKey"]["S"], members["RowKey"]["S"]
         return keys.texts_of(schema, tuple(bodies.untagged(members[name]) for name in schema.names))
 
-    def _add_properties(self, shown: dict[str, Any], members: Mapping[str, dict[str, Any]]) -> None:
+    def _add_properties(self, document: dict[str, Any], attributes: Mapping[str, dict[str, Any]]) -> None:
         """Add every requested property, from the row's body, which is rarely decoded for it."""
         selected, key_names = self.selected, self.table.key_schema.names
         annotated = self.level is not MetadataLevel.NONE
-        for name, member in members.items():
+        for name, member in attributes.items():
             if name in key_names:
                 continue
             ((tag, data),) = member.items()
-            spelled = names.spelled(name)
-            if selected is not None and spelled not in selected:
+            property_name = names.spelled(name)
+            if selected is not None and property_name not in selected:
                 continue
             wire, edm = (data, None) if tag == "S" else values.spell_tagged(tag, data)
             if wire is None:
                 continue
             if edm is not None and annotated:
-                shown[spelled + "@odata.type"] = edm
-            shown[spelled] = wire
+                document[property_name + "@odata.type"] = edm
+            document[property_name] = wire
 
 
 def dumps(document: Any) -> bytes:

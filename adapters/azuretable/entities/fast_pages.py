@@ -39,11 +39,11 @@ def entities(page: Page, annotated: bool, general: Callable[[bytes, int], bytes]
     `annotated`: with minimal metadata instead of none. `general` renders a row's body with the time of its write on the
     general path.
     """
-    known = _PageWriter(annotated, general)
+    writer = _PageWriter(annotated, general)
     for concatenated in page.concatenated:
-        known.add_concatenated(concatenated)
-    known.add([row.body for row in page.rows], [row.modified_at for row in page.rows])
-    return known.found
+        writer.add_concatenated(concatenated)
+    writer.add([row.body for row in page.rows], [row.modified_at for row in page.rows])
+    return writer.found
 
 
 class _PageWriter:
@@ -96,9 +96,9 @@ class _PageWriter:
             pattern = template.pattern_for(body)
             if pattern is None:
                 return self._general(body, written_at)
-            found = pattern.fullmatch(body)
-            if found is not None:
-                return template.entities([written_at], [found.groups()])
+            match = pattern.fullmatch(body)
+            if match is not None:
+                return template.entities([written_at], [match.groups()])
         self._learn(body)
         return self._general(body, written_at)
 
@@ -140,19 +140,19 @@ class BodyTemplate:
             return _compiled(self.source, False)
         return None if _TWO_BACKSLASHES in lines else _compiled(self.source, True)
 
-    def entities(self, written_at: Sequence[int], found: Sequence[tuple[bytes, ...]]) -> bytes:
+    def entities(self, written_at: Sequence[int], value_rows: Sequence[tuple[bytes, ...]]) -> bytes:
         """Return the entities for these write times and pattern groups, with commas between them."""
         # Rows of one batch have the same time.
         edges = {ticks: self._edges(ticks) for ticks in set(written_at)}
-        values_of = [*zip(*found, strict=True)]
-        count, width = len(found), 2 * len(self.columns) + 1
+        values_of = [*zip(*value_rows, strict=True)]
+        count, width = len(value_rows), 2 * len(self.columns) + 1
         pieces = [b""] * (count * width)
         pieces[::width] = [edges[ticks][0] for ticks in written_at]
-        for at, (which, convert) in enumerate(self.columns):
-            column = values_of[which]
-            pieces[2 * at + 1 :: width] = column if convert is None else map(convert, column)
-        for at, glue in enumerate(self.glue):
-            pieces[2 * at + 2 :: width] = [glue] * count
+        for position, (group, convert) in enumerate(self.columns):
+            column = values_of[group]
+            pieces[2 * position + 1 :: width] = column if convert is None else map(convert, column)
+        for position, glue in enumerate(self.glue):
+            pieces[2 * position + 2 :: width] = [glue] * count
         pieces[4::width] = [edges[ticks][1] for ticks in written_at]
         pieces[-1] = pieces[-1].removesuffix(b",")
         return b"".join(pieces)
@@ -229,8 +229,8 @@ def _typed(edm: bytes, convert: Convert | None, name: str, annotated: bool) -> _
 def _double(name: str, annotated: bool) -> _Member:
     def member(data: bytes) -> bytes:
         wire, edm = values.spell_tagged("D", data)
-        shown = {name + "@odata.type": edm, name: wire} if annotated and edm is not None else {name: wire}
-        return orjson.dumps(shown)[1:-1]
+        members = {name + "@odata.type": edm, name: wire} if annotated and edm is not None else {name: wire}
+        return orjson.dumps(members)[1:-1]
 
     return b"", b"", member
 

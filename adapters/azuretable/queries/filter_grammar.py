@@ -124,7 +124,7 @@ class _Builder(Transformer[Token, Any]):
         return None
 
     def name(self, name: Token) -> _Node:
-        return _Node(_named(str(name)))
+        return _Node(_named_operand(str(name)))
 
     def text(self, token: Token) -> _Node:
         return _Node(Literal(Value(Kind.TEXT, token[1:-1].replace("''", "'"))))
@@ -183,8 +183,8 @@ def _in_one_chain(kind: type[And] | type[Or], left: _Node, right: _Node) -> _Nod
     first, second = _predicate(left), _predicate(right)
     parts = first.parts if isinstance(first, kind) else (first,)
     depth = left.depth if isinstance(first, kind) else left.depth + 1
-    more = second.parts if isinstance(second, kind) else (second,)
-    node = _Node(kind(parts + more), max(depth, right.depth + 1))
+    further_parts = second.parts if isinstance(second, kind) else (second,)
+    node = _Node(kind(parts + further_parts), max(depth, right.depth + 1))
     if node.depth > limits.FILTER_MAX_DEPTH:
         raise ServiceError("InvalidInput", "The filter is nested too deeply.")
     return node
@@ -245,7 +245,7 @@ _TRUTHS = {"true": TRUE, "false": FALSE}
 """Case-insensitive, as in Azurite's lexer."""
 
 
-def _named(name: str) -> Operand:
+def _named_operand(name: str) -> Operand:
     word = _DOUBLES.get(name) or _TRUTHS.get(name.lower())
     if word is not None:
         return Literal(word)

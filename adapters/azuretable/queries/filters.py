@@ -78,22 +78,22 @@ def _key_comparisons(text: str) -> Predicate | None:
 # Binding to a table
 
 
-def key_operand(schema: KeySchema, which: int) -> Operand:
+def key_operand(schema: KeySchema, position: int) -> Operand:
     """Return the operand for PartitionKey (0) or RowKey (1): a single TEXT column, else the text that Azure shows."""
-    columns = (schema.partition, schema.sort)[which]
+    columns = (schema.partition, schema.sort)[position]
     if len(columns) == 1 and columns[0].kind is Kind.TEXT:
         return Attribute((columns[0].name,))
-    return _computed_key(schema, which)
+    return _computed_key(schema, position)
 
 
 @lru_cache(maxsize=256)
-def _computed_key(schema: KeySchema, which: int) -> Operand:
+def _computed_key(schema: KeySchema, position: int) -> Operand:
     names_of_columns = schema.names
 
     def text_of(row: Row) -> Value:
         latest = row.latest
         values = tuple(latest[name] for name in names_of_columns)
-        return Value(Kind.TEXT, keys.texts_of(schema, values)[which])
+        return Value(Kind.TEXT, keys.texts_of(schema, values)[position])
 
     return Computed(text_of)
 

@@ -96,7 +96,6 @@ def _read(call: CallContext, table: Table, top: int) -> Read:
 
 @lru_cache(maxsize=1024)
 def _narrowed(text: str, schema: KeySchema) -> tuple[KeyRange, Predicate]:
-    """Return the key range of a $filter and the residual predicate. Raises the errors of filters.read."""
     return narrow(filters.read(text, schema), schema)
 
 
@@ -144,21 +143,23 @@ def bytes_of(token: str) -> bytes:
 def _within_grant(predicate: Predicate, access: SharedAccess, table: Table) -> Predicate:
     """Return the predicate, restricted to the key range of a shared access signature. Bounds are inclusive."""
     parts: list[Predicate] = []
-    for bound, beyond, inside in (
+    for bound, strict_comparison, comparison in (
         (access.lower, Comparison.GT, Comparison.GE),
         (access.upper, Comparison.LT, Comparison.LE),
     ):
         if bound is None:
             continue
-        partition = _key(table, 0, inside, bound[0])
+        partition = _key(table, 0, comparison, bound[0])
         parts.append(partition)
         if bound[1] is not None:
-            parts.append(Or((_key(table, 0, beyond, bound[0]), _key(table, 1, inside, bound[1]))))
+            parts.append(
+                Or((_key(table, 0, strict_comparison, bound[0]), _key(table, 1, comparison, bound[1])))
+            )
     if not parts:
         return predicate
     return And((*parts, predicate)) if predicate is not ALWAYS else And(tuple(parts))
 
 
-def _key(table: Table, which: int, comparison: Comparison, text: str) -> Predicate:
-    operand = filters.key_operand(table.key_schema, which)
+def _key(table: Table, position: int, comparison: Comparison, text: str) -> Predicate:
+    operand = filters.key_operand(table.key_schema, position)
     return Compare(operand, comparison, Literal(Value(Kind.TEXT, text)))

@@ -87,10 +87,10 @@ def policies_xml(policies: Iterable[Policy]) -> bytes:
         identifier = SubElement(root, "SignedIdentifier")
         SubElement(identifier, "Id").text = policy.id
         parts = (("Start", policy.start), ("Expiry", policy.expiry), ("Permission", policy.permission))
-        given = [(name, text) for name, text in parts if text is not None]
-        if given:
+        members = [(name, text) for name, text in parts if text is not None]
+        if members:
             element = SubElement(identifier, "AccessPolicy")
-            for name, text in given:
+            for name, text in members:
                 SubElement(element, name).text = text
     return _bytes(root)
 
@@ -115,18 +115,18 @@ DEFAULT_PROPERTIES: Properties = {
 def read_properties(body: bytes) -> Properties:
     """Return the properties in a StorageServiceProperties document. Absent parts keep their value. Raises ServiceError."""
     root = _parse(body, "StorageServiceProperties")
-    found: Properties = {}
+    properties: Properties = {}
     for element in root:
-        if element.tag in found or element.tag not in DEFAULT_PROPERTIES:
+        if element.tag in properties or element.tag not in DEFAULT_PROPERTIES:
             raise ServiceError("InvalidXmlDocument")
         match element.tag:
             case "Logging":
-                found[element.tag] = _read_logging(element)
+                properties[element.tag] = _read_logging(element)
             case "Cors":
-                found[element.tag] = _read_cors(element)
+                properties[element.tag] = _read_cors(element)
             case _:
-                found[element.tag] = _read_metrics(element)
-    return found
+                properties[element.tag] = _read_metrics(element)
+    return properties
 
 
 def _read_logging(element: Element) -> dict[str, Any]:
@@ -175,9 +175,9 @@ def _days(element: Element) -> int | None:
     return _number(days, range(1, limits.RETENTION_MAX_DAYS + 1))
 
 
-def _number(text: str, allowed: range) -> int:
+def _number(text: str, valid_range: range) -> int:
     text = text.strip()
-    if not text.isascii() or not text.isdigit() or len(text) > 10 or int(text) not in allowed:
+    if not text.isascii() or not text.isdigit() or len(text) > 10 or int(text) not in valid_range:
         raise ServiceError("InvalidXmlDocument")
     return int(text)
 
@@ -215,7 +215,7 @@ def _list(rule: Element, name: str) -> list[str]:
     entries = [entry.strip() for entry in text.split(",")]
     entries = [entry for entry in entries if entry]
     if len(entries) > limits.CORS_LIST_MAX or any(
-        len(it) > limits.CORS_ENTRY_MAX_CHARACTERS for it in entries
+        len(item) > limits.CORS_ENTRY_MAX_CHARACTERS for item in entries
     ):
         raise ServiceError("InvalidXmlDocument")
     return entries

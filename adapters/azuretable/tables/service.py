@@ -32,10 +32,10 @@ def set_properties(call: CallContext, resource: Service) -> Exchange[OperationRe
     Absent parts keep their value.
     """
     call.grant.check(Action.WRITE_SERVICE)
-    changed = documents.read_properties(call.request.body)
+    changes = documents.read_properties(call.request.body)
     properties = yield from load(call.namespace, call.address.account)
     name = _store_name(call.address.account)
-    yield from one(PutProperties(call.namespace, name, {**properties, **changed}))
+    yield from one(PutProperties(call.namespace, name, {**properties, **changes}))
     return OperationReply(202)
 
 

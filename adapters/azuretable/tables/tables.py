@@ -38,20 +38,20 @@ def query(call: CallContext, resource: TableSet) -> Exchange[OperationReply]:
     predicate = filters.read(call.options.get("$filter", ""), keys.OWN_SCHEMA)
     token = call.options.get("NextTableName")
     after = bytes_of(token).decode("utf-8", "replace") if token else ""
-    found: list[Table] = []
-    more = top > 0
-    while more and len(found) <= top:
+    page: list[Table] = []
+    has_more = top > 0
+    while has_more and len(page) <= top:
         tables = yield from one(
             ListTables(call.namespace, after, limits.PAGE_MAX_ENTITIES + 1, by_azure_name=True)
         )
-        more = len(tables) > limits.PAGE_MAX_ENTITIES
-        found += [table for table in tables if _is_shown(call, table) and matches(predicate, _as_row(table))]
+        has_more = len(tables) > limits.PAGE_MAX_ENTITIES
+        page += [table for table in tables if _is_shown(call, table) and matches(predicate, _as_row(table))]
         after = tables[-1].azure_name if tables else after
     headers = [("Content-Type", entity_renderer.content_type(level))]
-    if len(found) > top > 0:
-        found = found[:top]
-        headers.append(("x-ms-continuation-NextTableName", token_of(found[-1].azure_name.encode())))
-    members = [_member(call, level, table.azure_name) for table in found]
+    if len(page) > top > 0:
+        page = page[:top]
+        headers.append(("x-ms-continuation-NextTableName", token_of(page[-1].azure_name.encode())))
+    members = [_member(call, level, table.azure_name) for table in page]
     head = {} if level is MetadataLevel.NONE else {"odata.metadata": f"{call.origin}/$metadata#Tables"}
     return OperationReply(200, headers, entity_renderer.dumps({**head, "value": members}))
 

@@ -78,8 +78,8 @@ _known_column = lru_cache(maxsize=1024)(_column)
 def check_new_key(partition_key: str, row_key: str) -> None:
     """Check a key of a new entity. Raises ServiceError OutOfRangeInput, PropertyValueTooLarge."""
     if len(partition_key) + len(row_key) <= limits.KEY_MAX_UNITS // 2:
-        both = partition_key + row_key
-        if both.isalnum() or not FORBIDDEN.search(both):
+        joined = partition_key + row_key
+        if joined.isalnum() or not FORBIDDEN.search(joined):
             return
     for text in (partition_key, row_key):
         if len(text) > limits.KEY_MAX_UNITS // 2 and utf16_units(text) > limits.KEY_MAX_UNITS:

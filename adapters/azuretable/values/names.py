@@ -80,6 +80,6 @@ def _unescaped(name: str) -> str:
     return _ESCAPE.sub(_character, name)
 
 
-def _character(found: re.Match[str]) -> str:
-    code = int(found.group(1), 16)
-    return chr(code) if code <= 0x10FFFF and not 0xD800 <= code <= 0xDFFF else found.group(0)
+def _character(match: re.Match[str]) -> str:
+    code = int(match.group(1), 16)
+    return chr(code) if code <= 0x10FFFF and not 0xD800 <= code <= 0xDFFF else match.group(0)

@@ -90,10 +90,10 @@ def _read_int64(wire: Any) -> Value:
     return Value(Kind.INT64, _integer(wire, _INT64))
 
 
-def _integer(wire: Any, allowed: range) -> int:
+def _integer(wire: Any, valid_range: range) -> int:
     if isinstance(wire, str) and _INTEGER.fullmatch(wire):
         wire = int(wire)
-    if not isinstance(wire, int) or isinstance(wire, bool) or wire not in allowed:
+    if not isinstance(wire, int) or isinstance(wire, bool) or wire not in valid_range:
         raise ServiceError("InvalidInput")
     return wire
 
@@ -172,10 +172,10 @@ def parse_datetime(text: str) -> int | None:
 
     A time without an offset is in UTC.
     """
-    found = _DATETIME.fullmatch(text)
-    if found is None:
+    match = _DATETIME.fullmatch(text)
+    if match is None:
         return None
-    year, month, day, hour, minute, second, fraction, _, sign, offset_hours, offset_minutes = found.groups()
+    year, month, day, hour, minute, second, fraction, _, sign, offset_hours, offset_minutes = match.groups()
     try:
         days = date(int(year), int(month), int(day)).toordinal() - 1
     except ValueError:
@@ -239,11 +239,11 @@ def view(value: Value) -> Value:
 
 def _view_decimal(number: Decimal) -> Value:
     if -20 < number.adjusted() < 20 and number == number.to_integral_value():
-        whole = int(number)
-        if whole in _INT32:
-            return Value(Kind.INT32, whole)
-        if whole in _INT64:
-            return Value(Kind.INT64, whole)
+        integer = int(number)
+        if integer in _INT32:
+            return Value(Kind.INT32, integer)
+        if integer in _INT64:
+            return Value(Kind.INT64, integer)
     double = float(number)
     if math.isfinite(double) and Decimal(repr(double)) == number:
         return Value(Kind.DOUBLE, double)
@@ -264,14 +264,14 @@ _OWN = frozenset(
 )
 
 
-def _same(data: Any) -> Any:
+def _identity(data: Any) -> Any:
     return data
 
 
 SPELLINGS: dict[Kind, tuple[str | None, Callable[[Any], Any]]] = {
-    Kind.TEXT: (None, _same),
-    Kind.BOOL: (None, _same),
-    Kind.INT32: (None, _same),
+    Kind.TEXT: (None, _identity),
+    Kind.BOOL: (None, _identity),
+    Kind.INT32: (None, _identity),
     Kind.DOUBLE: ("Edm.Double", _double_json),  # annotated only if the JSON is a string
     Kind.INT64: ("Edm.Int64", str),
     Kind.DATETIME: ("Edm.DateTime", datetime_text),

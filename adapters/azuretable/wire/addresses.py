@@ -24,8 +24,8 @@ ACCOUNT_IN_PATH = re.compile(r"/([a-z0-9]{3,24})(-secondary(?:/\1(?=/|$))?)?(?=/
 @lru_cache(maxsize=256)
 def account_in_host(host: str) -> tuple[str, bool] | None:
     """Return (account, True for its secondary) of a Host header, None in path style."""
-    found = ACCOUNT_IN_HOST.match(host)
-    return None if found is None else (found.group(1).lower(), found.group(2) is not None)
+    match = ACCOUNT_IN_HOST.match(host)
+    return None if match is None else (match.group(1).lower(), match.group(2) is not None)
 
 
 def has_account(path: str, host: str) -> bool:
@@ -159,17 +159,16 @@ def resolve(target: str, outer: Address, host: str) -> tuple[Address, str]:
 
 
 def _names(path: str, outer: Address) -> bool:
-    """Return True if a path begins with the account of a path-style address."""
-    found = ACCOUNT_IN_PATH.match(path) if outer.base else None
-    return found is not None and found.group(1) == outer.account
+    match = ACCOUNT_IN_PATH.match(path) if outer.base else None
+    return match is not None and match.group(1) == outer.account
 
 
 def account_of(path: str, host: str) -> str:
     """Return the account of any path. Raises ServiceError InvalidUri."""
-    found = ACCOUNT_IN_HOST.match(host) or ACCOUNT_IN_PATH.match(path)
-    if found is None:
+    match = ACCOUNT_IN_HOST.match(host) or ACCOUNT_IN_PATH.match(path)
+    if match is None:
         raise ServiceError("InvalidUri")
-    return found.group(1).lower()
+    return match.group(1).lower()
 
 
 def parse_resource(raw: str) -> Resource:
@@ -201,25 +200,25 @@ def _of_segment(path: str) -> Resource:
         if path.lower() == "tables":
             return TableSet()
         return EntitySet(path)
-    name, inside = predicate.groups()
+    name, arguments = predicate.groups()
     if name.lower() == "tables":
-        return _table_entry(inside)
-    if not inside.strip():
+        return _table_entry(arguments)
+    if not arguments.strip():
         return EntitySet(name)
-    keys = _BOTH_KEYS.fullmatch(inside)
+    keys = _BOTH_KEYS.fullmatch(arguments)
     if keys is None or keys.group(1) == keys.group(3):
         raise ServiceError("InvalidInput", KEY_COUNT)
-    found = {keys.group(1): keys.group(2), keys.group(3): keys.group(4)}
-    return Entity(name, _unquoted(found["PartitionKey"]), _unquoted(found["RowKey"]))
+    key_texts = {keys.group(1): keys.group(2), keys.group(3): keys.group(4)}
+    return Entity(name, _unquoted(key_texts["PartitionKey"]), _unquoted(key_texts["RowKey"]))
 
 
-def _table_entry(inside: str) -> Resource:
-    if not inside.strip():
+def _table_entry(arguments: str) -> Resource:
+    if not arguments.strip():
         return TableSet()
-    named = _ONE_NAME.fullmatch(inside)
-    if named is None:
+    match = _ONE_NAME.fullmatch(arguments)
+    if match is None:
         raise ServiceError("InvalidInput", KEY_COUNT)
-    return TableEntry(_unquoted(named.group(1)))
+    return TableEntry(_unquoted(match.group(1)))
 
 
 def _unquoted(text: str) -> str:
@@ -233,10 +232,10 @@ def signed_path(path: str) -> str:
     """
     if "-secondary/" not in path:
         return path
-    found = ACCOUNT_IN_PATH.match(path)
-    if found is None or "/" not in (found.group(2) or ""):
+    match = ACCOUNT_IN_PATH.match(path)
+    if match is None or "/" not in (match.group(2) or ""):
         return path
-    return path[found.group(0).index("/", 1) :]
+    return path[match.group(0).index("/", 1) :]
 
 
 def check_table_name(name: str) -> None:

@@ -19,10 +19,10 @@ def preflight(rules: Sequence[Rule], origin: str, method: str, headers: str) -> 
         if _allows(rule, origin, method) and all(
             _is_listed(header, rule["AllowedHeaders"]) for header in requested
         ):
-            allowed = [*_origin_headers(rule, origin), ("Access-Control-Allow-Methods", method)]
+            response_headers = [*_origin_headers(rule, origin), ("Access-Control-Allow-Methods", method)]
             if requested:
-                allowed.append(("Access-Control-Allow-Headers", headers))
-            return [*allowed, ("Access-Control-Max-Age", str(rule["MaxAgeInSeconds"]))]
+                response_headers.append(("Access-Control-Allow-Headers", headers))
+            return [*response_headers, ("Access-Control-Max-Age", str(rule["MaxAgeInSeconds"]))]
     return None
 
 
@@ -50,8 +50,8 @@ def allows(rules: Sequence[Rule], origin: str, method: str) -> bool:
     return any(_allows(rule, origin, method) for rule in rules)
 
 
-def _is_listed(header: str, listed: Sequence[str]) -> bool:
-    for entry in listed:
+def _is_listed(header: str, entries: Sequence[str]) -> bool:
+    for entry in entries:
         lowered = entry.lower()
         if lowered == header or (lowered.endswith("*") and header.startswith(lowered[:-1])):
             return True

@@ -63,12 +63,12 @@ class InnerReply(NamedTuple):
     body: bytes = b""
 
 
-def parse(content_type: str, body: bytes, most: int) -> InnerBatch:
-    """Return the operations of a $batch body. At most `most` + 1 changes are parsed.
+def parse(content_type: str, body: bytes, changes_max: int) -> InnerBatch:
+    """Return the operations of a $batch body. At most `changes_max` + 1 changes are parsed.
 
     Raises ServiceError InvalidInput for another framing, MediaTypeNotSupported for another media type.
     """
-    parts = _parts(content_type, body, most)
+    parts = _parts(content_type, body, changes_max)
     queries = []
     changesets = []
     for head, content in parts:
@@ -85,7 +85,7 @@ def parse(content_type: str, body: bytes, most: int) -> InnerBatch:
         raise ServiceError("InvalidInput")
     if queries:
         return InnerBatch((queries[0],), is_query=True)
-    inner_parts = _parts(*changesets[0], most)
+    inner_parts = _parts(*changesets[0], changes_max)
     for head, _ in inner_parts:
         if head.content_type is not None and not head.content_type.lower().startswith("application/http"):
             raise ServiceError("InvalidInput")
@@ -102,17 +102,17 @@ class _PartHead:
     content_id: str | None
 
 
-def _parts(content_type: str, body: bytes, most: int) -> list[tuple[_PartHead, bytes]]:
+def _parts(content_type: str, body: bytes, parts_max: int) -> list[tuple[_PartHead, bytes]]:
     """Return head and content of the parts between the boundaries that Content-Type names."""
     if not content_type.lower().startswith("multipart/mixed"):
         raise ServiceError("MediaTypeNotSupported")
-    named = _BOUNDARY.search(content_type)
-    if named is None:
+    match = _BOUNDARY.search(content_type)
+    if match is None:
         raise ServiceError("InvalidInput")
-    delimiter = b"--" + (named.group(1) or named.group(2)).encode("latin-1", "replace")
-    pieces = _regular_pieces(body, delimiter) if body.count(delimiter) <= most + 1 else None
+    delimiter = b"--" + (match.group(1) or match.group(2)).encode("latin-1", "replace")
+    pieces = _regular_pieces(body, delimiter) if body.count(delimiter) <= parts_max + 1 else None
     parts: list[tuple[_PartHead, bytes]] = []
-    for piece in _pieces(body, delimiter, most) if pieces is None else pieces:
+    for piece in _pieces(body, delimiter, parts_max) if pieces is None else pieces:
         head, content = _split(piece)
         parts.append((_part_head(head), content))
     return parts
@@ -123,27 +123,27 @@ def _regular_pieces(body: bytes, delimiter: bytes) -> list[bytes] | None:
 
     Every delimiter must be on a line of its own between CR LFs, and the last one must be the closing one.
     """
-    found = (b"\r\n" + body).split(b"\r\n" + delimiter)
-    pieces, end = found[1:-1], found[-1]
-    if len(found) != body.count(delimiter) + 1 or not (end + b"\r\n").startswith(b"--\r\n"):
+    split_body = (b"\r\n" + body).split(b"\r\n" + delimiter)
+    pieces, end = split_body[1:-1], split_body[-1]
+    if len(split_body) != body.count(delimiter) + 1 or not (end + b"\r\n").startswith(b"--\r\n"):
         return None
     return pieces if all(piece.startswith(b"\r\n") for piece in pieces) else None
 
 
-def _pieces(body: bytes, delimiter: bytes, most: int) -> Iterator[bytes]:
-    """Yield the bytes between delimiters, up to the closing one, and at most `most` + 1 pieces.
+def _pieces(body: bytes, delimiter: bytes, pieces_max: int) -> Iterator[bytes]:
+    """Yield the bytes between delimiters, up to the closing one, and at most `pieces_max` + 1 pieces.
 
     Raises ServiceError InvalidInput.
     """
-    began: int | None = None
+    content_start: int | None = None
     count = 0
     for start, end, is_last in _delimiters(body, delimiter):
-        if began is not None:
-            yield body[began:start]
+        if content_start is not None:
+            yield body[content_start:start]
             count += 1
-        if is_last or count > most:
+        if is_last or count > pieces_max:
             return
-        began = end
+        content_start = end
     raise ServiceError("InvalidInput")  # no closing boundary, or none at all
 
 
@@ -226,14 +226,14 @@ def _read_inner_head(head: bytes) -> InnerHead:
     except UnicodeDecodeError:
         raise ServiceError("InvalidInput") from None
     line = line.rstrip(" \t")
-    found = _VERB.match(line)
-    if found is None:
+    match = _VERB.match(line)
+    if match is None:
         raise ServiceError("InvalidInput")
-    target = line[found.end() :]
+    target = line[match.end() :]
     if _PROTOCOL.fullmatch(target, max(0, len(target) - _PROTOCOL_CHARACTERS)):
         target = target[:-_PROTOCOL_CHARACTERS].rstrip(" \t")
     headers = _headers(rest)
-    return InnerHead(found.group(1).upper(), target, headers, dict(headers).get("content-id"))
+    return InnerHead(match.group(1).upper(), target, headers, dict(headers).get("content-id"))
 
 
 _known_inner_head = lru_cache(maxsize=1024)(_read_inner_head)

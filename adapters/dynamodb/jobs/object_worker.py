@@ -47,7 +47,7 @@ class ObjectWorker(ABC, Generic[Resource]):
         self._open: dict[int, Resource] = {}
 
     def carry_on(self, job: Job, limit: int) -> int | None:
-        """See Worker. An error of the object store or of a quota ends the job."""
+        """See JobWorker. An error of the object store or of a quota ends the job."""
         try:
             return self._cancel(job, limit) if job.cancelled else self._carry_on(job, limit)
         except StaleTable:
@@ -62,20 +62,20 @@ class ObjectWorker(ABC, Generic[Resource]):
         return 0
 
     def give_up(self, job: Job, error: Exception) -> None:
-        """See Worker."""
+        """See JobWorker."""
         if job.cancelled:
             self._end_cancelled(job)
         else:
             self._fail(job, "InternalServerError", f"The {self.name} failed: {error}")
 
     def forget(self, job_id: int) -> None:
-        """See Worker."""
+        """See JobWorker."""
         left = self._open.pop(job_id, None)
         if left is not None:
             left.close()
 
     def abandon(self, job_id: int) -> None:
-        """See Worker."""
+        """See JobWorker."""
         self._open.pop(job_id, None)
 
     def _check_readable(self, job: Job) -> Callable[[str, str], None]:
@@ -101,7 +101,7 @@ class ObjectWorker(ABC, Generic[Resource]):
 
     @abstractmethod
     def _carry_on(self, job: Job, limit: int) -> int | None:
-        """See Worker.carry_on. Raises its errors, StaleTable and ObjectStoreRejection."""
+        """See JobWorker.carry_on. Raises its errors, StaleTable and ObjectStoreRejection."""
 
     @abstractmethod
     def _fail(self, job: Job, code: str, text: str) -> None: ...

@@ -50,10 +50,10 @@ def of_bulk(read: int, write: int) -> messages.ConsumedCapacity:
 
     Source: aliyun-tablestore-java-sdk, functiontest/TestBulkExportFunciton and TestBulkImportFunction.
     """
-    made = messages.ConsumedCapacity(capacity_unit=messages.CapacityUnit(read=0, write=0))
-    made.capacity_data_size.read_size = read
-    made.capacity_data_size.write_size = write
-    return made
+    message = messages.ConsumedCapacity(capacity_unit=messages.CapacityUnit(read=0, write=0))
+    message.capacity_data_size.read_size = read
+    message.capacity_data_size.write_size = write
+    return message
 
 
 def of_read(size: int) -> messages.ConsumedCapacity:

@@ -69,14 +69,14 @@ def batch_get_row(call: CallContext) -> Exchange[Message]:
             if any(patterns_of(selection.predicate)):
                 yield []  # let other requests run between rows with slow filters
             part.rows.append(
-                _got(
+                _row_reply(
                     target, selection, number if isinstance(number, errors.ServiceError) else outcomes[number]
                 )
             )
     return answer
 
 
-def _got(
+def _row_reply(
     target: TableOrIndex,
     selection: selections.RowSelection,
     outcome: Row | Page | GatewayError | errors.ServiceError | None,

@@ -69,25 +69,25 @@ def batch_write_row(call: CallContext) -> Exchange[Message]:
         checked += yield from _checked(call, part.table_name, part.rows)
     _check_size(checked)
     wires = iter(checked)
-    written: list[RowWrite | errors.ServiceError] = []
+    row_writes: list[RowWrite | errors.ServiceError] = []
     for table_part in message.tables:
         table = yield from find_written(call, table_part.table_name)
         target = WriteTarget.of(call, table)
         parsed = [_parsed(call, target, next(wires), row) for row in table_part.rows]
-        written += _checked_atomic(parsed) if message.is_atomic else parsed
-    written = _bounded(written)
+        row_writes += _checked_atomic(parsed) if message.is_atomic else parsed
+    row_writes = _bounded(row_writes)
     if message.is_atomic:
-        results = yield from _write_together([len(part.rows) for part in message.tables], written)
+        results = yield from _write_together([len(part.rows) for part in message.tables], row_writes)
     else:
-        results = yield from _write_each(written, message.transaction_id)
+        results = yield from _write_each(row_writes, message.transaction_id)
     answer = messages.BatchWriteRowResponse()
-    pairs = iter(zip(written, results, strict=True))
+    pairs = iter(zip(row_writes, results, strict=True))
     for table_part in message.tables:
         results_part = answer.tables.add(table_name=table_part.table_name)
         for _ in table_part.rows:
             row_write, result = next(pairs)
             _count(row_write, result)
-            results_part.rows.append(_wrote(call, row_write, result))
+            results_part.rows.append(_row_reply(call, row_write, result))
     return answer
 
 
@@ -115,31 +115,31 @@ def bulk_import(call: CallContext) -> Exchange[Message]:
     unconditional = messages.RowInBatchWriteRowRequest(
         type=messages.PUT, row_change=b"", condition=messages.Condition(row_existence=messages.IGNORE)
     )
-    written: list[RowWrite | errors.ServiceError] = []
+    row_writes: list[RowWrite | errors.ServiceError] = []
     target = WriteTarget.of(call, table)
     for row, wire in zip(message.rows, checked, strict=True):
         unconditional.type = row.type
-        written.append(_parsed(call, target, wire, unconditional))
-    results = yield from _write_each(written, "")
+        row_writes.append(_parsed(call, target, wire, unconditional))
+    results = yield from _write_each(row_writes, "")
     answer = messages.BulkImportResponse(table_name=message.table_name)
-    for row_write, result in zip(written, results, strict=True):
-        wrote = _wrote(call, row_write, result)
-        part = answer.rows.add(is_ok=wrote.is_ok)
-        if wrote.is_ok:
+    for row_write, result in zip(row_writes, results, strict=True):
+        row_reply = _row_reply(call, row_write, result)
+        part = answer.rows.add(is_ok=row_reply.is_ok)
+        if row_reply.is_ok:
             assert isinstance(row_write, RowWrite)
             part.consumed.CopyFrom(of_bulk(0, row_write.size))
         else:
-            part.error.CopyFrom(wrote.error)
+            part.error.CopyFrom(row_reply.error)
     return answer
 
 
 def _checked(call: CallContext, table_name: str, rows: Sequence[Any]) -> Exchange[list[WireRow | PlainPut]]:
     """Validate the rows of one table. Raises ServiceError."""
-    made: list[WireRow | PlainPut] = []
+    wires: list[WireRow | PlainPut] = []
     for row in rows:
         check, _ = _KINDS[row.type]
-        made.append((yield from foreign_names.checked(call, table_name, check, row.row_change)))
-    return made
+        wires.append((yield from foreign_names.checked(call, table_name, check, row.row_change)))
+    return wires
 
 
 def _check_size(wires: Sequence[WireRow | PlainPut]) -> None:
@@ -164,10 +164,12 @@ def _parsed(
 
 def _checked_atomic(parsed: list[RowWrite | errors.ServiceError]) -> list[RowWrite | errors.ServiceError]:
     """Replace all rows of an atomic batch by an error if they are in several partitions."""
-    writes = [written for written in parsed if isinstance(written, RowWrite)]
-    for written in writes:
-        if written.write.key.position.partition != writes[0].write.key.position.partition:
-            first, other = (key_value_shown(each.write.key.values[0]).data for each in (writes[0], written))
+    writes = [row_write for row_write in parsed if isinstance(row_write, RowWrite)]
+    for row_write in writes:
+        if row_write.write.key.position.partition != writes[0].write.key.position.partition:
+            first, other = (
+                key_value_shown(row_write.write.key.values[0]).data for row_write in (writes[0], row_write)
+            )
             text = f"Data out of scope of atomic. Atomic PartKey:{first}. Data PartKey:{other}"
             return [errors.ServiceError("OTSDataOutOfRange", text)] * len(parsed)
     return parsed
@@ -180,32 +182,35 @@ Result = GroupOutcome | errors.ServiceError
 """The result of a row: the outcome of a group with this write only, or an error."""
 
 
-def _bounded(written: list[RowWrite | errors.ServiceError]) -> list[RowWrite | errors.ServiceError]:
+def _bounded(row_writes: list[RowWrite | errors.ServiceError]) -> list[RowWrite | errors.ServiceError]:
     """Limit the searched text of all conditions together, which bounds their time."""
     conditions = [
-        each.write.condition
-        for each in written
-        if isinstance(each, RowWrite) and each.write.condition is not ALWAYS
+        row_write.write.condition
+        for row_write in row_writes
+        if isinstance(row_write, RowWrite) and row_write.write.condition is not ALWAYS
     ]
     steps = sum(pattern.steps for condition in conditions for pattern in patterns_of(condition))
     if not steps:
-        return written
+        return row_writes
     reach = reach_bytes(steps // _SEARCHES_OF_A_BATCH)
     return [
-        each._replace(write=each.write._replace(condition=with_reach(each.write.condition, reach)))
-        if isinstance(each, RowWrite)
-        else each
-        for each in written
+        row_write._replace(
+            write=row_write.write._replace(condition=with_reach(row_write.write.condition, reach))
+        )
+        if isinstance(row_write, RowWrite)
+        else row_write
+        for row_write in row_writes
     ]
 
 
 def _write_each(
-    written: Sequence[RowWrite | errors.ServiceError], transaction: str
+    row_writes: Sequence[RowWrite | errors.ServiceError], transaction: str
 ) -> Exchange[list[Result]]:
-    """Return the outcome or error of each row."""
-    groups = [WriteGroup((each.write,)) for each in written if isinstance(each, RowWrite)]
+    groups = [WriteGroup((row_write.write,)) for row_write in row_writes if isinstance(row_write, RowWrite)]
     answers = iter((yield from write_groups(groups, transaction)))
-    return [each if isinstance(each, errors.ServiceError) else next(answers) for each in written]
+    return [
+        row_write if isinstance(row_write, errors.ServiceError) else next(answers) for row_write in row_writes
+    ]
 
 
 def _write_together(
@@ -235,28 +240,28 @@ def _write_together(
     return results
 
 
-def _count(written: RowWrite | errors.ServiceError, result: Result) -> None:
+def _count(row_write: RowWrite | errors.ServiceError, result: Result) -> None:
     """Count the capacity of a row of a BatchWriteRow. Failed groups are counted in _write_together."""
-    if isinstance(written, errors.ServiceError):
+    if isinstance(row_write, errors.ServiceError):
         return
     if isinstance(result, GatewayError):
-        consumed_capacity.count_failed_write(written.write, result)
+        consumed_capacity.count_failed_write(row_write.write, result)
     else:
-        consumed_capacity.count_write(written.write, written.consumed)
+        consumed_capacity.count_write(row_write.write, row_write.consumed)
 
 
-def _wrote(
-    call: CallContext, written: RowWrite | errors.ServiceError, result: Result
+def _row_reply(
+    call: CallContext, row_write: RowWrite | errors.ServiceError, result: Result
 ) -> messages.RowInBatchWriteRowResponse:
     if isinstance(result, GroupRefused):
         result = next(reason for reason in result.reasons if reason is not None)
-    if isinstance(written, errors.ServiceError):
-        result = written
+    if isinstance(row_write, errors.ServiceError):
+        result = row_write
     if isinstance(result, GatewayError | errors.ServiceError):
         service_error = errors.service_error_of(result, call.gateway.settings.tablestore_message_style)
         return messages.RowInBatchWriteRowResponse(is_ok=False, error=service_error.as_message())
-    assert isinstance(written, RowWrite)
+    assert isinstance(row_write, RowWrite)
     assert isinstance(result, list)
     return messages.RowInBatchWriteRowResponse(
-        is_ok=True, consumed=written.consumed, row=written.returned(result[0])
+        is_ok=True, consumed=row_write.consumed, row=row_write.returned(result[0])
     )

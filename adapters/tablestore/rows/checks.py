@@ -21,9 +21,9 @@ from tablegate.gateway.model import fast_paths
 from tablegate.gateway.model.values.values import Value
 
 
-def checked_put(data: bytes, known: Container[str] = ()) -> WireRow | PlainPut:
-    """Validate the row of a put. `known`: additional permitted names of columns. Raises ServiceError."""
-    return _fast_put_of(data) or checked_put_cells(data, known)
+def checked_put(data: bytes, permitted_names: Container[str] = ()) -> WireRow | PlainPut:
+    """Validate the row of a put. `permitted_names`: additional permitted names of columns. Raises ServiceError."""
+    return _fast_put_of(data) or checked_put_cells(data, permitted_names)
 
 
 def _no_fast_put(data: bytes) -> PlainPut | None:
@@ -33,18 +33,18 @@ def _no_fast_put(data: bytes) -> PlainPut | None:
 _fast_put_of = fast_paths.choose(fast_rows.put_of, _no_fast_put)
 
 
-def checked_put_cells(data: bytes, known: Container[str] = ()) -> WireRow:
+def checked_put_cells(data: bytes, permitted_names: Container[str] = ()) -> WireRow:
     """Validate a put of any form: the general path of `fast_rows.put_of`. Raises ServiceError."""
-    wire = _checked(data, "PutRow", known)
+    wire = _checked(data, "PutRow", permitted_names)
     for cell in wire.cells:
         if cell.operation is not None or not isinstance(cell.value, Value):
             raise invalid(f"The value of column '{cell.name}' is missing.")
     return wire
 
 
-def checked_update(data: bytes, known: Container[str] = ()) -> WireRow:
+def checked_update(data: bytes, permitted_names: Container[str] = ()) -> WireRow:
     """Validate the cells of an update. Raises ServiceError."""
-    wire = _checked(data, "UpdateRow", known)
+    wire = _checked(data, "UpdateRow", permitted_names)
     if not wire.cells:
         raise invalid("Attribute column is missing.")
     return wire
@@ -57,16 +57,16 @@ def checked_delete(data: bytes) -> WireRow:
     return wire._replace(cells=())
 
 
-def _checked(data: bytes, operation: str, known: Container[str]) -> WireRow:
+def _checked(data: bytes, operation: str, permitted_names: Container[str]) -> WireRow:
     wire = keys.decode(data)
     keys.check_values(wire.key, allows_auto_increment=True)
-    _check_columns(wire.cells, known)
+    _check_columns(wire.cells, permitted_names)
     if len(data) > limits.WRITE_MAX_BYTES:
         check_request(capacity.request_size(wire), operation)
     return wire
 
 
-def _check_columns(cells: Sequence[WireCell], known: Container[str]) -> None:
+def _check_columns(cells: Sequence[WireCell], permitted_names: Container[str]) -> None:
     """Validate the number of cells, and their names, lengths and stamps."""
     if len(cells) > limits.COLUMNS_MAX:
         raise invalid(
@@ -74,7 +74,7 @@ def _check_columns(cells: Sequence[WireCell], known: Container[str]) -> None:
             f" limit count: {limits.COLUMNS_MAX}, column count: {len(cells)}."
         )
     for name, value, stamp_ms, _ in cells:
-        check_column_name(name, known)
+        check_column_name(name, permitted_names)
         if isinstance(value, Value):
             check_attribute(name, value)
         elif value is not None:
@@ -83,14 +83,14 @@ def _check_columns(cells: Sequence[WireCell], known: Container[str]) -> None:
             raise invalid("Timestamp must be in range [0, INT64_MAX/1000).")
 
 
-def check_counts(nothing: str, most: int, tables: Sequence[tuple[str, int]]) -> None:
-    """Refuse a batch of too many rows, and one without rows with the text `nothing`. `tables`: names and numbers of
+def check_counts(text_if_empty: str, rows_max: int, tables: Sequence[tuple[str, int]]) -> None:
+    """Refuse a batch of too many rows, and one without rows with the text `text_if_empty`. `tables`: names and numbers of
     rows."""
     if not tables:
-        raise invalid(nothing)
+        raise invalid(text_if_empty)
     count = sum(count for _, count in tables)
-    if count > most or len(tables) > most:
-        raise invalid(f"Rows count exceeds the upper limit: {most}.")
+    if count > rows_max or len(tables) > rows_max:
+        raise invalid(f"Rows count exceeds the upper limit: {rows_max}.")
 
 
 def check_request(size: int, operation: str) -> None:

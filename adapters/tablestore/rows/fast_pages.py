@@ -46,7 +46,7 @@ _STARTS = {
 """The beginning of a value, if it does not depend on the length: tag, length, type."""
 _FIXED_SIZES = {"I64": 8, "D": 8, "BOOL": 1}
 # Fewer rows, or more layouts among rows that are read together, would not be faster.
-_ROWS_LEAST, _SHAPES_MOST = 16, 4
+_MIN_ROWS, _MAX_LAYOUTS = 16, 4
 _MEMBERS_MOST, _NAMES_BYTES, _KINDS_BYTES = 64, 1024, 4096  # larger ones are not cached
 
 _pack_text = struct.Struct("<BIBI").pack
@@ -91,8 +91,8 @@ class BodyLayout:
 
     def raw_values(self, body: bytes) -> RawValues | None:
         """Return the values of a row with this layout. None for another layout, and for bodies with escapes."""
-        found = self._match(body)
-        return None if found is None or b"\\" in body else found.groups()
+        match = self._match(body)
+        return None if match is None or b"\\" in body else match.groups()
 
     def encode(self, rows: Sequence[RawValues], stamps: Sequence[Stamps]) -> tuple[list[bytes], list[int]]:
         """Return the encoded rows, and their billed sizes."""
@@ -106,9 +106,9 @@ class BodyLayout:
             checksums.append(crcs)
         if self._attributes:
             parts.append(repeat(b"\x02"))
-        for column, of_column in zip(self._attributes, zip(*stamps, strict=True), strict=True):
+        for column, column_stamps in zip(self._attributes, zip(*stamps, strict=True), strict=True):
             crcs = _add_values(column, values[column.at], parts, sizes)
-            tails = [_tail(stamp) for stamp in of_column]
+            tails = [_tail(stamp) for stamp in column_stamps]
             crcs = [_AFTER_8[crc] ^ tail_crc for crc, (_, tail_crc) in zip(crcs, tails, strict=True)]
             parts.append([tail for tail, _ in tails])
             parts.append([CELL_ENDS[crc] for crc in crcs])
@@ -116,7 +116,7 @@ class BodyLayout:
         checksums.append(repeat(0, len(rows)))  # the rows are not deleted
         parts.append([ROW_ENDS[crc8(bytes(crcs))] for crcs in zip(*checksums, strict=True)])
         fixed_size = self._fixed_size
-        all_sizes = [fixed_size + sum(each) for each in zip(*sizes, strict=True)] if sizes else None
+        all_sizes = [fixed_size + sum(row_sizes) for row_sizes in zip(*sizes, strict=True)] if sizes else None
         return list(map(b"".join, zip(*parts, strict=False))), all_sizes or [fixed_size] * len(rows)
 
 
@@ -127,7 +127,7 @@ def _add_values(
     _, tag, head, before = column
     parts.append(repeat(head))
     if tag == "S" or tag == "B":
-        values = raw_values if tag == "S" else [base64.b64decode(each) for each in raw_values]
+        values = raw_values if tag == "S" else [base64.b64decode(raw) for raw in raw_values]
         lengths = list(map(len, values))
         sizes.append(lengths)
         starts = list(map(_text_start if tag == "S" else _blob_start, lengths))
@@ -135,7 +135,7 @@ def _add_values(
         parts.append(values)
         return [crc8(value, before ^ start_crc) for value, (_, start_crc) in zip(values, starts, strict=True)]
     if tag == "BOOL":
-        values = [b"\1" if each == b"true" else b"\0" for each in raw_values]
+        values = [b"\1" if raw == b"true" else b"\0" for raw in raw_values]
     elif tag == "I64":
         values = list(map(_pack_integer, map(int, raw_values)))
     else:
@@ -151,7 +151,6 @@ def _column(at: int, name: str, tag: str) -> _Column:
 
 
 def _member_pattern(name: str, tag: str) -> bytes:
-    """Return the pattern of one member of a body."""
     return rb'%b:\{"%b":%b\}' % (re.escape(orjson.dumps(name)), tag.encode(), _VALUE_PATTERNS[tag])
 
 
@@ -177,29 +176,29 @@ def _tail(stamp_ms: int) -> tuple[bytes, int]:
 
 
 def encoder_of_many(
-    key_names: tuple[str, ...], one: Callable[[Row], Row]
+    key_names: tuple[str, ...], encode_one: Callable[[Row], Row]
 ) -> Callable[[Sequence[Row]], list[Row]]:
-    """Return the function that encodes whole rows with this key. `one` encodes rows without a common layout."""
+    """Return the function that encodes whole rows with this key. `encode_one` encodes rows without a common layout."""
 
     def encode(rows: Sequence[Row]) -> list[Row]:
         encoded: dict[int, Row] = {}
-        left: Sequence[int] = range(len(rows))
-        for _ in range(_SHAPES_MOST):
-            if len(left) < _ROWS_LEAST:
+        indexes: Sequence[int] = range(len(rows))
+        for _ in range(_MAX_LAYOUTS):
+            if len(indexes) < _MIN_ROWS:
                 break
-            layout = _layout_among([rows[at].body for at in left[:: len(left) // 4]], key_names)
+            layout = _layout_among([rows[at].body for at in indexes[:: len(indexes) // 4]], key_names)
             if layout is None:
                 break
-            left = _encode_alike(layout, rows, left, encoded)
-        for at in left:
-            encoded[at] = one(rows[at])
+            indexes = _encode_alike(layout, rows, indexes, encoded)
+        for at in indexes:
+            encoded[at] = encode_one(rows[at])
         return [encoded[at] for at in range(len(rows))]
 
     return encode
 
 
 def _encode_alike(
-    layout: BodyLayout, rows: Sequence[Row], left: Sequence[int], encoded: dict[int, Row]
+    layout: BodyLayout, rows: Sequence[Row], candidates: Sequence[int], encoded: dict[int, Row]
 ) -> Sequence[int]:
     """Encode the rows at these indexes that have the layout. Returns the indexes of the others."""
     raw_values: list[RawValues] = []
@@ -207,15 +206,17 @@ def _encode_alike(
     indexes: list[int] = []
     others: list[int] = []
     attributes = layout.attributes
-    for at in left:
-        row = rows[at]
-        found = layout.raw_values(row.body)
-        stamped = None if found is None else _stamps(row.kinds, row.modified_at // TICKS_PER_MS, attributes)
-        if found is None or stamped is None:
-            others.append(at)
+    for index in candidates:
+        row = rows[index]
+        row_values = layout.raw_values(row.body)
+        stamped = (
+            None if row_values is None else _stamps(row.kinds, row.modified_at // TICKS_PER_MS, attributes)
+        )
+        if row_values is None or stamped is None:
+            others.append(index)
         else:
-            indexes.append(at)
-            raw_values.append(found)
+            indexes.append(index)
+            raw_values.append(row_values)
             stamps.append(stamped)
     if indexes:
         encoded.update(zip(indexes, map(EncodedRow, *layout.encode(raw_values, stamps)), strict=True))
@@ -226,11 +227,11 @@ def _stamps(kinds: bytes | None, default_ms: int, attributes: tuple[str, ...]) -
     """Return the stamps of these attributes. None if a cell has older versions."""
     if kinds is not None and len(kinds) > _KINDS_BYTES:
         return None
-    return _kept_stamps(kinds, default_ms, attributes)
+    return _cached_stamps(kinds, default_ms, attributes)
 
 
 @lru_cache(maxsize=256)  # rows that were written together have equal kinds
-def _kept_stamps(kinds: bytes | None, default_ms: int, attributes: tuple[str, ...]) -> Stamps | None:
+def _cached_stamps(kinds: bytes | None, default_ms: int, attributes: tuple[str, ...]) -> Stamps | None:
     stamps = stamps_of(kinds) if kinds else {}
     return None if stamps is None else tuple([stamps.get(name, default_ms) for name in attributes])
 
@@ -246,7 +247,7 @@ def _layout_among(bodies: Sequence[bytes], key_names: tuple[str, ...]) -> BodyLa
         return None
     if len(names) > _MEMBERS_MOST or sum(map(len, names)) > _NAMES_BYTES:
         return None
-    return _kept_layout(names, tags, key_names)
+    return _cached_layout(names, tags, key_names)
 
 
 def _names_and_tags(body: bytes) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -254,4 +255,4 @@ def _names_and_tags(body: bytes) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(members), tuple(tag for member in members.values() for tag in member)
 
 
-_kept_layout = lru_cache(maxsize=128)(BodyLayout)
+_cached_layout = lru_cache(maxsize=128)(BodyLayout)

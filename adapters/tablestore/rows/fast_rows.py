@@ -99,10 +99,10 @@ def _add_key(
     size = 0
     for name, head, crc in columns:
         [tag] = member = members[name]
-        made = _value(tag, member[tag])
-        if made is None:
+        encoded = _value(tag, member[tag])
+        if encoded is None:
             return None
-        value, value_size = made
+        value, value_size = encoded
         size += value_size
         crc = crc8(value[5:], crc)
         parts += (head, value, CELL_ENDS[crc])
@@ -132,10 +132,10 @@ def _add_attributes(
         elif tag == "I64":
             value, value_size = _pack_integer(5, 9, 0, int(member[tag])), 8
         else:
-            made = _value(tag, member[tag])
-            if made is None:
+            encoded = _value(tag, member[tag])
+            if encoded is None:
                 return None
-            value, value_size = made
+            value, value_size = encoded
         size += value_size
         stamp_ms = stamps.get(name)
         if stamp_ms is None:
@@ -169,28 +169,28 @@ def _value(tag: str, data: Any) -> tuple[bytes, int] | None:
 
 def stamps_of(kinds: bytes) -> Mapping[str, int] | None:
     """Return the stamps of cells with an own stamp. None if a cell has older versions."""
-    return _kept_stamps(kinds) if len(kinds) <= _KINDS_BYTES else _kept_stamps.__wrapped__(kinds)
+    return _cached_stamps(kinds) if len(kinds) <= _KINDS_BYTES else _cached_stamps.__wrapped__(kinds)
 
 
 @lru_cache(maxsize=256)  # rows that were written together have equal kinds
-def _kept_stamps(kinds: bytes) -> Mapping[str, int] | None:
+def _cached_stamps(kinds: bytes) -> Mapping[str, int] | None:
     versions = orjson.loads(kinds).get("cells", {})
-    found: dict[str, int] = {}
+    stamps_by_name: dict[str, int] = {}
     for name, stamps in versions.items():
         if len(stamps) > 1:
             return None
-        found[name] = stamps[0]
-    return found
+        stamps_by_name[name] = stamps[0]
+    return stamps_by_name
 
 
 def _layout(names: tuple[str, ...], key_names: tuple[str, ...]) -> _Layout | None:
     """Return the layout of a row with these columns. None if it lacks a column of its key."""
-    few = len(names) <= _LAYOUT_COLUMNS
-    return _kept_layout(names, key_names) if few else _kept_layout.__wrapped__(names, key_names)
+    is_cacheable = len(names) <= _LAYOUT_COLUMNS
+    return _cached_layout(names, key_names) if is_cacheable else _cached_layout.__wrapped__(names, key_names)
 
 
 @lru_cache(maxsize=256)
-def _kept_layout(names: tuple[str, ...], key_names: tuple[str, ...]) -> _Layout | None:
+def _cached_layout(names: tuple[str, ...], key_names: tuple[str, ...]) -> _Layout | None:
     if not set(key_names).issubset(names):
         return None
     key = tuple(_Column(name, *name_bytes(name)) for name in key_names)

@@ -83,10 +83,10 @@ def parse_condition(data: bytes) -> Predicate:
 
 
 def _parsed(data: bytes, may_paginate: bool) -> ReadFilter:
-    return (_kept if len(data) <= _KEPT_BYTES else _parse)(data, may_paginate)
+    return (_parse_cached if len(data) <= _CACHED_BYTES else _parse)(data, may_paginate)
 
 
-_KEPT_BYTES = 4096
+_CACHED_BYTES = 4096
 
 
 def _parse(data: bytes, may_paginate: bool) -> ReadFilter:
@@ -109,7 +109,7 @@ def _bounded(predicate: Predicate) -> Predicate:
     return predicate if reach >= TEXT_MAX_BYTES else with_reach(predicate, reach)
 
 
-_kept = lru_cache(maxsize=1024)(_parse)
+_parse_cached = lru_cache(maxsize=1024)(_parse)
 
 
 def _with_pagination(composite: messages.CompositeColumnValueFilter) -> ReadFilter:
@@ -139,13 +139,13 @@ def _count(node: messages.Filter, nodes: list[int], depth: int) -> None:
 
 
 def _pattern(rule: messages.ValueTransferRule) -> Pattern:
-    shown = rule.regex[:100]
+    shortened = rule.regex[:100]
     if len(rule.regex.encode()) > limits.REGEX_MAX_BYTES:
-        raise invalid(f"The length of regex: '{shown}' exceeds the max: {limits.REGEX_MAX_BYTES}.")
+        raise invalid(f"The length of regex: '{shortened}' exceeds the max: {limits.REGEX_MAX_BYTES}.")
     try:
         return Pattern(rule.regex)
     except BadPattern as error:
-        raise invalid(f"Invalid regex: '{shown}' ({str(error)[:100]}).") from None
+        raise invalid(f"Invalid regex: '{shortened}' ({str(error)[:100]}).") from None
 
 
 def _predicate(node: messages.Filter) -> Predicate:

@@ -30,20 +30,20 @@ def checked(call: CallContext, table_name: str, check: Check[Made], data: bytes)
     try:
         return check(data)
     except ColumnNameInvalid:
-        known = yield from _known_names(call, table_name, keys.decode(data))
-        return check(data, known)
+        permitted_names = yield from _permitted_names(call, table_name, keys.decode(data))
+        return check(data, permitted_names)
 
 
-def _known_names(call: CallContext, table_name: str, wire: WireRow) -> Exchange[Container[str]]:
+def _permitted_names(call: CallContext, table_name: str, wire: WireRow) -> Exchange[Container[str]]:
     """Return the forbidden names that the row may have. Empty if the table or the key is invalid, so that names are
     reported first."""
-    known: Container[str] = ()
+    permitted_names: Container[str] = ()
     try:
         table = yield from find_written(call, table_name)
         key = keys.key_of(table, wire.key)
     except (TableMissing, ServiceError):
-        return known
+        return permitted_names
     if not was_created_by_table_store(table):
         return {cell.name for cell in wire.cells}
     row = yield from one(get(table, key.position, ""))
-    return known if row is None else row.latest
+    return permitted_names if row is None else row.latest

@@ -147,13 +147,12 @@ def _as_matrix(target: TableOrIndex, selection: RowSelection, whole_keys: bool, 
     key = target.key_names if whole_keys else tuple(name for name in target.key_names if name in names)
     values = []
     for row in rows:
-        shown = dict(row.latest)
-        shown.update((name, versions[0].value) for name, versions in selection.page(row).items())
-        values.append(shown)
+        row_values = dict(row.latest)
+        row_values.update((name, versions[0].value) for name, versions in selection.page(row).items())
+        values.append(row_values)
     attributes = tuple(sorted(names.difference(target.key_names)))
     return matrix.encode(key, attributes, values, key == target.key_names)
 
 
 def _key_data(target: TableOrIndex, row: Row) -> bytes:
-    """Return the key at which the next page begins."""
     return encode_row(WireRow(keys.key_cells(target, row)))

@@ -48,7 +48,7 @@ def _get_step(
     target: call_context.TableOrIndex,
 ) -> SingleStep:
     command = command_to_read(call, target, wire, selection, call.message.transaction_id)
-    return SingleStep(command, partial(_got, target, selection))
+    return SingleStep(command, partial(_get_reply, target, selection))
 
 
 def command_to_read(
@@ -67,7 +67,9 @@ def command_to_read(
     return get(target.table, key.position, transaction, call.may_be_old, shown)
 
 
-def _got(target: call_context.TableOrIndex, selection: selections.RowSelection, outcome: Any) -> Message:
+def _get_reply(
+    target: call_context.TableOrIndex, selection: selections.RowSelection, outcome: Any
+) -> Message:
     row = outcome if target.index is None else outcome.rows[0] if outcome.rows else None
     row_data, consumed = shown_row(target, selection, row)
     consumed_capacity.count_read(target, consumed)
@@ -126,18 +128,18 @@ class _Writing:
 
     def _step(self, call: call_context.CallContext, wire: WireRow | PlainPut, table: Table) -> SingleStep:
         message = call.message
-        written = self.parse(call, writes.WriteTarget.of(call, table), wire, message)
+        row_write = self.parse(call, writes.WriteTarget.of(call, table), wire, message)
         return SingleStep(
-            WriteGroup((written.write,)), partial(self._answered, written), partial(_refused, written)
+            WriteGroup((row_write.write,)), partial(self._reply, row_write), partial(_refused, row_write)
         )
 
-    def _answered(self, written: writes.RowWrite, outcomes: Any) -> Message:
-        consumed_capacity.count_write(written.write, written.consumed)
-        return self.answer(consumed=written.consumed, row=written.returned(outcomes[0]))
+    def _reply(self, row_write: writes.RowWrite, outcomes: Any) -> Message:
+        consumed_capacity.count_write(row_write.write, row_write.consumed)
+        return self.answer(consumed=row_write.consumed, row=row_write.returned(outcomes[0]))
 
 
-def _refused(written: writes.RowWrite, error: GatewayError) -> GatewayError:
-    consumed_capacity.count_failed_write(written.write, error)
+def _refused(row_write: writes.RowWrite, error: GatewayError) -> GatewayError:
+    consumed_capacity.count_failed_write(row_write.write, error)
     return error
 
 

@@ -76,10 +76,10 @@ class RowSelection:
         return fast_rows.encoder(target.key_names, lambda row: self.cutter(target)(row))
 
     def encoder_of_many(
-        self, target: TableOrIndex, one: Callable[[Row], Row]
+        self, target: TableOrIndex, encode_one: Callable[[Row], Row]
     ) -> Callable[[Sequence[Row]], list[Row]] | None:
-        """Return the equivalent of `one` for many rows. None if rows are not encoded directly."""
-        return fast_pages.encoder_of_many(target.key_names, one) if self._encodes(target) else None
+        """Return the equivalent of `encode_one` for many rows. None if rows are not encoded directly."""
+        return fast_pages.encoder_of_many(target.key_names, encode_one) if self._encodes(target) else None
 
     def _encodes(self, target: TableOrIndex) -> bool:
         """True if the request reads whole rows of a table."""
@@ -102,36 +102,44 @@ class RowSelection:
         """
         key_names = target.key_names
         newest = VersionWindow(versions=target.table.rules.max_versions)
-        columns, window, start, end, shown = self.columns, self.window, self.start, self.end, target.shown
-        named = bool(columns or start or end or shown is not None)
+        columns, window, start, end, projected_names = (
+            self.columns,
+            self.window,
+            self.start,
+            self.end,
+            target.shown,
+        )
+        is_narrowed = bool(columns or start or end or projected_names is not None)
         is_timed = window.start_ms is not None or window.end_ms is not None
 
         def visible_names(cells: Iterable[str]) -> list[str]:
             names = sorted(cells)
             if columns:
                 names = [name for name in names if name in columns]
-            if shown is not None:
-                names = [name for name in names if name in shown]
+            if projected_names is not None:
+                names = [name for name in names if name in projected_names]
             if start or end:
                 names = [name for name in names if start <= name and (not end or name < end)]
             return names
 
         def cut(row: Row) -> Row:
             latest = row.latest
-            kept: dict[str, tuple[Cell, ...]] = {}
+            visible_cells: dict[str, tuple[Cell, ...]] = {}
             cells = row.cells
-            for name in visible_names(cells) if named else sorted(cells):
+            for name in visible_names(cells) if is_narrowed else sorted(cells):
                 if name in key_names:
                     continue
                 versions = cells[name]
                 if is_timed or len(versions) > 1:
                     versions = window.of(newest.of(versions))
                 if len(versions) == 1 and versions[0].value.kind in WIRE_KINDS:
-                    kept[name] = versions
+                    visible_cells[name] = versions
                 elif versions and (visible := _visible(versions)):
-                    kept[name] = visible
+                    visible_cells[name] = visible
             key_values = {name: key_value_shown(latest[name]) for name in key_names}
-            return Row(row.position, Contents.visible(key_values, kept), row.modified_at, row.expires_at_ms)
+            return Row(
+                row.position, Contents.visible(key_values, visible_cells), row.modified_at, row.expires_at_ms
+            )
 
         return cut
 
@@ -144,7 +152,6 @@ class RowSelection:
         return has_one if self.predicate is ALWAYS else And((has_one, self.predicate))
 
     def shows(self, target: TableOrIndex, row: Row) -> bool:
-        """Return True if a cut row is returned."""
         if not self.columns and self.predicate is ALWAYS:
             return True
         return matches(self.row_predicate(target), row)

@@ -54,16 +54,16 @@ def start_local_transaction(call: CallContext) -> Exchange[Message]:
 def commit_transaction(call: CallContext) -> Exchange[Message]:
     """CommitTransaction: apply all writes of the transaction atomically. Raises ServiceError, TransactionMissing."""
     transaction = _ended_id(call)
-    held = yield from one(transaction_commands.FindTransaction(transaction))
-    yield from one(transaction_commands.CommitTransaction(transaction, held))
+    partition = yield from one(transaction_commands.FindTransaction(transaction))
+    yield from one(transaction_commands.CommitTransaction(transaction, partition))
     return messages.CommitTransactionResponse(consumed=capacity.consumed(0, 1))
 
 
 def abort_transaction(call: CallContext) -> Exchange[Message]:
     """AbortTransaction: discard all writes of the transaction. Raises ServiceError, TransactionMissing."""
     transaction = _ended_id(call)
-    held = yield from one(transaction_commands.FindTransaction(transaction))
-    yield from one(transaction_commands.AbortTransaction(transaction, held))
+    partition = yield from one(transaction_commands.FindTransaction(transaction))
+    yield from one(transaction_commands.AbortTransaction(transaction, partition))
     return messages.AbortTransactionResponse(consumed=capacity.consumed(0, 1))
 
 

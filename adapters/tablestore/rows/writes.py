@@ -92,9 +92,9 @@ def parse_put(call: CallContext, target: WriteTarget, put: WireRow | PlainPut, m
     table = target.table
     if isinstance(put, PlainPut):
         stamp_ms = call.now_ms if table.rules.stamped else None
-        made = fast_rows.key_and_contents(put, table.key_schema, target.defined, stamp_ms)
-        if made is not None:
-            return _row_write(target, made[0], (put.key_size, put.size), Replace(made[1]), message)
+        row = fast_rows.key_and_contents(put, table.key_schema, target.defined, stamp_ms)
+        if row is not None:
+            return _row_write(target, row[0], (put.key_size, put.size), Replace(row[1]), message)
         put = checked_put_cells(put.data)
     key = keys.key_of(table, put.key, allows_auto_increment=True)
     _check_against(call, target, put.cells)
@@ -126,7 +126,6 @@ def parse_delete(call: CallContext, target: WriteTarget, wire: WireRow, message:
 
 
 def _sizes(wire: WireRow) -> tuple[int, int]:
-    """Return the size of the key, and of the key and the cells, in bytes."""
     key_size = capacity.cells_size(wire.key)
     return key_size, key_size + capacity.cells_size(wire.cells)
 
@@ -233,11 +232,11 @@ def _contents(call: CallContext, target: WriteTarget, key: Key, cells: Sequence[
     if not table.rules.stamped:
         newest = {name: stamped[max(stamped)] for name, stamped in versions.items()}
         return Contents.of_values({**key_values, **newest})
-    kept = table.rules.max_versions
+    max_versions = table.rules.max_versions
     return Contents.of_cells(
         key_values,
         {
-            name: tuple(Cell(stamped[stamp], stamp) for stamp in sorted(stamped, reverse=True)[:kept])
+            name: tuple(Cell(stamped[stamp], stamp) for stamp in sorted(stamped, reverse=True)[:max_versions])
             for name, stamped in versions.items()
         },
     )

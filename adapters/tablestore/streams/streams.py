@@ -66,8 +66,8 @@ def describe_stream(call: CallContext) -> Exchange[Message]:
     if message.HasField("inclusive_start_shard_id"):
         first = _shard_number(message.inclusive_start_shard_id)
         shards = [shard for shard in shards if shard.number >= first]
-    most = message.shard_limit if message.HasField("shard_limit") else limits.SHARDS_DESCRIBED_MAX
-    if most <= 0:
+    limit = message.shard_limit if message.HasField("shard_limit") else limits.SHARDS_DESCRIBED_MAX
+    if limit <= 0:
         raise invalid("The shard limit must be greater than 0.")
     answer = messages.DescribeStreamResponse(
         stream_id=message.stream_id,
@@ -75,20 +75,20 @@ def describe_stream(call: CallContext) -> Exchange[Message]:
         table_name=stream.table_name,
         creation_time=stream.opened_at_ms * 1000,
         stream_status=messages.STREAM_ACTIVE,
-        shards=[_shard_message(shard) for shard in shards[:most]],
+        shards=[_shard_message(shard) for shard in shards[:limit]],
     )
-    if len(shards) > most:
-        answer.next_shard_id = _shard_id(shards[most])
+    if len(shards) > limit:
+        answer.next_shard_id = _shard_id(shards[limit])
     return answer
 
 
 def _shard_message(shard: Shard) -> messages.StreamShard:
-    made = messages.StreamShard(shard_id=_shard_id(shard))
+    shard_message = messages.StreamShard(shard_id=_shard_id(shard))
     if shard.parents:
-        made.parent_id = _id_of(shard.parents[0])
+        shard_message.parent_id = _id_of(shard.parents[0])
     if len(shard.parents) > 1:
-        made.parent_sibling_id = _id_of(shard.parents[1])
-    return made
+        shard_message.parent_sibling_id = _id_of(shard.parents[1])
+    return shard_message
 
 
 def _shard_id(shard: Shard) -> str:
@@ -193,15 +193,15 @@ def _record(stream: Stream, change: Change) -> messages.StreamRecord:
         cells = _update_cells(change, names)
     # The sequence replaces the index among records of one time. Clients only need it to increase.
     extension = plainbuffer.SequenceInfo(0, change.at_ms * 1000, change.sequence & 0x7FFFFFFF)
-    made = messages.StreamRecord(
+    record = messages.StreamRecord(
         action_type=_ACTIONS[change.kind],
         record=plainbuffer.encode_row(plainbuffer.WireRow(key, list(cells), extension=extension)),
     )
-    wanted_columns = stream.rule.properties.get("columns", ())
-    if wanted_columns and change.old is not None:
-        before = [cell for cell in _put_cells(change.old, names) if cell.name in wanted_columns]
-        made.origin_record = plainbuffer.encode_row(plainbuffer.WireRow(key, before, extension=extension))
-    return made
+    origin_columns = stream.rule.properties.get("columns", ())
+    if origin_columns and change.old is not None:
+        before = [cell for cell in _put_cells(change.old, names) if cell.name in origin_columns]
+        record.origin_record = plainbuffer.encode_row(plainbuffer.WireRow(key, before, extension=extension))
+    return record
 
 
 def _put_cells(row: Row, key_names: tuple[str, ...]) -> list[plainbuffer.WireCell]:
@@ -223,16 +223,16 @@ def _update_cells(change: Change, key_names: tuple[str, ...]) -> list[plainbuffe
     """Return the cells of an update in the order of its request, or the difference if another dialect made it."""
     if not change.actions:
         return _difference(change, key_names)
-    found = []
+    cells = []
     for action in change.actions:
         match action:
             case PutCell(name, value, stamp_ms):
-                found.append(plainbuffer.WireCell(name, view(value), stamp_ms))
+                cells.append(plainbuffer.WireCell(name, view(value), stamp_ms))
             case DeleteCell(name, stamp_ms):
-                found.append(plainbuffer.WireCell(name, None, stamp_ms, plainbuffer.CellOperation.DELETE_ONE))
+                cells.append(plainbuffer.WireCell(name, None, stamp_ms, plainbuffer.CellOperation.DELETE_ONE))
             case DeleteCells(name):
-                found.append(plainbuffer.WireCell(name, None, None, plainbuffer.CellOperation.DELETE_ALL))
-    return found
+                cells.append(plainbuffer.WireCell(name, None, None, plainbuffer.CellOperation.DELETE_ALL))
+    return cells
 
 
 def _difference(change: Change, key_names: tuple[str, ...]) -> list[plainbuffer.WireCell]:
@@ -243,12 +243,12 @@ def _difference(change: Change, key_names: tuple[str, ...]) -> list[plainbuffer.
         for name in sorted(before)
         if name not in after
     ]
-    put = [
+    changed = [
         plainbuffer.WireCell(name, view(value), change.at_ms)
         for name, value in sorted(after.items())
         if before.get(name) != value
     ]
-    return removed + put
+    return removed + changed
 
 
 def _columns(row: Row | None, key_names: tuple[str, ...]) -> dict[str, Value]:

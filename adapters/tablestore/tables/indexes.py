@@ -79,14 +79,14 @@ def check_names_are_free(tables: Sequence[Table], names: Iterable[str]) -> None:
 
     Names of indexes of other dialects are local to their tables.
     """
-    taken = {table.name for table in tables}
-    taken.update(index.name for table in tables for index in table.indexes if index.dialect == DIALECT)
+    used_names = {table.name for table in tables}
+    used_names.update(index.name for table in tables for index in table.indexes if index.dialect == DIALECT)
     for name in names:
-        if name in taken:
+        if name in used_names:
             raise TableExists(name)
 
 
-def new_index(schema: KeySchema, kept: TableOptions, rules: Rules, meta: messages.IndexMeta) -> NewIndex:
+def new_index(schema: KeySchema, options: TableOptions, rules: Rules, meta: messages.IndexMeta) -> NewIndex:
     """Return the index that a request defines. Raises ServiceError."""
     _check_counts(meta)
     if rules.max_versions != 1:
@@ -96,9 +96,9 @@ def new_index(schema: KeySchema, kept: TableOptions, rules: Rules, meta: message
         raise invalid("The first primary key column of a local index must be that of its table.")
     if len(set(meta.primary_key)) < len(meta.primary_key):
         raise invalid("Duplicated primary key name in index.")
-    columns = [_column(schema, kept, name) for name in meta.primary_key]
+    columns = [_column(schema, options, name) for name in meta.primary_key]
     for name in meta.defined_column:
-        if kept.defined_type(name) is None:
+        if options.defined_type(name) is None:
             raise invalid(f"Column '{name}' of index is not a defined column.")
         if name in meta.primary_key:
             raise invalid(f"Duplicated column name in index: '{name}'.")
@@ -125,12 +125,12 @@ def _check_counts(meta: messages.IndexMeta) -> None:
         )
 
 
-def _column(schema: KeySchema, kept: TableOptions, name: str) -> KeyColumn:
+def _column(schema: KeySchema, options: TableOptions, name: str) -> KeyColumn:
     """Return a key column of an index: one of the table's key, or a defined column of a type that keys can have."""
     for column in schema.columns:
         if column.name == name:
             return KeyColumn(name, column.kind)
-    defined = kept.defined_type(name)
+    defined = options.defined_type(name)
     if defined is None:
         raise invalid(f"Primary key column '{name}' of index is neither a primary key nor a defined column.")
     kind = _INDEX_KINDS.get(defined)

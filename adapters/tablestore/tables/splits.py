@@ -40,8 +40,8 @@ def compute_split_points_by_size(call: CallContext) -> Exchange[Message]:
     message = call.message
     table = yield from find_table(call, message.table_name)
     size = _split_size(message)
-    most = message.split_point_limit if message.HasField("split_point_limit") else None
-    points = yield from _points(table, size, most)
+    limit = message.split_point_limit if message.HasField("split_point_limit") else None
+    points = yield from _points(table, size, limit)
     target = TableOrIndex.of_table(table)
     return messages.ComputeSplitPointsBySizeResponse(
         consumed=capacity.of_read(0),
@@ -54,25 +54,25 @@ def compute_split_points_by_size(call: CallContext) -> Exchange[Message]:
     )
 
 
-def _points(table: Table, size: int, most: int | None) -> Exchange[list[Row]]:
+def _points(table: Table, size: int, limit: int | None) -> Exchange[list[Row]]:
     """Return the first rows of the partitions that follow a full part of the table.
 
     The database counts the rows in between: the filter passes no row. Expired cells count until the expiry job deletes
     them.
     """
-    stored = replace(table, rules=replace(table.rules, expiry=None))
+    table_without_expiry = replace(table, rules=replace(table.rules, expiry=None))
     points: list[Row] = []
     rest, part_size = EVERYTHING, 0
-    while most is None or len(points) < most:
+    while limit is None or len(points) < limit:
         range_limits = PageLimits(scanned=_RANGE_ROWS, filled_bytes=size - part_size)
-        page = yield from one(Read(stored, rest, range_limits, filter=_NOTHING))
+        page = yield from one(Read(table_without_expiry, rest, range_limits, filter=_NOTHING))
         if page.last is None:
             break
         rest, part_size = rest.after(page.last.position), part_size + page.scanned_bytes
         if part_size < size:
             continue
         rest = rest.after(Position(page.last.position.partition, HIGHEST))
-        page = yield from one(Read(stored, rest, PageLimits(returned=1)))
+        page = yield from one(Read(table_without_expiry, rest, PageLimits(returned=1)))
         if not page.rows:
             break
         points += page.rows
@@ -82,13 +82,13 @@ def _points(table: Table, size: int, most: int | None) -> Exchange[list[Row]]:
 
 def _split_size(message: messages.ComputeSplitPointsBySizeRequest) -> int:
     """Source of the texts: aliyun-tablestore-java-sdk, functiontest/TestComputeSplitPointsBySize."""
-    unit, least = limits.SPLIT_SIZE_UNIT_BYTES, limits.SPLIT_SIZE_UNIT_MIN_BYTES
+    unit, unit_min = limits.SPLIT_SIZE_UNIT_BYTES, limits.SPLIT_SIZE_UNIT_MIN_BYTES
     if message.HasField("split_size_unit_in_byte"):
         unit = message.split_size_unit_in_byte
     if message.split_size <= 0:
         raise invalid("The split_size should be greater than 0.")
-    if unit < least:
-        raise invalid(f"The split_size_unit_in_byte should be greater equal than: {least}")
+    if unit < unit_min:
+        raise invalid(f"The split_size_unit_in_byte should be greater equal than: {unit_min}")
     return message.split_size * unit
 
 

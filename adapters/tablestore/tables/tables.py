@@ -83,7 +83,7 @@ def _key_schema(columns: Sequence[messages.PrimaryKeySchema]) -> KeySchema:
     if not 1 <= len(columns) <= limits.KEY_COLUMNS_MAX:
         raise invalid(f"The number of primary key columns must be in range: [1, {limits.KEY_COLUMNS_MAX}].")
     names: set[str] = set()
-    made: list[KeyColumn] = []
+    key_columns: list[KeyColumn] = []
     for number, column in enumerate(columns):
         check_schema_name(column.name)
         if column.name in names:
@@ -95,10 +95,10 @@ def _key_schema(columns: Sequence[messages.PrimaryKeySchema]) -> KeySchema:
                 raise invalid("The first primary key column can not be auto increment.")
             if column.type != messages.INTEGER:
                 raise invalid("The type of an auto increment primary key column must be INTEGER.")
-            if any(known.auto_increment for known in made):
+            if any(earlier.auto_increment for earlier in key_columns):
                 raise invalid("The number of auto increment primary key columns must be in range: [0, 1].")
-        made.append(KeyColumn(column.name, KEY_KINDS[column.type], is_drawn))
-    return KeySchema(tuple(made[:1]), tuple(made[1:]))
+        key_columns.append(KeyColumn(column.name, KEY_KINDS[column.type], is_drawn))
+    return KeySchema(tuple(key_columns[:1]), tuple(key_columns[1:]))
 
 
 def _encryption(requested: messages.SSESpecification) -> dict[str, object]:
@@ -146,9 +146,11 @@ def _check_split(value: plainbuffer.Datum, column: KeyColumn) -> None:
     if value.data in ("", b""):
         kind = "string" if value.kind is Kind.TEXT else "binary"
         raise invalid(f"The value of partition range can not be empty {kind}.")
-    size, most = size_bytes(value), limits.PARTITION_BOUND_MAX_BYTES
-    if size > most:
-        raise invalid(f"The value of partition range exceeds the MaxLength:{most} with CurrentLength:{size}.")
+    size, size_max = size_bytes(value), limits.PARTITION_BOUND_MAX_BYTES
+    if size > size_max:
+        raise invalid(
+            f"The value of partition range exceeds the MaxLength:{size_max} with CurrentLength:{size}."
+        )
 
 
 def list_table(call: CallContext) -> Exchange[Message]:
@@ -184,10 +186,10 @@ def _defined_message(name: str, kind: int) -> messages.DefinedColumnSchema:
 
 
 def _key_message(column: KeyColumn) -> messages.PrimaryKeySchema:
-    made = messages.PrimaryKeySchema(name=column.name, type=key_type(column))
+    key_message = messages.PrimaryKeySchema(name=column.name, type=key_type(column))
     if column.auto_increment:
-        made.option = messages.AUTO_INCREMENT
-    return made
+        key_message.option = messages.AUTO_INCREMENT
+    return key_message
 
 
 def _encryption_message(table_options: TableOptions) -> messages.SSEDetails:
@@ -284,15 +286,15 @@ def delete_defined_column(call: CallContext) -> Exchange[Message]:
 
 
 def _defined_columns(
-    known: tuple[tuple[str, int], ...], columns: Iterable[messages.DefinedColumnSchema], schema: KeySchema
+    existing: tuple[tuple[str, int], ...], columns: Iterable[messages.DefinedColumnSchema], schema: KeySchema
 ) -> tuple[tuple[str, int], ...]:
     """Return the defined columns with added ones. Raises ServiceError."""
-    made = dict(known)
+    types = dict(existing)
     for column in columns:
         check_schema_name(column.name)
-        if column.name in schema.names or column.name in made:
+        if column.name in schema.names or column.name in types:
             raise invalid(f"Duplicated defined column name: '{column.name}'.")
-        made[column.name] = column.type
-    if len(made) > limits.DEFINED_COLUMNS_MAX:
+        types[column.name] = column.type
+    if len(types) > limits.DEFINED_COLUMNS_MAX:
         raise invalid(f"The number of defined columns must be in range: [0, {limits.DEFINED_COLUMNS_MAX}].")
-    return tuple(made.items())
+    return tuple(types.items())

@@ -50,8 +50,8 @@ def key_of(
     _check_columns(columns, cells, allows_auto_increment)
     values = tuple([_stored(column, cell.value) for column, cell in zip(columns, cells, strict=True)])
     if keys.AUTO_INCREMENT in values:
-        known = values[: values.index(keys.AUTO_INCREMENT)]
-        return keys.Key(values, table.key_schema.position(known))  # type: ignore[arg-type]
+        first_values = values[: values.index(keys.AUTO_INCREMENT)]
+        return keys.Key(values, table.key_schema.position(first_values))  # type: ignore[arg-type]
     return keys.Key(values, table.key_schema.position(values))  # type: ignore[arg-type]
 
 

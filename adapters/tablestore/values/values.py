@@ -34,11 +34,11 @@ TYPE_NAMES = {
 """Names of types in error texts, after `VT_`."""
 
 
-def check_length(what: str, name: str, value: Value, most: int) -> None:
-    """Raise ServiceError if a text or blob has more than `most` bytes. `what`: the kind of column in the text."""
-    if len(value.data) * _LONGEST_CHARACTER_BYTES > most and (size := size_bytes(value)) > most:
+def check_length(column_kind: str, name: str, value: Value, bytes_max: int) -> None:
+    """Raise ServiceError if a text or blob has more than `bytes_max` bytes. `column_kind`: the kind of column in the text."""
+    if len(value.data) * _LONGEST_CHARACTER_BYTES > bytes_max and (size := size_bytes(value)) > bytes_max:
         raise invalid(
-            f"The length of {what} column: '{name}' exceeds the MaxLength:{most} with CurrentLength:{size}."
+            f"The length of {column_kind} column: '{name}' exceeds the MaxLength:{bytes_max} with CurrentLength:{size}."
         )
 
 
@@ -53,12 +53,12 @@ def restored(old: Row | None, contents: Contents, key_names: tuple[str, ...]) ->
     if old is None or all(WIRE_TAGS.issuperset(member) for member in old.contents.members.values()):
         return contents
     before = old.latest
-    kept = {
+    stored_values = {
         name: before[name]
         for name, value in contents.latest.items()
         if name in before and before[name].kind not in WIRE_KINDS and view(before[name]) == value
     }
-    return contents.replacing(kept, key_names) if kept else contents
+    return contents.replacing(stored_values, key_names) if stored_values else contents
 
 
 DEFINED_KINDS: dict[int, Kind] = {

@@ -87,10 +87,10 @@ def _check_clock(date: str, now_ms: int) -> None:
     if not _DATE.fullmatch(date):
         raise invalid(f"Invalid date format: {date}.")
     try:
-        sent = datetime.fromisoformat(date)
+        sent_at = datetime.fromisoformat(date)
     except ValueError:
         raise invalid(f"Invalid date format: {date}.") from None
-    if abs(sent.timestamp() * 1000 - now_ms) > limits.CLOCK_SKEW_MS:
+    if abs(sent_at.timestamp() * 1000 - now_ms) > limits.CLOCK_SKEW_MS:
         raise ServiceError("OTSAuthFailed", f"Mismatch between system time and x-ots-date: {date}.")
 
 
@@ -98,17 +98,17 @@ def _proven_key(credential: Credential, headers: dict[str, str], operation: str)
     """Return the key of the credential that made the signature. Raises NotAuthenticated."""
     signed = string_to_sign(operation, headers)
     if "x-ots-signaturev4" in headers:
-        given = headers["x-ots-signaturev4"].encode("latin-1", "replace")
+        signature = headers["x-ots-signaturev4"].encode("latin-1", "replace")
         for secret in credential.secrets:
             day, region = headers.get("x-ots-signdate", ""), headers.get("x-ots-signregion", "")
             key = derived_key(secret, day, region)
-            made = base64.b64encode(hmac.digest(key, signed + b"ots", "sha256"))
-            if hmac.compare_digest(made, given):
+            expected = base64.b64encode(hmac.digest(key, signed + b"ots", "sha256"))
+            if hmac.compare_digest(expected, signature):
                 return key
     else:
-        given = headers["x-ots-signature"].encode("latin-1", "replace")
+        signature = headers["x-ots-signature"].encode("latin-1", "replace")
         for secret in credential.secrets:
-            if hmac.compare_digest(base64.b64encode(_hmac_sha1(secret.encode(), signed)), given):
+            if hmac.compare_digest(base64.b64encode(_hmac_sha1(secret.encode(), signed)), signature):
                 return secret.encode()
     raise NotAuthenticated("signature")
 
@@ -132,8 +132,8 @@ def reply_signature(caller: Caller, operation: str, headers: Iterable[tuple[str,
     """Return the Authorization header of a reply with these x-ots-* headers. Both versions use HMAC-SHA1."""
     lines = sorted([f"{name}:{value}" for name, value in headers])
     signed = "\n".join([*lines, f"/{operation}"]).encode()
-    made = base64.b64encode(_hmac_sha1(caller.signing_key, signed)).decode()
-    return f"OTS {caller.access_id}:{made}"
+    signature = base64.b64encode(_hmac_sha1(caller.signing_key, signed)).decode()
+    return f"OTS {caller.access_id}:{signature}"
 
 
 def _hmac_sha1(key: bytes, message: bytes) -> bytes:

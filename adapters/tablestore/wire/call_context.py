@@ -112,10 +112,10 @@ def find_target(call: CallContext, name: str) -> Exchange[TableOrIndex]:
         # A caller without permission for a table of that name may have it for an index of that name.
         if not is_name(name):
             check_table_name(name)
-        found = yield from _find_index(call, name)
-        if found is None:
+        target = yield from _find_index(call, name)
+        if target is None:
             raise unknown
-        return found
+        return target
     return TableOrIndex.of_table(table)
 
 
@@ -144,8 +144,8 @@ def _find_index(call: CallContext, name: str) -> Exchange[TableOrIndex | None]:
 def named_tables(message: Any) -> list[str]:
     """Return the names of tables or indexes in a request."""
     parts = (message, *getattr(message, "tables", ()))
-    named = [getattr(part, field, "") for part in parts for field in ("table_name", "main_table_name")]
-    return [name for name in named if name]
+    names = [getattr(part, field, "") for part in parts for field in ("table_name", "main_table_name")]
+    return [name for name in names if name]
 
 
 def names_known_tables(call: CallContext) -> bool:
@@ -179,10 +179,12 @@ def authorize_names(call: CallContext) -> Exchange[None]:
     for name in named_tables(call.message):
         with suppress(TableMissing, ServiceError):
             yield from find_target(call, name)
-    made = getattr(call.message, "table_meta", None)
-    if made is not None:
-        named = NamedResource(call.authorization.purpose.permissions, call.caller.namespace, made.table_name)
-        call.authorization.require_named([named])
+    table_meta = getattr(call.message, "table_meta", None)
+    if table_meta is not None:
+        resource = NamedResource(
+            call.authorization.purpose.permissions, call.caller.namespace, table_meta.table_name
+        )
+        call.authorization.require_named([resource])
 
 
 def check_names(call: CallContext) -> Exchange[None]:
@@ -192,8 +194,8 @@ def check_names(call: CallContext) -> Exchange[None]:
     Existing tables of other dialects may have names that are invalid here.
     """
     fields = call.message.DESCRIPTOR.fields_by_name
-    named = call.message.tables if "tables" in fields else [call.message] if "table_name" in fields else []
-    for part in named:
+    parts = call.message.tables if "tables" in fields else [call.message] if "table_name" in fields else []
+    for part in parts:
         name = part.table_name
         if not is_name(name) and (name or part.HasField("table_name")):
             try:

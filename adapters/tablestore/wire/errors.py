@@ -111,9 +111,11 @@ def service_error_of(error: GatewayError | ServiceError, style: str = "classic")
             return ServiceError("OTSTableNotReady", "Disallow read index table in building base state")
         case facts.NotAuthenticated(rule=rule):
             return ServiceError(*_AUTHENTICATION.get(rule, ("OTSAuthFailed", rule.format(**error.facts))))
-        case facts.LimitExceeded(what=what, limit=limit, actual=actual):
+        case facts.LimitExceeded(what=subject, limit=limit, actual=actual):
             return (
-                _LIMITS[what](limit, actual) if what in _LIMITS else invalid(f"{what}: {actual} > {limit}.")
+                _LIMITS[subject](limit, actual)
+                if subject in _LIMITS
+                else invalid(f"{subject}: {actual} > {limit}.")
             )
         case facts.QuotaExceeded(kind="tables"):
             return ServiceError(

@@ -51,7 +51,7 @@ def is_column_name(name: str) -> bool:
     return name != "" and name[0] != "#" and len(name.encode()) <= limits.NAME_MAX_BYTES
 
 
-def check_column_name(name: str, known: Container[str] = ()) -> None:
-    """Raise ColumnNameInvalid if the name of an attribute is illegal and not one of the `known` names."""
-    if not is_column_name(name) and name not in known:
+def check_column_name(name: str, permitted_names: Container[str] = ()) -> None:
+    """Raise ColumnNameInvalid if the name of an attribute is illegal and not one of the `permitted_names` names."""
+    if not is_column_name(name) and name not in permitted_names:
         raise ColumnNameInvalid(name)

@@ -20,23 +20,23 @@ MessageT = TypeVar("MessageT", bound=Message)
 _STRING, _MESSAGE = FieldDescriptor.TYPE_STRING, FieldDescriptor.TYPE_MESSAGE
 
 
-def parse(kind: type[MessageT], data: bytes, what: str) -> MessageT:
-    """Parse a message. `what`: its name in error texts. Raises ServiceError, Busy."""
+def parse(kind: type[MessageT], data: bytes, subject: str) -> MessageT:
+    """Parse a message. `subject`: its name in error texts. Raises ServiceError, Busy."""
     message = kind()
     try:
         if len(data) > LARGE_BYTES:
             data = shorten(data, cast(Descriptor, kind.DESCRIPTOR))
         message.ParseFromString(data)
     except (DecodeError, TooManyFields):
-        raise invalid(f"Failed to parse {what}.") from None
+        raise invalid(f"Failed to parse {subject}.") from None
     except MemoryError:
         raise Busy("not enough memory to parse a message") from None
     _shorten(message)
     if not message.IsInitialized():
         missing = ", ".join(message.FindInitializationErrors())[:_ERROR_MAX_CHARACTERS]  # type: ignore[attr-defined]
-        raise invalid(f"Failed to parse {what}, missing required fields: {missing}.")
+        raise invalid(f"Failed to parse {subject}, missing required fields: {missing}.")
     if not _has_only_text(message):
-        raise invalid(f"Failed to parse {what}, a string is not UTF-8.")
+        raise invalid(f"Failed to parse {subject}, a string is not UTF-8.")
     return message
 
 
@@ -63,8 +63,8 @@ _MOST: dict[type[Message], tuple[tuple[str, int], ...]] = {
 
 def _shorten(message: Message) -> None:
     """Truncate lists to one element too many, so that refusing a long list is cheap."""
-    for name, most in _MOST.get(type(message), ()):
-        del getattr(message, name)[most + 1 :]
+    for name, elements_max in _MOST.get(type(message), ()):
+        del getattr(message, name)[elements_max + 1 :]
     if isinstance(message, messages.BatchWriteRowRequest):
         _shorten_batch(message.tables, "rows", limits.BATCH_WRITE_ROWS_MAX)
     elif isinstance(message, messages.BatchGetRowRequest):
@@ -77,15 +77,15 @@ def _shorten(message: Message) -> None:
         _shorten(message.index_meta)
 
 
-def _shorten_batch(tables: Any, name: str, most: int) -> None:
+def _shorten_batch(tables: Any, name: str, rows_max: int) -> None:
     """Truncate a batch to one row too many in all its tables together. Each table has a row."""
-    del tables[most + 1 :]
-    left = most + 1
+    del tables[rows_max + 1 :]
+    rows_left = rows_max + 1
     for number, table in enumerate(tables):
         rows = getattr(table, name)
-        del rows[left:]
-        left -= len(rows)
-        if not left:
+        del rows[rows_left:]
+        rows_left -= len(rows)
+        if not rows_left:
             del tables[number + 1 :]
             return
 
@@ -130,5 +130,5 @@ def _may_have_text(descriptor: Descriptor | None) -> bool:
 
 def _is_repeated(field: FieldDescriptor) -> bool:
     """Return True if a field is repeated. Releases 5 and 6 of protobuf have a label, 6 and 7 a property."""
-    known: bool | None = getattr(field, "is_repeated", None)
-    return field.label == FieldDescriptor.LABEL_REPEATED if known is None else known  # type: ignore[attr-defined]
+    is_repeated: bool | None = getattr(field, "is_repeated", None)
+    return field.label == FieldDescriptor.LABEL_REPEATED if is_repeated is None else is_repeated  # type: ignore[attr-defined]

@@ -159,8 +159,8 @@ def _row(data: bytes, at: int, cells_max: int) -> tuple[WireRow, int]:
     return WireRow(key, cells, is_delete, extension), at + 2
 
 
-def _cells(data: bytes, at: int, decoded: list[WireCell], checksums: bytearray, most: int) -> int:
-    """Decode at most `most` cells of one section, and add their checksums. Returns the offset of its end."""
+def _cells(data: bytes, at: int, decoded: list[WireCell], checksums: bytearray, cells_max: int) -> int:
+    """Decode at most `cells_max` cells of one section, and add their checksums. Returns the offset of its end."""
     while data[at] == _CELL:
         if data[at + 1] != _NAME:
             raise PlainBufferError("a cell without a name")
@@ -201,8 +201,8 @@ def _cells(data: bytes, at: int, decoded: list[WireCell], checksums: bytearray, 
         at += 2
         checksums.append(crc)
         decoded.append(WireCell(name, value, stamp_ms, operation))
-        if len(decoded) > most:
-            raise TooManyCells(is_key=most < limits.CELLS_MAX)
+        if len(decoded) > cells_max:
+            raise TooManyCells(is_key=cells_max < limits.CELLS_MAX)
     return at
 
 

@@ -57,10 +57,10 @@ def shorten(data: bytes, descriptor: Descriptor) -> bytes:
         return data
 
 
-def _shorten(data: bytes, descriptor: Descriptor, seen: Counter[str]) -> bytes:
-    """Truncate a message. `seen`: number of messages of each type so far."""
+def _shorten(data: bytes, descriptor: Descriptor, counts: Counter[str]) -> bytes:
+    """Truncate a message. `counts`: number of messages of each type so far."""
     messages = _message_fields(descriptor)
-    kept: list[bytes] = []
+    pieces: list[bytes] = []
     at = kept_up_to = fields = 0
     end = len(data)
     while at < end:
@@ -77,23 +77,23 @@ def _shorten(data: bytes, descriptor: Descriptor, seen: Counter[str]) -> bytes:
             raise TooManyFields
         if inner is None:
             continue
-        if _is_one_too_many(inner.name, seen):
-            return b"".join([*kept, data[kept_up_to:start]])
+        if _is_one_too_many(inner.name, counts):
+            return b"".join([*pieces, data[kept_up_to:start]])
         if size > _SHORT_BYTES:
             content = data[content_at:at]
-            short = _shorten(content, inner, seen)
+            short = _shorten(content, inner, counts)
             if short is not content:
-                kept += [data[kept_up_to:start], _framed(tag, short)]
+                pieces += [data[kept_up_to:start], _framed(tag, short)]
                 kept_up_to = at
-    return b"".join([*kept, data[kept_up_to:]]) if kept else data
+    return b"".join([*pieces, data[kept_up_to:]]) if pieces else data
 
 
-def _is_one_too_many(name: str, seen: Counter[str]) -> bool:
-    seen[name] += 1
-    most = _MOST_COUNTED.get(name)
-    if most is None and seen[name] > _MOST_OTHERS:
+def _is_one_too_many(name: str, counts: Counter[str]) -> bool:
+    counts[name] += 1
+    fields_max = _MOST_COUNTED.get(name)
+    if fields_max is None and counts[name] > _MOST_OTHERS:
         raise TooManyFields
-    return most is not None and seen[name] > most + 1
+    return fields_max is not None and counts[name] > fields_max + 1
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
@@ -123,11 +123,11 @@ def _framed(tag: int, content: bytes) -> bytes:
 
 
 def _encoded(number: int) -> bytes:
-    made = bytearray()
+    encoded = bytearray()
     while number >= 0x80:
-        made.append(number & 0x7F | 0x80)
+        encoded.append(number & 0x7F | 0x80)
         number >>= 7
-    return bytes([*made, number])
+    return bytes([*encoded, number])
 
 
 @cache
