@@ -63,8 +63,8 @@ def listed(table: Table) -> tuple[str, str, str]:
 
     In the ARN, "*" stands for any account and region.
     """
-    shown = ", ".join(f"{key.name} {key.role} {key.type}" for key in shown_table_keys(table.key_schema))
-    return table.name, shown, f"arn:aws:dynamodb:*:*:table/{table.name}"
+    key_text = ", ".join(f"{key.name} {key.role} {key.type}" for key in shown_table_keys(table.key_schema))
+    return table.name, key_text, f"arn:aws:dynamodb:*:*:table/{table.name}"
 
 
 def _deliver_to_kinesis(gateway: Gateway) -> None:
@@ -114,12 +114,12 @@ class DynamoDB(Dialect):
         It has the target or signature of AWS, or is at the root without marks of Azure. Azure accounts may be in the
         host name.
         """
-        known = request.header_map
-        if known.get("x-amz-target") or known.get("authorization", "").startswith("AWS4"):
+        headers = request.header_map
+        if headers.get("x-amz-target") or headers.get("authorization", "").startswith("AWS4"):
             return True
         if request.path not in ("/", ""):
             return False
-        if "\nx-ms-" in "\n" + "\n".join(known):  # header names contain no line break
+        if "\nx-ms-" in "\n" + "\n".join(headers):  # header names contain no line break
             return False
         return not any(mark in f"&{request.query}" for mark in ("&comp=", "&restype=", "&sig="))
 

@@ -75,8 +75,8 @@ def read(
 
 def _tables(body: dict[str, Any]) -> list[str]:
     names = [body.get(member) for member in _NAMING]
-    made = body.get("TableCreationParameters")
-    names.append(made.get("TableName") if isinstance(made, dict) else None)
+    parameters = body.get("TableCreationParameters")
+    names.append(parameters.get("TableName") if isinstance(parameters, dict) else None)
     requests = body.get("RequestItems")
     names += requests if isinstance(requests, dict) else ()
     names += (name for name, _, _ in _members(body))
@@ -97,12 +97,12 @@ def _refused_parts(body: dict[str, Any], reply: Reply, operation: str) -> reques
     if mark is None or reply.status != 200 or mark not in reply.body:
         return None
     answers = orjson.loads(reply.body)["Responses"]
-    refused = [
+    members = [
         member
         for member, answer in zip(body["Statements"], answers, strict=True)
         if answer.get("Error", {}).get("Code") == _PART_CODE
     ]
-    return request_facts.RejectedParts(_tables({"Statements": refused}), _PART_CODE)
+    return request_facts.RejectedParts(_tables({"Statements": members}), _PART_CODE)
 
 
 def _error_code(reply: Reply) -> str:
@@ -113,21 +113,21 @@ def _error_code(reply: Reply) -> str:
 
 def _statements(body: dict[str, Any]) -> Iterator[str]:
     """Yield the PartiQL statements of a request."""
-    for holder in (body, *_listed(body, "Statements"), *_listed(body, "TransactStatements")):
+    for holder in (body, *_list_member(body, "Statements"), *_list_member(body, "TransactStatements")):
         text = holder.get("Statement") if isinstance(holder, dict) else None
         if isinstance(text, str):
             yield text
 
 
-def _listed(body: dict[str, Any], member: str) -> list[Any]:
-    found = body.get(member)
-    return found if isinstance(found, list) else []
+def _list_member(body: dict[str, Any], member: str) -> list[Any]:
+    value = body.get(member)
+    return value if isinstance(value, list) else []
 
 
 def _table_of(statement: str) -> str | None:
     # Longer statements are rejected. The pattern takes some 130 bytes of memory for each character.
-    found = _TABLE_IN_STATEMENT.search(statement[: limits.STATEMENT_CHARACTERS])
-    return None if found is None else (found[1] or "").replace('""', '"') or found[2]
+    match = _TABLE_IN_STATEMENT.search(statement[: limits.STATEMENT_CHARACTERS])
+    return None if match is None else (match[1] or "").replace('""', '"') or match[2]
 
 
 def _bare(name: str) -> str:
@@ -143,16 +143,16 @@ def _members(
     """Yield (table, key, item) of the request itself and of each member of a batch or transaction."""
     yield from _member(body.get("TableName"), body)
     requests = body.get("RequestItems")
-    for name, wanted in requests.items() if isinstance(requests, dict) else ():
-        keys = wanted.get("Keys") if isinstance(wanted, dict) else None
+    for name, table_request in requests.items() if isinstance(requests, dict) else ():
+        keys = table_request.get("Keys") if isinstance(table_request, dict) else None
         for key in keys if isinstance(keys, list) else ():
             yield from _member(name, {"Key": key})
-        for write in wanted if isinstance(wanted, list) else ():
-            for each in write.values() if isinstance(write, dict) else ():
-                yield from _member(name, each)
-    for action in _listed(body, "TransactItems"):
-        for each in action.values() if isinstance(action, dict) else ():
-            yield from _member(each.get("TableName") if isinstance(each, dict) else None, each)
+        for write in table_request if isinstance(table_request, list) else ():
+            for part in write.values() if isinstance(write, dict) else ():
+                yield from _member(name, part)
+    for action in _list_member(body, "TransactItems"):
+        for part in action.values() if isinstance(action, dict) else ():
+            yield from _member(part.get("TableName") if isinstance(part, dict) else None, part)
 
 
 def _member(

@@ -32,8 +32,8 @@ class NoDefinition(ValueError):
 def tables_of(document: Any) -> Iterator[SeedTable]:
     """Yield the tables that a JSON document defines, in its order. Raises NoDefinition."""
     if isinstance(document, list):
-        for each in document:
-            yield from tables_of(each)
+        for inner in document:
+            yield from tables_of(inner)
         return
     if not isinstance(document, dict):
         raise NoDefinition("not a JSON object")
@@ -49,80 +49,81 @@ def tables_of(document: Any) -> Iterator[SeedTable]:
         yield _of_properties(document.get("Table", document))
 
 
-def _of_properties(given: Mapping[str, Any]) -> SeedTable:
+def _of_properties(members: Mapping[str, Any]) -> SeedTable:
     """Return a table from members named as in CreateTable."""
-    if not isinstance(given.get("TableName"), str) or "KeySchema" not in given:
+    if not isinstance(members.get("TableName"), str) or "KeySchema" not in members:
         raise NoDefinition("a table needs a TableName (a string) and a KeySchema")
-    summary = given.get("BillingModeSummary", {})
+    summary = members.get("BillingModeSummary", {})
     mode = (
-        given.get("BillingMode")
+        members.get("BillingMode")
         or summary.get("BillingMode")
-        or ("PROVISIONED" if "ProvisionedThroughput" in given else _ON_DEMAND)
+        or ("PROVISIONED" if "ProvisionedThroughput" in members else _ON_DEMAND)
     )
-    request = {name: given[name] for name in _MEMBERS if given.get(name)} | {"BillingMode": mode}
-    if mode != _ON_DEMAND and "ProvisionedThroughput" in given:
-        request["ProvisionedThroughput"] = _throughput(given["ProvisionedThroughput"])
+    request = {name: members[name] for name in _MEMBERS if members.get(name)} | {"BillingMode": mode}
+    if mode != _ON_DEMAND and "ProvisionedThroughput" in members:
+        request["ProvisionedThroughput"] = _throughput(members["ProvisionedThroughput"])
     for name in ("LocalSecondaryIndexes", "GlobalSecondaryIndexes"):
-        if given.get(name):
-            request[name] = [_index(each, mode) for each in given[name]]
-    stream = given.get("StreamSpecification") or {}
+        if members.get(name):
+            request[name] = [_index(index, mode) for index in members[name]]
+    stream = members.get("StreamSpecification") or {}
     if stream.get("StreamViewType"):
         request["StreamSpecification"] = {"StreamEnabled": True, "StreamViewType": stream["StreamViewType"]}
-    expiry = given.get("TimeToLiveSpecification") or {}
+    expiry = members.get("TimeToLiveSpecification") or {}
     return SeedTable(request, expiry.get("AttributeName", "") if expiry.get("Enabled", True) else "")
 
 
-def _index(given: Mapping[str, Any], mode: str) -> dict[str, Any]:
-    made = {name: given[name] for name in _INDEX_MEMBERS if name in given}
-    if mode != _ON_DEMAND and "ProvisionedThroughput" in given:
-        made["ProvisionedThroughput"] = _throughput(given["ProvisionedThroughput"])
-    return made
+def _index(members: Mapping[str, Any], mode: str) -> dict[str, Any]:
+    index = {name: members[name] for name in _INDEX_MEMBERS if name in members}
+    if mode != _ON_DEMAND and "ProvisionedThroughput" in members:
+        index["ProvisionedThroughput"] = _throughput(members["ProvisionedThroughput"])
+    return index
 
 
-def _throughput(given: Mapping[str, Any]) -> dict[str, int]:
+def _throughput(members: Mapping[str, Any]) -> dict[str, int]:
     # Templates may have numbers as strings. Descriptions have further members.
-    return {name: int(given[name]) for name in ("ReadCapacityUnits", "WriteCapacityUnits")}
+    return {name: int(members[name]) for name in ("ReadCapacityUnits", "WriteCapacityUnits")}
 
 
-def _of_terraform(given: Mapping[str, Any]) -> SeedTable:
-    on_demand = given.get("billing_mode") == _ON_DEMAND
+def _of_terraform(attributes: Mapping[str, Any]) -> SeedTable:
+    on_demand = attributes.get("billing_mode") == _ON_DEMAND
 
-    def units(of: Mapping[str, Any]) -> dict[str, Any]:
+    def units(owner: Mapping[str, Any]) -> dict[str, Any]:
         if on_demand:
             return {}
-        counts = {"ReadCapacityUnits": of["read_capacity"], "WriteCapacityUnits": of["write_capacity"]}
+        counts = {"ReadCapacityUnits": owner["read_capacity"], "WriteCapacityUnits": owner["write_capacity"]}
         return {"ProvisionedThroughput": counts}
 
-    def index(of: Mapping[str, Any], partition: str) -> dict[str, Any]:
-        projection: dict[str, Any] = {"ProjectionType": of.get("projection_type") or "ALL"}
-        if of.get("non_key_attributes"):
-            projection["NonKeyAttributes"] = sorted(of["non_key_attributes"])
-        schema = _key_schema(partition, of.get("range_key"))
-        return {"IndexName": of["name"], "KeySchema": schema, "Projection": projection}
+    def index(owner: Mapping[str, Any], partition: str) -> dict[str, Any]:
+        projection: dict[str, Any] = {"ProjectionType": owner.get("projection_type") or "ALL"}
+        if owner.get("non_key_attributes"):
+            projection["NonKeyAttributes"] = sorted(owner["non_key_attributes"])
+        schema = _key_schema(partition, owner.get("range_key"))
+        return {"IndexName": owner["name"], "KeySchema": schema, "Projection": projection}
 
     table: dict[str, Any] = {
-        "TableName": given["name"],
-        "KeySchema": _key_schema(given["hash_key"], given.get("range_key")),
+        "TableName": attributes["name"],
+        "KeySchema": _key_schema(attributes["hash_key"], attributes.get("range_key")),
         "AttributeDefinitions": [
-            {"AttributeName": each["name"], "AttributeType": each["type"]}
-            for each in given.get("attribute", ())
+            {"AttributeName": block["name"], "AttributeType": block["type"]}
+            for block in attributes.get("attribute", ())
         ],
         "BillingMode": _ON_DEMAND if on_demand else "PROVISIONED",
-        **units(given),
+        **units(attributes),
         "LocalSecondaryIndexes": [
-            index(each, given["hash_key"]) for each in given.get("local_secondary_index") or ()
+            index(block, attributes["hash_key"]) for block in attributes.get("local_secondary_index") or ()
         ],
         "GlobalSecondaryIndexes": [
-            index(each, each["hash_key"]) | units(each) for each in given.get("global_secondary_index") or ()
+            index(block, block["hash_key"]) | units(block)
+            for block in attributes.get("global_secondary_index") or ()
         ],
-        "Tags": [{"Key": key, "Value": value} for key, value in (given.get("tags") or {}).items()],
+        "Tags": [{"Key": key, "Value": value} for key, value in (attributes.get("tags") or {}).items()],
     }
-    if given.get("stream_enabled"):
-        table["StreamSpecification"] = {"StreamViewType": given["stream_view_type"]}
-    for each in given.get("ttl") or ():
+    if attributes.get("stream_enabled"):
+        table["StreamSpecification"] = {"StreamViewType": attributes["stream_view_type"]}
+    for block in attributes.get("ttl") or ():
         table["TimeToLiveSpecification"] = {
-            "AttributeName": each.get("attribute_name", ""),
-            "Enabled": bool(each.get("enabled") and each.get("attribute_name")),
+            "AttributeName": block.get("attribute_name", ""),
+            "Enabled": bool(block.get("enabled") and block.get("attribute_name")),
         }
     return _of_properties(table)
 

@@ -99,7 +99,7 @@ class _SeedLoader:
         """Create the tables that a file defines."""
         if _kind(path) != ".json" or self._is_of_export(path):
             return
-        with self._opened(path) as stream:
+        with self._decompressed(path) as stream:
             try:
                 document = orjson.loads(stream.read())
             except orjson.JSONDecodeError as error:
@@ -117,24 +117,24 @@ class _SeedLoader:
                 raise
             return
         if table.time_to_live:
-            wanted = {"Enabled": True, "AttributeName": table.time_to_live}
-            self._call("UpdateTimeToLive", {"TableName": name, "TimeToLiveSpecification": wanted})
+            specification = {"Enabled": True, "AttributeName": table.time_to_live}
+            self._call("UpdateTimeToLive", {"TableName": name, "TimeToLiveSpecification": specification})
 
     def fill(self, path: PurePosixPath) -> None:
         """Put the items of a file."""
         if path.name == manifests.SUMMARY:
-            with self._opened(path) as stream:
+            with self._decompressed(path) as stream:
                 summary = manifests.read_summary(stream.read())
             if summary.is_incremental:
                 raise UnreadableFile("an incremental export holds changes, not items: use a full export")
-            with self._opened(path.parent / manifests.FILES) as stream:
+            with self._decompressed(path.parent / manifests.FILES) as stream:
                 keys = [file.key for file in manifests.read_files(stream)]
             for key in keys:
-                with self._opened(path.parent / "data" / PurePosixPath(key).name) as stream:
+                with self._decompressed(path.parent / "data" / PurePosixPath(key).name) as stream:
                     self._put(summary.table_name, _of_lines(stream))
         elif not self._is_of_export(path) and _kind(path) in _LINES | {".csv"}:
             table = path.name.partition(".")[0] if _kind(path) in path.suffixes else path.stem
-            with self._opened(path) as stream:
+            with self._decompressed(path) as stream:
                 self._put(table, _of_csv(stream) if _kind(path) == ".csv" else _of_lines(stream))
 
     def _put(self, name: str, items: Iterator[ParsedItem]) -> None:
@@ -151,8 +151,8 @@ class _SeedLoader:
             drive(puts, self._run)
             self.items[name] += len(batch)
 
-    def _call(self, operation: str, given: dict[str, Any]) -> None:
-        checked = operation_schemas.of(LATEST).check(operation, given)
+    def _call(self, operation: str, arguments: dict[str, Any]) -> None:
+        checked = operation_schemas.of(LATEST).check(operation, arguments)
         call = CallContext(operation, checked, self._caller, self._gateway)
         try:
             drive(lambda: exchange_of(OPERATIONS[_API + operation].handler(call)), self._run)
@@ -165,11 +165,11 @@ class _SeedLoader:
     def _is_of_export(self, path: PurePosixPath) -> bool:
         return any(str(parent) in self._exports for parent in path.parents)
 
-    def _opened(self, path: PurePosixPath) -> BinaryIO:
-        opened = self._seed.files.get(str(path))
-        if opened is None:
+    def _decompressed(self, path: PurePosixPath) -> BinaryIO:
+        open_file = self._seed.files.get(str(path))
+        if open_file is None:
             raise UnreadableFile(f"{path} is missing")
-        stream = io.BufferedReader(cast(io.RawIOBase, opened()))
+        stream = io.BufferedReader(cast(io.RawIOBase, open_file()))
         return reading(stream, compression_of(stream.peek(4)[:4]))
 
 

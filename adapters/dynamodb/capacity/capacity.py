@@ -178,12 +178,12 @@ class TableConsumption:
     @property
     def vector_bytes(self) -> dict[str, int]:
         """The changed bytes of each vector index. Computed on access."""
-        found: dict[str, int] = {}
+        sizes: dict[str, int] = {}
         for index, outcome in self._vector_writes:
             size = vector_write_bytes(index, *outcome)
             if size:
-                found[index.name] = found.get(index.name, 0) + size
-        return found
+                sizes[index.name] = sizes.get(index.name, 0) + size
+        return sizes
 
     def add_check(self, row: Row | None) -> None:
         """Add a ConditionCheck of a transaction. It writes nothing and costs as much as a write of the checked item."""
@@ -211,20 +211,20 @@ class TableConsumption:
         """
         if mode not in ("TOTAL", "INDEXES"):
             return None
-        shown: dict[str, Any] = {"TableName": self.table_name, **self._units(self.total, split)}
+        members: dict[str, Any] = {"TableName": self.table_name, **self._units(self.total, split)}
         if mode == "INDEXES":
-            shown["Table"] = self._units(self.table_units, split)
+            members["Table"] = self._units(self.table_units, split)
             for member, by_index in (
                 ("GlobalSecondaryIndexes", self.global_units),
                 ("LocalSecondaryIndexes", self.local_units),
             ):
                 if by_index:
-                    shown[member] = {name: self._units(units, split) for name, units in by_index.items()}
+                    members[member] = {name: self._units(units, split) for name, units in by_index.items()}
             if vector_bytes := self.vector_bytes:
-                shown["VectorIndexes"] = {
+                members["VectorIndexes"] = {
                     name: {"VectorWriteRequestBytes": float(size)} for name, size in vector_bytes.items()
                 }
-        return shown
+        return members
 
     def _units(self, units: float, split: bool) -> dict[str, float]:
         if not split:
@@ -256,10 +256,10 @@ class RequestConsumption:
 
     def charge(self, table_name: str) -> TableConsumption:
         """Return the consumption of a table, creating it on first use."""
-        found = self.charges.get(table_name)
-        if found is None:
-            found = self.charges[table_name] = TableConsumption(table_name, self.kind)
-        return found
+        consumption = self.charges.get(table_name)
+        if consumption is None:
+            consumption = self.charges[table_name] = TableConsumption(table_name, self.kind)
+        return consumption
 
     def blocks(self, mode: str, split: bool = False) -> list[dict[str, Any]] | None:
         """Return the ConsumedCapacity list, one block for each table. None for NONE."""

@@ -39,39 +39,39 @@ def mode_of(call: CallContext) -> str:
 
 def item_read(call: CallContext, row: Row | None) -> Blocks:
     """Return the blocks of GetItem: empty, or with ConsumedCapacity."""
-    given = call.input
-    if "ReturnConsumedCapacity" not in given:
+    arguments = call.input
+    if "ReturnConsumedCapacity" not in arguments:
         size_bytes = 0 if row is None else row.size_bytes
-        units = capacity.read_units(size_bytes, bool(given.get("ConsistentRead")))
-        meter(given["TableName"], "", READ, units)
+        units = capacity.read_units(size_bytes, bool(arguments.get("ConsistentRead")))
+        meter(arguments["TableName"], "", READ, units)
         return {}
-    charge = TableConsumption(given["TableName"], READ)
-    charge.add_item(row, bool(given.get("ConsistentRead")))
+    charge = TableConsumption(arguments["TableName"], READ)
+    charge.add_item(row, bool(arguments.get("ConsistentRead")))
     charge.report(meter)
-    return _one(charge, mode_of(call))
+    return _block_of(charge, mode_of(call))
 
 
 def page_read(call: CallContext, read: Read, page: Page) -> Blocks:
     """Return the blocks of Query and Scan."""
-    given = call.input
-    consistent = bool(given.get("ConsistentRead"))
-    if read.index is None and "ReturnConsumedCapacity" not in given:
+    arguments = call.input
+    consistent = bool(arguments.get("ConsistentRead"))
+    if read.index is None and "ReturnConsumedCapacity" not in arguments:
         units = capacity.read_units(page.scanned_bytes, consistent)
         meter(read.table.name, "", READ, units)
         return {}
-    charge = TableConsumption(given["TableName"], READ)
+    charge = TableConsumption(arguments["TableName"], READ)
     charge.add_page(page, read.index, consistent)
     if read.whole_rows:
         for row in page.rows:
             charge.add_item(row, consistent)
     charge.report(meter)
-    return _one(charge, mode_of(call))
+    return _block_of(charge, mode_of(call))
 
 
-def vector_search(call: CallContext, index: VectorIndex, found: Sequence[VectorMatch]) -> Blocks:
+def vector_search(call: CallContext, index: VectorIndex, vector_matches: Sequence[VectorMatch]) -> Blocks:
     """Return the block of SearchVectors: the sizes of the search vector and of the index entries found."""
     size = COMPONENT_BYTES * index.dimensions
-    size += sum([index.size_bytes(nearest.row.contents) for nearest in found])
+    size += sum([index.size_bytes(nearest.row.contents) for nearest in vector_matches])
     if mode_of(call) == "NONE":
         return {}
     return {"ConsumedCapacity": {"VectorSearchRequestBytes": float(max(limits.VECTOR_REQUEST_BYTES, size))}}
@@ -79,19 +79,19 @@ def vector_search(call: CallContext, index: VectorIndex, found: Sequence[VectorM
 
 def item_write(call: CallContext, write: Write, outcome: WriteOutcome) -> Blocks:
     """Return the blocks of PutItem, UpdateItem and DeleteItem."""
-    given = call.input
+    arguments = call.input
     old, new = outcome
-    is_reported = "ReturnConsumedCapacity" in given or "ReturnItemCollectionMetrics" in given
+    is_reported = "ReturnConsumedCapacity" in arguments or "ReturnItemCollectionMetrics" in arguments
     if not is_reported and not (write.table.indexes or write.table.vector_indexes):
         old_bytes = None if old is None else old.contents.size_bytes
         new_bytes = None if new is None else new.contents.size_bytes
         units = capacity.write_units(old_bytes, new_bytes)
         meter(write.table.name, "", WRITE, units)
         return {}
-    charge = TableConsumption(given["TableName"], WRITE)
+    charge = TableConsumption(arguments["TableName"], WRITE)
     charge.add_write(write.table, outcome)
     charge.report(meter)
-    blocks = _one(charge, mode_of(call))
+    blocks = _block_of(charge, mode_of(call))
     if call.input.get("ReturnItemCollectionMetrics") == "SIZE":
         collection = capacity.collection_metrics(write.table, outcome.new or outcome.old)
         if collection is not None:
@@ -109,15 +109,17 @@ def batch_read(call: CallContext, items: Iterable[tuple[str, Row | None, bool]])
     bill = RequestConsumption(READ)
     for name, row, consistent in items:
         bill.charge(name).add_item(row, consistent)
-    return _many(bill, mode_of(call))
+    return _blocks_of(bill, mode_of(call))
 
 
-def batch_write(call: CallContext, done: Sequence[tuple[str, Write, WriteOutcome]]) -> Blocks:
-    """Return the blocks of BatchWriteItem. `done` has (table name in the request, write, outcome) for each."""
+def batch_write(call: CallContext, outcomes: Sequence[tuple[str, Write, WriteOutcome]]) -> Blocks:
+    """Return the blocks of BatchWriteItem. `outcomes` has (table name in the request, write, outcome) for each."""
     is_reported = "ReturnConsumedCapacity" in call.input or "ReturnItemCollectionMetrics" in call.input
-    if not is_reported and not any(write.table.indexes or write.table.vector_indexes for _, write, _ in done):
+    if not is_reported and not any(
+        write.table.indexes or write.table.vector_indexes for _, write, _ in outcomes
+    ):
         units: dict[str, float] = {}
-        for name, _, (old, new) in done:
+        for name, _, (old, new) in outcomes:
             old_bytes = None if old is None else old.size_bytes
             new_bytes = None if new is None else new.size_bytes
             units[name] = units.get(name, 0.0) + capacity.write_units(old_bytes, new_bytes)
@@ -125,27 +127,27 @@ def batch_write(call: CallContext, done: Sequence[tuple[str, Write, WriteOutcome
             meter(name, "", WRITE, sum_of_units)
         return {}
     bill = RequestConsumption(WRITE)
-    for name, write, outcome in done:
+    for name, write, outcome in outcomes:
         bill.charge(name).add_write(write.table, outcome)
-    return _many(bill, mode_of(call)) | _collections(call, done)
+    return _blocks_of(bill, mode_of(call)) | _collections(call, outcomes)
 
 
-def transaction_write(call: CallContext, done: Sequence[tuple[str, Write, WriteOutcome]]) -> Blocks:
+def transaction_write(call: CallContext, outcomes: Sequence[tuple[str, Write, WriteOutcome]]) -> Blocks:
     """Return the blocks of TransactWriteItems."""
     bill = RequestConsumption(WRITE)
-    for name, write, outcome in done:
+    for name, write, outcome in outcomes:
         if isinstance(write.change, CheckOnly):
             bill.charge(name).add_check(outcome.old)
         else:
             bill.charge(name).add_write(write.table, outcome, TRANSACTION_FACTOR)
-    written = [row for row in done if not isinstance(row[1].change, CheckOnly)]
-    return _many(bill, mode_of(call), split=True) | _collections(call, written)
+    row_writes = [row for row in outcomes if not isinstance(row[1].change, CheckOnly)]
+    return _blocks_of(bill, mode_of(call), split=True) | _collections(call, row_writes)
 
 
 def transaction_replay(call: CallContext, names: Sequence[str], replayed: ReplayedOutcome) -> Blocks:
     """Return the blocks of a transaction that is answered from its token."""
     tables = [(name, old, new) for name, (old, new) in zip(names, replayed.sizes, strict=True)]
-    return _many(capacity.replayed(tables), mode_of(call), split=True)
+    return _blocks_of(capacity.replayed(tables), mode_of(call), split=True)
 
 
 def transaction_read(call: CallContext, names: Sequence[str], rows: Sequence[Row | None]) -> Blocks:
@@ -155,27 +157,27 @@ def transaction_read(call: CallContext, names: Sequence[str], rows: Sequence[Row
         bill.charge(name).table_units += capacity.transactional_read_units(
             0 if row is None else row.size_bytes
         )
-    return _many(bill, mode_of(call), split=True)
+    return _blocks_of(bill, mode_of(call), split=True)
 
 
-def _one(charge: TableConsumption, mode: str) -> Blocks:
+def _block_of(charge: TableConsumption, mode: str) -> Blocks:
     block = charge.block(mode)
     return {} if block is None else {"ConsumedCapacity": block}
 
 
-def _many(bill: RequestConsumption, mode: str, split: bool = False) -> Blocks:
+def _blocks_of(bill: RequestConsumption, mode: str, split: bool = False) -> Blocks:
     bill.report(meter)
     blocks = bill.blocks(mode, split)
     return {} if blocks is None else {"ConsumedCapacity": blocks}
 
 
-def _collections(call: CallContext, done: Iterable[tuple[str, Write, WriteOutcome]]) -> Blocks:
+def _collections(call: CallContext, outcomes: Iterable[tuple[str, Write, WriteOutcome]]) -> Blocks:
     """Return ItemCollectionMetrics by table, one for each item collection written to."""
     if call.input.get("ReturnItemCollectionMetrics") != "SIZE":
         return {}
-    found: dict[str, dict[bytes, Any]] = {}
-    for name, write, outcome in done:
+    collections: dict[str, dict[bytes, Any]] = {}
+    for name, write, outcome in outcomes:
         collection = capacity.collection_metrics(write.table, outcome.new or outcome.old)
         if collection is not None:
-            found.setdefault(name, {})[write.key.position.partition] = collection
-    return {"ItemCollectionMetrics": {name: list(blocks.values()) for name, blocks in found.items()}}
+            collections.setdefault(name, {})[write.key.position.partition] = collection
+    return {"ItemCollectionMetrics": {name: list(blocks.values()) for name, blocks in collections.items()}}

@@ -36,47 +36,51 @@ def update_contributor_insights(call: CallContext) -> Exchange[Answer]:
 
     Raises ServiceError, TableMissing.
     """
-    given = call.input
+    arguments = call.input
     table = yield from find_table(call)
     index = _index_name(call, table)
     now_ms = call.gateway.now_ms()
     state = table.state_at(now_ms)
-    wanted = given["ContributorInsightsAction"] == "ENABLE"
-    if state is State.CREATING or (state is State.DELETING and wanted):
+    is_enabling = arguments["ContributorInsightsAction"] == "ENABLE"
+    if state is State.CREATING or (state is State.DELETING and is_enabling):
         raise _not_active("TableStatus")
-    found = table.index(index)
-    is_going = state is State.DELETING or (found is None and index != "")
-    if (found is not None and not found.is_active(now_ms)) or (is_going and wanted):
+    named_index = table.index(index)
+    is_going = state is State.DELETING or (named_index is None and index != "")
+    if (named_index is not None and not named_index.is_active(now_ms)) or (is_going and is_enabling):
         raise _not_active("IndexStatus")
-    mode = given.get("ContributorInsightsMode", ACCESSED)
-    known = _known(call, table).get(index)
-    if known is None and not wanted:
+    mode = arguments.get("ContributorInsightsMode", ACCESSED)
+    insights = _insights_by_index(call, table).get(index)
+    if insights is None and not is_enabling:
         return {**_place(table, index), "ContributorInsightsStatus": "DISABLED"}
-    if known is not None and known["on"] == wanted and (not wanted or known["mode"] == mode):
-        return {**_place(table, index), **_state(call, known), "ContributorInsightsMode": known["mode"]}
-    since_ms = known["since_ms"] if known is not None and known["on"] else now_ms
-    changed = {
-        "on": wanted,
-        "mode": mode if wanted or known is None else known["mode"],
+    if (
+        insights is not None
+        and insights["on"] == is_enabling
+        and (not is_enabling or insights["mode"] == mode)
+    ):
+        return {**_place(table, index), **_state(call, insights), "ContributorInsightsMode": insights["mode"]}
+    since_ms = insights["since_ms"] if insights is not None and insights["on"] else now_ms
+    new_insights = {
+        "on": is_enabling,
+        "mode": mode if is_enabling or insights is None else insights["mode"],
         "since_ms": since_ms,
         "changed_at_ms": now_ms,
     }
     if not is_going:  # otherwise they are deleted with the table or index
         properties = TableProperties.of(table)
-        document = replace(properties, insights={**properties.insights, index: changed}).document()
+        document = replace(properties, insights={**properties.insights, index: new_insights}).document()
         yield from one(AlterTable(DIALECT, table, properties=document, instant=True))
-    if not wanted:
+    if not is_enabling:
         forget(table, index)
     return {
         **_place(table, index),
-        "ContributorInsightsStatus": "ENABLING" if wanted else "DISABLING",
-        "ContributorInsightsMode": changed["mode"],
+        "ContributorInsightsStatus": "ENABLING" if is_enabling else "DISABLING",
+        "ContributorInsightsMode": new_insights["mode"],
     }
 
 
-def _not_active(what: str) -> ServiceError:
+def _not_active(member: str) -> ServiceError:
     text = "Table or Index is not in a valid state to update Key Access Insights: "
-    return validation(f"{text}{what} must be ACTIVE to enable ContributorInsights.")
+    return validation(f"{text}{member} must be ACTIVE to enable ContributorInsights.")
 
 
 def describe_contributor_insights(call: CallContext) -> Exchange[Answer]:
@@ -86,15 +90,15 @@ def describe_contributor_insights(call: CallContext) -> Exchange[Answer]:
     """
     table = yield from find_table(call)
     index = _index_name(call, table)
-    known = _known(call, table).get(index)
-    if known is None:
+    insights = _insights_by_index(call, table).get(index)
+    if insights is None:
         return {**_place(table, index), "ContributorInsightsStatus": "DISABLED"}
-    shown = {**_place(table, index), **_state(call, known)}
-    if known["on"]:
-        shown["ContributorInsightsRuleList"] = _rules(call, table, index, known)
-    shown["LastUpdateDateTime"] = seconds(known["changed_at_ms"])
-    shown["ContributorInsightsMode"] = known["mode"]
-    return shown
+    answer = {**_place(table, index), **_state(call, insights)}
+    if insights["on"]:
+        answer["ContributorInsightsRuleList"] = _rules(call, table, index, insights)
+    answer["LastUpdateDateTime"] = seconds(insights["changed_at_ms"])
+    answer["ContributorInsightsMode"] = insights["mode"]
+    return answer
 
 
 def list_contributor_insights(call: CallContext) -> Exchange[Answer]:
@@ -103,23 +107,23 @@ def list_contributor_insights(call: CallContext) -> Exchange[Answer]:
     A page of one table counts the listed entries. A page of all tables counts all candidates, so it may be empty
     without being the last (TABLE-095, TABLE-344). Raises ServiceError.
     """
-    given = call.input
-    limit = given.get("MaxResults", limits.INSIGHTS_PAGE)
+    arguments = call.input
+    limit = arguments.get("MaxResults", limits.INSIGHTS_PAGE)
     if limit < 1:
         limit = limits.INSIGHTS_PAGE
-    after = _token(given.get("NextToken"))
-    if "TableName" in given:
-        table = yield from one(FindTable(call.caller.namespace, own_name(call, given["TableName"])))
-        found = [each for each in _candidates(call, table, after) if each[1]]
+    after = _token(arguments.get("NextToken"))
+    if "TableName" in arguments:
+        table = yield from one(FindTable(call.caller.namespace, own_name(call, arguments["TableName"])))
+        candidates = [candidate for candidate in _candidates(call, table, after) if candidate[1]]
     else:
         tables = yield from one(ListTables(call.caller.namespace, after[0], limit + 1))
         if after[0]:
             [first] = yield [FindTable(call.caller.namespace, after[0])]
             tables = [first, *tables] if isinstance(first, Table) else tables
-        found = [each for table in tables for each in _candidates(call, table, after)]
-    page = found[:limit]
+        candidates = [candidate for table in tables for candidate in _candidates(call, table, after)]
+    page = candidates[:limit]
     answer: dict[str, Any] = {"ContributorInsightsSummaries": [summary for _, summary in page if summary]}
-    if len(found) > limit:
+    if len(candidates) > limit:
         answer["NextToken"] = base64.urlsafe_b64encode("\0".join(page[-1][0]).encode()).decode()
     return answer
 
@@ -131,28 +135,28 @@ def _candidates(
 
     A summary is empty if insights are DISABLED.
     """
-    found = []
-    known_of = _known(call, table)
+    candidates = []
+    insights_by_index = _insights_by_index(call, table)
     for name in sorted(_places(call, table)):
-        known = known_of.get(name)
+        insights = insights_by_index.get(name)
         summary: dict[str, Any] = {}
-        if known is not None:
+        if insights is not None:
             summary = {
                 **_place(table, name),
-                **_state(call, known),
-                "ContributorInsightsMode": known["mode"],
+                **_state(call, insights),
+                "ContributorInsightsMode": insights["mode"],
             }
         is_off = summary.get("ContributorInsightsStatus") == "DISABLED"
-        found.append(((table.name, name), {} if is_off else summary))
-    return [each for each in found if each[0] > after]
+        candidates.append(((table.name, name), {} if is_off else summary))
+    return [candidate for candidate in candidates if candidate[0] > after]
 
 
-def _token(given: str | None) -> tuple[str, str]:
+def _token(token: str | None) -> tuple[str, str]:
     """Return the (table, index) after which a list continues."""
-    if given is None:
+    if token is None:
         return "", ""
     try:
-        table, _, index = base64.urlsafe_b64decode(given).decode().partition("\0")
+        table, _, index = base64.urlsafe_b64decode(token).decode().partition("\0")
     except (ValueError, binascii.Error):
         raise validation("Invalid NextToken") from None
     return table, index
@@ -171,11 +175,11 @@ def _places(call: CallContext, table: Table) -> dict[str, bool]:
     return places
 
 
-def _known(call: CallContext, table: Table) -> Mapping[str, Mapping[str, Any] | None]:
+def _insights_by_index(call: CallContext, table: Table) -> Mapping[str, Mapping[str, Any] | None]:
     """Return the stored insights of a table and its indexes, by index name ("" for the table)."""
-    insights = TableProperties.of(table).insights
-    gone = running_changes.deleting(table, call.gateway.now_ms())
-    return {**insights, gone["index"]: gone["insights"]} if gone else insights
+    stored = TableProperties.of(table).insights
+    deleted_index = running_changes.deleting(table, call.gateway.now_ms())
+    return {**stored, deleted_index["index"]: deleted_index["insights"]} if deleted_index else stored
 
 
 def _index_name(call: CallContext, table: Table) -> str:
@@ -191,19 +195,19 @@ def _place(table: Table, index: str) -> dict[str, Any]:
     return {"TableName": table.name, **({"IndexName": index} if index else {})}
 
 
-def _state(call: CallContext, known: Mapping[str, Any]) -> dict[str, Any]:
+def _state(call: CallContext, insights: Mapping[str, Any]) -> dict[str, Any]:
     delay_ms = call.gateway.settings.table_creation_delay * 1000
-    is_settled = call.gateway.now_ms() >= known["changed_at_ms"] + delay_ms
-    states = ("ENABLING", "ENABLED") if known["on"] else ("DISABLING", "DISABLED")
+    is_settled = call.gateway.now_ms() >= insights["changed_at_ms"] + delay_ms
+    states = ("ENABLING", "ENABLED") if insights["on"] else ("DISABLING", "DISABLED")
     return {"ContributorInsightsStatus": states[is_settled]}
 
 
-def _rules(call: CallContext, table: Table, index: str, known: Mapping[str, Any]) -> list[str]:
+def _rules(call: CallContext, table: Table, index: str, insights: Mapping[str, Any]) -> list[str]:
     """Return the names of the rules. Rules of whole keys need a sort key."""
     has_sort = _places(call, table)[index]
     name = f"{table.name}-{index}" if index else table.name
     return [
-        f"DynamoDBContributorInsights-{kind}-{name}-{known['since_ms']}"
-        for kind in _RULES[known["mode"]]
+        f"DynamoDBContributorInsights-{kind}-{name}-{insights['since_ms']}"
+        for kind in _RULES[insights["mode"]]
         if has_sort or kind.startswith("PK")
     ]

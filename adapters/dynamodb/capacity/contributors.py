@@ -52,7 +52,6 @@ class SpaceSaving:
             counts[key] = counts.pop(rarest) + 1
 
     def top(self, number: int = SHOWN) -> list[tuple[tuple[str, ...], int]]:
-        """Return the most frequent keys with their counts, most frequent first."""
         return sorted(self._counts.items(), key=lambda pair: (-pair[1], pair[0]))[:number]
 
 
@@ -65,11 +64,11 @@ def _count(table: Table, index: str, kind: str, values: Iterable[Value]) -> None
 
     Partition key values alone are allowed.
     """
-    shown = tuple(_text(value) for value in values)
+    texts = tuple(_text(value) for value in values)
     schema = table.key_schema if not index else _index_of(table, index).key_schema
     split = len(schema.partition)
-    for rule, key in ((f"PK{kind}", shown[:split]), (f"SK{kind}", shown)):
-        if rule.startswith("SK") and (not schema.sort or len(shown) < split + 1):
+    for rule, key in ((f"PK{kind}", texts[:split]), (f"SK{kind}", texts)):
+        if rule.startswith("SK") and (not schema.sort or len(texts) < split + 1):
             continue
         place = (table.name, index, rule)
         sketch = _sketches.get(place)
@@ -123,7 +122,6 @@ def queried(read: Read) -> None:
 
 
 def _is_query(read: Read) -> bool:
-    """Return True if a read is of one partition."""
     return not read.range.is_empty and read.range.lower.partition == read.range.upper.partition
 
 

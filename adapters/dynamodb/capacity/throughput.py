@@ -37,7 +37,7 @@ from tablegate.gateway.model.tables.tables import Table
 
 _LEAST = {READ: 0.5, WRITE: 1.0}  # units that the smallest request costs
 _MAXIMA = {READ: "MaxReadRequestUnits", WRITE: "MaxWriteRequestUnits"}
-_MOST_BUCKETS = 100_000
+_BUCKETS_MAX = 100_000
 
 
 @dataclass(slots=True)
@@ -118,9 +118,11 @@ class Throttle:
         promised: dict[tuple[int, str, str], float] = {}
         refusals: list[GatewayError | None] = []
         for command in commands:
-            costs = list(_expected(call, command))
+            costs = list(_minimum_costs(call, command))
             short = [
-                cost for cost in costs if self._left(cost) - promised.get(cost.key, 0.0) < _LEAST[cost.kind]
+                cost
+                for cost in costs
+                if self._units_left(cost) - promised.get(cost.key, 0.0) < _LEAST[cost.kind]
             ]
             refusals.append(_refusal(call, command, short) if short else None)
             if short:
@@ -130,7 +132,7 @@ class Throttle:
                     promised[cost.key] = promised.get(cost.key, 0.0) + cost.units
         return refusals
 
-    def _left(self, cost: CapacityCost) -> float:
+    def _units_left(self, cost: CapacityCost) -> float:
         rate = cost.units_per_second
         if rate is None:
             return float("inf")
@@ -138,13 +140,13 @@ class Throttle:
         bucket = self._buckets.get(cost.key)
         if bucket is None:
             bucket = self._buckets[cost.key] = CapacityBucket(rate, now_ms)
-            if len(self._buckets) > _MOST_BUCKETS:
+            if len(self._buckets) > _BUCKETS_MAX:
                 self._buckets.popitem(last=False)
         bucket.fill(rate, now_ms)
         return bucket.units
 
     def _take(self, call: CallContext, command: AnyCommand, outcome: Any) -> None:
-        for cost in _actual(call, command, outcome):
+        for cost in _actual_costs(call, command, outcome):
             bucket = self._buckets.get(cost.key)
             if bucket is not None:
                 bucket.units -= cost.units
@@ -155,7 +157,7 @@ class Throttle:
 _TRANSACTIONS = frozenset({"TransactWriteItems", "ExecuteTransaction"})
 
 
-def _expected(call: CallContext, command: AnyCommand) -> Iterator[CapacityCost]:
+def _minimum_costs(call: CallContext, command: AnyCommand) -> Iterator[CapacityCost]:
     """Yield the minimum cost of a command in each bucket."""
     match command:
         case Get(table):
@@ -176,7 +178,7 @@ def _expected(call: CallContext, command: AnyCommand) -> Iterator[CapacityCost]:
                 )
 
 
-def _actual(call: CallContext, command: AnyCommand, outcome: Any) -> Iterator[CapacityCost]:
+def _actual_costs(call: CallContext, command: AnyCommand, outcome: Any) -> Iterator[CapacityCost]:
     """Yield the cost of a command by its outcome. Errors cost nothing, except failed conditions."""
     match command, outcome:
         case Get(table), _ if not isinstance(outcome, GatewayError):
@@ -197,30 +199,32 @@ def _actual(call: CallContext, command: AnyCommand, outcome: Any) -> Iterator[Ca
                 units += sum(capacity.read_units(row.size_bytes, consistent) for row in outcome.rows)
             yield CapacityCost(command.table, _charged_index(command.index), READ, units)
         case WriteGroup(writes), list():
-            for write, done in zip(writes, outcome, strict=True):
-                yield from _written(write, done, _factor(call))
+            for write, write_outcome in zip(writes, outcome, strict=True):
+                yield from _write_costs(write, write_outcome, _factor(call))
         case WriteGroup(writes), ConditionFailed():
-            yield _failed(writes[0], outcome)
+            yield _failed_write_cost(writes[0], outcome)
         case WriteGroup(writes), GroupRefused():
             reasons = zip(writes, outcome.reasons, strict=True)
             yield from (
-                _failed(write, reason) for write, reason in reasons if isinstance(reason, ConditionFailed)
+                _failed_write_cost(write, reason)
+                for write, reason in reasons
+                if isinstance(reason, ConditionFailed)
             )
 
 
-def _written(write: Write, done: WriteOutcome, factor: int) -> Iterator[CapacityCost]:
+def _write_costs(write: Write, outcome: WriteOutcome, factor: int) -> Iterator[CapacityCost]:
     charge = capacity.TableConsumption(write.table.name, WRITE)
     if isinstance(write.change, CheckOnly):
-        charge.add_check(done.old)
+        charge.add_check(outcome.old)
     else:
-        charge.add_write(write.table, done, factor)
+        charge.add_write(write.table, outcome, factor)
     yield CapacityCost(write.table, None, WRITE, charge.table_units + sum(charge.local_units.values()))
     for index in write.table.indexes:
         if index.name in charge.global_units and not index.local:
             yield CapacityCost(write.table, index, WRITE, charge.global_units[index.name])
 
 
-def _failed(write: Write, error: ConditionFailed) -> CapacityCost:
+def _failed_write_cost(write: Write, error: ConditionFailed) -> CapacityCost:
     size = None if error.row is None else error.row.size_bytes
     return CapacityCost(write.table, None, WRITE, capacity.write_units(size, None))
 
@@ -244,8 +248,8 @@ def _can_affect(write: Write, index: Index) -> bool:
         case Replace(contents):
             return all(name in contents.latest for name in index.key_schema.names)
         case Edit(actions):
-            shown = index.shown
-            return shown is None or not shown.isdisjoint(names_of(actions))
+            projected = index.shown
+            return projected is None or not projected.isdisjoint(names_of(actions))
         case CheckOnly():
             return False
     return True

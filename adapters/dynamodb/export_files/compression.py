@@ -115,10 +115,10 @@ class _Inflating(io.RawIOBase):
             if block is None:
                 return 0
             self._ready = memoryview(block)
-        taken = min(len(target), len(self._ready))
-        target[:taken] = self._ready[:taken]
-        self._ready = self._ready[taken:]
-        return taken
+        size = min(len(target), len(self._ready))
+        target[:size] = self._ready[:size]
+        self._ready = self._ready[size:]
+        return size
 
     def close(self) -> None:
         if not self.closed:

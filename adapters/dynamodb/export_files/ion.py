@@ -48,7 +48,7 @@ def parse(text: str) -> dict[str, Any]:
 
 def text_of(members: Wire) -> str:
     """Return the struct of attribute values by name."""
-    return "{" + ",".join([f"{_name(name)}:{_spelled(member)}" for name, member in members.items()]) + "}"
+    return "{" + ",".join([f"{_name(name)}:{_value_text(member)}" for name, member in members.items()]) + "}"
 
 
 def _name(name: str) -> str:
@@ -62,7 +62,7 @@ def _quoted(text: str) -> str:
     return orjson.dumps(text).decode()
 
 
-def _spelled(member: Wire) -> str:
+def _value_text(member: Wire) -> str:
     [(tag, data)] = member.items()
     match tag:
         case "S":
@@ -76,8 +76,8 @@ def _spelled(member: Wire) -> str:
         case "NULL":
             return "null"
         case "L":
-            return "[" + ",".join(map(_spelled, data)) + "]"
+            return "[" + ",".join(map(_value_text, data)) + "]"
         case "M":
             return text_of(data)
-    elements = ",".join([_spelled({_MEMBER_TAGS[tag]: element}) for element in data])
+    elements = ",".join([_value_text({_MEMBER_TAGS[tag]: element}) for element in data])
     return f"{_SETS[tag]}::[{elements}]"

@@ -144,10 +144,10 @@ def _ion_record(line: bytes) -> dict[str, Any]:
 
 
 def _member(record: Mapping[str, Any], name: str) -> dict[str, Any]:
-    found = record.get(name)
-    if not isinstance(found, dict):
+    member = record.get(name)
+    if not isinstance(member, dict):
         raise UnreadableFile(f"no {name}")
-    return found
+    return member
 
 
 def _with_lower_case(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -173,21 +173,21 @@ def _item(wire: Any) -> ParsedItem:
 
 
 def _with_upper_case(wire: Any) -> dict[str, Any]:
-    found = {}
+    members = {}
     for name, member in wire.items():
         if not isinstance(member, dict) or len(member) != 1:
             raise UnreadableFile(f"{name!r} is no typed value")
-        found[name] = _upper_case(member)
-    return found
+        members[name] = _upper_case(member)
+    return members
 
 
 def _upper_case(member: Any) -> dict[str, Any]:
     [(tag, data)] = member.items() if isinstance(member, dict) and len(member) == 1 else [("", None)]
     tag = _LOWER_CASE_TAGS.get(tag.lower(), "")
     if tag == "M" and isinstance(data, dict):
-        data = {name: _upper_case(each) for name, each in data.items()}
+        data = {name: _upper_case(element) for name, element in data.items()}
     elif tag == "L" and isinstance(data, list):
-        data = [_upper_case(each) for each in data]
+        data = [_upper_case(element) for element in data]
     elif tag not in _TAGS:
         raise UnreadableFile("a member without a type")
     return {tag: data}

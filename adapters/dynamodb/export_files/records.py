@@ -65,17 +65,17 @@ def _split(
     blocks: Iterable[bytes], ends: Callable[[bytes], list[bytes]], limit: int
 ) -> Iterator[list[bytes]]:
     """Yield the lines that each block completes. `ends` splits them. Raises UnreadableFile."""
-    begun = bytearray()
+    partial_line = bytearray()
     for block in blocks:
-        begun += block
+        partial_line += block
         lines: list[bytes] = []
         if b"\n" in block or b"\r" in block:
-            *lines, rest = ends(bytes(begun))
-            begun = bytearray(rest)
+            *lines, rest = ends(bytes(partial_line))
+            partial_line = bytearray(rest)
         yield lines
-        if len(begun) > limit:
+        if len(partial_line) > limit:
             raise UnreadableFile("a line is too long")
-    yield ends(bytes(begun))
+    yield ends(bytes(partial_line))
 
 
 def _lines(
@@ -105,13 +105,13 @@ def _json_members(line: bytes) -> Iterator[Mapping[str, Any]]:
     at = 0
     while at < len(text):
         try:
-            found, end = _JSON.raw_decode(text, at)
+            document, end = _JSON.raw_decode(text, at)
         except (ValueError, RecursionError):
             # Reports the error as the reader of a whole line does, with the position in the rest.
-            found, end = json_object(text[at:].encode()), len(text)
-        if not isinstance(found, dict):
+            document, end = json_object(text[at:].encode()), len(text)
+        if not isinstance(document, dict):
             raise UnreadableFile("no JSON object")
-        yield found
+        yield document
         at = end
 
 

@@ -108,15 +108,15 @@ def bounds(schema: KeySchema, tests: Sequence[KeyTest]) -> tuple[KeyRange, Predi
     by_name = {test.name: test for test in tests}
     partition = by_name[schema.partition[0].name].values[0]
     test = by_name.get(name_of(schema.sort))
-    everything = range_of(schema, [partition])
+    whole_partition = range_of(schema, [partition])
     if test is None:
-        return everything, ALWAYS
+        return whole_partition, ALWAYS
     if test.operator == "EQ":
         values = split(schema.sort, test.values[0].data)
         if values is None:
-            return KeyRange(everything.lower, everything.lower), ALWAYS
+            return KeyRange(whole_partition.lower, whole_partition.lower), ALWAYS
         return range_of(schema, [partition, *values]), ALWAYS
-    return everything, _sort_condition(_computed(schema), test)
+    return whole_partition, _sort_condition(_computed(schema), test)
 
 
 _COMPARISONS = {"LT": Comparison.LT, "LE": Comparison.LE, "GT": Comparison.GT, "GE": Comparison.GE}

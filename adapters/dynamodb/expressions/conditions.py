@@ -54,7 +54,7 @@ from tablegate.gateway.model.values.values import NUMBERS, Kind, Value, compare
 
 def parse_condition(text: str, placeholders: Placeholders, kind: str = CONDITION) -> Predicate:
     """Return the predicate of a condition, or of a filter if `kind` is FILTER. Raises ServiceError."""
-    if "#" not in text and ":" not in text and len(text) <= _LONGEST_KEPT:
+    if "#" not in text and ":" not in text and len(text) <= _CACHED_MAX_CHARACTERS:
         try:
             return _constant_condition(text, kind)
         except ServiceError:
@@ -69,7 +69,7 @@ def _constant_condition(text: str, kind: str) -> Predicate:
     return ConditionReader(kind, none).condition(condition_tree(text, kind, none))
 
 
-_LONGEST_KEPT = 256  # characters
+_CACHED_MAX_CHARACTERS = 256  # characters
 
 
 def refuse_filter_on_keys(
@@ -119,9 +119,9 @@ class ConditionReader(PlaceholderReader):
             case NotNode(part):
                 return self._negated(part)
             case BetweenNode(operand, lower, upper):
-                given = isinstance(lower, ValueNode) and isinstance(upper, ValueNode)
+                are_values = isinstance(lower, ValueNode) and isinstance(upper, ValueNode)
                 return self._between(
-                    self.operand(operand), self.operand(lower), self.operand(upper), given=given
+                    self.operand(operand), self.operand(lower), self.operand(upper), are_values=are_values
                 )
             case InNode(operand, members):
                 return self._member(self.operand(operand), [self.operand(member) for member in members])
@@ -149,11 +149,11 @@ class ConditionReader(PlaceholderReader):
             self._check_kinds(operator, (left, right), _ORDERED_KINDS)
         return Compare(left, comparison, right)
 
-    def _between(self, operand: Operand, lower: Operand, upper: Operand, *, given: bool) -> Predicate:
-        """`given`: both bounds are in the request, so their order can be checked."""
+    def _between(self, operand: Operand, lower: Operand, upper: Operand, *, are_values: bool) -> Predicate:
+        """`are_values`: both bounds are in the request, so their order can be checked."""
         self._check_distinct("BETWEEN", [operand, lower, upper])
         self._check_kinds("BETWEEN", (operand, lower, upper), _ORDERED_KINDS)
-        if given and isinstance(lower, Literal) and isinstance(upper, Literal):
+        if are_values and isinstance(lower, Literal) and isinstance(upper, Literal):
             order = compare(lower.value, upper.value)
             if order is None or order > 0:
                 rule = "between-kinds" if order is None else "between-order"
@@ -224,13 +224,13 @@ class ConditionReader(PlaceholderReader):
         if isinstance(first, Attribute) and first in operands[1:]:
             self.refuse("distinct", function=function, path=path_text(first.path))
 
-    def _check_kinds(self, function: str, operands: Iterable[Operand], allowed: frozenset[Kind]) -> None:
+    def _check_kinds(self, function: str, operands: Iterable[Operand], kinds: frozenset[Kind]) -> None:
         """Constants must be of a kind that the function takes. Attributes of the item may be of any kind."""
         for operand in operands:
             if isinstance(operand, SizeOf):
-                if Kind.DECIMAL not in allowed:
+                if Kind.DECIMAL not in kinds:
                     self.refuse("operand-type", function=function, kind="N")
-            elif isinstance(operand, Literal) and operand.value.kind not in allowed:
+            elif isinstance(operand, Literal) and operand.value.kind not in kinds:
                 self.refuse("operand-type", function=function, kind=type_name(operand.value.kind))
 
 

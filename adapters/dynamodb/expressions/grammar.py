@@ -239,7 +239,7 @@ def _count_operators(start: str, text: str) -> None:
     BETWEEN is counted by its AND. The = of an assignment does not count, nor do signs in a condition.
     """
     symbols = {"<>", "<=", ">=", "<", ">", "=", *_WORDS} if start == "condition" else {"+", "-"}
-    count = sum(found.lower() in symbols for found in _OPERATORS.findall(text))
+    count = sum(symbol.lower() in symbols for symbol in _OPERATORS.findall(text))
     if count > limits.EXPRESSION_OPERATORS:
         raise ExpressionError("operators", count=count)
 
@@ -253,7 +253,7 @@ def _syntax_error(text: str, token: Token) -> ExpressionError:
     tokens = list(_parser().lex(text))
     at = len(tokens)
     if token.type != "$END":
-        at = next(place for place, found in enumerate(tokens) if found.start_pos == token.start_pos)
+        at = next(place for place, candidate in enumerate(tokens) if candidate.start_pos == token.start_pos)
     if _has_redundant_parentheses(tokens[:at]):
         return ExpressionError("parentheses")
     begin = tokens[at - 1].start_pos if at else 0

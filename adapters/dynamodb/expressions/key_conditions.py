@@ -61,23 +61,23 @@ def parse_key_condition(text: str, placeholders: Placeholders) -> ConditionNode:
 
 
 def key_tests(
-    tree: ConditionNode, placeholders: Placeholders, most: int | None = None
+    tree: ConditionNode, placeholders: Placeholders, tests_max: int | None = None
 ) -> tuple[KeyTest, ...]:
     """Return the tests in a key condition, in the order of the text. Raises ServiceError.
 
-    `most`: the maximum number of tests, as far as the request shows it (8 for a named index). In its first decade
+    `tests_max`: the maximum number of tests, as far as the request shows it (8 for a named index). In its first decade
     the service checked it before it looked up the table. Today it does not: None.
     """
     reader = _KeyReader(KEY_CONDITION, placeholders)
     reader.read(tree)
     tests = tuple(reader.tests.values())
-    check_count(tests, most)
+    check_count(tests, tests_max)
     return tests
 
 
-def check_count(tests: tuple[KeyTest, ...], most: int | None = None) -> None:
-    """Raise ServiceError if there is no test, or more than `most`."""
-    if not tests or (most is not None and len(tests) > most):
+def check_count(tests: tuple[KeyTest, ...], tests_max: int | None = None) -> None:
+    """Raise ServiceError if there is no test, or more than `tests_max`."""
+    if not tests or (tests_max is not None and len(tests) > tests_max):
         raise validation(text_of("key-count"))
 
 

@@ -109,12 +109,12 @@ def _expected_test(name: str, condition: Mapping[str, Any]) -> Test:
 # Updates
 
 
-def attribute_updates(given: Mapping[str, Mapping[str, Any]]) -> tuple[updates.Action, ...]:
+def attribute_updates(attributes: Mapping[str, Mapping[str, Any]]) -> tuple[updates.Action, ...]:
     """Return the actions of AttributeUpdates.
 
     ADD appends to lists too, unlike ADD in an UpdateExpression (test_item.py test_update_item_add).
     """
-    return tuple([_action(name, update) for name, update in given.items()])
+    return tuple([_action(name, update) for name, update in attributes.items()])
 
 
 def _action(name: str, update: Mapping[str, Any]) -> updates.Action:

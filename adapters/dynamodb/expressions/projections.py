@@ -64,20 +64,20 @@ def project(values: Attributes, projection: ProjectionPaths) -> dict[str, Value]
 
     Elements of one list are in the order of their indexes, without gaps (dynoxide's captures, eu-west-2).
     """
-    found = {}
+    parts = {}
     for name, branches in projection.tree.items():
         value = values.get(str(name))
         if value is not None and branches is not None:
             value = _cut(value, branches)
         if value is not None:
-            found[str(name)] = value
-    return found
+            parts[str(name)] = value
+    return parts
 
 
 def filter_beyond(index: str, names: Iterable[str]) -> ServiceError:
     """Return the error for a filter on attributes that the index does not project."""
-    listed = ", ".join(in_their_order(list(dict.fromkeys(names))))
-    return validation(messages.bare("filter-not-projected", index=index, names=listed))
+    names_text = ", ".join(in_their_order(list(dict.fromkeys(names))))
+    return validation(messages.bare("filter-not-projected", index=index, names=names_text))
 
 
 def in_their_order(names: Sequence[str]) -> list[str]:
@@ -110,12 +110,12 @@ def _cut(value: Value, branches: Branches) -> Value | None:
     kind, data = value
     if kind is Kind.MAP:
         members = {step: (data.get(step), inner) for step, inner in branches.items() if isinstance(step, str)}
-        kept = {
+        parts = {
             step: part
             for step, (member, inner) in members.items()
             if (part := _part(member, inner)) is not None
         }
-        return Value(Kind.MAP, kept) if kept else None
+        return Value(Kind.MAP, parts) if parts else None
     if kind is Kind.LIST:
         indexes = sorted(step for step in branches if isinstance(step, int) and step < len(data))
         elements = [_part(data[index], branches[index]) for index in indexes]
@@ -186,9 +186,9 @@ def find_conflict(paths: tuple[Path, ...]) -> PathConflict | None:
     unrelated path as the second one: it takes the last of a hash table ("a, b, a" is reported as [a] and [b], see
     dynalite's getItem.js). Here the second path is the conflicting one.
     """
-    known = PathConflicts()
+    conflicts = PathConflicts()
     for path in reversed(paths):
-        conflict = known.add(path)
+        conflict = conflicts.add(path)
         if conflict is not None:
             return conflict
     return None

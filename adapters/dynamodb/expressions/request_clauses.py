@@ -62,8 +62,8 @@ _WRITE_CLAUSES = _PLACEHOLDERS | {
 }
 
 
-def _placeholders(given: Input, wording: Wording) -> Placeholders:
-    names, values = given.get("ExpressionAttributeNames"), given.get("ExpressionAttributeValues")
+def _placeholders(arguments: Input, wording: Wording) -> Placeholders:
+    names, values = arguments.get("ExpressionAttributeNames"), arguments.get("ExpressionAttributeValues")
     return Placeholders(names, values, wording)
 
 
@@ -74,35 +74,35 @@ class ReadClauses:
     _filter: Predicate
     projection: projections.ProjectionPaths | None
 
-    def __init__(self, call: CallContext, given: Input) -> None:
-        if _READ_CLAUSES.isdisjoint(given):
+    def __init__(self, call: CallContext, arguments: Input) -> None:
+        if _READ_CLAUSES.isdisjoint(arguments):
             self._key_tests: tuple[key_conditions.KeyTest, ...] | None = None
             self._filter, self._filter_name, self.projection = ALWAYS, "", None
             return
-        most_tests = None
+        tests_max = None
         if call.is_classic:
-            most_tests = _MOST_KEY_PARTS if "IndexName" in given else _PAIR
-        placeholders = _placeholders(given, call.wording)
-        text = given.get("KeyConditionExpression")
+            tests_max = _MOST_KEY_PARTS if "IndexName" in arguments else _PAIR
+        placeholders = _placeholders(arguments, call.wording)
+        text = arguments.get("KeyConditionExpression")
         key_tree = None if text is None else key_conditions.parse_key_condition(text, placeholders)
-        self._filter, self._filter_name = self._filtered(given, placeholders)
-        self.projection = _projection(given, placeholders)
+        self._filter, self._filter_name = self._filter_of(arguments, placeholders)
+        self.projection = _projection(arguments, placeholders)
         placeholders.check_all_used()
         self._key_tests = None
         if key_tree is not None:
-            self._key_tests = key_conditions.key_tests(key_tree, placeholders, most_tests)
-        elif "KeyConditions" in given:
-            self._key_tests = legacy.key_conditions(given["KeyConditions"])
-            key_conditions.check_count(self._key_tests, most_tests)
+            self._key_tests = key_conditions.key_tests(key_tree, placeholders, tests_max)
+        elif "KeyConditions" in arguments:
+            self._key_tests = legacy.key_conditions(arguments["KeyConditions"])
+            key_conditions.check_count(self._key_tests, tests_max)
 
     @staticmethod
-    def _filtered(given: Input, placeholders: Placeholders) -> tuple[Predicate, str]:
-        text = given.get("FilterExpression")
+    def _filter_of(arguments: Input, placeholders: Placeholders) -> tuple[Predicate, str]:
+        text = arguments.get("FilterExpression")
         if text is not None:
             return parse_condition(text, placeholders, FILTER), "Filter Expression"
         for name in ("QueryFilter", "ScanFilter"):
-            if given.get(name):
-                return legacy.filter_condition(given[name], given.get("ConditionalOperator")), name
+            if arguments.get(name):
+                return legacy.filter_condition(arguments[name], arguments.get("ConditionalOperator")), name
         return ALWAYS, ""
 
     def key_range(
@@ -143,10 +143,10 @@ class ReadClauses:
         """
         if self._filter is ALWAYS or index.shown is None:
             return
-        shown = {*index.shown, *composites.shown_schema(table.key_schema).names}
-        beyond = [str(path[0]) for path in paths_of(self._filter) if path[0] not in shown]
-        if beyond:
-            raise projections.filter_beyond(index.name, beyond)
+        projected_names = {*index.shown, *composites.shown_schema(table.key_schema).names}
+        missing_names = [str(path[0]) for path in paths_of(self._filter) if path[0] not in projected_names]
+        if missing_names:
+            raise projections.filter_beyond(index.name, missing_names)
 
     def filter(self, table: Table, key_names: tuple[str, ...] = ()) -> Predicate:
         """Return the filter.
@@ -187,34 +187,33 @@ class WriteClauses:
     shown: ReturnedRows
     """The parts of the item in the answer."""
 
-    def __init__(self, call: CallContext, given: Input) -> None:
-        self.shown = SHOWN_NOT if _RETURNS.isdisjoint(given) else shown_of(given)
-        if _WRITE_CLAUSES.isdisjoint(given):
+    def __init__(self, call: CallContext, arguments: Input) -> None:
+        self.shown = SHOWN_NOT if _RETURNS.isdisjoint(arguments) else shown_of(arguments)
+        if _WRITE_CLAUSES.isdisjoint(arguments):
             self.facts, self._actions, self._condition, self._document_paths = _NO_UPDATE, (), ALWAYS, ()
             self.has_condition = False
             return
-        self._read(given, call.wording)
+        self._read(arguments, call.wording)
 
     @classmethod
-    def check(cls, given: Input, wording: Wording) -> None:
-        """Raise ServiceError with this wording if the clauses of a write are invalid."""
-        if not _WRITE_CLAUSES.isdisjoint(given):
-            cls.__new__(cls)._read(given, wording)
+    def check(cls, arguments: Input, wording: Wording) -> None:
+        if not _WRITE_CLAUSES.isdisjoint(arguments):
+            cls.__new__(cls)._read(arguments, wording)
 
-    def _read(self, given: Input, wording: Wording) -> None:
-        placeholders = _placeholders(given, wording)
+    def _read(self, arguments: Input, wording: Wording) -> None:
+        placeholders = _placeholders(arguments, wording)
         actions: tuple[Action, ...] = ()
-        text = given.get("UpdateExpression")
+        text = arguments.get("UpdateExpression")
         if text is not None:
             actions = updates.parse_update(text, placeholders)
-        elif "AttributeUpdates" in given:
-            actions = legacy.attribute_updates(given["AttributeUpdates"])
-        text = given.get("ConditionExpression")
+        elif "AttributeUpdates" in arguments:
+            actions = legacy.attribute_updates(arguments["AttributeUpdates"])
+        text = arguments.get("ConditionExpression")
         condition: Predicate = ALWAYS
         if text is not None:
             condition = parse_condition(text, placeholders)
-        elif given.get("Expected"):
-            condition = legacy.expected_condition(given["Expected"], given.get("ConditionalOperator"))
+        elif arguments.get("Expected"):
+            condition = legacy.expected_condition(arguments["Expected"], arguments.get("ConditionalOperator"))
         placeholders.check_all_used()
         self._set(actions, condition)
 
@@ -262,17 +261,19 @@ class WriteClauses:
 _NO_UPDATE = updates.facts_of(())
 
 
-def shown_of(given: Input) -> ReturnedRows:
+def shown_of(arguments: Input) -> ReturnedRows:
     """Return the parts of the item in the answer, by ReturnValues and ReturnValuesOnConditionCheckFailure."""
-    done = given.get("ReturnValues", "NONE")
-    return ReturnedRows(Returns(done), Returns(given.get("ReturnValuesOnConditionCheckFailure", "NONE")))
+    return_values = arguments.get("ReturnValues", "NONE")
+    return ReturnedRows(
+        Returns(return_values), Returns(arguments.get("ReturnValuesOnConditionCheckFailure", "NONE"))
+    )
 
 
-def _projection(given: Input, placeholders: Placeholders) -> projections.ProjectionPaths | None:
-    text = given.get("ProjectionExpression")
+def _projection(arguments: Input, placeholders: Placeholders) -> projections.ProjectionPaths | None:
+    text = arguments.get("ProjectionExpression")
     if text is not None:
         return projections.parse_projection(text, placeholders)
-    names = given.get("AttributesToGet")
+    names = arguments.get("AttributesToGet")
     return None if names is None else legacy.attributes_to_get(names)
 
 

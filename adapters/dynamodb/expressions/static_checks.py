@@ -103,12 +103,12 @@ def refuse_paths_into_keys(
     paths: Iterable[Path], table_keys: Iterable[str], index_keys: Iterable[str]
 ) -> None:
     """Raise ServiceError if a path goes into a key attribute of the table or of one of its indexes."""
-    opened = {path[0] for path in paths if len(path) > 1}
-    if not opened:
+    outer_names = {path[0] for path in paths if len(path) > 1}
+    if not outer_names:
         return
     for role, names in (("Key", table_keys), ("IndexKey", index_keys)):
         for name in names:
-            if name in opened:
+            if name in outer_names:
                 raise validation(text_of("key-path", role=role, name=name))
 
 
@@ -116,7 +116,7 @@ def refuse_paths_into_keys(
 
 _Tree = TypeVar("_Tree")
 # In characters. Longer texts are rare, and caching them would let a hostile client fill the memory.
-_LONGEST_KEPT = 1024
+_CACHED_MAX_CHARACTERS = 1024
 
 _CONDITION_FUNCTIONS = {
     "attribute_exists": 1,
@@ -132,7 +132,7 @@ _OPERAND_COUNTS = {**_CONDITION_FUNCTIONS, **_UPDATE_FUNCTIONS, "size": 1}
 def _checked(tree_of: Callable[[str], _Tree], text: str, kind: str, placeholders: Placeholders) -> _Tree:
     """Return the tree of a text, from the cache if it is short. Raises ServiceError."""
     try:
-        if len(text) > _LONGEST_KEPT:
+        if len(text) > _CACHED_MAX_CHARACTERS:
             tree_of = tree_of.__wrapped__  # type: ignore[attr-defined]
         return tree_of(text)
     except ExpressionError as refused:
@@ -158,21 +158,21 @@ def _update_tree(text: str) -> tuple[SectionNode, ...]:
 
     sections = grammar.parse_update_text(text)
     nodes = [
-        found
+        node_and_flag
         for section in sections
         for action in section.actions
         for part in action
         if not isinstance(part, str)
-        for found in _walk(part, as_condition=True)
+        for node_and_flag in _walk(part, as_condition=True)
     ]
     _check_operators(node for node, _ in nodes)
     _check_names(node for node, _ in nodes)
     _check_functions(nodes, _misuse_in_update)
-    seen = set()
+    keywords = set()
     for section in sections:
-        if section.keyword in seen:
+        if section.keyword in keywords:
             raise ExpressionError("section-twice", section=section.keyword)
-        seen.add(section.keyword)
+        keywords.add(section.keyword)
     return sections
 
 
@@ -191,12 +191,12 @@ def _walk(tree: Any, as_condition: bool) -> Iterator[tuple[Any, bool]]:
     In an update the flag is True for the whole of a new value. The walk has its own stack, because functions may
     be nested a thousand deep.
     """
-    waiting = [(tree, as_condition)]
-    while waiting:
-        node, outer = waiting.pop()
+    stack = [(tree, as_condition)]
+    while stack:
+        node, outer = stack.pop()
         yield node, outer
         inner = outer and isinstance(node, (AndNode, OrNode, NotNode))
-        waiting.extend((child, inner) for child in reversed(_children(node)))
+        stack.extend((child, inner) for child in reversed(_children(node)))
 
 
 def _children(node: Any) -> tuple[Any, ...]:

@@ -55,9 +55,9 @@ def creates_item(actions: tuple[updates.Action, ...]) -> bool:
 
 def refuse_key_updates(actions: tuple[updates.Action, ...], key_names: Iterable[str]) -> None:
     """Raise ServiceError if an action writes a key attribute of the table."""
-    written = set(updates.names_of(actions))
+    updated_names = set(updates.names_of(actions))
     for name in key_names:
-        if name in written:
+        if name in updated_names:
             raise validation(text_of("key-update", name=name))
 
 
@@ -66,18 +66,18 @@ def given_values(actions: tuple[updates.Action, ...]) -> dict[str, Value]:
 
     A computed value has only a kind. Its data is None.
     """
-    found: dict[str, Value] = {}
+    values: dict[str, Value] = {}
     for action in actions:
         match action:
             case updates.SetTo((str(name),), updates.Literal(value)):
-                found[name] = value
+                values[name] = value
             case updates.SetTo((str(name),), updates.Plus() | updates.Minus()):
-                found[name] = Value(Kind.DECIMAL, None)
+                values[name] = Value(Kind.DECIMAL, None)
             case updates.SetTo((str(name),), updates.Concatenate()):
-                found[name] = Value(Kind.LIST, None)
+                values[name] = Value(Kind.LIST, None)
             case updates.Add((str(name),), value) | updates.Subtract((str(name),), value):
-                found[name] = value
-    return found
+                values[name] = value
+    return values
 
 
 class UpdateFacts(NamedTuple):
@@ -98,16 +98,18 @@ class UpdateFacts(NamedTuple):
 
 def facts_of(actions: tuple[updates.Action, ...]) -> UpdateFacts:
     """Return the facts of an update."""
-    written = updates.names_of(actions)
+    updated_names = updates.names_of(actions)
     paths = tuple(operand_paths(actions))
     document_paths = tuple(path for path in paths if len(path) > 1)
     may_nest: dict[str, None] = {}
     # Without SET and without a path into a document, the named attributes were within the limits before.
     if any(isinstance(action, updates.SetTo) or len(action.path) > 1 for action in actions):  # type: ignore[union-attr]
-        may_nest = {name: None for action, name in zip(actions, written, strict=True) if not _is_flat(action)}
+        may_nest = {
+            name: None for action, name in zip(actions, updated_names, strict=True) if not _is_flat(action)
+        }
     clause_bytes = limits.UPDATE_BASE_BYTES + sum(map(_action_bytes, actions))
     return UpdateFacts(
-        frozenset(written), paths, document_paths, creates_item(actions), tuple(may_nest), clause_bytes
+        frozenset(updated_names), paths, document_paths, creates_item(actions), tuple(may_nest), clause_bytes
     )
 
 
@@ -223,11 +225,11 @@ class _UpdateReader(PlaceholderReader):
     def actions(self, sections: tuple[SectionNode, ...]) -> tuple[updates.Action, ...]:
         nodes = [node for section in sections for node in section.actions]
         nodes.reverse()
-        known = PathConflicts() if len(nodes) > 1 else None
+        conflicts = PathConflicts() if len(nodes) > 1 else None
         paths = []
         for node in nodes:
             path = self.path(node.path)
-            conflict = None if known is None or self._problems else known.add(path)
+            conflict = None if conflicts is None or self._problems else conflicts.add(path)
             if conflict is not None:
                 self.refuse(conflict.rule, one=path_text(conflict.one), two=path_text(conflict.two))
             if self._problems:
@@ -292,7 +294,7 @@ class _UpdateReader(PlaceholderReader):
             return second
         return updates.CurrentOrDefault(first.path, second)
 
-    def _check_kind(self, function: str, operands: Iterable[updates.Operand], wanted: Kind) -> None:
+    def _check_kind(self, function: str, operands: Iterable[updates.Operand], kind: Kind) -> None:
         for operand in operands:
-            if isinstance(operand, updates.Literal) and operand.value.kind is not wanted:
+            if isinstance(operand, updates.Literal) and operand.value.kind is not kind:
                 self.refuse("operand-type", function=function, kind=type_name(operand.value.kind))

@@ -31,13 +31,13 @@ def start_bulk_put_items(call: CallContext) -> Exchange[Answer]:
     Raises ServiceError, TableMissing, TableBusy, TokenReused, NotInstalled.
     """
     job_names.require_object_store(call)
-    given = call.input
-    report = given["OutputS3Configuration"]
+    arguments = call.input
+    report = arguments["OutputS3Configuration"]
     if "S3Bucket" not in report:
         raise validation(f"{messages.INVALID_REQUEST}S3Bucket must be provided in OutputS3Configuration")
     if "S3SseKmsKeyId" in report and report.get("S3SseAlgorithm") != "KMS":
         raise validation(f"{messages.INVALID_REQUEST}KMS Key Id is not supported for this encryption type")
-    if given["InputS3Configuration"]["InputFormat"] == "ION":
+    if arguments["InputS3Configuration"]["InputFormat"] == "ION":
         ion.reader()
     table = yield from find_table(call)
     state = table.state_at(call.gateway.now_ms())
@@ -56,7 +56,7 @@ def start_bulk_put_items(call: CallContext) -> Exchange[Answer]:
         definition,
         job_documents.IN_PROGRESS,
         limits.BULK_PUTS_AT_ONCE,
-        job_names.token_of(call, job_names.BULK, given),
+        job_names.token_of(call, job_names.BULK, arguments),
         stores_rows=True,
     )
     return {"BulkOperationDescription": describe((yield from job_documents.start_job(job_names.BULK, start)))}
@@ -70,11 +70,11 @@ def describe_bulk_operation(call: CallContext) -> Exchange[Answer]:
 
 def list_bulk_operations(call: CallContext) -> Exchange[Answer]:
     """ListBulkOperations: a page of bulk puts, newest first. Raises ServiceError."""
-    given = call.input
-    found, more = yield from job_names.page(
-        call, job_names.BULK, given.get("MaxResults"), given.get("NextToken")
+    arguments = call.input
+    jobs, next_token = yield from job_names.page(
+        call, job_names.BULK, arguments.get("MaxResults"), arguments.get("NextToken")
     )
-    return {"BulkOperationsSummaryList": [_summary(job) for job in found], **more}
+    return {"BulkOperationsSummaryList": [_summary(job) for job in jobs], **next_token}
 
 
 def cancel_bulk_operation(call: CallContext) -> Exchange[Answer]:
@@ -112,11 +112,11 @@ def _summary(job: Job) -> dict[str, Any]:
 
 def describe(job: Job) -> dict[str, Any]:
     """Return the BulkOperationDescription of a bulk put."""
-    known, request, progress = job.definition, job.definition["request"], job.progress
-    shown = {
+    definition, request, progress = job.definition, job.definition["request"], job.progress
+    description = {
         **_summary(job),
-        "TableDetails": [{"TableName": job.table_name, "TableId": known["table_id"]}],
-        "ClientToken": known["token"],
+        "TableDetails": [{"TableName": job.table_name, "TableId": definition["table_id"]}],
+        "ClientToken": definition["token"],
         "InputS3Configuration": request["InputS3Configuration"],
         "OutputS3Configuration": request["OutputS3Configuration"],
         "ProcessedItemCount": progress.get("processed", 0),
@@ -125,22 +125,22 @@ def describe(job: Job) -> dict[str, Any]:
         "PerformanceTier": request.get("PerformanceTier", "STANDARD"),
     }
     if "MaxWriteRequestUnits" in request:
-        shown["MaxWriteRequestUnits"] = request["MaxWriteRequestUnits"]
+        description["MaxWriteRequestUnits"] = request["MaxWriteRequestUnits"]
     if "total" in progress:
-        shown["TotalInputBytes"] = progress["total"]
-        shown["BulkOperationUsage"] = [_usage(job.table_name, progress["usage"])]
-    return shown | job_documents.failure_of(job)
+        description["TotalInputBytes"] = progress["total"]
+        description["BulkOperationUsage"] = [_usage(job.table_name, progress["usage"])]
+    return description | job_documents.failure_of(job)
 
 
 def _usage(name: str, usage: dict[str, Any]) -> dict[str, Any]:
     local, others = usage["local"], usage["global"]
-    whole = usage["table"] + sum(local.values()) + sum(others.values())
-    shown: dict[str, Any] = {
+    total_bytes = usage["table"] + sum(local.values()) + sum(others.values())
+    members: dict[str, Any] = {
         "TableName": name,
-        "BulkPutBytes": whole,
+        "BulkPutBytes": total_bytes,
         "Table": {"BulkPutBytes": usage["table"]},
     }
     for member, sizes in (("LocalSecondaryIndexes", local), ("GlobalSecondaryIndexes", others)):
         if sizes:
-            shown[member] = {index: {"BulkPutBytes": size} for index, size in sizes.items()}
-    return shown
+            members[member] = {index: {"BulkPutBytes": size} for index, size in sizes.items()}
+    return members

@@ -98,7 +98,7 @@ class BulkPutReport:
     def write_manifests(self, state: str) -> None:
         """Write the manifests, which come last. `state`: the final state of the job."""
         job, progress = self._job, self._job.progress
-        listed = [
+        file_lines = [
             manifests.file_line(key, items, base64.b64decode(md5), etag)
             for key, items, md5, etag in progress["reports"]
         ]
@@ -114,7 +114,7 @@ class BulkPutReport:
             "manifestFilesS3Key": self._folder + manifests.FILES,
         }
         for name, data in (
-            (manifests.FILES, b"".join(listed)),
+            (manifests.FILES, b"".join(file_lines)),
             (manifests.SUMMARY, orjson.dumps(summary)),
         ):
             self._write(name, data)
@@ -147,17 +147,17 @@ class BulkPutReport:
         return manifests.folder_of(prefix.rstrip("/"), BULK.id(self._job))
 
 
-def line_of(job: Job, each: LocatedRecord, error: Exception, existing: bytes | None = None) -> str:
+def line_of(job: Job, located: LocatedRecord, error: Exception, existing: bytes | None = None) -> str:
     """Return a line of the report."""
     service_error = service_error_of(error, "PutItem")
     bucket = job.definition["request"]["InputS3Configuration"]["S3Bucket"]
     line: dict[str, Any] = {
-        "itemS3Pointer": {"bucket": bucket, "key": each.key, "itemIndex": each.number - 1},
+        "itemS3Pointer": {"bucket": bucket, "key": located.key, "itemIndex": located.number - 1},
         "errorCode": service_error.code,
         "errorMessage": service_error.message,
     }
-    if "Item" in each.record.members:
-        line["Item"] = each.record.members["Item"]
+    if "Item" in located.record.members:
+        line["Item"] = located.record.members["Item"]
     if existing is not None:
         line["ExistingItem"] = orjson.Fragment(existing)
     return orjson.dumps(line).decode()

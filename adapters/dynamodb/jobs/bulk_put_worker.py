@@ -72,50 +72,54 @@ class BulkPutWorker(object_worker.ObjectWorker[_OpenSource]):
         """Count the objects to read, and create the table of the report."""
         source = _source(job)
         objects = total = 0
-        for found in self._store.listed(source.bucket, source.prefix):
+        for stored_object in self._store.listed(source.bucket, source.prefix):
             objects += 1
-            total += found.size_bytes
+            total += stored_object.size_bytes
             if objects > limits.BULK_PUT_OBJECTS:
                 raise ObjectStoreRejection(
                     "TooManyObjects", f"More than {limits.BULK_PUT_OBJECTS} objects have this prefix"
                 )
         object_worker.run_command(
             self._gateway,
-            AdvanceJob(job, {**_nothing(), "total": total}, keeps=bulk_put_report.create_report_table()),
+            AdvanceJob(
+                job, {**_initial_progress(), "total": total}, keeps=bulk_put_report.create_report_table()
+            ),
         )
         return objects
 
     # Items
 
     def _put(self, job: Job, limit: int) -> int | None:
-        opened = self._open.get(job.id)
-        if opened is None:
+        open_source = self._open.get(job.id)
+        if open_source is None:
             source = source_objects.SourceObjects(
                 self._store,
                 _source(job),
                 source_objects.SourceCursor(*job.progress["cursor"]),
                 self._check_readable(job),
             )
-            opened = self._open[job.id] = _OpenSource(source)
-        if monotonic() < opened.not_before and not job.cancelled:
+            open_source = self._open[job.id] = _OpenSource(source)
+        if monotonic() < open_source.not_before and not job.cancelled:
             return None
         table = self._table(job)
-        taken = source_objects.RecordBatch([], source_objects.SourceCursor(*job.progress["cursor"]), True, 0)
+        batch = source_objects.RecordBatch([], source_objects.SourceCursor(*job.progress["cursor"]), True, 0)
         if not job.cancelled:
-            taken = opened.source.take(limit)
-        found = taken.found
-        groups, sources, lines = self._writes(job, table, found)
-        step = _PutBatch(job, table, sources, lines, taken)
-        reported = bulk_put_report.BulkPutReport(self._gateway, self._store, job).pending_writes()
-        saved = object_worker.run_command(
+            batch = open_source.source.take(limit)
+        located_records = batch.found
+        groups, sources, lines = self._writes(job, table, located_records)
+        step = _PutBatch(job, table, sources, lines, batch)
+        report_writes = bulk_put_report.BulkPutReport(self._gateway, self._store, job).pending_writes()
+        saved_job = object_worker.run_command(
             self._gateway,
-            AdvanceJob(job, groups=(*groups, *reported), settle=step.settle),
+            AdvanceJob(job, groups=(*groups, *report_writes), settle=step.settle),
         )
-        if saved is None or saved.progress["is_read"]:
+        if saved_job is None or saved_job.progress["is_read"]:
             self.forget(job.id)
         elif "MaxWriteRequestUnits" in job.definition["request"]:
-            opened.not_before = monotonic() + step.units / job.definition["request"]["MaxWriteRequestUnits"]
-        return taken.units
+            open_source.not_before = (
+                monotonic() + step.units / job.definition["request"]["MaxWriteRequestUnits"]
+            )
+        return batch.units
 
     def _table(self, job: Job) -> Table:
         try:
@@ -131,22 +135,24 @@ class BulkPutWorker(object_worker.ObjectWorker[_OpenSource]):
         return table
 
     def _writes(
-        self, job: Job, table: Table, found: list[source_objects.LocatedRecord]
+        self, job: Job, table: Table, located_records: list[source_objects.LocatedRecord]
     ) -> tuple[list[WriteGroup], list[source_objects.LocatedRecord], list[list[str]]]:
         """Return a group for each record that can be put, the records of these groups, and report lines for the others."""
         groups: list[WriteGroup] = []
         sources: list[source_objects.LocatedRecord] = []
         lines: list[list[str]] = []
         call = object_worker.call_of(self._gateway, job, "PutItem")
-        for each in found:
+        for located in located_records:
             try:
-                item = checked_item(each)
-                given = {name: each.record.members[name] for name in _CLAUSES if name in each.record.members}
-                clauses = WriteClauses(call, given) if given else None
+                item = checked_item(located)
+                members = {
+                    name: located.record.members[name] for name in _CLAUSES if name in located.record.members
+                }
+                clauses = WriteClauses(call, members) if members else None
                 groups.append(WriteGroup((put_write(table, item, clauses),)))
-                sources.append(each)
+                sources.append(located)
             except (ServiceError, errors.GatewayError) as error:
-                lines.append([bulk_put_report.ERROR, bulk_put_report.line_of(job, each, error)])
+                lines.append([bulk_put_report.ERROR, bulk_put_report.line_of(job, located, error)])
         return groups, sources, lines
 
     def _report(self, job: Job) -> int:
@@ -176,13 +182,13 @@ class _PutBatch:
         table: Table,
         sources: list[source_objects.LocatedRecord],
         lines: list[list[str]],
-        taken: source_objects.RecordBatch,
+        batch: source_objects.RecordBatch,
     ) -> None:
         self._job = job
         self._table = table
         self._sources = sources
         self._lines = lines
-        self._taken = taken
+        self._batch = batch
         self.units = 0.0
 
     def settle(self, answers: list[Any]) -> Mapping[str, Any]:
@@ -191,36 +197,36 @@ class _PutBatch:
         Raises GatewayError if the batch has to be retried.
         """
         progress = self._job.progress
-        wanted = set(self._job.definition["request"]["OutputS3Configuration"]["OutputType"])
+        output_types = set(self._job.definition["request"]["OutputS3Configuration"]["OutputType"])
         usage = {
             name: dict(sizes) if isinstance(sizes, dict) else sizes
             for name, sizes in progress["usage"].items()
         }
         lines, failed = list(self._lines), len(self._lines)
         self.units = 0.0
-        for each, answer in zip(self._sources, answers, strict=False):
+        for located, answer in zip(self._sources, answers, strict=False):
             if isinstance(answer, (errors.Busy, errors.PartitionLocked)):
                 raise errors.Busy("rows are locked")
             if isinstance(answer, errors.ConditionFailed):
                 existing = None if answer.row is None else render(self._table.key_schema, answer.row)
                 lines.append(
-                    [bulk_put_report.CONDITION, bulk_put_report.line_of(self._job, each, answer, existing)]
+                    [bulk_put_report.CONDITION, bulk_put_report.line_of(self._job, located, answer, existing)]
                 )
             elif isinstance(answer, errors.GatewayError):
                 failed += 1
-                lines.append([bulk_put_report.ERROR, bulk_put_report.line_of(self._job, each, answer)])
+                lines.append([bulk_put_report.ERROR, bulk_put_report.line_of(self._job, located, answer)])
             else:
                 self._count(usage, answer[0])
         return {
             **progress,
-            "cursor": list(self._taken.cursor),
-            "bytes": self._taken.cursor.done_bytes,
-            "processed": progress["processed"] + len(self._taken.found),
+            "cursor": list(self._batch.cursor),
+            "bytes": self._batch.cursor.done_bytes,
+            "processed": progress["processed"] + len(self._batch.found),
             "failed": progress["failed"] + failed,
             "usage": usage,
             "reported": progress["reported"] + len(progress["pending"]),
-            "pending": [line for line in lines if line[0] in wanted],
-            "is_read": self._taken.is_over and not any(line[0] in wanted for line in lines),
+            "pending": [line for line in lines if line[0] in output_types],
+            "is_read": self._batch.is_over and not any(line[0] in output_types for line in lines),
         }
 
     def _count(self, usage: dict[str, Any], outcome: WriteOutcome) -> None:
@@ -236,7 +242,7 @@ class _PutBatch:
                 sizes[index.name] = sizes.get(index.name, 0) + entry.size_bytes
 
 
-def _nothing() -> dict[str, Any]:
+def _initial_progress() -> dict[str, Any]:
     return {
         "cursor": list(source_objects.SourceCursor()),
         "processed": 0,

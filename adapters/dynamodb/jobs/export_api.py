@@ -39,7 +39,7 @@ _KEY = re.compile(r"[a-zA-Z0-9:/_.-]+")
 def export_table(call: CallContext) -> Exchange[Answer]:
     """ExportTableToPointInTime: start an export. Raises ServiceError, TimeNotRetained."""
     _check_members(call)
-    given, arn = call.input, call.input["TableArn"]
+    arguments, arn = call.input, call.input["TableArn"]
     location = _place(call, arn)
     job_names.require_object_store(call)
     try:
@@ -58,7 +58,7 @@ def export_table(call: CallContext) -> Exchange[Answer]:
                 definition,
                 job_documents.IN_PROGRESS,
                 limits.EXPORTS_AT_ONCE,
-                job_names.token_of(call, job_names.EXPORT, given),
+                job_names.token_of(call, job_names.EXPORT, arguments),
                 table,
                 None if at_ms is None else at_ms * TICKS_PER_MS,
                 window,
@@ -92,16 +92,16 @@ def list_exports(call: CallContext) -> Exchange[Answer]:
 
     With TableArn, those of the existing table of that name. Raises ServiceError.
     """
-    given = call.input
+    arguments = call.input
     name, since_ms = None, 0
-    if "TableArn" in given:
-        name = _place(call, given["TableArn"]).table
+    if "TableArn" in arguments:
+        name = _place(call, arguments["TableArn"]).table
         [table] = yield [FindTable(call.caller.namespace, name)]
         if not isinstance(table, Table):
             return {"ExportSummaries": []}
         since_ms = table.created_at_ms
-    found, more = yield from job_names.page(
-        call, job_names.EXPORT, given.get("MaxResults"), given.get("NextToken"), name, since_ms
+    jobs, next_token = yield from job_names.page(
+        call, job_names.EXPORT, arguments.get("MaxResults"), arguments.get("NextToken"), name, since_ms
     )
     summaries = [
         {
@@ -109,17 +109,17 @@ def list_exports(call: CallContext) -> Exchange[Answer]:
             "ExportStatus": job.state,
             "ExportType": job.definition["request"].get("ExportType", "FULL_EXPORT"),
         }
-        for job in found
+        for job in jobs
     ]
-    return {"ExportSummaries": summaries, **more}
+    return {"ExportSummaries": summaries, **next_token}
 
 
 # Checks
 
 
 def _check_members(call: CallContext) -> None:
-    given = call.input
-    spec, kind = given.get("IncrementalExportSpecification"), given.get("ExportType")
+    arguments = call.input
+    spec, kind = arguments.get("IncrementalExportSpecification"), arguments.get("ExportType")
     text = ""
     if spec is not None and kind is None:
         text = (
@@ -131,13 +131,13 @@ def _check_members(call: CallContext) -> None:
         text = "Incremental Export Specification expected when export type is set as Incremental Export"
     elif spec is not None and "ExportFromTime" not in spec:
         text = "ExportFromTime must be provided in IncrementalExportSpecification"
-    elif "S3SseKmsKeyId" in given and given.get("S3SseAlgorithm") != "KMS":
+    elif "S3SseKmsKeyId" in arguments and arguments.get("S3SseAlgorithm") != "KMS":
         text = "KMS Key Id is not supported for this encryption type"
-    elif not _KEY.fullmatch(given.get("S3SseKmsKeyId", "key")):
+    elif not _KEY.fullmatch(arguments.get("S3SseKmsKeyId", "key")):
         constraint = f"Member must satisfy regular expression pattern: {_KEY.pattern}"
-        shown = given["S3SseKmsKeyId"]
-        text = f"1 validation error detected: Value '{shown}' at 's3SseKmsKeyId' failed to satisfy constraint: {constraint}"
-    elif given.get("FilterSpecification") == {}:
+        key_id = arguments["S3SseKmsKeyId"]
+        text = f"1 validation error detected: Value '{key_id}' at 's3SseKmsKeyId' failed to satisfy constraint: {constraint}"
+    elif arguments.get("FilterSpecification") == {}:
         text = "Invalid FilterSpecification: The specification can not be empty"
     if text:
         raise validation(messages.INVALID_REQUEST + text)
@@ -197,9 +197,9 @@ class ExportSelection(NamedTuple):
     clauses: ReadClauses | None = None
 
 
-def selection_of(call: CallContext, given: Mapping[str, Any], table: Table) -> ExportSelection:
+def selection_of(call: CallContext, arguments: Mapping[str, Any], table: Table) -> ExportSelection:
     """Return the selection of an export request. Raises ServiceError."""
-    spec = given.get("FilterSpecification")
+    spec = arguments.get("FilterSpecification")
     if spec is None:
         return ExportSelection()
     clauses = ReadClauses(call, spec)
@@ -265,34 +265,34 @@ def _definition(
 
 def describe(job: Job) -> dict[str, Any]:
     """Return the ExportDescription of an export."""
-    known, request, progress = job.definition, job.definition["request"], job.progress
-    shown: dict[str, Any] = {
+    definition, request, progress = job.definition, job.definition["request"], job.progress
+    description: dict[str, Any] = {
         "ExportArn": job_names.EXPORT.arn(job),
         "ExportStatus": job.state,
         **job_documents.times_of(job),
-        "TableArn": known["table_arn"],
-        "TableId": known["table_id"],
-        "ClientToken": known["token"],
+        "TableArn": definition["table_arn"],
+        "TableId": definition["table_id"],
+        "ClientToken": definition["token"],
         "S3SseAlgorithm": "AES256",
         "ExportFormat": "DYNAMODB_JSON",
         "DestinationType": "S3",
     }
-    shown |= {name: request[name] for name in _ECHOED if name in request}
-    if known["window"] is None:
-        at_ms = job.created_at_ms if known["at_ms"] is None else known["at_ms"]
-        shown["ExportTime"] = seconds(at_ms)
+    description |= {name: request[name] for name in _ECHOED if name in request}
+    if definition["window"] is None:
+        at_ms = job.created_at_ms if definition["at_ms"] is None else definition["at_ms"]
+        description["ExportTime"] = seconds(at_ms)
     else:
-        from_ms, to_ms = known["window"]
-        shown["IncrementalExportSpecification"] = {
+        from_ms, to_ms = definition["window"]
+        description["IncrementalExportSpecification"] = {
             "ExportFromTime": seconds(from_ms),
             "ExportToTime": seconds(to_ms),
             "ExportViewType": view_of(job),
         }
     if job.state == job_documents.COMPLETED:
-        shown["ExportManifest"] = progress["manifest"]
-        shown["ItemCount"] = progress["items"]
-        shown["BilledSizeBytes"] = progress["billed"]
-    return shown | job_documents.failure_of(job)
+        description["ExportManifest"] = progress["manifest"]
+        description["ItemCount"] = progress["items"]
+        description["BilledSizeBytes"] = progress["billed"]
+    return description | job_documents.failure_of(job)
 
 
 _ECHOED = (

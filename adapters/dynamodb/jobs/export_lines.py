@@ -50,14 +50,14 @@ def line_of_change(
     `images`: the table of the new image, the old image, the new image.
     """
     table, old, new = images
-    shown = new or old
+    image = new or old
     # Without an image, the item was created and deleted within the window.
-    if shown is None or not matches(selection.predicate, shown, view):
+    if image is None or not matches(selection.predicate, image, view):
         return b"", 0
-    shown_images = {"Keys": orjson.dumps(render_values(shown_key(table.key_schema, shown.latest)))}
+    image_members = {"Keys": orjson.dumps(render_values(shown_key(table.key_schema, image.latest)))}
     if old is not None and view_of(job) == NEW_AND_OLD:
-        shown_images["OldImage"] = _image(table, old, selection)
+        image_members["OldImage"] = _image(table, old, selection)
     if new is not None:
-        shown_images["NewImage"] = _image(table, new, selection)
+        image_members["NewImage"] = _image(table, new, selection)
     written_at = (row if new is None else new).modified_at // _TICKS_PER_US
-    return change_line(written_at, shown_images, as_ion), sum(map(len, shown_images.values()))
+    return change_line(written_at, image_members, as_ion), sum(map(len, image_members.values()))

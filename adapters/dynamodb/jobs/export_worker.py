@@ -91,43 +91,45 @@ class ExportWorker(object_worker.ObjectWorker[_OpenDataFile]):
     # Data files
 
     def _export(self, job: Job, table: Table, limit: int) -> int:
-        opened = self._open.get(job.id)
-        if opened is None:
+        data_file = self._open.get(job.id)
+        if data_file is None:
             mark = job.progress.get("mark")
             buffer = cast(BinaryIO, tempfile.SpooledTemporaryFile(_MEMORY_BYTES))  # noqa: SIM115
             next_row = None if mark is None else Position(*map(bytes.fromhex, mark))
-            opened = self._open[job.id] = _OpenDataFile(buffer, DataFileWriter(buffer), 0, next_row)
-        rows = self._lines(job, table, opened, limit)
-        if opened.file.is_full or opened.is_over:
-            self._store_file(job, opened)
+            data_file = self._open[job.id] = _OpenDataFile(buffer, DataFileWriter(buffer), 0, next_row)
+        rows = self._lines(job, table, data_file, limit)
+        if data_file.file.is_full or data_file.is_over:
+            self._store_file(job, data_file)
         return rows
 
-    def _lines(self, job: Job, table: Table, opened: _OpenDataFile, limit: int) -> int:
+    def _lines(self, job: Job, table: Table, data_file: _OpenDataFile, limit: int) -> int:
         """Write some rows to the open data file, at most until it is full.
 
         Return the units of work: one for each scanned row, and one for each KiB of items.
         """
         request = job.definition["request"]
         selection = selection_of(object_worker.call_of(self._gateway, job), request, table)
-        page = object_worker.run_command(self._gateway, self._read(job, table, selection, opened.next, limit))
+        page = object_worker.run_command(
+            self._gateway, self._read(job, table, selection, data_file.next, limit)
+        )
         as_ion = request.get("ExportFormat") == "ION"
-        made = (
+        export_lines = (
             self._changes(job, page.rows, selection, as_ion)
             if job.definition["window"] is not None
             else lines_of_rows(table, page.rows, selection, as_ion)
         )
         read_bytes = 0
-        for each in made:
-            if opened.file.is_full or read_bytes > limit << 10:
-                opened.next = each.row.position
+        for export_line in export_lines:
+            if data_file.file.is_full or read_bytes > limit << 10:
+                data_file.next = export_line.row.position
                 break
-            read_bytes += each.read_bytes
-            if each.line:
-                opened.file.add(each.line)
-                opened.billed += each.billed
+            read_bytes += export_line.read_bytes
+            if export_line.line:
+                data_file.file.add(export_line.line)
+                data_file.billed += export_line.billed
         else:
-            opened.next = None if page.next is None else page.next.position
-            opened.is_over = page.next is None
+            data_file.next = None if page.next is None else page.next.position
+            data_file.is_over = page.next is None
         return int(page.scanned) + (read_bytes >> 10)
 
     def _read(
@@ -142,7 +144,7 @@ class ExportWorker(object_worker.ObjectWorker[_OpenDataFile]):
         return Read(table, bounds, page, filter=predicate, view=view)
 
     def _changes(
-        self, job: Job, changed: list[Row], selection: ExportSelection, as_ion: bool
+        self, job: Job, changed_rows: list[Row], selection: ExportSelection, as_ion: bool
     ) -> Iterator[ExportLine]:
         """Yield the lines of changed keys. A line is empty if the change left nothing or is not selected.
 
@@ -153,34 +155,34 @@ class ExportWorker(object_worker.ObjectWorker[_OpenDataFile]):
         before, after = (
             object_worker.run_command(self._gateway, FindTable(space, name)) for name in ("before", "after")
         )
-        for first in range(0, len(changed), _CHANGES_AT_ONCE):
-            rows = changed[first : first + _CHANGES_AT_ONCE]
+        for first in range(0, len(changed_rows), _CHANGES_AT_ONCE):
+            rows = changed_rows[first : first + _CHANGES_AT_ONCE]
             gets = [Get(table, row.position) for row in rows for table in (before, after)]
-            found = object_worker.run_command(self._gateway, ReadAll(tuple(gets)))
-            for row, old, new in zip(rows, found[::2], found[1::2], strict=True):
+            images = object_worker.run_command(self._gateway, ReadAll(tuple(gets)))
+            for row, old, new in zip(rows, images[::2], images[1::2], strict=True):
                 line, billed = line_of_change(job, row, (after, old, new), selection, as_ion)
-                yield ExportLine(row, line, billed, sum(each.size_bytes for each in (old, new) if each))
+                yield ExportLine(row, line, billed, sum(image.size_bytes for image in (old, new) if image))
 
-    def _store_file(self, job: Job, opened: _OpenDataFile) -> None:
+    def _store_file(self, job: Job, data_file: _OpenDataFile) -> None:
         """Store the open data file and save the position in the rows."""
         progress = job.progress
         files = progress["files"]
-        md5 = opened.file.finish()
-        opened.buffer.seek(0)
+        md5 = data_file.file.finish()
+        data_file.buffer.seek(0)
         etag = self._store.write(
-            _bucket(job), self._data_key(job, len(files)), opened.buffer, _new_object(job)
+            _bucket(job), self._data_key(job, len(files)), data_file.buffer, _new_object(job)
         )
-        mark = opened.next
-        now = {
+        mark = data_file.next
+        new_progress = {
             **progress,
-            "files": [*files, [opened.file.items, base64.b64encode(md5).decode(), etag]],
-            "items": progress["items"] + opened.file.items,
-            "billed": progress["billed"] + opened.billed,
+            "files": [*files, [data_file.file.items, base64.b64encode(md5).decode(), etag]],
+            "items": progress["items"] + data_file.file.items,
+            "billed": progress["billed"] + data_file.billed,
             "mark": None if mark is None else [part.hex() for part in mark],
-            "read": opened.is_over,
+            "read": data_file.is_over,
         }
         self.forget(job.id)
-        object_worker.run_command(self._gateway, AdvanceJob(job, now))
+        object_worker.run_command(self._gateway, AdvanceJob(job, new_progress))
 
     def _data_key(self, job: Job, number: int) -> str:
         """Return the key of a data file.
@@ -202,25 +204,25 @@ class ExportWorker(object_worker.ObjectWorker[_OpenDataFile]):
         progress = dict(job.progress)
         if job.definition["window"] is not None:
             progress["billed"] = max(progress["billed"], limits.INCREMENTAL_BILLED_BYTES)
-        listed = [
+        file_lines = [
             manifests.file_line(self._data_key(job, number), items, base64.b64decode(md5), etag)
             for number, (items, md5, etag) in enumerate(progress["files"])
         ]
-        self._put_with_md5(job, manifests.FILES, b"".join(listed))
+        self._put_with_md5(job, manifests.FILES, b"".join(file_lines))
         self._put_with_md5(job, manifests.SUMMARY, self._summary(job, progress))
         progress["manifest"] = self._folder(job) + manifests.SUMMARY
         object_worker.run_command(self._gateway, AdvanceJob(job, progress, state=COMPLETED, ended=True))
 
     def _summary(self, job: Job, progress: dict[str, Any]) -> bytes:
-        known, request = job.definition, job.definition["request"]
-        window = known["window"]
+        definition, request = job.definition, job.definition["request"]
+        window = definition["window"]
         return manifests.ExportSummary(
             export_arn=EXPORT.arn(job),
-            table_arn=known["table_arn"],
-            table_id=known["table_id"],
+            table_arn=definition["table_arn"],
+            table_id=definition["table_id"],
             started_at_ms=job.created_at_ms,
             ended_at_ms=self._gateway.now_ms(),
-            exported_at_ms=job.created_at_ms if known["at_ms"] is None else known["at_ms"],
+            exported_at_ms=job.created_at_ms if definition["at_ms"] is None else definition["at_ms"],
             bucket=request["S3Bucket"],
             prefix=_prefix(job),
             output_format=request.get("ExportFormat", "DYNAMODB_JSON"),
@@ -237,8 +239,8 @@ class ExportWorker(object_worker.ObjectWorker[_OpenDataFile]):
         self._put(job, folder + name.replace(".json", ".md5"), manifests.md5_text(data))
 
     def _put(self, job: Job, key: str, data: bytes) -> None:
-        with contextlib.closing(io.BytesIO(data)) as held:
-            self._store.write(_bucket(job), key, held, _new_object(job))
+        with contextlib.closing(io.BytesIO(data)) as buffer:
+            self._store.write(_bucket(job), key, buffer, _new_object(job))
 
 
 _EMPTY: dict[str, Any] = {"files": [], "items": 0, "billed": 0}

@@ -26,11 +26,11 @@ from tablegate.gateway.model.tables.tables import Table
 def import_table(call: CallContext) -> Exchange[Answer]:
     """ImportTable: start an import into a new table. Raises ServiceError, NotInstalled."""
     job_names.require_object_store(call)
-    given = call.input
-    parameters = given["TableCreationParameters"]
+    arguments = call.input
+    parameters = arguments["TableCreationParameters"]
     name = parameters["TableName"]
     new_table(call._replace(input=dict(parameters)))
-    if given["InputFormat"] == "ION":
+    if arguments["InputFormat"] == "ION":
         ion.reader()
     # A token covers the name of the table only. Other changes to a request with the same token are not detected.
     token = job_names.token_of(call, job_names.IMPORT, name)
@@ -38,8 +38,8 @@ def import_table(call: CallContext) -> Exchange[Answer]:
     if isinstance(existing, Table):
         running = None
         if token is not None:
-            running = yield from _of_table(call, existing)
-        if running is None or running.definition["token"] != given["ClientToken"]:
+            running = yield from _running_import(call, existing)
+        if running is None or running.definition["token"] != arguments["ClientToken"]:
             raise ServiceError("ResourceInUseException", f"Table already exists: {name}")
         return {"ImportTableDescription": describe(running)}
     start = StartJob(
@@ -56,12 +56,12 @@ def import_table(call: CallContext) -> Exchange[Answer]:
     return {"ImportTableDescription": describe((yield from job_documents.start_job(job_names.IMPORT, start)))}
 
 
-def _of_table(call: CallContext, table: Table) -> Exchange[Job | None]:
+def _running_import(call: CallContext, table: Table) -> Exchange[Job | None]:
     """Return the running import that creates a table, or None."""
-    found = yield from one(
+    jobs = yield from one(
         ListJobs(call.caller.namespace, job_names.IMPORT.name, table_name=table.name, limit=50)
     )
-    return next((job for job in found if job.id == table.id and job.ended_at_ms is None), None)
+    return next((job for job in jobs if job.id == table.id and job.ended_at_ms is None), None)
 
 
 def describe_import(call: CallContext) -> Exchange[Answer]:
@@ -79,10 +79,10 @@ def describe_import(call: CallContext) -> Exchange[Answer]:
 
 def list_imports(call: CallContext) -> Exchange[Answer]:
     """ListImports: a page of imports, newest first. Raises ServiceError."""
-    given = call.input
+    arguments = call.input
     name = None
-    if "TableArn" in given:
-        location = job_names.location_of(call, given["TableArn"])
+    if "TableArn" in arguments:
+        location = job_names.location_of(call, arguments["TableArn"])
         if location is None:
             raise validation(f"{messages.INVALID}tableArn is not a valid ARN")
         if not location.is_own:
@@ -90,10 +90,10 @@ def list_imports(call: CallContext) -> Exchange[Answer]:
                 raise job_names.denied()
             return {"ImportSummaryList": []}
         name = location.table
-    found, more = yield from job_names.page(
-        call, job_names.IMPORT, given.get("PageSize"), given.get("NextToken"), name
+    jobs, next_token = yield from job_names.page(
+        call, job_names.IMPORT, arguments.get("PageSize"), arguments.get("NextToken"), name
     )
-    return {"ImportSummaryList": [_summary(job) for job in found], **more}
+    return {"ImportSummaryList": [_summary(job) for job in jobs], **next_token}
 
 
 # Descriptions
@@ -103,7 +103,7 @@ def describe(job: Job) -> dict[str, Any]:
     """Return the ImportTableDescription of an import."""
     request, progress = job.definition["request"], job.progress
     parameters = request["TableCreationParameters"]
-    shown = {
+    description = {
         **_summary(job),
         "TableId": table_id_of(job.id, job.created_at_ms, parameters["TableName"]),
         "ClientToken": job.definition["token"],
@@ -115,8 +115,10 @@ def describe(job: Job) -> dict[str, Any]:
         "ImportedItemCount": progress.get("imported", 0),
     }
     if "InputFormatOptions" in request:
-        shown["InputFormatOptions"] = request["InputFormatOptions"]
-    return shown if job.state == job_documents.COMPLETED else shown | job_documents.failure_of(job)
+        description["InputFormatOptions"] = request["InputFormatOptions"]
+    return (
+        description if job.state == job_documents.COMPLETED else description | job_documents.failure_of(job)
+    )
 
 
 def _summary(job: Job) -> dict[str, Any]:

@@ -64,13 +64,13 @@ class ImportWorker(ObjectWorker[source_objects.SourceObjects]):
         """Check that the bucket exists, and create the table."""
         source = _source(job)
         next(self._store.listed(source.bucket, source.prefix), None)
-        made = new_table(
+        create_table = new_table(
             call_of(self._gateway, job, "ImportTable", job.definition["request"]["TableCreationParameters"])
         )
         try:
-            run_command(self._gateway, AdvanceJob(job, {**_NOTHING, "is_made": True}, makes=made))
+            run_command(self._gateway, AdvanceJob(job, {**_NOTHING, "is_made": True}, makes=create_table))
         except (TableExists, TableBusy):
-            text = f"Table already exists: {made.name}"
+            text = f"Table already exists: {create_table.name}"
             self._end(job, None, failure("TableAlreadyExists", text))
         return 0
 
@@ -87,66 +87,66 @@ class ImportWorker(ObjectWorker[source_objects.SourceObjects]):
         if table is None:
             self._end(job, None, failure("TableNotFound", f"Table not found: {job.table_name}"))
             return 0
-        opened = self._open.get(job.id)
-        if opened is None:
+        source = self._open.get(job.id)
+        if source is None:
             begin = source_objects.SourceCursor(*job.progress["cursor"])
-            opened = self._open[job.id] = source_objects.SourceObjects(
+            source = self._open[job.id] = source_objects.SourceObjects(
                 self._store, _source(job), begin, self._check_readable(job)
             )
-        found, cursor, is_over, units = opened.take(limit)
-        groups, sources, errors = self._writes(job, table, found)
-        now = {
+        located_records, cursor, is_over, units = source.take(limit)
+        groups, sources, errors = self._writes(job, table, located_records)
+        new_progress = {
             **job.progress,
-            "processed": job.progress["processed"] + len(found),
+            "processed": job.progress["processed"] + len(located_records),
             "cursor": list(cursor),
             "bytes": cursor.done_bytes,
         }
 
         def settled(answers: list[Any]) -> Mapping[str, Any]:
-            refused = [
-                (each, answer)
-                for each, answer in zip(sources, answers, strict=True)
+            rejections = [
+                (located, answer)
+                for located, answer in zip(sources, answers, strict=True)
                 if isinstance(answer, GatewayError)
             ]
-            for each, answer in refused:
-                self._log(job, each, _text_of(answer), job.progress["errors"] + errors)
+            for located, answer in rejections:
+                self._log(job, located, _text_of(answer), job.progress["errors"] + errors)
             return {
-                **now,
-                "imported": job.progress["imported"] + len(answers) - len(refused),
-                "errors": job.progress["errors"] + errors + len(refused),
+                **new_progress,
+                "imported": job.progress["imported"] + len(answers) - len(rejections),
+                "errors": job.progress["errors"] + errors + len(rejections),
             }
 
-        saved = run_command(self._gateway, AdvanceJob(job, groups=tuple(groups), settle=settled))
-        if saved is None:
+        saved_job = run_command(self._gateway, AdvanceJob(job, groups=tuple(groups), settle=settled))
+        if saved_job is None:
             self.forget(job.id)
         elif is_over:
             self.forget(job.id)
-            failed = failure("ItemValidationError", _ITEM_ERRORS) if saved.progress["errors"] else None
-            self._end(saved, table, failed)
+            failed = failure("ItemValidationError", _ITEM_ERRORS) if saved_job.progress["errors"] else None
+            self._end(saved_job, table, failed)
         return units
 
     def _writes(
-        self, job: Job, table: Table, found: list[source_objects.LocatedRecord]
+        self, job: Job, table: Table, located_records: list[source_objects.LocatedRecord]
     ) -> tuple[list[WriteGroup], list[source_objects.LocatedRecord], int]:
         """Return a group for each valid record, the records of these groups, and the number of invalid records."""
         groups: list[WriteGroup] = []
         sources: list[source_objects.LocatedRecord] = []
         errors = 0
-        for each in found:
+        for located in located_records:
             try:
-                groups.append(WriteGroup((put_write(table, checked_item(each), None),)))
-                sources.append(each)
+                groups.append(WriteGroup((put_write(table, checked_item(located), None),)))
+                sources.append(located)
             except (ServiceError, GatewayError) as error:
-                self._log(job, each, _text_of(error), job.progress["errors"] + errors)
+                self._log(job, located, _text_of(error), job.progress["errors"] + errors)
                 errors += 1
         return groups, sources, errors
 
-    def _log(self, job: Job, each: source_objects.LocatedRecord, text: str, number: int) -> None:
+    def _log(self, job: Job, located: source_objects.LocatedRecord, text: str, number: int) -> None:
         """Log an event in the form of the service's log group ("Validation errors" in the developer guide on imports)."""
         if number < limits.LOGGED_ERRORS:
             bucket = job.definition["request"]["S3BucketSource"]["S3Bucket"]
             facts = {
-                "itemS3Pointer": {"bucket": bucket, "key": each.key, "itemIndex": each.number - 1},
+                "itemS3Pointer": {"bucket": bucket, "key": located.key, "itemIndex": located.number - 1},
                 "importArn": IMPORT.arn(job),
                 "errorMessages": [text],
             }
@@ -172,11 +172,11 @@ _NOTHING: Mapping[str, Any] = {
 }
 
 
-def checked_item(each: source_objects.LocatedRecord) -> ParsedItem:
+def checked_item(located: source_objects.LocatedRecord) -> ParsedItem:
     """Return the item of a record. Raises ServiceError."""
-    if each.record.error:
-        raise validation(each.record.error)
-    item = item_of(each.record.members["Item"])
+    if located.record.error:
+        raise validation(located.record.error)
+    item = item_of(located.record.members["Item"])
     if is_too_large(item.size_bytes):
         raise validation(bare("item-size"))
     return item
@@ -194,7 +194,10 @@ def _source(job: Job) -> source_objects.ObjectSource:
         request["InputFormat"],
         options.get("Delimiter", ","),
         tuple(options.get("HeaderList", ())),
-        {each["AttributeName"]: each["AttributeType"] for each in parameters["AttributeDefinitions"]},
+        {
+            attribute["AttributeName"]: attribute["AttributeType"]
+            for attribute in parameters["AttributeDefinitions"]
+        },
     )
     return source_objects.ObjectSource(
         bucket_of(job, place),

@@ -19,7 +19,7 @@ IN_PROGRESS, COMPLETED, FAILED = "IN_PROGRESS", "COMPLETED", "FAILED"
 CANCELLING, CANCELLED = "CANCELLING", "CANCELLED"
 
 
-def definition_of(call: CallContext, table_name: str, **more: Any) -> dict[str, Any]:
+def definition_of(call: CallContext, table_name: str, **further: Any) -> dict[str, Any]:
     """Return the stored form of a request."""
     caller = call.caller
     return {
@@ -34,7 +34,7 @@ def definition_of(call: CallContext, table_name: str, **more: Any) -> dict[str, 
         # The source of the request of a restricted caller. None if the caller is unrestricted.
         "source": None if call.authorization is None else list(call.authorization.source),
         "table_arn": table_arn(caller, table_name),
-        **more,
+        **further,
     }
 
 
@@ -62,10 +62,10 @@ def status_of(job: Job) -> str:
 
 def times_of(job: Job) -> dict[str, Any]:
     """Return StartTime, and EndTime if the job has ended."""
-    shown = {"StartTime": seconds(job.created_at_ms)}
+    times = {"StartTime": seconds(job.created_at_ms)}
     if job.ended_at_ms is not None:
-        shown["EndTime"] = seconds(job.ended_at_ms)
-    return shown
+        times["EndTime"] = seconds(job.ended_at_ms)
+    return times
 
 
 def failure_of(job: Job) -> dict[str, str]:

@@ -107,7 +107,7 @@ def find(
     if not location.is_own:
         raise missing(True) if location.account == call.caller.account else denied()
     at_ms = int(location.rest["at"])
-    wanted = ListJobs(
+    command = ListJobs(
         call.caller.namespace,
         kind.name,
         table_name=location.table,
@@ -115,7 +115,7 @@ def find(
         before_ms=at_ms + 1,
         path=path_of(arn),
     )
-    for job in (yield from one(wanted)):
+    for job in (yield from one(command)):
         if _digits(job) == location.rest["digits"]:
             return job
     raise missing(False)
@@ -173,7 +173,7 @@ def page(
     """
     limit = size or limits.JOBS_PAGE
     oldest = call.gateway.now_ms() - limits.JOBS_LISTED_MS
-    wanted = ListJobs(
+    command = ListJobs(
         call.caller.namespace,
         kind.name,
         position_of_token(kind, token),
@@ -181,9 +181,9 @@ def page(
         table,
         max(since_ms, oldest),
     )
-    found = yield from one(wanted)
-    more = {"NextToken": next_token(kind, found[limit - 1])} if len(found) > limit else {}
-    return [job for job in found[:limit] if call.can_list(path_of(kind.arn(job)))], more
+    jobs = yield from one(command)
+    next_page = {"NextToken": next_token(kind, jobs[limit - 1])} if len(jobs) > limit else {}
+    return [job for job in jobs[:limit] if call.can_list(path_of(kind.arn(job)))], next_page
 
 
 # Beginning

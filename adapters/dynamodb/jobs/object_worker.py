@@ -70,9 +70,9 @@ class ObjectWorker(ABC, Generic[Resource]):
 
     def forget(self, job_id: int) -> None:
         """See JobWorker."""
-        left = self._open.pop(job_id, None)
-        if left is not None:
-            left.close()
+        open_file = self._open.pop(job_id, None)
+        if open_file is not None:
+            open_file.close()
 
     def abandon(self, job_id: int) -> None:
         """See JobWorker."""
@@ -91,7 +91,6 @@ class ObjectWorker(ABC, Generic[Resource]):
         return "Cancelled", f"The {self.name} was cancelled"
 
     def _cancel(self, job: Job, limit: int) -> int | None:
-        """Advance a cancelled job: it ends at once."""
         self._end_cancelled(job)
         return 0
 
@@ -133,10 +132,10 @@ def _limits_of(gateway: Gateway, command: Command[Any]) -> Authorization | None:
 
 
 def call_of(
-    gateway: Gateway, job: Job, operation: str = "", given: Mapping[str, Any] | None = None
+    gateway: Gateway, job: Job, operation: str = "", arguments: Mapping[str, Any] | None = None
 ) -> CallContext:
     """Return a call with the identity of the caller that started the job."""
-    return CallContext(operation, dict(given or {}), Caller(**job.definition["caller"]), gateway)
+    return CallContext(operation, dict(arguments or {}), Caller(**job.definition["caller"]), gateway)
 
 
 def bucket_of(job: Job, place: Mapping[str, Any]) -> object_store.BucketReference:

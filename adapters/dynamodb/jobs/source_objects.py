@@ -73,27 +73,31 @@ class SourceObjects:
         self._check = check
         self._source = source
         self._cursor = cursor
-        self._objects = self._listed(cursor)
+        self._objects = self._remaining_objects(cursor)
         self._stream: BinaryIO | None = None
         self._records: Iterator[ImportRecord | None] = iter(())
         self._object: StoredObject | None = None
         self._skipped = 0
         self._read_bytes = 0
 
-    def _listed(self, cursor: SourceCursor) -> Iterator[StoredObject]:
+    def _remaining_objects(self, cursor: SourceCursor) -> Iterator[StoredObject]:
         bucket, prefix = self._source.bucket, self._source.prefix
         if not cursor.key or cursor.is_done:
             return self._store.listed(bucket, prefix, cursor.key)
         # The current object comes first. No key just before it is known, so the listing is filtered.
-        return (found for found in self._store.listed(bucket, prefix) if found.key >= cursor.key)
+        return (
+            stored_object
+            for stored_object in self._store.listed(bucket, prefix)
+            if stored_object.key >= cursor.key
+        )
 
     def take(self, limit: int) -> RecordBatch:
         """Return the next records, up to this many units of work. A batch may be empty without being the last."""
-        found: list[LocatedRecord] = []
+        located_records: list[LocatedRecord] = []
         self._read_bytes = 0
-        while self._units(found) < limit:
+        while self._units(located_records) < limit:
             if self._object is None and not self._open_next():
-                return RecordBatch(found, self._cursor, True, self._units(found))
+                return RecordBatch(located_records, self._cursor, True, self._units(located_records))
             assert self._object is not None
             try:
                 record = next(self._records)
@@ -107,37 +111,37 @@ class SourceObjects:
                 continue
             number = self._cursor.records + 1
             self._cursor = self._cursor._replace(records=number)
-            found.append(LocatedRecord(self._object.key, number, record))
+            located_records.append(LocatedRecord(self._object.key, number, record))
             if record.ends:
                 self._finish_object()
-        return RecordBatch(found, self._cursor, False, self._units(found))
+        return RecordBatch(located_records, self._cursor, False, self._units(located_records))
 
-    def _units(self, found: list[LocatedRecord]) -> int:
-        return len(found) + (self._read_bytes >> 10)
+    def _units(self, located_records: list[LocatedRecord]) -> int:
+        return len(located_records) + (self._read_bytes >> 10)
 
     def _open_next(self) -> bool:
-        found = next(self._objects, None)
-        if found is None:
+        stored_object = next(self._objects, None)
+        if stored_object is None:
             return False
-        resumes = found.key == self._cursor.key and not self._cursor.is_done
+        resumes = stored_object.key == self._cursor.key and not self._cursor.is_done
         self._skipped = self._cursor.records if resumes else 0
-        self._object = found
-        self._cursor = SourceCursor(found.key, self._skipped, False, self._cursor.done_bytes)
+        self._object = stored_object
+        self._cursor = SourceCursor(stored_object.key, self._skipped, False, self._cursor.done_bytes)
         self._read_bytes += _OBJECT_BYTES
-        self._stream, table = self._store.read(self._source.bucket, found.key)
+        self._stream, table = self._store.read(self._source.bucket, stored_object.key)
         self._check(table, f"s3://{self._source.bucket.name}/{self._source.prefix}")
-        self._records = records(self._counted(self._stream), self._source.layout)
+        self._records = records(self._counting_blocks(self._stream), self._source.layout)
         return True
 
-    def _counted(self, stream: BinaryIO) -> Iterator[bytes]:
+    def _counting_blocks(self, stream: BinaryIO) -> Iterator[bytes]:
         for block in blocks(stream, self._source.compression, _WINDOW_BYTES):
             self._read_bytes += len(block) + _BLOCK_BYTES
             yield block
 
     def _finish_object(self) -> None:
         assert self._object is not None
-        done = self._cursor.done_bytes + self._object.size_bytes
-        self._cursor = SourceCursor(self._object.key, 0, True, done)
+        done_bytes = self._cursor.done_bytes + self._object.size_bytes
+        self._cursor = SourceCursor(self._object.key, 0, True, done_bytes)
         self._object = None
         self.close()
 

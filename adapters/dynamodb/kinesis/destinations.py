@@ -54,22 +54,22 @@ def describe_destination(call: CallContext) -> Exchange[Answer]:
     """
     table = yield from find_table(call)
     statuses = yield from _statuses(call, table)
-    listed = []
-    for known in TableProperties.of(table).kinesis:
-        shown = {"StreamArn": known["arn"], "DestinationStatus": statuses[known["arn"]]}
-        if shown["DestinationStatus"] == "ENABLE_FAILED":
-            shown["DestinationStatusDescription"] = known["failure"]
-        if known["precision"] is not None:
-            shown[_PRECISION] = known["precision"]
-        listed.append(shown)
-    return {"TableName": table.name, "KinesisDataStreamDestinations": listed}
+    descriptions = []
+    for destination in TableProperties.of(table).kinesis:
+        description = {"StreamArn": destination["arn"], "DestinationStatus": statuses[destination["arn"]]}
+        if description["DestinationStatus"] == "ENABLE_FAILED":
+            description["DestinationStatusDescription"] = destination["failure"]
+        if destination["precision"] is not None:
+            description[_PRECISION] = destination["precision"]
+        descriptions.append(description)
+    return {"TableName": table.name, "KinesisDataStreamDestinations": descriptions}
 
 
 def enable_destination(call: CallContext) -> Exchange[Answer]:
     """EnableKinesisStreamingDestination: deliver all later changes to a stream. Raises ServiceError, TableMissing."""
-    given = call.input
-    arn = given["StreamArn"]
-    requested = given.get("EnableKinesisStreamingConfiguration", {})
+    arguments = call.input
+    arn = arguments["StreamArn"]
+    requested = arguments.get("EnableKinesisStreamingConfiguration", {})
     table = yield from find_table(call)
     statuses = yield from _statuses(call, table)
     if any(status in _LIVE for status in statuses.values()):
@@ -118,27 +118,27 @@ def disable_destination(call: CallContext) -> Exchange[Answer]:
 
     Raises ServiceError, TableMissing.
     """
-    given = call.input
-    arn = given["StreamArn"]
-    if given.get("EnableKinesisStreamingConfiguration"):
+    arguments = call.input
+    arn = arguments["StreamArn"]
+    if arguments.get("EnableKinesisStreamingConfiguration"):
         raise validation("Stream cannot be disabled using EnableKinesisStreamingConfiguration parameters")
     table = yield from find_table(call)
-    known = _find(table, arn)
+    destination = _find(table, arn)
     status = (yield from _statuses(call, table)).get(arn)
-    if known is None or status not in ("ACTIVE", "DISABLING"):
+    if destination is None or status not in ("ACTIVE", "DISABLING"):
         text = "KinesisStreamingDestination must be ACTIVE to perform DISABLE operation."
         raise validation(_NOT_VALID + text)
     if status == "ACTIVE":
-        changed = {**known, "on": False, "changed_at_ms": call.gateway.now_ms()}
-        yield from one(Unfollow(table, KIND, arn, _with_destination(table, changed)))
+        disabled = {**destination, "on": False, "changed_at_ms": call.gateway.now_ms()}
+        yield from one(Unfollow(table, KIND, arn, _with_destination(table, disabled)))
     return {"TableName": table.name, "StreamArn": arn, "DestinationStatus": "DISABLING"}
 
 
 def update_destination(call: CallContext) -> Exchange[Answer]:
     """UpdateKinesisStreamingDestination: change the precision of times. Raises ServiceError, TableMissing."""
-    given = call.input
-    arn = given["StreamArn"]
-    requested = given.get("UpdateKinesisStreamingConfiguration", {})
+    arguments = call.input
+    arn = arguments["StreamArn"]
+    requested = arguments.get("UpdateKinesisStreamingConfiguration", {})
     if not requested:
         text = (
             "Streaming destination cannot be updated with given parameters: "
@@ -146,19 +146,24 @@ def update_destination(call: CallContext) -> Exchange[Answer]:
         )
         raise validation(text)
     table = yield from find_table(call)
-    known = _find(table, arn)
-    if known is None:
+    destination = _find(table, arn)
+    if destination is None:
         text = f"No streaming destination with streamArn: {arn} found for table with tableName: {table.name}"
         raise validation(_NOT_VALID + text)
     if (yield from _statuses(call, table))[arn] != "ACTIVE":
         text = "Kinesis streaming is not in ACTIVE state. Updates are only allowed in ACTIVE state."
         raise validation(f"{_NOT_VALID}{text} TableName: {table.name}, kdsArn: {arn}")
-    wanted = requested[_PRECISION]
-    if wanted == (known["precision"] or MILLISECOND):
-        text = f"Precision is already set to the desired value of {wanted} for tableId: {table_id(table)}, kdsArn: {arn}"
+    precision = requested[_PRECISION]
+    if precision == (destination["precision"] or MILLISECOND):
+        text = f"Precision is already set to the desired value of {precision} for tableId: {table_id(table)}, kdsArn: {arn}"
         raise validation(f"{messages.INVALID_REQUEST}{text}")
-    changed = {**known, "precision": wanted, "updating": True, "changed_at_ms": call.gateway.now_ms()}
-    yield from one(AlterTable(DIALECT, table, properties=_with_destination(table, changed), instant=True))
+    updated = {
+        **destination,
+        "precision": precision,
+        "updating": True,
+        "changed_at_ms": call.gateway.now_ms(),
+    }
+    yield from one(AlterTable(DIALECT, table, properties=_with_destination(table, updated), instant=True))
     return {
         "TableName": table.name,
         "StreamArn": arn,
@@ -174,34 +179,39 @@ _LIVE = ("ENABLING", "ACTIVE", "UPDATING", "DISABLING")
 
 def _statuses(call: CallContext, table: Table) -> Exchange[dict[str, str]]:
     """Return the state of each destination, by the ARN of its stream."""
-    known = TableProperties.of(table).kinesis
-    followed: list[str] = []
-    if any(not each["on"] for each in known):
-        followed = yield from one(ListFollowers(table, KIND))
-    return {each["arn"]: _status(call, table, each, each["arn"] in followed) for each in known}
+    destinations = TableProperties.of(table).kinesis
+    followed_arns: list[str] = []
+    if any(not destination["on"] for destination in destinations):
+        followed_arns = yield from one(ListFollowers(table, KIND))
+    return {
+        destination["arn"]: _status(call, table, destination, destination["arn"] in followed_arns)
+        for destination in destinations
+    }
 
 
-def _status(call: CallContext, table: Table, known: Mapping[str, Any], has_follower: bool) -> str:
+def _status(call: CallContext, table: Table, destination: Mapping[str, Any], has_follower: bool) -> str:
     """Return the state of a destination. `has_follower`: it still has a follower.
 
     A destination is DISABLED if its table was reset and has no follower any more.
     """
     delay_ms = call.gateway.settings.table_creation_delay * 1000
-    is_settled = call.gateway.now_ms() >= known["changed_at_ms"] + delay_ms
-    if not known["on"]:
+    is_settled = call.gateway.now_ms() >= destination["changed_at_ms"] + delay_ms
+    if not destination["on"]:
         return "DISABLED" if is_settled and not has_follower else "DISABLING"
-    if known["failure"] is not None:
+    if destination["failure"] is not None:
         return "ENABLE_FAILED" if is_settled else "ENABLING"
     if not table.rules.followed:
         # UPDATING: ack-api-quirks, TABLE-235 and TABLE-236.
         return "UPDATING" if table.state is State.DELETING else "DISABLED"
     if is_settled:
         return "ACTIVE"
-    return "UPDATING" if known["updating"] else "ENABLING"
+    return "UPDATING" if destination["updating"] else "ENABLING"
 
 
 def _find(table: Table, arn: str) -> Mapping[str, Any] | None:
-    return next((each for each in TableProperties.of(table).kinesis if each["arn"] == arn), None)
+    return next(
+        (destination for destination in TableProperties.of(table).kinesis if destination["arn"] == arn), None
+    )
 
 
 def _with_destination(table: Table, entry: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -210,12 +220,14 @@ def _with_destination(table: Table, entry: Mapping[str, Any]) -> Mapping[str, An
     A new destination comes first. Beyond the maximum, the oldest are dropped.
     """
     properties = TableProperties.of(table)
-    known = {each["arn"]: each for each in properties.kinesis}
-    changed = known | {entry["arn"]: entry} if entry["arn"] in known else {entry["arn"]: entry, **known}
-    return replace(properties, kinesis=list(changed.values())[:_LISTED]).document()
+    existing = {destination["arn"]: destination for destination in properties.kinesis}
+    destinations = (
+        existing | {entry["arn"]: entry} if entry["arn"] in existing else {entry["arn"]: entry, **existing}
+    )
+    return replace(properties, kinesis=list(destinations.values())[:_LISTED]).document()
 
 
 def precision_of(table: Table, arn: str) -> str:
     """Return the precision of times for a stream."""
-    known = _find(table, arn)
-    return MILLISECOND if known is None else known["precision"] or MILLISECOND
+    destination = _find(table, arn)
+    return MILLISECOND if destination is None else destination["precision"] or MILLISECOND

@@ -78,13 +78,13 @@ class Producer:
             )
             if not answer["FailedRecordCount"]:
                 return
-            refused = [
+            rejections = [
                 (record, result)
                 for record, result in zip(records, answer["Records"], strict=True)
                 if "ErrorCode" in result
             ]
-            records = [record for record, _ in refused]
-            reason = refused[0][1].get("ErrorMessage", "")
+            records = [record for record, _ in rejections]
+            reason = rejections[0][1].get("ErrorMessage", "")
             time.sleep(_PAUSE_S * 2**attempt)
         raise RecordsNotAccepted(f"Kinesis rejected {len(records)} records: {reason}")
 
@@ -140,22 +140,22 @@ def batches(records: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]
 
     Records of an item keep their order, as each call ends before the next begins.
     """
-    waiting = list(records)
-    while waiting:
-        taken: list[dict[str, Any]] = []
-        left: list[dict[str, Any]] = []
+    remaining = list(records)
+    while remaining:
+        batch: list[dict[str, Any]] = []
+        postponed: list[dict[str, Any]] = []
         keys: set[str] = set()
         size = 0
-        for record in waiting:
+        for record in remaining:
             size_with = size + len(record["Data"]) + len(record["PartitionKey"].encode())
-            is_full = len(taken) >= limits.KINESIS_RECORDS or (
-                taken and size_with > limits.KINESIS_CALL_BYTES
+            is_full = len(batch) >= limits.KINESIS_RECORDS or (
+                batch and size_with > limits.KINESIS_CALL_BYTES
             )
             if is_full or record["PartitionKey"] in keys:
-                left.append(record)
+                postponed.append(record)
             else:
-                taken.append(record)
+                batch.append(record)
                 size = size_with
             keys.add(record["PartitionKey"])
-        yield taken
-        waiting = left
+        yield batch
+        remaining = postponed

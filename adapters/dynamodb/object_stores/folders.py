@@ -42,13 +42,13 @@ class Folder:
     ) -> Iterator[object_store.StoredObject]:
         """See ObjectStore."""
         top = self._bucket(bucket)
-        found = sorted(
+        files = sorted(
             (key.encode(errors="surrogateescape"), path)
             for key, path in _files(top, prefix)
             if key.startswith(prefix)
         )
         begin = after.encode()
-        for key, path in found:
+        for key, path in files:
             if key > begin:
                 with suppress(FileNotFoundError):
                     yield object_store.StoredObject(key.decode(errors="surrogateescape"), path.stat().st_size)
@@ -69,11 +69,11 @@ class Folder:
         """See ObjectStore. Encryption is left to the file system."""
         path = self._path(bucket, key)
         hashed = hashlib.md5(usedforsecurity=False)
-        waiting = self._bucket(bucket) / _UNFINISHED
-        unfinished = waiting / secrets.token_hex(8)
+        folder = self._bucket(bucket) / _UNFINISHED
+        unfinished = folder / secrets.token_hex(8)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            _remove_unfinished(waiting)
+            _remove_unfinished(folder)
             if new.table:
                 _write_table(self._table_file(bucket, key), new.table)
             with _create_locked(unfinished) as file:
@@ -90,11 +90,11 @@ class Folder:
             raise _refused(error, key) from None
         finally:
             with suppress(OSError):
-                waiting.rmdir()
+                folder.rmdir()
         return hashed.hexdigest()
 
     def _bucket(self, bucket: object_store.BucketReference) -> Path:
-        path = self._inside(bucket.name)
+        path = self._path_inside(bucket.name)
         if not path.is_dir():
             raise object_store.ObjectStoreRejection(
                 object_store.NO_BUCKET,
@@ -103,15 +103,14 @@ class Folder:
         return path
 
     def _table_file(self, bucket: object_store.BucketReference, key: str) -> Path:
-        """Return the file that names the table of an object."""
         name = hashlib.sha256(key.encode(errors="surrogateescape")).hexdigest()
         return self._bucket(bucket) / _TABLES / name
 
     def _path(self, bucket: object_store.BucketReference, key: str) -> Path:
         self._bucket(bucket)
-        return self._inside(f"{bucket.name}/{key}")
+        return self._path_inside(f"{bucket.name}/{key}")
 
-    def _inside(self, name: str) -> Path:
+    def _path_inside(self, name: str) -> Path:
         parts = name.split("/")
         if any(part in ("", ".", "..", *_OWN) or "\0" in part for part in parts):
             raise object_store.ObjectStoreRejection(
@@ -156,10 +155,10 @@ def _create_locked(path: Path) -> BinaryIO:
     raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
 
 
-def _remove_unfinished(waiting: Path) -> None:
+def _remove_unfinished(folder: Path) -> None:
     """Remove the unfinished objects of killed servers. A server that writes one holds a lock on it."""
     with suppress(OSError):
-        for path in waiting.iterdir():
+        for path in folder.iterdir():
             with suppress(OSError), path.open("rb") as file:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 path.unlink()

@@ -10,10 +10,10 @@ from tablegate.gateway.configuration.settings import BadSetting, Settings
 
 def open_store(settings: Settings) -> ObjectStore:
     """Return the object store of the settings, restricted to the allowed buckets. Raises BadSetting."""
-    return AllowedBuckets(_opened(settings), settings)
+    return AllowedBuckets(_unrestricted_store(settings), settings)
 
 
-def _opened(settings: Settings) -> ObjectStore:
+def _unrestricted_store(settings: Settings) -> ObjectStore:
     if settings.s3_folder is not None:
         if not settings.s3_folder.is_dir():
             raise BadSetting(

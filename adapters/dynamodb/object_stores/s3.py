@@ -51,8 +51,8 @@ class S3:
         pages = self._client.get_paginator("list_objects_v2")
         try:
             for page in pages.paginate(Bucket=bucket.name, Prefix=prefix, StartAfter=after, **_owner(bucket)):
-                for found in page.get("Contents", ()):
-                    yield object_store.StoredObject(found["Key"], found["Size"])
+                for entry in page.get("Contents", ()):
+                    yield object_store.StoredObject(entry["Key"], entry["Size"])
         except _FAILURES as error:
             raise _refused(error) from error
 
@@ -69,16 +69,16 @@ class S3:
         self, bucket: object_store.BucketReference, key: str, data: BinaryIO, new: object_store.NewObject
     ) -> str:
         """See ObjectStore."""
-        more: dict[str, Any] = _owner(bucket)
+        options: dict[str, Any] = _owner(bucket)
         encryption = new.encryption
         if new.table:
-            more["Metadata"] = {_TABLE: new.table}
+            options["Metadata"] = {_TABLE: new.table}
         if encryption.algorithm:
-            more["ServerSideEncryption"] = _ALGORITHMS[encryption.algorithm]
+            options["ServerSideEncryption"] = _ALGORITHMS[encryption.algorithm]
         if encryption.key:
-            more["SSEKMSKeyId"] = encryption.key
+            options["SSEKMSKeyId"] = encryption.key
         try:
-            answer = self._client.put_object(Bucket=bucket.name, Key=key, Body=data, **more)
+            answer = self._client.put_object(Bucket=bucket.name, Key=key, Body=data, **options)
         except _FAILURES as error:
             raise _refused(error) from error
         return str(answer["ETag"]).strip('"')

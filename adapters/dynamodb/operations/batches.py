@@ -39,9 +39,9 @@ def batch_get_item(call: CallContext) -> Exchange[Answer]:
     gets: list[Get] = []
     owners: list[tuple[str, int]] = []
     for name, request in requests.items():
-        found = yield from _gets_of_table(call, name, request, clauses[name])
-        gets += found
-        owners += [(name, at) for at in range(len(found))]
+        table_gets = yield from _gets_of_table(call, name, request, clauses[name])
+        gets += table_gets
+        owners += [(name, at) for at in range(len(table_gets))]
     rows = (
         yield from each(gets)
         if request_context.is_left_out is None
@@ -83,12 +83,11 @@ def _gets_of_table(
     if len(set(positions)) < len(positions):
         raise validation(messages.bare("duplicate-keys"))
     may_be_old = not request.get("ConsistentRead")
-    shown = clauses.projection
-    return [Get(table, position, may_be_old=may_be_old, shown=shown) for position in positions]
+    projection = clauses.projection
+    return [Get(table, position, may_be_old=may_be_old, shown=projection) for position in positions]
 
 
 def _return_key(unprocessed: dict[str, dict[str, Any]], name: str, request: dict[str, Any], at: int) -> None:
-    """Add a key to UnprocessedKeys, with the options of its table."""
     options = {option: value for option, value in request.items() if option != "Keys"}
     unprocessed.setdefault(name, {**options, "Keys": []})["Keys"].append(request["Keys"][at])
 
@@ -103,29 +102,29 @@ def batch_write_item(call: CallContext) -> Exchange[Answer]:
     owners: list[tuple[str, dict[str, Any]]] = []
     for name, members in requests.items():
         table = yield from find_table(call, name)
-        made = list(_writes(table, members))
-        if len({write.key.position for write in made}) < len(made):
+        table_writes = list(_writes(table, members))
+        if len({write.key.position for write in table_writes}) < len(table_writes):
             raise validation(messages.bare("duplicate-keys"))
-        writes += made
+        writes += table_writes
         owners += [(name, member) for member in members]
     groups = [WriteGroup((write,)) for write in writes]
     answers = yield from (
         each(groups) if request_context.is_left_out is None else _leave_out_some(call, owners, groups, WRITE)
     )
     unprocessed: dict[str, list[dict[str, Any]]] = {}
-    done: list[tuple[str, Write, WriteOutcome]] = []
+    outcomes: list[tuple[str, Write, WriteOutcome]] = []
     for (name, member), write, answer in zip(owners, writes, answers, strict=True):
         if isinstance(answer, list):
-            done.append((name, write, answer[0]))
+            outcomes.append((name, write, answer[0]))
             if write.table.properties.get(INSIGHTS):
                 contributors.written(write, answer[0])
         elif _is_temporary(answer):
             unprocessed.setdefault(name, []).append(member)
         elif isinstance(answer, GatewayError):
             raise answer
-    if not done:
+    if not outcomes:
         raise next(answer for answer in answers if isinstance(answer, GatewayError))
-    return {"UnprocessedItems": unprocessed, **consumed_capacity.batch_write(call, done)}
+    return {"UnprocessedItems": unprocessed, **consumed_capacity.batch_write(call, outcomes)}
 
 
 def _writes(table: Table, members: list[dict[str, Any]]) -> Iterator[Write]:

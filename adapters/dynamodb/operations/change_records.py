@@ -22,13 +22,13 @@ def event_name(change: Change) -> str:
     return "INSERT" if change.old is None else "REMOVE" if change.new is None else "MODIFY"
 
 
-def images(schema: KeySchema, change: Change, shown: Container[str]) -> tuple[dict[str, Any], int]:
-    """Return the members Keys, NewImage and OldImage, and SizeBytes. Images not in `shown` are left out."""
+def images(schema: KeySchema, change: Change, image_names: Container[str]) -> tuple[dict[str, Any], int]:
+    """Return the members Keys, NewImage and OldImage, and SizeBytes. Images not in `image_names` are left out."""
     keys = {name: view(value) for name, value in shown_key(schema, change.key_values).items()}
     size = _billed_bytes(keys)
     members: dict[str, Any] = {"Keys": render_values(keys)}
     for name, row in (("NewImage", change.new), ("OldImage", change.old)):
-        if row is not None and name in shown:
+        if row is not None and name in image_names:
             members[name] = orjson.Fragment(render(schema, row))
             size += _billed_bytes(row.latest)  # the change log stores no sizes
     return members, size

@@ -38,10 +38,10 @@ def _get(call: CallContext, clauses: ReadClauses, table: Table) -> SingleStep:
         clauses.check_projection(table)
     may_be_old = not call.input.get("ConsistentRead")
     get = Get(table, key.position, may_be_old=may_be_old, shown=clauses.projection)
-    return SingleStep(get, partial(_got, call, clauses, get))
+    return SingleStep(get, partial(_get_answer, call, clauses, get))
 
 
-def _got(call: CallContext, clauses: ReadClauses, get: Get, row: Row | None) -> Answer:
+def _get_answer(call: CallContext, clauses: ReadClauses, get: Get, row: Row | None) -> Answer:
     blocks = consumed_capacity.item_read(call, row)
     if get.table.properties.get(INSIGHTS):
         contributors.read(get)
@@ -70,7 +70,9 @@ def _update(call: CallContext, clauses: WriteClauses, table: Table) -> SingleSte
 
 
 def _single_write(call: CallContext, write: Write) -> SingleStep:
-    return SingleStep(WriteGroup((write,)), partial(_written, call, write), partial(_refused, call, write))
+    return SingleStep(
+        WriteGroup((write,)), partial(_write_answer, call, write), partial(_refused, call, write)
+    )
 
 
 # Writes, also as parts of batches and transactions
@@ -82,19 +84,19 @@ def put_write(table: Table, item: ParsedItem, clauses: WriteClauses | None) -> W
     if table.vector_indexes:
         vectors.check_put(table, item.contents)
     condition = clauses.condition(table) if clauses is not None and clauses.has_condition else ALWAYS
-    shown = SHOWN_NOT if clauses is None else clauses.shown
+    returned_rows = SHOWN_NOT if clauses is None else clauses.shown
     contents = item.contents
     if not table.key_schema.is_text_pair:
         contents = composites.stored_contents(table, key, contents)
-    return Write(table, key, Replace(contents), condition, view, keep_kinds, shown=shown)
+    return Write(table, key, Replace(contents), condition, view, keep_kinds, shown=returned_rows)
 
 
 def delete_write(table: Table, wire_key: Mapping[str, Any], clauses: WriteClauses | None) -> Write:
     """Return the write that deletes the item with a wire key. Raises ServiceError, BadKey."""
     key = keys.key_of(table, wire_key)
     condition = clauses.condition(table) if clauses is not None and clauses.has_condition else ALWAYS
-    shown = SHOWN_NOT if clauses is None else clauses.shown
-    return Write(table, key, Remove(), condition, view, shown=shown)
+    returned_rows = SHOWN_NOT if clauses is None else clauses.shown
+    return Write(table, key, Remove(), condition, view, shown=returned_rows)
 
 
 def update_write(table: Table, wire_key: Mapping[str, Any], clauses: WriteClauses) -> Write:
@@ -117,7 +119,7 @@ def check_write(table: Table, wire_key: Mapping[str, Any], clauses: WriteClauses
 # Answers
 
 
-def written(call: CallContext, write: Write) -> Exchange[dict[str, Any]]:
+def run_write(call: CallContext, write: Write) -> Exchange[dict[str, Any]]:
     """Run the write of one item, and return the members of the answer, with consumed capacity.
 
     Raises ServiceError if the condition fails, else the error of the write.
@@ -126,7 +128,7 @@ def written(call: CallContext, write: Write) -> Exchange[dict[str, Any]]:
     return members
 
 
-def _written(call: CallContext, write: Write, outcomes: Sequence[WriteOutcome]) -> dict[str, Any]:
+def _write_answer(call: CallContext, write: Write, outcomes: Sequence[WriteOutcome]) -> dict[str, Any]:
     """Return the answer to a write."""
     [outcome] = outcomes
     blocks = consumed_capacity.item_write(call, write, outcome)
@@ -139,8 +141,12 @@ def _refused(call: CallContext, write: Write, error: GatewayError) -> Exception:
     """Return the error of a failed write."""
     if isinstance(error, ConditionFailed):
         consumed_capacity.failed_write(write.table, error.row)
-        wanted = call.input.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD" and error.row is not None
-        return condition_failed(composites.render(write.table.key_schema, error.row) if wanted else None)
+        returns_item = (
+            call.input.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD" and error.row is not None
+        )
+        return condition_failed(
+            composites.render(write.table.key_schema, error.row) if returns_item else None
+        )
     if isinstance(error, BadOperand) and "AttributeUpdates" in call.input:
         return legacy.update_mismatch()
     return error

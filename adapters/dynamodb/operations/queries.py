@@ -38,15 +38,15 @@ _COMMAS = Concatenation(",")
 
 def _query(call: CallContext, clauses: ReadClauses, table: Table) -> Read:
     """Return the Read of a Query: items of one partition, in the order of the sort key."""
-    given = call.input
-    index = _index(call, table) if "IndexName" in given else None
+    arguments = call.input
+    index = _index(call, table) if "IndexName" in arguments else None
     schema = shown_schema(table.key_schema) if index is None else index.key_schema
-    reverse = not given.get("ScanIndexForward", True)
-    start = _start_key(call, table, index) if "ExclusiveStartKey" in given else None
+    reverse = not arguments.get("ScanIndexForward", True)
+    start = _start_key(call, table, index) if "ExclusiveStartKey" in arguments else None
     if start is not None:
         start.check_count(is_query=True)
-    look = None if start is None else start.check_column
-    bounds = clauses.key_range(schema, look, "" if index is None else index.name)
+    check_column = None if start is None else start.check_column
+    bounds = clauses.key_range(schema, check_column, "" if index is None else index.name)
     composite_filter: Predicate = ALWAYS
     if index is None and schema is not table.key_schema:
         bounds, composite_filter = clauses.composite_range(table.key_schema)
@@ -73,10 +73,10 @@ def _query(call: CallContext, clauses: ReadClauses, table: Table) -> Read:
         view=view,
         whole_rows=index is not None and _wants_whole_rows(call, table, index, clauses),
         concatenation=_COMMAS
-        if schema is table.key_schema and clauses.projection is None and given.get("Select") != "COUNT"
+        if schema is table.key_schema and clauses.projection is None and arguments.get("Select") != "COUNT"
         else None,
-        may_be_old=not given.get("ConsistentRead"),
-        shown=_COUNTED if given.get("Select") == "COUNT" else clauses.projection,
+        may_be_old=not arguments.get("ConsistentRead"),
+        shown=_COUNTED if arguments.get("Select") == "COUNT" else clauses.projection,
     )
 
 
@@ -157,12 +157,12 @@ def _wants_whole_rows(call: CallContext, table: Table, index: Index | None, clau
     if index is None or index.shown is None:
         return False
     projection = clauses.projection
-    shown = {*index.shown, *shown_schema(table.key_schema).names}
-    beyond = [] if projection is None else sorted(projection.names - shown)
-    if beyond and not index.local:
-        names = ", ".join(beyond)
+    projected_names = {*index.shown, *shown_schema(table.key_schema).names}
+    missing_names = [] if projection is None else sorted(projection.names - projected_names)
+    if missing_names and not index.local:
+        names = ", ".join(missing_names)
         raise validation(messages.bare("global-not-projected", index=index.name, names=names))
-    return bool(beyond) or call.input.get("Select") == "ALL_ATTRIBUTES"
+    return bool(missing_names) or call.input.get("Select") == "ALL_ATTRIBUTES"
 
 
 def _limits(call: CallContext) -> PageLimits:
@@ -215,10 +215,10 @@ def _is_single_item(call: CallContext, read: Read) -> bool:
 def last_key(table: Table, index: Index | None, row: Row) -> dict[str, Any]:
     """Return LastEvaluatedKey after a row of a table or index: the key of the table, and that of the index."""
     schema = table.key_schema
-    found = shown_key(schema, row.contents.some(schema.names))
+    key = shown_key(schema, row.contents.some(schema.names))
     if index is not None:
-        found = {**row.contents.some(index.key_schema.names), **found}
-    return render_values(found)
+        key = {**row.contents.some(index.key_schema.names), **key}
+    return render_values(key)
 
 
 query = on_table(ReadClauses, partial(_page_step, _query))

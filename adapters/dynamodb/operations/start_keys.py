@@ -105,7 +105,7 @@ class StartKey:
         elif start.partition != bounds.lower.partition:
             raise validation(bare("start-key-outside"))
         if self._index is None and not self._table.key_schema.sort:
-            raise validation(bare("start-key-exclusive", key=_shown(self._wire)))
+            raise validation(bare("start-key-exclusive", key=_java_text(self._wire)))
         return bounds.before(start) if reverse else bounds.after(start)
 
     def check_segment(self, segment: Segment) -> None:
@@ -119,7 +119,7 @@ class StartKey:
         return validation(edited(message, lambda text: bare("start-key", text=text)))
 
 
-def _shown(wire: Mapping[str, Any]) -> str:
+def _java_text(wire: Mapping[str, Any]) -> str:
     """Return a start key in the notation of the service's errors (test_query_no_sort_key_exclusive_start_key)."""
     parts = [
         f"{name}=AttributeValue: {{{tag}:{data}}}"

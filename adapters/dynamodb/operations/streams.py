@@ -39,16 +39,16 @@ _MAX_SCANNED_CHANGES = 10_000
 
 def list_streams(call: CallContext) -> Exchange[Answer]:
     """ListStreams: a page of the caller's streams, or of one table's, by name and age. Raises ServiceError."""
-    given = call.input
-    name = own_name(call, given["TableName"]) if "TableName" in given else None
+    arguments = call.input
+    name = own_name(call, arguments["TableName"]) if "TableName" in arguments else None
     streams = yield from one(stream_commands.ListStreams(call.caller.namespace, name))
-    after = given.get("ExclusiveStartStreamArn")
+    after = arguments.get("ExclusiveStartStreamArn")
     arns = [(_arn_of(call, stream), stream) for stream in streams]
     if after is not None:
-        _parsed(call, after)
-        passed = [at for at, (arn, _) in enumerate(arns) if arn == after]
-        arns = arns[passed[-1] + 1 :] if passed else []
-    page = arns[: _page_limit(given)]
+        _table_and_label(call, after)
+        earlier = [at for at, (arn, _) in enumerate(arns) if arn == after]
+        arns = arns[earlier[-1] + 1 :] if earlier else []
+    page = arns[: _page_limit(arguments)]
     answer: dict[str, Any] = {
         "Streams": [
             {"StreamArn": arn, "TableName": stream.table_name, "StreamLabel": stream.label}
@@ -65,24 +65,24 @@ def describe_stream(call: CallContext) -> Exchange[Answer]:
 
     Raises ServiceError.
     """
-    given = call.input
-    stream = yield from _find(call, given["StreamArn"])
+    arguments = call.input
+    stream = yield from _find(call, arguments["StreamArn"])
     shards = yield from one(stream_commands.ListShards(stream))
-    wanted = given.get("ShardFilter")
-    if wanted is not None:
+    shard_filter = arguments.get("ShardFilter")
+    if shard_filter is not None:
         for member in ("Type", "ShardId"):
-            if member not in wanted:
+            if member not in shard_filter:
                 raise validation(f"{messages.INVALID}{member} must be provided when ShardFilter is specified")
-        parent = _shard_number(stream, wanted["ShardId"], given["StreamArn"])
+        parent = _shard_number(stream, shard_filter["ShardId"], arguments["StreamArn"])
         shards = [shard for shard in shards if parent in shard.parents]
-    after = given.get("ExclusiveStartShardId")
+    after = arguments.get("ExclusiveStartShardId")
     if after is not None:
         # After an unknown shard, the page is empty. The service reports no error.
-        passed = [at for at, shard in enumerate(shards) if _shard_id(stream, shard.number) == after]
-        shards = shards[passed[0] + 1 :] if passed else []
-    page = shards[: _page_limit(given)]
+        earlier = [at for at, shard in enumerate(shards) if _shard_id(stream, shard.number) == after]
+        shards = shards[earlier[0] + 1 :] if earlier else []
+    page = shards[: _page_limit(arguments)]
     description: dict[str, Any] = {
-        "StreamArn": given["StreamArn"],
+        "StreamArn": arguments["StreamArn"],
         "StreamLabel": stream.label,
         "StreamStatus": "ENABLED" if stream.ended_at_ms is None else "DISABLED",
         "StreamViewType": _view_of(stream),
@@ -101,26 +101,26 @@ def get_shard_iterator(call: CallContext) -> Exchange[Answer]:
 
     Types: TRIM_HORIZON, LATEST, AT_SEQUENCE_NUMBER, AFTER_SEQUENCE_NUMBER, AT_TIMESTAMP.
     """
-    given = call.input
-    stream = yield from _find(call, given["StreamArn"])
-    number = _shard_number(stream, given["ShardId"], given["StreamArn"])
-    known = yield from one(stream_commands.ListShards(stream))
-    if all(shard.number != number for shard in known):
-        raise _no_such_shard(given["StreamArn"], given["ShardId"])
-    kind = given["ShardIteratorType"]
+    arguments = call.input
+    stream = yield from _find(call, arguments["StreamArn"])
+    number = _shard_number(stream, arguments["ShardId"], arguments["StreamArn"])
+    shards = yield from one(stream_commands.ListShards(stream))
+    if all(shard.number != number for shard in shards):
+        raise _no_such_shard(arguments["StreamArn"], arguments["ShardId"])
+    kind = arguments["ShardIteratorType"]
     by_sequence = kind in ("AT_SEQUENCE_NUMBER", "AFTER_SEQUENCE_NUMBER")
-    if by_sequence != ("SequenceNumber" in given):
+    if by_sequence != ("SequenceNumber" in arguments):
         must = "must be" if by_sequence else "must not be"
         text = f"SequenceNumber {must} provided for ShardIteratorType {kind}"
         raise validation(messages.INVALID + text)
     if by_sequence:
-        sequence = _sequence_of(given["SequenceNumber"]) + (kind == "AFTER_SEQUENCE_NUMBER")
+        sequence = _sequence_of(arguments["SequenceNumber"]) + (kind == "AFTER_SEQUENCE_NUMBER")
     else:
         at: Oldest | Latest | AtTime = Latest() if kind == "LATEST" else Oldest()
         if kind == "AT_TIMESTAMP":
-            at = AtTime(int(given.get("Timestamp", 0) * 1000))
+            at = AtTime(int(arguments.get("Timestamp", 0) * 1000))
         sequence = yield from one(stream_commands.FindPosition(stream, number, at))
-    shard_iterator = _Iterator(given["StreamArn"], number, sequence, call.gateway.now_ms())
+    shard_iterator = _Iterator(arguments["StreamArn"], number, sequence, call.gateway.now_ms())
     return {"ShardIterator": shard_iterator.text()}
 
 
@@ -145,9 +145,9 @@ def get_records(call: CallContext) -> Exchange[Answer]:
         page = yield from one(
             stream_commands.ReadChanges(stream, place.shard, sequence, limit - len(records), bytes_left)
         )
-        shown = list(_records(call, stream, page.changes))
-        records += shown
-        bytes_left -= sum(record["dynamodb"]["SizeBytes"] for record in shown)
+        page_records = list(_records(call, stream, page.changes))
+        records += page_records
+        bytes_left -= sum(record["dynamodb"]["SizeBytes"] for record in page_records)
         scanned += len(page.changes)
         is_end = page.next == sequence
         sequence = page.next
@@ -165,21 +165,21 @@ def get_records(call: CallContext) -> Exchange[Answer]:
 # Streams and shards
 
 
-def _page_limit(given: Mapping[str, Any]) -> int:
-    limit: int = given.get("Limit", limits.STREAM_SHARDS_PAGE)
+def _page_limit(arguments: Mapping[str, Any]) -> int:
+    limit: int = arguments.get("Limit", limits.STREAM_SHARDS_PAGE)
     if limit > limits.STREAM_SHARDS_PAGE:
         raise _too_high(limit, limits.STREAM_SHARDS_PAGE)
     return limit
 
 
-def _too_high(limit: int, most: int) -> ServiceError:
+def _too_high(limit: int, limit_max: int) -> ServiceError:
     return validation(
         f"1 validation error detected: Value '{limit}' at 'limit' failed to satisfy constraint: "
-        f"Member must have value less than or equal to {most}"
+        f"Member must have value less than or equal to {limit_max}"
     )
 
 
-def _parsed(call: CallContext, arn: str) -> tuple[str, str]:
+def _table_and_label(call: CallContext, arn: str) -> tuple[str, str]:
     """Return (table, label) of the ARN of a stream of the caller."""
     match = _ARN.fullmatch(arn)
     if match is None:
@@ -189,7 +189,7 @@ def _parsed(call: CallContext, arn: str) -> tuple[str, str]:
 
 
 def _find(call: CallContext, arn: str) -> Exchange[Stream]:
-    table, label = _parsed(call, arn)
+    table, label = _table_and_label(call, arn)
     try:
         return (yield from one(stream_commands.FindStream(call.caller.namespace, table, label)))
     except StreamMissing:
@@ -215,10 +215,13 @@ def _describe_shard(stream: Stream, shard: Shard) -> dict[str, Any]:
     sequences = {"StartingSequenceNumber": _sequence_number(first)}
     if shard.last_sequence is not None:
         sequences["EndingSequenceNumber"] = _sequence_number(max(first, shard.last_sequence))
-    shown: dict[str, Any] = {"ShardId": _shard_id(stream, shard.number), "SequenceNumberRange": sequences}
+    description: dict[str, Any] = {
+        "ShardId": _shard_id(stream, shard.number),
+        "SequenceNumberRange": sequences,
+    }
     if shard.parents:
-        shown["ParentShardId"] = _shard_id(stream, shard.parents[0])
-    return shown
+        description["ParentShardId"] = _shard_id(stream, shard.parents[0])
+    return description
 
 
 def _shard_id(stream: Stream, number: int) -> str:
@@ -256,15 +259,15 @@ class _Iterator(NamedTuple):
     issued_at_ms: int
 
     def text(self) -> str:
-        inside = orjson.dumps([self.shard, self.sequence, self.issued_at_ms])
-        return f"{self.arn}|1|{base64.urlsafe_b64encode(inside).decode()}"
+        payload = orjson.dumps([self.shard, self.sequence, self.issued_at_ms])
+        return f"{self.arn}|1|{base64.urlsafe_b64encode(payload).decode()}"
 
     @classmethod
     def of(cls, text: str) -> _Iterator:
         """Parse a shard iterator. Raises ServiceError if it is invalid."""
         try:
-            arn, _, inside = text.split("|")
-            shard, sequence, issued_at_ms = orjson.loads(base64.urlsafe_b64decode(inside))
+            arn, _, payload = text.split("|")
+            shard, sequence, issued_at_ms = orjson.loads(base64.urlsafe_b64decode(payload))
             place = cls(arn, int(shard), int(sequence), int(issued_at_ms))
         except (ValueError, TypeError, binascii.Error):
             raise validation("Invalid ShardIterator") from None

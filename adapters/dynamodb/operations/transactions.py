@@ -112,8 +112,8 @@ def transact_get_items(call: CallContext) -> Exchange[Answer]:
 
 def _response(get: row_commands.Get, row: Row | None, clause: ReadClauses) -> Answer:
     """Return one of the responses, without Item if the item is absent or nothing of it is projected."""
-    shown = _EMPTY if row is None else clause.cut(get.table, row)
-    return {} if shown == _EMPTY else {"Item": orjson.Fragment(shown)}
+    item = _EMPTY if row is None else clause.cut(get.table, row)
+    return {} if item == _EMPTY else {"Item": orjson.Fragment(item)}
 
 
 def _write(name: str, table: Table, action: dict[str, Any], clauses: WriteClauses) -> Write:
@@ -180,15 +180,19 @@ def _is_reason(error: GatewayError) -> bool:
 def _cancelled(
     actions: list[tuple[str, dict[str, Any]]], writes: list[Write], reasons: Sequence[GatewayError | None]
 ) -> ServiceError:
-    listed: list[ServiceError | None] = []
+    service_errors: list[ServiceError | None] = []
     for (_, action), write, reason in zip(actions, writes, reasons, strict=True):
         if isinstance(reason, ConditionFailed):
             consumed_capacity.failed_write(write.table, reason.row)
-            wanted = action.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD" and reason.row is not None
-            listed.append(condition_failed(render(write.table.key_schema, reason.row) if wanted else None))
+            returns_item = (
+                action.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD" and reason.row is not None
+            )
+            service_errors.append(
+                condition_failed(render(write.table.key_schema, reason.row) if returns_item else None)
+            )
         else:
-            listed.append(None if reason is None else service_error_of(reason, "UpdateItem"))
-    return cancelled(_only_first_invalid(listed))
+            service_errors.append(None if reason is None else service_error_of(reason, "UpdateItem"))
+    return cancelled(_only_first_invalid(service_errors))
 
 
 def _only_first_invalid(reasons: list[ServiceError | None]) -> list[ServiceError | None]:

@@ -33,13 +33,15 @@ class _SearchClauses:
 
     __slots__ = ("projection", "tests")
 
-    def __init__(self, call: CallContext, given: Mapping[str, Any]) -> None:
+    def __init__(self, call: CallContext, arguments: Mapping[str, Any]) -> None:
         placeholders = Placeholders(
-            given.get("ExpressionAttributeNames"), given.get("ExpressionAttributeValues"), call.wording
+            arguments.get("ExpressionAttributeNames"),
+            arguments.get("ExpressionAttributeValues"),
+            call.wording,
         )
-        text = given.get("SearchConditionExpression")
+        text = arguments.get("SearchConditionExpression")
         self.tests = None if text is None else search_tests(text, placeholders)
-        text = given.get("ProjectionExpression")
+        text = arguments.get("ProjectionExpression")
         self.projection: ProjectionPaths | None = (
             None if text is None else parse_projection(text, placeholders)
         )
@@ -47,16 +49,16 @@ class _SearchClauses:
 
 
 def _search(call: CallContext, clauses: _SearchClauses, table: Table) -> SingleStep:
-    given = call.input
+    arguments = call.input
     index = _index(call, table)
-    vector = given["SearchVector"]
+    vector = arguments["SearchVector"]
     if len(vector) != index.dimensions:
         raise validation(messages.bare("search-vector-size", actual=len(vector), expected=index.dimensions))
     check_tests(index, clauses.tests)
     tests = dict(clauses.tests or {})
     partition = None if index.partition is None else tests.pop(index.partition.name)
-    search = SearchVectors(table, index, packed(vector), given["TopK"], partition, tests)
-    return SingleStep(search, partial(_found, call, clauses, search))
+    search = SearchVectors(table, index, packed(vector), arguments["TopK"], partition, tests)
+    return SingleStep(search, partial(_answer, call, clauses, search))
 
 
 def _index(call: CallContext, table: Table) -> VectorIndex:
@@ -72,35 +74,37 @@ def _index(call: CallContext, table: Table) -> VectorIndex:
     return index
 
 
-def _found(
-    call: CallContext, clauses: _SearchClauses, search: SearchVectors, found: list[VectorMatch]
+def _answer(
+    call: CallContext, clauses: _SearchClauses, search: SearchVectors, vector_matches: list[VectorMatch]
 ) -> Answer:
     results: list[dict[str, Any]] = []
-    left = limits.SEARCH_ANSWER_BYTES
-    for nearest in found:
-        left -= nearest.row.size_bytes
-        if left < 0 and results:
+    bytes_left = limits.SEARCH_ANSWER_BYTES
+    for match in vector_matches:
+        bytes_left -= match.row.size_bytes
+        if bytes_left < 0 and results:
             break
-        results.append({"Item": _item(search, clauses.projection, nearest), "Score": nearest.score})
-    consumed = consumed_capacity.vector_search(call, search.index, found[: len(results)])
+        results.append({"Item": _item(search, clauses.projection, match), "Score": match.score})
+    consumed = consumed_capacity.vector_search(call, search.index, vector_matches[: len(results)])
     return {"SearchResults": results, **consumed}
 
 
 def _item(search: SearchVectors, projection: ProjectionPaths | None, nearest: VectorMatch) -> dict[str, Any]:
     table, index = search.table, search.index
-    shown = index.shown
-    if shown is not None:
-        shown = shown.union(shown_schema(table.key_schema).names)
-    known = seen(table.key_schema, nearest.row)
-    names = nearest.row.contents.members if shown is None else shown
+    projected_names = index.shown
+    if projected_names is not None:
+        projected_names = projected_names.union(shown_schema(table.key_schema).names)
+    attributes = seen(table.key_schema, nearest.row)
+    names = nearest.row.contents.members if projected_names is None else projected_names
     values: dict[str, Value] = {}
     for name in {*names, *shown_schema(table.key_schema).names}:
-        value = known.get(name)
+        value = attributes.get(name)
         if value is not None and name != index.attribute:
             values[name] = value
     if projection is None:
         return render_values(values)
-    if index.attribute in projection.names and (shown is None or index.attribute in shown):
+    if index.attribute in projection.names and (
+        projected_names is None or index.attribute in projected_names
+    ):
         values[index.attribute] = vectors.shown(nearest.vector)
     rendered = render_values(project(values, projection))
     for element in rendered.get(index.attribute, {}).get("L", ()):

@@ -37,14 +37,14 @@ class Arguments(Placeholders):
         self._made: dict[str, Value] = {}
 
     def wire(self, node: ValueNode) -> Any:
-        given = self._given.get(node.name)
-        return orjson.loads(node.name) if given is None else given
+        parameter = self._given.get(node.name)
+        return orjson.loads(node.name) if parameter is None else parameter
 
     def value(self, placeholder: str) -> Value:
-        made = self._made.get(placeholder)
-        if made is None:
-            made = self._made[placeholder] = value_of(self.wire(ValueNode(placeholder)))
-        return made
+        value = self._made.get(placeholder)
+        if value is None:
+            value = self._made[placeholder] = value_of(self.wire(ValueNode(placeholder)))
+        return value
 
     def name(self, placeholder: str) -> str:
         """Return the name unchanged, even if it begins with #."""

@@ -83,12 +83,12 @@ class ExpressionBuilder(Transformer[Token, Any]):
     def function(self, name: Token, arguments: tuple[Any, ...] | None) -> operands.FunctionCall:
         """Build a function call. Its use checks whether it is allowed there."""
         function, place = name.lower(), at(name)
-        given = arguments or ()
+        operand_list = arguments or ()
         if function not in operands.FUNCTIONS or function in operands.SET_FUNCTIONS:
-            return operands.FunctionCall(CallNode(function, ()), given, place)
+            return operands.FunctionCall(CallNode(function, ()), operand_list, place)
         read = operands.update_operand if function in operands.UPDATE_FUNCTIONS else operands.operand
         return operands.FunctionCall(
-            CallNode(function, tuple([read(argument) for argument in given])), given, place
+            CallNode(function, tuple([read(argument) for argument in operand_list])), operand_list, place
         )
 
     def arguments(self, *arguments: Any) -> tuple[Any, ...]:
@@ -115,7 +115,7 @@ class ExpressionBuilder(Transformer[Token, Any]):
         if tokens[0].type == "MINUS":
             value = -value
         if not 0 <= value <= limits.EXPRESSION_LIST_INDEX:
-            shown = "".join(tokens)
-            text = text_of("index", index=shown)
+            index_text = "".join(tokens)
+            text = text_of("index", index=index_text)
             raise validation(f"{text} at {at(digits)}")
         return value

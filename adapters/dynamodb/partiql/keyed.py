@@ -106,26 +106,26 @@ def _are_constants(members: tuple[object, ...]) -> bool:
 def _branches(node: ConditionNode, schema: KeySchema, arguments: Arguments) -> tuple[KeyBranch, ...]:
     """Raises ServiceError if there are more branches than the service splits a statement into."""
     names = schema.names
-    found: tuple[KeyBranch, ...]
+    key_branches: tuple[KeyBranch, ...]
     match node:
         case AndNode(parts):
-            found = (KeyBranch(),)
+            key_branches = (KeyBranch(),)
             for part in parts:
                 inner = _branches(part, schema, arguments)
-                found = tuple([outer.and_also(more) for outer in found for more in inner])
-                _check_number(found)
-            return found
+                key_branches = tuple([outer.and_also(further) for outer in key_branches for further in inner])
+                _check_number(key_branches)
+            return key_branches
         case OrNode(parts) if any(_tests_key(part, names) for part in parts):
-            found = ()
+            key_branches = ()
             for part in parts:
-                found += _branches(part, schema, arguments)
-                _check_number(found)
-            return found
+                key_branches += _branches(part, schema, arguments)
+                _check_number(key_branches)
+            return key_branches
         case InNode(PathNode((str(name),)), members) if name in names and _are_constants(members):
             values = [arguments.value(member.name) for member in members if isinstance(member, ValueNode)]
-            found = tuple([KeyBranch((KeyTest(name, "EQ", (value,)),)) for value in values])
-            _check_number(found)
-            return found
+            key_branches = tuple([KeyBranch((KeyTest(name, "EQ", (value,)),)) for value in values])
+            _check_number(key_branches)
+            return key_branches
     test = _key_test(node, names)
     if test is None:
         attributes = tuple(_attributes(node))
@@ -139,8 +139,8 @@ def _is_negation(node: ConditionNode) -> bool:
     return isinstance(node, NotNode) or (isinstance(node, CompareNode) and node.operator == "<>")
 
 
-def _check_number(found: tuple[KeyBranch, ...]) -> None:
-    if len(found) > limits.STATEMENT_READS:
+def _check_number(key_branches: tuple[KeyBranch, ...]) -> None:
+    if len(key_branches) > limits.STATEMENT_READS:
         raise validation(_TOO_MANY_READS)
 
 
@@ -157,16 +157,16 @@ def _key_test(node: ConditionNode, names: Collection[str]) -> tuple[str, str, tu
     """Return the test of a key attribute by constants in a condition, or None."""
     match node:
         case CompareNode(operator, PathNode((str(name),)), ValueNode() as value) if operator in _OPERATORS:
-            found = name, _OPERATORS[operator], (value,)
+            key_test = name, _OPERATORS[operator], (value,)
         case CompareNode(operator, ValueNode() as value, PathNode((str(name),))) if operator in _OPERATORS:
-            found = name, _FLIPPED[_OPERATORS[operator]], (value,)
+            key_test = name, _FLIPPED[_OPERATORS[operator]], (value,)
         case BetweenNode(PathNode((str(name),)), ValueNode() as lower, ValueNode() as upper):
             return (name, "BETWEEN", (lower, upper)) if name in names else None
         case CallNode("begins_with", (PathNode((str(name),)), ValueNode() as value)):
-            found = name, "BEGINS_WITH", (value,)
+            key_test = name, "BEGINS_WITH", (value,)
         case _:
             return None
-    return found if found[0] in names else None
+    return key_test if key_test[0] in names else None
 
 
 def _attributes(node: object) -> Iterator[str]:
@@ -197,14 +197,16 @@ def _attributes(node: object) -> Iterator[str]:
 # Ranges
 
 
-def ranges(found: tuple[KeyBranch, ...], schema: KeySchema, table: Table, is_index: bool) -> list[KeyRange]:
+def ranges(
+    key_branches: tuple[KeyBranch, ...], schema: KeySchema, table: Table, is_index: bool
+) -> list[KeyRange]:
     """Return the ranges of keys that the branches allow: in the order of their partitions, and in key order within
     one.
 
     Raises ServiceError for values of the wrong type and for overlapping ranges, unless a branch excludes.
     """
-    known: list[tuple[KeyRange, bool]] = []
-    for branch in found:
+    bounded: list[tuple[KeyRange, bool]] = []
+    for branch in key_branches:
         tests = list(branch.tests)
         for test in tests:
             _check_kinds(test, schema)
@@ -213,32 +215,32 @@ def ranges(found: tuple[KeyBranch, ...], schema: KeySchema, table: Table, is_ind
         else:
             bounds = _range(tests, schema)
         if not bounds.is_empty:
-            known.append((bounds, branch.excludes))
+            bounded.append((bounds, branch.excludes))
     order: dict[bytes, int] = {}
-    for bounds, _ in known:
+    for bounds, _ in bounded:
         order.setdefault(bounds.lower.partition, len(order))
-    known.sort(key=lambda one: (order[one[0].lower.partition], one[0].lower))
-    return _disjoint(known)
+    bounded.sort(key=lambda pair: (order[pair[0].lower.partition], pair[0].lower))
+    return _disjoint(bounded)
 
 
-def _disjoint(known: list[tuple[KeyRange, bool]]) -> list[KeyRange]:
+def _disjoint(bounded: list[tuple[KeyRange, bool]]) -> list[KeyRange]:
     """Merge overlapping ranges in a sorted list. Raises ServiceError if neither of two overlapping ranges excludes.
 
     Source: nubo-db's dynamodb-conformance, partiql/overlap and partiqlGrammar (AWS eu-west-2, October 2026).
     """
-    found: list[KeyRange] = []
+    merged: list[KeyRange] = []
     may_overlap = False
-    for bounds, excludes in known:
-        before = found[-1] if found else None
+    for bounds, excludes in bounded:
+        before = merged[-1] if merged else None
         if before is None or bounds.lower.partition != before.lower.partition or bounds.lower >= before.upper:
-            found.append(bounds)
+            merged.append(bounds)
             may_overlap = excludes
         elif may_overlap or excludes:
-            found[-1] = KeyRange(before.lower, max(before.upper, bounds.upper))
+            merged[-1] = KeyRange(before.lower, max(before.upper, bounds.upper))
             may_overlap = True
         else:
             raise validation(_OVERLAPPING)
-    return found
+    return merged
 
 
 def _check_kinds(test: KeyTest, schema: KeySchema) -> None:
@@ -258,16 +260,16 @@ def _mismatch(name: str) -> KeyConditionError:
 def _range(tests: list[KeyTest], schema: KeySchema) -> KeyRange:
     exact: list[Value] = []
     for column in schema.columns:
-        mine = [test for test in tests if test.name == column.name]
-        equalities = [test.values[0] for test in mine if test.operator == "EQ"]
+        column_tests = [test for test in tests if test.name == column.name]
+        equalities = [test.values[0] for test in column_tests if test.operator == "EQ"]
         if not equalities:
             bounds = ColumnBounds()
-            for test in mine:
+            for test in column_tests:
                 bounds = bounds.also(_bounds(test))
             return range_of(schema, exact, bounds)
         if any(value != equalities[0] for value in equalities):
-            nothing = range_of(schema, exact)
-            return KeyRange(nothing.lower, nothing.lower)
+            key_range = range_of(schema, exact)
+            return KeyRange(key_range.lower, key_range.lower)
         exact.append(equalities[0])
     return range_of(schema, exact)
 
@@ -300,7 +302,7 @@ def named_item(
 
     `use_first_key`: of two values for one key attribute the first names the item, and the other is a condition.
     """
-    named: Named = {}
+    key: Named = {}
     rest: list[ConditionNode] = []
     for part in _conjuncts(where):
         test = _key_test(part, schema.names)
@@ -308,25 +310,25 @@ def named_item(
             rest.append(part)
             continue
         name, _, (value,) = test
-        if name not in named:
-            named[name] = value
-        elif not equal(arguments.value(named[name].name), arguments.value(value.name)):
+        if name not in key:
+            key[name] = value
+        elif not equal(arguments.value(key[name].name), arguments.value(value.name)):
             if not use_first_key:
                 raise KeyConditionError(
                     f"Multiple conditions on same key {name}. Only single item Update/Insert/Delete are supported"
                 )
             rest.append(part)
-    if len(named) < len(schema.columns):
+    if len(key) < len(schema.columns):
         raise KeyConditionError(_INCOMPLETE)
     for column in schema.columns:
-        if as_kind(arguments.value(named[column.name].name), column.kind) is None:
+        if as_kind(arguments.value(key[column.name].name), column.kind) is None:
             raise _mismatch(column.name)
-    return named, tuple(rest)
+    return key, tuple(rest)
 
 
 def read_item(where: ConditionNode | None, schema: KeySchema, arguments: Arguments) -> Named | None:
     """Return the key of the one item that a WHERE names. None if the WHERE has other conditions or names no item."""
-    named: Named = {}
+    key: Named = {}
     for part in _conjuncts(where):
         if isinstance(part, InNode) and len(part.members) == 1:
             part = CompareNode("=", part.operand, part.members[0])
@@ -334,10 +336,10 @@ def read_item(where: ConditionNode | None, schema: KeySchema, arguments: Argumen
         if test is None or test[1] != "EQ":
             return None
         name, _, (value,) = test
-        known = named.setdefault(name, value)
-        if not equal(arguments.value(known.name), arguments.value(value.name)):
+        earlier = key.setdefault(name, value)
+        if not equal(arguments.value(earlier.name), arguments.value(value.name)):
             return None
-    return named if len(named) == len(schema.columns) else None
+    return key if len(key) == len(schema.columns) else None
 
 
 def _conjuncts(where: ConditionNode | None) -> Iterator[ConditionNode]:

@@ -101,13 +101,13 @@ def _bag(members: tuple[Literal, ...], where: str) -> dict[str, Any]:
         kind = "Number" if members[0].tag == "N" else "String"
         other = "String" if kind == "Number" else "Number"
         raise validation(f"Unexpected data type {other} in {kind} Set under key {where}")
-    given = [member.data for member in members]
+    texts = [member.data for member in members]
     if tags == {"S"}:
-        if len(set(given)) < len(given):
-            raise InvalidValue("duplicate-strings", members=given)
-        return {"SS": given}
-    numbers = [_number(text, where) for text in given]
+        if len(set(texts)) < len(texts):
+            raise InvalidValue("duplicate-strings", members=texts)
+        return {"SS": texts}
+    numbers = [_number(text, where) for text in texts]
     if len(set(numbers)) < len(numbers):
-        shown = ", ".join(given)
-        raise validation(f"{messages.INVALID}Input collection [{shown}] contains duplicates! under {where}")
+        listing = ", ".join(texts)
+        raise validation(f"{messages.INVALID}Input collection [{listing}] contains duplicates! under {where}")
     return {"NS": numbers}

@@ -178,21 +178,21 @@ def negated(condition: ConditionNode) -> ConditionNode:
 def check_operators(node: Any) -> None:
     """Raise ServiceError if a condition or a new value has too many operators."""
     count = 0
-    waiting = [node]
-    while waiting:
-        match waiting.pop():
+    stack = [node]
+    while stack:
+        match stack.pop():
             case AndNode(parts) | OrNode(parts):
                 count += len(parts) - 1
-                waiting += parts
+                stack += parts
             case NotNode(part):
                 count += 1
-                waiting.append(part)
+                stack.append(part)
             case ArithmeticNode(_, left, right):
                 count += 1
-                waiting += (left, right)
+                stack += (left, right)
             case CallNode(function, operands):
                 count += function in UPDATE_FUNCTIONS
-                waiting += operands
+                stack += operands
             case CompareNode() | BetweenNode() | InNode():
                 count += 1
     if count > limits.EXPRESSION_OPERATORS:
@@ -205,10 +205,10 @@ def compared_condition(condition: ConditionNode, operator: str, other: Any) -> C
         raise validation(text_of("operand-type", function=operator, kind="BOOL"))
     if not isinstance(other, Literal) or other.tag == "?":
         raise validation("Unsupported token in expression: a condition can only be compared with a literal")
-    wanted = other.data if other.tag == "BOOL" else None
-    if wanted is None:
+    truth = other.data if other.tag == "BOOL" else None
+    if truth is None:
         return CompareNode(operator, constant(Literal("BOOL", True, "")), constant(other))
-    return condition if wanted is (operator == "=") else negated(condition)
+    return condition if truth is (operator == "=") else negated(condition)
 
 
 def set_change(path: DocumentPath, call: FunctionCall) -> ChangeNode:

@@ -10,14 +10,14 @@ from tablegate.gateway.model.values.keys import KeySchema
 
 
 def order_ranges(
-    statement: Select, schema: KeySchema, bounds: list[KeyRange], found: tuple[KeyBranch, ...] | None
+    statement: Select, schema: KeySchema, bounds: list[KeyRange], key_branches: tuple[KeyBranch, ...] | None
 ) -> bool:
     """Sort the ranges by ORDER BY. Return True if each is read in reverse. Raises ServiceError."""
     if not statement.order:
         return False
     if statement.where is None:
         raise validation("Must have WHERE clause in the statement when using ORDER BY clause.")
-    if found is None:
+    if key_branches is None:
         raise validation(
             "Must have at least one non-optional hash key condition in WHERE clause when using ORDER BY clause."
         )

@@ -26,8 +26,8 @@ class PageStart(NamedTuple):
 
 
 def _digest(call: CallContext) -> str:
-    given = [call.caller.namespace, call.input["Statement"], call.input.get("Parameters")]
-    return hashlib.sha256(orjson.dumps(given, option=orjson.OPT_SORT_KEYS)).hexdigest()[:32]
+    parts = [call.caller.namespace, call.input["Statement"], call.input.get("Parameters")]
+    return hashlib.sha256(orjson.dumps(parts, option=orjson.OPT_SORT_KEYS)).hexdigest()[:32]
 
 
 def token_of(call: CallContext, page_start: PageStart) -> str:

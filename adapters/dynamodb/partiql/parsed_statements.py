@@ -7,12 +7,12 @@ from functools import lru_cache
 from tablegate.adapters.dynamodb.partiql.nodes import Parsed
 
 # In characters. Longer texts are rare, and caching them would let a hostile client fill the memory.
-_LONGEST_KEPT = 1024
+_CACHED_MAX_CHARACTERS = 1024
 
 
 def parsed(text: str) -> Parsed:
     """Return the tree of a statement, and the names of its parameters. Raises ServiceError."""
-    return (_kept if len(text) <= _LONGEST_KEPT else _parse)(text)
+    return (_parse_cached if len(text) <= _CACHED_MAX_CHARACTERS else _parse)(text)
 
 
 def _parse(text: str) -> Parsed:
@@ -21,4 +21,4 @@ def _parse(text: str) -> Parsed:
     return parse(text)
 
 
-_kept = lru_cache(maxsize=512)(_parse)
+_parse_cached = lru_cache(maxsize=512)(_parse)

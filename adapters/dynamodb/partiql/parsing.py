@@ -36,15 +36,15 @@ def _count_operators(text: str) -> None:
     Two kinds of statements are counted in the tree instead: those with SET, where = is no operator, and those
     with TRUE or FALSE. A condition may be compared with TRUE or FALSE without another operator.
     """
-    found = [token.upper() for token in _TOKENS.findall(text)]
-    signs = found.count("+") // 2  # each may also be the sign of a number
+    words = [token.upper() for token in _TOKENS.findall(text)]
+    signs = words.count("+") // 2  # each may also be the sign of a number
     if signs > limits.EXPRESSION_OPERATORS:
         raise validation(text_of("operators", count=signs))
-    if not {"SET", "TRUE", "FALSE"}.isdisjoint(found):
+    if not {"SET", "TRUE", "FALSE"}.isdisjoint(words):
         return
-    compared = sum(token in _COMPARISONS for token in found)
-    if compared + found.count("IN") + found.count("AND") + found.count("OR") > limits.EXPRESSION_OPERATORS:
-        count = compared + sum(token in _JOINING for token in found)
+    comparisons = sum(token in _COMPARISONS for token in words)
+    if comparisons + words.count("IN") + words.count("AND") + words.count("OR") > limits.EXPRESSION_OPERATORS:
+        count = comparisons + sum(token in _JOINING for token in words)
         raise validation(text_of("operators", count=count))
 
 

@@ -35,19 +35,21 @@ def needs_whole_rows(statement: Select, table: Table, index: Index | None) -> bo
     """True if items must be fetched from the table, because a local index does not project all selected attributes."""
     if index is None or index.shown is None or statement.paths is None:
         return False
-    shown = {*index.shown, *composites.shown_schema(table.key_schema).names}
-    beyond = list(dict.fromkeys(str(path.steps[0]) for path in statement.paths if path.steps[0] not in shown))
-    if beyond and not index.local:
-        names = ", ".join(beyond)
+    projected_names = {*index.shown, *composites.shown_schema(table.key_schema).names}
+    missing_names = list(
+        dict.fromkeys(str(path.steps[0]) for path in statement.paths if path.steps[0] not in projected_names)
+    )
+    if missing_names and not index.local:
+        names = ", ".join(missing_names)
         raise validation(f"{messages.INVALID}Global secondary index {index.name} does not project [{names}]")
-    return bool(beyond)
+    return bool(missing_names)
 
 
-def check_filter(found: tuple[KeyBranch, ...], index: Index) -> None:
+def check_filter(key_branches: tuple[KeyBranch, ...], index: Index) -> None:
     """Raise ServiceError if every branch reads an attribute that the index does not project."""
     if index.shown is None:
         return
-    beyond = [name for name in dict.fromkeys(found[0].others) if name not in index.shown]
-    common = [name for name in beyond if all(name in branch.others for branch in found)]
+    missing_names = [name for name in dict.fromkeys(key_branches[0].others) if name not in index.shown]
+    common = [name for name in missing_names if all(name in branch.others for branch in key_branches)]
     if common:
         raise filter_beyond(index.name, common)

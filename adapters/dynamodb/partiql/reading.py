@@ -40,13 +40,15 @@ def select(call: CallContext, statement: Select, arguments: Arguments) -> Exchan
     index = queried_index(call, table, statement)
     whole_rows = needs_whole_rows(statement, table, index)
     schema = composites.shown_schema(table.key_schema) if index is None else index.key_schema
-    found = None
+    key_branches = None
     if statement.where is not None:
-        found = keyed.branches(statement.where, schema, arguments)
-    if found is not None and index is not None:
-        check_filter(found, index)
-    bounds = [EVERYTHING] if found is None else keyed.ranges(found, schema, table, index is not None)
-    reverse = order_ranges(statement, schema, bounds, found)
+        key_branches = keyed.branches(statement.where, schema, arguments)
+    if key_branches is not None and index is not None:
+        check_filter(key_branches, index)
+    bounds = (
+        [EVERYTHING] if key_branches is None else keyed.ranges(key_branches, schema, table, index is not None)
+    )
+    reverse = order_ranges(statement, schema, bounds, key_branches)
     base = Read(
         table,
         EVERYTHING,
@@ -59,7 +61,7 @@ def select(call: CallContext, statement: Select, arguments: Arguments) -> Exchan
         may_be_old=not call.input.get("ConsistentRead"),
         shown=shown_by(statement),
     )
-    return (yield from _pages(call, statement, base, bounds, page_start, is_scan=found is None))
+    return (yield from _pages(call, statement, base, bounds, page_start, is_scan=key_branches is None))
 
 
 def _pages(

@@ -27,8 +27,8 @@ def cut(table: Table, paths: tuple[PathNode, ...] | None, row: Row) -> bytes:
     if paths is None:
         return composites.render(table.key_schema, row)
     values = composites.seen(table.key_schema, row)
-    found = {shown_name(path.steps): value_at(values, path.steps) for path in paths}
-    return orjson.dumps(render_values({name: value for name, value in found.items() if value is not None}))
+    selected = {shown_name(path.steps): value_at(values, path.steps) for path in paths}
+    return orjson.dumps(render_values({name: value for name, value in selected.items() if value is not None}))
 
 
 def cut_all(table: Table, paths: tuple[PathNode, ...] | None, rows: Sequence[Row]) -> bytes:

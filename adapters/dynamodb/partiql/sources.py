@@ -28,6 +28,6 @@ def find_source(call: CallContext, statement: Statement) -> Exchange[Table]:
     table, *index = statement.source
     if call.authorization is not None:
         path = "/index/".join([bare_name(table), *index])
-        named = NamedResource(_NEEDED[type(statement)], call.caller.namespace, path)
-        call.authorization.require_named([named])
+        resource = NamedResource(_NEEDED[type(statement)], call.caller.namespace, path)
+        call.authorization.require_named([resource])
     return (yield from find_table(call, table))

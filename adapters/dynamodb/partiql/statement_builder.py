@@ -75,9 +75,9 @@ class StatementBuilder(Transformer[Token, Any]):
     def delete(self, source: Source, where: Any, returning: Any) -> Delete:
         _refuse_index(source)
         if returning not in (None, "ALL_OLD"):
-            which = returning.replace("UPDATED_", "MODIFIED ").replace("_", " ")
+            clause = returning.replace("UPDATED_", "MODIFIED ").replace("_", " ")
             raise validation(
-                f"Invalid returning clause: RETURNING {which} *. "
+                f"Invalid returning clause: RETURNING {clause} *. "
                 "Only RETURNING ALL OLD * is allowed in DELETE statements."
             )
         return Delete(source, _where(where), returning or "NONE")
@@ -111,8 +111,8 @@ class StatementBuilder(Transformer[Token, Any]):
             raise validation("Argument to ORDER BY must be of type VariableReference. Type: Path")
         return str(path.node.steps[0]), direction is not None and direction.type == "DESC"
 
-    def returning(self, which: Token, side: Token, _star: Token) -> str:
-        return f"{'ALL' if which.type == 'ALL' else 'UPDATED'}_{side.type}"
+    def returning(self, scope: Token, side: Token, _star: Token) -> str:
+        return f"{'ALL' if scope.type == 'ALL' else 'UPDATED'}_{side.type}"
 
     # Clauses of updates
 

@@ -51,9 +51,9 @@ class PreparedStatement(NamedTuple):
     table: Table
 
 
-def with_arguments(parsed: Parsed, given: Input, wording: Wording) -> tuple[Statement, Arguments]:
+def with_arguments(parsed: Parsed, members: Input, wording: Wording) -> tuple[Statement, Arguments]:
     """Return a statement with its arguments. Raises ServiceError."""
-    return parsed.statement, Arguments(parsed.parameters, given.get("Parameters", []), wording)
+    return parsed.statement, Arguments(parsed.parameters, members.get("Parameters", []), wording)
 
 
 def refuse_mixture(statements: Sequence[Statement], text: str) -> None:
@@ -71,17 +71,17 @@ def read_position(member: PreparedStatement, operation: str) -> Position:
     assert isinstance(statement, Select)
     schema = composites.shown_schema(table.key_schema)
     arguments.predicate(statement.where)
-    named = None
+    key = None
     if len(statement.source) == 1 and statement.where is not None:
-        found = keyed.branches(statement.where, schema, arguments)
-        if found is not None:
-            keyed.ranges(found, schema, table, is_index=False)
-        named = keyed.read_item(statement.where, schema, arguments)
-    if named is None:
+        key_branches = keyed.branches(statement.where, schema, arguments)
+        if key_branches is not None:
+            keyed.ranges(key_branches, schema, table, is_index=False)
+        key = keyed.read_item(statement.where, schema, arguments)
+    if key is None:
         raise validation(
             f"Select statements within {operation} must specify the primary key in the where clause."
         )
-    return keys.key_of(table, {name: arguments.wire(node) for name, node in named.items()}).position
+    return keys.key_of(table, {name: arguments.wire(node) for name, node in key.items()}).position
 
 
 def member_error(member: PreparedStatement, error: GatewayError, operation: str) -> ServiceError:
@@ -89,8 +89,10 @@ def member_error(member: PreparedStatement, error: GatewayError, operation: str)
     if not isinstance(error, ConditionFailed):
         return service_error_of(error, operation)
     consumed_capacity.failed_write(member.table, error.row)
-    wanted = member.given.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD" and error.row is not None
-    return condition_failed(composites.render(member.table.key_schema, error.row) if wanted else None)
+    returns_item = (
+        member.given.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD" and error.row is not None
+    )
+    return condition_failed(composites.render(member.table.key_schema, error.row) if returns_item else None)
 
 
 def member_write(member: PreparedStatement) -> Write:
@@ -100,7 +102,7 @@ def member_write(member: PreparedStatement) -> Write:
     return with_shown(write, member.statement, member.given)
 
 
-def with_shown(write: Write, statement: Insert | Update | Delete | Exists, given: Input) -> Write:
+def with_shown(write: Write, statement: Insert | Update | Delete | Exists, members: Input) -> Write:
     """Return a write with the attributes to return: by RETURNING, and by the member's option for failed conditions."""
     returning = statement.returning if isinstance(statement, (Update, Delete)) else ""
-    return write._replace(shown=shown_of({**given, "ReturnValues": returning or "NONE"}))
+    return write._replace(shown=shown_of({**members, "ReturnValues": returning or "NONE"}))

@@ -65,19 +65,19 @@ def execute_transaction(call: CallContext) -> Exchange[Answer]:
     members: list[PreparedStatement | None] = []
     parsed: list[Parsed] = []
     read: list[tuple[Statement, Arguments]] = []
-    for given in call.input["TransactStatements"]:
-        check_parameters(given.get("Parameters", []))
-    for place, given in enumerate(call.input["TransactStatements"]):
+    for request in call.input["TransactStatements"]:
+        check_parameters(request.get("Parameters", []))
+    for place, request in enumerate(call.input["TransactStatements"]):
         try:
-            if len(given["Statement"]) > LONG_STATEMENT:
+            if len(request["Statement"]) > LONG_STATEMENT:
                 yield []
-            parsed.append(parsed_statements.parsed(given["Statement"]))
+            parsed.append(parsed_statements.parsed(request["Statement"]))
         except ServiceError as error:
             raise _in_member(place, error) from None
-    refuse_mixture([found.statement for found in parsed], _MIXED_TRANSACTION)
-    for place, given in enumerate(call.input["TransactStatements"]):
+    refuse_mixture([parsed_statement.statement for parsed_statement in parsed], _MIXED_TRANSACTION)
+    for place, request in enumerate(call.input["TransactStatements"]):
         try:
-            read.append(with_arguments(parsed[place], given, call.wording))
+            read.append(with_arguments(parsed[place], request, call.wording))
         except ServiceError as error:
             raise _in_member(place, error) from None
     for place, (statement, arguments) in enumerate(read):
@@ -110,29 +110,29 @@ def _check_in_transaction(place: int, statement: Statement) -> None:
 
 
 def _transact_reads(call: CallContext, members: list[PreparedStatement | None]) -> Exchange[Answer]:
-    known, gets = _prepared(members, lambda member: _get_of(member, call.operation))
+    prepared, gets = _prepared(members, lambda member: _get_of(member, call.operation))
     rows = yield from read_together(gets)
     responses = []
-    for member, row in zip(known, rows, strict=True):
+    for member, row in zip(prepared, rows, strict=True):
         assert isinstance(member.statement, Select)
-        shown = None if row is None else orjson.Fragment(cut(member.table, member.statement.paths, row))
-        responses.append({} if shown is None else {"Item": shown})
-    names = [member.table.name for member in known]
+        item = None if row is None else orjson.Fragment(cut(member.table, member.statement.paths, row))
+        responses.append({} if item is None else {"Item": item})
+    names = [member.table.name for member in prepared]
     return {"Responses": responses, **consumed_capacity.transaction_read(call, names, rows)}
 
 
 def _transact_writes(call: CallContext, members: list[PreparedStatement | None]) -> Exchange[Answer]:
-    known, writes = _prepared(members, member_write)
-    if sum(map(_payload_of, known)) > limits.TRANSACTION_BYTES:
+    prepared, writes = _prepared(members, member_write)
+    if sum(map(_payload_of, prepared)) > limits.TRANSACTION_BYTES:
         raise validation(messages.bare("payload-size"))
     outcomes = yield from write_together(
-        call, "TransactStatements", writes, lambda errors: _cancelled(call, known, errors)
+        call, "TransactStatements", writes, lambda errors: _cancelled(call, prepared, errors)
     )
-    names = [member.table.name for member in known]
+    names = [member.table.name for member in prepared]
     if isinstance(outcomes, ReplayedOutcome):
         return {"Responses": [], **consumed_capacity.transaction_replay(call, names, outcomes)}
-    done = list(zip(names, writes, outcomes, strict=True))
-    return {"Responses": [], **consumed_capacity.transaction_write(call, done)}
+    results = list(zip(names, writes, outcomes, strict=True))
+    return {"Responses": [], **consumed_capacity.transaction_write(call, results)}
 
 
 def _get_of(member: PreparedStatement, operation: str) -> Get:
@@ -190,11 +190,13 @@ def _reason(place: int, error: ServiceError | GatewayError) -> ServiceError:
 def _cancelled(
     call: CallContext, members: list[PreparedStatement], errors: Sequence[GatewayError | None]
 ) -> ServiceError:
-    listed: list[ServiceError | None] = []
+    service_errors: list[ServiceError | None] = []
     for member, error in zip(members, errors, strict=True):
         if error is None:
-            listed.append(None)
+            service_errors.append(None)
             continue
         assert not isinstance(member.statement, Select)
-        listed.append(refusal_of(member.statement, error, member_error(member, error, call.operation)))
-    return cancelled(listed)
+        service_errors.append(
+            refusal_of(member.statement, error, member_error(member, error, call.operation))
+        )
+    return cancelled(service_errors)

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from tablegate.adapters.dynamodb.capacity import consumed_capacity
-from tablegate.adapters.dynamodb.operations.items import returned, written
+from tablegate.adapters.dynamodb.operations.items import returned, run_write
 from tablegate.adapters.dynamodb.partiql import parsed_statements, statement_members
 from tablegate.adapters.dynamodb.partiql.arguments import Arguments, check_parameters
 from tablegate.adapters.dynamodb.partiql.nodes import (
@@ -52,9 +52,9 @@ MemberOutcome = Row | GroupOutcome | None
 """The outcome of a member of a batch: a read's row, or a write's outcome."""
 
 
-def _read(given: statement_members.Input, wording: Wording) -> tuple[Statement, Arguments]:
-    check_parameters(given.get("Parameters", []))
-    return statement_members.with_arguments(parsed_statements.parsed(given["Statement"]), given, wording)
+def _read(members: statement_members.Input, wording: Wording) -> tuple[Statement, Arguments]:
+    check_parameters(members.get("Parameters", []))
+    return statement_members.with_arguments(parsed_statements.parsed(members["Statement"]), members, wording)
 
 
 # ExecuteStatement
@@ -73,7 +73,7 @@ def execute_statement(call: CallContext) -> Exchange[Answer]:
     table = yield from find_source(call, statement)
     write = statement_members.with_shown(write_of(statement, table, arguments), statement, call.input)
     try:
-        answer = yield from written(_as_item_call(call, statement), write)
+        answer = yield from run_write(_as_item_call(call, statement), write)
     except (ServiceError, errors.RowRuleViolated) as error:
         raise refusal_of(statement, error, service_error_of(error, call.operation)) from None
     attributes = answer.pop("Attributes", None)
@@ -81,10 +81,10 @@ def execute_statement(call: CallContext) -> Exchange[Answer]:
 
 
 def _as_item_call(
-    call: CallContext, statement: Insert | Update | Delete, given: statement_members.Input | None = None
+    call: CallContext, statement: Insert | Update | Delete, members: statement_members.Input | None = None
 ) -> CallContext:
     """Return the call of the item operation for a writing statement, with the options that affect its answer."""
-    options_source = call.input if given is None else given
+    options_source = call.input if members is None else members
     options = {
         name: options_source[name]
         for name in ("ReturnConsumedCapacity", "ReturnValuesOnConditionCheckFailure")
@@ -106,25 +106,31 @@ def batch_execute_statement(call: CallContext) -> Exchange[Answer]:
     answers: list[dict[str, Any]] = [{} for _ in members]
     parsed = yield from _parsed_members(members, answers)
     statement_members.refuse_mixture(
-        [found.statement for found in parsed.values() if not isinstance(found.statement, Exists)],
+        [
+            parsed_statement.statement
+            for parsed_statement in parsed.values()
+            if not isinstance(parsed_statement.statement, Exists)
+        ],
         _MIXED_BATCH,
     )
     jobs: list[tuple[int, statement_members.PreparedStatement, Get | WriteGroup]] = []
-    for place, found in parsed.items():
+    for place, parsed_statement in parsed.items():
         try:
-            statement, arguments = statement_members.with_arguments(found, members[place], call.wording)
+            statement, arguments = statement_members.with_arguments(
+                parsed_statement, members[place], call.wording
+            )
             table = yield from find_source(call, statement)
         except (ServiceError, errors.TableMissing, errors.NotPermitted) as error:
-            answers[place] = _failed(_error_of_member(call, error))
+            answers[place] = _error_answer(_error_of_member(call, error))
             continue
         member = statement_members.PreparedStatement(members[place], statement, arguments, table)
         answers[place] = {"TableName": statement.source[0]}
         try:
             jobs.append((place, member, _permitted(call, _batch_command(member))))
         except errors.NotPermitted as refusal:
-            answers[place] = _failed(_error_of_member(call, refusal))
+            answers[place] = _error_answer(_error_of_member(call, refusal))
         except (ServiceError, errors.GatewayError) as error:
-            answers[place] |= _failed(service_error_of(error, call.operation))
+            answers[place] |= _error_answer(service_error_of(error, call.operation))
     places = [
         (member.table.id, command.position if isinstance(command, Get) else command.writes[0].key.position)
         for _, member, command in jobs
@@ -133,11 +139,11 @@ def batch_execute_statement(call: CallContext) -> Exchange[Answer]:
         raise validation(messages.bare("duplicate-keys"))
     commands: list[Command[MemberOutcome]] = [command for _, _, command in jobs]
     outcomes = yield from each(commands)
-    done = []
+    results = []
     for (place, member, command), outcome in zip(jobs, outcomes, strict=True):
         answers[place] |= _batch_answer(call, member, command, outcome)
-        done.append((member, command, outcome))
-    return {"Responses": answers, **_batch_charges(call, done)}
+        results.append((member, command, outcome))
+    return {"Responses": answers, **_batch_charges(call, results)}
 
 
 def _parsed_members(
@@ -145,14 +151,14 @@ def _parsed_members(
 ) -> Exchange[dict[int, Parsed]]:
     """Return the parsed statements of a batch, by position. Errors of the others are put into `answers`."""
     parsed: dict[int, Parsed] = {}
-    for place, given in enumerate(members):
+    for place, member in enumerate(members):
         try:
-            if len(given["Statement"]) > statement_members.LONG_STATEMENT:
+            if len(member["Statement"]) > statement_members.LONG_STATEMENT:
                 yield []
-            check_parameters(given.get("Parameters", []))
-            parsed[place] = parsed_statements.parsed(given["Statement"])
+            check_parameters(member.get("Parameters", []))
+            parsed[place] = parsed_statements.parsed(member["Statement"])
         except ServiceError as error:
-            answers[place] = _failed(error)
+            answers[place] = _error_answer(error)
     return parsed
 
 
@@ -190,14 +196,14 @@ def _batch_answer(
     statement = member.statement
     if isinstance(statement, Select):
         if isinstance(outcome, errors.GatewayError):
-            return _failed(service_error_of(outcome, call.operation))
+            return _error_answer(service_error_of(outcome, call.operation))
         if outcome is None:
             return {}
         assert isinstance(outcome, Row)
         return {"Item": orjson.Fragment(cut(member.table, statement.paths, outcome))}
     assert not isinstance(statement, Exists)
     if isinstance(outcome, errors.GatewayError):
-        return _failed(
+        return _error_answer(
             refusal_of(statement, outcome, statement_members.member_error(member, outcome, call.operation))
         )
     assert isinstance(command, WriteGroup)
@@ -207,23 +213,24 @@ def _batch_answer(
 
 
 def _batch_charges(
-    call: CallContext, done: list[tuple[statement_members.PreparedStatement, Get | WriteGroup, MemberOutcome]]
+    call: CallContext,
+    results: list[tuple[statement_members.PreparedStatement, Get | WriteGroup, MemberOutcome]],
 ) -> dict[str, Any]:
     """Return the consumed capacity of a batch of reads or of writes."""
-    written = [
+    row_writes = [
         (member.table.name, command.writes[0], outcome[0])
-        for member, command, outcome in done
+        for member, command, outcome in results
         if isinstance(command, WriteGroup) and isinstance(outcome, list)
     ]
-    if written:
-        return consumed_capacity.batch_write(call, written)
+    if row_writes:
+        return consumed_capacity.batch_write(call, row_writes)
     read = [
         (member.table.name, outcome, bool(member.given.get("ConsistentRead")))
-        for member, _, outcome in done
+        for member, _, outcome in results
         if outcome is None or isinstance(outcome, Row)
     ]
     return consumed_capacity.batch_read(call, read)
 
 
-def _failed(error: ServiceError) -> dict[str, Any]:
+def _error_answer(error: ServiceError) -> dict[str, Any]:
     return {"Error": {"Code": short_code(error), "Message": error.message, **error.extra}}

@@ -62,9 +62,9 @@ def _item(statement: Insert, arguments: Arguments) -> ParsedItem:
 def _update(statement: Update, table: Table, arguments: Arguments) -> Write:
     actions = _actions(statement.sections, arguments)
     schema = composites.shown_schema(table.key_schema)
-    named, rest = named_item(statement.where, schema, arguments)
+    key, rest = named_item(statement.where, schema, arguments)
     condition = And((RowExists(), *_predicates(rest, arguments)))
-    return update_write(table, _wire(named, arguments), WriteClauses.of(actions, condition))
+    return update_write(table, _wire(key, arguments), WriteClauses.of(actions, condition))
 
 
 def _actions(sections: tuple[SectionNode, ...], arguments: Arguments) -> tuple[Action, ...]:
@@ -73,11 +73,11 @@ def _actions(sections: tuple[SectionNode, ...], arguments: Arguments) -> tuple[A
 
 def _delete(statement: Delete, table: Table, arguments: Arguments) -> Write:
     schema = composites.shown_schema(table.key_schema)
-    named, rest = named_item(statement.where, schema, arguments)
+    key, rest = named_item(statement.where, schema, arguments)
     condition: Predicate = ALWAYS
     if rest:
         condition = Or((Not(RowExists()), And(_predicates(rest, arguments))))
-    return delete_write(table, _wire(named, arguments), WriteClauses.of((), condition))
+    return delete_write(table, _wire(key, arguments), WriteClauses.of((), condition))
 
 
 def _check(statement: Exists, table: Table, arguments: Arguments) -> Write:
@@ -85,13 +85,13 @@ def _check(statement: Exists, table: Table, arguments: Arguments) -> Write:
     if len(statement.source) > 1:
         raise validation("Operations on indices are not supported in transactions")
     try:
-        named, rest = named_item(statement.select.where, schema, arguments, use_first_key=True)
+        key, rest = named_item(statement.select.where, schema, arguments, use_first_key=True)
     except KeyConditionError:
         raise validation(_BAD_EXISTS) from None
     if not rest:
         raise validation(_BAD_EXISTS)
     condition = And(_predicates(rest, arguments))
-    return check_write(table, _wire(named, arguments), WriteClauses.of((), condition))
+    return check_write(table, _wire(key, arguments), WriteClauses.of((), condition))
 
 
 def payload_bytes(statement: Insert | Update | Delete | Exists, table: Table, arguments: Arguments) -> int:
@@ -103,13 +103,13 @@ def payload_bytes(statement: Insert | Update | Delete | Exists, table: Table, ar
         return _item(statement, arguments).size_bytes
     names = composites.shown_schema(table.key_schema).names
     size = sum([len(name.encode()) for name in names])
-    waiting: list[Any] = [statement]
-    while waiting:
-        node = waiting.pop()
+    stack: list[Any] = [statement]
+    while stack:
+        node = stack.pop()
         if isinstance(node, ValueNode):
             size += size_bytes(arguments.value(node.name))
         elif isinstance(node, tuple):
-            waiting += node
+            stack += node
     return size
 
 
@@ -117,8 +117,8 @@ def _predicates(conditions: tuple[ConditionNode, ...], arguments: Arguments) -> 
     return tuple([arguments.predicate(condition) for condition in conditions])
 
 
-def _wire(named: Named, arguments: Arguments) -> dict[str, Any]:
-    return {name: arguments.wire(node) for name, node in named.items()}
+def _wire(key: Named, arguments: Arguments) -> dict[str, Any]:
+    return {name: arguments.wire(node) for name, node in key.items()}
 
 
 def refusal_of(

@@ -37,30 +37,30 @@ def role_of(call: CallContext) -> str:
     return _ROLE.format(call.caller.account)
 
 
-def check_new_indexes(table: Table, given: Wire) -> None:
+def check_new_indexes(table: Table, arguments: Wire) -> None:
     """Check that UpdateTable may add indexes to a provisioned global table.
 
     It may not while auto scaling of writes is disabled for an index. Raises ServiceError.
     """
     properties = TableProperties.of(table)
     off = [index for index in table.indexes if properties.auto_scaling.get(f"write/{index.name}") == {}]
-    if added(given) and off and properties.billing != ON_DEMAND:
+    if added(arguments) and off and properties.billing != ON_DEMAND:
         raise validation("GSI write capacity should either be Pay-Per-Request or AutoScaled.")
 
 
-def with_new_indexes(call: CallContext, given: Wire, properties: TableProperties) -> TableProperties:
+def with_new_indexes(call: CallContext, arguments: Wire, properties: TableProperties) -> TableProperties:
     """Return the properties of a global table after an UpdateTable that adds indexes."""
     if properties.billing == ON_DEMAND:
         return properties
-    table = bare_name(given["TableName"])
-    places = [f"write/{name}" for name in added(given)]
+    table = bare_name(arguments["TableName"])
+    places = [f"write/{name}" for name in added(arguments)]
     settings = {place: settings_of(call, table, place, WRITE, _NEW_INDEX) for place in places}
     return replace(properties, auto_scaling={**properties.auto_scaling, **settings})
 
 
-def added(given: Wire) -> list[str]:
+def added(arguments: Wire) -> list[str]:
     """Return the names of the indexes that an UpdateTable adds."""
-    updates = given.get("GlobalSecondaryIndexUpdates", ())
+    updates = arguments.get("GlobalSecondaryIndexUpdates", ())
     return [update["Create"]["IndexName"] for update in updates if "Create" in update]
 
 

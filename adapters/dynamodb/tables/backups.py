@@ -69,9 +69,9 @@ def delete_backup(call: CallContext) -> Exchange[Answer]:
     except BackupBusy:
         text = f"Backup is being used to restore table: {arn}"
         raise ServiceError("BackupInUseException", text) from None
-    shown = _description(call, backup)
-    shown["BackupDetails"]["BackupStatus"] = "DELETED"
-    return {"BackupDescription": shown}
+    description = _description(call, backup)
+    description["BackupDetails"]["BackupStatus"] = "DELETED"
+    return {"BackupDescription": description}
 
 
 def list_backups(call: CallContext) -> Exchange[Answer]:
@@ -79,16 +79,16 @@ def list_backups(call: CallContext) -> Exchange[Answer]:
 
     Backups that the caller may not list are omitted, so a page may be empty. Raises ServiceError.
     """
-    given = call.input
-    lower, upper = (given.get(f"TimeRange{side}Bound") for side in ("Lower", "Upper"))
+    arguments = call.input
+    lower, upper = (arguments.get(f"TimeRange{side}Bound") for side in ("Lower", "Upper"))
     if lower is not None and upper is not None and lower > upper:
         raise validation(f"{INVALID}Time range lower bound must be less than or equal to upper bound")
-    limit = given.get("Limit", 100)
-    kind = given.get("BackupType", "USER")
-    name = given.get("TableName")
+    limit = arguments.get("Limit", 100)
+    kind = arguments.get("BackupType", "USER")
+    name = arguments.get("TableName")
     if kind == "AWS_BACKUP":  # made by AWS Backup, which does not exist here
         return {"BackupSummaries": []}
-    found = yield from one(
+    backups = yield from one(
         ListBackups(
             call.caller.namespace,
             _after(call),
@@ -99,10 +99,10 @@ def list_backups(call: CallContext) -> Exchange[Answer]:
             _milliseconds(upper),
         )
     )
-    shown = [backup for backup in found[:limit] if call.can_list(backup_path(backup))]
-    answer: dict[str, Any] = {"BackupSummaries": [_summary(call, backup) for backup in shown]}
-    if len(found) > limit:
-        answer["LastEvaluatedBackupArn"] = _arn(call, found[limit - 1])
+    visible_backups = [backup for backup in backups[:limit] if call.can_list(backup_path(backup))]
+    answer: dict[str, Any] = {"BackupSummaries": [_summary(call, backup) for backup in visible_backups]}
+    if len(backups) > limit:
+        answer["LastEvaluatedBackupArn"] = _arn(call, backups[limit - 1])
     return answer
 
 
@@ -113,7 +113,7 @@ def _milliseconds(at: float | None) -> int | None:
 def restore_from_backup(call: CallContext) -> Exchange[Answer]:
     """RestoreTableFromBackup: create a table with the rows of a backup. Raises ServiceError."""
     arn = call.input["BackupArn"]
-    restores.require_key(call, _parsed(call, arn)["region"])
+    restores.require_key(call, _arn_match(call, arn)["region"])
     backup = yield from _find(call)
     summary = {
         "SourceBackupArn": arn,
@@ -143,7 +143,7 @@ def _arn(call: CallContext, backup: Backup) -> str:
     return backup_arn(call.caller, backup.table_name, backup.created_at_ms, _digits(backup))
 
 
-def _parsed(call: CallContext, arn: str) -> re.Match[str]:
+def _arn_match(call: CallContext, arn: str) -> re.Match[str]:
     """Parse the ARN of a backup. Its region may differ from the backup's (ack-api-quirks 012). Raises ServiceError."""
     match = _ARN.fullmatch(arn)
     if match is None and (not arn.startswith("arn:") or re.match(r"arn:aws[a-z-]*:dynamodb:", arn)):
@@ -167,13 +167,15 @@ def _missing(arn: str) -> ServiceError:
 def _find(call: CallContext) -> Exchange[Backup]:
     """Return the backup that BackupArn names. Raises ServiceError."""
     arn = call.input["BackupArn"]
-    match = _parsed(call, arn)
+    match = _arn_match(call, arn)
     place = call.gateway.credentials.namespace(Scheme.AWS, match["account"], call.caller.region)
     if not (match["account"] and match["region"]) or place != call.caller.namespace:
         raise ServiceError("AccessDeniedException", "Access is denied")
     at_ms = int(match["at"])
-    wanted = ListBackups(call.caller.namespace, table_name=match["table"], from_ms=at_ms, before_ms=at_ms + 1)
-    for backup in (yield from one(wanted)):
+    command = ListBackups(
+        call.caller.namespace, table_name=match["table"], from_ms=at_ms, before_ms=at_ms + 1
+    )
+    for backup in (yield from one(command)):
         if _digits(backup) == match["digits"]:
             return backup
     raise _missing(arn)
@@ -187,7 +189,7 @@ def _after(call: CallContext) -> tuple[str, int, int]:
     arn = call.input.get("ExclusiveStartBackupArn")
     if arn is None:
         return "", 0, 0
-    match = _parsed(call, arn)
+    match = _arn_match(call, arn)
     if match["region"] != call.caller.region:
         raise validation(
             f"{messages.INVALID_REQUEST}The supplied ExclusiveStartBackupArn does not match the region"
@@ -202,7 +204,7 @@ def _after(call: CallContext) -> tuple[str, int, int]:
 
 def _details(call: CallContext, backup: Backup) -> dict[str, Any]:
     is_system = backup.kind is BackupKind.SYSTEM
-    shown = {
+    details = {
         "BackupArn": _arn(call, backup),
         "BackupName": f"{backup.table_name}$DeletedTableBackup" if is_system else backup.name,
         "BackupSizeBytes": backup.size_bytes,
@@ -211,54 +213,58 @@ def _details(call: CallContext, backup: Backup) -> dict[str, Any]:
         "BackupCreationDateTime": seconds(backup.created_at_ms),
     }
     if backup.expires_at_ms is not None:
-        shown["BackupExpiryDateTime"] = seconds(backup.expires_at_ms)
-    return shown
+        details["BackupExpiryDateTime"] = seconds(backup.expires_at_ms)
+    return details
 
 
 def _summary(call: CallContext, backup: Backup) -> dict[str, Any]:
-    source = _described(call, backup)
+    source = _table_description(call, backup)
     names = {name: source[name] for name in ("TableName", "TableId", "TableArn")}
     return {**names, **_details(call, backup)}
 
 
-def _described(call: CallContext, backup: Backup) -> dict[str, Any]:
-    counted = TableStatistics(backup.rows, backup.size_bytes, {})
-    return describe(backup.source, counted, call.caller, backup.created_at_ms)
+def _table_description(call: CallContext, backup: Backup) -> dict[str, Any]:
+    statistics = TableStatistics(backup.rows, backup.size_bytes, {})
+    return describe(backup.source, statistics, call.caller, backup.created_at_ms)
 
 
 def _description(call: CallContext, backup: Backup) -> dict[str, Any]:
     source = backup.source
-    shown = _described(call, backup)
+    table_description = _table_description(call, backup)
     details = {
-        "TableName": shown["TableName"],
-        "TableId": shown["TableId"],
-        "TableArn": shown["TableArn"],
+        "TableName": table_description["TableName"],
+        "TableId": table_description["TableId"],
+        "TableArn": table_description["TableArn"],
         "TableSizeBytes": backup.size_bytes,
-        "KeySchema": shown["KeySchema"],
-        "TableCreationDateTime": shown["CreationDateTime"],
-        "ProvisionedThroughput": _units(shown["ProvisionedThroughput"]),
+        "KeySchema": table_description["KeySchema"],
+        "TableCreationDateTime": table_description["CreationDateTime"],
+        "ProvisionedThroughput": _units(table_description["ProvisionedThroughput"]),
         "ItemCount": backup.rows,
         "BillingMode": TableProperties.of(source).billing,
     }
-    if "OnDemandThroughput" in shown:
-        details["OnDemandThroughput"] = shown["OnDemandThroughput"]
-    own = _details(call, backup)
-    own["BackupArn"] = call.input["BackupArn"]
-    features = {} if backup.kind is BackupKind.SYSTEM else _features(source, shown)
-    return {"BackupDetails": own, "SourceTableDetails": details, "SourceTableFeatureDetails": features}
+    if "OnDemandThroughput" in table_description:
+        details["OnDemandThroughput"] = table_description["OnDemandThroughput"]
+    backup_details = _details(call, backup)
+    backup_details["BackupArn"] = call.input["BackupArn"]
+    features = {} if backup.kind is BackupKind.SYSTEM else _features(source, table_description)
+    return {
+        "BackupDetails": backup_details,
+        "SourceTableDetails": details,
+        "SourceTableFeatureDetails": features,
+    }
 
 
 def _units(throughput: dict[str, Any]) -> dict[str, Any]:
     return {name: throughput[name] for name in ("ReadCapacityUnits", "WriteCapacityUnits")}
 
 
-def _features(source: Table, shown: dict[str, Any]) -> dict[str, Any]:
+def _features(source: Table, table_description: dict[str, Any]) -> dict[str, Any]:
     """Return SourceTableFeatureDetails: only features that the table had."""
     features: dict[str, Any] = {}
     local = [index_definition(index) for index in source.indexes if index.local]
     if local:
         features["LocalSecondaryIndexes"] = local
-    units = {index["IndexName"]: index for index in shown.get("GlobalSecondaryIndexes", ())}
+    units = {index["IndexName"]: index for index in table_description.get("GlobalSecondaryIndexes", ())}
     wide = [index for index in source.indexes if not index.local]
     if wide:
         features["GlobalSecondaryIndexes"] = [
@@ -270,13 +276,13 @@ def _features(source: Table, shown: dict[str, Any]) -> dict[str, Any]:
         ]
     if source.vector_indexes:
         features["VectorIndexes"] = [vector_index_definition(index) for index in source.vector_indexes]
-    if "StreamSpecification" in shown:
-        features["StreamDescription"] = shown["StreamSpecification"]
+    if "StreamSpecification" in table_description:
+        features["StreamDescription"] = table_description["StreamSpecification"]
     if source.rules.expiry is not None and source.rules.expiry.attribute is not None:
         features["TimeToLiveDescription"] = {
             "TimeToLiveStatus": "ENABLED",
             "AttributeName": source.rules.expiry.attribute,
         }
-    if "SSEDescription" in shown:
-        features["SSEDescription"] = shown["SSEDescription"]
+    if "SSEDescription" in table_description:
+        features["SSEDescription"] = table_description["SSEDescription"]
     return features

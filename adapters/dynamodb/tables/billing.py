@@ -32,18 +32,18 @@ Units = Mapping[str, Any]
 # At creation
 
 
-def of_new_table(given: Units, now_ms: int) -> properties.TableProperties:
+def of_new_table(arguments: Units, now_ms: int) -> properties.TableProperties:
     """Return the properties of a new table with its billing and throughput."""
-    mode = given.get("BillingMode", properties.PROVISIONED)
-    throughput, warm, on_demand = _of_new(given, mode, "table")
+    mode = arguments.get("BillingMode", properties.PROVISIONED)
+    throughput, warm, on_demand = _of_new(arguments, mode, "table")
     since = now_ms if mode == properties.ON_DEMAND else None
     return properties.TableProperties(mode, since, throughput, warm, on_demand)
 
 
-def of_new_index(given: Units, mode: str, updating: bool = False) -> properties.IndexProperties:
+def of_new_index(definition: Units, mode: str, updating: bool = False) -> properties.IndexProperties:
     """Return the properties of a new global index. `updating`: UpdateTable adds it."""
-    name = given["IndexName"]
-    units = given.get("ProvisionedThroughput")
+    name = definition["IndexName"]
+    units = definition.get("ProvisionedThroughput")
     if mode == properties.ON_DEMAND and units:
         text = f"ProvisionedThroughput should not be specified for index: {name} when BillingMode is {properties.ON_DEMAND}"
         if updating:
@@ -57,18 +57,18 @@ def of_new_index(given: Units, mode: str, updating: bool = False) -> properties.
         if updating:
             text = f"Both ReadCapacityUnits and WriteCapacityUnits must be specified for index: {name}"
         raise validation(messages.INVALID + text)
-    return properties.IndexProperties(*_of_new(given, mode, f"index {name}"))
+    return properties.IndexProperties(*_of_new(definition, mode, f"index {name}"))
 
 
 def _of_new(
-    given: Units, mode: str, owner: str
+    definition: Units, mode: str, owner: str
 ) -> tuple[properties.Throughput, properties.WarmThroughput, dict[str, int]]:
     """Return (throughput, warm throughput, on-demand maxima) of a new table or index. `owner`: its name in texts."""
-    on_demand = given.get("OnDemandThroughput", {})
+    on_demand = definition.get("OnDemandThroughput", {})
     floor = properties.ON_DEMAND_WARM
     throughput = properties.Throughput()
     if mode == properties.PROVISIONED:
-        units = given["ProvisionedThroughput"]
+        units = definition["ProvisionedThroughput"]
         throughput = properties.Throughput(units["ReadCapacityUnits"], units["WriteCapacityUnits"])
         floor = properties.WarmThroughput(throughput.read, throughput.write)
         rest = f"cannot be specified when table BillingMode is {properties.PROVISIONED}."
@@ -79,61 +79,59 @@ def _of_new(
         if mode == properties.ON_DEMAND
         else _PROVISIONED_UNITS
     )
-    warm = _new_warm_throughput(given.get("WarmThroughput", {}), floor, owner, below)
+    warm = _new_warm_throughput(definition.get("WarmThroughput", {}), floor, owner, below)
     return throughput, warm, dict(on_demand)
 
 
 # Later
 
 
-def of_table(table: Table, given: Units, now_ms: int) -> properties.TableProperties:
+def of_table(table: Table, arguments: Units, now_ms: int) -> properties.TableProperties:
     """Return the table's properties after an UpdateTable.
 
     Raises ServiceError for a conflict with its present properties.
     """
-    known = properties.TableProperties.of(table)
-    mode = given.get("BillingMode", known.billing)
-    units = given.get("ProvisionedThroughput")
+    current = properties.TableProperties.of(table)
+    mode = arguments.get("BillingMode", current.billing)
+    units = arguments.get("ProvisionedThroughput")
     if units and mode == properties.ON_DEMAND:
         text = f"Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when BillingMode is {properties.ON_DEMAND}"
         raise validation(messages.INVALID + text)
-    changed = known
-    if mode != known.billing:
-        changed = replace(changed, billing=mode, on_demand={})
+    new = current
+    if mode != current.billing:
+        new = replace(new, billing=mode, on_demand={})
         if mode == properties.ON_DEMAND:
-            warm = known.warm.at_least(properties.ON_DEMAND_WARM.read, properties.ON_DEMAND_WARM.write)
-            changed = replace(changed, on_demand_since_ms=now_ms, warm=warm)
-            changed = replace(changed, throughput=changed.throughput.switched(0, 0, now_ms))
+            warm = current.warm.at_least(properties.ON_DEMAND_WARM.read, properties.ON_DEMAND_WARM.write)
+            new = replace(new, on_demand_since_ms=now_ms, warm=warm)
+            new = replace(new, throughput=new.throughput.switched(0, 0, now_ms))
     if units:
         read, write = units["ReadCapacityUnits"], units["WriteCapacityUnits"]
-        if mode == known.billing:
-            _refuse_unchanged(known.throughput, units, "the table")
-            _refuse_decrease(known.throughput, read, write, now_ms)
-            changed = properties.provisioned(changed, read, write, now_ms)
+        if mode == current.billing:
+            _refuse_unchanged(current.throughput, units, "the table")
+            _refuse_decrease(current.throughput, read, write, now_ms)
+            new = properties.provisioned(new, read, write, now_ms)
         else:
-            throughput = changed.throughput.switched(read, write, now_ms)
-            changed = replace(changed, throughput=throughput, warm=changed.warm.at_least(read, write))
-    on_demand = given.get("OnDemandThroughput")
+            throughput = new.throughput.switched(read, write, now_ms)
+            new = replace(new, throughput=throughput, warm=new.warm.at_least(read, write))
+    on_demand = arguments.get("OnDemandThroughput")
     if on_demand is not None:
-        if given.get("BillingMode", _mode_before(table, known, now_ms)) == properties.PROVISIONED:
+        if arguments.get("BillingMode", _mode_before(table, current, now_ms)) == properties.PROVISIONED:
             _refuse_on_demand(
                 on_demand,
                 f"cannot be specified when the table BillingMode is {properties.PROVISIONED}",
                 "table",
             )
         _check_on_demand(on_demand, "table", lowest=-1)
-        changed = replace(changed, on_demand=properties.with_limits(changed.on_demand, on_demand))
-    if "WarmThroughput" in given:
-        changed = replace(
-            changed, warm=_raised_warm_throughput(given["WarmThroughput"], changed.warm, "table")
-        )
-    return changed
+        new = replace(new, on_demand=properties.with_limits(new.on_demand, on_demand))
+    if "WarmThroughput" in arguments:
+        new = replace(new, warm=_raised_warm_throughput(arguments["WarmThroughput"], new.warm, "table"))
+    return new
 
 
-def _mode_before(table: Table, known: properties.TableProperties, now_ms: int) -> str:
+def _mode_before(table: Table, current: properties.TableProperties, now_ms: int) -> str:
     """Return the billing mode of a table, or the former one during a change."""
-    change = known.change if table.state_at(now_ms) is State.UPDATING else None
-    mode: str = (change or {}).get("former_billing", known.billing)
+    change = current.change if table.state_at(now_ms) is State.UPDATING else None
+    mode: str = (change or {}).get("former_billing", current.billing)
     return mode
 
 
@@ -144,27 +142,27 @@ def of_indexes(
 
     `updates`: the Update members of GlobalSecondaryIndexUpdates.
     """
-    named = {update["IndexName"]: update for update in updates}
+    updates_by_name = {update["IndexName"]: update for update in updates}
     switching = mode != properties.TableProperties.of(table).billing
-    for update in named.values():
+    for update in updates_by_name.values():
         units = update.get("ProvisionedThroughput", {})
         if any(value > limits.THROUGHPUT_UNITS for value in units.values()):
             text = "This operation cannot be performed with given input values. Please contact DynamoDB service team"
             raise validation(f"{text} for more info: Action Blocked: IndexUpdate")
-    changed: dict[str, properties.IndexProperties] = {}
-    for name, update in named.items():
+    new_properties: dict[str, properties.IndexProperties] = {}
+    for name, update in updates_by_name.items():
         index = global_index(table, name, "update")
-        changed[name] = _of_index(index, update, mode, switching, now_ms)
+        new_properties[name] = _of_index(index, update, mode, switching, now_ms)
     if switching:
-        others = [index for index in table.indexes if not index.local and index.name not in named]
+        others = [index for index in table.indexes if not index.local and index.name not in updates_by_name]
         if mode == properties.PROVISIONED and others:
             names = ",".join(index.name for index in others)
             raise validation(f"{messages.INVALID}ProvisionedThroughput must be specified for index: {names}")
         for index in others:
-            known = properties.provisioned(properties.IndexProperties.of(index), 0, 0, now_ms)
-            warm = known.warm.at_least(properties.ON_DEMAND_WARM.read, properties.ON_DEMAND_WARM.write)
-            changed[index.name] = replace(known, on_demand={}, warm=warm)
-    return changed
+            on_demand = properties.provisioned(properties.IndexProperties.of(index), 0, 0, now_ms)
+            warm = on_demand.warm.at_least(properties.ON_DEMAND_WARM.read, properties.ON_DEMAND_WARM.write)
+            new_properties[index.name] = replace(on_demand, on_demand={}, warm=warm)
+    return new_properties
 
 
 def global_index(table: Table, name: str, verb: str) -> Index:
@@ -181,19 +179,19 @@ def global_index(table: Table, name: str, verb: str) -> Index:
 def _of_index(
     index: Index, update: Units, mode: str, switching: bool, now_ms: int
 ) -> properties.IndexProperties:
-    known = properties.IndexProperties.of(index)
+    current = properties.IndexProperties.of(index)
     units = update.get("ProvisionedThroughput")
     on_demand = update.get("OnDemandThroughput")
-    changed = replace(known, on_demand={}) if switching else known
+    new = replace(current, on_demand={}) if switching else current
     if mode == properties.ON_DEMAND and (units or not (on_demand or "WarmThroughput" in update)):
         text = f"The only Updates for index: {index.name} when TableThroughputMode is {properties.ON_DEMAND}"
         raise validation(f"{messages.INVALID}{text} can be to OnDemandThroughput, WarmThroughput")
     if units:
         read, write = units["ReadCapacityUnits"], units["WriteCapacityUnits"]
         if not switching:
-            _refuse_unchanged(known.throughput, units, f"index {index.name}")
-            _refuse_decrease(known.throughput, read, write, now_ms)
-        changed = properties.provisioned(changed, read, write, now_ms)
+            _refuse_unchanged(current.throughput, units, f"index {index.name}")
+            _refuse_decrease(current.throughput, read, write, now_ms)
+        new = properties.provisioned(new, read, write, now_ms)
     elif switching and mode == properties.PROVISIONED:
         raise validation(f"{messages.INVALID}ProvisionedThroughput must be specified for index: {index.name}")
     owner = f"index {index.name}"
@@ -203,37 +201,35 @@ def _of_index(
             rest = f"cannot be specified when the table BillingMode is {properties.PROVISIONED}"
             _refuse_on_demand(on_demand, rest, f"index : {index.name}")
         _check_on_demand(on_demand, owner, lowest=-1)
-        changed = replace(changed, on_demand=properties.with_limits(changed.on_demand, on_demand))
+        new = replace(new, on_demand=properties.with_limits(new.on_demand, on_demand))
     if "WarmThroughput" in update:
-        changed = replace(
-            changed, warm=_raised_warm_throughput(update["WarmThroughput"], changed.warm, owner)
-        )
-    return changed
+        new = replace(new, warm=_raised_warm_throughput(update["WarmThroughput"], new.warm, owner))
+    return new
 
 
-def _refuse_unchanged(known: properties.Throughput, units: Units, owner: str) -> None:
+def _refuse_unchanged(current: properties.Throughput, units: Units, owner: str) -> None:
     read, write = units["ReadCapacityUnits"], units["WriteCapacityUnits"]
-    if (read, write) == (known.read, known.write):
+    if (read, write) == (current.read, current.write):
         subject = owner if owner == "the table" else f"the {owner}"
         raise validation(
             f"The provisioned throughput for {subject} will not change. The requested value equals the current value. "
-            f"Current ReadCapacityUnits provisioned for {owner}: {known.read}. Requested ReadCapacityUnits: {read}. "
-            f"Current WriteCapacityUnits provisioned for {owner}: {known.write}. Requested WriteCapacityUnits: {write}. "
+            f"Current ReadCapacityUnits provisioned for {owner}: {current.read}. Requested ReadCapacityUnits: {read}. "
+            f"Current WriteCapacityUnits provisioned for {owner}: {current.write}. Requested WriteCapacityUnits: {write}. "
             "Refer to the Amazon DynamoDB Developer Guide for current limits and how to request higher limits."
         )
 
 
-def _refuse_decrease(known: properties.Throughput, read: int, write: int, now_ms: int) -> None:
+def _refuse_decrease(current: properties.Throughput, read: int, write: int, now_ms: int) -> None:
     """Check the limit on decreases in a day. Raises ServiceError (ack-api-quirks 157, 184, 185, 326)."""
-    until_ms = known.refused_until_ms(read, write, now_ms)
+    until_ms = current.refused_until_ms(read, write, now_ms)
     if until_ms is None:
         return
     raise ServiceError(
         "LimitExceededException",
         "Subscriber limit exceeded: Provisioned throughput decreases are limited within a given UTC day. After the first "
         f"{limits.DECREASES_PER_DAY} decreases, each subsequent decrease in the same UTC day can be performed at most once "
-        f"every {limits.DECREASE_WAIT_MS // 1000} seconds. Number of decreases today: {known.decreases}. Last decrease at "
-        f"{_in_words(known.decreased_at_ms or 0)}. Next decrease can be made at {_in_words(until_ms)}",
+        f"every {limits.DECREASE_WAIT_MS // 1000} seconds. Number of decreases today: {current.decreases}. Last decrease at "
+        f"{_in_words(current.decreased_at_ms or 0)}. Next decrease can be made at {_in_words(until_ms)}",
     )
 
 
@@ -243,47 +239,50 @@ def _in_words(at_ms: int) -> str:
     return f"{at:%A, %B} {at.day}, {at.year} at {at.hour % 12 or 12}:{at:%M:%S %p} Coordinated Universal Time"
 
 
-def _refuse_on_demand(given: Units, rest: str, owner: str) -> None:
+def _refuse_on_demand(maxima: Units, rest: str, owner: str) -> None:
     for name in ("MaxReadRequestUnits", "MaxWriteRequestUnits"):
-        if name in given:
+        if name in maxima:
             of_index = "" if owner == "table" else f" for {owner}"
             raise validation(f"{messages.INVALID}{name} for OnDemandThroughput{of_index} {rest}")
 
 
-def _check_on_demand(given: Units, owner: str, lowest: int) -> None:
+def _check_on_demand(maxima: Units, owner: str, lowest: int) -> None:
     """Check that maxima are at least 1. If `lowest` permits it, -1 removes a maximum."""
     for name in ("MaxReadRequestUnits", "MaxWriteRequestUnits"):
-        value = given.get(name, 1)
+        value = maxima.get(name, 1)
         if value == 0 or value < lowest:
-            shown = owner if owner == "table" else owner.replace("index ", "index : ")
+            owner_text = owner if owner == "table" else owner.replace("index ", "index : ")
             raise validation(
-                f"{messages.INVALID}Requested {name} for OnDemandThroughput for {shown} is outside of valid range"
+                f"{messages.INVALID}Requested {name} for OnDemandThroughput for {owner_text} is outside of valid range"
             )
 
 
 def _new_warm_throughput(
-    given: Units, floor: properties.WarmThroughput, owner: str, below: str
+    request: Units, floor: properties.WarmThroughput, owner: str, below: str
 ) -> properties.WarmThroughput:
     """Return the warm throughput of a new table or index.
 
     Raises ServiceError if the request is below the minimum `floor`.
     """
-    read, write = given.get(_WARM_NAMES[0], floor.read), given.get(_WARM_NAMES[1], floor.write)
+    read, write = request.get(_WARM_NAMES[0], floor.read), request.get(_WARM_NAMES[1], floor.write)
     pairs = ((read, floor.read, "ReadCapacityUnits"), (write, floor.write, "WriteCapacityUnits"))
-    for name, (requested, least, units) in zip(_WARM_NAMES, pairs, strict=True):
-        if requested < least:
+    for name, (requested, minimum, units) in zip(_WARM_NAMES, pairs, strict=True):
+        if requested < minimum:
             text = f"Requested {name} for WarmThroughput for {owner} is lower than {below.format(units)}"
             raise validation(messages.INVALID + text)
     return properties.WarmThroughput(read, write)
 
 
 def _raised_warm_throughput(
-    given: Units, known: properties.WarmThroughput, owner: str
+    request: Units, current: properties.WarmThroughput, owner: str
 ) -> properties.WarmThroughput:
     """Return the warm throughput after a change. Raises ServiceError for a decrease."""
-    read, write = given.get(_WARM_NAMES[0], known.read), given.get(_WARM_NAMES[1], known.write)
-    for name, requested, least in ((_WARM_NAMES[0], read, known.read), (_WARM_NAMES[1], write, known.write)):
-        if requested < least:
+    read, write = request.get(_WARM_NAMES[0], current.read), request.get(_WARM_NAMES[1], current.write)
+    for name, requested, minimum in (
+        (_WARM_NAMES[0], read, current.read),
+        (_WARM_NAMES[1], write, current.write),
+    ):
+        if requested < minimum:
             text = f"Requested {name} for WarmThroughput for {owner} is lower than current WarmThroughput"
             raise validation(f"{messages.INVALID}{text}, decreasing WarmThroughput is not supported")
     return properties.WarmThroughput(read, write)

@@ -76,44 +76,49 @@ def shown_index_keys(schema: KeySchema) -> tuple[ShownKey, ...]:
 
 def describe(table: Table, statistics: TableStatistics | None, caller: Caller, now_ms: int) -> dict[str, Any]:
     """Return the TableDescription of a table. Without statistics its counts are zero."""
-    counted = statistics or EMPTY
+    known_statistics = statistics or EMPTY
     properties = of_table(table)
     state = table.state_at(now_ms)
     keys = shown_table_keys(table.key_schema)
-    shown: dict[str, Any] = {
+    description: dict[str, Any] = {
         "AttributeDefinitions": _attribute_definitions(table, keys),
         "TableName": table.name,
         "KeySchema": key_elements(keys),
         "TableStatus": state.value.upper(),
         "CreationDateTime": seconds(table.created_at_ms),
         "ProvisionedThroughput": _throughput(properties, properties.throughput, now_ms, state),
-        "TableSizeBytes": counted.size_bytes,
-        "ItemCount": counted.rows,
+        "TableSizeBytes": known_statistics.size_bytes,
+        "ItemCount": known_statistics.rows,
         "TableArn": table_arn(caller, table.name),
         "TableId": table_id(table),
     }
     if properties.billing == ON_DEMAND or table.rules.replication is None:  # TABLE-320
-        shown |= _billing_summary(properties, table.created_at_ms)
+        description |= _billing_summary(properties, table.created_at_ms)
     for name, local in (("LocalSecondaryIndexes", True), ("GlobalSecondaryIndexes", False)):
         indexes = [index for index in table.indexes if index.local is local]
         if indexes:
-            shown[name] = [describe_index(table, index, counted, caller, now_ms) for index in indexes]
+            description[name] = [
+                describe_index(table, index, known_statistics, caller, now_ms) for index in indexes
+            ]
     if table.vector_indexes:
-        shown["VectorIndexes"] = [
-            _describe_vector_index(table, index, counted, caller, now_ms) for index in table.vector_indexes
+        description["VectorIndexes"] = [
+            _describe_vector_index(table, index, known_statistics, caller, now_ms)
+            for index in table.vector_indexes
         ]
-    shown |= _stream(table, caller)
-    shown |= encryption.description(properties, caller, now_ms)
+    description |= _stream(table, caller)
+    description |= encryption.description(properties, caller, now_ms)
     is_changing = state is State.UPDATING and (properties.change or {}).get("kind") == "class"
-    shown |= table_class.summary(properties, is_changing)
-    shown["DeletionProtectionEnabled"] = properties.deletion_protection
+    description |= table_class.summary(properties, is_changing)
+    description["DeletionProtectionEnabled"] = properties.deletion_protection
     if properties.on_demand:
-        shown["OnDemandThroughput"] = dict(properties.on_demand)
-    shown["WarmThroughput"] = _warm(properties.warm, "UPDATING" if state is State.CREATING else "ACTIVE")
-    shown |= _replication(table, properties, now_ms)
+        description["OnDemandThroughput"] = dict(properties.on_demand)
+    description["WarmThroughput"] = _warm(
+        properties.warm, "UPDATING" if state is State.CREATING else "ACTIVE"
+    )
+    description |= _replication(table, properties, now_ms)
     if properties.restore is not None and state is State.CREATING:
-        shown["RestoreSummary"] = {**properties.restore, "RestoreInProgress": True}
-    return shown
+        description["RestoreSummary"] = {**properties.restore, "RestoreInProgress": True}
+    return description
 
 
 def _replication(table: Table, properties: TableProperties, now_ms: int) -> dict[str, Any]:
@@ -125,16 +130,16 @@ def _replication(table: Table, properties: TableProperties, now_ms: int) -> dict
     if rule is None:
         mode = properties.replication_mode
         return {} if mode == DEFAULT_REPLICATION_MODE else {"GlobalTableSettingsReplicationMode": mode}
-    shown: dict[str, Any] = {
+    members: dict[str, Any] = {
         "GlobalTableVersion": "2019.11.21",
         "GlobalTableSettingsReplicationMode": properties.replication_mode,
     }
-    shown["Replicas"] = [_replica(table, properties, peer, now_ms) for peer in rule.peers]
+    members["Replicas"] = [_replica(table, properties, peer, now_ms) for peer in rule.peers]
     if rule.strong:
-        shown["MultiRegionConsistency"] = "STRONG"
+        members["MultiRegionConsistency"] = "STRONG"
     if rule.witness:
-        shown["GlobalTableWitnesses"] = [{"RegionName": rule.witness, "WitnessStatus": "ACTIVE"}]
-    return shown
+        members["GlobalTableWitnesses"] = [{"RegionName": rule.witness, "WitnessStatus": "ACTIVE"}]
+    return members
 
 
 def replica_status(properties: TableProperties, peer: Replica, now_ms: int) -> str:
@@ -145,14 +150,14 @@ def replica_status(properties: TableProperties, peer: Replica, now_ms: int) -> s
 
 def _replica(table: Table, properties: TableProperties, peer: Replica, now_ms: int) -> dict[str, Any]:
     """Return a ReplicaDescription. Members equal to this region's are absent."""
-    known = properties.replicas.get(peer.name, {})
-    shown: dict[str, Any] = {
+    settings = properties.replicas.get(peer.name, {})
+    description: dict[str, Any] = {
         "RegionName": peer.name,
         "ReplicaStatus": replica_status(properties, peer, now_ms),
     }
-    if known.get("encryption_key") is not None:
-        shown["KMSMasterKeyId"] = known["encryption_key"]
-    shown |= overrides(properties, properties, of_table(table, peer.name))
+    if settings.get("encryption_key") is not None:
+        description["KMSMasterKeyId"] = settings["encryption_key"]
+    description |= overrides(properties, properties, of_table(table, peer.name))
     indexes = [
         {
             "IndexName": index.name,
@@ -163,13 +168,16 @@ def _replica(table: Table, properties: TableProperties, peer: Replica, now_ms: i
         if not index.local
     ]
     if indexes:
-        shown["GlobalSecondaryIndexes"] = indexes
-    if known.get("table_class") is not None:
-        at = seconds(known["table_class_at_ms"])
-        shown["ReplicaTableClassSummary"] = {"TableClass": known["table_class"], "LastUpdateDateTime": at}
-    shown["WarmThroughput"] = _warm(properties.warm, "ACTIVE")
-    shown["GlobalTableSettingsReplicationMode"] = properties.replication_mode
-    return shown
+        description["GlobalSecondaryIndexes"] = indexes
+    if settings.get("table_class") is not None:
+        at = seconds(settings["table_class_at_ms"])
+        description["ReplicaTableClassSummary"] = {
+            "TableClass": settings["table_class"],
+            "LastUpdateDateTime": at,
+        }
+    description["WarmThroughput"] = _warm(properties.warm, "ACTIVE")
+    description["GlobalTableSettingsReplicationMode"] = properties.replication_mode
+    return description
 
 
 def describe_index(
@@ -177,30 +185,30 @@ def describe_index(
 ) -> dict[str, Any]:
     """Return one member of LocalSecondaryIndexes or GlobalSecondaryIndexes."""
     rows, size_bytes = statistics.indexes.get(index.name, (0, 0))
-    shown = index_definition(index)
+    description = index_definition(index)
     counts = {
         "IndexSizeBytes": size_bytes,
         "ItemCount": rows,
         "IndexArn": index_arn(caller, table.name, index.name),
     }
     if index.local:
-        return shown | counts
+        return description | counts
     state = table.state_at(now_ms)
     properties = of_index(table, index)
     active = index.is_active(now_ms)
     if not is_being_restored(table, now_ms):  # ack-api-quirks 282
-        shown["IndexStatus"] = "ACTIVE" if active else "CREATING"
+        description["IndexStatus"] = "ACTIVE" if active else "CREATING"
     if not active and state is not State.CREATING:
         # Only an index added later has this member: false while the table is UPDATING, then true until it is filled.
-        shown["Backfilling"] = state is State.ACTIVE
-    shown["ProvisionedThroughput"] = _throughput(
+        description["Backfilling"] = state is State.ACTIVE
+    description["ProvisionedThroughput"] = _throughput(
         TableProperties.of(table), properties.throughput, now_ms, state
     )
-    shown |= counts
+    description |= counts
     if properties.on_demand:
-        shown["OnDemandThroughput"] = dict(properties.on_demand)
-    shown["WarmThroughput"] = _warm(properties.warm, "ACTIVE" if active else "UPDATING")
-    return shown
+        description["OnDemandThroughput"] = dict(properties.on_demand)
+    description["WarmThroughput"] = _warm(properties.warm, "ACTIVE" if active else "UPDATING")
+    return description
 
 
 def _describe_vector_index(
@@ -208,12 +216,12 @@ def _describe_vector_index(
 ) -> dict[str, Any]:
     """Return one member of VectorIndexes."""
     rows, size_bytes = statistics.indexes.get(index.name, (0, 0))
-    shown = vector_index_definition(index)
+    description = vector_index_definition(index)
     state, active = table.state_at(now_ms), index.is_active(now_ms)
-    shown["IndexStatus"] = "ACTIVE" if active else "CREATING"
+    description["IndexStatus"] = "ACTIVE" if active else "CREATING"
     if not active and state is not State.CREATING:
-        shown["Backfilling"] = state is State.ACTIVE
-    return shown | {
+        description["Backfilling"] = state is State.ACTIVE
+    return description | {
         "IndexSizeBytes": size_bytes,
         "ItemCount": rows,
         "IndexArn": index_arn(caller, table.name, index.name),
@@ -222,7 +230,7 @@ def _describe_vector_index(
 
 def vector_index_definition(index: VectorIndex | NewVectorIndex) -> dict[str, Any]:
     """Return the immutable definition of a vector index."""
-    shown: dict[str, Any] = {
+    definition: dict[str, Any] = {
         "IndexName": index.name,
         "VectorAttribute": {"AttributeName": index.attribute},
         "Projection": _shown_projection(index),
@@ -231,14 +239,14 @@ def vector_index_definition(index: VectorIndex | NewVectorIndex) -> dict[str, An
     }
     columns = index.filters if index.partition is None else (index.partition, *index.filters)
     if columns:
-        shown["SearchSchema"] = [
+        definition["SearchSchema"] = [
             {
                 "AttributeName": column.name,
                 "SearchSchemaElementType": "HASH" if column is index.partition else "INLINE_FILTER",
             }
             for column in columns
         ]
-    return shown
+    return definition
 
 
 def index_definition(index: Index | NewIndex) -> dict[str, Any]:
@@ -251,10 +259,10 @@ def index_definition(index: Index | NewIndex) -> dict[str, Any]:
 
 
 def _shown_projection(index: Index | NewIndex | VectorIndex | NewVectorIndex) -> dict[str, Any]:
-    shown: dict[str, Any] = {"ProjectionType": _PROJECTION_NAMES[index.projection]}
+    projection: dict[str, Any] = {"ProjectionType": _PROJECTION_NAMES[index.projection]}
     if index.projection is IndexProjection.INCLUDE:
-        shown["NonKeyAttributes"] = sorted(index.included)
-    return shown
+        projection["NonKeyAttributes"] = sorted(index.included)
+    return projection
 
 
 def table_id(table: Table) -> str:
@@ -288,10 +296,10 @@ def _throughput(
     properties: TableProperties, throughput: Throughput, now_ms: int, state: State
 ) -> dict[str, Any]:
     """Return ProvisionedThroughput, which is zero for an on-demand table (rule 40)."""
-    shown = throughput.shown(now_ms, state is State.UPDATING)
+    description = throughput.shown(now_ms, state is State.UPDATING)
     if properties.billing == ON_DEMAND:
-        shown |= {"ReadCapacityUnits": 0, "WriteCapacityUnits": 0}
-    return shown
+        description |= {"ReadCapacityUnits": 0, "WriteCapacityUnits": 0}
+    return description
 
 
 def _billing_summary(properties: TableProperties, created_at_ms: int) -> dict[str, Any]:
@@ -317,12 +325,12 @@ def _stream(table: Table, caller: Caller) -> dict[str, Any]:
     rule = table.rules.stream
     if rule is None:
         return {}
-    shown: dict[str, Any] = {}
+    members: dict[str, Any] = {}
     if rule.enabled:
-        shown["StreamSpecification"] = {"StreamEnabled": True, "StreamViewType": rule.view}
-    shown["LatestStreamLabel"] = rule.label
-    shown["LatestStreamArn"] = stream_arn(caller, table.name, rule.label)
-    return shown
+        members["StreamSpecification"] = {"StreamEnabled": True, "StreamViewType": rule.view}
+    members["LatestStreamLabel"] = rule.label
+    members["LatestStreamArn"] = stream_arn(caller, table.name, rule.label)
+    return members
 
 
 def _warm(warm: WarmThroughput, status: str) -> dict[str, Any]:

@@ -24,16 +24,16 @@ _SERVICE_KEY = "alias/aws/dynamodb"
 _KMS = "com.amazonaws.services.kms.model."
 
 
-def key_of(call: CallContext, given: Mapping[str, Any]) -> str | None:
+def key_of(call: CallContext, specification: Mapping[str, Any]) -> str | None:
     """Return the ARN of the key that an SSESpecification names.
 
     None stands for the service's own key, which is not shown.
 
     Raises ServiceError for a key of another account, region or service.
     """
-    if not _wants_key(given):
+    if not _wants_key(specification):
         return None
-    name: str = given.get("KMSMasterKeyId", _SERVICE_KEY)
+    name: str = specification.get("KMSMasterKeyId", _SERVICE_KEY)
     key = key_arn(call.caller, name)
     user = (
         f"User: arn:aws:iam::{call.caller.account}:user/{call.caller.access_id} is not authorized to perform:"
@@ -53,9 +53,9 @@ def key_of(call: CallContext, given: Mapping[str, Any]) -> str | None:
     return key
 
 
-def _wants_key(given: Mapping[str, Any]) -> bool:
+def _wants_key(specification: Mapping[str, Any]) -> bool:
     """Return True if an SSESpecification selects another key than the service's own."""
-    return bool(given.get("Enabled", "SSEType" in given or "KMSMasterKeyId" in given))
+    return bool(specification.get("Enabled", "SSEType" in specification or "KMSMasterKeyId" in specification))
 
 
 def _denied(text: str) -> ServiceError:
@@ -68,25 +68,32 @@ def _of_kms(kind: str, text: str, code: str) -> str:
     return f"{_KMS}{kind}: {text} ({where})"
 
 
-def changed(call: CallContext, known: TableProperties) -> TableProperties:
+def changed(call: CallContext, properties: TableProperties) -> TableProperties:
     """Return the properties of a table after an UpdateTable with SSESpecification. Raises ServiceError."""
-    given, now_ms = call.input["SSESpecification"], call.gateway.now_ms()
-    if not _wants_key(given) and not known.encryption_key:
+    specification, now_ms = call.input["SSESpecification"], call.gateway.now_ms()
+    if not _wants_key(specification) and not properties.encryption_key:
         raise validation(f"{messages.INVALID}Table is already encrypted by default")
-    if known.encryption_key and given.get("KMSMasterKeyId") == key_arn(call.caller, known.encryption_key):
+    if properties.encryption_key and specification.get("KMSMasterKeyId") == key_arn(
+        call.caller, properties.encryption_key
+    ):
         text = "Table is already encrypted with given KMSMasterKeyId"
         raise validation(
             f"{messages.INVALID}{text}. Use KMSMasterKeyId parameter if you want to change Master Key"
         )
-    if is_changing(known, now_ms):
-        if key_of(call, given) == known.encryption_key:
-            return known
+    if is_changing(properties, now_ms):
+        if key_of(call, specification) == properties.encryption_key:
+            return properties
         raise running_changes.in_use("Server-Side Encryption is still being updated")
-    counted = _counted(known, now_ms)
-    key = key_of(call, given)
+    window = _counted_change(properties, now_ms)
+    key = key_of(call, specification)
     delay_ms = round(call.gateway.settings.table_creation_delay * 1000)
-    change = {**counted, "former_key": known.encryption_key, "at_ms": now_ms, "until_ms": now_ms + delay_ms}
-    return replace(known, encryption_key=key, encryption_change=change)
+    change = {
+        **window,
+        "former_key": properties.encryption_key,
+        "at_ms": now_ms,
+        "until_ms": now_ms + delay_ms,
+    }
+    return replace(properties, encryption_key=key, encryption_change=change)
 
 
 def is_changing(properties: TableProperties, now_ms: int) -> bool:
@@ -95,9 +102,9 @@ def is_changing(properties: TableProperties, now_ms: int) -> bool:
     return change is not None and now_ms < change["until_ms"]
 
 
-def _counted(known: TableProperties, now_ms: int) -> dict[str, int]:
+def _counted_change(properties: TableProperties, now_ms: int) -> dict[str, int]:
     """Return the window of changes with one more. Raises ServiceError for one too many."""
-    change = known.encryption_change or {}
+    change = properties.encryption_change or {}
     since_ms, count = change.get("since_ms", now_ms), change.get("count", 0)
     if now_ms >= since_ms + limits.ENCRYPTION_CHANGES_WINDOW_MS:
         return {"since_ms": now_ms, "count": 1}

@@ -36,13 +36,13 @@ def list_global_tables(call: CallContext) -> Exchange[Answer]:
 def describe_global_table(call: CallContext) -> Exchange[Answer]:
     """DescribeGlobalTable: always missing. Raises ServiceError."""
     yield from ()
-    raise _missing(call, "Global table not found: ")
+    raise _table_missing(call, "Global table not found: ")
 
 
 def refuse_settings(call: CallContext) -> Exchange[Answer]:
     """DescribeGlobalTableSettings and UpdateGlobalTableSettings: always missing. Raises ServiceError."""
     yield from ()
-    raise _missing(call)
+    raise _table_missing(call)
 
 
 def create_global_table(call: CallContext) -> Exchange[Answer]:
@@ -57,10 +57,10 @@ def update_global_table(call: CallContext) -> Exchange[Answer]:
     updates = call.input["ReplicaUpdates"]
     if not all(updates) or not updates:
         raise validation(messages.INVALID.removesuffix(": "))
-    raise _unsupported(call) if any("Create" in update for update in updates) else _missing(call)
+    raise _unsupported(call) if any("Create" in update for update in updates) else _table_missing(call)
 
 
-def _missing(call: CallContext, head: str = "") -> ServiceError:
+def _table_missing(call: CallContext, head: str = "") -> ServiceError:
     name = call.input["GlobalTableName"]
     return ServiceError(
         "GlobalTableNotFoundException", f"{head}Global table with name: '{name}' does not exist."

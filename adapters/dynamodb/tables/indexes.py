@@ -24,9 +24,11 @@ KINDS = {"S": Kind.TEXT, "N": Kind.DECIMAL, "B": Kind.BYTES}
 Wire = Mapping[str, Any]
 
 
-def defined_types(given: Wire) -> dict[str, str]:
+def defined_types(arguments: Wire) -> dict[str, str]:
     """Return attribute name -> S, N or B, from AttributeDefinitions."""
-    return {item["AttributeName"]: item["AttributeType"] for item in given.get("AttributeDefinitions", ())}
+    return {
+        item["AttributeName"]: item["AttributeType"] for item in arguments.get("AttributeDefinitions", ())
+    }
 
 
 def key_schema(elements: Sequence[Wire], types: Mapping[str, str]) -> KeySchema:
@@ -40,45 +42,45 @@ def key_schema(elements: Sequence[Wire], types: Mapping[str, str]) -> KeySchema:
     return KeySchema(tuple(by_role["HASH"]), tuple(by_role["RANGE"]))
 
 
-def _projection(given: Wire) -> tuple[IndexProjection, tuple[str, ...]]:
+def _projection(definition: Wire) -> tuple[IndexProjection, tuple[str, ...]]:
     """Return (projection, further attributes that it names)."""
-    projection = given["Projection"]
+    projection = definition["Projection"]
     if "ProjectionType" not in projection:
         raise validation(f"{messages.INVALID}Unknown ProjectionType: null")
     return PROJECTIONS[projection["ProjectionType"]], tuple(projection.get("NonKeyAttributes", ()))
 
 
-def new_local(given: Wire, types: Mapping[str, str]) -> NewIndex:
+def new_local(definition: Wire, types: Mapping[str, str]) -> NewIndex:
     """Return the index of a member of LocalSecondaryIndexes."""
-    keys = key_schema(given["KeySchema"], types)
-    return NewIndex(given["IndexName"], keys, *_projection(given), local=True)
+    keys = key_schema(definition["KeySchema"], types)
+    return NewIndex(definition["IndexName"], keys, *_projection(definition), local=True)
 
 
-def new_global(given: Wire, types: Mapping[str, str], mode: str, updating: bool = False) -> NewIndex:
+def new_global(definition: Wire, types: Mapping[str, str], mode: str, updating: bool = False) -> NewIndex:
     """Return the index of a member of GlobalSecondaryIndexes or of a Create in UpdateTable.
 
     `mode`: the billing mode of the table.
     """
-    keys = key_schema(given["KeySchema"], types)
-    properties = billing.of_new_index(given, mode, updating).document()
-    return NewIndex(given["IndexName"], keys, *_projection(given), properties=properties)
+    keys = key_schema(definition["KeySchema"], types)
+    properties = billing.of_new_index(definition, mode, updating).document()
+    return NewIndex(definition["IndexName"], keys, *_projection(definition), properties=properties)
 
 
 def changes(
-    table: Table, given: Wire, mode: str, now_ms: int
+    table: Table, arguments: Wire, mode: str, now_ms: int
 ) -> tuple[tuple[NewIndex, ...], tuple[str, ...]]:
     """Return (indexes to create, names to drop) of an UpdateTable.
 
     Raises ServiceError, in the service's order (rule 37).
     """
-    updates = given.get("GlobalSecondaryIndexUpdates", ())
-    vector_updates = given.get("VectorIndexUpdates", ())
+    updates = arguments.get("GlobalSecondaryIndexUpdates", ())
+    vector_updates = arguments.get("VectorIndexUpdates", ())
     creates = [update["Create"] for update in updates if "Create" in update]
     deletes = [update["Delete"]["IndexName"] for update in updates if "Delete" in update]
-    running_changes.refuse_busy_index(table, given, now_ms)
+    running_changes.refuse_busy_index(table, arguments, now_ms)
     building = [index.name for index in table.all_indexes if not index.is_active(now_ms)]
-    if "index" in (gone := running_changes.deleting(table, now_ms)):
-        building.append(gone["index"])
+    if "index" in (deleted_index := running_changes.deleting(table, now_ms)):
+        building.append(deleted_index["index"])
     stopped = {*deletes, *_vectors_stopped(vector_updates)}
     others_at_work = [name for name in building if name not in stopped]
     online = len(creates) + len(deletes) + len(vector_updates)
@@ -90,7 +92,7 @@ def changes(
     for name in deletes:
         index = billing.global_index(table, name, "delete")
         running_changes.refuse_allocating(table, index, now_ms)
-    types = defined_types(given)
+    types = defined_types(arguments)
     for create in creates:
         _check_new(table, create, types)
     return tuple(new_global(create, types, mode, updating=True) for create in creates), tuple(deletes)
@@ -132,12 +134,12 @@ def _check_new(table: Table, create: Wire, types: Mapping[str, str]) -> None:
 
 def _refuse_redefinition(table: Table, create: Wire, types: Mapping[str, str]) -> None:
     """Check that a key attribute keeps its type, as writes could not obey two types (test_gsi_updatetable.py)."""
-    known = {key.name: key for key in shown_table_keys(table.key_schema)}
+    keys_by_name = {key.name: key for key in shown_table_keys(table.key_schema)}
     for index in table.indexes:
-        known |= {key.name: key for key in shown_index_keys(index.key_schema)}
+        keys_by_name |= {key.name: key for key in shown_index_keys(index.key_schema)}
     for element in create["KeySchema"]:
         name, role = element["AttributeName"], element["KeyType"]
-        key = known.get(name)
+        key = keys_by_name.get(name)
         if key is not None and key.type != types[name]:
             raise validation(
                 f"{messages.INVALID}Attributes cannot be redefined. Please check that your attribute has the same type as "

@@ -89,17 +89,17 @@ class Throughput:
         """
         former = changing and self.former_read is not None
         decreases = self.former_decreases if former else self.decreases
-        shown: dict[str, Any] = {}
+        description: dict[str, Any] = {}
         for name, at_ms in (
             ("LastIncreaseDateTime", self.increased_at_ms),
             ("LastDecreaseDateTime", self.decreased_at_ms),
         ):
             if at_ms is not None:
-                shown[name] = seconds(at_ms if former and at_ms == self.changed_at_ms else at_ms + 1)
-        shown["NumberOfDecreasesToday"] = decreases if self.day == _day(now_ms) else 0
-        shown["ReadCapacityUnits"] = self.former_read if former else self.read
-        shown["WriteCapacityUnits"] = self.former_write if former else self.write
-        return shown
+                description[name] = seconds(at_ms if former and at_ms == self.changed_at_ms else at_ms + 1)
+        description["NumberOfDecreasesToday"] = decreases if self.day == _day(now_ms) else 0
+        description["ReadCapacityUnits"] = self.former_read if former else self.read
+        description["WriteCapacityUnits"] = self.former_write if former else self.write
+        return description
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +172,7 @@ class TableProperties:
 
     def document(self) -> dict[str, Any]:
         """Return the properties in the form of commands: documents by dialect."""
-        on = {name: known["mode"] for name, known in self.insights.items() if known["on"]}
+        on = {name: insights["mode"] for name, insights in self.insights.items() if insights["on"]}
         # AlterTable keeps documents that are absent, so an empty document is passed too.
         return {DIALECT: asdict(self), INSIGHTS: on}
 
@@ -209,9 +209,9 @@ class IndexProperties:
         return asdict(self)
 
 
-def with_limits(known: Mapping[str, int], given: Mapping[str, int]) -> dict[str, int]:
+def with_limits(current: Mapping[str, int], changes: Mapping[str, int]) -> dict[str, int]:
     """Return on-demand maxima after a request. OnDemandThroughput is merged by member, and -1 removes a maximum."""
-    return {name: units for name, units in {**known, **given}.items() if units != -1}
+    return {name: units for name, units in {**current, **changes}.items() if units != -1}
 
 
 def provisioned(owner: Any, read: int, write: int, now_ms: int) -> Any:
@@ -238,11 +238,11 @@ def _load(kind: Any, stored: Mapping[str, Any]) -> Any:
 
     Members absent from it, as an older server wrote it, have their defaults.
     """
-    known = {item.name for item in fields(kind)}
+    names = {item.name for item in fields(kind)}
     return kind(
         **{
             name: _NESTED[name](**value) if name in _NESTED else value
             for name, value in stored.items()
-            if name in known
+            if name in names
         }
     )

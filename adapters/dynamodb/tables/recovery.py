@@ -41,8 +41,8 @@ def update_continuous_backups(call: CallContext) -> Exchange[Answer]:
 
     Raises ServiceError, TableMissing.
     """
-    given = call.input["PointInTimeRecoverySpecification"]
-    is_on, days = given["PointInTimeRecoveryEnabled"], given.get("RecoveryPeriodInDays")
+    specification = call.input["PointInTimeRecoverySpecification"]
+    is_on, days = specification["PointInTimeRecoveryEnabled"], specification.get("RecoveryPeriodInDays")
     if not is_on and days is not None:
         text = "Cannot specify RecoveryPeriodInDays when disabling point-in-time recovery."
         raise validation(messages.INVALID_REQUEST + text)
@@ -51,11 +51,13 @@ def update_continuous_backups(call: CallContext) -> Exchange[Answer]:
     rule = table.rules.history
     if is_on and days is None:
         days = rule.days if rule is not None and rule.days is not None else RECOVERY_DAYS
-    kept = yield from one(KeepHistory(table, days if is_on else None))
-    if is_on and _is_new(call, kept) and kept.state_at(call.gateway.now_ms()) is not State.DELETING:
-        properties = replace(TableProperties.of(kept), continuous_backups=True)
-        kept = yield from one(AlterTable(DIALECT, kept, properties=properties.document(), instant=True))
-    return _described(call, kept)
+    new_table = yield from one(KeepHistory(table, days if is_on else None))
+    if is_on and _is_new(call, new_table) and new_table.state_at(call.gateway.now_ms()) is not State.DELETING:
+        properties = replace(TableProperties.of(new_table), continuous_backups=True)
+        new_table = yield from one(
+            AlterTable(DIALECT, new_table, properties=properties.document(), instant=True)
+        )
+    return _described(call, new_table)
 
 
 def _refuse_new(call: CallContext, table: Table) -> None:
@@ -98,9 +100,9 @@ def restore_to_point_in_time(call: CallContext) -> Exchange[Answer]:
 
     Raises ServiceError, TableMissing.
     """
-    given = call.input
-    requested = given.get("RestoreDateTime")
-    _check_times(requested, given.get("UseLatestRestorableTime", False))
+    arguments = call.input
+    requested = arguments.get("RestoreDateTime")
+    _check_times(requested, arguments.get("UseLatestRestorableTime", False))
     name = _source_name(call)
     source = yield from one(FindTable(call.caller.namespace, name))
     if source.state_at(call.gateway.now_ms()) is State.CREATING:
@@ -144,8 +146,8 @@ def _source_name(call: CallContext) -> str:
         return str(name)
     if arn is None:
         raise validation("The parameter 'TableName' is required but was not present in the request")
-    found = table_name_of_arn(arn)
-    if found is None:
+    source_name = table_name_of_arn(arn)
+    if source_name is None:
         raise validation(f"{messages.INVALID}sourceTableArn is not a valid ARN")
     *_, region, account, _ = arn.split(":", 5)
     if call.gateway.credentials.namespace(Scheme.AWS, account, call.caller.region) != call.caller.namespace:
@@ -154,7 +156,7 @@ def _source_name(call: CallContext) -> str:
         )
     restores.require_key(call, region)
     check_place(call, arn)
-    return found
+    return source_name
 
 
 def _iso(at: float) -> str:

@@ -51,18 +51,20 @@ def update_replica_auto_scaling(call: CallContext) -> Exchange[Answer]:
         else:
             scaling[place] = settings_of(call, table.name, place, kind, update)
     answer = _described(call, table)
-    yield from change_all_regions(call, lambda known: replace(known, auto_scaling=scaling))
+    yield from change_all_regions(
+        call, lambda properties_of_region: replace(properties_of_region, auto_scaling=scaling)
+    )
     return answer
 
 
 def _find(call: CallContext) -> Exchange[Table]:
     """Return the global table of a request. Raises ServiceError if it is missing or has one region only."""
     name = call.input["TableName"]
-    [found] = yield [FindTable(call.caller.namespace, own_name(call, name))]
-    if not isinstance(found, Table) or found.rules.replication is None:
+    [table] = yield [FindTable(call.caller.namespace, own_name(call, name))]
+    if not isinstance(table, Table) or table.rules.replication is None:
         text = f"Global table with name: '{bare_name(name)}' does not exist."
         raise ServiceError("ResourceNotFoundException", text)
-    return found
+    return table
 
 
 # Updates
@@ -70,36 +72,36 @@ def _find(call: CallContext) -> Exchange[Table]:
 
 def _updates(call: CallContext, table: Table, failed: str) -> Iterator[tuple[str, str, Wire]]:
     """Yield (key of the settings, kind, settings) for each update of a request."""
-    given = call.input
+    arguments = call.input
     rule = table.rules.replication
     assert rule is not None
-    if "ProvisionedWriteCapacityAutoScalingUpdate" in given:
-        yield "write", WRITE, given["ProvisionedWriteCapacityAutoScalingUpdate"]
-    for index in given.get("GlobalSecondaryIndexUpdates", ()):
+    if "ProvisionedWriteCapacityAutoScalingUpdate" in arguments:
+        yield "write", WRITE, arguments["ProvisionedWriteCapacityAutoScalingUpdate"]
+    for index in arguments.get("GlobalSecondaryIndexUpdates", ()):
         name = index.get("IndexName", "")
         if not _has_index(call, table, name):
             text = f"{failed} because the global secondary indexes with names: \u2018[{name}]\u2019 do not exist."
             raise ServiceError("ResourceNotFoundException", text)
         if "ProvisionedWriteCapacityAutoScalingUpdate" in index:
             yield f"write/{index['IndexName']}", WRITE, index["ProvisionedWriteCapacityAutoScalingUpdate"]
-    seen: set[str] = set()
-    for update in given.get("ReplicaUpdates", ()):
+    regions: set[str] = set()
+    for update in arguments.get("ReplicaUpdates", ()):
         region = update["RegionName"]
-        if region in seen:
+        if region in regions:
             raise validation(
                 f"{failed} because the regions: \u2018[{region}]\u2019 were specified more than once."
             )
-        seen.add(region)
+        regions.add(region)
         if region not in rule.regions:
             text = f"{failed} because the regions: \u2018[{region}]\u2019 do not exist."
             raise ServiceError("ResourceNotFoundException", text)
-        found = list(_updates_of(call, table, update, failed))
-        if not found:
+        region_updates = list(_updates_of(call, table, update, failed))
+        if not region_updates:
             text = (
                 f"because at least one update parameter must be specified for region: \u2018{region}\u2019."
             )
             raise validation(f"{failed} {text}")
-        yield from found
+        yield from region_updates
 
 
 def _updates_of(
@@ -121,8 +123,8 @@ def _updates_of(
 
 def _has_index(call: CallContext, table: Table, name: str) -> bool:
     """Return True if there is a global index of that name. An index in state CREATING does not count."""
-    found = table.index(name)
-    return found is not None and not found.local and found.is_active(call.gateway.now_ms())
+    index = table.index(name)
+    return index is not None and not index.local and index.is_active(call.gateway.now_ms())
 
 
 def _check(
@@ -131,9 +133,9 @@ def _check(
     """Check that settings contradict neither each other nor the table. Raises ServiceError."""
     members = ("MaximumUnits", "ScalingPolicyUpdate", "MinimumUnits")
     if update.get("AutoScalingDisabled"):
-        given = ", ".join(f"'{member}'" for member in members if member in update)
-        if given:
-            text = f"Parameters {given} must be left blank when disabling auto scaling."
+        present_members = ", ".join(f"'{member}'" for member in members if member in update)
+        if present_members:
+            text = f"Parameters {present_members} must be left blank when disabling auto scaling."
             raise validation(f"{failed.replace('name: ', 'name ')}: {text}")
         return
     if properties.billing == ON_DEMAND:

@@ -40,9 +40,9 @@ Wire = Mapping[str, Any]
 
 def in_region(call: CallContext, region: str) -> Caller:
     """Return the caller with another region."""
-    known = call.caller
-    namespace = call.gateway.credentials.aws_namespace(known.access_id, known.account, region)
-    return replace(known, region=region, namespace=namespace)
+    caller = call.caller
+    namespace = call.gateway.credentials.aws_namespace(caller.access_id, caller.account, region)
+    return replace(caller, region=region, namespace=namespace)
 
 
 def check_regions(call: CallContext, table: Table, updates: Sequence[tuple[str, Wire]]) -> None:
@@ -60,9 +60,9 @@ def check_regions(call: CallContext, table: Table, updates: Sequence[tuple[str, 
         if action == "Disassociate":
             continue
         if region == call.caller.region:
-            what = "add or delete" if action != "Update" else "add, delete, or update"
+            verbs = "add or delete" if action != "Update" else "add, delete, or update"
             raise validation(
-                f"Cannot {what} the local region through ReplicaUpdates. Use CreateTable, DeleteTable, or UpdateTable as "
+                f"Cannot {verbs} the local region through ReplicaUpdates. Use CreateTable, DeleteTable, or UpdateTable as "
                 "required."
             )
         if action != "Create" and region not in members:
@@ -79,10 +79,10 @@ def check_regions(call: CallContext, table: Table, updates: Sequence[tuple[str, 
 
 def _refuse_unknown(region: str) -> None:
     if region not in REGIONS:
-        listed = ", ".join(REGIONS)
+        regions = ", ".join(REGIONS)
         raise validation(
             f"Region {region} is not supported. The latest version of global tables are only supported in the following "
-            f"regions: [{listed}]"
+            f"regions: [{regions}]"
         )
 
 
@@ -119,13 +119,13 @@ def refuse_busy(table: Table, updates: Sequence[tuple[str, Wire]], now_ms: int) 
         return
     if any(action != "Delete" for action, _ in updates):
         refuse_incomplete(table, now_ms)
-    coming = incomplete_regions(table, now_ms)
-    if any(action == "Create" and entry["RegionName"] in coming for action, entry in updates):
+    creating = incomplete_regions(table, now_ms)
+    if any(action == "Create" and entry["RegionName"] in creating for action, entry in updates):
         regions = ", ".join(sorted(rule.regions))
         text = f"Global table with name: {table.name} already exists with replicas in regions: {regions}."
         raise ServiceError("ResourceInUseException", text)
     is_updating = table.state_at(now_ms) is State.UPDATING
-    if coming or is_updating or not all(index.is_active(now_ms) for index in table.indexes):
+    if creating or is_updating or not all(index.is_active(now_ms) for index in table.indexes):
         raise in_use()
 
 
@@ -159,20 +159,20 @@ def being_added(table: Table, region: str) -> ServiceError:
     )
 
 
-def check_keys(call: CallContext, known: TableProperties, entries: Sequence[Wire]) -> None:
+def check_keys(call: CallContext, properties: TableProperties, entries: Sequence[Wire]) -> None:
     """Check that replicas name keys in all regions if the table has a customer's key. Raises ServiceError."""
-    is_customers = known.encryption_key not in (None, service_key(call, call.caller.region))
+    is_customers = properties.encryption_key not in (None, service_key(call, call.caller.region))
     for entry in entries:
-        region, given = entry["RegionName"], entry.get("KMSMasterKeyId")
-        if given is None and not is_customers:
+        region, key = entry["RegionName"], entry.get("KMSMasterKeyId")
+        if key is None and not is_customers:
             continue
-        if given is None:
+        if key is None:
             raise validation(f"{messages.INVALID}KMSMasterKeyId must be specified for each replica.")
-        if not is_customers or key_arn(in_region(call, region), given) == service_key(call, region):
+        if not is_customers or key_arn(in_region(call, region), key) == service_key(call, region):
             text = "All replica keys must either be Customer Managed CMK or AWS Managed CMK."
             raise validation(messages.INVALID + text)
-        place = [*given.split(":"), "", "", ""][3]
-        if given.startswith("arn:") and place != region:
+        place = [*key.split(":"), "", "", ""][3]
+        if key.startswith("arn:") and place != region:
             error = f"com.amazonaws.services.kms.model.NotFoundException: Invalid arn {place}"
             raise validation(f"KMS validation error for region {region}: {error}")
 
@@ -218,8 +218,8 @@ def _check_new_group(call: CallContext, regions: Sequence[str], witnesses: Seque
         _refuse_unknown(region)
     if len(regions) + len(witnesses) != 2:
         raise validation(f"Unsupported replica count for {STRONG}.")
-    named = dict.fromkeys((*regions, *witnesses, call.caller.region))
-    outside = [region for region in named if region not in _STRONG_REGIONS]
+    all_regions = dict.fromkeys((*regions, *witnesses, call.caller.region))
+    outside = [region for region in all_regions if region not in _STRONG_REGIONS]
     if outside:
         raise validation(f"Unsupported Region(s) specified for {STRONG}: [{', '.join(outside)}].")
     if set(witnesses) & set(regions):

@@ -35,8 +35,8 @@ def of_index(table: Table, index: Index, region: str | None = None) -> IndexProp
     if table.rules.replication is None:
         return IndexProperties.of(index)
     properties = TableProperties.of(table)
-    known = _settings(table, properties, region).get("indexes", {}).get(index.name, {})
-    return _in_region(IndexProperties.of(index), properties, known)
+    settings = _settings(table, properties, region).get("indexes", {}).get(index.name, {})
+    return _in_region(IndexProperties.of(index), properties, settings)
 
 
 def _settings(table: Table, properties: TableProperties, region: str | None) -> Wire:
@@ -44,11 +44,11 @@ def _settings(table: Table, properties: TableProperties, region: str | None) -> 
     return {} if rule is None else properties.replicas.get(region or rule.name, {})
 
 
-def _in_region(owner: _Owner, properties: TableProperties, known: Wire) -> _Owner:
+def _in_region(owner: _Owner, properties: TableProperties, settings: Wire) -> _Owner:
     if properties.billing == ON_DEMAND:
-        units = known.get("max_read_units")
+        units = settings.get("max_read_units")
         return owner if units is None else replace(owner, on_demand={**owner.on_demand, _MAXIMUM: units})
-    units = known.get("read_units")
+    units = settings.get("read_units")
     return owner if units is None else replace(owner, throughput=replace(owner.throughput, read=units))
 
 
@@ -70,14 +70,14 @@ def overrides(
 # Updates
 
 
-def check(known: TableProperties, entry: Wire) -> None:
+def check(properties: TableProperties, entry: Wire) -> None:
     """Check that an override matches the billing mode. Raises ServiceError."""
     for owner in (entry, *entry.get("GlobalSecondaryIndexes", ())):
-        if "OnDemandThroughputOverride" in owner and known.billing != ON_DEMAND:
+        if "OnDemandThroughputOverride" in owner and properties.billing != ON_DEMAND:
             raise validation(
                 "MaxReadRequestUnits for OnDemandThroughput cannot be specified when the table BillingMode is PROVISIONED"
             )
-        if "ProvisionedThroughputOverride" in owner and known.billing == ON_DEMAND:
+        if "ProvisionedThroughputOverride" in owner and properties.billing == ON_DEMAND:
             raise validation(
                 "Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when BillingMode is PAY_PER_REQUEST"
             )
@@ -89,32 +89,35 @@ def after(table: Table, entry: Wire) -> dict[str, Any]:
     A value equal to the group's is inherited again. An unknown index is ignored (ack-api-quirks 307).
     """
     properties = TableProperties.of(table)
-    known = properties.replicas.get(entry["RegionName"], {})
-    changed = {**known, **_reads(entry, properties, properties)}
-    indexes = dict(known.get("indexes", {}))
-    for given in entry.get("GlobalSecondaryIndexes", ()):
-        name = given["IndexName"]
+    current = properties.replicas.get(entry["RegionName"], {})
+    settings = {**current, **_reads(entry, properties, properties)}
+    indexes = dict(current.get("indexes", {}))
+    for index_entry in entry.get("GlobalSecondaryIndexes", ()):
+        name = index_entry["IndexName"]
         index = table.index(name)
         if index is not None and not index.local:
-            indexes[name] = {**indexes.get(name, {}), **_reads(given, properties, IndexProperties.of(index))}
-    return {**changed, "indexes": indexes}
+            indexes[name] = {
+                **indexes.get(name, {}),
+                **_reads(index_entry, properties, IndexProperties.of(index)),
+            }
+    return {**settings, "indexes": indexes}
 
 
 def _reads(
-    given: Wire, properties: TableProperties, owner: TableProperties | IndexProperties
+    entry: Wire, properties: TableProperties, owner: TableProperties | IndexProperties
 ) -> dict[str, Any]:
-    if "ProvisionedThroughputOverride" in given and properties.billing != ON_DEMAND:
-        units = given["ProvisionedThroughputOverride"].get("ReadCapacityUnits")
+    if "ProvisionedThroughputOverride" in entry and properties.billing != ON_DEMAND:
+        units = entry["ProvisionedThroughputOverride"].get("ReadCapacityUnits")
         return {"read_units": None if units == owner.throughput.read else units}
-    if "OnDemandThroughputOverride" in given and properties.billing == ON_DEMAND:
-        units = given["OnDemandThroughputOverride"].get(_MAXIMUM)
+    if "OnDemandThroughputOverride" in entry and properties.billing == ON_DEMAND:
+        units = entry["OnDemandThroughputOverride"].get(_MAXIMUM)
         return {"max_read_units": None if units in (-1, owner.on_demand.get(_MAXIMUM)) else units}
     return {}
 
 
 def own_settings(properties: TableProperties) -> dict[str, Any]:
     """Return the settings of a table that the other regions store: its key, and its class if that was ever changed."""
-    known: dict[str, Any] = {"encryption_key": properties.encryption_key}
+    settings: dict[str, Any] = {"encryption_key": properties.encryption_key}
     if properties.table_class_at_ms is not None:
-        known |= {"table_class": properties.table_class, "table_class_at_ms": properties.table_class_at_ms}
-    return known
+        settings |= {"table_class": properties.table_class, "table_class_at_ms": properties.table_class_at_ms}
+    return settings
