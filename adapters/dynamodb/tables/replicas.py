@@ -64,35 +64,37 @@ def update_table(call: CallContext) -> Exchange[Answer]:
 
     Raises ServiceError and the errors of the change of a single table.
     """
-    given = call.input
-    if "ReplicaUpdates" in given:  # required for any change of replicas (table_rules.py)
+    arguments = call.input
+    if "ReplicaUpdates" in arguments:  # required for any change of replicas (table_rules.py)
         return (yield from _update_replicas(call))
-    [found] = yield [FindTable(call.caller.namespace, own_name(call, given["TableName"]))]
-    if not isinstance(found, Table) or found.rules.replication is None:
+    [table] = yield [FindTable(call.caller.namespace, own_name(call, arguments["TableName"]))]
+    if not isinstance(table, Table) or table.rules.replication is None:
         return (yield from tables.update_table(call))
-    auto_scaling_settings.check_new_indexes(found, given)
-    is_coming = bool(replica_rules.incomplete_regions(found, call.gateway.now_ms()))
+    auto_scaling_settings.check_new_indexes(table, arguments)
+    is_coming = bool(replica_rules.incomplete_regions(table, call.gateway.now_ms()))
     # Switching off the stream has another error text.
-    if is_coming and given.get("StreamSpecification", {}).get("StreamEnabled") is not False:
+    if is_coming and arguments.get("StreamSpecification", {}).get("StreamEnabled") is not False:
         raise replica_rules.in_use()
-    shared = {name: given[name] for name in _OF_GROUP if name in given}
-    specification = given.get("SSESpecification")
+    shared = {name: arguments[name] for name in _OF_GROUP if name in arguments}
+    specification = arguments.get("SSESpecification")
     if specification is not None and "KMSMasterKeyId" not in specification:
         shared["SSESpecification"] = specification
     elsewhere = (yield from _calls_in_other_regions(call)) if set(shared) - {"AttributeDefinitions"} else []
-    if found.state_at(call.gateway.now_ms()) is State.ACTIVE:  # otherwise another error applies
+    if table.state_at(call.gateway.now_ms()) is State.ACTIVE:  # otherwise another error applies
         yield from _refuse_changing(elsewhere, shared)
     answer = yield from tables.update_table(call)
-    for each in elsewhere:
-        yield from tables.update_table(each._replace(input={**shared, "TableName": each.input["TableName"]}))
-    if {"SSESpecification", "TableClass"} & set(given):
+    for region_call in elsewhere:
+        yield from tables.update_table(
+            region_call._replace(input={**shared, "TableName": region_call.input["TableName"]})
+        )
+    if {"SSESpecification", "TableClass"} & set(arguments):
         yield from _share_settings(call)
-    if "ProvisionedThroughput" in given:
+    if "ProvisionedThroughput" in arguments:
         yield from change_all_regions(
             call, partial(_with_settings, {call.caller.region: {"read_units": None}})
         )
-    if auto_scaling_settings.added(given):
-        yield from change_all_regions(call, partial(auto_scaling_settings.with_new_indexes, call, given))
+    if auto_scaling_settings.added(arguments):
+        yield from change_all_regions(call, partial(auto_scaling_settings.with_new_indexes, call, arguments))
     return answer
 
 
@@ -111,17 +113,19 @@ def _refuse_changing(calls: Sequence[CallContext], shared: Wire) -> Exchange[Non
 
 def _share_settings(call: CallContext) -> Exchange[None]:
     """Store the key and class of each region in all regions."""
-    known = {}
-    for each in [call, *(yield from _calls_in_other_regions(call))]:
-        table = yield from one(FindTable(each.caller.namespace, own_name(call, each.input["TableName"])))
-        known[each.caller.region] = replica_settings.own_settings(TableProperties.of(table))
-    yield from change_all_regions(call, partial(_with_settings, known))
+    settings = {}
+    for region_call in [call, *(yield from _calls_in_other_regions(call))]:
+        table = yield from one(
+            FindTable(region_call.caller.namespace, own_name(call, region_call.input["TableName"]))
+        )
+        settings[region_call.caller.region] = replica_settings.own_settings(TableProperties.of(table))
+    yield from change_all_regions(call, partial(_with_settings, settings))
 
 
-def _with_settings(known: Mapping[str, Wire], properties: TableProperties) -> TableProperties:
+def _with_settings(settings_by_region: Mapping[str, Wire], properties: TableProperties) -> TableProperties:
     """Return the properties with more settings of replicas, by region."""
     settings = dict(properties.replicas)
-    for region, region_settings in known.items():
+    for region, region_settings in settings_by_region.items():
         settings[region] = {**settings.get(region, {}), **region_settings}
     return replace(properties, replicas=settings)
 
@@ -132,8 +136,8 @@ def update_time_to_live(call: CallContext) -> Exchange[Answer]:
     for region in replica_rules.incomplete_regions(table, call.gateway.now_ms()):
         raise replica_rules.being_added(table, region)
     answer = yield from time_to_live.update_time_to_live(call)
-    for each in (yield from _calls_in_other_regions(call)):
-        yield from time_to_live.update_time_to_live(each)
+    for region_call in (yield from _calls_in_other_regions(call)):
+        yield from time_to_live.update_time_to_live(region_call)
     return answer
 
 
@@ -167,14 +171,16 @@ def _calls_in_other_regions(call: CallContext) -> Exchange[list[CallContext]]:
 
 
 def _update_replicas(call: CallContext) -> Exchange[Answer]:
-    given = call.input
+    arguments = call.input
     table = yield from find_table(call)
     now_ms = call.gateway.now_ms()
-    updates = [next(iter(update.items())) for update in given["ReplicaUpdates"]]
-    witness = [next(iter(update.items())) for update in given.get("GlobalTableWitnessUpdates", ()) if update]
+    updates = [next(iter(update.items())) for update in arguments["ReplicaUpdates"]]
+    witness = [
+        next(iter(update.items())) for update in arguments.get("GlobalTableWitnessUpdates", ()) if update
+    ]
     replica_rules.check_regions(call, table, updates)
     rule = table.rules.replication
-    if given.get("MultiRegionConsistency") == "STRONG" or witness or (rule is not None and rule.strong):
+    if arguments.get("MultiRegionConsistency") == "STRONG" or witness or (rule is not None and rule.strong):
         replica_rules.check_strong(call, table, updates, witness)
     elif len({entry["RegionName"] for action, entry in updates if action != "Update"}) > 1:
         raise validation(
@@ -194,10 +200,10 @@ def _update_replicas(call: CallContext) -> Exchange[Answer]:
         for _, entry in updates:
             table = yield from _override(call, table, entry)
         return {"TableDescription": in_style(call, {**before, "TableStatus": "UPDATING"})}
-    shown = yield from _described(call, table)
+    description = yield from _described(call, table)
     # A replica being added is shown a moment later.
-    shown["Replicas"] = before.get("Replicas", [])
-    return {"TableDescription": in_style(call, {**shown, "TableStatus": "UPDATING"})}
+    description["Replicas"] = before.get("Replicas", [])
+    return {"TableDescription": in_style(call, {**description, "TableStatus": "UPDATING"})}
 
 
 def _by_region(updates: Sequence[tuple[str, Wire]]) -> list[Wire]:
@@ -216,27 +222,27 @@ def _described(call: CallContext, table: Table) -> Exchange[dict[str, Any]]:
 def _create(
     call: CallContext, table: Table, entries: Sequence[Wire], witness: Sequence[tuple[str, Wire]]
 ) -> Exchange[Table]:
-    known = TableProperties.of(table)
-    if known.billing != ON_DEMAND and table.rules.replication is None:
+    properties_before = TableProperties.of(table)
+    if properties_before.billing != ON_DEMAND and table.rules.replication is None:
         raise validation("Table write capacity should either be Pay-Per-Request or AutoScaled.")
-    replica_rules.check_keys(call, known, entries)
+    replica_rules.check_keys(call, properties_before, entries)
     for entry in entries:
-        found = yield [FindTable(in_region(call, entry["RegionName"]).namespace, table.name)]
-        if isinstance(found[0], Table | TableBusy):
+        outcomes = yield [FindTable(in_region(call, entry["RegionName"]).namespace, table.name)]
+        if isinstance(outcomes[0], Table | TableBusy):
             raise _already_there(table)
     table = yield from _with_stream(call, table)
     now_ms = call.gateway.now_ms()
     settings = _settings_with(call, table, entries)
-    made = [_new_replica(call, table, entry, settings) for entry in entries]
+    new_replicas = [_new_replica(call, table, entry, settings) for entry in entries]
     strong = call.input.get("MultiRegionConsistency") == "STRONG"
     command = AddReplicas(
-        table, call.caller.region, tuple(made), strong, witness[0][1]["RegionName"] if witness else ""
+        table, call.caller.region, tuple(new_replicas), strong, witness[0][1]["RegionName"] if witness else ""
     )
     try:
         yield from one(command)
     except (TableExists, TableBusy):
         raise _already_there(table) from None
-    sourced = {**known.sourced, **{entry["RegionName"]: now_ms for entry in entries}}
+    sourced = {**properties_before.sourced, **{entry["RegionName"]: now_ms for entry in entries}}
     return (
         yield from change_all_regions(
             call,
@@ -248,18 +254,21 @@ def _create(
 
 def _settings_with(call: CallContext, table: Table, entries: Sequence[Wire]) -> dict[str, Wire]:
     """Return the settings of replicas, including those being added."""
-    known = TableProperties.of(table)
-    own = known.replicas.get(call.caller.region, {})
-    settings = {**known.replicas, call.caller.region: {**own, **replica_settings.own_settings(known)}}
+    properties = TableProperties.of(table)
+    own = properties.replicas.get(call.caller.region, {})
+    settings = {
+        **properties.replicas,
+        call.caller.region: {**own, **replica_settings.own_settings(properties)},
+    }
     delay_ms = round(call.gateway.settings.table_creation_delay * 1000)
-    has_service_key = known.encryption_key == replica_rules.service_key(call, call.caller.region)
+    has_service_key = properties.encryption_key == replica_rules.service_key(call, call.caller.region)
     for entry in entries:
         region, key = entry["RegionName"], entry.get("KMSMasterKeyId")
         if has_service_key:
             key = replica_rules.service_key(call, region)
         settings[region] = {
             **replica_settings.after(table, entry),
-            **_class_given(call, table, entry),
+            **_class_settings(call, table, entry),
             "encryption_key": key and key_arn(in_region(call, region), key),
             "creating_until_ms": call.gateway.now_ms() + delay_ms,
         }
@@ -309,39 +318,39 @@ def _new_replica(call: CallContext, table: Table, entry: Wire, settings: Wire) -
         replicas=settings,
         restore=None,
     )
-    made: CreateTable = copied_definition(table, in_region(call, region).namespace, table.name)
-    made = replace(
-        made,
+    create_command: CreateTable = copied_definition(table, in_region(call, region).namespace, table.name)
+    create_command = replace(
+        create_command,
         dialect=DIALECT,
-        rules=replace(made.rules, stream=stream_rule(stream.view, call.gateway.now_ms())),
-        properties={**made.properties, **properties.document()},
+        rules=replace(create_command.rules, stream=stream_rule(stream.view, call.gateway.now_ms())),
+        properties={**create_command.properties, **properties.document()},
     )
-    return NewReplica(region, made)
+    return NewReplica(region, create_command)
 
 
 def _override(call: CallContext, table: Table, entry: Wire) -> Exchange[Table]:
     """Change the settings of a replica. Raises ServiceError."""
-    known = TableProperties.of(table)
+    own_properties = TableProperties.of(table)
     region = entry["RegionName"]
     if "KMSMasterKeyId" in entry:
         raise validation(f"{messages.INVALID}KMSMasterKeyId must be specified for each replica.")
-    replica_settings.check(known, entry)
-    class_settings = _class_given(call, table, entry)
+    replica_settings.check(own_properties, entry)
+    class_settings = _class_settings(call, table, entry)
     if class_settings:
-        there = call._replace(caller=in_region(call, region))
-        yield from _save_properties(there, lambda properties: replace(properties, **class_settings))
-    settings = {**known.replicas, region: {**replica_settings.after(table, entry), **class_settings}}
+        region_call = call._replace(caller=in_region(call, region))
+        yield from _save_properties(region_call, lambda properties: replace(properties, **class_settings))
+    settings = {**own_properties.replicas, region: {**replica_settings.after(table, entry), **class_settings}}
     return (yield from change_all_regions(call, lambda properties: replace(properties, replicas=settings)))
 
 
-def _class_given(call: CallContext, table: Table, entry: Wire) -> dict[str, Any]:
+def _class_settings(call: CallContext, table: Table, entry: Wire) -> dict[str, Any]:
     """Return the class that an update sets. Empty if the replica has always had it."""
-    given = entry.get("TableClassOverride")
-    known = TableProperties.of(table)
-    before = known.replicas.get(entry["RegionName"], {}).get("table_class")
-    if given is None or (before is None and given == (known.table_class or "STANDARD")):
+    table_class = entry.get("TableClassOverride")
+    properties = TableProperties.of(table)
+    before = properties.replicas.get(entry["RegionName"], {}).get("table_class")
+    if table_class is None or (before is None and table_class == (properties.table_class or "STANDARD")):
         return {}
-    return {"table_class": given, "table_class_at_ms": call.gateway.now_ms()}
+    return {"table_class": table_class, "table_class_at_ms": call.gateway.now_ms()}
 
 
 def change_all_regions(
@@ -353,8 +362,8 @@ def change_all_regions(
 
     `own`: the change in the caller's region, if it differs.
     """
-    for each in (yield from _calls_in_other_regions(call)):
-        yield from _save_properties(each, change)
+    for region_call in (yield from _calls_in_other_regions(call)):
+        yield from _save_properties(region_call, change)
     return (yield from _save_properties(call, own or change))
 
 
@@ -375,19 +384,21 @@ def _delete(call: CallContext, table: Table, entries: Sequence[Wire]) -> Exchang
     names = [entry["RegionName"] for entry in entries]
     for region in names:
         namespace = in_region(call, region).namespace
-        [found] = yield [FindTable(namespace, table.name)]
-        if not isinstance(found, Table):
+        [replica] = yield [FindTable(namespace, table.name)]
+        if not isinstance(replica, Table):
             continue
-        _refuse_protected(found, region)
+        _refuse_protected(replica, region)
         if not (table.rules.replication is not None and table.rules.replication.strong):
-            replica_rules.refuse_source(call, found)
+            replica_rules.refuse_source(call, replica)
     replica_rules.refuse_incomplete(table, call.gateway.now_ms())
-    left = yield from one(RemoveReplicas(table, tuple(names)))
-    if left.rules.replication is None:
+    remaining = yield from one(RemoveReplicas(table, tuple(names)))
+    if remaining.rules.replication is None:
         settings: Wire = {}
     else:
-        known = TableProperties.of(left).replicas
-        settings = {region: each for region, each in known.items() if region not in names}
+        replicas = TableProperties.of(remaining).replicas
+        settings = {
+            region: region_settings for region, region_settings in replicas.items() if region not in names
+        }
     yield from change_all_regions(call, lambda properties: _without(properties, settings, names))
 
 

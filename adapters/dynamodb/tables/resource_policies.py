@@ -58,20 +58,20 @@ def put_resource_policy(call: CallContext) -> Exchange[Answer]:
 
     An equivalent policy changes nothing. Raises ServiceError.
     """
-    given = call.input
+    arguments = call.input
     name, label = _resource(call)
     path = f"{name}/stream/{label}" if label else name
-    text, theirs = _read(call, given["Policy"], path)
+    text, decision = _read(call, arguments["Policy"], path)
     table = yield from _find(call, name, label)
-    if not (given.get("ConfirmRemoveSelfResourceAccess") or _is_confirmed_in_head(call)):
-        _check_access_is_kept(call, theirs, path)
-    known = _policies(table)
+    if not (arguments.get("ConfirmRemoveSelfResourceAccess") or _is_confirmed_in_head(call)):
+        _check_access_is_kept(call, decision, path)
+    policies = _policies(table)
     _expect(call, table, label)
-    if label in known and known[label].get("text") == text:
-        return {"RevisionId": known[label]["revision"]}
-    made = {"text": text, "revision": _next_revision(call, known.get(label))}
-    yield from _save(call, table, {**known, label: made})
-    return {"RevisionId": made["revision"]}
+    if label in policies and policies[label].get("text") == text:
+        return {"RevisionId": policies[label]["revision"]}
+    policy = {"text": text, "revision": _next_revision(call, policies.get(label))}
+    yield from _save(call, table, {**policies, label: policy})
+    return {"RevisionId": policy["revision"]}
 
 
 def _is_confirmed_in_head(call: CallContext) -> bool:
@@ -87,10 +87,10 @@ def get_resource_policy(call: CallContext) -> Exchange[Answer]:
     """GetResourcePolicy: the policy of a table or stream in its canonical form. Raises ServiceError."""
     name, label = _resource(call)
     table = yield from _find(call, name, label)
-    known = _policies(table).get(label, {})
-    if "text" not in known:
+    policy = _policies(table).get(label, {})
+    if "text" not in policy:
         raise _not_found(call.input["ResourceArn"])
-    return {"Policy": policy_documents.with_version(known["text"]), "RevisionId": known["revision"]}
+    return {"Policy": policy_documents.with_version(policy["text"]), "RevisionId": policy["revision"]}
 
 
 def delete_resource_policy(call: CallContext) -> Exchange[Answer]:
@@ -102,20 +102,20 @@ def delete_resource_policy(call: CallContext) -> Exchange[Answer]:
     table = yield from _find(call, name, label)
     policies = _policies(table)
     _expect(call, table, label)
-    known = policies.get(label)
-    if known is None:
+    policy = policies.get(label)
+    if policy is None:
         return {}
-    if "text" in known:
-        yield from _save(call, table, {**policies, label: {"revision": _next_revision(call, known)}})
-    return {"RevisionId": known["revision"]}
+    if "text" in policy:
+        yield from _save(call, table, {**policies, label: {"revision": _next_revision(call, policy)}})
+    return {"RevisionId": policy["revision"]}
 
 
 def of_new_table(call: CallContext, name: str) -> dict[str, Any]:
     """Return the properties that CreateTable's ResourcePolicy sets. Raises ServiceError."""
-    given = call.input.get("ResourcePolicy")
-    if not given:
+    policy = call.input.get("ResourcePolicy")
+    if not policy:
         return {}
-    text, _ = _read(call, given, name)
+    text, _ = _read(call, policy, name)
     return {RESOURCE_POLICIES: {"": {"text": text, "revision": _next_revision(call, None)}}}
 
 
@@ -126,8 +126,8 @@ def apply_policies(call: CallContext, table: Table) -> None:
 
 
 def _policies(table: Table) -> _Policies:
-    found: _Policies = table.properties.get(RESOURCE_POLICIES, {})
-    return found
+    policies: _Policies = table.properties.get(RESOURCE_POLICIES, {})
+    return policies
 
 
 def _next_revision(call: CallContext, former: Mapping[str, str] | None) -> str:
@@ -136,16 +136,16 @@ def _next_revision(call: CallContext, former: Mapping[str, str] | None) -> str:
 
 
 def _save(call: CallContext, table: Table, policies: _Policies) -> Exchange[None]:
-    changed = {RESOURCE_POLICIES: dict(policies)}
-    altered = yield from one(AlterTable(DIALECT, table, properties=changed, instant=True))
+    properties = {RESOURCE_POLICIES: dict(policies)}
+    altered = yield from one(AlterTable(DIALECT, table, properties=properties, instant=True))
     apply_policies(call, altered)
 
 
 def _expect(call: CallContext, table: Table, label: str) -> None:
     """Check that the policy has the revision that the request expects. Raises ServiceError."""
     expected = call.input.get("ExpectedRevisionId")
-    known = _policies(table).get(label, {})
-    revision = known["revision"] if "text" in known else _NO_POLICY
+    policy = _policies(table).get(label, {})
+    revision = policy["revision"] if "text" in policy else _NO_POLICY
     if expected is None or expected == revision:
         return
     name = f"stream {label}" if label else f"table {table.name}"
@@ -158,29 +158,29 @@ def _expect(call: CallContext, table: Table, label: str) -> None:
     raise _not_found(f"{requested} the policy associated to target {name} has revision id {revision}.")
 
 
-def _not_found(what: str) -> ServiceError:
-    text = f"Resource-based policy not found for the provided ResourceArn: {what}"
+def _not_found(detail: str) -> ServiceError:
+    text = f"Resource-based policy not found for the provided ResourceArn: {detail}"
     return ServiceError("PolicyNotFoundException", text)
 
 
 def _resource(call: CallContext) -> tuple[str, str]:
     """Return the table that ResourceArn names, and the label if it names a stream. Raises ServiceError."""
     arn, caller = call.input["ResourceArn"], call.caller
-    told = arn[: limits.ECHO_CHARACTERS]
+    shortened = arn[: limits.ECHO_CHARACTERS]
     if not arn.startswith("arn:"):
-        raise validation(f"{messages.INVALID}ARNs must start with 'arn:': {told}")
+        raise validation(f"{messages.INVALID}ARNs must start with 'arn:': {shortened}")
     match = _ARN.fullmatch(arn)
     if match is None:
-        raise validation(f"{messages.INVALID}Provided Arn is not a DynamoDB resource arn: {told}")
+        raise validation(f"{messages.INVALID}Provided Arn is not a DynamoDB resource arn: {shortened}")
     if match["kind"] == "index":
         accepted = "Invalid resource arn provided, only table or stream is accepted."
-        raise validation(f"{messages.INVALID}{accepted} Provided resource arn: {told}")
+        raise validation(f"{messages.INVALID}{accepted} Provided resource arn: {shortened}")
     if match["account"] != caller.account:
         raise validation(
             "This action is only supported by accounts that match the resource owner\u2019s account."
         )
     if (match["partition"], match["region"]) != (partition_of(caller.region), caller.region):
-        raise validation(f"{messages.INVALID}Invalid resource Arn: {told}")
+        raise validation(f"{messages.INVALID}Invalid resource Arn: {shortened}")
     return match["table"], match["part"] or ""
 
 
@@ -210,9 +210,9 @@ def _identity(call: CallContext) -> authorizations.CallerIdentity:
     return authorizations.CallerIdentity("aws", caller.access_id, caller.account, arn)
 
 
-def _read(call: CallContext, given: str, path: str) -> tuple[str, authorizations.ResourceDecision]:
+def _read(call: CallContext, policy: str, path: str) -> tuple[str, authorizations.ResourceDecision]:
     """Return the canonical form of a policy and its decision on the caller. Raises ServiceError."""
-    text = policy_documents.canonical(given, path, partition_of(call.caller.region))
+    text = policy_documents.canonical(policy, path, partition_of(call.caller.region))
     try:
         return text, read_resource_policy(text, _identity(call))
     except ValueError as error:
@@ -235,6 +235,7 @@ def _refuses(policy: Policy, access: Access, around: authorizations.Authorizatio
     if decision.verdict is not None:
         return decision.verdict is Verdict.REFUSED
     return any(
-        all(condition.fact in _OF_CALLERS for condition in each.conditions) and each.holds(POSSIBLE, around)
-        for each in decision.refusing
+        all(condition.fact in _OF_CALLERS for condition in statement.conditions)
+        and statement.holds(POSSIBLE, around)
+        for statement in decision.refusing
     )

@@ -47,61 +47,61 @@ def begin(call: CallContext, source: Table | Backup, at: int | None, summary: Wi
     `summary`: its RestoreSummary. Raises ServiceError and errors of RestoreTable.
     """
     definition = source if isinstance(source, Table) else source.source
-    made = _target(call, definition, summary)
+    create_command = _target(call, definition, summary)
     try:
-        table = yield from one(RestoreTable(made, source, at))
+        table = yield from one(RestoreTable(create_command, source, at))
     except (TableExists, TableBusy):
-        raise (yield from _taken(call, made.name, summary)) from None
-    shown = describe(table, None, call.caller, call.gateway.now_ms())
-    return {"TableDescription": in_style(call, shown)}
+        raise (yield from _name_error(call, create_command.name, summary)) from None
+    description = describe(table, None, call.caller, call.gateway.now_ms())
+    return {"TableDescription": in_style(call, description)}
 
 
-def _taken(call: CallContext, name: str, summary: Wire) -> Exchange[ServiceError]:
+def _name_error(call: CallContext, name: str, summary: Wire) -> Exchange[ServiceError]:
     [existing] = yield [FindTable(call.caller.namespace, name)]
     if isinstance(existing, Table) and existing.state_at(call.gateway.now_ms()) is State.CREATING:
-        known = TableProperties.of(existing).restore
-        if known is not None:
-            source = known.get("SourceBackupArn", known["SourceTableArn"])
+        restore = TableProperties.of(existing).restore
+        if restore is not None:
+            source = restore.get("SourceBackupArn", restore["SourceTableArn"])
             text = f"Table: {name} is already being restored from backup: {source}"
             return ServiceError("TableInUseException", text)
     return ServiceError("TableAlreadyExistsException", f"Table already exists: {name}")
 
 
 def _target(call: CallContext, source: Table, summary: Wire) -> CreateTable:
-    given = call.input
+    arguments = call.input
     expiry = source.rules.expiry
-    kept = expiry if expiry is not None and expiry.attribute is None else None
-    made = copied_definition(source, call.caller.namespace, given["TargetTableName"])
+    kept_expiry = expiry if expiry is not None and expiry.attribute is None else None
+    create_command = copied_definition(source, call.caller.namespace, arguments["TargetTableName"])
     # A restored table keeps billing, throughput and key of the source. All else is as in a new table.
     properties = replace(
-        _billed(source, given, call.gateway.now_ms()),
-        encryption_key=encryption.key_of(call, given["SSESpecificationOverride"])
-        if "SSESpecificationOverride" in given
+        _billed(source, arguments, call.gateway.now_ms()),
+        encryption_key=encryption.key_of(call, arguments["SSESpecificationOverride"])
+        if "SSESpecificationOverride" in arguments
         else TableProperties.of(source).encryption_key,
         restore=summary,
     )
     return replace(
-        made,
+        create_command,
         dialect=DIALECT,
-        rules=replace(made.rules, expiry=kept),
-        indexes=_indexes(source, made.indexes, given, properties.billing),
-        vector_indexes=vector_indexes.restored(source, made.vector_indexes, given),
-        properties={**made.properties, **properties.document()},
+        rules=replace(create_command.rules, expiry=kept_expiry),
+        indexes=_indexes(source, create_command.indexes, arguments, properties.billing),
+        vector_indexes=vector_indexes.restored(source, create_command.vector_indexes, arguments),
+        properties={**create_command.properties, **properties.document()},
     )
 
 
-def _billed(source: Table, given: Wire, now_ms: int) -> TableProperties:
-    known = TableProperties.of(source)
-    mode = given.get("BillingModeOverride", known.billing)
-    units = given.get("ProvisionedThroughputOverride")
-    on_demand = given.get("OnDemandThroughputOverride")
+def _billed(source: Table, arguments: Wire, now_ms: int) -> TableProperties:
+    current = TableProperties.of(source)
+    mode = arguments.get("BillingModeOverride", current.billing)
+    units = arguments.get("ProvisionedThroughputOverride")
+    on_demand = arguments.get("OnDemandThroughputOverride")
     if units is not None and mode == ON_DEMAND:
-        if "BillingModeOverride" in given:
+        if "BillingModeOverride" in arguments:
             raise validation(messages.INVALID_REQUEST + _CHANGED_TO_ON_DEMAND)
         raise validation(
             f"{messages.INVALID_REQUEST}Cannot override ProvisionedThroughput unless BillingMode is PROVISIONED"
         )
-    if units is None and mode == PROVISIONED and "BillingModeOverride" in given:
+    if units is None and mode == PROVISIONED and "BillingModeOverride" in arguments:
         text = "Must override ProvisionedThroughput if BillingMode is overridden to PROVISIONED"
         raise validation(messages.INVALID_REQUEST + text)
     for name, value in (on_demand or {}).items():
@@ -114,76 +114,78 @@ def _billed(source: Table, given: Wire, now_ms: int) -> TableProperties:
             )
     of_new: dict[str, Any] = {"BillingMode": mode}
     if mode == PROVISIONED:
-        shown = {
-            "ReadCapacityUnits": known.throughput.read,
-            "WriteCapacityUnits": known.throughput.write,
+        source_units = {
+            "ReadCapacityUnits": current.throughput.read,
+            "WriteCapacityUnits": current.throughput.write,
         }
-        of_new["ProvisionedThroughput"] = units or shown
+        of_new["ProvisionedThroughput"] = units or source_units
     if on_demand is not None:
         of_new["OnDemandThroughput"] = on_demand
     elif mode == ON_DEMAND:
-        of_new["OnDemandThroughput"] = dict(known.on_demand)
+        of_new["OnDemandThroughput"] = dict(current.on_demand)
     return billing.of_new_table(of_new, now_ms)
 
 
-def _indexes(source: Table, all_of_it: Sequence[NewIndex], given: Wire, mode: str) -> tuple[NewIndex, ...]:
+def _indexes(
+    source: Table, copied_indexes: Sequence[NewIndex], arguments: Wire, mode: str
+) -> tuple[NewIndex, ...]:
     """Return the indexes of the restored table: all, or those in an override.
 
     An override must match indexes of the source, but may rename them.
     """
     definitions = [(index, index_definition(index)) for index in source.indexes]
-    new = {index.name: index for index in all_of_it}
-    made: list[NewIndex] = []
+    new = {index.name: index for index in copied_indexes}
+    new_indexes: list[NewIndex] = []
     for member, local in (("LocalSecondaryIndexOverride", True), ("GlobalSecondaryIndexOverride", False)):
-        if member not in given:
-            made += [
+        if member not in arguments:
+            new_indexes += [
                 _billed_index(new[index.name], {}, mode) for index in source.indexes if index.local is local
             ]
             continue
-        for wanted in given[member]:
-            name = wanted["IndexName"]
+        for override in arguments[member]:
+            name = override["IndexName"]
             same = [
                 index
                 for index, definition in definitions
-                if index.local is local and _same(wanted, definition)
+                if index.local is local and _is_same_index(override, definition)
             ]
             if not same:
                 raise validation(
                     f"{messages.INVALID_REQUEST}Index {name} does not match a secondary index that existed in the source "
                     "table and cannot be created during the restore operation"
                 )
-            _check_units(wanted, local, given, mode)
-            made.append(_billed_index(replace(new[same[0].name], name=name), wanted, mode))
-    return tuple(made)
+            _check_units(override, local, arguments, mode)
+            new_indexes.append(_billed_index(replace(new[same[0].name], name=name), override, mode))
+    return tuple(new_indexes)
 
 
-def _check_units(wanted: Wire, local: bool, given: Wire, mode: str) -> None:
-    name, has_units = wanted["IndexName"], "ProvisionedThroughput" in wanted
+def _check_units(override: Wire, local: bool, arguments: Wire, mode: str) -> None:
+    name, has_units = override["IndexName"], "ProvisionedThroughput" in override
     if not local and mode == PROVISIONED and not has_units:
         raise validation(f"{messages.INVALID_REQUEST}Must specify provisioned throughput for index {name}")
-    if has_units and given.get("BillingModeOverride") == ON_DEMAND:
+    if has_units and arguments.get("BillingModeOverride") == ON_DEMAND:
         raise validation(f"{messages.INVALID_REQUEST}{_CHANGED_TO_ON_DEMAND} for index {name}")
 
 
-def _same(wanted: Wire, definition: Wire) -> bool:
-    projection = wanted["Projection"]
-    shown = {"ProjectionType": projection.get("ProjectionType")}
+def _is_same_index(override: Wire, definition: Wire) -> bool:
+    projection = override["Projection"]
+    own_projection = {"ProjectionType": projection.get("ProjectionType")}
     if projection.get("NonKeyAttributes"):
-        shown["NonKeyAttributes"] = sorted(projection["NonKeyAttributes"])
-    keys = [(element["AttributeName"], element["KeyType"]) for element in wanted["KeySchema"]]
-    known = [(element["AttributeName"], element["KeyType"]) for element in definition["KeySchema"]]
-    return keys == known and shown == definition["Projection"]
+        own_projection["NonKeyAttributes"] = sorted(projection["NonKeyAttributes"])
+    keys = [(element["AttributeName"], element["KeyType"]) for element in override["KeySchema"]]
+    source_keys = [(element["AttributeName"], element["KeyType"]) for element in definition["KeySchema"]]
+    return keys == source_keys and own_projection == definition["Projection"]
 
 
-def _billed_index(index: NewIndex, wanted: Wire, mode: str) -> NewIndex:
+def _billed_index(index: NewIndex, override: Wire, mode: str) -> NewIndex:
     """Return an index with the throughput of its override or of the source. An on-demand table has none."""
     if index.local:
         return index
-    if mode == ON_DEMAND or "ProvisionedThroughput" in wanted or "OnDemandThroughput" in wanted:
-        given = {**wanted, "IndexName": index.name}
+    if mode == ON_DEMAND or "ProvisionedThroughput" in override or "OnDemandThroughput" in override:
+        definition = {**override, "IndexName": index.name}
         if mode == ON_DEMAND:
-            given.pop("ProvisionedThroughput", None)
-        elif "ProvisionedThroughput" not in given:
+            definition.pop("ProvisionedThroughput", None)
+        elif "ProvisionedThroughput" not in definition:
             return index
-        return replace(index, properties=billing.of_new_index(given, mode).document())
+        return replace(index, properties=billing.of_new_index(definition, mode).document())
     return index

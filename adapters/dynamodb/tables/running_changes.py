@@ -51,35 +51,35 @@ _IN_ALLOCATION = f"Index is being created but is not backfilling yet. {_ONE_INDE
 _OTHERWISE = "Table: {table} is in the process of being updated."
 
 
-def started_change(given: Mapping[str, Any], rules: Rules, billing: str) -> dict[str, Any]:
+def started_change(arguments: Mapping[str, Any], rules: Rules, billing: str) -> dict[str, Any]:
     """Return the change that an UpdateTable starts, in its stored form.
 
     `rules`: those after the change. `billing`: the mode before it.
     """
-    kind, index = _kind(given)
+    kind, index = _kind(arguments)
     change = {"kind": kind, "former_billing": billing}
     if index:
         change["index"] = index
     if kind == "stream" and rules.stream is not None:
         change |= {"label": rules.stream.label, "operation": "ENABLE" if rules.stream.enabled else "DISABLE"}
     if kind == "class":
-        change["table_class"] = given["TableClass"]
+        change["table_class"] = arguments["TableClass"]
     return change
 
 
-def _kind(given: Mapping[str, Any]) -> tuple[str, str]:
+def _kind(arguments: Mapping[str, Any]) -> tuple[str, str]:
     """Return the kind of change that an UpdateTable demands, and the name of its index."""
     for member in ("GlobalSecondaryIndexUpdates", "VectorIndexUpdates"):
-        for update in given.get(member, ()):
+        for update in arguments.get(member, ()):
             for action, kind in (("Create", "new index"), ("Delete", "no index")):
                 if action in update:
                     return kind, update[action]["IndexName"]
     for name, kind in (("StreamSpecification", "stream"), ("TableClass", "class")):
-        if name in given:
+        if name in arguments:
             return kind, ""
-    if given.keys() == {"TableName", "DeletionProtectionEnabled"}:
+    if arguments.keys() == {"TableName", "DeletionProtectionEnabled"}:
         return "protection", ""
-    return ("maxima" if "OnDemandThroughput" in given and "BillingMode" not in given else "units"), ""
+    return ("maxima" if "OnDemandThroughput" in arguments and "BillingMode" not in arguments else "units"), ""
 
 
 def deleting(table: Table, now_ms: int) -> Mapping[str, Any]:
@@ -94,31 +94,31 @@ def deleting(table: Table, now_ms: int) -> Mapping[str, Any]:
 
 def being_deleted(before: Mapping[str, Any], dropped: tuple[str, ...]) -> dict[str, list[Any]]:
     """Return the descriptions of indexes being deleted, by member of TableDescription."""
-    found: dict[str, list[Any]] = {}
+    descriptions: dict[str, list[Any]] = {}
     for member in ("GlobalSecondaryIndexes", "VectorIndexes"):
         for index in before.get(member, ()):
             if index["IndexName"] in dropped:
-                kept = {name: value for name, value in index.items() if name != "Backfilling"}
-                found.setdefault(member, []).append({**kept, "IndexStatus": "DELETING"})
-    return found
+                description = {name: value for name, value in index.items() if name != "Backfilling"}
+                descriptions.setdefault(member, []).append({**description, "IndexStatus": "DELETING"})
+    return descriptions
 
 
-def show_deleting(shown: dict[str, Any], indexes: Mapping[str, Sequence[Any]]) -> None:
+def show_deleting(description: dict[str, Any], indexes: Mapping[str, Sequence[Any]]) -> None:
     """Add the indexes being deleted to a TableDescription."""
     for member, lists in indexes.items():
-        shown[member] = [*shown.get(member, ()), *lists]
+        description[member] = [*description.get(member, ()), *lists]
 
 
-def refuse_busy_index(table: Table, given: Mapping[str, Any], now_ms: int) -> None:
+def refuse_busy_index(table: Table, arguments: Mapping[str, Any], now_ms: int) -> None:
     """Check that an UpdateTable can change the indexes it names. Raises ServiceError.
 
     It may not name an index being deleted, nor change an index before its fill has begun.
     """
-    gone = deleting(table, now_ms).get("index")
-    for update in given.get("GlobalSecondaryIndexUpdates", ()):
+    deleted_name = deleting(table, now_ms).get("index")
+    for update in arguments.get("GlobalSecondaryIndexUpdates", ()):
         for action, entry in update.items():
             name = entry["IndexName"]
-            if name == gone and action != "Update":
+            if name == deleted_name and action != "Update":
                 raise _index_in_use(_BEING_DELETED, table, name)
             index = table.index(name)
             is_allocated = (
@@ -133,13 +133,13 @@ def _index_in_use(text: str, table: Table, index: str) -> ServiceError:
 
 
 def refusal(
-    table: str, running: Mapping[str, Any] | None, given: Mapping[str, Any], operation: str
+    table: str, running: Mapping[str, Any] | None, arguments: Mapping[str, Any], operation: str
 ) -> ServiceError:
     """Return the error of an UpdateTable or DeleteTable during a change.
 
     `running`: the result of started_change() for that change.
     """
-    requested = "delete" if operation == "DeleteTable" else _kind(given)[0]
+    requested = "delete" if operation == "DeleteTable" else _kind(arguments)[0]
     requested = "index" if requested in ("new index", "no index") else requested
     facts = running or {"kind": ""}
     text = _TEXTS.get((facts["kind"], requested), _OTHERWISE).format(table=table, **facts)

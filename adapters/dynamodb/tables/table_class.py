@@ -16,7 +16,7 @@ from tablegate.adapters.dynamodb.wire.errors import ServiceError
 _STANDARD = "STANDARD"
 
 
-def changed(known: TableProperties, wanted: str, now_ms: int, delay_ms: int) -> TableProperties:
+def changed(properties: TableProperties, new_class: str, now_ms: int, delay_ms: int) -> TableProperties:
     """Return the properties of a table after an UpdateTable with this TableClass.
 
     `delay_ms`: the duration of the change.
@@ -24,18 +24,18 @@ def changed(known: TableProperties, wanted: str, now_ms: int, delay_ms: int) -> 
     Raises ServiceError.
     """
     recent = [
-        at_ms for at_ms in known.class_changes if now_ms < at_ms + limits.CLASS_CHANGES_DAYS * 86_400_000
+        at_ms for at_ms in properties.class_changes if now_ms < at_ms + limits.CLASS_CHANGES_DAYS * 86_400_000
     ]
     if len(recent) >= limits.CLASS_CHANGES:
         text = f"Updates to TableClass are limited to {limits.CLASS_CHANGES} times in {limits.CLASS_CHANGES_DAYS} day(s)."
         raise ServiceError("LimitExceededException", f"Subscriber limit exceeded: {text}")
-    if wanted == (known.table_class or _STANDARD):
-        return known
+    if new_class == (properties.table_class or _STANDARD):
+        return properties
     return replace(
-        known,
-        table_class=wanted,
+        properties,
+        table_class=new_class,
         table_class_at_ms=now_ms + delay_ms,
-        former_class=summary(known, is_changing=False),
+        former_class=summary(properties, is_changing=False),
         class_changes=(*recent, now_ms),
     )
 
@@ -46,7 +46,7 @@ def summary(properties: TableProperties, is_changing: bool) -> dict[str, Any]:
         return dict(properties.former_class)
     if properties.table_class is None:
         return {}
-    shown: dict[str, Any] = {"TableClass": properties.table_class}
+    members: dict[str, Any] = {"TableClass": properties.table_class}
     if properties.table_class_at_ms is not None:
-        shown["LastUpdateDateTime"] = seconds(properties.table_class_at_ms)
-    return {"TableClassSummary": shown}
+        members["LastUpdateDateTime"] = seconds(properties.table_class_at_ms)
+    return {"TableClassSummary": members}

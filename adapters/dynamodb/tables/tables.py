@@ -68,7 +68,7 @@ def create_table(call: CallContext) -> Exchange[Answer]:
 
     An existing name is ResourceInUseException, in any state of that table. Raises ServiceError, TableExists.
     """
-    given, now_ms = call.input, call.gateway.now_ms()
+    arguments, now_ms = call.input, call.gateway.now_ms()
     command = new_table(call)
     try:
         table = yield from one(command)
@@ -82,64 +82,66 @@ def create_table(call: CallContext) -> Exchange[Answer]:
             raise TableBusy(taken.name, State.CREATING.value) from taken
         raise
     resource_policies.apply_policies(call, table)
-    shown = describe(in_state(State.CREATING, table, now_ms), None, call.caller, now_ms)
-    return {"TableDescription": in_style(call, _as_created(shown, given))}
+    description = describe(in_state(State.CREATING, table, now_ms), None, call.caller, now_ms)
+    return {"TableDescription": in_style(call, _as_created(description, arguments))}
 
 
 def new_table(call: CallContext) -> table_commands.CreateTable:
     """Return the table that the members of CreateTable define. Raises ServiceError."""
-    given, now_ms = call.input, call.gateway.now_ms()
-    _refuse_not_offered(given)
-    if given.get("VectorIndexes"):
+    arguments, now_ms = call.input, call.gateway.now_ms()
+    _refuse_not_offered(arguments)
+    if arguments.get("VectorIndexes"):
         _require_vectors(call)
-    types = indexes.defined_types(given)
+    types = indexes.defined_types(arguments)
     return table_commands.CreateTable(
         DIALECT,
         call.caller.namespace,
-        own_name(call, given["TableName"]),
-        indexes.key_schema(given["KeySchema"], types),
-        _new_indexes(given),
-        Rules(stream=_first_stream(given.get("StreamSpecification"), now_ms)),
+        own_name(call, arguments["TableName"]),
+        indexes.key_schema(arguments["KeySchema"], types),
+        _new_indexes(arguments),
+        Rules(stream=_first_stream(arguments.get("StreamSpecification"), now_ms)),
         {
             **_new_properties(call, now_ms).document(),
-            **resource_policies.of_new_table(call, own_name(call, given["TableName"])),
+            **resource_policies.of_new_table(call, own_name(call, arguments["TableName"])),
         },
-        vector_indexes=tuple(vector_indexes.new(index, types) for index in given.get("VectorIndexes", ())),
+        vector_indexes=tuple(
+            vector_indexes.new(index, types) for index in arguments.get("VectorIndexes", ())
+        ),
     )
 
 
-def _new_indexes(given: Mapping[str, Any]) -> tuple[Any, ...]:
-    types = indexes.defined_types(given)
-    mode = given.get("BillingMode", "PROVISIONED")
-    local = [indexes.new_local(item, types) for item in given.get("LocalSecondaryIndexes", ())]
+def _new_indexes(arguments: Mapping[str, Any]) -> tuple[Any, ...]:
+    types = indexes.defined_types(arguments)
+    mode = arguments.get("BillingMode", "PROVISIONED")
+    local = [indexes.new_local(item, types) for item in arguments.get("LocalSecondaryIndexes", ())]
     return (
         *local,
-        *(indexes.new_global(item, types, mode) for item in given.get("GlobalSecondaryIndexes", ())),
+        *(indexes.new_global(item, types, mode) for item in arguments.get("GlobalSecondaryIndexes", ())),
     )
 
 
 def _new_properties(call: CallContext, now_ms: int) -> TableProperties:
-    given = call.input
+    arguments = call.input
     return replace(
-        billing.of_new_table(given, now_ms),
-        table_class=given.get("TableClass"),
-        deletion_protection=given.get("DeletionProtectionEnabled", False),
-        encryption_key=encryption.key_of(call, given.get("SSESpecification", {})),
-        replication_mode=_replication_mode(given, "ENABLED_WITH_OVERRIDES"),
-        tags=tags.new_tags(given.get("Tags", ())),
+        billing.of_new_table(arguments, now_ms),
+        table_class=arguments.get("TableClass"),
+        deletion_protection=arguments.get("DeletionProtectionEnabled", False),
+        encryption_key=encryption.key_of(call, arguments.get("SSESpecification", {})),
+        replication_mode=_replication_mode(arguments, "ENABLED_WITH_OVERRIDES"),
+        tags=tags.new_tags(arguments.get("Tags", ())),
     )
 
 
-def _as_created(shown: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+def _as_created(description: dict[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Remove the members that DescribeTable has and CreateTable lacks (ack-api-quirks 033, 138)."""
-    if "WarmThroughput" not in given:
-        del shown["WarmThroughput"]
+    if "WarmThroughput" not in arguments:
+        del description["WarmThroughput"]
     for name in ("BillingModeSummary", "TableThroughputModeSummary"):
-        if name in shown:
-            del shown[name]["LastUpdateToPayPerRequestDateTime"]
-    for index in shown.get("GlobalSecondaryIndexes", ()):
+        if name in description:
+            del description[name]["LastUpdateToPayPerRequestDateTime"]
+    for index in description.get("GlobalSecondaryIndexes", ()):
         del index["WarmThroughput"]
-    return shown
+    return description
 
 
 # DescribeTable, ListTables
@@ -153,17 +155,17 @@ def describe_table(call: CallContext) -> Exchange[Answer]:
     table = yield from find_table(call)
     statistics = yield from one(table_commands.CountRows(table))
     now_ms = call.gateway.now_ms()
-    shown = describe(table, statistics, call.caller, now_ms)
-    running_changes.show_deleting(shown, running_changes.deleting(table, now_ms).get("deleting", {}))
-    return {"Table": in_style(call, shown)}
+    description = describe(table, statistics, call.caller, now_ms)
+    running_changes.show_deleting(description, running_changes.deleting(table, now_ms).get("deleting", {}))
+    return {"Table": in_style(call, description)}
 
 
 def list_tables(call: CallContext) -> Exchange[Answer]:
     """ListTables: a page of names, in byte order. LastEvaluatedTableName is absent from the last page."""
     limit = call.input.get("Limit", limits.LIST_TABLES_NAMES)
     after = call.input.get("ExclusiveStartTableName", "")
-    found = yield from one(table_commands.ListTables(call.caller.namespace, after, limit + 1))
-    names = [table.name for table in found]
+    tables = yield from one(table_commands.ListTables(call.caller.namespace, after, limit + 1))
+    names = [table.name for table in tables]
     answer: dict[str, Any] = {"TableNames": names[:limit]}
     if len(names) > limit:
         answer["LastEvaluatedTableName"] = names[limit - 1]
@@ -197,59 +199,61 @@ def update_table(call: CallContext) -> Exchange[Answer]:
 
     The answer describes the table before the change, with the states of the parts being changed.
     """
-    given, now_ms = call.input, call.gateway.now_ms()
-    _refuse_not_offered(given)
+    arguments, now_ms = call.input, call.gateway.now_ms()
+    _refuse_not_offered(arguments)
     table = yield from find_table(call)
     update = _update_of(call, table)
     statistics = yield from one(table_commands.CountRows(table))
     before = describe(table, statistics, call.caller, now_ms)
     dropped_indexes = running_changes.being_deleted(before, update.dropped)
     altered = yield from _unless_changing(call, table, _alter_command(call, table, update, dropped_indexes))
-    shown = describe(in_state(State.UPDATING, altered, now_ms), statistics, call.caller, now_ms)
-    if update.instant and not update.is_slow.keys() & given:
-        shown["TableStatus"] = altered.state_at(now_ms).value.upper()
-    _show_setting_changes(call, shown, before)
-    for index in shown.get("GlobalSecondaryIndexes", ()):
+    description = describe(in_state(State.UPDATING, altered, now_ms), statistics, call.caller, now_ms)
+    if update.instant and not update.is_slow.keys() & arguments:
+        description["TableStatus"] = altered.state_at(now_ms).value.upper()
+    _show_setting_changes(call, description, before)
+    for index in description.get("GlobalSecondaryIndexes", ()):
         if index["IndexName"] in update.throughput:
             index["IndexStatus"] = "UPDATING"
-    running_changes.show_deleting(shown, dropped_indexes)
-    return {"TableDescription": in_style(call, shown)}
+    running_changes.show_deleting(description, dropped_indexes)
+    return {"TableDescription": in_style(call, description)}
 
 
 def _update_of(call: CallContext, table: Table) -> _TableUpdate:
-    given, now_ms = call.input, call.gateway.now_ms()
-    known = TableProperties.of(table)
-    properties = billing.of_table(table, given, now_ms)
-    added, dropped = indexes.changes(table, given, properties.billing, now_ms)
-    new_vectors, dropped_vectors = vector_indexes.changes(table, given, properties.billing, now_ms)
+    arguments, now_ms = call.input, call.gateway.now_ms()
+    current = TableProperties.of(table)
+    properties = billing.of_table(table, arguments, now_ms)
+    added, dropped = indexes.changes(table, arguments, properties.billing, now_ms)
+    new_vectors, dropped_vectors = vector_indexes.changes(table, arguments, properties.billing, now_ms)
     if new_vectors:
         _require_vectors(call)
-    updates = given.get("GlobalSecondaryIndexUpdates", ())
+    updates = arguments.get("GlobalSecondaryIndexUpdates", ())
     throughput = [update["Update"] for update in updates if "Update" in update]
-    changed = billing.of_indexes(table, properties.billing, throughput, now_ms)
+    index_properties = billing.of_indexes(table, properties.billing, throughput, now_ms)
     properties = _with_settings(call, properties, dropped, table.state_at(now_ms) is State.UPDATING)
     is_slow = {
-        "BillingMode": properties.billing != known.billing,
-        "ProvisionedThroughput": "ProvisionedThroughput" in given,
-        "StreamSpecification": "StreamSpecification" in given,
-        "TableClass": properties.table_class != known.table_class,
+        "BillingMode": properties.billing != current.billing,
+        "ProvisionedThroughput": "ProvisionedThroughput" in arguments,
+        "StreamSpecification": "StreamSpecification" in arguments,
+        "TableClass": properties.table_class != current.table_class,
     }
     if table.rules.replication is not None:  # TABLE-263
-        is_slow["DeletionProtectionEnabled"] = properties.deletion_protection != known.deletion_protection
-    rules = _altered_rules(table, given.get("StreamSpecification"), now_ms)
-    return _TableUpdate(properties, rules, added, new_vectors, (*dropped, *dropped_vectors), changed, is_slow)
+        is_slow["DeletionProtectionEnabled"] = properties.deletion_protection != current.deletion_protection
+    rules = _altered_rules(table, arguments.get("StreamSpecification"), now_ms)
+    return _TableUpdate(
+        properties, rules, added, new_vectors, (*dropped, *dropped_vectors), index_properties, is_slow
+    )
 
 
 def _alter_command(
     call: CallContext, table: Table, update: _TableUpdate, dropped_indexes: Mapping[str, Any]
 ) -> table_commands.AlterTable:
     """Return the command of an update. `dropped_indexes`: descriptions of the indexes that it drops."""
-    given, known, properties = call.input, TableProperties.of(table), update.properties
+    arguments, current, properties = call.input, TableProperties.of(table), update.properties
     is_updating = table.state_at(call.gateway.now_ms()) is State.UPDATING
     if not update.instant:
-        change = running_changes.started_change(given, update.rules or table.rules, known.billing)
+        change = running_changes.started_change(arguments, update.rules or table.rules, current.billing)
         if dropped_indexes:
-            change |= {"deleting": dropped_indexes, "insights": known.insights.get(change["index"])}
+            change |= {"deleting": dropped_indexes, "insights": current.insights.get(change["index"])}
         properties = replace(properties, change=change)
     elif not is_updating:
         properties = replace(properties, change=None)
@@ -261,7 +265,7 @@ def _alter_command(
         update.added,
         update.dropped,
         {name: item.document() for name, item in update.throughput.items() if name not in update.dropped},
-        update.instant and not (is_updating and given.keys() & NOT_MEANWHILE),
+        update.instant and not (is_updating and arguments.keys() & NOT_MEANWHILE),
         update.added_vectors,
     )
 
@@ -273,20 +277,20 @@ def _with_settings(
 
     `dropped`: the indexes that it drops. `is_updating`: the table is being changed.
     """
-    given = call.input
+    arguments = call.input
     properties = replace(
         properties,
-        deletion_protection=given.get("DeletionProtectionEnabled", properties.deletion_protection),
-        replication_mode=_replication_mode(given, properties.replication_mode),
-        disassociation_protection=given.get(
+        deletion_protection=arguments.get("DeletionProtectionEnabled", properties.deletion_protection),
+        replication_mode=_replication_mode(arguments, properties.replication_mode),
+        disassociation_protection=arguments.get(
             "DisassociationProtectionEnabled", properties.disassociation_protection
         ),
-        insights={name: known for name, known in properties.insights.items() if name not in dropped},
+        insights={name: insights for name, insights in properties.insights.items() if name not in dropped},
     )
-    if "TableClass" in given and not is_updating:
+    if "TableClass" in arguments and not is_updating:
         delay_ms = round(call.gateway.settings.table_creation_delay * 1000)
-        properties = table_class.changed(properties, given["TableClass"], call.gateway.now_ms(), delay_ms)
-    return encryption.changed(call, properties) if "SSESpecification" in given else properties
+        properties = table_class.changed(properties, arguments["TableClass"], call.gateway.now_ms(), delay_ms)
+    return encryption.changed(call, properties) if "SSESpecification" in arguments else properties
 
 
 NOT_MEANWHILE = frozenset(
@@ -308,16 +312,19 @@ def _unless_changing(
         raise running_changes.refusal(table.name, running, call.input, call.operation) from busy
 
 
-def _show_setting_changes(call: CallContext, shown: dict[str, Any], before: Mapping[str, Any]) -> None:
+def _show_setting_changes(call: CallContext, description: dict[str, Any], before: Mapping[str, Any]) -> None:
     """Show the settings of an UpdateTable in its answer: maxima as requested, others as before."""
-    given = call.input
-    if given.get("OnDemandThroughput"):
-        shown["OnDemandThroughput"] = {**before.get("OnDemandThroughput", {}), **given["OnDemandThroughput"]}
-    if "WarmThroughput" in given:
-        shown["WarmThroughput"] = {**before["WarmThroughput"], "Status": "UPDATING"}
-    if "SSESpecification" in given:
-        shown["SSEDescription"] = {**before.get("SSEDescription", {}), "Status": "UPDATING"}
-        shown["TableStatus"] = "ACTIVE"
+    arguments = call.input
+    if arguments.get("OnDemandThroughput"):
+        description["OnDemandThroughput"] = {
+            **before.get("OnDemandThroughput", {}),
+            **arguments["OnDemandThroughput"],
+        }
+    if "WarmThroughput" in arguments:
+        description["WarmThroughput"] = {**before["WarmThroughput"], "Status": "UPDATING"}
+    if "SSESpecification" in arguments:
+        description["SSEDescription"] = {**before.get("SSEDescription", {}), "Status": "UPDATING"}
+        description["TableStatus"] = "ACTIVE"
 
 
 # DeleteTable
@@ -342,11 +349,11 @@ def delete_table(call: CallContext) -> Exchange[Answer]:
     if encryption.is_changing(TableProperties.of(table), now_ms):
         raise running_changes.refusal(table.name, None, call.input, call.operation)
     statistics = yield from one(table_commands.CountRows(table))
-    dropped = yield from _unless_changing(call, table, table_commands.DropTable(table))
-    shown = describe(in_state(State.DELETING, dropped, now_ms), statistics, call.caller, now_ms)
+    dropped_table = yield from _unless_changing(call, table, table_commands.DropTable(table))
+    description = describe(in_state(State.DELETING, dropped_table, now_ms), statistics, call.caller, now_ms)
     for name in _NOT_OF_DELETED:
-        shown.pop(name, None)
-    return {"TableDescription": in_style(call, shown)}
+        description.pop(name, None)
+    return {"TableDescription": in_style(call, description)}
 
 
 _NOT_OF_DELETED = (
@@ -363,9 +370,9 @@ _NOT_OF_DELETED = (
 # Settings
 
 
-def _refuse_not_offered(given: Mapping[str, Any]) -> None:
+def _refuse_not_offered(arguments: Mapping[str, Any]) -> None:
     for name in _NOT_OFFERED:
-        if name in given:
+        if name in arguments:
             raise validation(f"{messages.INVALID}{name} is not supported by this server")
 
 
@@ -374,35 +381,35 @@ def _require_vectors(call: CallContext) -> None:
         raise NotInstalled("vectors")
 
 
-def _first_stream(given: Mapping[str, Any] | None, now_ms: int) -> StreamRule | None:
-    if given is None or not given["StreamEnabled"]:
+def _first_stream(specification: Mapping[str, Any] | None, now_ms: int) -> StreamRule | None:
+    if specification is None or not specification["StreamEnabled"]:
         return None
-    if "StreamViewType" not in given:
+    if "StreamViewType" not in specification:
         text = "Table is being created with a stream enabled, UpdateViewType is required"
         raise validation(messages.INVALID + text)
-    return stream_rule(given["StreamViewType"], now_ms)
+    return stream_rule(specification["StreamViewType"], now_ms)
 
 
-def _altered_rules(table: Table, given: Mapping[str, Any] | None, now_ms: int) -> Rules | None:
+def _altered_rules(table: Table, specification: Mapping[str, Any] | None, now_ms: int) -> Rules | None:
     """Return the rules with the stream switched on or off. Another view type needs a new stream."""
-    if given is None:
+    if specification is None:
         return None
-    known = table.rules.stream
-    running = known is not None and known.enabled
-    if given["StreamEnabled"]:
-        if "StreamViewType" not in given:
+    stream = table.rules.stream
+    running = stream is not None and stream.enabled
+    if specification["StreamEnabled"]:
+        if "StreamViewType" not in specification:
             raise validation(f"{messages.INVALID}If stream is being enabled then UpdateViewType is required")
         if running:
             raise validation(f"Table already has an enabled stream: TableName: {table.name}")
-        return replace(table.rules, stream=stream_rule(given["StreamViewType"], now_ms))
+        return replace(table.rules, stream=stream_rule(specification["StreamViewType"], now_ms))
     if table.rules.replication is not None and running:
         raise validation(f"{messages.INVALID}Disabling Stream is not allowed for a Global Table replica.")
-    if "StreamViewType" in given:
+    if "StreamViewType" in specification:
         text = "If stream is being disabled, then UpdateViewType must not be specified"
         raise validation(messages.INVALID + text)
-    if known is None or not known.enabled:
+    if stream is None or not stream.enabled:
         raise validation(f"Table has no stream to disable: TableName: {table.name}")
-    return replace(table.rules, stream=replace(known, enabled=False))
+    return replace(table.rules, stream=replace(stream, enabled=False))
 
 
 def stream_rule(view: str, now_ms: int) -> StreamRule:
@@ -411,13 +418,13 @@ def stream_rule(view: str, now_ms: int) -> StreamRule:
     return StreamRule(label, True, view, limits.STREAM_RETENTION_MS, now_ms)
 
 
-def _replication_mode(given: Mapping[str, Any], known: str) -> str:
+def _replication_mode(arguments: Mapping[str, Any], current: str) -> str:
     """Return the mode in which settings of a global table are copied to its regions.
 
     ENABLED_WITH_OVERRIDES is the default in descriptions. A request may not set it.
     """
-    mode: str = given.get("GlobalTableSettingsReplicationMode", known)
-    if given.get("GlobalTableSettingsReplicationMode") == "ENABLED_WITH_OVERRIDES":
+    mode: str = arguments.get("GlobalTableSettingsReplicationMode", current)
+    if arguments.get("GlobalTableSettingsReplicationMode") == "ENABLED_WITH_OVERRIDES":
         text = "Only ENABLED and DISABLED settings replication are allowed"
         raise validation(
             "Value 'ENABLED_WITH_OVERRIDES' at 'GlobalTableSettingsReplicationMode' failed to satisfy constraint: "
@@ -432,19 +439,19 @@ def _replication_mode(given: Mapping[str, Any], known: str) -> str:
 def in_state(state: State, table: Table, now_ms: int) -> Table:
     """Return the table in the state of a running change, which the answer to any change shows."""
     until_ms = max(table.busy_until_ms, now_ms + 1)
-    shown, vectors = table.indexes, table.vector_indexes
+    table_indexes, vectors = table.indexes, table.vector_indexes
     if state is State.CREATING:
-        shown = tuple(replace(index, busy_until_ms=until_ms) for index in shown)
+        table_indexes = tuple(replace(index, busy_until_ms=until_ms) for index in table_indexes)
         vectors = tuple(replace(index, busy_until_ms=until_ms) for index in vectors)
-    return replace(table, state=state, busy_until_ms=until_ms, indexes=shown, vector_indexes=vectors)
+    return replace(table, state=state, busy_until_ms=until_ms, indexes=table_indexes, vector_indexes=vectors)
 
 
-def in_style(call: CallContext, shown: dict[str, Any]) -> dict[str, Any]:
+def in_style(call: CallContext, description: dict[str, Any]) -> dict[str, Any]:
     """Return the description without members added later, for the classic style (dynalite compares whole bodies)."""
     if not call.is_classic:
-        return shown
-    if not shown.get("DeletionProtectionEnabled"):
-        shown.pop("DeletionProtectionEnabled", None)
-    for owner in (shown, *shown.get("GlobalSecondaryIndexes", ())):
+        return description
+    if not description.get("DeletionProtectionEnabled"):
+        description.pop("DeletionProtectionEnabled", None)
+    for owner in (description, *description.get("GlobalSecondaryIndexes", ())):
         owner.pop("WarmThroughput", None)
-    return shown
+    return description

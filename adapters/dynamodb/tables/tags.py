@@ -51,8 +51,8 @@ def untag_resource(call: CallContext) -> Exchange[None]:
         _check_key(key)
     _check_count(keys)
     table, label = yield from _resource(call)
-    kept = {key: value for key, value in _tags(table, label).items() if key not in keys}
-    yield from _save(table, label, kept)
+    tags = {key: value for key, value in _tags(table, label).items() if key not in keys}
+    yield from _save(table, label, tags)
 
 
 def list_tags(call: CallContext) -> Exchange[Answer]:
@@ -61,10 +61,10 @@ def list_tags(call: CallContext) -> Exchange[Answer]:
     return {"Tags": [{"Key": key, "Value": value} for key, value in _tags(table, label).items()]}
 
 
-def new_tags(given: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+def new_tags(members: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     """Return the tags of a request, by key. Raises ServiceError for an invalid one."""
     tags: dict[str, str] = {}
-    for tag in given:
+    for tag in members:
         key, value = tag.get("Key"), tag.get("Value")
         if key is None:
             raise validation("The Tag Key provided is invalid, Key: null")
@@ -125,8 +125,8 @@ def _save(table: Table, label: str, tags: dict[str, str]) -> Exchange[None]:
     properties = TableProperties.of(table)
     if label:
         current = table.rules.stream.label if table.rules.stream else ""
-        others = {name: kept for name, kept in properties.stream_tags.items() if name == current}
-        changed = replace(properties, stream_tags={**others, label: tags})
+        others = {name: values for name, values in properties.stream_tags.items() if name == current}
+        new_properties = replace(properties, stream_tags={**others, label: tags})
     else:
-        changed = replace(properties, tags=tags)
-    yield from one(AlterTable(DIALECT, table, properties=changed.document(), instant=True))
+        new_properties = replace(properties, tags=tags)
+    yield from one(AlterTable(DIALECT, table, properties=new_properties.document(), instant=True))

@@ -27,16 +27,16 @@ def update_time_to_live(call: CallContext) -> Exchange[Answer]:
 
     It is not idempotent. The right attribute must be named even to switch expiry off.
     """
-    given = call.input["TimeToLiveSpecification"]
-    attribute, enabled = given["AttributeName"], given["Enabled"]
+    specification = call.input["TimeToLiveSpecification"]
+    attribute, enabled = specification["AttributeName"], specification["Enabled"]
     table = yield from find_table(call)
     _refuse_inactive(call, table)
-    known = _attribute(table)
-    if known is not None and known != attribute:
+    current = _attribute(table)
+    if current is not None and current != attribute:
         raise validation(
-            f"TimeToLive is active on a different AttributeName: current AttributeName is {known}"
+            f"TimeToLive is active on a different AttributeName: current AttributeName is {current}"
         )
-    if enabled == (known is not None):
+    if enabled == (current is not None):
         raise validation(f"TimeToLive is already {'enabled' if enabled else 'disabled'}")
     _refuse_soon_again(call, table)
     expiry = ExpiryRule(attribute=attribute) if enabled else None

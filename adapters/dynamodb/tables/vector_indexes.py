@@ -23,18 +23,18 @@ from tablegate.gateway.model.values.keys import KeyColumn
 Wire = Mapping[str, Any]
 
 
-def new(given: Wire, types: Mapping[str, str]) -> NewVectorIndex:
+def new(definition: Wire, types: Mapping[str, str]) -> NewVectorIndex:
     """Return the index of a member of VectorIndexes or of a Create in UpdateTable. All attributes must have a type."""
     columns: dict[str, list[KeyColumn]] = {"HASH": [], "INLINE_FILTER": []}
-    for element in given.get("SearchSchema", ()):
+    for element in definition.get("SearchSchema", ()):
         name = element["AttributeName"]
         columns[element["SearchSchemaElementType"]].append(KeyColumn(name, KINDS[types[name]]))
-    projection = given["Projection"]
+    projection = definition["Projection"]
     return NewVectorIndex(
-        given["IndexName"],
-        given["VectorAttribute"]["AttributeName"],
-        given["Dimensions"],
-        descriptions.DISTANCE_FUNCTIONS[given["DistanceFunction"]],
+        definition["IndexName"],
+        definition["VectorAttribute"]["AttributeName"],
+        definition["Dimensions"],
+        descriptions.DISTANCE_FUNCTIONS[definition["DistanceFunction"]],
         descriptions.PROJECTIONS[projection["ProjectionType"]],
         tuple(projection.get("NonKeyAttributes", ())),
         next(iter(columns["HASH"]), None),
@@ -43,21 +43,21 @@ def new(given: Wire, types: Mapping[str, str]) -> NewVectorIndex:
 
 
 def changes(
-    table: Table, given: Wire, mode: str, now_ms: int
+    table: Table, arguments: Wire, mode: str, now_ms: int
 ) -> tuple[tuple[NewVectorIndex, ...], tuple[str, ...]]:
     """Return (indexes to create, names to drop) of an UpdateTable.
 
     `mode`: the billing mode after it. Raises ServiceError.
     """
-    updates = given.get("VectorIndexUpdates", ())
+    updates = arguments.get("VectorIndexUpdates", ())
     creates = [update["Create"] for update in updates if "Create" in update]
     deletes = [update["Delete"]["IndexName"] for update in updates if "Delete" in update]
     for name in deletes:
         _check_deleted(table, name, now_ms)
-    left = [index for index in table.vector_indexes if index.name not in deletes]
-    if mode != ON_DEMAND and (creates or left):
+    remaining = [index for index in table.vector_indexes if index.name not in deletes]
+    if mode != ON_DEMAND and (creates or remaining):
         raise validation(messages.bare("vector-billing"))
-    types = defined_types(given)
+    types = defined_types(arguments)
     for create in creates:
         _check_new(table, create, types, now_ms)
     return tuple(new(create, types) for create in creates), tuple(deletes)
@@ -74,9 +74,9 @@ def _check_deleted(table: Table, name: str, now_ms: int) -> None:
 def _check_new(table: Table, create: Wire, types: Mapping[str, str], now_ms: int) -> None:
     """Check that an index may be added to a table. Raises ServiceError."""
     name = create["IndexName"]
-    known = table.vector_index(name) or table.index(name)
-    if known is not None:
-        if known.is_active(now_ms):
+    existing = table.vector_index(name) or table.index(name)
+    if existing is not None:
+        if existing.is_active(now_ms):
             raise validation("Attempting to create an index which already exists")
         raise running_changes.in_use(f"Index is being created.  Table: {table.name} Index: {name}")
     if len(table.vector_indexes) >= limits.VECTOR_INDEXES:
@@ -96,19 +96,19 @@ def _check_new(table: Table, create: Wire, types: Mapping[str, str], now_ms: int
 
 def _refuse_redefinition(table: Table, create: Wire, types: Mapping[str, str]) -> None:
     """Check that a key attribute keeps its type, as writes could not obey two types. Raises ServiceError."""
-    known = {key.name: key for key in descriptions.shown_table_keys(table.key_schema)}
+    keys_by_name = {key.name: key for key in descriptions.shown_table_keys(table.key_schema)}
     for index in table.indexes:
-        known |= {key.name: key for key in descriptions.shown_index_keys(index.key_schema)}
+        keys_by_name |= {key.name: key for key in descriptions.shown_index_keys(index.key_schema)}
     vector = create["VectorAttribute"]["AttributeName"]
     columns = {column.name: column for index in table.vector_indexes for column in index.columns}
-    if vector in known:
+    if vector in keys_by_name:
         raise _redefined(
-            f"SchemaElement: key{{{vector}:{known[vector].type}:{known[vector].role}}}",
+            f"SchemaElement: key{{{vector}:{keys_by_name[vector].type}:{keys_by_name[vector].role}}}",
             f"VectorIndexSchema:[VectorAttribute: key{{{vector}:L:{create['Dimensions']}}}]",
         )
     for element in create.get("SearchSchema", ()):
         name, role = element["AttributeName"], element["SearchSchemaElementType"]
-        key, column = known.get(name), columns.get(name)
+        key, column = keys_by_name.get(name), columns.get(name)
         old = (
             key.type
             if key is not None
@@ -131,22 +131,24 @@ def _redefined(old: str, new_schema: str) -> ServiceError:
     )
 
 
-def restored(source: Table, made: tuple[NewVectorIndex, ...], given: Wire) -> tuple[NewVectorIndex, ...]:
+def restored(
+    source: Table, copied_indexes: tuple[NewVectorIndex, ...], arguments: Wire
+) -> tuple[NewVectorIndex, ...]:
     """Return the indexes of a restored table: all, or those in VectorIndexOverride.
 
     An override must match indexes of the source. Raises ServiceError.
     """
-    if "VectorIndexOverride" not in given:
-        return made
-    known = {index.name: descriptions.vector_index_definition(index) for index in source.vector_indexes}
-    for wanted in given["VectorIndexOverride"]:
-        if _comparable(wanted) != _comparable(known.get(wanted["IndexName"], {})):
+    if "VectorIndexOverride" not in arguments:
+        return copied_indexes
+    definitions = {index.name: descriptions.vector_index_definition(index) for index in source.vector_indexes}
+    for override in arguments["VectorIndexOverride"]:
+        if _comparable(override) != _comparable(definitions.get(override["IndexName"], {})):
             raise validation(
-                f"Index {wanted['IndexName']} does not match a secondary index that existed in the source table and cannot be "
+                f"Index {override['IndexName']} does not match a secondary index that existed in the source table and cannot be "
                 "created during the restore operation"
             )
-    names = {wanted["IndexName"] for wanted in given["VectorIndexOverride"]}
-    return tuple(index for index in made if index.name in names)
+    names = {override["IndexName"] for override in arguments["VectorIndexOverride"]}
+    return tuple(index for index in copied_indexes if index.name in names)
 
 
 def _comparable(definition: Wire) -> dict[str, Any]:

@@ -31,14 +31,14 @@ _NULL = "Member must not be null"
 
 def violations(context: RuleContext, shape: Structure, data: dict[str, Any]) -> list[ConstraintViolation]:
     """Return the constraints that typed data violates, in the service's order."""
-    found: list[ConstraintViolation] = []
+    violated: list[ConstraintViolation] = []
     # BatchGetItem repeats its map as JSON (paritysuite batchGetItem.test.ts, two regions, 2026-10-09).
     as_json = context.operation == "BatchGetItem"
-    _find_in_members(shape, data, ("", ""), _Search(found, as_json))
-    if context.is_classic and lacks_required_member(found):
-        found.clear()
-        _find_in_members(shape, data, ("", ""), _Search(found, as_json, as_first_decade=True))
-    return found
+    _find_in_members(shape, data, ("", ""), _Search(violated, as_json))
+    if context.is_classic and lacks_required_member(violated):
+        violated.clear()
+        _find_in_members(shape, data, ("", ""), _Search(violated, as_json, as_first_decade=True))
+    return violated
 
 
 MemberPath = tuple[str, str]
@@ -56,18 +56,19 @@ class _Search(NamedTuple):
     as_json: bool
     as_first_decade: bool = False
 
-    def echo_limit(self, broken: int) -> int:
-        """Return the number of characters to echo for each of `broken` violations of one value."""
+    def echo_limit(self, count: int) -> int:
+        """Return the number of characters to echo for each of `count` violations of one value."""
         echoed = sum(len(violation.value or "") for violation in self.found)
-        return max(limits.ERROR_ECHO_CHARACTERS - echoed, 0) // min(broken, MOST_VIOLATIONS)
+        return max(limits.ERROR_ECHO_CHARACTERS - echoed, 0) // min(count, MOST_VIOLATIONS)
 
 
 def _find(shape: Shape, data: Any, member_path: MemberPath, search: _Search) -> None:
-    broken = _broken(shape, data, search)
-    if broken:
-        echo = _echo(shape, data, search.as_json)[: search.echo_limit(len(broken))]
+    constraints = _violated_constraints(shape, data, search)
+    if constraints:
+        echo = _echo(shape, data, search.as_json)[: search.echo_limit(len(constraints))]
         search.found.extend(
-            ConstraintViolation(*member_path, echo, *constraint) for constraint in broken[:MOST_VIOLATIONS]
+            ConstraintViolation(*member_path, echo, *constraint)
+            for constraint in constraints[:MOST_VIOLATIONS]
         )
     _find_in_members(shape, data, member_path, search)
 
@@ -101,8 +102,8 @@ def _find_in_members(shape: Shape, data: Any, member_path: MemberPath, search: _
 
 def _echo(shape: Shape, data: Any, as_json: bool) -> str:
     """Format a value as the service repeats it, up to the length limit."""
-    begun = messages.beginning(data)
-    return messages.echo(begun) if as_json else _java_text(shape, begun)
+    shortened = messages.beginning(data)
+    return messages.echo(shortened) if as_json else _java_text(shape, shortened)
 
 
 def _camel(name: str) -> str:
@@ -156,7 +157,7 @@ Broken = tuple[Literal["enum", "pattern", "minimum", "maximum", "keys", "values"
 """A violated constraint: its kind and its text."""
 
 
-def _broken(shape: Shape, data: Any, search: _Search) -> list[Broken]:
+def _violated_constraints(shape: Shape, data: Any, search: _Search) -> list[Broken]:
     """Return the constraints that this member itself violates."""
     match shape:
         case Text():
@@ -166,43 +167,43 @@ def _broken(shape: Shape, data: Any, search: _Search) -> list[Broken]:
         case Sequence():
             return _broken_bounds("length", len(data), shape.minimum, shape.maximum)
         case Mapping():
-            broken = _broken_bounds("length", len(data), shape.minimum, shape.maximum)
+            constraints = _broken_bounds("length", len(data), shape.minimum, shape.maximum)
             if shape.keys is not None:
-                listed = _all_of(shape.keys.minimum, shape.keys.maximum, shape.keys.pattern)
+                listing = _all_of(shape.keys.minimum, shape.keys.maximum, shape.keys.pattern)
                 bad = [key for key in data if _broken_text(shape.keys, key, search)]
-                broken += [("keys", f"Map keys must satisfy constraint: [{listed}]")] * len(bad)
+                constraints += [("keys", f"Map keys must satisfy constraint: [{listing}]")] * len(bad)
             if shape.lengths is not None:
-                listed = _all_of(*shape.lengths)
+                listing = _all_of(*shape.lengths)
                 low, high = shape.lengths
                 bad = [key for key, part in data.items() if not low <= len(part) <= high]
-                broken += [("values", f"Map value must satisfy constraint: [{listed}]")] * len(bad)
-            return broken
+                constraints += [("values", f"Map value must satisfy constraint: [{listing}]")] * len(bad)
+            return constraints
     return []
 
 
 def _broken_text(shape: Text, data: str, search: _Search) -> list[Broken]:
-    broken: list[Broken] = []
+    constraints: list[Broken] = []
     if shape.instead and re.fullmatch(shape.instead, data):
-        return broken
+        return constraints
     if shape.sentence and _broken_bounds("length", len(data), shape.minimum, shape.maximum):
         return [("sentence", shape.sentence)]
     if shape.enum and data not in shape.enum:
-        broken.append(("enum", f"Member must satisfy enum value set: [{', '.join(shape.enum)}]"))
+        constraints.append(("enum", f"Member must satisfy enum value set: [{', '.join(shape.enum)}]"))
     accepted = shape.classic_pattern if search.as_first_decade else shape.applied
     if accepted and not re.fullmatch(accepted, data):
-        broken.append(("pattern", f"Member must satisfy regular expression pattern: {shape.pattern}"))
+        constraints.append(("pattern", f"Member must satisfy regular expression pattern: {shape.pattern}"))
     is_empty_today = not (data or search.as_first_decade or shape.empty_minimum is None)
     minimum = shape.empty_minimum if is_empty_today else shape.minimum
-    return broken + _broken_bounds("length", len(data), minimum, shape.maximum)
+    return constraints + _broken_bounds("length", len(data), minimum, shape.maximum)
 
 
-def _broken_bounds(what: str, data: Any, minimum: int | None, maximum: int | None) -> list[Broken]:
-    broken: list[Broken] = []
+def _broken_bounds(measure: str, data: Any, minimum: int | None, maximum: int | None) -> list[Broken]:
+    constraints: list[Broken] = []
     if minimum is not None and data < minimum:
-        broken.append(("minimum", f"Member must have {what} greater than or equal to {minimum}"))
+        constraints.append(("minimum", f"Member must have {measure} greater than or equal to {minimum}"))
     if maximum is not None and data > maximum:
-        broken.append(("maximum", f"Member must have {what} less than or equal to {maximum}"))
-    return broken
+        constraints.append(("maximum", f"Member must have {measure} less than or equal to {maximum}"))
+    return constraints
 
 
 def _all_of(minimum: int | None, maximum: int | None, pattern: str = "") -> str:

@@ -33,8 +33,8 @@ from tablegate.adapters.dynamodb.values import scalars, values
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
 
-_TEXTS_KEPT = 1024
-_KEPT_CHARACTERS = 2048  # maximum length of a cached text: ARNs are not longer
+_CACHED_TEXTS = 1024
+_CACHED_CHARACTERS = 2048  # maximum length of a cached text: ARNs are not longer
 
 Check = Callable[[Any], bool]
 """True if data has no error. On other data it returns False or raises any exception."""
@@ -111,8 +111,8 @@ def _check_text(shape: Text) -> Check:
             return (matches(data) is not None and low <= len(data) <= high) or instead(data) is not None
 
         # Mostly names of tables and indexes. They are few, so the results are cached.
-        kept = lru_cache(maxsize=_TEXTS_KEPT, typed=True)(is_good)
-        return lambda data: kept(data) if len(data) <= _KEPT_CHARACTERS else is_good(data)
+        cached = lru_cache(maxsize=_CACHED_TEXTS, typed=True)(is_good)
+        return lambda data: cached(data) if len(data) <= _CACHED_CHARACTERS else is_good(data)
     if shape.minimum is None and shape.maximum is None:
         return lambda data: type(data) is str
     return lambda data: type(data) is str and low <= len(data) <= high
@@ -127,7 +127,7 @@ def _check_sequence(shape: Sequence) -> Check:
 def _check_mapping(shape: Mapping) -> Check:
     if shape == ITEM:
         # Called directly to save a closure. Other types than dictionaries have no `items` and raise.
-        return partial(values.measure_named, level=0, most=limits.PLACEHOLDER_VALUES_BYTES)  # type: ignore[return-value]
+        return partial(values.measure_named, level=0, bytes_max=limits.PLACEHOLDER_VALUES_BYTES)  # type: ignore[return-value]
     low, high = _bounds(shape.minimum, shape.maximum)
     member = fast_check(shape.of)
     keys = None if shape.keys is None else _check_text(shape.keys)

@@ -30,26 +30,26 @@ def clean(context: RuleContext, request: Request, body: Any) -> dict[str, Any]:
     if not isinstance(body, dict):
         raise serialization(json_type("structure", body, context.operation + "Input"))
     data: dict[str, Any] = typed_members(request.shape, body, ValueBudget())
-    found = violations(context, request.shape, data)
-    is_old = context.is_classic and lacks_required_member(found)
+    violated = violations(context, request.shape, data)
+    is_old = context.is_classic and lacks_required_member(violated)
     if request.named:
         _check_named(context, request, data, is_old)
-    if found:
-        first = [violation for violation in found if violation.path == request.alone and not is_old]
-        raise constraint_error(context, first or found)
+    if violated:
+        first = [violation for violation in violated if violation.path == request.alone and not is_old]
+        raise constraint_error(context, first or violated)
     return data
 
 
 def _check_named(context: RuleContext, request: Request, data: dict[str, Any], is_old: bool) -> None:
-    given = data.get(request.named)
-    if given is None:
+    name = data.get(request.named)
+    if name is None:
         raise context.refused("required", name=request.named)
     member = request.shape.members[request.named]
-    if isinstance(member, Text) and member.instead and re.fullmatch(member.instead, given):
+    if isinstance(member, Text) and member.instead and re.fullmatch(member.instead, name):
         return
     if (
         request.reports_length
         and (is_old or not request.alone)
-        and not (limits.TABLE_NAME_MIN_CHARACTERS <= len(given) <= limits.TABLE_NAME_CHARACTERS)
+        and not (limits.TABLE_NAME_MIN_CHARACTERS <= len(name) <= limits.TABLE_NAME_CHARACTERS)
     ):
         raise context.refused("table-name-length", name=request.named)

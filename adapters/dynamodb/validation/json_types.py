@@ -89,12 +89,12 @@ def typed(shape: Shape, data: Any, budget: ValueBudget, nested: bool = False) ->
 
 def typed_members(shape: Structure, data: dict[str, Any], budget: ValueBudget) -> dict[str, Any]:
     """Return the known members of a structure that are not null, each `typed`. Raises SerializationException."""
-    found = {}
+    members = {}
     for name, member in shape.members.items():
         part = data.get(name)
         if part is not None:
-            found[name] = typed(member, part, budget)
-    return found
+            members[name] = typed(member, part, budget)
+    return members
 
 
 def _typed_number(shape: Number, data: Any) -> Any:
@@ -147,10 +147,10 @@ def _type_list(tag: str, members: list[Any], level: int, budget: ValueBudget) ->
     if tag == "L":
         _type_values(members, level + 1, budget)
         return
-    wanted = scalars.binary_bytes if tag == "BS" else partial(typed, _TEXT, budget=budget)
+    check = scalars.binary_bytes if tag == "BS" else partial(typed, _TEXT, budget=budget)
     for member in budget.of(members):
         if member is not None:
-            wanted(member)
+            check(member)
 
 
 _TEXT = Text()
@@ -168,5 +168,5 @@ def _java(member: Shape) -> str:
     return "java.lang.String"
 
 
-def _refuse(wanted: str, data: Any, java: str = "", nested: bool = False) -> Any:
-    raise serialization(json_type(wanted, data, java, nested))
+def _refuse(kind: str, data: Any, java: str = "", nested: bool = False) -> Any:
+    raise serialization(json_type(kind, data, java, nested))

@@ -58,30 +58,32 @@ def _first(bracket: bytes, count: int) -> re.Pattern[bytes]:
 
 
 @cache
-def _others(bracket: bytes) -> re.Pattern[bytes]:
+def _remaining_parts(bracket: bytes) -> re.Pattern[bytes]:
     part, end = _PARTS[bracket]
     return re.compile(rb"(?:,%s%s)*+%s" % (_BLANKS, part, end), re.DOTALL)
 
 
-def parse(text: bytes, most: Mapping[str, int]) -> Any:
-    """Parse a request. `most`: the maximum number of members for each member that is a map or list.
+def parse(text: bytes, members_max: Mapping[str, int]) -> Any:
+    """Parse a request. `members_max`: the maximum number of members for each member that is a map or list.
 
     Raises the exceptions of orjson.loads, and ValueError for more objects and lists than a request can have.
     """
     if len(text) >= MIN_BYTES and sum(map(text.count, _PART_MARKS)) > len(text) // _BYTES_PER_PART:
         shorter = text
-        for name, count in most.items():
+        for name, count in members_max.items():
             shorter = _shortened(shorter, name, count + 1)
         if len(shorter) < len(text):
-            body = _parsed(shorter)
-            if isinstance(body, dict) and any(_size(name, body) > count for name, count in most.items()):
+            body = _parsed_or_none(shorter)
+            if isinstance(body, dict) and any(
+                _size(name, body) > count for name, count in members_max.items()
+            ):
                 return body
         if _has_too_few_strings(text):
             raise ValueError("more objects and lists than strings allow")
     return orjson.loads(text)
 
 
-def _parsed(text: bytes) -> Any:
+def _parsed_or_none(text: bytes) -> Any:
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -89,17 +91,17 @@ def _parsed(text: bytes) -> Any:
 
 
 def _size(name: str, body: dict[str, Any]) -> int:
-    found = body.get(name)
-    if name == "RequestItems" and isinstance(found, dict):
-        found = next(iter(found.values()), None)
-    return len(found) if isinstance(found, dict | list) else 0
+    value = body.get(name)
+    if name == "RequestItems" and isinstance(value, dict):
+        value = next(iter(value.values()), None)
+    return len(value) if isinstance(value, dict | list) else 0
 
 
 def _shortened(text: bytes, name: str, count: int) -> bytes:
     """Return the text without the members after the first `count` of a map or list, if it has more."""
     for opening in islice(_beginning(name).finditer(text), _OCCURRENCES):
         first = _first(opening[1], count).match(text, opening.end())
-        others = _others(opening[1]).match(text, first.end()) if first is not None else None
+        others = _remaining_parts(opening[1]).match(text, first.end()) if first is not None else None
         if first is not None and others is not None:
             return text[: first.end()] + text[others.end() - 1 :]
     return text

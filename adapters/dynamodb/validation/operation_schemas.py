@@ -138,8 +138,8 @@ def _is_deep(body: Any) -> bool:
     """True if objects and lists are nested deeper than the newer validation reads."""
     level = [body]
     for _ in range(limits.JSON_LEVELS + 1):
-        level = [each for each in level if isinstance(each, dict | list)]
-        level = [part for each in level for part in (each.values() if isinstance(each, dict) else each)]
+        level = [node for node in level if isinstance(node, dict | list)]
+        level = [part for node in level for part in (node.values() if isinstance(node, dict) else node)]
     return bool(level)
 
 

@@ -26,14 +26,14 @@ def shorten(shape: Shape, data: Any) -> None:
         case Structure() if isinstance(data, dict):
             for name, member in shape.members.items():
                 part = data.get(name)
-                most = _MOST_MEMBERS.get(name)
-                if most is not None and isinstance(part, dict):
-                    _drop_members(part, most)
+                maximum = _MEMBERS_MAX.get(name)
+                if maximum is not None and isinstance(part, dict):
+                    _drop_members(part, maximum)
                 if part and not isinstance(member, AttributeValue) and member != ITEM:
                     shorten(member, part)
         case Sequence() if isinstance(data, list):
-            most = _MOST_VALUES if isinstance(shape.of, AttributeValue) else limits.LIST_MEMBERS
-            del data[(shape.maximum or most) + 1 :]
+            maximum = _VALUES_MAX if isinstance(shape.of, AttributeValue) else limits.LIST_MEMBERS
+            del data[(shape.maximum or maximum) + 1 :]
             if isinstance(shape.of, Structure):
                 for part in data:
                     shorten(shape.of, part)
@@ -50,15 +50,15 @@ def shorten(shape: Shape, data: Any) -> None:
 
 def member_limits(shape: Structure) -> dict[str, int]:
     """Return the maximum numbers of members of a request's maps and lists. For RequestItems: of a table."""
-    most = {}
+    maxima = {}
     for name, member in shape.members.items():
         if isinstance(member, Sequence) and member.maximum:
-            most[name] = member.maximum
+            maxima[name] = member.maximum
         elif isinstance(member, Mapping) and isinstance(member.of, Sequence) and member.lengths is not None:
-            most[name] = member.lengths[1]
-        elif name in _MOST_MEMBERS and name != "RequestItems":
-            most[name] = _MOST_MEMBERS[name]
-    return most
+            maxima[name] = member.lengths[1]
+        elif name in _MEMBERS_MAX and name != "RequestItems":
+            maxima[name] = _MEMBERS_MAX[name]
+    return maxima
 
 
 def exceeds_limits(operation: str, text: bytes) -> bool:
@@ -68,23 +68,23 @@ def exceeds_limits(operation: str, text: bytes) -> bool:
     text. A number has two bytes more (docs/protocols/dynamodb.md rule 25). So the count never exceeds the
     measured size.
     """
-    most = _MOST_BYTES.get(operation, _OTHER_MOST_BYTES)
+    bytes_max = _BYTES_MAX.get(operation, _OTHER_BYTES_MAX)
     if operation == "BatchWriteItem":
         puts = text.count(b"PutRequest") if b"\\u" not in text else 0
-        most = (puts or limits.BATCH_WRITE_REQUESTS) * _PUT_BYTES + _OTHER_MOST_BYTES
-    if most is None:
+        bytes_max = (puts or limits.BATCH_WRITE_REQUESTS) * _PUT_BYTES + _OTHER_BYTES_MAX
+    if bytes_max is None:
         return False
     if b"\\u" in text or any(member in text for member in _WITH_VALUES):
-        most += limits.PLACEHOLDER_VALUES_BYTES
-    if len(text) < most:
+        bytes_max += limits.PLACEHOLDER_VALUES_BYTES
+    if len(text) < bytes_max:
         return False
-    return max(text.count(b"{"), text.count(b",")) + 2 * text.count(b'"N":') > most
+    return max(text.count(b"{"), text.count(b",")) + 2 * text.count(b'"N":') > bytes_max
 
 
 # Besides attribute values: names, expressions, legacy conditions.
-_OTHER_MOST_BYTES = 100_000
+_OTHER_BYTES_MAX = 100_000
 _PUT_BYTES = limits.ITEM_BYTES + 20_000
-_MOST_BYTES = {
+_BYTES_MAX = {
     "BatchExecuteStatement": None,
     "BatchGetItem": 500_000,
     "ExecuteStatement": None,
@@ -97,14 +97,14 @@ _MOST_BYTES = {
 _WITH_VALUES = (b"Values", b"Expected", b"Updates", b"Filter", b"Conditions")
 
 
-def _drop_members(data: dict[str, Any], most: int) -> None:
-    if len(data) > most:
-        kept = [*islice(data.items(), most + 1)]
+def _drop_members(data: dict[str, Any], members_max: int) -> None:
+    if len(data) > members_max:
+        first_members = [*islice(data.items(), members_max + 1)]
         data.clear()
-        data.update(kept)
+        data.update(first_members)
 
 
-_MOST_MEMBERS = {
+_MEMBERS_MAX = {
     "AttributeUpdates": limits.LEGACY_CONDITIONS,
     "Expected": limits.LEGACY_CONDITIONS,
     "ExclusiveStartKey": limits.LIST_MEMBERS,
@@ -117,4 +117,4 @@ _MOST_MEMBERS = {
     "ScanFilter": limits.LEGACY_CONDITIONS,
 }
 # For lists of attribute values: in legacy parameters, and for a statement, which cannot have more characters.
-_MOST_VALUES = max(limits.LEGACY_VALUES, limits.STATEMENT_CHARACTERS)
+_VALUES_MAX = max(limits.LEGACY_VALUES, limits.STATEMENT_CHARACTERS)

@@ -50,14 +50,14 @@ def _shown_schema(schema: KeySchema) -> KeySchema:
     return KeySchema(schema.partition, (KeyColumn(name_of(schema.sort), Kind.TEXT),))
 
 
-def stored_key(schema: KeySchema, shown: Sequence[Value]) -> Key:
+def stored_key(schema: KeySchema, shown_values_of_key: Sequence[Value]) -> Key:
     """Return the stored key for values of `shown_schema`. Raises BadKey if no key of the table has them."""
-    values = list(shown)
+    values = list(shown_values_of_key)
     if len(schema.sort) >= _COMPOSITE_COLUMNS:
-        found = split(schema.sort, values.pop().data)
-        if found is None:
+        sort_values = split(schema.sort, values.pop().data)
+        if sort_values is None:
             raise BadKey("schema")
-        values += found
+        values += sort_values
     return Key(tuple(values), schema.position(values))
 
 
@@ -72,16 +72,16 @@ def with_columns(schema: KeySchema, item: Mapping[str, Any]) -> Mapping[str, Any
     name = composite_name(schema)
     if name is None or name not in item:
         return item
-    shown = value_of(item[name])
-    if shown.kind is not Kind.TEXT:
-        raise BadKey("kind", column=KeyColumn(name, Kind.TEXT), actual=shown)
-    values = split(schema.sort, shown.data)
+    composite = value_of(item[name])
+    if composite.kind is not Kind.TEXT:
+        raise BadKey("kind", column=KeyColumn(name, Kind.TEXT), actual=composite)
+    values = split(schema.sort, composite.data)
     if values is None:
         raise BadKey("schema")
     expanded = {attribute: member for attribute, member in item.items() if attribute != name}
     for column, value in zip(schema.sort, values, strict=True):
-        given = expanded.get(column.name)
-        if given is not None and as_kind(value_of(given), column.kind) != value:
+        column_member = expanded.get(column.name)
+        if column_member is not None and as_kind(value_of(column_member), column.kind) != value:
             raise BadKey("schema")
         expanded |= render_values({column.name: value})
     return expanded

@@ -88,9 +88,9 @@ def item_key(table: Table, item: Mapping[str, Any]) -> Key:
     return Key(tuple(values), schema.position(values))
 
 
-def check_given_index_keys(table: Table, given: Mapping[str, Value]) -> None:
+def check_given_index_keys(table: Table, new_values: Mapping[str, Value]) -> None:
     """Check the index keys among an update's values. Of computed values only the kind is checked."""
-    _check_index_values(table, given.get, _UPDATE)
+    _check_index_values(table, new_values.get, _UPDATE)
 
 
 def check_updated_index_keys(table: Table, old: Attributes, new: Attributes) -> None:
@@ -111,10 +111,10 @@ def index_view(value: Value, is_partition: bool) -> Value | None:
 
     None if it is empty or too long: it has no entry (rule 37).
     """
-    seen = view(value)
-    if seen.kind in _SIZED and (not seen.data or _is_too_long(seen, is_partition)):
+    visible = view(value)
+    if visible.kind in _SIZED and (not visible.data or _is_too_long(visible, is_partition)):
         return None
-    return seen
+    return visible
 
 
 _SIZED = frozenset({Kind.TEXT, Kind.BYTES})

@@ -38,11 +38,11 @@ class ValueTooLarge(InvalidValue):
         super().__init__("item-size")
 
 
-def wrong_type(wanted: str, data: Any) -> NoReturn:
+def wrong_type(kind: str, data: Any) -> NoReturn:
     """Raise the SerializationException for data of the wrong JSON type (ValueError for null)."""
     if data is None:
         raise ValueError("null stands for an absent tag")  # values.measure drops it
-    raise serialization(json_type(wanted, data, java="AttributeValue"))
+    raise serialization(json_type(kind, data, java="AttributeValue"))
 
 
 def utf8_bytes(text: str) -> int:
@@ -76,16 +76,16 @@ def canonical_number(text: str) -> str:
     match = _NUMBER.fullmatch(text)
     if match is None:
         raise InvalidValue("not-a-number", text=text)
-    sign, whole, fraction, only_fraction, power = match.groups()
-    whole = whole or ""
+    sign, integer, fraction, only_fraction, power = match.groups()
+    integer = integer or ""
     fraction = fraction or only_fraction or ""
-    digits = (whole + fraction).lstrip("0")
+    digits = (integer + fraction).lstrip("0")
     if not digits and power is None:
         return "0"
-    written = int(power or 0) if len(power or "") <= limits.NUMBER_DIGITS else _EXPONENTS
-    if not -_EXPONENTS <= written < _EXPONENTS:
+    written_exponent = int(power or 0) if len(power or "") <= limits.NUMBER_DIGITS else _EXPONENTS
+    if not -_EXPONENTS <= written_exponent < _EXPONENTS:
         raise InvalidValue("not-a-number", text=text)
-    exponent = written - len(fraction)
+    exponent = written_exponent - len(fraction)
     leading = max(len(digits) - 1, 0) + exponent  # zeros are checked too, by their written exponent
     if leading > limits.NUMBER_MAX_EXPONENT:
         raise InvalidValue("number-overflow", wraps=exponent < _WRAPPING <= leading + 1)
@@ -117,12 +117,12 @@ def number_size_bytes(text: str) -> int:
     if text[0] == "-":
         text = text[1:]
         size = 2
-    whole, _, fraction = text.partition(".")
+    integer, _, fraction = text.partition(".")
     if not fraction:
-        return size + (len(whole.rstrip("0")) + 1) // 2
-    if whole == "0":
+        return size + (len(integer.rstrip("0")) + 1) // 2
+    if integer == "0":
         return size + (len(fraction.lstrip("0")) + 1) // 2
-    return size + (len(whole) + 1) // 2 + (len(fraction) + 1) // 2
+    return size + (len(integer) + 1) // 2 + (len(fraction) + 1) // 2
 
 
 # Binaries and booleans

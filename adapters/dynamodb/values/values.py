@@ -112,15 +112,15 @@ def _is_too_deep(wire: Mapping[str, Any]) -> bool:
     return level > limits.NESTING_LEVELS
 
 
-def measure_named(wire: Mapping[str, Any], level: int, most: int = limits.MEASURED_BYTES) -> int:
+def measure_named(wire: Mapping[str, Any], level: int, bytes_max: int = limits.MEASURED_BYTES) -> int:
     """Check named attribute values, convert them to canonical form in place, and return their billed bytes.
 
-    `level`: number of documents around them. Raises ValueTooLarge above `most`, and the first error found.
+    `level`: number of documents around them. Raises ValueTooLarge above `bytes_max`, and the first error found.
     `measure_members` and `item_of` choose the error to report.
     """
     size = 0
     members = wire.items()  # raises for other types than dictionaries
-    if len(members) > most:
+    if len(members) > bytes_max:
         raise scalars.ValueTooLarge  # every name but one has at least one byte
     for name, member in members:
         size += _name_bytes[name]
@@ -133,7 +133,7 @@ def measure_named(wire: Mapping[str, Any], level: int, most: int = limits.MEASUR
                 size += _MEASURES[tag](data, member, level)
         except (TypeError, ValueError, LookupError):
             size += _measure_irregular(member, level)
-        if size > most:
+        if size > bytes_max:
             raise scalars.ValueTooLarge
     return size
 
@@ -175,9 +175,9 @@ _CHECK_ORDER = ("S", "B", "N", "BOOL", "NULL", "BS", "NS", "SS", "L", "M")
 
 def drop_unknown_tags(member: dict[str, Any]) -> None:
     """Remove unknown and null tags from an attribute value in place. Sort the others in the order of error checks."""
-    known = {tag: member[tag] for tag in _CHECK_ORDER if member.get(tag) is not None}
+    known_tags = {tag: member[tag] for tag in _CHECK_ORDER if member.get(tag) is not None}
     member.clear()
-    member.update(known)
+    member.update(known_tags)
 
 
 def check_name(name: str) -> None:
@@ -197,15 +197,15 @@ class _NameBytes(dict[str, int]):
     def __missing__(self, name: str) -> int:
         check_name(name)
         size = scalars.utf8_bytes(name)
-        if len(name) <= _KEPT_CHARACTERS:
-            if len(self) >= _KEPT_NAMES:
+        if len(name) <= _CACHED_CHARACTERS:
+            if len(self) >= _CACHED_NAMES:
                 self.clear()
             self[name] = size
         return size
 
 
-_KEPT_NAMES = 4096
-_KEPT_CHARACTERS = 64
+_CACHED_NAMES = 4096
+_CACHED_CHARACTERS = 64
 _name_bytes = _NameBytes()
 
 
@@ -398,12 +398,12 @@ def keep_kinds(old: Row | None, new: Contents) -> Contents:
     if old is None or old.is_native:
         return new
     latest = new.latest
-    kept = {}
+    stored_values = {}
     for name, stored in old.latest.items():
-        seen = view(stored)
-        if seen is not stored and name in latest and equal(latest[name], seen):
-            kept[name] = stored
-    return Contents.of_values({**latest, **kept}) if kept else new
+        visible = view(stored)
+        if visible is not stored and name in latest and equal(latest[name], visible):
+            stored_values[name] = stored
+    return Contents.of_values({**latest, **stored_values}) if stored_values else new
 
 
 # Value -> wire

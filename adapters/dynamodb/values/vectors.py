@@ -86,17 +86,17 @@ def _java_text(number: Decimal) -> str:
 
 
 def _check_column(index: VectorIndex, column: KeyColumn, value: Value, is_update: bool) -> None:
-    seen = view(value)
+    visible = view(value)
     facts = {"column": column, "index": index.name}
-    if not is_of_kind(seen, column.kind):
-        raise RowRuleViolated("search-schema-kind", actual=seen, **facts)
-    if seen.kind not in (Kind.TEXT, Kind.BYTES):
+    if not is_of_kind(visible, column.kind):
+        raise RowRuleViolated("search-schema-kind", actual=visible, **facts)
+    if visible.kind not in (Kind.TEXT, Kind.BYTES):
         return
-    size = len(seen.data) if seen.kind is Kind.BYTES else len(seen.data.encode())
+    size = len(visible.data) if visible.kind is Kind.BYTES else len(visible.data.encode())
     if column is index.partition:
         if not size:
             rule = "search-schema-update-empty" if is_update else "search-schema-empty"
-            raise RowRuleViolated(rule, actual=seen, **facts)
+            raise RowRuleViolated(rule, actual=visible, **facts)
         if size > limits.PARTITION_KEY_BYTES:
             raise RowRuleViolated("search-schema-hash-size", limit=limits.PARTITION_KEY_BYTES, **facts)
     elif size > limits.INLINE_FILTER_BYTES:

@@ -87,11 +87,11 @@ def verify(request: Request, credentials: Credentials, now_ms: int) -> Caller:
     canonical = canonical_request(request, path, query, claim.signed_headers)
     to_sign = f"{_ALGORITHM}\n{date}\n{scope}\n{hashlib.sha256(canonical).hexdigest()}"
     day, text = date[:8], to_sign.encode("latin-1", "replace")
-    found = False
+    is_signed = False
     for secret in credential.secrets:
         key = signing_key(secret, day, region)
-        found |= _is_equal(hmac.digest(key, text, "sha256").hex(), claim.signature)
-    if not found:
+        is_signed |= _is_equal(hmac.digest(key, text, "sha256").hex(), claim.signature)
+    if not is_signed:
         raise _mismatch(canonical, to_sign)
     if credentials.is_limited:
         source = RequestSource(request.client, request.secure, region)
@@ -143,10 +143,10 @@ def authorization(request: Request, access_id: str, secret: str, region: str) ->
     scope = f"{date[:8]}/{region}/{_SERVICE}/{_TERMINATOR}"
     digest = hashlib.sha256(canonical_request(request, request.path, request.query, signed)).hexdigest()
     to_sign = f"{_ALGORITHM}\n{date}\n{scope}\n{digest}"
-    made = hmac.digest(
+    signature = hmac.digest(
         signing_key(secret, date[:8], region), to_sign.encode("latin-1", "replace"), "sha256"
     ).hex()
-    return f"{_ALGORITHM} Credential={access_id}/{scope}, SignedHeaders={';'.join(signed)}, Signature={made}"
+    return f"{_ALGORITHM} Credential={access_id}/{scope}, SignedHeaders={';'.join(signed)}, Signature={signature}"
 
 
 @lru_cache(maxsize=1024)
@@ -197,9 +197,8 @@ def _unverified_scope(credential: str) -> tuple[str, str]:
     return "/".join(parts[:-4]), region
 
 
-def _is_equal(mine: str, theirs: str) -> bool:
-    """Compare two texts in constant time."""
-    return hmac.compare_digest(mine.encode("utf-8", "replace"), theirs.encode("utf-8", "replace"))
+def _is_equal(one: str, other: str) -> bool:
+    return hmac.compare_digest(one.encode("utf-8", "replace"), other.encode("utf-8", "replace"))
 
 
 def _error(code: str, text: str) -> ServiceError:
@@ -237,11 +236,11 @@ def _claim(request: Request, query: str) -> SignatureClaim:
 
 def _query_parameters(query: str) -> dict[str, str]:
     """Return the decoded parameters by name. The first of several counts."""
-    found: dict[str, str] = {}
+    parameters: dict[str, str] = {}
     for pair in query.split("&"):
         name, _, value = pair.partition("=")
-        found.setdefault(_decoded(name), _decoded(value))
-    return found
+        parameters.setdefault(_decoded(name), _decoded(value))
+    return parameters
 
 
 def _decoded(text: str) -> str:
@@ -363,11 +362,13 @@ def _check_signed_headers(request: Request, signed: tuple[str, ...]) -> None:
     headers only the session token is read here. It is compared with the stored one, and the guide lets some
     clients add it after signing.
     """
-    for name, shown in _MUST_BE_SIGNED.items():
+    for name, header_text in _MUST_BE_SIGNED.items():
         if name not in signed and (name == "host" or request.header(name)):
             rest = "' must be a 'SignedHeader' in the AWS Authorization."
-            today = "Host' or ':authority" if name == "host" else shown
-            raise _error("InvalidSignatureException", StyledText(f"'{today}{rest}", f"'{shown}{rest}"))
+            name_text = "Host' or ':authority" if name == "host" else header_text
+            raise _error(
+                "InvalidSignatureException", StyledText(f"'{name_text}{rest}", f"'{header_text}{rest}")
+            )
 
 
 def _lifetime_ms(expires: str) -> int:

@@ -17,12 +17,12 @@ _EMPTY_HASH = hashlib.sha256(b"").hexdigest()
 def canonical_request(request: Request, path: str, query: str, signed_headers: tuple[str, ...]) -> bytes:
     """Return the canonical form of a request. `path` and `query`: as they were sent."""
     values = dict.fromkeys(signed_headers, "")
-    seen: set[str] = set()
+    earlier: set[str] = set()
     for name, value in request.headers:
         if name in values:
             folded = " ".join(value.split())
-            values[name] = f"{values[name]},{folded}" if name in seen else folded
-            seen.add(name)
+            values[name] = f"{values[name]},{folded}" if name in earlier else folded
+            earlier.add(name)
     headers = "".join(f"{name}:{value}\n" for name, value in values.items())
     payload = hashlib.sha256(request.body).hexdigest() if request.body else _EMPTY_HASH
     text = (
@@ -36,14 +36,14 @@ def _canonical_path(path: str) -> str:
     """Remove dot segments and empty ones, and percent-encode once more (all services but S3)."""
     if path == "/":
         return path
-    kept: list[str] = []
+    segments: list[str] = []
     for segment in path.split("/"):
         if segment == "..":
-            del kept[-1:]
+            del segments[-1:]
         elif segment not in ("", "."):
-            kept.append(segment)
-    trailing = "/" if kept and path.endswith("/") else ""
-    return quote("/" + "/".join(kept) + trailing, safe="/-_.~", encoding="latin-1", errors="replace")
+            segments.append(segment)
+    trailing = "/" if segments and path.endswith("/") else ""
+    return quote("/" + "/".join(segments) + trailing, safe="/-_.~", encoding="latin-1", errors="replace")
 
 
 def _canonical_query(query: str) -> str:

@@ -64,7 +64,7 @@ def constraint_error(wording: Wording, violations: list[ConstraintViolation]) ->
         new_members = _NEW_MEMBERS_IN_MAY.get(operation, frozenset()) if is_alone else frozenset()
         reported = violations
     elif operation == "UpdateItem" and any(
-        found.path == "Key" and found.value is None for found in violations
+        violated.path == "Key" and violated.value is None for violated in violations
     ):
         # paritysuite updateItem.test.ts, "member errors beside a missing Key" (eu-west-2, us-east-1, 2026-10-09)
         new_members, reported = frozenset(), violations

@@ -57,15 +57,15 @@ def cancelled(reasons: Sequence[ServiceError | None]) -> ServiceError:
     Codes of reasons are short (`ConditionalCheckFailed`, `ValidationError`). Actions without an error have Code
     "None" and no Message.
     """
-    listed: list[dict[str, Any]] = []
+    members: list[dict[str, Any]] = []
     for reason in reasons:
         if reason is None:
-            listed.append({"Code": "None"})
+            members.append({"Code": "None"})
         else:
-            listed.append({"Code": short_code(reason), "Message": reason.message, **reason.extra})
-    codes = ", ".join(member["Code"] for member in listed)
+            members.append({"Code": short_code(reason), "Message": reason.message, **reason.extra})
+    codes = ", ".join(member["Code"] for member in members)
     text = f"Transaction cancelled, please refer cancellation reasons for specific reasons [{codes}]"
-    return ServiceError("TransactionCanceledException", text, extra={"CancellationReasons": listed})
+    return ServiceError("TransactionCanceledException", text, extra={"CancellationReasons": members})
 
 
 def short_code(error: ServiceError) -> str:

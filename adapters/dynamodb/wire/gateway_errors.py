@@ -247,16 +247,16 @@ def _throttled(error: model.Throttled, operation: str) -> errors.ServiceError:
     (botocore 1.44.5 service-2.json; text: developer guide, 'Understanding throttling exceptions').
     """
     if "/index/" in error.resource:
-        what, text = "Index", _INDEX_THROTTLED
+        owner, text = "Index", _INDEX_THROTTLED
     else:
-        what, text = "Table", _TABLE_THROTTLED
+        owner, text = "Table", _TABLE_THROTTLED
     if error.limit == "maximum":
-        reason = f"{what}{error.kind.capitalize()}MaxOnDemandThroughputExceeded"
+        reason = f"{owner}{error.kind.capitalize()}MaxOnDemandThroughputExceeded"
         reasons = [{"reason": reason, "resource": error.resource}]
         return errors.ServiceError(
             "ThrottlingException", _MAXIMUM_EXCEEDED, extra={"throttlingReasons": reasons}
         )
-    reason = f"{what}{error.kind.capitalize()}ProvisionedThroughputExceeded"
+    reason = f"{owner}{error.kind.capitalize()}ProvisionedThroughputExceeded"
     extra = {"ThrottlingReasons": [{"reason": reason, "resource": error.resource}]}
     return errors.ServiceError("ProvisionedThroughputExceededException", text, extra=extra)
 
@@ -340,8 +340,8 @@ def foreign_resource(operation: str, access_id: str, account: str, arn: str) -> 
 def _quota_exceeded(error: model.QuotaExceeded, operation: str) -> errors.ServiceError:
     """Texts: "Error handling with DynamoDB", "Service, account, and table quotas"."""
     if not error.is_temporary:
-        what = "tables" if error.kind == "tables" else "bytes of storage"
-        text = f"Subscriber limit exceeded: at most {error.limit:.0f} {what} are allowed."
+        subject = "tables" if error.kind == "tables" else "bytes of storage"
+        text = f"Subscriber limit exceeded: at most {error.limit:.0f} {subject} are allowed."
         return errors.ServiceError("LimitExceededException", text)
     if operation in CONTROL_PLANE:
         return errors.ServiceError("ThrottlingException", "Rate of requests exceeds the allowed throughput.")

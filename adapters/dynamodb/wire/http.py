@@ -71,8 +71,8 @@ def document_of(request: Request) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=64)
-def _media_type(found: str) -> str:
-    return found.partition(";")[0].strip()
+def _media_type(content_type: str) -> str:
+    return content_type.partition(";")[0].strip()
 
 
 # Replies
@@ -85,20 +85,20 @@ def reply(request: Request, status: int, body: bytes, media_type: str | None = N
     `media_type` None: that of the request. The checksum covers the bytes as sent, because Java SDKs check those.
     """
     headers = [("x-amzn-RequestId", request.id)]
-    known = request.header_map
+    request_headers = request.header_map
     if media_type is None:
-        media_type = JSON_1_0 if _media_type(known.get("content-type", "")) == JSON_1_0 else JSON
+        media_type = JSON_1_0 if _media_type(request_headers.get("content-type", "")) == JSON_1_0 else JSON
     if media_type:
         headers.append(("Content-Type", media_type))
     if len(body) >= limits.COMPRESSED_RESPONSE_FROM_BYTES:
         # The service reads only the first Accept-Encoding header (rule 7), though RFC 9110 makes them one list.
-        coding = accepted_coding(known.get("accept-encoding", ""))
+        coding = accepted_coding(request_headers.get("accept-encoding", ""))
         if coding:
             deflater = zlib.compressobj(_COMPRESSION_LEVEL, zlib.DEFLATED, WINDOWS[coding])
             body = deflater.compress(body) + deflater.flush()
             headers.append(("Content-Encoding", coding))
     headers.append(("x-amz-crc32", str(zlib.crc32(body))))
-    if known.get("origin"):
+    if request_headers.get("origin"):
         headers.append(("Access-Control-Allow-Origin", "*"))
         headers.append(("Access-Control-Expose-Headers", _EXPOSED))
     return Reply(status, headers, body)
@@ -133,12 +133,12 @@ def preflight(request: Request) -> Reply:
         ("Access-Control-Expose-Headers", _EXPOSED),
         ("Access-Control-Max-Age", str(limits.PREFLIGHT_SECONDS)),
     ]
-    for requested, allowed in (
+    for request_name, response_name in (
         ("access-control-request-headers", "Access-Control-Allow-Headers"),
         ("access-control-request-method", "Access-Control-Allow-Methods"),
     ):
-        if request.header(requested):
-            headers.append((allowed, request.header(requested)))
+        if request.header(request_name):
+            headers.append((response_name, request.header(request_name)))
     return Reply(200, headers)
 
 
@@ -197,8 +197,8 @@ def accepted_coding(accepted: str) -> str | None:
 
 
 def _weight(parameters: str) -> float:
-    _, found, rest = parameters.partition("q=")
-    if not found:
+    _, mark, rest = parameters.partition("q=")
+    if not mark:
         return 1.0
     try:
         return min(1.0, max(0.0, float(rest.partition(";")[0])))

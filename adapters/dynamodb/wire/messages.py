@@ -264,12 +264,12 @@ def _beginning(data: Any, budget: list[int]) -> Any:
     if isinstance(data, list):
         return [_beginning(member, budget) for member in data if budget[0] > 0]
     if isinstance(data, dict):
-        kept = {}
+        members = {}
         for name, member in data.items():
             if budget[0] <= 0:
                 break
-            kept[_beginning(name, budget)] = _beginning(member, budget)
-        return kept
+            members[_beginning(name, budget)] = _beginning(member, budget)
+        return members
     return data
 
 

@@ -53,9 +53,9 @@ def _paths(body: Mapping[str, Any], purpose: Purpose) -> Iterator[str]:
         arn = body.get(member)
         if isinstance(arn, str) and ":table/" in arn:
             yield arn.partition(":table/")[2].partition("|")[0]
-    made = body.get("TableCreationParameters")
-    if isinstance(made, dict) and isinstance(made.get("TableName"), str):
-        yield bare_name(made["TableName"])
+    parameters = body.get("TableCreationParameters")
+    if isinstance(parameters, dict) and isinstance(parameters.get("TableName"), str):
+        yield bare_name(parameters["TableName"])
 
 
 def _table_or_index(table: str, body: Mapping[str, Any], purpose: Purpose) -> Iterator[str]:
@@ -76,20 +76,20 @@ def _table_or_index(table: str, body: Mapping[str, Any], purpose: Purpose) -> It
 def _members(body: Mapping[str, Any]) -> Iterator[tuple[Permission | None, str]]:
     """Yield the tables in the members of a batch or transaction, each with the permission that its member needs."""
     requests = body.get("RequestItems")
-    for name, wanted in requests.items() if isinstance(requests, dict) else ():
-        kinds = _kinds(wanted, _IN_BATCHES)
+    for name, table_requests in requests.items() if isinstance(requests, dict) else ():
+        kinds = _kinds(table_requests, _IN_BATCHES)
         yield from ((kind, bare_name(name)) for kind in kinds or [None])
-    for member in _listed(body.get("TransactItems")):
+    for member in _list_or_empty(body.get("TransactItems")):
         for kind, action in member.items() if isinstance(member, dict) else ():
             name = action.get("TableName") if isinstance(action, dict) else None
             if isinstance(name, str):
                 yield _IN_TRANSACTIONS.get(kind), bare_name(name)
 
 
-def _kinds(members: Any, known: Mapping[str, Permission]) -> list[Permission | None]:
-    found = {kind for member in _listed(members) if isinstance(member, dict) for kind in member}
-    return [permission for kind, permission in known.items() if kind in found]
+def _kinds(members: Any, permissions: Mapping[str, Permission]) -> list[Permission | None]:
+    kinds = {kind for member in _list_or_empty(members) if isinstance(member, dict) for kind in member}
+    return [permission for kind, permission in permissions.items() if kind in kinds]
 
 
-def _listed(value: Any) -> list[Any]:
+def _list_or_empty(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []

@@ -94,8 +94,8 @@ def table_of_arn(arn: str) -> str:
     if not arn.startswith("arn:"):
         text = f"{messages.INVALID}ARNs must start with 'arn:': {arn}"
     elif "/index/" in arn:
-        what = "Invalid resource arn provided, only table or stream is accepted. Provided resource arn:"
-        text = f"{messages.INVALID}{what} {arn}"
+        reason = "Invalid resource arn provided, only table or stream is accepted. Provided resource arn:"
+        text = f"{messages.INVALID}{reason} {arn}"
     elif "/backup/" in arn:
         text = f"{messages.INVALID}Provided Arn is not a DynamoDB resource arn: {arn}"
     else:

@@ -16,21 +16,21 @@ _NO_CLASS = (
 _STRUCTURE_FOUND = "Start of structure or map found where not expected"
 
 
-def json_type(wanted: str, found: Any, java: str = "", nested: bool = False) -> str:
+def json_type(kind: str, data: Any, java: str = "", nested: bool = False) -> str:
     """Return the text of the service's deserializer for a JSON value of the wrong type.
 
-    `wanted`: String, Blob, Boolean, Integer, Long, Double, List, Map or structure. `java`: the class of a
+    `kind`: String, Blob, Boolean, Integer, Long, Double, List, Map or structure. `java`: the class of a
     structure or of a map's values. `nested`: the member is inside a list or map.
     """
-    if wanted in _SCALARS:
-        return _scalar_type(wanted, found)
-    if isinstance(found, dict):
+    if kind in _SCALARS:
+        return _scalar_type(kind, data)
+    if isinstance(data, dict):
         return _STRUCTURE_FOUND
-    if not isinstance(found, list):
+    if not isinstance(data, list):
         if nested:
-            return "Unexpected value type in payload" if wanted == "structure" else _NO_CLASS
+            return "Unexpected value type in payload" if kind == "structure" else _NO_CLASS
         return "Unexpected field type"
-    if wanted == "structure":
+    if kind == "structure":
         return f"Unrecognized collection type class {_MODEL}{java}"
     member = java if "." in java else _MODEL + java
     return f"Unrecognized collection type java.util.Map<java.lang.String, {member}>"
@@ -39,20 +39,20 @@ def json_type(wanted: str, found: Any, java: str = "", nested: bool = False) -> 
 _SCALARS = frozenset({"String", "Blob", "Boolean", "Short", "Integer", "Long", "Double"})
 
 
-def _scalar_type(wanted: str, found: Any) -> str:
-    if isinstance(found, dict):
+def _scalar_type(kind: str, data: Any) -> str:
+    if isinstance(data, dict):
         return _STRUCTURE_FOUND
-    if isinstance(found, list):
-        return f"Unrecognized collection type class java.{'nio.ByteBuffer' if wanted == 'Blob' else 'lang.' + wanted}"
-    if wanted == "Blob":
+    if isinstance(data, list):
+        return f"Unrecognized collection type class java.{'nio.ByteBuffer' if kind == 'Blob' else 'lang.' + kind}"
+    if kind == "Blob":
         return "only base-64-encoded strings are convertible to bytes"
-    if isinstance(found, str):
+    if isinstance(data, str):
         return (
             "Unexpected token received from parser"
-            if wanted == "Boolean"
-            else f"STRING_VALUE cannot be converted to {wanted}"
+            if kind == "Boolean"
+            else f"STRING_VALUE cannot be converted to {kind}"
         )
-    if isinstance(found, bool):
-        return f"{'TRUE' if found else 'FALSE'}_VALUE cannot be converted to {wanted}"
-    kind = "NUMBER" if isinstance(found, int) or found.is_integer() else "DECIMAL"
-    return f"{kind}_VALUE cannot be converted to {wanted}"
+    if isinstance(data, bool):
+        return f"{'TRUE' if data else 'FALSE'}_VALUE cannot be converted to {kind}"
+    number_kind = "NUMBER" if isinstance(data, int) or data.is_integer() else "DECIMAL"
+    return f"{number_kind}_VALUE cannot be converted to {kind}"

@@ -138,11 +138,11 @@ def _cut(text: str) -> str:
 
 def _up_to_duplicate(members: list[str], order: Callable[[str], Any] = str.encode) -> list[str]:
     """List members as today's framework does: sorted by bytes up to the first duplicate, then as sent."""
-    seen: set[str] = set()
+    earlier: set[str] = set()
     for place, member in enumerate(members):
-        if member in seen:
+        if member in earlier:
             # Bounded by the length of an echo.
-            most = limits.ECHO_CHARACTERS
-            return [*nsmallest(most, seen, key=order), *members[place : place + most]]
-        seen.add(member)
+            limit = limits.ECHO_CHARACTERS
+            return [*nsmallest(limit, earlier, key=order), *members[place : place + limit]]
+        earlier.add(member)
     return members

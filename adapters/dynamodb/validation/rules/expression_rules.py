@@ -32,13 +32,15 @@ def check_parameters(
     """
     if _CONCERNED.isdisjoint(data):
         return
-    given = [name for name in expressions if name in data]
-    if given:
+    present = [name for name in expressions if name in data]
+    if present:
         others = [name for name in legacy if name in data]
         if others:
             if context.is_classic:
                 others = [name for name in others if _was_listed(context.operation, name)] or others
-            raise context.refused("mixed-parameters", others=", ".join(others), expressions=", ".join(given))
+            raise context.refused(
+                "mixed-parameters", others=", ".join(others), expressions=", ".join(present)
+            )
     elif "ExpressionAttributeNames" in data:
         raise context.refused("names-without-expression")
     if "ExpressionAttributeValues" in data:
@@ -103,11 +105,11 @@ def check_placeholders(data: Input, context: RuleContext) -> None:
             _check_placeholder_value(key, member, context)
 
 
-def _bad_placeholder(which: str, key: str, context: RuleContext) -> ServiceError:
+def _bad_placeholder(kind: str, key: str, context: RuleContext) -> ServiceError:
     size = len(key.encode("utf-8", "surrogatepass"))
     if size > limits.PLACEHOLDER_BYTES:
-        return context.refused(f"{which}-key-size", size=size)
-    return context.refused(f"{which}-key", key=key)
+        return context.refused(f"{kind}-key-size", size=size)
+    return context.refused(f"{kind}-key", key=key)
 
 
 def _check_named(key: str, name: str, context: RuleContext) -> None:
@@ -130,12 +132,12 @@ def _check_placeholder_value(key: str, member: Any, context: RuleContext) -> Non
         values.measure(member, 0)
     except InvalidValue as refusal:
         text = refusal.text(context)
-        named = refusal.rule not in _WITHOUT_PLACEHOLDER
+        names_key = refusal.rule not in _WITHOUT_PLACEHOLDER
         if refusal.rule == "nesting" and context.operation == "TransactWriteItems":
-            named = True  # in eight of ten regions (paritysuite deepRequests.test.ts, 2026-10-09)
-        if named and refusal.rule in NUMBERS_AND_DUPLICATES:
-            named = not context.uses_new_framework
-        if context.is_classic or named:
+            names_key = True  # in eight of ten regions (paritysuite deepRequests.test.ts, 2026-10-09)
+        if names_key and refusal.rule in NUMBERS_AND_DUPLICATES:
+            names_key = not context.uses_new_framework
+        if context.is_classic or names_key:
             text = messages.bare("values-value", text=text, key=key)
         raise context.framed(refusal.rule, text) from None
 

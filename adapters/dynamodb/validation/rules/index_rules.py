@@ -35,9 +35,9 @@ class IndexRules:
 
     def check_updates(self, data: Input) -> None:
         """Check the changes of indexes in an UpdateTable. Raises ServiceError."""
-        seen: set[str] = set()
+        names: set[str] = set()
         for update in data.get("GlobalSecondaryIndexUpdates", ()):
-            self._update(update, data, seen)
+            self._update(update, data, names)
         vector_rules.index_updates(data, self.projection)
 
     def projection(self, index: Input) -> None:
@@ -55,15 +55,15 @@ class IndexRules:
             raise refused("local-empty")
         if len(data["KeySchema"]) != 2:
             raise refused("local-without-range")
-        wanted = data["KeySchema"][0]["AttributeName"]
+        table_hash = data["KeySchema"][0]["AttributeName"]
         for index in indexes:
             name, schema = index["IndexName"], index["KeySchema"]
             check_keys(index, definitions, multiple=False)
             if len(schema) != 2:
                 raise refused("local-index-range", index=name)
-            found = schema[0]["AttributeName"]
-            if found != wanted:
-                raise refused("local-index-hash", index=name, found=found, wanted=wanted)
+            hash_name = schema[0]["AttributeName"]
+            if hash_name != table_hash:
+                raise refused("local-index-hash", index=name, found=hash_name, wanted=table_hash)
             self.projection(index)
             _new_name(name, names)
         if len(indexes) > limits.LOCAL_INDEXES:
@@ -86,15 +86,15 @@ class IndexRules:
         if len(indexes) > limits.GLOBAL_INDEXES:
             raise refused("global-count", limit=limits.GLOBAL_INDEXES)
 
-    def _update(self, update: Input, data: Input, seen: set[str]) -> None:
+    def _update(self, update: Input, data: Input, names: set[str]) -> None:
         if not update:
             raise refused("index-update-empty")
         self._check_actions(update)
         change = update.get("Update") or update.get("Create") or update.get("Delete") or {}
         name = change["IndexName"]
-        if name in seen:
+        if name in names:
             raise refused("index-update-twice", index=name)
-        seen.add(name)
+        names.add(name)
         if "Create" in update:
             self._check_added(update["Create"], data)
 

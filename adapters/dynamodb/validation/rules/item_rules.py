@@ -170,8 +170,8 @@ def query(data: Input, context: RuleContext) -> None:
         _legacy_conditions(data, "KeyConditions", context)
         # Index keys may have eight attributes, so the limit depends on the schema. Today that holds for tables
         # too.
-        most = 2 if context.is_classic and "IndexName" not in data else len(data["KeyConditions"])
-        if not 1 <= len(data["KeyConditions"]) <= most:
+        count_max = 2 if context.is_classic and "IndexName" not in data else len(data["KeyConditions"])
+        if not 1 <= len(data["KeyConditions"]) <= count_max:
             raise context.refused("condition-count")
 
 
@@ -221,11 +221,11 @@ def _select(data: Input, context: RuleContext) -> None:
     if select is None:
         return
     if select != "SPECIFIC_ATTRIBUTES":
-        wanted = "only the Count" if select == "COUNT" else select
+        select_text = "only the Count" if select == "COUNT" else select
         if "AttributesToGet" in data:
-            raise context.refused("select-attributes", select=wanted)
+            raise context.refused("select-attributes", select=select_text)
         if "ProjectionExpression" in data:
-            raise context.refused("select-projection", select=wanted)
+            raise context.refused("select-projection", select=select_text)
     elif "AttributesToGet" not in data and "ProjectionExpression" not in data:
         raise context.refused("select-nothing")
     if select == "ALL_PROJECTED_ATTRIBUTES" and "IndexName" not in data:
@@ -261,8 +261,8 @@ def batch_get(data: Input, context: RuleContext) -> None:
         table = max(requests, key=lambda name: len(requests[name]["Keys"]))
         raise _too_long(f"RequestItems.{table}.member.Keys", limits.BATCH_GET_KEYS)
     # The two kinds of projections exclude each other within one request too (paritysuite batchGetItem.test.ts).
-    given = {name: member for request in requests.values() for name, member in request.items()}
-    check_parameters(given, context, ("ProjectionExpression",), ("AttributesToGet",))
+    all_members = {name: member for request in requests.values() for name, member in request.items()}
+    check_parameters(all_members, context, ("ProjectionExpression",), ("AttributesToGet",))
     for request in requests.values():
         check_parameters(request, context, ("ProjectionExpression",), ("AttributesToGet",))
         legacy_rules.check_attributes_to_get(request)
@@ -273,17 +273,17 @@ def batch_get(data: Input, context: RuleContext) -> None:
 
 
 def _distinct_keys(keys: list[Input], context: RuleContext) -> None:
-    seen = set()
+    fingerprints = set()
     for key in keys:
         if not context.good:
             checked_values(context, partial(values.measure_members, key))
         # In canonical form equal keys have equal texts.
-        print_of = frozenset(
+        fingerprint = frozenset(
             (name, *next(iter(member.items()))) for name, member in key.items() if _scalar(member)
         )
-        if len(print_of) == len(key) and print_of in seen:
+        if len(fingerprint) == len(key) and fingerprint in fingerprints:
             raise context.refused("duplicate-keys")
-        seen.add(print_of)
+        fingerprints.add(fingerprint)
 
 
 def _scalar(member: Input) -> bool:
@@ -381,7 +381,7 @@ def _transact_action(kind: str, write: Input, context: RuleContext) -> int:
 
 
 def _too_long(path: str, limit: int) -> ServiceError:
-    broken = ConstraintViolation(
+    violation = ConstraintViolation(
         path, path, "", "maximum", f"Member must have length less than or equal to {limit}"
     )
-    return constraint_error(Wording("BatchGetItem"), [broken])
+    return constraint_error(Wording("BatchGetItem"), [violation])

@@ -24,12 +24,12 @@ def check_attributes_to_get(data: Input) -> None:
     names = data.get("AttributesToGet")
     if names is None:
         return
-    seen = set()
+    checked = set()
     for name in names:
         values.check_name(name)
-        if name in seen:
+        if name in checked:
             raise _refused("duplicate-attribute", name=name)
-        seen.add(name)
+        checked.add(name)
 
 
 def check_attribute_updates(updates: Input) -> None:
@@ -85,10 +85,10 @@ def _arguments(operator: str, arguments: list[Input]) -> None:
     tags = [next(iter(argument)) for argument in arguments]
     if len(set(tags)) > 1:
         raise _refused("argument-types")
-    allowed = _TYPES.get(operator)
-    if allowed is not None:
+    accepted_tags = _TYPES.get(operator)
+    if accepted_tags is not None:
         for tag in tags:
-            if tag not in allowed:
+            if tag not in accepted_tags:
                 raise _refused("argument-type", operator=operator, tag=tag)
     if operator == "BETWEEN" and _sortable(arguments[0]) > _sortable(arguments[1]):
         raise _refused("between-order")
@@ -104,11 +104,11 @@ def check_expected(expected: Input) -> None:
     _check_operands(expected)
     for name, condition in expected.items():
         values.check_name(name)
-        given = condition.get("Value")
+        value = condition.get("Value")
         arguments = condition.get("AttributeValueList")
-        if arguments is not None and given is not None:
+        if arguments is not None and value is not None:
             raise _refused("value-and-list", name=name)
-        for argument in [given] if given is not None else arguments or []:
+        for argument in [value] if value is not None else arguments or []:
             values.measure(argument, 0)
         if "ComparisonOperator" in condition:
             _expected_comparison(name, condition)
@@ -116,33 +116,33 @@ def check_expected(expected: Input) -> None:
             raise _refused("list-without-operator", name=name)
         else:
             exists = condition.get("Exists")
-            if exists is not False and given is None:
-                shown = "null" if exists is None else "true"
-                raise _refused("exists-without-value", exists=shown, name=name)
-            if exists is False and given is not None:
+            if exists is not False and value is None:
+                exists_text = "null" if exists is None else "true"
+                raise _refused("exists-without-value", exists=exists_text, name=name)
+            if exists is False and value is not None:
                 raise _refused("value-when-absent", name=name)
 
 
 def _expected_comparison(name: str, condition: Input) -> None:
     operator = condition["ComparisonOperator"]
-    given = condition.get("Value")
+    value = condition.get("Value")
     arguments = condition.get("AttributeValueList")
     if "Exists" in condition:
         raise _refused("exists-and-operator", name=name)
-    if operator not in ("NULL", "NOT_NULL") and arguments is None and given is None:
+    if operator not in ("NULL", "NOT_NULL") and arguments is None and value is None:
         raise _refused("operator-without-value", operator=operator, name=name)
-    _arguments(operator, [given] if given is not None else arguments or [])
+    _arguments(operator, [value] if value is not None else arguments or [])
 
 
 def _check_operands(conditions: Input) -> None:
     _check_number(len(conditions), limits.LEGACY_CONDITIONS)
-    values_given = sum(len(given.get("AttributeValueList") or ()) for given in conditions.values())
-    _check_number(values_given, limits.LEGACY_VALUES)
+    value_count = sum(len(condition.get("AttributeValueList") or ()) for condition in conditions.values())
+    _check_number(value_count, limits.LEGACY_VALUES)
 
 
-def _check_number(count: int, most: int) -> None:
+def _check_number(count: int, maximum: int) -> None:
     """The limits are our own: none is documented. The text is that of an expression with too many operators."""
-    if count > most:
+    if count > maximum:
         raise _refused("operators", count=count)
 
 

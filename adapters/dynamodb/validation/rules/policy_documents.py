@@ -54,17 +54,17 @@ def canonical(text: str, path: str, partition: str) -> str:
             f"{messages.INVALID}Maximum policy size of {limits.RESOURCE_POLICY_BYTES} bytes exceeded"
         )
     document = _parse(text)
-    given = document.get("Statement")
-    statements = [given] if isinstance(given, dict) else given
-    if given is None:
+    member = document.get("Statement")
+    statements = [member] if isinstance(member, dict) else member
+    if member is None:
         raise _refused("Missing required field Statement")
     if isinstance(statements, list) and not statements:
         raise _refused("Could not parse the policy: Statement is empty!")
-    if not isinstance(statements, list) or not all(isinstance(each, dict) for each in statements):
+    if not isinstance(statements, list) or not all(isinstance(statement, dict) for statement in statements):
         raise _refused("a Statement is an object")
     _check(statements, path, text)
-    statements = [_canonical_statement(each, partition) for each in statements]
-    if any(_is_public(each) for each in statements):
+    statements = [_canonical_statement(statement, partition) for statement in statements]
+    if any(_is_public(statement) for statement in statements):
         raise validation(_PUBLIC)
     return _minified(_ordered({**document, "Statement": statements}, _DOCUMENT_ORDER))
 
@@ -106,10 +106,10 @@ def _parse(text: str) -> dict[str, Any]:
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    members = dict(pairs)
+    if len(members) < len(pairs):
         raise ValueError("repeated member")
-    return found
+    return members
 
 
 def _no_constant(name: str) -> None:
@@ -117,11 +117,11 @@ def _no_constant(name: str) -> None:
 
 
 def _check(statements: list[dict[str, Any]], path: str, text: str) -> None:
-    for each in statements:
+    for statement in statements:
         for names in _REQUIRED:
-            if not any(name in each for name in names):
+            if not any(name in statement for name in names):
                 raise _refused(f"Missing required field {names[0]}")
-    sids = [each["Sid"] for each in statements if each.get("Sid")]
+    sids = [statement["Sid"] for statement in statements if statement.get("Sid")]
     if len({str(sid) for sid in sids}) < len(sids):
         raise _refused("The Statement Ids in the policy are not unique")
     bare = _BARE_PRINCIPAL.search(text)
@@ -130,16 +130,16 @@ def _check(statements: list[dict[str, Any]], path: str, text: str) -> None:
         column = bare.end() - (text.rfind("\n", 0, bare.end()) + 1) + 1
         raise _refused(f"Syntax error at position ({line},{column})")
     of_stream = "/stream/" in path
-    for each in statements:
+    for statement in statements:
         for name in ("Resource", "NotResource"):
-            _check_resources(each.get(name), of_stream)
+            _check_resources(statement.get(name), of_stream)
         for name in ("Action", "NotAction"):
-            _check_actions(each.get(name), of_stream)
-        _check_principal(each.get("Principal"))
+            _check_actions(statement.get(name), of_stream)
+        _check_principal(statement.get("Principal"))
 
 
-def _check_resources(given: Any, of_stream: bool) -> None:
-    for arn in _texts(given):
+def _check_resources(member: Any, of_stream: bool) -> None:
+    for arn in _texts(member):
         kind, _, relative = arn.partition(":table/")
         is_stream = "/stream/" in relative
         if relative and is_stream is not of_stream and not (of_stream and relative.endswith("*")):
@@ -148,9 +148,9 @@ def _check_resources(given: Any, of_stream: bool) -> None:
             raise _refused(f'The vendor "{kind.split(":")[2]}" is invalid for ARN "{arn}"')
 
 
-def _check_actions(given: Any, of_stream: bool) -> None:
+def _check_actions(member: Any, of_stream: bool) -> None:
     """Reject stream actions for a table, and table actions for a stream. The service lists them in reverse order."""
-    wrong = [action for action in _texts(given) if not _is_action(action.lower(), of_stream)]
+    wrong = [action for action in _texts(member) if not _is_action(action.lower(), of_stream)]
     if wrong:
         names = ", ".join(f'"{action}"' for action in reversed(wrong))
         raise _refused(f"The following action names are invalid: {names}")
@@ -165,36 +165,38 @@ def _is_action(action: str, of_stream: bool) -> bool:
     return name not in _STREAM_ACTIONS | {"liststreams", "listtables"}
 
 
-def _check_principal(given: Any) -> None:
-    if not isinstance(given, dict):
+def _check_principal(principal: Any) -> None:
+    if not isinstance(principal, dict):
         return
-    for name in _texts(given.get("AWS")):
+    for name in _texts(principal.get("AWS")):
         if name != "*" and not _ACCOUNT.fullmatch(name) and not _PRINCIPAL_ARN.fullmatch(name):
             raise validation(f"{messages.INVALID}Invalid principal in policy document.")
 
 
-def _canonical_statement(given: Mapping[str, Any], partition: str) -> dict[str, Any]:
-    made = dict(given)
-    effect = given["Effect"]
+def _canonical_statement(statement: Mapping[str, Any], partition: str) -> dict[str, Any]:
+    copy = dict(statement)
+    effect = statement["Effect"]
     if isinstance(effect, str):
-        made["Effect"] = _EFFECTS.get(effect.lower(), effect)
+        copy["Effect"] = _EFFECTS.get(effect.lower(), effect)
     for name in ("Action", "NotAction", "Resource", "NotResource"):
-        if name in made:
-            made[name] = _unlisted(made[name])
+        if name in copy:
+            copy[name] = _single_or_list(copy[name])
     for name in ("Principal", "NotPrincipal"):
-        if isinstance(made.get(name), dict):
-            made[name] = {kind: _principals(named, partition) for kind, named in made[name].items()}
-    if isinstance(made.get("Condition"), dict):
-        made["Condition"] = {operator: _with_unlisted(keys) for operator, keys in made["Condition"].items()}
-    return _ordered(made, _STATEMENT_ORDER)
+        if isinstance(copy.get(name), dict):
+            copy[name] = {kind: _principals(principals, partition) for kind, principals in copy[name].items()}
+    if isinstance(copy.get("Condition"), dict):
+        copy["Condition"] = {
+            operator: _with_single_values(keys) for operator, keys in copy["Condition"].items()
+        }
+    return _ordered(copy, _STATEMENT_ORDER)
 
 
-def _principals(named: Any, partition: str) -> Any:
-    if not _texts(named):
-        return named
+def _principals(principals: Any, partition: str) -> Any:
+    if not _texts(principals):
+        return principals
     root = f"arn:{partition}:iam::{{}}:root"
-    arns = [root.format(name) if _ACCOUNT.fullmatch(name) else name for name in _texts(named)]
-    return _unlisted(list(dict.fromkeys(arns)))
+    arns = [root.format(name) if _ACCOUNT.fullmatch(name) else name for name in _texts(principals)]
+    return _single_or_list(list(dict.fromkeys(arns)))
 
 
 def _is_public(statement: Mapping[str, Any]) -> bool:
@@ -214,20 +216,20 @@ def _narrowing(condition: Any) -> Iterator[bool]:
                 yield key.lower() in _TRUSTED_KEYS and bool(fixed)
 
 
-def _texts(given: Any) -> list[str]:
+def _texts(member: Any) -> list[str]:
     """Return the texts of a text or a list of texts. Empty for any other value."""
-    listed = [given] if isinstance(given, str) else given
-    return listed if isinstance(listed, list) and all(isinstance(each, str) for each in listed) else []
+    texts = [member] if isinstance(member, str) else member
+    return texts if isinstance(texts, list) and all(isinstance(element, str) for element in texts) else []
 
 
-def _unlisted(given: Any) -> Any:
-    return given[0] if isinstance(given, list) and len(given) == 1 else given
+def _single_or_list(member: Any) -> Any:
+    return member[0] if isinstance(member, list) and len(member) == 1 else member
 
 
-def _with_unlisted(keys: Any) -> Any:
-    return {key: _unlisted(values) for key, values in keys.items()} if isinstance(keys, dict) else keys
+def _with_single_values(keys: Any) -> Any:
+    return {key: _single_or_list(values) for key, values in keys.items()} if isinstance(keys, dict) else keys
 
 
-def _ordered(given: Mapping[str, Any], order: tuple[str, ...]) -> dict[str, Any]:
+def _ordered(members: Mapping[str, Any], order: tuple[str, ...]) -> dict[str, Any]:
     """Return known members in their order, then the others, which are rejected later."""
-    return {name: given[name] for name in (*order, *given) if name in given}
+    return {name: members[name] for name in (*order, *members) if name in members}

@@ -73,13 +73,13 @@ def _new_table(data: Input) -> None:
 
 def _encryption(data: Input) -> None:
     """Check the members of SSESpecification (ack-api-quirks 031, 036, 044, 437)."""
-    given = data.get("SSESpecification", {})
+    specification = data.get("SSESpecification", {})
     for name in ("SSEType", "KMSMasterKeyId"):
-        if given.get("Enabled") is False and name in given:
+        if specification.get("Enabled") is False and name in specification:
             raise refused("encryption-off-with-more", name=name)
-    if given.get("SSEType") == "AES256":
+    if specification.get("SSEType") == "AES256":
         raise refused("encryption-aes")
-    if "KMSMasterKeyId" in given and "SSEType" not in given:
+    if "KMSMasterKeyId" in specification and "SSEType" not in specification:
         raise refused("encryption-key-alone")
 
 
@@ -107,8 +107,8 @@ def _drop_empty(data: Input) -> None:
 
 def _nothing_to_update(data: Input) -> ServiceError:
     """The service lists the possible changes without those in the request (ack-api-quirks 449)."""
-    listed = "" if "MultiRegionConsistency" in data else "MultiRegionConsistency, "
-    return refused("nothing-to-update-today", consistency=listed)
+    consistency = "" if "MultiRegionConsistency" in data else "MultiRegionConsistency, "
+    return refused("nothing-to-update-today", consistency=consistency)
 
 
 # Changes that may be combined with changes of strongly consistent replicas.
@@ -140,7 +140,7 @@ def _replica_updates(data: Input) -> None:
         if not action or (action == "Update" and len(entry) < 2) or any(len(index) < 2 for index in indexes):
             raise refused("replica-action-none")
     regions = {(action, entry["RegionName"]) for update in updates for action, entry in update.items()}
-    membership = [each for each in regions if each[0] in ("Create", "Delete")]
+    membership = [change for change in regions if change[0] in ("Create", "Delete")]
     if strong and any(action != "Create" for action, _ in regions):
         raise refused("strong-only-create")
     if len(membership) > 1 and not strong and {action for action, _ in membership} != {"Delete"}:
@@ -180,7 +180,7 @@ _ALONE = {
 
 
 def _changes(data: Input) -> set[str]:
-    return {name for name, given in data.items() if name not in _NO_CHANGE and given != []}
+    return {name for name, value in data.items() if name not in _NO_CHANGE and value != []}
 
 
 def _single_change(data: Input) -> None:
@@ -188,9 +188,9 @@ def _single_change(data: Input) -> None:
     one setting.
     """
     changes = _changes(data)
-    for name, what in _ALONE.items():
+    for name, member in _ALONE.items():
         if name in changes and len(changes) > 1:
-            raise refused("only-change", what=what)
+            raise refused("only-change", what=member)
     updates = data.get("GlobalSecondaryIndexUpdates")
     if updates == []:
         raise refused("index-updates-none")

@@ -31,10 +31,10 @@ def check_index(index: Input, definitions: Iterable[str], check_projection: Call
     `check_projection`: the check for all kinds of indexes.
     """
     schema = index.get("SearchSchema", ())
-    for role, most in _SCHEMA_ROLES.items():
+    for role, count_max in _SCHEMA_ROLES.items():
         count = sum(element["SearchSchemaElementType"] == role for element in schema)
-        if count > most:
-            raise _refused("search-schema-count", count=count, role=role, limit=most)
+        if count > count_max:
+            raise _refused("search-schema-count", count=count, role=role, limit=count_max)
     if any(element["AttributeName"] not in definitions for element in schema):
         raise _refused("search-schema-undefined")
     name = index["VectorAttribute"]["AttributeName"]
@@ -45,13 +45,13 @@ def check_index(index: Input, definitions: Iterable[str], check_projection: Call
     check_projection(index)
 
 
-def check_dimensions(known: Iterable[tuple[str, int]], index: Mapping[str, Any]) -> None:
+def check_dimensions(existing: Iterable[tuple[str, int]], index: Mapping[str, Any]) -> None:
     """Raise ServiceError if another index has other dimensions for the same attribute.
 
-    `known`: (attribute, dimensions).
+    `existing`: (attribute, dimensions).
     """
     name = index["VectorAttribute"]["AttributeName"]
-    if any(attribute == name and dimensions != index["Dimensions"] for attribute, dimensions in known):
+    if any(attribute == name and dimensions != index["Dimensions"] for attribute, dimensions in existing):
         raise _refused("vector-dimensions-differ", name=name)
 
 
@@ -64,11 +64,11 @@ def new_indexes(data: Input, definitions: list[str], check_projection: Callable[
         raise _refused("vector-billing")
     if len(indexes) > limits.VECTOR_INDEXES:
         raise _refused("vector-count", limit=limits.VECTOR_INDEXES)
-    known: list[tuple[str, int]] = []
+    earlier: list[tuple[str, int]] = []
     for index in indexes:
         check_index(index, definitions, check_projection)
-        check_dimensions(known, index)
-        known.append((index["VectorAttribute"]["AttributeName"], index["Dimensions"]))
+        check_dimensions(earlier, index)
+        earlier.append((index["VectorAttribute"]["AttributeName"], index["Dimensions"]))
 
 
 def schema_names(data: Input) -> list[str]:
@@ -126,7 +126,12 @@ def search_vectors(data: Input, context: RuleContext) -> None:
     data["SearchVector"] = components
 
 
-_WANTED = {"TableName": "a string", "IndexName": "a string", "SearchVector": "a sequence", "TopK": "i32"}
+_EXPECTED_TYPES = {
+    "TableName": "a string",
+    "IndexName": "a string",
+    "SearchVector": "a sequence",
+    "TopK": "i32",
+}
 
 
 def refusal_of_body(body: Any, text: bytes, refusal: ServiceError) -> ServiceError:
@@ -137,11 +142,11 @@ def refusal_of_body(body: Any, text: bytes, refusal: ServiceError) -> ServiceErr
     """
     if not isinstance(body, dict):
         return refusal
-    for name, given in body.items():
-        if given is None and name in _WANTED:
-            found = re.search(rb'"%s"\s*:\s*null' % name.encode(), text)
-            where = _place(text, found.end() if found else len(text))
-            return serialization(f"invalid type: null, expected {_WANTED[name]}{where}")
+    for name, value in body.items():
+        if value is None and name in _EXPECTED_TYPES:
+            match = re.search(rb'"%s"\s*:\s*null' % name.encode(), text)
+            where = _place(text, match.end() if match else len(text))
+            return serialization(f"invalid type: null, expected {_EXPECTED_TYPES[name]}{where}")
     if "TableName" not in body:
         return validation(f"missing field `TableName`{_place(text, len(text.rstrip()))}")
     return refusal

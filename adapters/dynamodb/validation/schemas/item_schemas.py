@@ -209,9 +209,9 @@ def _batches(is_classic: bool) -> dict[str, Request]:
     }
     request = Structure("WriteRequest", write, printed=("PutRequest", "DeleteRequest"))
     # Today an empty BatchWriteItem has its own error text (item_rules.py).
-    fewest = 1 if is_classic else None
+    tables_min = 1 if is_classic else None
     get_map = Mapping(structure("KeysAndAttributes", keys_and_attributes, ("Keys",)), 1, None, TABLE_NAME)
-    write_map = Mapping(Sequence(request), fewest, None, TABLE_NAME, (1, limits.BATCH_WRITE_REQUESTS))
+    write_map = Mapping(Sequence(request), tables_min, None, TABLE_NAME, (1, limits.BATCH_WRITE_REQUESTS))
     get: Members = {"ReturnConsumedCapacity": CAPACITY, "RequestItems": get_map}
     if not is_classic:  # paritysuite batchOperations.test.ts, two regions, 2026-10-09
         get = dict(reversed(get.items()))

@@ -225,16 +225,16 @@ def _kinesis() -> Shapes:
     updating: Members = {
         "UpdateKinesisStreamingConfiguration": Structure("UpdateKinesisStreamingConfiguration", precision)
     }
-    needed = ("TableName", "StreamArn")
+    required = ("TableName", "StreamArn")
     return {
         "DescribeKinesisStreamingDestination": (by_table, ("TableName",)),
-        "EnableKinesisStreamingDestination": ({**stream, **enabling}, needed),
+        "EnableKinesisStreamingDestination": ({**stream, **enabling}, required),
         # No minimum length: ack-api-quirks, TABLE-302.
         "DisableKinesisStreamingDestination": (
             {**stream, "StreamArn": Text(maximum=1024), **enabling},
-            needed,
+            required,
         ),
-        "UpdateKinesisStreamingDestination": ({**stream, **updating}, needed),
+        "UpdateKinesisStreamingDestination": ({**stream, **updating}, required),
     }
 
 
@@ -245,7 +245,7 @@ def _insights() -> Shapes:
         "ContributorInsightsAction": one_of("ENABLE", "DISABLE"),
         "ContributorInsightsMode": one_of("THROTTLED_KEYS", "ACCESSED_AND_THROTTLED_KEYS"),
     }
-    listed: Members = {
+    list_request: Members = {
         "TableName": Text(minimum=1, maximum=limits.TABLE_ARN_CHARACTERS),
         "NextToken": TEXT,
         "MaxResults": Number("Integer", None, limits.INSIGHTS_PAGE),
@@ -253,5 +253,5 @@ def _insights() -> Shapes:
     return {
         "DescribeContributorInsights": (by_table, ("TableName",)),
         "UpdateContributorInsights": (update, ("TableName", "ContributorInsightsAction")),
-        "ListContributorInsights": (listed, ()),
+        "ListContributorInsights": (list_request, ()),
     }

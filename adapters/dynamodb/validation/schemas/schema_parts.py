@@ -50,11 +50,11 @@ TABLE_NAME = Text(
 )
 
 
-def named(what: str, instead: str = "") -> Text:
-    """Return a name with its own error text for a wrong length, which calls it `what` (ack-api-quirks 457, October
+def named(subject: str, instead: str = "") -> Text:
+    """Return a name with its own error text for a wrong length, which calls it `subject` (ack-api-quirks 457, October
     2026).
     """
-    sentence = f"{what} must be at least 3 characters long and at most 255 characters long"
+    sentence = f"{subject} must be at least 3 characters long and at most 255 characters long"
     return Text(pattern=NAME_PATTERN, minimum=3, maximum=255, instead=instead, sentence=sentence)
 
 

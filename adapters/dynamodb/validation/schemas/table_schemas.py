@@ -130,12 +130,12 @@ def _index_updates(is_typed: bool) -> Sequence:
         **table_parts.THROUGHPUT,
         "KeySchema": table_parts.global_key_schema(is_typed),
     }
-    needed = frozenset({"Projection", "IndexName", "KeySchema"})
+    required = frozenset({"Projection", "IndexName", "KeySchema"})
     actions: Members = {
         "Update": Structure(
             "UpdateGlobalSecondaryIndexAction", update, frozenset({"IndexName"}), once_needed
         ),
-        "Create": Structure("CreateGlobalSecondaryIndexAction", create, needed, once_needed),
+        "Create": Structure("CreateGlobalSecondaryIndexAction", create, required, once_needed),
         "Delete": structure("DeleteGlobalSecondaryIndexAction", {"IndexName": INDEX_NAME}, ("IndexName",)),
     }
     return Sequence(structure("GlobalSecondaryIndexUpdate", actions))
@@ -157,8 +157,8 @@ _OF_IMPORTED_TABLES = (
 
 def table_creation_parameters(is_classic: bool) -> Structure:
     """Return the table parameters of ImportTable: some members of CreateTable."""
-    known = _creation(is_classic)
-    members = {name: known[name] for name in _OF_IMPORTED_TABLES}
+    all_members = _creation(is_classic)
+    members = {name: all_members[name] for name in _OF_IMPORTED_TABLES}
     members["TableName"] = Text(pattern=NAME_PATTERN, minimum=3, maximum=limits.TABLE_NAME_CHARACTERS)
     return structure("TableCreationParameters", members, ("TableName", *_NEEDED_TO_CREATE))
 
