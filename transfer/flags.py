@@ -39,10 +39,10 @@ class Seconds(click.ParamType[float]):
     name = "duration"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        found = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|h)?", str(value))
-        if found is None:
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|h)?", str(value))
+        if match is None:
             self.fail(f"{value} is not a duration. Use a form such as 500ms, 2s, 10m or 1h", param, ctx)
-        return float(found[1]) * {"ms": 0.001, "s": 1, "m": 60, "h": 3600}[found[2] or "s"]
+        return float(match[1]) * {"ms": 0.001, "s": 1, "m": 60, "h": 3600}[match[2] or "s"]
 
 
 def explained(text: str) -> Callable[[Any], Any]:
@@ -79,7 +79,7 @@ def errors_as_exit_status(resume_command: Callable[[], str] = lambda: "") -> Ite
 
 def _leave(status: int) -> None:
     """End with a status without waiting for threads that may wait for a service for minutes."""
-    busy_threads = [each for each in threading.enumerate() if each.name.startswith("copy_")]
+    busy_threads = [thread for thread in threading.enumerate() if thread.name.startswith("copy_")]
     if busy_threads:
         sys.stdout.flush()
         sys.stderr.flush()

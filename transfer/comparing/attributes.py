@@ -48,21 +48,23 @@ class RowComparison:
         self, first: Row, second: Row, findings: Sequence[MappingFinding]
     ) -> list[AttributeDifference]:
         """Return the differences of two rows, both in the form of the second end."""
-        mine = self._terms.attributes(self._schema, first)
-        other = self._terms.attributes(self._schema, second)
-        found = []
-        for name in sorted({*mine, *other}):
-            difference = self._difference(name, mine.get(name), other.get(name))
+        first_values = self._terms.attributes(self._schema, first)
+        second_values = self._terms.attributes(self._schema, second)
+        differences = []
+        for name in sorted({*first_values, *second_values}):
+            difference = self._difference(name, first_values.get(name), second_values.get(name))
             if difference is None:
                 continue
-            applied = tuple(finding.rule.name for finding in findings if finding.attribute == name)
-            found.append(difference._replace(rules=applied))
-        found = _with_cases(found)
+            rule_names = tuple(finding.rule.name for finding in findings if finding.attribute == name)
+            differences.append(difference._replace(rules=rule_names))
+        differences = _with_cases(differences)
         if self._terms.versions:
-            found += self._versions(
-                first, second, {*mine, *other} - {difference.name for difference in found}
+            differences += self._versions(
+                first,
+                second,
+                {*first_values, *second_values} - {difference.name for difference in differences},
             )
-        return found
+        return differences
 
     def _difference(self, name: str, first: Value | None, second: Value | None) -> AttributeDifference | None:
         if first is None:
@@ -105,7 +107,7 @@ class RowComparison:
 
     def _versions(self, first: Row, second: Row, names: Collection[str]) -> list[AttributeDifference]:
         """Return attributes with equal newest values and different stamps or older versions."""
-        found = []
+        differences = []
         for name in sorted(names):
             versions = [
                 [
@@ -117,8 +119,8 @@ class RowComparison:
             ]
             if len(versions) == 2 and versions[0] != versions[1]:
                 values = first.latest[name], second.latest[name]
-                found.append(AttributeDifference(name, "changed", *values, "stamps or older versions"))
-        return found
+                differences.append(AttributeDifference(name, "changed", *values, "stamps or older versions"))
+        return differences
 
 
 def detail_of(first: Value, second: Value) -> str:
@@ -165,12 +167,20 @@ def _digits(number: Decimal | int) -> int:
     return len(digits.strip("0")) or 1
 
 
-def _with_cases(found: list[AttributeDifference]) -> list[AttributeDifference]:
+def _with_cases(differences: list[AttributeDifference]) -> list[AttributeDifference]:
     """Add a detail to pairs of a missing and an extra attribute with names that differ only in case."""
-    extra = {each.name.casefold(): each for each in found if each.how == "extra"}
-    missing = {each.name.casefold(): each for each in found if each.how == "missing"}
-    made = []
-    for each in found:
-        other = {"missing": extra, "extra": missing}.get(each.how, {}).get(each.name.casefold())
-        made.append(each if other is None else each._replace(detail=f"case: {other.name}"))
-    return made
+    extra = {
+        difference.name.casefold(): difference for difference in differences if difference.how == "extra"
+    }
+    missing = {
+        difference.name.casefold(): difference for difference in differences if difference.how == "missing"
+    }
+    detailed = []
+    for difference in differences:
+        counterpart = {"missing": extra, "extra": missing}.get(difference.how, {}).get(
+            difference.name.casefold()
+        )
+        detailed.append(
+            difference if counterpart is None else difference._replace(detail=f"case: {counterpart.name}")
+        )
+    return detailed

@@ -67,11 +67,11 @@ class CanonicalForm:
 
     def attributes(self, schema: KeySchema, row: Row) -> dict[str, Value]:
         """Return the compared attributes of a row without its key, as both services show them."""
-        found = {}
+        attributes = {}
         for name, value in row.latest.items():
             if not self._is_skipped(schema, name) and (self._has_null or value.kind is not Kind.NULL):
-                found[name] = self.seen(value)
-        return found
+                attributes[name] = self.seen(value)
+        return attributes
 
     def _is_skipped(self, schema: KeySchema, name: str) -> bool:
         ignored = self.ignored
@@ -101,8 +101,8 @@ class CanonicalForm:
         parts = [b"V"]
         for name, cells in sorted(row.cells.items()):
             if not self._is_skipped(schema, name):
-                spelled = self._unspelled(name).encode()
-                parts += (_length(spelled), spelled, _count(len(cells)))
+                name_bytes = self._unspelled(name).encode()
+                parts += (_length(name_bytes), name_bytes, _count(len(cells)))
                 for cell in cells:
                     parts += (b"@%d" % cell.stamp_ms, _tagged(self.seen(cell.value), self.strict))
         return b"".join(parts)
@@ -163,8 +163,8 @@ def _sized(tag: bytes, data: bytes) -> bytes:
 
 
 def _counted(tag: bytes, parts: Iterable[bytes]) -> bytes:
-    made = list(parts)
-    return tag + _count(len(made)) + b"".join(made)
+    pieces = list(parts)
+    return tag + _count(len(pieces)) + b"".join(pieces)
 
 
 def _length(data: bytes) -> bytes:

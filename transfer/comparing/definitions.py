@@ -17,18 +17,18 @@ def table_differences(pair: TablePair, strict: bool) -> list[TableDifference]:
     The latter make the tables different only if `strict`.
     """
     first, second = (side.definition for side in pair.sides)
-    found = []
+    differences = []
     is_cased = all(side.endpoint.service is not Service.AZURE_TABLE for side in pair.sides)
     if first.name != second.name and first.name.lower() == second.name.lower() and is_cased:
-        found.append(TableDifference("case of the name", first.name, second.name, True))
+        differences.append(TableDifference("case of the name", first.name, second.name, True))
     target = pair.sides[1].endpoint.service
-    named = dataclasses.replace(first, name=second.name)
-    wanted = Mapping(named, target, None, pair.options.mapping).definition
-    for what, describe in _DESCRIBED.items():
-        mine, other = describe(wanted), describe(second)
-        if mine != other:
-            found.append(TableDifference(what, mine, other, strict))
-    return found
+    renamed = dataclasses.replace(first, name=second.name)
+    expected = Mapping(renamed, target, None, pair.options.mapping).definition
+    for aspect, describe in _DESCRIBED.items():
+        first_text, second_text = describe(expected), describe(second)
+        if first_text != second_text:
+            differences.append(TableDifference(aspect, first_text, second_text, strict))
+    return differences
 
 
 def _indexes(definition: Definition) -> str:

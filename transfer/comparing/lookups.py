@@ -10,7 +10,7 @@ from tablegate.gateway.model.values.keys import Key, Position
 from tablegate.transfer.endpoints.endpoint import AnyRow, Endpoint
 
 Item = TypeVar("Item")
-_READ_FOR_ROWS = 1000  # batch size for an endpoint that must be scanned for each lookup
+_SCAN_BATCH_ROWS = 1000  # batch size for an endpoint that must be scanned for each lookup
 
 
 def looked_up(endpoint: Endpoint, keys: Sequence[Key | None]) -> list[AnyRow | None]:
@@ -18,26 +18,26 @@ def looked_up(endpoint: Endpoint, keys: Sequence[Key | None]) -> list[AnyRow | N
 
     An endpoint without lookups is scanned.
     """
-    wanted = [key for key in keys if key is not None]
-    if not wanted:
+    present_keys = [key for key in keys if key is not None]
+    if not present_keys:
         return [None] * len(keys)
-    found = iter(endpoint.get(wanted) if endpoint.looks_up else _scanned(endpoint, wanted))
-    return [None if key is None else next(found) for key in keys]
+    rows = iter(endpoint.get(present_keys) if endpoint.looks_up else _scanned(endpoint, present_keys))
+    return [None if key is None else next(rows) for key in keys]
 
 
 def _scanned(endpoint: Endpoint, keys: Sequence[Key]) -> list[AnyRow | None]:
     rows: dict[Position, AnyRow] = {}
-    wanted = {key.position for key in keys}
+    positions = {key.position for key in keys}
     for segment in endpoint.segments(1):
         for page in endpoint.scan(segment):
-            rows.update((row.position, row) for row in page.all_rows if row.position in wanted)
+            rows.update((row.position, row) for row in page.all_rows if row.position in positions)
     return [rows.get(key.position) for key in keys]
 
 
 def batch_rows(*endpoints: Endpoint) -> int:
     """Return the number of rows to look up at once."""
     if not all(endpoint.looks_up for endpoint in endpoints):
-        return _READ_FOR_ROWS
+        return _SCAN_BATCH_ROWS
     return max(1, min(endpoint.write_rows for endpoint in endpoints))
 
 

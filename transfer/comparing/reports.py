@@ -71,14 +71,14 @@ class Report:
     @property
     def status(self) -> ExitStatus:
         """The exit status: EQUAL or DIFFERENT."""
-        is_different = any(self.counts.values()) or any(each.counts for each in self.tables)
+        is_different = any(self.counts.values()) or any(table.counts for table in self.tables)
         return ExitStatus.DIFFERENT if is_different else ExitStatus.EQUAL
 
     def text(self) -> str:
         """Return the report as text."""
         lines = [f"{self.first} and {self.second}, level {self.level}"]
         lines.append(f"rows: {self.rows[0]:,} and {self.rows[1]:,}, in {self.seconds:.1f} s")
-        lines += [f"tables: {each.what}: {each.first} and {each.second}" for each in self.tables]
+        lines += [f"tables: {table.what}: {table.first} and {table.second}" for table in self.tables]
         for difference in self.differences:
             lines += difference_lines(difference)
         hidden = sum(self.counts.values()) - len(self.differences)
@@ -89,7 +89,7 @@ class Report:
         if self.status is ExitStatus.EQUAL:
             lines.append("equal")
         else:
-            parts = [f"{number:,} {what}" for what, number in sorted(self.counts.items()) if number]
+            parts = [f"{number:,} {kind}" for kind, number in sorted(self.counts.items()) if number]
             lines.append("different: " + (", ".join(parts) if parts else "the table definitions"))
         return "\n".join(lines) + "\n"
 
@@ -101,12 +101,12 @@ class Report:
             "level": self.level,
             "equal": self.status is ExitStatus.EQUAL,
             "rows": list(self.rows),
-            "counts": {what: self.counts[what] for what in ("missing", "extra", "changed", "kind", "rows")},
+            "counts": {kind: self.counts[kind] for kind in ("missing", "extra", "changed", "kind", "rows")},
             "impossible": self.impossible,
             "settled": self.settled,
             "seconds": round(self.seconds, 3),
-            "tables": [each._asdict() for each in self.tables],
-            "differences": [difference_document(each) for each in self.differences],
+            "tables": [table._asdict() for table in self.tables],
+            "differences": [difference_document(table) for table in self.differences],
         }
         return json.dumps(document, ensure_ascii=False, indent=2) + "\n"
 
@@ -118,14 +118,14 @@ def difference_document(difference: Difference) -> dict[str, Any]:
         "key": list(difference.identity),
         "attributes": [
             {
-                "name": each.name,
-                "how": each.how,
-                "first": _document(each.first),
-                "second": _document(each.second),
-                "detail": each.detail,
-                "rules": list(each.rules),
+                "name": attribute.name,
+                "how": attribute.how,
+                "first": _document(attribute.first),
+                "second": _document(attribute.second),
+                "detail": attribute.detail,
+                "rules": list(attribute.rules),
             }
-            for each in difference.attributes
+            for attribute in difference.attributes
         ],
         "rules": list(difference.rules),
         "detail": difference.detail,
@@ -137,10 +137,10 @@ def difference_lines(difference: Difference) -> list[str]:
     key = " / ".join(map(_shown_text, difference.identity)).removesuffix(" / ''")
     annotation = _annotation(difference.detail, difference.rules)
     lines = [f"{difference.what} {key}{annotation}"]
-    for each in difference.attributes:
-        values = f"{_shown(each.first)} -> {_shown(each.second)}"
+    for attribute in difference.attributes:
+        values = f"{_value_text(attribute.first)} -> {_value_text(attribute.second)}"
         lines.append(
-            f"    {each.how} {_shown_text(each.name)}: {values}{_annotation(each.detail, each.rules)}"
+            f"    {attribute.how} {_shown_text(attribute.name)}: {values}{_annotation(attribute.detail, attribute.rules)}"
         )
     return lines
 
@@ -154,7 +154,7 @@ def _document(value: Value | None) -> Any:
     return None if value is None else bodies.tagged(value)
 
 
-def _shown(value: Value | None) -> str:
+def _value_text(value: Value | None) -> str:
     if value is None:
         return "nothing"
     if isinstance(value.data, bytes):

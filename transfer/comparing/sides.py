@@ -72,10 +72,10 @@ class ComparedSide(TableEnd):
         key = Key(values, row.position)
         if self._mapping is None:
             return ComparedRow(self._own_identity(values), key, row)
-        made, findings = self._mapping.map(row)
-        if made is None:
+        mapped, findings = self._mapping.map(row)
+        if mapped is None:
             return ComparedRow(self._own_identity(values), key, None, findings)
-        return ComparedRow(self._pair.identity(self._pair.key_values(made)), key, made, findings)
+        return ComparedRow(self._pair.identity(self._pair.key_values(mapped)), key, mapped, findings)
 
     def identity(self, key: Key) -> Identity:
         """Return the identity of a key in the form of the comparison."""
@@ -89,10 +89,10 @@ class ComparedSide(TableEnd):
         """Return the hash of an unreadable row, which differs from all hashes of the other end."""
         return digest((b"second" if self._mapping is None else b"first") + row.wire)
 
-    def row_bytes(self, seen: ComparedRow) -> bytes:
+    def row_bytes(self, compared: ComparedRow) -> bytes:
         """Return the canonical bytes of a row that the second end can hold."""
-        assert seen.row is not None
-        return self._pair.terms.row_bytes(self._pair.schema, seen.identity, seen.row)
+        assert compared.row is not None
+        return self._pair.terms.row_bytes(self._pair.schema, compared.identity, compared.row)
 
     def sum_page(self, sums: TableSums, page: ScanPage) -> list[ComparedRow]:
         """Add a page's rows to the sums. Return the rows that the other end cannot hold."""
@@ -108,11 +108,11 @@ class ComparedSide(TableEnd):
         """Add rows to the sums by their canonical form. Return the rows that the other end cannot hold."""
         impossible = []
         for row in rows:
-            seen = self.seen(row)
-            if seen.row is None:
-                impossible.append(seen)
+            compared = self.seen(row)
+            if compared.row is None:
+                impossible.append(compared)
                 continue
-            sums.add(bucket_of(identity_bytes(seen.identity)), digest(self.row_bytes(seen)))
+            sums.add(bucket_of(identity_bytes(compared.identity)), digest(self.row_bytes(compared)))
         return impossible
 
     def bucket(self, identity: Identity, position: Position) -> int:
@@ -174,7 +174,7 @@ def _keys_back(
 ) -> KeyMapping | None:
     """Return the mapping of keys from the second table to the first, None if there is none."""
     is_other = options.escape_keys and first.service is not service
-    escapes = [KEY_ESCAPES.get(each) if is_other else None for each in (service, first.service)]
+    escapes = [KEY_ESCAPES.get(one_service) if is_other else None for one_service in (service, first.service)]
 
     def no_check(column: KeyColumn, is_partition: bool, value: Value) -> MappingRule | None:
         return None

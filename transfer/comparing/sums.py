@@ -54,10 +54,10 @@ class TableSums:
 
     def digest(self) -> str:
         """Return one digest of all buckets as 64 hexadecimal digits."""
-        made = hashlib.sha256()
+        hashed = hashlib.sha256()
         for total, count in zip(self.sums, self.counts, strict=True):
-            made.update((total % _MODULUS).to_bytes(16, "big") + count.to_bytes(8, "big"))
-        return made.hexdigest()
+            hashed.update((total % _MODULUS).to_bytes(16, "big") + count.to_bytes(8, "big"))
+        return hashed.hexdigest()
 
 
 def bucket_of(key: bytes) -> int:

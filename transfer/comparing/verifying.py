@@ -171,12 +171,12 @@ class Verification:
             for page in pages:
                 number, noted, impossible = len(page.all_rows), [], []
                 while page.rows:  # pop each row to free its decoded form
-                    seen = side.seen(page.rows.pop())
-                    if seen.row is None:
-                        impossible.append(seen)
-                    elif buckets is None or side.bucket(seen.identity, seen.key.position) in buckets:
-                        row_hash = digest(side.row_bytes(seen))
-                        noted.append((identity_bytes(seen.identity), seen.key.position, row_hash))
+                    compared = side.seen(page.rows.pop())
+                    if compared.row is None:
+                        impossible.append(compared)
+                    elif buckets is None or side.bucket(compared.identity, compared.key.position) in buckets:
+                        row_hash = digest(side.row_bytes(compared))
+                        noted.append((identity_bytes(compared.identity), compared.key.position, row_hash))
                 for unreadable in page.unreadable:
                     identity = identity_bytes(side.identity(unreadable.key))
                     noted.append((identity, unreadable.position, side.unreadable_hash(unreadable)))
@@ -200,13 +200,17 @@ class Verification:
             keys = [self._keys_of(suspect) for suspect in batch]
             rows = [looked_up(side.endpoint, [pair[at] for pair in keys]) for at, side in enumerate(ends)]
             for suspect, pair, mine, other in zip(batch, keys, *rows, strict=True):
-                found = self.compared(mine, other)
-                if found is None and suspect.numbers[0] != suspect.numbers[1] and min(suspect.numbers) > 0:
-                    found = self._repeated(suspect, pair)
-                if found is None:
+                difference = self.compared(mine, other)
+                if (
+                    difference is None
+                    and suspect.numbers[0] != suspect.numbers[1]
+                    and min(suspect.numbers) > 0
+                ):
+                    difference = self._repeated(suspect, pair)
+                if difference is None:
                     self.report.settled += 1
                 else:
-                    yield found
+                    yield difference
 
     def _keys_of(self, suspect: Suspect) -> tuple[Key | None, Key | None]:
         """Return the keys of a row at both ends."""
@@ -225,9 +229,9 @@ class Verification:
         first, second = suspect.numbers
         key = keys[1]
         assert key is not None
-        what = "missing" if first > second else "extra"
+        kind = "missing" if first > second else "extra"
         return Difference(
-            what,
+            kind,
             self._pair.identity(key.values),
             detail=f"{first} times at the first end and {second} times at the second",
         )
@@ -237,9 +241,9 @@ class Verification:
         ends = self._pair.sides
         for side, row in zip(ends, (first, second), strict=True):
             if isinstance(row, UnreadableRow):
-                what = "missing" if second is None else "extra" if first is None else "changed"
+                kind = "missing" if second is None else "extra" if first is None else "changed"
                 reason = f"{side.endpoint.shown}: {row.reason}"
-                return Difference(what, side.identity(row.key), (), (rules.ROW_UNREADABLE.name,), reason)
+                return Difference(kind, side.identity(row.key), (), (rules.ROW_UNREADABLE.name,), reason)
         mine = ends[0].seen(first) if isinstance(first, Row) else None
         other = ends[1].seen(second) if isinstance(second, Row) else None
         if mine is not None and mine.row is None:
@@ -253,25 +257,25 @@ class Verification:
         if other is None:
             return self._only(mine, "missing", 0)
         assert other.row is not None
-        found = self._comparison.differences(mine.row, other.row, mine.findings)
-        if not found:
+        attributes = self._comparison.differences(mine.row, other.row, mine.findings)
+        if not attributes:
             return None
-        what = "kind" if all(each.how == "kind" for each in found) else "changed"
-        return Difference(what, mine.identity, tuple(found))
+        kind = "kind" if all(difference.how == "kind" for difference in attributes) else "changed"
+        return Difference(kind, mine.identity, tuple(attributes))
 
-    def _only(self, seen: ComparedRow, what: str, at: int) -> Difference:
+    def _only(self, compared: ComparedRow, kind: str, at: int) -> Difference:
         """Return the difference for a row that is at one end only. It may have expired."""
-        assert seen.row is not None
+        assert compared.row is not None
         now_ms = time.time_ns() // 1_000_000
-        is_expired = self._expiries[at].is_expired(seen.row, now_ms)
+        is_expired = self._expiries[at].is_expired(compared.row, now_ms)
         if at == 1 and not is_expired:  # the first end's rule may have deleted it there
-            is_expired = self._expiries[0].is_expired(seen.row, now_ms)
-        return Difference(what, seen.identity, rules=(rules.ROW_EXPIRED.name,) if is_expired else ())
+            is_expired = self._expiries[0].is_expired(compared.row, now_ms)
+        return Difference(kind, compared.identity, rules=(rules.ROW_EXPIRED.name,) if is_expired else ())
 
     def _rejected(self) -> Iterator[Difference]:
         """Yield the rows of the first end that the second cannot hold."""
-        for seen in self._impossible:
-            yield rejected(seen)
+        for compared in self._impossible:
+            yield rejected(compared)
         hidden = self.report.impossible - len(self._impossible)
         if hidden > 0:
             self.report.counts["missing"] += hidden
@@ -290,17 +294,19 @@ class Verification:
                 for row, counterpart in zip(rows, looked_up(other, keys), strict=True):
                     number += 1
                     pair = (row, counterpart) if at == 0 else (counterpart, row)
-                    found = self.compared(*pair)
-                    if found is not None:
+                    difference = self.compared(*pair)
+                    if difference is not None:
                         again = looked_up(side.endpoint, [schema.decode(row.position)])[0]
-                        found = self.compared(*((again, counterpart) if at == 0 else (counterpart, again)))
-                    if found is not None and found.identity not in reported:
-                        reported.add(found.identity)
-                        yield found
+                        difference = self.compared(
+                            *((again, counterpart) if at == 0 else (counterpart, again))
+                        )
+                    if difference is not None and difference.identity not in reported:
+                        reported.add(difference.identity)
+                        yield difference
             self.report.rows = (number, 0) if at == 0 else (self.report.rows[0], number)
 
 
-def rejected(seen: ComparedRow) -> Difference:
+def rejected(compared: ComparedRow) -> Difference:
     """Return the difference for a row that the second end cannot hold, with the rules that forbid it."""
-    names = [f.rule.name for f in seen.findings if f.rule.fidelity is Fidelity.IMPOSSIBLE]
-    return Difference("missing", seen.identity, rules=tuple(dict.fromkeys(names)))
+    names = [f.rule.name for f in compared.findings if f.rule.fidelity is Fidelity.IMPOSSIBLE]
+    return Difference("missing", compared.identity, rules=tuple(dict.fromkeys(names)))

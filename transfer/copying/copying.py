@@ -102,8 +102,10 @@ class TableCopy:
 
     def scan(self, progress: Progress) -> None:
         """Copy the segments that are not done. Raises CopyStopped, TransferError."""
-        done = self.job.counts(self.state.id)
-        progress.begin(self.source.shown, self._expected_rows, done.rows, done.size_bytes, done.rejected)
+        counts = self.job.counts(self.state.id)
+        progress.begin(
+            self.source.shown, self._expected_rows, counts.rows, counts.size_bytes, counts.rejected
+        )
         keeps_keys = self._options.follow and self.follower.sweeps
         TableScan(self._table, progress, self.check, keeps_keys).run()
         self.job.set_state(self.state.id, COPIED)
@@ -125,7 +127,7 @@ def run(job: CopyJob, opens: tuple[Opener, Opener], options: CopyOptions, progre
     pace = CopyLimits(stop, rates, Concurrency(options.parallel))
     with contextlib.ExitStack() as closing, _errors_of(stop):
         copies = [
-            _opened(job, state, opens, options, pace, closing)
+            _table_copy(job, state, opens, options, pace, closing)
             for state in job.tables()
             if state.state != FINISHED or options.follow
         ]
@@ -144,7 +146,7 @@ def run(job: CopyJob, opens: tuple[Opener, Opener], options: CopyOptions, progre
     return job.counts()
 
 
-def _opened(
+def _table_copy(
     job: CopyJob, state: TableState, opens: tuple[Opener, Opener], options: CopyOptions, pace: CopyLimits, closing:
     contextlib.ExitStack
 ) -> TableCopy:  # fmt: skip
@@ -156,7 +158,6 @@ def _opened(
 
 
 def _current(job: CopyJob, copies: list[TableCopy]) -> Iterator[tuple[TableCopy, TableState]]:
-    """Yield each table with its current state."""
     for copy in copies:
         [state] = [state for state in job.tables() if state.id == copy.state.id]
         yield copy, state
@@ -250,9 +251,9 @@ class _Following:
         """
         is_caught_up = True
         for copy in self._copies:
-            position, found = copy.follower.poll(self._positions[copy.state.id])
+            position, poll = copy.follower.poll(self._positions[copy.state.id])
             self._positions[copy.state.id] = position
-            is_caught_up = is_caught_up and found.caught_up
+            is_caught_up = is_caught_up and poll.caught_up
             copy.follower.apply()
         if time.monotonic() - self._checked_at > _CHECK_PERIOD_S:
             self._checked_at = time.monotonic()
@@ -267,9 +268,9 @@ class _Following:
         return not self._sweep()
 
     def _sweep(self) -> int:
-        gone = sum(copy.follower.sweep() for copy in self._copies if copy.follower.sweeps)
+        deleted = sum(copy.follower.sweep() for copy in self._copies if copy.follower.sweeps)
         self._swept_at = time.monotonic()
-        return gone + self._job.counts().changes_left
+        return deleted + self._job.counts().changes_left
 
 
 def mapping_of(definition: Definition, target: Endpoint, options: MappingOptions) -> Mapping:

@@ -60,12 +60,12 @@ class ChangeFollower:
         caught_up = False
         for _ in range(_MAX_POLLS):
             self._table.pace.stop.check()
-            seen = self._table.source.changes(position)
-            if seen.keys or seen.position != position:
-                positions = [key.position for key in seen.keys]
-                self._job.add_changes(self._table.id, positions, seen.position)
-            position, caught_up = seen.position, seen.caught_up
-            keys += len(seen.keys)
+            changed_keys = self._table.source.changes(position)
+            if changed_keys.keys or changed_keys.position != position:
+                positions = [key.position for key in changed_keys.keys]
+                self._job.add_changes(self._table.id, positions, changed_keys.position)
+            position, caught_up = changed_keys.position, changed_keys.caught_up
+            keys += len(changed_keys.keys)
             if caught_up:
                 break
         return position, ChangePoll(keys, caught_up)
@@ -73,46 +73,50 @@ class ChangeFollower:
     def apply(self) -> None:
         """Apply all stored changes to the target. Raises CopyStopped, TransferError."""
         with ThreadPoolExecutor(self._table.parallel, THREADS) as pool:
-            while changed := self._job.changes(self._table.id, self._table.parallel * self._batch):
-                parts = [changed[at : at + self._batch] for at in range(0, len(changed), self._batch)]
-                applied = list(pool.map(self._apply, parts))
+            while changed_keys := self._job.changes(self._table.id, self._table.parallel * self._batch):
+                parts = [
+                    changed_keys[at : at + self._batch] for at in range(0, len(changed_keys), self._batch)
+                ]
+                outcomes = list(pool.map(self._apply, parts))
                 self._table.pace.stop.check()
                 self._job.changes_applied(
                     self._table.id,
-                    changed,
-                    [position for part in applied for position in part.written],
-                    [position for part in applied for position in part.deleted],
-                    [reject for part in applied for reject in part.rejects],
+                    changed_keys,
+                    [position for part in outcomes for position in part.written],
+                    [position for part in outcomes for position in part.deleted],
+                    [reject for part in outcomes for reject in part.rejects],
                     self.sweeps,
                 )
 
-    def _apply(self, changed: Sequence[ChangedKey]) -> _AppliedChanges:
+    def _apply(self, changed_keys: Sequence[ChangedKey]) -> _AppliedChanges:
         self._table.pace.stop.check()
-        keys = [self._key_schema.decode(each.position) for each in changed]
+        keys = [self._key_schema.decode(changed_key.position) for changed_key in changed_keys]
         rows: list[Row] = []
-        gone: list[Key] = []
+        deleted_keys: list[Key] = []
         unreadable: list[Rejected] = []
         for key, row in zip(keys, self._read(keys), strict=True):
             if row is None:
-                gone.append(key)
+                deleted_keys.append(key)
             elif isinstance(row, UnreadableRow):
                 unreadable.append(self._table.writer.rejected_unreadable(row))
             else:
                 rows.append(row)
         rejects = self._table.writer.write(rows) if rows else []
-        if gone:
-            self._table.writer.delete(gone)
+        if deleted_keys:
+            self._table.writer.delete(deleted_keys)
         missing = {reject.position for reject in rejects}
-        written = [row.position for row in rows if row.position not in missing]
-        return _AppliedChanges(written, [key.position for key in gone], [*rejects, *unreadable])
+        written_positions = [row.position for row in rows if row.position not in missing]
+        return _AppliedChanges(
+            written_positions, [key.position for key in deleted_keys], [*rejects, *unreadable]
+        )
 
     def _read(self, keys: Sequence[Key]) -> Sequence[AnyRow | None]:
         try:
-            found = self._table.source.get(keys)
+            rows = self._table.source.get(keys)
         except OSError as error:
             raise TransferError(f"{self._table.source.shown}: {error.strerror or error}") from error
-        self._table.pace.before_read(sum(row.size_bytes for row in found if row is not None))
-        return found
+        self._table.pace.before_read(sum(row.size_bytes for row in rows if row is not None))
+        return rows
 
     def sweep(self) -> int:
         """Find copied rows that no longer exist and rows that were never copied. Store both as changes.

@@ -128,16 +128,16 @@ class CopyJob:
         connection = _connected(path)
         with _sqlite_errors(path):
             try:
-                [(found,)] = connection.execute("SELECT format FROM job")
+                [(job_format,)] = connection.execute("SELECT format FROM job")
             except (sqlite3.DatabaseError, ValueError) as error:
                 if "locked" in str(error):
                     raise
                 raise TransferError(
                     f"{path} is not a job file, or its creation was interrupted. Remove it"
                 ) from None
-        if found != _FORMAT:
+        if job_format != _FORMAT:
             raise TransferError(
-                f"the job file {path} has format {found}, which belongs to another release of tablegate"
+                f"the job file {path} has format {job_format}, which belongs to another release of tablegate"
             )
         return cls(path, connection)
 
@@ -148,9 +148,9 @@ class CopyJob:
 
     def require(self, source: str | None, target: str | None) -> None:
         """Raise TransferError unless the job has these ends. None means that an end was not given again."""
-        for name, known, given in (("source", self.source, source), ("target", self.target, target)):
-            if given is not None and known != given:
-                raise TransferError(f"the job file {self.path} has another {name}: {known}, not {given}")
+        for name, stored, address in (("source", self.source, source), ("target", self.target, target)):
+            if address is not None and stored != address:
+                raise TransferError(f"the job file {self.path} has another {name}: {stored}, not {address}")
 
     # Tables and segments
 
@@ -161,12 +161,12 @@ class CopyJob:
 
     def tables(self) -> list[TableState]:
         """Return all tables in the order in which they were added."""
-        found = self._rows(
+        rows = self._rows(
             "SELECT id, source, target, key_schema, state, position, expected_rows FROM tables ORDER BY id"
         )
         return [
             TableState(number, source, target, _loaded(key_schema), state, _loaded(position), expected)
-            for number, source, target, key_schema, state, position, expected in found
+            for number, source, target, key_schema, state, position, expected in rows
         ]
 
     def begin_table(
@@ -189,13 +189,13 @@ class CopyJob:
 
     def segments(self, table_id: int) -> list[SegmentState]:
         """Return the segments of a table."""
-        found = self._rows(
+        rows = self._rows(
             "SELECT number, segment, resume, is_done FROM segments WHERE table_id = ? ORDER BY number",
             (table_id,),
         )
         return [
-            SegmentState(number, json.loads(each), _loaded(resume), bool(done))
-            for number, each, resume, done in found
+            SegmentState(number, json.loads(segment), _loaded(resume), bool(is_done))
+            for number, segment, resume, is_done in rows
         ]
 
     def page_done(
@@ -217,7 +217,7 @@ class CopyJob:
             if keeps_keys:
                 connection.executemany(
                     "INSERT OR IGNORE INTO copied VALUES (?, ?, 0)",
-                    [(table_id, packed(each)) for each in written],
+                    [(table_id, packed(position)) for position in written],
                 )
 
     # Changes
@@ -239,11 +239,11 @@ class CopyJob:
 
     def changes(self, table_id: int, limit: int) -> list[ChangedKey]:
         """Return the oldest changes that are not applied."""
-        found = self._rows(
+        rows = self._rows(
             "SELECT key, sequence FROM changed WHERE table_id = ? ORDER BY sequence LIMIT ?",
             (table_id, limit),
         )
-        return [ChangedKey(unpacked(key), sequence) for key, sequence in found]
+        return [ChangedKey(unpacked(key), sequence) for key, sequence in rows]
 
     def changes_applied(
         self, table_id: int, applied: Sequence[ChangedKey], written: Sequence[Position], deleted: Sequence[Position],
@@ -255,8 +255,8 @@ class CopyJob:
                 "DELETE FROM changed WHERE table_id = ? AND key = ? AND sequence = ?",
                 [(table_id, packed(position), sequence) for position, sequence in applied],
             )
-            gone = [(table_id, packed(position)) for position in (*written, *deleted)]
-            connection.executemany("DELETE FROM rejects WHERE table_id = ? AND key = ?", gone)
+            rejects_to_delete = [(table_id, packed(position)) for position in (*written, *deleted)]
+            connection.executemany("DELETE FROM rejects WHERE table_id = ? AND key = ?", rejects_to_delete)
             self._reject(connection, table_id, rejects)
             connection.execute(
                 "UPDATE tables SET applied = applied + ? WHERE id = ?",
@@ -286,11 +286,11 @@ class CopyJob:
         keys = [packed(position) for position in positions]
         with self._transaction() as connection:
             for key in keys:
-                found = connection.execute(
+                cursor = connection.execute(
                     "UPDATE copied SET sweep = ? WHERE table_id = ? AND key = ?", (sweep, table_id, key)
                 )
                 if (
-                    not found.rowcount
+                    not cursor.rowcount
                     and not connection.execute(
                         "SELECT 1 FROM rejects WHERE table_id = ? AND key = ?", (table_id, key)
                     ).fetchone()
@@ -320,11 +320,11 @@ class CopyJob:
     def rejects(self) -> Iterator[tuple[str, str, str, str, bytes]]:
         """Yield (source of the table, shown key, code, reason, body) of each rejected row."""
         last = 0
-        while found := self._rows(
+        while rows := self._rows(
             "SELECT r.rowid, t.source, r.shown, r.code, r.reason, r.row FROM rejects r JOIN tables t ON t.id = r.table_id"
             " WHERE r.rowid > ? ORDER BY r.rowid LIMIT 200", (last,)
         ):  # fmt: skip
-            for rowid, *reject in found:
+            for rowid, *reject in rows:
                 last = rowid
                 yield tuple(reject)
 
@@ -345,8 +345,8 @@ class CopyJob:
         connection.executemany(
             "INSERT OR REPLACE INTO rejects VALUES (?, ?, ?, ?, ?, ?)",
             [
-                (table_id, packed(each.position), each.code, each.reason, each.shown_key, each.body)
-                for each in rejects
+                (table_id, packed(reject.position), reject.code, reject.reason, reject.shown_key, reject.body)
+                for reject in rejects
             ],
         )
 

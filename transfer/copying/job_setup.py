@@ -33,7 +33,7 @@ class ChosenOptions:
 
     def options(self) -> CopyOptions:
         """Return the options of the copy with defaults. Raises TransferError."""
-        made = CopyOptions(
+        options = CopyOptions(
             limits=tuple(map(limit_of, self.rates or ())),
             follow=bool(self.follow),
             until_lag_s=self.until_lag_s,
@@ -41,25 +41,25 @@ class ChosenOptions:
         )
         if self.until_lag_s is not None and not self.follow:
             raise TransferError("--until-lag needs --follow")
-        made = made if self.parallel is None else replace(made, parallel=self.parallel)
-        return made if self.sweep_s is None else replace(made, sweep_s=self.sweep_s)
+        options = options if self.parallel is None else replace(options, parallel=self.parallel)
+        return options if self.sweep_s is None else replace(options, sweep_s=self.sweep_s)
 
     def document(self) -> dict[str, Any]:
         """Return the options that were given, as the job stores them."""
         return {name: getattr(self, name) for name in self.__slots__ if getattr(self, name) is not None}
 
-    def over(self, kept: dict[str, Any]) -> ChosenOptions:
+    def over(self, stored: dict[str, Any]) -> ChosenOptions:
         """Return these options, with the job's options where none is given.
 
         Raises TransferError if an option differs that cannot change in a running job.
         """
         for name, flag in (("escape_keys", "--escape-keys"), ("follow", "--follow")):
-            given = getattr(self, name)
-            if given is not None and given != bool(kept.get(name)):
+            value = getattr(self, name)
+            if value is not None and value != bool(stored.get(name)):
                 raise TransferError(
-                    f"the job was started {'without' if given else 'with'} {flag}, which cannot change. Start a new job"
+                    f"the job was started {'without' if value else 'with'} {flag}, which cannot change. Start a new job"
                 )
-        merged = {**kept, **self.document()}
+        merged = {**stored, **self.document()}
         if merged.get("rates") is not None:
             merged["rates"] = tuple(merged["rates"])
         return ChosenOptions(**merged)
@@ -74,11 +74,11 @@ def pairs_of(source: str, target: str) -> list[tuple[str, str]]:
     if not addresses.is_pattern(target):
         raise BadAddress("the source is a pattern and the target one table. Use * as the target table")
     sources = addresses.tables_of(source)
-    names = [_name_of(each) for each in sources]
+    names = [_name_of(address) for address in sources]
     target_names = table_names(service_of(target), names)
     return [
-        (each, addresses.with_table(target, target_names[name]))
-        for each, name in zip(sources, names, strict=True)
+        (address, addresses.with_table(target, target_names[name]))
+        for address, name in zip(sources, names, strict=True)
     ]
 
 
@@ -111,13 +111,13 @@ def default_path(source: str, target: str) -> Path:
     return Path(f"tablegate-copy-{digest[:10]}.job")
 
 
-def begin_job(path: Path, source: str, target: str, chosen: ChosenOptions) -> CopyJob:
+def begin_job(path: Path, source: str, target: str, options: ChosenOptions) -> CopyJob:
     """Create a job. Raises TransferError."""
-    chosen.options()
+    options.options()
     pairs = pairs_of(source, target)
-    job = CopyJob.create(path, stored_address(source), stored_address(target), chosen.document())
-    for each in pairs:
-        job.add_table(stored_address(each[0]), stored_address(each[1]))
+    job = CopyJob.create(path, stored_address(source), stored_address(target), options.document())
+    for pair in pairs:
+        job.add_table(stored_address(pair[0]), stored_address(pair[1]))
     return job
 
 
@@ -129,10 +129,10 @@ def resume_job(path: Path, source: str | None, target: str | None) -> CopyJob:
             None if source is None else stored_address(source),
             None if target is None else stored_address(target),
         )
-        for what, kept, given in (("SOURCE", job.source, source), ("TARGET", job.target, target)):
-            if _HIDDEN in kept and given is None:
+        for placeholder, stored, address in (("SOURCE", job.source, source), ("TARGET", job.target, target)):
+            if _HIDDEN in stored and address is None:
                 raise TransferError(
-                    f"the job file stores no password. Give SOURCE and TARGET again ({what} is {kept})"
+                    f"the job file stores no password. Give SOURCE and TARGET again ({placeholder} is {stored})"
                 )
     except BaseException:
         job.close()
@@ -143,11 +143,11 @@ def resume_job(path: Path, source: str | None, target: str | None) -> CopyJob:
 def opener(given: str | None) -> Opener:
     """Return a function that opens the addresses of a job. `given` is the user's address with its password."""
 
-    def open_(kept: str) -> Endpoint:
-        if _HIDDEN in kept and given is not None:
-            table = kept.rpartition("#")[2]
-            kept = f"{given.rpartition('#')[0]}#{table}"
-        return addresses.open_endpoint(kept)
+    def open_(stored: str) -> Endpoint:
+        if _HIDDEN in stored and given is not None:
+            table = stored.rpartition("#")[2]
+            stored = f"{given.rpartition('#')[0]}#{table}"
+        return addresses.open_endpoint(stored)
 
     return open_
 

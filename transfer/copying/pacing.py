@@ -32,13 +32,13 @@ class RateLimit:
 
 def limit_of(text: str) -> RateLimit:
     """Parse a value of `--rate`: 500 (rows a second), 100wcu, 50rcu. Raises TransferError."""
-    found = _FORM.fullmatch(text.strip().lower())
-    if found is None or float(found[1]) <= 0:
+    match = _FORM.fullmatch(text.strip().lower())
+    if match is None or float(match[1]) <= 0:
         raise TransferError(
             f"--rate {text}: use a form such as 500 (rows a second), 100wcu (write units) or 100rcu (read units)"
         )
-    unit = {"wcu": RateUnit.WRITE_UNITS, "rcu": RateUnit.READ_UNITS}.get(found[2] or "", RateUnit.ROWS)
-    return RateLimit(float(found[1]), unit)
+    unit = {"wcu": RateUnit.WRITE_UNITS, "rcu": RateUnit.READ_UNITS}.get(match[2] or "", RateUnit.ROWS)
+    return RateLimit(float(match[1]), unit)
 
 
 @dataclass(slots=True)
@@ -71,9 +71,9 @@ class Concurrency:
     service. It then grows slowly again.
     """
 
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._limit = float(most)
+    def __init__(self, maximum: int) -> None:
+        self._most = maximum
+        self._limit = float(maximum)
         self._running = 0
         self._usual_s: float | None = None
         self._slowed_at = 0.0
@@ -109,8 +109,8 @@ class Concurrency:
 class MemoryBudget:
     """A limit of the bytes in memory between reading and writing."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, bytes_max: int) -> None:
+        self._most = bytes_max
         self._used = 0
         self._free = threading.Condition()
 

@@ -85,11 +85,11 @@ class TableScan:
 
     def run(self) -> None:
         """Copy the open segments and wait until they are done or the copy is stopped. Raises CopyStopped."""
-        left = [state for state in self._table.job.segments(self._table.id) if not state.is_done]
-        for state in left:
+        open_segments = [state for state in self._table.job.segments(self._table.id) if not state.is_done]
+        for state in open_segments:
             self._waiting.put(state)
-        writers = [self._thread(self._write, each) for each in self._queues]
-        readers = [self._thread(self._read) for _ in range(min(self._table.parallel, len(left)))]
+        writers = [self._thread(self._write, writer_queue) for writer_queue in self._queues]
+        readers = [self._thread(self._read) for _ in range(min(self._table.parallel, len(open_segments)))]
         try:
             self._join(readers)
             self._end_queues()
@@ -129,8 +129,8 @@ class TableScan:
             thread.join(max(0.0, until - time.monotonic()))
 
     def _end_queues(self) -> None:
-        for each in self._queues:
-            each.put(None)
+        for writer_queue in self._queues:
+            writer_queue.put(None)
 
     # Reading
 
@@ -145,22 +145,22 @@ class TableScan:
     def _read_segment(self, segment: _Segment) -> None:
         stop = self._table.pace.stop
         try:
-            for found in self._table.source.scan(segment.state.segment, segment.state.resume):
+            for scan_page in self._table.source.scan(segment.state.segment, segment.state.resume):
                 stop.check()
                 self._check_source_at_intervals()
-                page = self._page(segment, found)
+                page = self._page(segment, scan_page)
                 self._table.pace.before_read(page.size_bytes)
                 self._budget.take(page.weight, stop.is_set)
-                self._distribute(page, found.rows)
+                self._distribute(page, scan_page.rows)
         except OSError as error:
             raise TransferError(f"{self._table.source.shown}: {error.strerror or error}") from error
 
-    def _page(self, segment: _Segment, found: ScanPage) -> _Page:
-        rows = found.all_rows
+    def _page(self, segment: _Segment, scan_page: ScanPage) -> _Page:
+        rows = scan_page.all_rows
         size_bytes = sum([row.size_bytes for row in rows])
         weight = size_bytes + len(rows) * _ROW_OVERHEAD_BYTES
-        page = _Page(segment, found.resume, [row.position for row in rows], size_bytes, weight)
-        page.rejects += [self._table.writer.rejected_unreadable(row) for row in found.unreadable]
+        page = _Page(segment, scan_page.resume, [row.position for row in rows], size_bytes, weight)
+        page.rejects += [self._table.writer.rejected_unreadable(row) for row in scan_page.unreadable]
         with self._lock:
             segment.pages.append(page)
         return page
@@ -172,11 +172,11 @@ class TableScan:
         else:
             for row in rows:
                 shares[partition_hash(row.position.partition) % len(shares)].append(row)
-        most = self._table.writer.most_rows
+        rows_max = self._table.writer.most_rows
         parts = [
-            (number, _Part(page, share[at : at + most]))
+            (number, _Part(page, share[at : at + rows_max]))
             for number, share in enumerate(shares)
-            for at in range(0, len(share), most)
+            for at in range(0, len(share), rows_max)
         ]
         with self._lock:
             page.parts = len(parts)
@@ -195,25 +195,25 @@ class TableScan:
     # Writing
 
     def _write(self, parts: queue.SimpleQueue[_Part | None]) -> None:
-        most = self._table.writer.most_rows
-        waiting = parts.get()
-        while waiting is not None:
-            together, number = [waiting], len(waiting.rows)
-            waiting, is_end = None, False
-            while waiting is None and not is_end and not parts.empty():
-                following = parts.get()
-                if following is None:
+        rows_max = self._table.writer.most_rows
+        next_part = parts.get()
+        while next_part is not None:
+            together, number = [next_part], len(next_part.rows)
+            next_part, is_end = None, False
+            while next_part is None and not is_end and not parts.empty():
+                candidate = parts.get()
+                if candidate is None:
                     is_end = True
-                elif number + len(following.rows) > most:
-                    waiting = following
+                elif number + len(candidate.rows) > rows_max:
+                    next_part = candidate
                 else:
-                    together.append(following)
-                    number += len(following.rows)
+                    together.append(candidate)
+                    number += len(candidate.rows)
             self._write_together(together)
             if is_end:
                 return
-            if waiting is None:
-                waiting = parts.get()
+            if next_part is None:
+                next_part = parts.get()
 
     def _write_together(self, parts: list[_Part]) -> None:
         self._table.pace.stop.check()
@@ -224,31 +224,33 @@ class TableScan:
         with self._lock:
             for part in parts:
                 if rejects:
-                    found = [rejects[row.position] for row in part.rows if row.position in rejects]
-                    part.page.rejects += found
+                    part_rejects = [rejects[row.position] for row in part.rows if row.position in rejects]
+                    part.page.rejects += part_rejects
                 assert part.page.parts is not None
                 part.page.parts -= 1
                 self._store_done_pages(part.page.segment)
 
     def _store_done_pages(self, segment: _Segment) -> None:
         """Store the pages of a segment that are in the target, up to the first one that is not."""
-        done: list[_Page] = []
+        done_pages: list[_Page] = []
         while segment.pages and segment.pages[0].parts == 0:
-            done.append(segment.pages.popleft())
-        if not done:
+            done_pages.append(segment.pages.popleft())
+        if not done_pages:
             return
-        rejects = [reject for page in done for reject in page.rejects]
+        rejects = [reject for page in done_pages for reject in page.rejects]
         missing = {reject.position for reject in rejects}
-        written = [position for page in done for position in page.positions if position not in missing]
-        size_bytes = sum(page.size_bytes for page in done)
+        written_positions = [
+            position for page in done_pages for position in page.positions if position not in missing
+        ]
+        size_bytes = sum(page.size_bytes for page in done_pages)
         self._table.job.page_done(
             self._table.id,
             segment.state.number,
-            done[-1].resume,
-            written,
+            done_pages[-1].resume,
+            written_positions,
             size_bytes,
             rejects,
             self._keeps_keys,
         )
-        self._budget.give(sum(page.weight for page in done))
-        self._progress.advance(len(written), size_bytes, len(rejects))
+        self._budget.give(sum(page.weight for page in done_pages))
+        self._progress.advance(len(written_positions), size_bytes, len(rejects))

@@ -200,8 +200,8 @@ def _split_options(rest: str, scheme: str) -> tuple[str, dict[str, str]]:
 def _check_options(scheme: str, options: Mapping[str, str]) -> None:
     for name, value in options.items():
         if name not in _OPTIONS[scheme]:
-            shown = name if re.fullmatch(r"[A-Za-z_.-]{1,40}", name) else "name"
-            raise BadAddress(f"unknown option {shown}: {FORMS[scheme]}")
+            option_name = name if re.fullmatch(r"[A-Za-z_.-]{1,40}", name) else "name"
+            raise BadAddress(f"unknown option {option_name}: {FORMS[scheme]}")
         if not value:
             raise BadAddress(f"{name} is empty: {FORMS[scheme]}")
     endpoint = options.get("endpoint")
@@ -238,10 +238,10 @@ def _scheme_of(address: str) -> tuple[str, str]:
         if scheme in ("tablegate", "file") and not rest:
             raise BadAddress(f"the address is incomplete: {FORMS[scheme]}")
         return scheme, rest
-    known = "\n  ".join([*FORMS.values(), "-"])
+    forms = "\n  ".join([*FORMS.values(), "-"])
     is_scheme = rest.startswith("//") and re.fullmatch(r"[a-z0-9+.-]{1,20}", scheme)
     problem = f"{scheme}: is not a kind of address" if is_scheme else "not an address"
-    raise BadAddress(f"{problem}. Use one of\n  {known}")
+    raise BadAddress(f"{problem}. Use one of\n  {forms}")
 
 
 def _path_and_options(rest: str) -> tuple[str, dict[str, str]]:
@@ -285,25 +285,25 @@ def _matching(endpoint: Endpoint, pattern: str) -> list[str]:
 
 
 def _open(address: CloudAddress, table: str, patience_s: float = PATIENCE_S) -> Endpoint:
-    shown = str(address)
+    text = str(address)
     with _requires_extra("clouds"):
         if address.scheme == "dynamodb":
             from tablegate.transfer.endpoints.dynamodb.client import Account as AWSAccount
             from tablegate.transfer.endpoints.dynamodb.endpoint import DynamoDBEndpoint
 
             region, endpoint, profile = map(address.option, ("region", "endpoint", "profile"))
-            return DynamoDBEndpoint(table, AWSAccount(region, endpoint, profile), shown, patience_s)
+            return DynamoDBEndpoint(table, AWSAccount(region, endpoint, profile), text, patience_s)
         if address.scheme == "azure-table":
             from tablegate.transfer.endpoints.azure_table.client import Account as AzureAccount
             from tablegate.transfer.endpoints.azure_table.endpoint import AzureTableEndpoint
 
             account = AzureAccount(address.account, address.option("endpoint"))
-            return AzureTableEndpoint(table, account, shown, patience_s)
+            return AzureTableEndpoint(table, account, text, patience_s)
         from tablegate.transfer.endpoints.table_store.client import Account as TableStoreAccount
         from tablegate.transfer.endpoints.table_store.endpoint import TableStoreEndpoint
 
         instance = TableStoreAccount(address.account, address.option("endpoint"), address.option("region"))
-        return TableStoreEndpoint(table, instance, shown, patience_s)
+        return TableStoreEndpoint(table, instance, text, patience_s)
 
 
 @contextmanager

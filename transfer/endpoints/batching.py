@@ -35,19 +35,19 @@ def write_batch(
     rejects: list[Reject] = []
     while batch:
         try:
-            sent = send(batch)
+            outcome = send(batch)
         except RequestRefused as refusal:
             if len(batch) == 1:
                 return [*rejects, Reject(batch[0][0], refusal.code, refusal.reason)]
             half = len(batch) // 2
             first, second = batch[:half], batch[half:]
             return [*rejects, *write_batch(first, send, patience), *write_batch(second, send, patience)]
-        rejects += sent.rejects
-        if len(sent.left) < len(batch):
+        rejects += outcome.rejects
+        if len(outcome.left) < len(batch):
             backoff.progressed()
-        if sent.left:
-            backoff.wait(sent.reason)
-        batch = sent.left
+        if outcome.left:
+            backoff.wait(outcome.reason)
+        batch = outcome.left
     return rejects
 
 
@@ -58,9 +58,13 @@ def require_deleted(rejects: Sequence[Reject], shown: str) -> None:
 
 
 def in_batches(
-    entries: Iterable[T], size_of: Callable[[T], int], most: int, most_bytes: int, overhead_bytes: int = 0
+    entries: Iterable[T],
+    size_of: Callable[[T], int],
+    entries_max: int,
+    bytes_max: int,
+    overhead_bytes: int = 0,
 ) -> Iterator[list[T]]:
-    """Yield the entries in order, in batches with at most `most` entries and `most_bytes` bytes.
+    """Yield the entries in order, in batches with at most `entries_max` entries and `bytes_max` bytes.
 
     `overhead_bytes` is added to each batch. An entry above the limit becomes a batch of its own, which the service
     rejects.
@@ -69,7 +73,7 @@ def in_batches(
     size = overhead_bytes
     for entry in entries:
         entry_bytes = size_of(entry)
-        if batch and (len(batch) == most or size + entry_bytes > most_bytes):
+        if batch and (len(batch) == entries_max or size + entry_bytes > bytes_max):
             yield batch
             batch, size = [], overhead_bytes
         batch.append(entry)

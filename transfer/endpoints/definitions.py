@@ -29,13 +29,13 @@ def definition_of_table(table: Table, rows: int | None, size_bytes: int | None) 
         table.name,
         service_of(table),
         table.key_schema,
-        tuple(dataclasses.replace(each, dialect="") for each in indexes_like(table)),
+        tuple(dataclasses.replace(index, dialect="") for index in indexes_like(table)),
         independent_rules(table.rules),
         dict(table.properties),
         rows,
         size_bytes,
         is_stored=True,
-        vector_indexes=tuple(dataclasses.replace(each, dialect="") for each in vector_indexes_like(table)),
+        vector_indexes=tuple(dataclasses.replace(index, dialect="") for index in vector_indexes_like(table)),
     )
 
 

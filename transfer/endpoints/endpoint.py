@@ -95,16 +95,15 @@ class ScanPage(NamedTuple):
 
     @property
     def all_rows(self) -> list[AnyRow]:
-        """Both kinds of rows."""
         return [*self.rows, *self.unreadable]
 
     @classmethod
-    def of(cls, found: Sequence[AnyRow], resume: JSON | None) -> ScanPage:
+    def of(cls, rows: Sequence[AnyRow], resume: JSON | None) -> ScanPage:
         """Return a page of rows, some of which may be unreadable."""
         return cls(
-            [row for row in found if isinstance(row, Row)],
+            [row for row in rows if isinstance(row, Row)],
             resume,
-            [row for row in found if isinstance(row, UnreadableRow)],
+            [row for row in rows if isinstance(row, UnreadableRow)],
         )
 
 
@@ -183,8 +182,8 @@ class Endpoint(ABC):
         """
 
     @abstractmethod
-    def segments(self, wanted: int) -> list[JSON]:
-        """Divide the table into about `wanted` disjoint parts for parallel reading. They stay valid in another
+    def segments(self, count: int) -> list[JSON]:
+        """Divide the table into about `count` disjoint parts for parallel reading. They stay valid in another
         process."""
 
     @abstractmethod

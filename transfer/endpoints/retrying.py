@@ -62,10 +62,10 @@ class Backoff:
     def wait(self, reason: str) -> None:
         """Wait before the next try. Raises ServiceUnavailable if the limit is exceeded."""
         patience = self._patience
-        most = patience.seconds if patience.was_reached else min(patience.seconds, _FIRST_CONTACT_S)
-        left = self._since + most - time.monotonic()
-        if left <= 0:
-            raise ServiceUnavailable(f"{patience.shown}: {reason} (tried for {most:g} seconds)")
+        seconds_max = patience.seconds if patience.was_reached else min(patience.seconds, _FIRST_CONTACT_S)
+        seconds_left = self._since + seconds_max - time.monotonic()
+        if seconds_left <= 0:
+            raise ServiceUnavailable(f"{patience.shown}: {reason} (tried for {seconds_max:g} seconds)")
         # Jitter spreads the retries of many threads.
-        time.sleep(min(random.uniform(self._wait_s / 2, self._wait_s), left))
+        time.sleep(min(random.uniform(self._wait_s / 2, self._wait_s), seconds_left))
         self._wait_s = min(2 * self._wait_s, _LONGEST_WAIT_S)

@@ -95,8 +95,8 @@ def _rules(source: Definition, target: Service, notes: list[MappingFinding]) -> 
         return Rules(expiry, stream, own.max_versions, stamped=True)
     if own.stamped:
         notes.append(MappingFinding(rules.STAMPS_NOT_KEPT, ""))
-    drawn = [column for column in source.key_schema.columns if column.auto_increment]
-    notes += [MappingFinding(rules.AUTO_INCREMENT_NOT_KEPT, column.name) for column in drawn]
+    assigned_columns = [column for column in source.key_schema.columns if column.auto_increment]
+    notes += [MappingFinding(rules.AUTO_INCREMENT_NOT_KEPT, column.name) for column in assigned_columns]
     return Rules(expiry, stream)
 
 
@@ -110,31 +110,33 @@ def _indexes(
     renamed: dict[str, KeyColumn],
     notes: list[MappingFinding],
 ) -> Sequence[NewIndex]:
-    made: list[NewIndex] = []
+    new_indexes: list[NewIndex] = []
     joined = {*source.key_schema.names} - renamed.keys()
     for index in source.indexes:
-        found = None
+        index_copy = None
         if not joined & {*index.key_schema.names} and target is not Service.AZURE_TABLE:
             columns = _IndexColumns(index.key_schema, renamed)
-            found = (
-                _to_dynamodb(index, columns, key_schema, made)
+            index_copy = (
+                _to_dynamodb(index, columns, key_schema, new_indexes)
                 if target is Service.DYNAMODB
-                else _to_table_store(index, columns, key_schema, made, source.rules, notes)
+                else _to_table_store(index, columns, key_schema, new_indexes, source.rules, notes)
             )
-        if found is None:
+        if index_copy is None:
             notes.append(MappingFinding(rules.INDEX_NOT_KEPT, index.name))
         else:
-            made.append(found)
-    return made
+            new_indexes.append(index_copy)
+    return new_indexes
 
 
 def _vector_indexes(
     source: Definition, target: Service, notes: list[MappingFinding]
 ) -> tuple[NewVectorIndex, ...]:
     """Only DynamoDB has vector indexes. Filter columns keep their names, unless they are renamed key columns."""
-    kept = source.vector_indexes if target is Service.DYNAMODB else ()
-    notes += [MappingFinding(rules.INDEX_NOT_KEPT, index.name) for index in source.vector_indexes if not kept]
-    return kept
+    new_indexes = source.vector_indexes if target is Service.DYNAMODB else ()
+    notes += [
+        MappingFinding(rules.INDEX_NOT_KEPT, index.name) for index in source.vector_indexes if not new_indexes
+    ]
+    return new_indexes
 
 
 class _IndexColumns:
@@ -146,12 +148,12 @@ class _IndexColumns:
 
 
 def _to_dynamodb(
-    index: NewIndex, columns: _IndexColumns, key_schema: KeySchema, made: Sequence[NewIndex]
+    index: NewIndex, columns: _IndexColumns, key_schema: KeySchema, new_indexes: Sequence[NewIndex]
 ) -> NewIndex | None:
-    most = dynamodb_limits.INDEX_KEY_ATTRIBUTES_PER_ROLE
-    if len(columns.partition) > most or len(columns.sort) > most:
+    attributes_max = dynamodb_limits.INDEX_KEY_ATTRIBUTES_PER_ROLE
+    if len(columns.partition) > attributes_max or len(columns.sort) > attributes_max:
         return None
-    same = [each for each in made if each.local is index.local]
+    same = [earlier for earlier in new_indexes if earlier.local is index.local]
     if len(same) >= (dynamodb_limits.LOCAL_INDEXES if index.local else dynamodb_limits.GLOBAL_INDEXES):
         return None
     schema = KeySchema(
@@ -171,21 +173,21 @@ def _to_table_store(
     index: NewIndex,
     columns: _IndexColumns,
     key_schema: KeySchema,
-    made: Sequence[NewIndex],
+    new_indexes: Sequence[NewIndex],
     source_rules: Rules,
     notes: list[MappingFinding],
 ) -> NewIndex | None:
-    every = (*columns.partition, *columns.sort)
+    all_columns = (*columns.partition, *columns.sort)
     if (
-        len(every) > tablestore_limits.KEY_COLUMNS_MAX
-        or len(made) >= tablestore_limits.INDEXES_MAX
+        len(all_columns) > tablestore_limits.KEY_COLUMNS_MAX
+        or len(new_indexes) >= tablestore_limits.INDEXES_MAX
         or source_rules.max_versions != 1
-        or any(column.kind is Kind.DECIMAL or not is_name(column.name) for column in every)
-        or (index.local and every[0].name != key_schema.columns[0].name)
+        or any(column.kind is Kind.DECIMAL or not is_name(column.name) for column in all_columns)
+        or (index.local and all_columns[0].name != key_schema.columns[0].name)
     ):
         return None
     name = index.name if is_name(index.name) else table_name(Service.TABLE_STORE, index.name)
     if index.properties.get("update_mode") is None and index.projection is not IndexProjection.KEYS:
         notes.append(MappingFinding(rules.INDEX_PROJECTION, index.name))
         index = dataclasses.replace(index, projection=IndexProjection.KEYS, included=())
-    return dataclasses.replace(index, name=name, key_schema=KeySchema(every[:1], every[1:]))
+    return dataclasses.replace(index, name=name, key_schema=KeySchema(all_columns[:1], all_columns[1:]))

@@ -49,11 +49,13 @@ class EscapeRules:
     def _escaped(self, text: str) -> str:
         if not text:
             return _EMPTY
-        forbidden = {found.start() for found in self._forbidden.finditer(text)}
-        forbidden |= {found.start() for found in _BEGINNING.finditer(text)}
+        forbidden = {match.start() for match in self._forbidden.finditer(text)}
+        forbidden |= {match.start() for match in _BEGINNING.finditer(text)}
         if not forbidden:
             forbidden = {0}
-        return "".join([_code_of(each) if at in forbidden else each for at, each in enumerate(text)])
+        return "".join(
+            [_code_of(character) if at in forbidden else character for at, character in enumerate(text)]
+        )
 
     def _unescaped(self, text: str) -> str:
         if text == _EMPTY and not self._takes_empty:
@@ -66,6 +68,6 @@ def _code_of(character: str) -> str:
     return f"_x{code:04X}_" if code <= 0xFFFF else f"_x{code:08X}_"
 
 
-def _character(found: re.Match[str]) -> str:
-    code = int(found.group(1), 16)
-    return chr(code) if code <= 0x10FFFF and not 0xD800 <= code <= 0xDFFF else found.group(0)
+def _character(match: re.Match[str]) -> str:
+    code = int(match.group(1), 16)
+    return chr(code) if code <= 0x10FFFF and not 0xD800 <= code <= 0xDFFF else match.group(0)

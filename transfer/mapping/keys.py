@@ -54,28 +54,30 @@ class KeyMapping:
         if reads is not None or writes is not None:
             self._is_identity = False
 
-    def of(self, values: Sequence[Value], found: list[MappingFinding]) -> Key | None:
+    def of(self, values: Sequence[Value], findings: list[MappingFinding]) -> Key | None:
         """Return the key in the target. None, with a finding, if the target does not allow it."""
         width = len(self.source.partition)
         if self._is_identity:
-            made: list[Value] | None = list(values)
+            key_values: list[Value] | None = list(values)
         else:
             parts = [
-                role.of(part, found)
+                role.of(part, findings)
                 for role, part in zip(self._roles, (values[:width], values[width:]), strict=True)
             ]
-            made = None if None in parts else [value for part in parts if part is not None for value in part]
-        if made is None or not self._is_allowed(made, found):
+            key_values = (
+                None if None in parts else [value for part in parts if part is not None for value in part]
+            )
+        if key_values is None or not self._is_allowed(key_values, findings):
             return None
-        return Key(tuple(made), self.target.position(made))
+        return Key(tuple(key_values), self.target.position(key_values))
 
-    def _is_allowed(self, values: Sequence[Value], found: list[MappingFinding]) -> bool:
+    def _is_allowed(self, values: Sequence[Value], findings: list[MappingFinding]) -> bool:
         is_allowed = True
         partition = len(self.target.partition)
         for at, (column, value) in enumerate(zip(self.target.columns, values, strict=True)):
             violated = self._check(column, at < partition, value)
             if violated is not None:
-                found.append(MappingFinding(violated, self._origins[at]))
+                findings.append(MappingFinding(violated, self._origins[at]))
                 is_allowed = False
         return is_allowed
 
@@ -105,29 +107,29 @@ class _Role:
         self._is_same = kinds[0] == kinds[1] and self._reads is None and self._writes is None
         if not _can_hold(source, target):
             raise SchemaChanged(
-                f"the target's key {_shown(target)} cannot hold the source's key {_shown(source)}"
+                f"the target's key {_columns_text(target)} cannot hold the source's key {_columns_text(source)}"
             )
         self._rule = _rule_of(source, target)
 
-    def of(self, values: Sequence[Value], found: list[MappingFinding]) -> list[Value] | None:
+    def of(self, values: Sequence[Value], findings: list[MappingFinding]) -> list[Value] | None:
         """Return the values of the target's columns. None, with a finding, if the text is not valid for them."""
         if self._is_same:
             return list(values)
-        given = text = composite_text(values)
+        before = text = composite_text(values)
         if self._reads is not None:
             text = self._reads.unspelled(text)
-            if text != given:
-                found.append(MappingFinding(rules.KEY_UNESCAPED, self._name))
+            if text != before:
+                findings.append(MappingFinding(rules.KEY_UNESCAPED, self._name))
         if self._writes is not None:
-            given, text = text, self._writes.spelled(text)
-            if text != given:
-                found.append(MappingFinding(rules.KEY_ESCAPED, self._name))
-        made = split(self._target, text)
-        if made is None:
-            found.append(MappingFinding(rules.KEY_UNREADABLE, self._name))
+            before, text = text, self._writes.spelled(text)
+            if text != before:
+                findings.append(MappingFinding(rules.KEY_ESCAPED, self._name))
+        target_values = split(self._target, text)
+        if target_values is None:
+            findings.append(MappingFinding(rules.KEY_UNREADABLE, self._name))
         elif self._rule is not None:
-            found.append(MappingFinding(self._rule, self._name))
-        return made
+            findings.append(MappingFinding(self._rule, self._name))
+        return target_values
 
 
 def _can_hold(source: tuple[KeyColumn, ...], target: tuple[KeyColumn, ...]) -> bool:
@@ -166,5 +168,5 @@ def _rule_of(source: tuple[KeyColumn, ...], target: tuple[KeyColumn, ...]) -> Ma
     return worst
 
 
-def _shown(columns: Sequence[KeyColumn]) -> str:
+def _columns_text(columns: Sequence[KeyColumn]) -> str:
     return "(" + ", ".join([f"{column.name}:{column.kind.value}" for column in columns]) + ")"

@@ -76,7 +76,12 @@ class LintReport:
     def rules(self) -> list[RuleReport]:
         """The rules that applied, by class from worst to best, then by number of rows."""
         return sorted(
-            self.by_rule.values(), key=lambda each: (-each.rule.fidelity.severity, -each.rows, each.rule.name)
+            self.by_rule.values(),
+            key=lambda rule_report: (
+                -rule_report.rule.fidelity.severity,
+                -rule_report.rows,
+                rule_report.rule.name,
+            ),
         )
 
     def status(self, fail_on: Fidelity | None = None, accepted: Collection[str] = ()) -> int:
@@ -105,15 +110,15 @@ class LintReport:
             "seconds": round(self.seconds, 3),
             "rules": [
                 {
-                    "rule": each.rule.name,
-                    "class": each.rule.fidelity.value,
-                    "meaning": each.rule.meaning,
-                    "rows": each.rows,
-                    "examples": [list(identity) for identity in each.examples],
-                    "attributes": dict(each.attributes.most_common(ATTRIBUTES)),
-                    "definition": each.definition,
+                    "rule": rule_report.rule.name,
+                    "class": rule_report.rule.fidelity.value,
+                    "meaning": rule_report.rule.meaning,
+                    "rows": rule_report.rows,
+                    "examples": [list(identity) for identity in rule_report.examples],
+                    "attributes": dict(rule_report.attributes.most_common(ATTRIBUTES)),
+                    "definition": rule_report.definition,
                 }
-                for each in self.rules
+                for rule_report in self.rules
             ],
         }
         return json.dumps(document, ensure_ascii=False, indent=2) + "\n"
@@ -122,27 +127,29 @@ class LintReport:
         """Return the report as an HTML page without scripts. Names and keys are escaped."""
         rows = "".join(
             "<tr class='{}'><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n".format(
-                each.rule.fidelity.value,
-                html.escape(each.rule.name),
-                each.rule.fidelity.value,
-                each.counted,
-                html.escape(", ".join(map(_shown, each.named))),
-                "<br>".join(html.escape(_key_text(identity)) for identity in each.examples),
-                html.escape(each.rule.meaning),
+                rule_report.rule.fidelity.value,
+                html.escape(rule_report.rule.name),
+                rule_report.rule.fidelity.value,
+                rule_report.counted,
+                html.escape(", ".join(map(_shortened, rule_report.named))),
+                "<br>".join(html.escape(_key_text(identity)) for identity in rule_report.examples),
+                html.escape(rule_report.rule.meaning),
             )
-            for each in self.rules
+            for rule_report in self.rules
         )
         return _PAGE.format(title=html.escape(self._title), summary=html.escape(self._summary), rows=rows)
 
     def text(self) -> str:
         """Return the report as plain lines."""
         lines = [self._title, self._summary]
-        for each in self.rules:
-            lines.append(f"{each.rule.fidelity.value:10} {each.rule.name:24} {each.counted:>12}")
-            if each.named:
-                lines.append(f"    {', '.join(map(_shown, each.named))}")
-            lines += [f"    e.g. {_key_text(identity)}" for identity in each.examples]
-            lines.append(f"    {each.rule.meaning}")
+        for rule_report in self.rules:
+            lines.append(
+                f"{rule_report.rule.fidelity.value:10} {rule_report.rule.name:24} {rule_report.counted:>12}"
+            )
+            if rule_report.named:
+                lines.append(f"    {', '.join(map(_shortened, rule_report.named))}")
+            lines += [f"    e.g. {_key_text(identity)}" for identity in rule_report.examples]
+            lines.append(f"    {rule_report.rule.meaning}")
         return "\n".join(lines) + "\n"
 
     def print(self, file: IO[str]) -> None:
@@ -159,14 +166,14 @@ class LintReport:
         )
         for heading in ("rule", "class", "applies to", "attributes", "example keys"):
             table.add_column(heading, justify="right" if heading == "applies to" else "left", overflow="fold")
-        for each in self.rules:
-            colour = _COLOURS[each.rule.fidelity]
+        for rule_report in self.rules:
+            colour = _COLOURS[rule_report.rule.fidelity]
             table.add_row(
-                Text(each.rule.name),
-                Text(each.rule.fidelity.value, style=colour),
-                each.counted,
-                Text(", ".join(map(_shown, each.named))),
-                Text("\n".join(map(_key_text, each.examples))),
+                Text(rule_report.rule.name),
+                Text(rule_report.rule.fidelity.value, style=colour),
+                rule_report.counted,
+                Text(", ".join(map(_shortened, rule_report.named))),
+                Text("\n".join(map(_key_text, rule_report.examples))),
             )
         Console(file=file).print(table)
 
@@ -269,11 +276,11 @@ class _Linter:
             self._report.rejected += len(page.unreadable)
             for unreadable in page.unreadable:
                 self._add(unreadable.key.values, (MappingFinding(rules.ROW_UNREADABLE, ""),))
-            for row, made in zip(rows, mapped, strict=True):
-                findings = made.findings
+            for row, mapped_row in zip(rows, mapped, strict=True):
+                findings = mapped_row.findings
                 if self._expiry.is_expired(row, self._now_ms):
                     findings = (*findings, MappingFinding(rules.ROW_EXPIRED, ""))
-                if made.row is None:
+                if mapped_row.row is None:
                     self._report.rejected += 1
                 if findings:
                     latest = row.latest
@@ -286,17 +293,17 @@ class _Linter:
             if len(entry.examples) < EXAMPLES:
                 entry.examples.append(self._identity(key))
         for rule, attribute in dict.fromkeys(findings):
-            counted = self._report.by_rule[rule].attributes
-            if attribute and (attribute in counted or len(counted) < _COUNTED_ATTRIBUTES):
-                counted[attribute] += 1
+            attributes = self._report.by_rule[rule].attributes
+            if attribute and (attribute in attributes or len(attributes) < _COUNTED_ATTRIBUTES):
+                attributes[attribute] += 1
 
 
 def _key_text(identity: Identity) -> str:
     partition, sort = identity
-    return f"{_shown(partition)} / {_shown(sort)}" if sort else _shown(partition)
+    return f"{_shortened(partition)} / {_shortened(sort)}" if sort else _shortened(partition)
 
 
-def _shown(text: str) -> str:
+def _shortened(text: str) -> str:
     """Escape control characters of a terminal and truncate long texts."""
-    shown = text if text.isprintable() and text else repr(text)
-    return shown if len(shown) <= _SHOWN_CHARACTERS else f"{shown[:_SHOWN_CHARACTERS]}..."
+    escaped = text if text.isprintable() and text else repr(text)
+    return escaped if len(escaped) <= _SHOWN_CHARACTERS else f"{escaped[:_SHOWN_CHARACTERS]}..."

@@ -103,30 +103,30 @@ class Mapping:
         if self.is_identity:
             return MappedRow(row, ())
         latest = row.latest
-        found: list[MappingFinding] = []
-        key = self._keys.of([latest[name] for name in self._source.key_schema.names], found)
+        findings: list[MappingFinding] = []
+        key = self._keys.of([latest[name] for name in self._source.key_schema.names], findings)
         if self._target is None:
-            contents = self._moved(key, row, found)
+            contents = self._moved(key, row, findings)
         else:
-            contents = self._contents(self._target, key, row, found)
+            contents = self._contents(self._target, key, row, findings)
         if key is None or contents is None:
-            return MappedRow(None, tuple(found))
-        return MappedRow(Row(key.position, contents, row.modified_at, row.expires_at_ms), tuple(found))
+            return MappedRow(None, tuple(findings))
+        return MappedRow(Row(key.position, contents, row.modified_at, row.expires_at_ms), tuple(findings))
 
     def key(self, key: Key) -> Key | None:
         """Return the key of the row's copy, None if the target does not allow it."""
         return key if self.is_identity else self._keys.of(key.values, [])
 
-    def _moved(self, key: Key | None, row: Row, found: list[MappingFinding]) -> Contents | None:
+    def _moved(self, key: Key | None, row: Row, findings: list[MappingFinding]) -> Contents | None:
         """Return the contents of a row under another key for a tablegate database, otherwise unchanged."""
         renamed: dict[str, str] = {}
         for name in row.latest:
             if name not in self._key_names:
-                own = self._named(None, name, found)
+                own = self._target_name(None, name, findings)
                 if own in self._target_names or own in renamed.values():
-                    found.append(MappingFinding(rules.NAME_CLASH, name))
+                    findings.append(MappingFinding(rules.NAME_CLASH, name))
                 renamed[name] = own
-        if key is None or is_impossible(found):
+        if key is None or is_impossible(findings):
             return None
         key_values = dict(zip(self.definition.key_schema.names, key.values, strict=True))
         if self._source.rules.stamped:
@@ -136,53 +136,55 @@ class Mapping:
         return Contents.of_values({**key_values, **{own: latest[name] for name, own in renamed.items()}})
 
     def _contents(
-        self, target: MappingTarget, key: Key | None, row: Row, found: list[MappingFinding]
+        self, target: MappingTarget, key: Key | None, row: Row, findings: list[MappingFinding]
     ) -> Contents | None:
         attributes: dict[str, Value] = {}
         origins: dict[str, str] = {}
         for name, value in row.latest.items():
             if name in self._key_names:
                 continue
-            spelled = self._named(target, name, found)
+            target_name = self._target_name(target, name, findings)
             # tablegate's Azure Table maps `_x0052_owKey` and RowKey to one name, so both names are checked.
-            names = {spelled, self._unspelled(name)}
-            if spelled in attributes or names & self._target_names:
-                found.append(MappingFinding(rules.NAME_CLASH, name))
+            names = {target_name, self._unspelled(name)}
+            if target_name in attributes or names & self._target_names:
+                findings.append(MappingFinding(rules.NAME_CLASH, name))
                 continue
-            viewed = self._viewed(target, name, spelled, value, found)
+            viewed = self._viewed(target, name, target_name, value, findings)
             if viewed is not None:
-                attributes[spelled] = viewed
-                origins[spelled] = name
-        cells = self._cells(target, row, attributes, origins, found)
-        if key is None or is_impossible(found):
+                attributes[target_name] = viewed
+                origins[target_name] = name
+        cells = self._cells(target, row, attributes, origins, findings)
+        if key is None or is_impossible(findings):
             return None
-        return target.contents(key, attributes, cells, found)
+        return target.contents(key, attributes, cells, findings)
 
-    def _named(self, target: MappingTarget | None, name: str, found: list[MappingFinding]) -> str:
+    def _target_name(self, target: MappingTarget | None, name: str, findings: list[MappingFinding]) -> str:
         """Return the attribute's name in the target's rows."""
         own = self._unspelled(name)
-        spelled = self._spelled(own)
-        if spelled != name:
-            found.append(MappingFinding(rules.NAME_ESCAPED if spelled != own else rules.NAME_UNESCAPED, name))
-        violated = None if target is None else target.check_name(spelled)
+        target_name = self._spelled(own)
+        if target_name != name:
+            findings.append(
+                MappingFinding(rules.NAME_ESCAPED if target_name != own else rules.NAME_UNESCAPED, name)
+            )
+        violated = None if target is None else target.check_name(target_name)
         if violated is not None:
-            found.append(MappingFinding(violated, name))
-        return spelled
+            findings.append(MappingFinding(violated, name))
+        return target_name
 
     def _viewed(
-        self, target: MappingTarget, name: str, spelled: str, value: Value, found: list[MappingFinding]
+        self, target: MappingTarget, name: str, target_name: str, value: Value, findings: list[MappingFinding]
     ) -> Value | None:
         """Return the value in the target, None if it has none."""
         if value.kind is Kind.NULL and not target.has_null():
-            found.append(MappingFinding(rules.NULL_ABSENT, name))
+            findings.append(MappingFinding(rules.NULL_ABSENT, name))
             return None
         viewed = target.view(value)
         rule = rule_of(value, viewed)
         if rule is not None:
-            found.append(MappingFinding(rule, name))
-        violated = target.check_value(spelled, viewed)
+            findings.append(MappingFinding(rule, name))
+        violated = target.check_value(target_name, viewed)
         if violated is not None:
-            found.append(MappingFinding(violated, name))
+            findings.append(MappingFinding(violated, name))
         return viewed
 
     def _cells(
@@ -191,34 +193,34 @@ class Mapping:
         row: Row,
         attributes: dict[str, Value],
         origins: dict[str, str],
-        found: list[MappingFinding],
+        findings: list[MappingFinding],
     ) -> Cells | None:
         """Return stamps and older versions of the attributes, None if the source has none."""
         if not self._source.rules.stamped:
             return None
         cells = row.cells
         if self.definition.service is not Service.TABLE_STORE:
-            found += [
+            findings += [
                 MappingFinding(rules.OLDER_VERSIONS, name)
                 for name in origins.values()
                 if len(cells.get(name, ())) > 1
             ]
             return None
-        made = {}
-        for spelled, name in origins.items():
+        target_cells = {}
+        for target_name, name in origins.items():
             newest, *older = cells[name]
-            kept = [Cell(attributes[spelled], newest.stamp_ms)]
+            target_versions = [Cell(attributes[target_name], newest.stamp_ms)]
             for cell in older:
                 viewed = target.view(cell.value)
                 if viewed == NULL:
-                    found.append(MappingFinding(rules.OLDER_VERSIONS, name))
+                    findings.append(MappingFinding(rules.OLDER_VERSIONS, name))
                     continue
-                violated = target.check_value(spelled, viewed)
+                violated = target.check_value(target_name, viewed)
                 if violated is not None:
-                    found.append(MappingFinding(violated, name))
-                kept.append(Cell(viewed, cell.stamp_ms))
-            made[spelled] = tuple(kept)
-        return made
+                    findings.append(MappingFinding(violated, name))
+                target_versions.append(Cell(viewed, cell.stamp_ms))
+            target_cells[target_name] = tuple(target_versions)
+        return target_cells
 
 
 def key_schema_in(service: Service, schema: KeySchema) -> KeySchema:
@@ -254,8 +256,8 @@ def _target(service: Service, definition: Definition, source: Definition) -> Map
 
 def _defined(definition: Definition) -> dict[str, Kind]:
     """Return the kinds of a Table Store table's defined columns and index key columns."""
-    kept = definition.properties.get("tablestore", {}).get("defined", ())
-    defined = {name: DEFINED_KINDS[kind] for name, kind in kept}
+    pairs = definition.properties.get("tablestore", {}).get("defined", ())
+    defined = {name: DEFINED_KINDS[kind] for name, kind in pairs}
     for index in definition.indexes:
         defined.update({column.name: column.kind for column in index.key_schema.columns})
     return {name: kind for name, kind in defined.items() if name not in definition.key_schema.names}

@@ -66,7 +66,7 @@ class MappingTarget(ABC):
 
     @abstractmethod
     def contents(
-        self, key: Key, attributes: dict[str, Value], cells: Cells | None, found: list[MappingFinding]
+        self, key: Key, attributes: dict[str, Value], cells: Cells | None, findings: list[MappingFinding]
     ) -> Contents | None:
         """Return the contents of a row with allowed names, values and key.
 
@@ -75,6 +75,6 @@ class MappingTarget(ABC):
         """
 
 
-def is_impossible(found: list[MappingFinding]) -> bool:
+def is_impossible(findings: list[MappingFinding]) -> bool:
     """True if one of these rules rejects the row."""
-    return any(finding.rule.fidelity is Fidelity.IMPOSSIBLE for finding in found)
+    return any(finding.rule.fidelity is Fidelity.IMPOSSIBLE for finding in findings)

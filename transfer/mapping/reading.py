@@ -22,8 +22,8 @@ class TableEnd:
         self.endpoint = endpoint
         self.definition = definition
 
-    def segments(self, wanted: int) -> list[JSON]:
-        return self.endpoint.segments(wanted)
+    def segments(self, count: int) -> list[JSON]:
+        return self.endpoint.segments(count)
 
     def pages(self, segment: JSON) -> Iterator[ScanPage]:
         return self.endpoint.scan(segment)
@@ -41,9 +41,9 @@ def read_all(
 
     `work` gets the table's number in `ends` too. The first error ends the reading.
     """
-    wanted = workers * _SEGMENTS_PER_WORKER
-    lists = [[(end, at, part) for part in end.segments(wanted)] for at, end in enumerate(ends)]
-    tasks = [task for each in itertools.zip_longest(*lists) for task in each if task is not None]
+    segment_count = workers * _SEGMENTS_PER_WORKER
+    lists = [[(end, at, part) for part in end.segments(segment_count)] for at, end in enumerate(ends)]
+    tasks = [task for group in itertools.zip_longest(*lists) for task in group if task is not None]
     is_over = False
 
     def pages(end: AnyEnd, part: JSON) -> Iterator[ScanPage]:
@@ -61,8 +61,8 @@ def read_all(
         try:
             while futures:
                 # With a timeout, so that Ctrl-C is handled.
-                done, futures = wait(futures, _LOOK_SECONDS, FIRST_EXCEPTION)
-                for future in done:
+                finished, futures = wait(futures, _LOOK_SECONDS, FIRST_EXCEPTION)
+                for future in finished:
                     future.result()
         finally:
             is_over = True

@@ -19,8 +19,13 @@ def is_table_name(service: Service, name: str) -> bool:
     """True if a service allows this table name."""
     match service:
         case Service.DYNAMODB:
-            fewest, most = dynamodb_limits.TABLE_NAME_MIN_CHARACTERS, dynamodb_limits.TABLE_NAME_CHARACTERS
-            return fewest <= len(name) <= most and _DYNAMODB_NAME.fullmatch(name) is not None
+            characters_min, characters_max = (
+                dynamodb_limits.TABLE_NAME_MIN_CHARACTERS,
+                dynamodb_limits.TABLE_NAME_CHARACTERS,
+            )
+            return (
+                characters_min <= len(name) <= characters_max and _DYNAMODB_NAME.fullmatch(name) is not None
+            )
         case Service.AZURE_TABLE:
             try:
                 check_table_name(name)
@@ -43,8 +48,8 @@ def table_names(service: Service, names: Iterable[str]) -> dict[str, str]:
 
     The result does not depend on the order of `names`.
     """
-    made: dict[str, str] = {}
-    taken: set[str] = set()
+    names_by_table: dict[str, str] = {}
+    used_names: set[str] = set()
 
     def folded(name: str) -> str:
         return name.lower() if service is Service.AZURE_TABLE else name
@@ -52,11 +57,13 @@ def table_names(service: Service, names: Iterable[str]) -> dict[str, str]:
     ordered = sorted({*names})
     # Names that can stay are assigned first.
     for name in ordered:
-        if is_table_name(service, name) and folded(name) not in taken:
-            made[name] = name
-            taken.add(folded(name))
+        if is_table_name(service, name) and folded(name) not in used_names:
+            names_by_table[name] = name
+            used_names.add(folded(name))
     for name in ordered:
-        if name not in made:
-            made[name] = azure_name_for(name, lambda lowered: lowered in {each.lower() for each in taken})
-            taken.add(folded(made[name]))
-    return made
+        if name not in names_by_table:
+            names_by_table[name] = azure_name_for(
+                name, lambda lowered: lowered in {used_name.lower() for used_name in used_names}
+            )
+            used_names.add(folded(names_by_table[name]))
+    return names_by_table

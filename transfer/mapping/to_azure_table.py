@@ -48,19 +48,19 @@ class ToAzureTable(MappingTarget):
         return None
 
     def contents(
-        self, key: Key, attributes: dict[str, Value], cells: Cells | None, found: list[MappingFinding]
+        self, key: Key, attributes: dict[str, Value], cells: Cells | None, findings: list[MappingFinding]
     ) -> Contents | None:
         if len(attributes) > limits.PROPERTIES_MAX:
-            found.append(MappingFinding(rules.TOO_MANY_ATTRIBUTES, ""))
+            findings.append(MappingFinding(rules.TOO_MANY_ATTRIBUTES, ""))
             return None
         key_values = dict(zip(OWN_SCHEMA.names, key.values, strict=True))
-        made = Contents.of_values({**key_values, **attributes})
-        if made.size_bytes > _SURELY_SMALL_BYTES:
+        new_contents = Contents.of_values({**key_values, **attributes})
+        if new_contents.size_bytes > _SURELY_SMALL_BYTES:
             properties = [property_size_bytes(name, value) for name, value in attributes.items()]
             if entity_size_bytes(key_values) + sum(properties) > limits.ENTITY_MAX_BYTES:
-                found.append(MappingFinding(rules.ROW_TOO_LARGE, ""))
+                findings.append(MappingFinding(rules.ROW_TOO_LARGE, ""))
                 return None
-        return made
+        return new_contents
 
 
 # An entity exceeds the gateway's size by a few bytes a property and at most twice the size of texts.

@@ -63,8 +63,8 @@ class ToDynamoDB(MappingTarget):
         if not value.data:
             return rules.KEY_EMPTY
         size = len(value.data) if value.kind is Kind.BYTES else len(value.data.encode())
-        most = limits.PARTITION_KEY_BYTES if is_partition else limits.SORT_KEY_BYTES
-        return rules.KEY_TOO_LONG if size > most else None
+        bytes_max = limits.PARTITION_KEY_BYTES if is_partition else limits.SORT_KEY_BYTES
+        return rules.KEY_TOO_LONG if size > bytes_max else None
 
     def view(self, value: Value) -> Value:
         return view(value)
@@ -89,26 +89,26 @@ class ToDynamoDB(MappingTarget):
         return None
 
     def contents(
-        self, key: Key, attributes: dict[str, Value], cells: Cells | None, found: list[MappingFinding]
+        self, key: Key, attributes: dict[str, Value], cells: Cells | None, findings: list[MappingFinding]
     ) -> Contents | None:
         values = {**dict(zip(self._table.key_schema.names, key.values, strict=True)), **attributes}
         wire: dict[str, Any] = {name: bodies.tagged(value) for name, value in values.items()}
         try:
-            made = item_of(wire).contents
+            new_contents = item_of(wire).contents
         except InvalidValue as refusal:
-            found.append(MappingFinding(_RULES_OF_CHECKS[refusal.rule], ""))
+            findings.append(MappingFinding(_RULES_OF_CHECKS[refusal.rule], ""))
             return None
-        if made.size_bytes > limits.ITEM_BYTES:
-            found.append(MappingFinding(rules.ROW_TOO_LARGE, ""))
+        if new_contents.size_bytes > limits.ITEM_BYTES:
+            findings.append(MappingFinding(rules.ROW_TOO_LARGE, ""))
             return None
         if self._has_indexes:
             try:
                 keys.check_given_index_keys(self._table, values)
             except (BadKey, KeyTooLong) as refusal:
                 column = refusal.facts.get("column") if isinstance(refusal, BadKey) else None
-                found.append(MappingFinding(rules.INDEX_KEY, column.name if column is not None else ""))
+                findings.append(MappingFinding(rules.INDEX_KEY, column.name if column is not None else ""))
                 return None
-        return made
+        return new_contents
 
 
 _PLAIN = frozenset({Kind.TEXT, Kind.BYTES, Kind.BOOL, Kind.NULL})
@@ -124,15 +124,15 @@ def _one_column(columns: tuple[KeyColumn, ...]) -> tuple[KeyColumn, ...]:
     if len(columns) > 1:
         name = name_of(columns)
         if len(name) > limits.KEY_NAME_CHARACTERS:
-            name = azure_name_for(name, lambda taken: False)
+            name = azure_name_for(name, lambda candidate: False)
         return (KeyColumn(name, Kind.TEXT),)
     return tuple(key_column(column) for column in columns)
 
 
 def _table(key_schema: KeySchema, indexes: Sequence[NewIndex]) -> Table:
     """Return a table with this key and these indexes, for checks of index keys."""
-    made = tuple(
+    table_indexes = tuple(
         Index(number, index.name, index.key_schema, index.projection, key_schema.names)
         for number, index in enumerate(indexes)
     )
-    return Table(0, "", "", "", key_schema, made, Rules(), {}, State.ACTIVE, 0, 0, 0)
+    return Table(0, "", "", "", key_schema, table_indexes, Rules(), {}, State.ACTIVE, 0, 0, 0)

@@ -53,31 +53,31 @@ class ToTableStore(MappingTarget):
         return None
 
     def contents(
-        self, key: Key, attributes: dict[str, Value], cells: Cells | None, found: list[MappingFinding]
+        self, key: Key, attributes: dict[str, Value], cells: Cells | None, findings: list[MappingFinding]
     ) -> Contents | None:
         key_values = dict(zip(self._key_names, key.values, strict=True))
         if cells is None or not self._keeps_stamps:
-            made = Contents.of_values({**key_values, **attributes})
-            kept: Cells = {name: (Cell(value, -1),) for name, value in attributes.items()}
+            new_contents = Contents.of_values({**key_values, **attributes})
+            kept_cells: Cells = {name: (Cell(value, -1),) for name, value in attributes.items()}
         else:
-            kept = self._kept(cells, found)
-            made = Contents.of_cells(key_values, kept)
-        violated = self._violated_rule(made, key_values, kept)
+            kept_cells = self._newest_versions(cells, findings)
+            new_contents = Contents.of_cells(key_values, kept_cells)
+        violated = self._violated_rule(new_contents, key_values, kept_cells)
         if violated is not None:
-            found.append(MappingFinding(violated, ""))
+            findings.append(MappingFinding(violated, ""))
             return None
-        return made
+        return new_contents
 
-    def _kept(self, cells: Cells, found: list[MappingFinding]) -> Cells:
-        kept = {}
+    def _newest_versions(self, cells: Cells, findings: list[MappingFinding]) -> Cells:
+        kept_cells = {}
         for name, versions in cells.items():
-            kept[name] = versions[: self._max_versions]
+            kept_cells[name] = versions[: self._max_versions]
             if len(versions) > self._max_versions:
-                found.append(MappingFinding(rules.OLDER_VERSIONS, name))
-        return kept
+                findings.append(MappingFinding(rules.OLDER_VERSIONS, name))
+        return kept_cells
 
     def _violated_rule(
-        self, made: Contents, key_values: Mapping[str, Value], cells: Cells
+        self, contents: Contents, key_values: Mapping[str, Value], cells: Cells
     ) -> MappingRule | None:
         """Return the rule that forbids the row as a whole."""
         number = len(cells) if not self._keeps_stamps else sum(map(len, cells.values()))
@@ -88,7 +88,7 @@ class ToTableStore(MappingTarget):
             not 0 <= cell.stamp_ms < limits.STAMP_END_MS for versions in cells.values() for cell in versions
         ):
             return rules.STAMP_OUT_OF_RANGE
-        if made.size_bytes > limits.WRITE_MAX_BYTES // 2:
+        if contents.size_bytes > limits.WRITE_MAX_BYTES // 2:
             wire = [
                 WireCell(name, cell.value, cell.stamp_ms if stamped else None)
                 for name, versions in cells.items()
@@ -106,7 +106,7 @@ def column_schema(schema: KeySchema) -> KeySchema:
     if len(schema.partition) > 1:
         columns = (KeyColumn(name_of(schema.partition), Kind.TEXT), *schema.sort)
     is_plain = all(is_name(column.name) for column in columns)
-    made = tuple(
+    key_columns = tuple(
         KeyColumn(
             column.name if is_plain else _plain_name(column.name),
             key_kind_shown(column),
@@ -114,9 +114,9 @@ def column_schema(schema: KeySchema) -> KeySchema:
         )
         for column in columns
     )
-    return KeySchema(made[:1], made[1:])
+    return KeySchema(key_columns[:1], key_columns[1:])
 
 
 def _plain_name(name: str) -> str:
-    spelled = _SCHEMA_ESCAPES.spelled(name)
-    return spelled if is_name(spelled) else azure_name_for(name, lambda taken: False)
+    escaped = _SCHEMA_ESCAPES.spelled(name)
+    return escaped if is_name(escaped) else azure_name_for(name, lambda candidate: False)

@@ -69,20 +69,25 @@ class ReplyComparison:
     def divergences(self, recorded: ParsedReply, live: ParsedReply) -> list[Divergence]:
         """Return all divergences. Empty if the replies are equivalent."""
         if recorded.status != live.status:
-            shown = [f"{answer.status} {answer.code}".strip() for answer in (recorded, live)]
-            return [Divergence(STATUS, "status", *shown)]
+            texts = [f"{answer.status} {answer.code}".strip() for answer in (recorded, live)]
+            return [Divergence(STATUS, "status", *texts)]
         if recorded.code != live.code:
             return [Divergence(CODE, "code", recorded.code, live.code)]
-        found = list(self._of_node("headers", dict(recorded.headers), dict(live.headers), recorded.scope))
-        found = [Divergence(HEADER, each.place, each.recorded, each.live) for each in found]
-        return [*found, *self._of_node("body", recorded.body, live.body, recorded.scope)]
+        header_divergences = list(
+            self._of_node("headers", dict(recorded.headers), dict(live.headers), recorded.scope)
+        )
+        header_divergences = [
+            Divergence(HEADER, divergence.place, divergence.recorded, divergence.live)
+            for divergence in header_divergences
+        ]
+        return [*header_divergences, *self._of_node("body", recorded.body, live.body, recorded.scope)]
 
     def _of_node(self, path: str, recorded: Any, live: Any, scope: str) -> Iterator[Divergence]:
         rule = self._rule(path, recorded, live)
         if rule is not None:
-            found = self._by_rule(rule, path, recorded, live, scope)
-            if found is not None:
-                yield from found
+            divergences = self._by_rule(rule, path, recorded, live, scope)
+            if divergences is not None:
+                yield from divergences
                 return
         match recorded, live:
             case dict(), dict():
@@ -138,24 +143,24 @@ class ReplyComparison:
         self, path: str, recorded: list[Any], live: list[Any], scope: str, rule: ComparisonRule | None
     ) -> Iterator[Divergence]:
         if len(recorded) != len(live):
-            shown = [f"{len(side)} elements" for side in (recorded, live)]
-            yield Divergence(BODY, path, *shown)
+            texts = [f"{len(side)} elements" for side in (recorded, live)]
+            yield Divergence(BODY, path, *texts)
             return
         if rule is not None:
             ordered = [
-                sorted(side, key=lambda each: self._key(f"{path}[]", each)) for side in (recorded, live)
+                sorted(side, key=lambda element: self._key(f"{path}[]", element)) for side in (recorded, live)
             ]
             if recorded != live and ordered != [recorded, live]:
                 self.used[rule.name] += 1
             recorded, live = ordered
         elif recorded != live and self._is_other_order(path, recorded, live):
-            yield Divergence(ORDER, path, _shown(recorded), _shown(live))
+            yield Divergence(ORDER, path, _shortened(recorded), _shortened(live))
             return
         for number, (mine, theirs) in enumerate(zip(recorded, live, strict=True)):
             yield from self._of_node(f"{path}[{number}]", mine, theirs, scope)
 
     def _is_other_order(self, path: str, recorded: list[Any], live: list[Any]) -> bool:
-        mine, theirs = ([self._key(f"{path}[]", each) for each in side] for side in (recorded, live))
+        mine, theirs = ([self._key(f"{path}[]", element) for element in side] for side in (recorded, live))
         return mine != theirs and sorted(mine) == sorted(theirs)
 
     def _key(self, path: str, node: Any) -> str:
@@ -173,8 +178,8 @@ class ReplyComparison:
                 if name != SCOPE
             }
         if isinstance(node, list):
-            masked = [self._masked(f"{path}[]", each) for each in node]
-            return sorted(masked, key=lambda each: json.dumps(each, sort_keys=True)) if rule else masked
+            masked = [self._masked(f"{path}[]", element) for element in node]
+            return sorted(masked, key=lambda element: json.dumps(element, sort_keys=True)) if rule else masked
         return node
 
     def _normalized(self, text: str, side: int) -> str:
@@ -193,7 +198,7 @@ class ReplyComparison:
 
 
 def _body_divergence(path: str, recorded: Any, live: Any) -> Divergence:
-    return Divergence(BODY, path, _shown(recorded), _shown(live))
+    return Divergence(BODY, path, _shortened(recorded), _shortened(live))
 
 
 def _scope_within(node: Mapping[str, Any], scope: str) -> str:
@@ -216,8 +221,8 @@ def token_text(token: Any) -> str:
 
 
 def _seconds(value: float) -> float:
-    for least, divisor in _UNITS:
-        if value >= least:
+    for minimum, divisor in _UNITS:
+        if value >= minimum:
             return value / divisor
     return 0.0
 
@@ -234,7 +239,7 @@ def _pattern_path(path: str) -> str:
     return _INDEX.sub("/[]", path)
 
 
-def _shown(value: Any) -> str:
+def _shortened(value: Any) -> str:
     if value is ABSENT:
         return "(absent)"
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=repr)

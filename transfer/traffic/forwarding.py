@@ -61,8 +61,8 @@ def described(number: int, connection: int, at: float, request: Request) -> Reco
     )
 
 
-def is_refused_signature(about: RecordedRequest, request: Request, reply: Reply) -> bool:
+def is_refused_signature(metadata: RecordedRequest, request: Request, reply: Reply) -> bool:
     """True if the service rejected the caller's identity or signature."""
-    if about.dialect == NONE or about.signed != KEY or not 400 <= reply.status < 500:
+    if metadata.dialect == NONE or metadata.signed != KEY or not 400 <= reply.status < 500:
         return False
-    return DIALECTS[about.dialect].answer(request, plain(reply)).code in AUTHENTICATION_CODES
+    return DIALECTS[metadata.dialect].answer(request, plain(reply)).code in AUTHENTICATION_CODES

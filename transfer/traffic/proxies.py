@@ -104,8 +104,8 @@ class Proxy:
                 f"cannot listen on {host}:{port}: {error.strerror}. Choose another port with --port"
             ) from None
         [name, *_] = self._runner.addresses
-        shown = f"[{name[0]}]" if ":" in name[0] else name[0]
-        return f"http://{shown}:{name[1]}"
+        host_text = f"[{name[0]}]" if ":" in name[0] else name[0]
+        return f"http://{host_text}:{name[1]}"
 
     async def close(self) -> None:
         """Finish open requests and stop."""
@@ -120,14 +120,14 @@ class Proxy:
         if host and not self._browsers.is_allowed_host(host):
             text = f"Host {host[:256]} is not allowed. Add it with --allowed-host."
             return _response(request, self._refuse(request, 403, text))
-        held = 0
+        body_bytes = 0
         try:
             body = bytearray()
             async for chunk in incoming.content.iter_any():
                 body += chunk
-                held += len(chunk)
+                body_bytes += len(chunk)
                 self._held_bytes += len(chunk)
-                if held > BODY_MAX_BYTES:
+                if body_bytes > BODY_MAX_BYTES:
                     return _response(
                         request,
                         self._refuse(request, 413, f"the request body exceeds {BODY_MAX_BYTES} bytes"),
@@ -139,7 +139,7 @@ class Proxy:
             request.body = bytes(body)
             return _response(request, await self._handle(request, self._number_of(incoming)))
         finally:
-            self._held_bytes -= held
+            self._held_bytes -= body_bytes
 
     def _number_of(self, incoming: web.Request) -> int:
         """Return the number of a request's connection."""
@@ -153,17 +153,17 @@ class Proxy:
 def _response(request: Request, reply: Reply) -> web.Response:
     response = web.Response(status=reply.status, body=reply.body or None)
     response.headers.clear()
-    kept = _kept(reply, request.method == "HEAD")
-    for name, value in kept:
+    kept_headers = _end_to_end_headers(reply, request.method == "HEAD")
+    for name, value in kept_headers:
         response.headers.add(name, value.encode("latin-1").decode("utf-8", "replace"))
-    response[_OWN] = frozenset(name.lower() for name, _ in kept)
+    response[_OWN] = frozenset(name.lower() for name, _ in kept_headers)
     return response
 
 
-def _kept(reply: Reply, is_head: bool) -> Headers:
+def _end_to_end_headers(reply: Reply, is_head: bool) -> Headers:
     """Return the reply's headers without those of its connection. Content-Length is recomputed, except for HEAD."""
-    dropped = HOP_BY_HOP if is_head else HOP_BY_HOP | {"content-length"}
-    return tuple((name, value) for name, value in reply.headers if name.lower() not in dropped)
+    removed_names = HOP_BY_HOP if is_head else HOP_BY_HOP | {"content-length"}
+    return tuple((name, value) for name, value in reply.headers if name.lower() not in removed_names)
 
 
 async def _remove_added_headers(request: web.Request, response: web.StreamResponse) -> None:

@@ -40,23 +40,25 @@ class Recorder:
     async def handle(self, request: Request, connection: int) -> Reply:
         """Return the service's reply. If there is none, return status 502 in the dialect's format."""
         number, self._next_number = self._next_number, self._next_number + 1
-        about = described(number, connection, time.time(), request)
-        sent = self._forwarder.forwarded(request)
-        self._write(lambda: self._trace.request(about, without_secrets(sent)))
+        metadata = described(number, connection, time.time(), request)
+        forwarded = self._forwarder.forwarded(request)
+        self._write(lambda: self._trace.request(metadata, without_secrets(forwarded)))
         try:
-            reply = await self._service.send(sent)
+            reply = await self._service.send(forwarded)
         except NoReply as error:
             text = str(error)
             self._write(lambda: self._trace.failure(number, text))
             return refusal(request, 502, text)
-        self._write(lambda: self._write_answer(about, request, sent, reply))
+        self._write(lambda: self._write_answer(metadata, request, forwarded, reply))
         return reply
 
-    def _write_answer(self, about: RecordedRequest, request: Request, sent: Request, reply: Reply) -> None:
-        secrets = [*secrets_of(request), *(secrets_of(sent) if sent is not request else ())]
-        self._trace.answer(about.number, answer_without_secrets(plain(reply), secrets))
+    def _write_answer(
+        self, metadata: RecordedRequest, request: Request, forwarded: Request, reply: Reply
+    ) -> None:
+        secrets = [*secrets_of(request), *(secrets_of(forwarded) if forwarded is not request else ())]
+        self._trace.answer(metadata.number, answer_without_secrets(plain(reply), secrets))
         self.count += 1
-        if not self._has_warned and is_refused_signature(about, sent, reply):
+        if not self._has_warned and is_refused_signature(metadata, forwarded, reply):
             self._has_warned = True
             self._say(REFUSED)
 
@@ -69,12 +71,12 @@ class Recorder:
     def close(self) -> None:
         self._write(self._trace.close)
 
-    def _write(self, what: Callable[[], None]) -> None:
+    def _write(self, write: Callable[[], None]) -> None:
         """Write to the trace. Errors are reported to the operator and never to the client."""
         if self.broken:
             return
         try:
-            what()
+            write()
         except OSError as error:
             self.broken = error.strerror or str(error)
             self._say(

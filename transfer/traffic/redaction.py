@@ -58,35 +58,37 @@ def without_secrets(request: Request) -> Request:
         body = _INNER_SIGNATURE.sub(_LEFT_OUT.replace(" ", "%20").encode(), body)
     secrets = secrets_of(request)
     headers = tuple(
-        (name, _scrubbed(value, secrets)) for name, value in _kept(request.headers, _REQUEST_HEADERS)
+        (name, _scrubbed(value, secrets)) for name, value in _known_headers(request.headers, _REQUEST_HEADERS)
     )
     return replace(request, target=target, headers=headers, body=_scrubbed_bytes(body, secrets))
 
 
 def answer_without_secrets(reply: Reply, secrets: Iterable[str]) -> Reply:
     """Return the reply without the secrets of its request."""
-    headers = [(name, _scrubbed(value, secrets)) for name, value in _kept(reply.headers, _ANSWER_HEADERS)]
+    headers = [
+        (name, _scrubbed(value, secrets)) for name, value in _known_headers(reply.headers, _ANSWER_HEADERS)
+    ]
     return Reply(reply.status, headers, _scrubbed_bytes(reply.body, secrets))
 
 
 def secrets_of(request: Request) -> list[str]:
     """Return all secrets of a request, both as sent and percent-decoded, longest first."""
-    found: set[str] = set()
+    secrets: set[str] = set()
     for name in _SECRET_HEADERS:
         for value in request.header_values(name):
-            found.add(value)
+            secrets.add(value)
             if name == "authorization":
-                found.update(_parts_of(value))
+                secrets.update(_parts_of(value))
     for pair in request.query.split("&"):
         name, _, value = pair.partition("=")
         if name.lower() in _SECRET_OPTIONS:
-            found |= {value, unquote(value)}
+            secrets |= {value, unquote(value)}
     inner = request.body if _is_batch(request) else b""
     for line in _INNER_AUTHORIZATION.findall(inner):
-        found.update(_parts_of(line.decode("latin-1")))
+        secrets.update(_parts_of(line.decode("latin-1")))
     for value in _INNER_SIGNATURE.findall(inner):
-        found |= {value.decode("latin-1"), unquote(value.decode("latin-1"))}
-    return sorted((text for text in found if len(text) >= _SHORTEST_SECRET), key=len, reverse=True)
+        secrets |= {value.decode("latin-1"), unquote(value.decode("latin-1"))}
+    return sorted((text for text in secrets if len(text) >= _SHORTEST_SECRET), key=len, reverse=True)
 
 
 def _is_batch(request: Request) -> bool:
@@ -99,15 +101,15 @@ def _parts_of(authorization: str) -> Iterable[str]:
     For SigV4 these are signature and credential. For Shared Key and OTS they are the text after the scheme and the
     part of it after the name.
     """
-    if found := _AWS_PARTS.findall(authorization):
-        yield from found
+    if parts := _AWS_PARTS.findall(authorization):
+        yield from parts
         return
     proof = authorization.partition(" ")[2].strip()
     yield proof
     yield proof.rpartition(":")[2]
 
 
-def _kept(headers: Iterable[tuple[str, str]], names: frozenset[str]) -> Headers:
+def _known_headers(headers: Iterable[tuple[str, str]], names: frozenset[str]) -> Headers:
     return tuple((name.lower(), value) for name, value in headers if name.lower() in names)
 
 

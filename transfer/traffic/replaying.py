@@ -85,15 +85,15 @@ def _surveyed(path: Path) -> _Survey:
             survey.ended = max(survey.ended, event.about.at)
             continue
         survey.ended = max(survey.ended, event.at)
-        about = open_requests.pop(event.number, None)
-        if about is None:
+        metadata = open_requests.pop(event.number, None)
+        if metadata is None:
             raise traces.BadTrace(f"{path}: the request of reply {event.number} is missing")
-        if event.reply is None or about.dialect == NONE:
+        if event.reply is None or metadata.dialect == NONE:
             continue
-        dialect = DIALECTS[about.dialect]
+        dialect = DIALECTS[metadata.dialect]
         if dialect.succeeded(event.reply):
             survey.succeeded.add(event.number)
-        elif about.signed != UNSIGNED and event.reply.status >= 400:
+        elif metadata.signed != UNSIGNED and event.reply.status >= 400:
             answer = dialect.answer(Request("POST", "/", (), b""), event.reply)
             if answer.code in AUTHENTICATION_CODES:
                 survey.refused.add(event.number)
@@ -118,52 +118,54 @@ class _Replay:
                     await self._begin(event)
                 else:
                     await self._end(event)
-            for left in self._in_flight.values():
-                await left.sending
+            for unanswered in self._in_flight.values():
+                await unanswered.sending
                 self._session.report.skip(SkipReason.UNANSWERED)
         finally:
-            for left in self._in_flight.values():
-                left.sending.cancel()
+            for unanswered in self._in_flight.values():
+                unanswered.sending.cancel()
 
     async def _begin(self, event: traces.RequestEvent) -> None:
-        about, request = event.about, event.request
-        if about.dialect == NONE:
+        metadata, request = event.about, event.request
+        if metadata.dialect == NONE:
             self._session.report.skip(SkipReason.FOREIGN)
             return
-        if about.number in self._survey.refused:
+        if metadata.number in self._survey.refused:
             self._session.report.skip(SkipReason.REFUSED_BEFORE)
             return
-        await self._wait_until(about.at)
-        is_write = DIALECTS[about.dialect].is_write(request)
+        await self._wait_until(metadata.at)
+        is_write = DIALECTS[metadata.dialect].is_write(request)
         others = self._in_flight.values()
         is_raced = any(other.is_write for other in others)
         for other in others if is_write else ():
             other.is_raced = True
-        is_done = about.number in self._survey.succeeded
-        sending = asyncio.create_task(self._session.send(about, request, is_done))
-        self._in_flight[about.number] = _InFlight(about, request, sending, is_write, is_raced)
+        is_done = metadata.number in self._survey.succeeded
+        sending = asyncio.create_task(self._session.send(metadata, request, is_done))
+        self._in_flight[metadata.number] = _InFlight(metadata, request, sending, is_write, is_raced)
         await asyncio.sleep(0)  # start requests in the recorded order
 
     async def _end(self, event: traces.AnswerEvent) -> None:
-        found = self._in_flight.pop(event.number, None)
-        if found is None:
+        in_flight = self._in_flight.pop(event.number, None)
+        if in_flight is None:
             return
-        sent = await found.sending
-        self._check_availability(sent)
+        sent_request = await in_flight.sending
+        self._check_availability(sent_request)
         if event.reply is None:
             self._session.report.skip(SkipReason.UNANSWERED)
         else:
-            self._session.compare(found.about, found.request, event.reply, sent, found.is_raced)
+            self._session.compare(
+                in_flight.about, in_flight.request, event.reply, sent_request, in_flight.is_raced
+            )
 
-    def _check_availability(self, sent: SentRequest) -> None:
+    def _check_availability(self, sent_request: SentRequest) -> None:
         """Raise ServiceUnavailable if the service gives no replies."""
-        if sent.why is not SkipReason.NO_LIVE_ANSWER:
+        if sent_request.why is not SkipReason.NO_LIVE_ANSWER:
             self._answers += 1
             self._failures = 0
             return
         self._failures += 1
         if not self._answers or self._failures >= _FAILURES_MAX:
-            raise ServiceUnavailable(sent.failure)
+            raise ServiceUnavailable(sent_request.failure)
 
     async def _wait_until(self, at: float) -> None:
         if self._speed is None:

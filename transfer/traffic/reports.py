@@ -84,41 +84,41 @@ class DivergenceReport:
         """Count one compared exchange."""
         divergences = list(divergences)
         (self.diverged if divergences else self.equal)[operation] += 1
-        for each in divergences:
-            self.kinds[(*operation, each.what)] += 1
+        for divergence in divergences:
+            self.kinds[(*operation, divergence.what)] += 1
             if len(self.found) < _KEPT_MAX:
-                self.found.append(DivergentExchange(number, *operation, each, is_raced))
+                self.found.append(DivergentExchange(number, *operation, divergence, is_raced))
 
-    def skip(self, why: SkipReason) -> None:
+    def skip(self, reason: SkipReason) -> None:
         """Count one exchange that was not compared."""
-        self.skipped[why] += 1
+        self.skipped[reason] += 1
 
     @property
     def exit_status(self) -> int:
         """Exit code: 0 equal, 1 diverged, 2 incomplete."""
         if self.diverged:
             return DIVERGED_STATUS
-        incomplete = sum(count for why, count in self.skipped.items() if not why.is_harmless)
+        incomplete = sum(count for reason, count in self.skipped.items() if not reason.is_harmless)
         return UNKNOWN_STATUS if incomplete or not self.equal else EQUAL_STATUS
 
     def as_json(self) -> str:
         """Return the report as one JSON document."""
         operations = [
             {
-                "dialect": each[0],
-                "operation": each[1],
-                "equal": self.equal[each],
-                "diverged": self.diverged[each],
+                "dialect": item[0],
+                "operation": item[1],
+                "equal": self.equal[item],
+                "diverged": self.diverged[item],
             }
-            for each in self._operations()
+            for item in self._operations()
         ]
         tree = {
             "result": _RESULTS[self.exit_status],
             "equal": self.equal.total(),
             "diverged": self.diverged.total(),
-            "skipped": {why.name.lower(): count for why, count in self.skipped.items()},
+            "skipped": {reason.name.lower(): count for reason, count in self.skipped.items()},
             "operations": operations,
-            "divergences": [each.as_tree() for each in self.found],
+            "divergences": [item.as_tree() for item in self.found],
             "rules": [
                 {"rule": name, "dialect": dialect, "used": count, "reason": _REASONS[dialect, name]}
                 for (dialect, name), count in sorted(self.rules.items())
@@ -134,19 +134,19 @@ class DivergenceReport:
 
     def _lines(self, limit: int) -> Iterator[str]:
         yield f"{self.equal.total() + self.diverged.total()} exchanges compared, {self.diverged.total()} diverged"
-        for why, count in self.skipped.items():
-            yield f"{count} not compared: {why.text}"
+        for reason, count in self.skipped.items():
+            yield f"{count} not compared: {reason.text}"
         if self.repeated:
             yield f"{self.repeated} requests were retried because the other service was not ready"
         for dialect, name in self._operations():
             equal, diverged = self.equal[dialect, name], self.diverged[dialect, name]
             yield f"  {dialect:<10} {name:<28} {equal:>8} equal {diverged:>6} diverged"
-        for each in self.found[:limit]:
-            raced = ", during a concurrent write" if each.is_raced else ""
-            yield f"exchange {each.number}: {each.dialect} {each.operation}: {each.divergence.what}{raced}"
-            yield f"  {each.divergence.place}"
-            yield f"    recorded  {each.divergence.recorded}"
-            yield f"    live      {each.divergence.live}"
+        for exchange in self.found[:limit]:
+            raced = ", during a concurrent write" if exchange.is_raced else ""
+            yield f"exchange {exchange.number}: {exchange.dialect} {exchange.operation}: {exchange.divergence.what}{raced}"
+            yield f"  {exchange.divergence.place}"
+            yield f"    recorded  {exchange.divergence.recorded}"
+            yield f"    live      {exchange.divergence.live}"
         if self.kinds.total() > limit:
             yield f"... and {self.kinds.total() - limit} more divergences (--limit, or --format json)"
         if self.rules:
@@ -192,6 +192,6 @@ class ShadowMetrics(Collector):
         skipped = CounterMetricFamily(
             "tablegate_shadow_skipped", "Exchanges not compared.", labels=("reason",)
         )
-        for why in SkipReason:
-            skipped.add_metric((why.name.lower(),), report.skipped[why])
+        for reason in SkipReason:
+            skipped.add_metric((reason.name.lower(),), report.skipped[reason])
         yield skipped

@@ -267,10 +267,10 @@ def rule_of(dialect: str, operation: str, path: str) -> ComparisonRule | None:
 @lru_cache(maxsize=64)
 def tokens_sent(dialect: str, operation: str) -> Mapping[str, ComparisonRule]:
     """Map each member, header or option of a request to the rule of the token in it."""
-    found = {}
+    rules_by_name = {}
     for rule in RULES:
         for name in rule.sent_as if rule.dialect == dialect else ():
             bound, _, member = name.rpartition(":")
             if bound in ("", operation):
-                found[member] = rule
-    return found
+                rules_by_name[member] = rule
+    return rules_by_name

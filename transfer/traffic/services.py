@@ -33,20 +33,20 @@ class NoReply(TransferError):
 class Address:
     """The address of a service. Raises BadAddress if the URL is not `http(s)://HOST[:PORT]`."""
 
-    def __init__(self, url: str, what: str) -> None:
+    def __init__(self, url: str, flag: str) -> None:
         try:
             parts = urlsplit(url)
             port = parts.port
         except ValueError:
             parts, port = urlsplit(""), 0
         if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
-            raise BadAddress(f"{what}: not a service URL. Use the form http://HOST:PORT")
+            raise BadAddress(f"{flag}: not a service URL. Use the form http://HOST:PORT")
         if parts.username or parts.password:
             raise BadAddress(
-                f"{what}: the URL contains credentials. Use --credentials (docs/migrate/replaying.md)"
+                f"{flag}: the URL contains credentials. Use --credentials (docs/migrate/replaying.md)"
             )
         if parts.path not in ("", "/") or parts.query or parts.fragment:
-            raise BadAddress(f"{what}: remove the path from the URL, because signatures cover paths")
+            raise BadAddress(f"{flag}: remove the path from the URL, because signatures cover paths")
         self.origin = f"{parts.scheme}://{parts.netloc}"
         # As HTTP clients send Host: without the default port of the scheme.
         self.host = re.sub(r":80$" if parts.scheme == "http" else r":443$", "", parts.netloc)
@@ -78,17 +78,17 @@ class Service:
             async with self._session.request(
                 request.method, url, headers=headers, data=body, allow_redirects=False
             ) as answer:
-                found = bytearray()
+                reply_body = bytearray()
                 async for chunk in answer.content.iter_any():
-                    found += chunk
-                    if len(found) > ANSWER_MAX_BYTES:
+                    reply_body += chunk
+                    if len(reply_body) > ANSWER_MAX_BYTES:
                         raise NoReply(f"the reply exceeds {ANSWER_MAX_BYTES} bytes")
-                kept = [
+                reply_headers = [
                     (name.decode("latin-1"), value.decode("latin-1"))
                     for name, value in answer.raw_headers
                     if name.decode("latin-1").lower() not in HOP_BY_HOP
                 ]
-                return Reply(answer.status, kept, bytes(found))
+                return Reply(answer.status, reply_headers, bytes(reply_body))
         except TimeoutError:
             raise NoReply(f"{self.address.origin} timed out") from None
         except (aiohttp.ClientError, OSError, ValueError) as error:

@@ -74,28 +74,28 @@ class ReplaySession:
         self._scans: OrderedDict[str, _Scan] = OrderedDict()
         self.report = DivergenceReport()
 
-    async def send(self, about: RecordedRequest, request: Request, is_done: bool) -> SentRequest:
+    async def send(self, metadata: RecordedRequest, request: Request, is_done: bool) -> SentRequest:
         """Send a recorded request with a new signature. `is_done`: the recorded one succeeded."""
-        dialect = DIALECTS[about.dialect]
+        dialect = DIALECTS[metadata.dialect]
         try:
             live = dialect.with_live_tokens(request, self._tokens, is_done)
         except UnknownToken as error:
             return SentRequest(request, None, SkipReason.UNKNOWN_TOKEN, str(error))
         except RecursionError:  # document with thousands of nested levels
             live = request
-        account = "" if about.signed == UNSIGNED else self._signer.account
+        account = "" if metadata.signed == UNSIGNED else self._signer.account
         live = dialect.moved(live, self._service.address.origin, account)
         until = time.monotonic() + self._patience_seconds
         while True:
-            sent = self._signed(about, live)
+            signed = self._signed(metadata, live)
             try:
-                reply = plain(await self._service.send(sent))
+                reply = plain(await self._service.send(signed))
             except NoReply as error:
-                return SentRequest(sent, None, SkipReason.NO_LIVE_ANSWER, str(error))
-            if not is_done or not self._is_passing(dialect, sent, reply):
-                return SentRequest(sent, reply)
+                return SentRequest(signed, None, SkipReason.NO_LIVE_ANSWER, str(error))
+            if not is_done or not self._is_passing(dialect, signed, reply):
+                return SentRequest(signed, reply)
             if time.monotonic() > until:
-                return SentRequest(sent, reply, SkipReason.NOT_READY)
+                return SentRequest(signed, reply, SkipReason.NOT_READY)
             self.report.repeated += 1
             await asyncio.sleep(_RETRY_DELAY_SECONDS)
 
@@ -106,44 +106,52 @@ class ReplaySession:
             return dialect.answer(request, reply).code in dialect.passing_codes
         return dialect.is_under_way(reply) and not dialect.is_write(request)
 
-    def _signed(self, about: RecordedRequest, request: Request) -> Request:
-        if about.signed == UNSIGNED:
+    def _signed(self, metadata: RecordedRequest, request: Request) -> Request:
+        if metadata.signed == UNSIGNED:
             return self._signer.unsigned(request)
-        return self._signer.signed(about.dialect, request, about.region)
+        return self._signer.signed(metadata.dialect, request, metadata.region)
 
     def compare(
-        self, about: RecordedRequest, request: Request, recorded: Reply, sent: SentRequest, is_raced: bool
+        self,
+        metadata: RecordedRequest,
+        request: Request,
+        recorded: Reply,
+        sent_request: SentRequest,
+        is_raced: bool,
     ) -> None:
         """Compare the replies of one exchange and count the result."""
-        if sent.reply is None or sent.why is not None:
-            self.report.skip(sent.why or SkipReason.NO_LIVE_ANSWER)
+        if sent_request.reply is None or sent_request.why is not None:
+            self.report.skip(sent_request.why or SkipReason.NO_LIVE_ANSWER)
             return
-        dialect = DIALECTS[about.dialect]
-        answers = (dialect.answer(request, plain(recorded)), dialect.answer(sent.request, sent.reply))
+        dialect = DIALECTS[metadata.dialect]
+        answers = (
+            dialect.answer(request, plain(recorded)),
+            dialect.answer(sent_request.request, sent_request.reply),
+        )
         if answers[1].code in AUTHENTICATION_CODES and answers[0].code not in AUTHENTICATION_CODES:
             self.report.skip(SkipReason.REFUSED_NOW)
             return
         comparison = ReplyComparison(
-            about.dialect,
-            about.operation,
+            metadata.dialect,
+            metadata.operation,
             self._tokens,
-            (dialect.base(request), dialect.base(sent.request)),
+            (dialect.base(request), dialect.base(sent_request.request)),
             (self._span, (self._began, time.time())),
         )
         try:
-            found = self._of_scan(request, comparison, *answers)
-            if found is None:
-                found = comparison.divergences(*answers)
+            divergences = self._of_scan(request, comparison, *answers)
+            if divergences is None:
+                divergences = comparison.divergences(*answers)
         except RecursionError:
-            is_same = plain(recorded).body == sent.reply.body
-            found = (
+            is_same = plain(recorded).body == sent_request.reply.body
+            divergences = (
                 []
                 if is_same
                 else [Divergence(BODY, "body", "(too deep to compare)", "(too deep to compare)")]
             )
-        self.report.add(about.number, (about.dialect, about.operation), found, is_raced)
+        self.report.add(metadata.number, (metadata.dialect, metadata.operation), divergences, is_raced)
         for rule, count in comparison.used.items():
-            self.report.rules[about.dialect, rule] += count
+            self.report.rules[metadata.dialect, rule] += count
 
     # Scans of several pages
 
@@ -172,12 +180,12 @@ class ReplaySession:
         comparison.used["scan-order"] += 1
         if lasts[0] is ABSENT or lasts[1] is ABSENT:
             if lasts[0] is not lasts[1]:
-                shown = [f"{count} items so far" for count in scan.counts]
-                return [Divergence(BODY, "body/LastEvaluatedKey", *shown)]
+                texts = [f"{count} items so far" for count in scan.counts]
+                return [Divergence(BODY, "body/LastEvaluatedKey", *texts)]
             if scan.counts == [scan.counts[0]] * 2 and scan.sums[0] == scan.sums[1]:
                 return []
-            shown = [f"{count} items on all pages" for count in scan.counts]
-            return [Divergence(BODY, "body/Items", *shown)]
+            texts = [f"{count} items on all pages" for count in scan.counts]
+            return [Divergence(BODY, "body/Items", *texts)]
         self._tokens.learn("scan-position", "", _text(lasts[0]), _text(lasts[1]))
         self._scans[f"{key[0]}{_text(lasts[0])}"] = scan
         if len(self._scans) > _SCANS_MAX:
@@ -213,10 +221,10 @@ def _with_ordered_sets(tree: Any) -> Any:
             name: sorted(value)
             if name in ("SS", "NS", "BS")
             and isinstance(value, list)
-            and all(isinstance(each, str) for each in value)
+            and all(isinstance(element, str) for element in value)
             else _with_ordered_sets(value)
             for name, value in tree.items()
         }
     if isinstance(tree, list):
-        return [_with_ordered_sets(each) for each in tree]
+        return [_with_ordered_sets(element) for element in tree]
     return tree

@@ -86,23 +86,23 @@ class Shadow:
     async def handle(self, request: Request, connection: int) -> Reply:
         """Return the primary's reply. If there is none, return status 502 in the dialect's format."""
         number, self._next_number = self._next_number, self._next_number + 1
-        about = described(number, connection, time.time(), request)
-        sent = self._forwarder.forwarded(request)
-        is_write = about.dialect != NONE and DIALECTS[about.dialect].is_write(request)
+        metadata = described(number, connection, time.time(), request)
+        forwarded = self._forwarder.forwarded(request)
+        is_write = metadata.dialect != NONE and DIALECTS[metadata.dialect].is_write(request)
         raced_before = self._writes_in_flight > 0
         self._writes_in_flight += is_write
         self._writes_begun += is_write
-        begun = self._writes_begun
+        writes_before = self._writes_begun
         try:
-            reply = await self._primary.send(sent)
+            reply = await self._primary.send(forwarded)
         except NoReply as error:
             self.report.skip(SkipReason.UNANSWERED)
             return refusal(request, 502, str(error))
         finally:
             self._writes_in_flight -= is_write
-        is_raced = raced_before or self._writes_begun > begun
+        is_raced = raced_before or self._writes_begun > writes_before
         try:
-            self._enqueue(_Exchange(about, sent, reply, is_write, is_raced))
+            self._enqueue(_Exchange(metadata, forwarded, reply, is_write, is_raced))
         except Exception as error:  # a defect in the comparison must not affect the client
             self.report.skip(SkipReason.DROPPED)
             self._say(f"exchange {number} was not sent to the secondary: {error!r}")
@@ -110,10 +110,10 @@ class Shadow:
 
     def _enqueue(self, exchange: _Exchange) -> None:
         """Add an exchange to the queue if it is sampled and fits."""
-        about, reply = exchange.about, exchange.reply
-        if about.dialect == NONE:
+        metadata, reply = exchange.about, exchange.reply
+        if metadata.dialect == NONE:
             self.report.skip(SkipReason.FOREIGN)
-        elif is_refused_signature(about, exchange.request, reply):
+        elif is_refused_signature(metadata, exchange.request, reply):
             self.report.skip(SkipReason.REFUSED_BEFORE)
             if not self._has_warned:
                 self._has_warned = True
@@ -158,10 +158,15 @@ class Shadow:
 
     async def _send_and_compare(self, exchange: _Exchange) -> None:
         is_done = DIALECTS[exchange.about.dialect].succeeded(plain(exchange.reply))
-        sent = await self._session.send(exchange.about, exchange.request, is_done)
+        sent_request = await self._session.send(exchange.about, exchange.request, is_done)
         # Comparing large replies takes long, so it runs on a thread.
         await asyncio.to_thread(
-            self._session.compare, exchange.about, exchange.request, exchange.reply, sent, exchange.is_raced
+            self._session.compare,
+            exchange.about,
+            exchange.request,
+            exchange.reply,
+            sent_request,
+            exchange.is_raced,
         )
 
     async def drain(self) -> None:

@@ -73,15 +73,15 @@ _MEMBERS = {
 
 def credentials_of(path: Path | None, environment: Mapping[str, str] = os.environ) -> dict[str, SigningKey]:
     """Return a key for each of `aws`, `azure` and `tablestore`. Raises BadCredentials."""
-    found = {
+    keys = {
         item.scheme.value: SigningKey(item.access_id, item.secrets[0])
         for item in DEV_CREDENTIALS
         if item.scheme in Scheme
     }
     for scheme, (name, secret, token) in _VARIABLES.items():
         if environment.get(name) and environment.get(secret):
-            found[scheme] = SigningKey(environment[name], environment[secret], environment.get(token, ""))
-    return found if path is None else found | _read(path)
+            keys[scheme] = SigningKey(environment[name], environment[secret], environment.get(token, ""))
+    return keys if path is None else keys | _read(path)
 
 
 def _read(path: Path) -> dict[str, SigningKey]:
@@ -91,7 +91,7 @@ def _read(path: Path) -> dict[str, SigningKey]:
         raise BadCredentials(f"{path}: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError):
         raise BadCredentials(f"{path} is not a TOML file") from None
-    found = {}
+    keys = {}
     for scheme, members in document.items():
         if scheme not in _MEMBERS or not isinstance(members, dict):
             raise BadCredentials(f"{path}: unknown section [{scheme}]. Use [aws], [azure] or [tablestore]")
@@ -99,8 +99,8 @@ def _read(path: Path) -> dict[str, SigningKey]:
         wrong = [member for member in members if member not in (name, secret, token) or not member]
         if wrong or not all(isinstance(members.get(member), str) for member in (name, secret)):
             raise BadCredentials(f"{path}: [{scheme}] needs {name} and {secret} as strings")
-        found[scheme] = SigningKey(members[name], members[secret], str(members.get(token, "")))
-    return found
+        keys[scheme] = SigningKey(members[name], members[secret], str(members.get(token, "")))
+    return keys
 
 
 def signed_how(request: Request) -> str:
@@ -118,8 +118,8 @@ def signed_how(request: Request) -> str:
 
 def region_of(request: Request) -> str:
     """Return the region in the scope of an AWS signature, "" if there is none."""
-    found = _CREDENTIAL.search(request.header("authorization"))
-    parts = found[1].split("/") if found else []
+    match = _CREDENTIAL.search(request.header("authorization"))
+    parts = match[1].split("/") if match else []
     return parts[-3] if len(parts) >= 5 else ""
 
 
@@ -151,12 +151,12 @@ class Signer:
         """Return the request with the new Host and without signature."""
         return replace(request, headers=self._headers(request))
 
-    def _headers(self, request: Request, *more: tuple[str, str]) -> Headers:
-        ours = _OLD_PROOFS | {name for name, _ in more}
+    def _headers(self, request: Request, *further: tuple[str, str]) -> Headers:
+        replaced = _OLD_PROOFS | {name for name, _ in further}
         return (
-            *((name, value) for name, value in request.headers if name not in ours),
+            *((name, value) for name, value in request.headers if name not in replaced),
             ("host", self._host),
-            *more,
+            *further,
         )
 
     def _aws(self, request: Request, region: str) -> Request:
@@ -168,19 +168,19 @@ class Signer:
         pairs = [pair for pair in query.split("&") if not pair.lower().startswith("x-amz-")]
         target = path + ("?" + "&".join(pairs) if any(pairs) else "")
         base = replace(request, target=target, headers=self._headers(request, date, *token))
-        made = aws.authorization(base, key.name, key.secret, region)
-        return replace(base, headers=(*base.headers, ("authorization", made)))
+        authorization = aws.authorization(base, key.name, key.secret, region)
+        return replace(base, headers=(*base.headers, ("authorization", authorization)))
 
     def _azure(self, request: Request) -> Request:
         key = self._keys["azure"]
         path, _, query = request.target.partition("?")
         is_shared_access = any(pair.startswith(("sv=", "sig=")) for pair in query.split("&"))
-        kept = [
+        kept_pairs = [
             pair
             for pair in query.split("&")
             if not is_shared_access or pair.partition("=")[0] not in _SHARED_ACCESS_OPTIONS
         ]
-        target = path + ("?" + "&".join(kept) if any(kept) else "")
+        target = path + ("?" + "&".join(kept_pairs) if any(kept_pairs) else "")
         date = ("x-ms-date", formatdate(usegmt=True))
         base = replace(request, target=target, headers=self._headers(request, date))
         try:
@@ -192,21 +192,23 @@ class Signer:
             secret = base64.b64decode(key.secret, validate=True)
         except (binascii.Error, ValueError):
             secret = key.secret.encode()
-        made = base64.b64encode(hmac.digest(secret, text.encode("utf-8", "surrogatepass"), "sha256")).decode()
-        return replace(base, headers=(*base.headers, ("authorization", f"SharedKey {key.name}:{made}")))
+        signature = base64.b64encode(
+            hmac.digest(secret, text.encode("utf-8", "surrogatepass"), "sha256")
+        ).decode()
+        return replace(base, headers=(*base.headers, ("authorization", f"SharedKey {key.name}:{signature}")))
 
     def _ots(self, request: Request) -> Request:
         key = self._keys["tablestore"]
         digest = base64.b64encode(hashlib.md5(request.body, usedforsecurity=False).digest()).decode()
-        more = [
+        ots_headers = [
             ("x-ots-date", f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%f}"[:-3] + "Z"),
             ("x-ots-accesskeyid", key.name),
             ("x-ots-contentmd5", digest),
         ]
         if key.token:
-            more.append(("x-ots-ststoken", key.token))
-        headers = self._headers(request, *more)
+            ots_headers.append(("x-ots-ststoken", key.token))
+        headers = self._headers(request, *ots_headers)
         signed = {name: value.strip() for name, value in headers if name.startswith("x-ots-")}
         text = ots.string_to_sign(request.path.lstrip("/"), signed)
-        made = base64.b64encode(hmac.digest(key.secret.encode(), text, "sha1")).decode()
-        return replace(request, headers=(*headers, ("x-ots-signature", made)))
+        signature = base64.b64encode(hmac.digest(key.secret.encode(), text, "sha1")).decode()
+        return replace(request, headers=(*headers, ("x-ots-signature", signature)))

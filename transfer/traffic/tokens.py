@@ -33,15 +33,19 @@ class Tokens:
         # Error texts contain ARNs and ids.
         if kind.endswith(("-arn", "-id")) and len(recorded) >= _SHORTEST_IN_TEXT and recorded != live:
             self._named[recorded] = live
-        for kept, most in ((self._known, _KEPT_MAX), (self._latest, _KEPT_MAX), (self._named, _NAMED_MAX)):
-            if len(kept) > most:
-                kept.popitem(last=False)
+        for cache, entries_max in (
+            (self._known, _KEPT_MAX),
+            (self._latest, _KEPT_MAX),
+            (self._named, _NAMED_MAX),
+        ):
+            if len(cache) > entries_max:
+                cache.popitem(last=False)
         return before
 
     def live(self, kind: str, scope: str, recorded: str) -> str | None:
         """Return the live token for a recorded one: that of the scope, else the latest of any scope."""
-        found = self._known.get((kind, scope, recorded))
-        return found if found is not None else self._latest.get((kind, recorded))
+        token = self._known.get((kind, scope, recorded))
+        return token if token is not None else self._latest.get((kind, recorded))
 
     def in_text(self, text: str) -> str:
         """Return a recorded text in which recorded tokens are replaced by live ones."""

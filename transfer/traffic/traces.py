@@ -96,18 +96,18 @@ class TraceWriter:
             self._file.close()
             raise
 
-    def request(self, about: RecordedRequest, request: Request) -> None:
+    def request(self, metadata: RecordedRequest, request: Request) -> None:
         """Write a request, which must be free of secrets."""
         self._add(
             {
                 "event": "request",
-                "number": about.number,
-                "connection": about.connection,
-                "at": about.at,
-                "dialect": about.dialect,
-                "operation": about.operation,
-                "signed": about.signed,
-                "region": about.region,
+                "number": metadata.number,
+                "connection": metadata.connection,
+                "at": metadata.at,
+                "dialect": metadata.dialect,
+                "operation": metadata.operation,
+                "signed": metadata.signed,
+                "region": metadata.region,
                 "method": request.method,
                 "target": request.target,
                 "headers": request.headers,
@@ -132,10 +132,10 @@ class TraceWriter:
         self._pending, self._pending_bytes = [], 0
         seekable = self._file.seekable()
         start = self._file.tell() if seekable else 0
-        written = 0
+        offset = 0
         try:
-            while written < len(frame):
-                written += self._file.write(frame[written:])
+            while offset < len(frame):
+                offset += self._file.write(frame[offset:])
         except OSError:
             if seekable:
                 self._file.truncate(start)
@@ -234,7 +234,7 @@ def _event(line: dict[str, Any]) -> Event:
     number, at = int(line["number"]), float(line["at"])
     match line["event"]:
         case "request":
-            about = RecordedRequest(
+            metadata = RecordedRequest(
                 number,
                 int(line["connection"]),
                 at,
@@ -244,7 +244,7 @@ def _event(line: dict[str, Any]) -> Event:
                 str(line["region"]),
             )
             request = Request(line["method"], line["target"], _headers(line), _body_of(line))
-            return RequestEvent(about, request)
+            return RequestEvent(metadata, request)
         case "answer":
             return AnswerEvent(number, at, Reply(int(line["status"]), _headers(line), _body_of(line)))
         case "failure":

@@ -57,9 +57,9 @@ def _request(change: EntityChange) -> bytes:
 
 def failure(answer: bytes) -> tuple[int, str, str] | None:
     """Return (status, code, text) of the operation that made a batch fail, None if the batch succeeded."""
-    for found in _STATUS.finditer(answer):
-        status = int(found[1])
+    for match in _STATUS.finditer(answer):
+        status = int(match[1])
         if status >= 400:
-            start, end = answer.find(b"{", found.end()), answer.rfind(b"}")
+            start, end = answer.find(b"{", match.end()), answer.rfind(b"}")
             return (status, *error_of(answer[start : end + 1]))
     return None

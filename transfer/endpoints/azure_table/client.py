@@ -81,13 +81,13 @@ class Account:
         for suffix in (self.suffix, ""):
             text = os.environ.get(f"AZURE_STORAGE_CONNECTION_STRING{suffix}", "")
             parts = dict(part.split("=", 1) for part in text.strip().split(";") if "=" in part)
-            named = {name.strip().lower(): value for name, value in parts.items()}
+            settings = {name.strip().lower(): value for name, value in parts.items()}
             if (
-                named
-                and "usedevelopmentstorage" not in named
-                and named.get("accountname", self.name) == self.name
+                settings
+                and "usedevelopmentstorage" not in settings
+                and settings.get("accountname", self.name) == self.name
             ):
-                return named
+                return settings
         return {}
 
     @property
@@ -126,7 +126,7 @@ class Client:
 
     def once(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None) -> ServiceReply:
         """Send one request without retries. Raises TransientFailure too."""
-        sent = {
+        all_headers = {
             "Accept": "application/json;odata=minimalmetadata",
             "DataServiceVersion": "3.0",
             "MaxDataServiceVersion": "3.0;NetFx",
@@ -134,8 +134,8 @@ class Client:
             **headers,
         }
         if body is not None:
-            sent.setdefault("Content-Type", "application/json")
-        request = HttpRequest(method, f"{self.url}/{path}", headers=sent, content=body)
+            all_headers.setdefault("Content-Type", "application/json")
+        request = HttpRequest(method, f"{self.url}/{path}", headers=all_headers, content=body)
         try:
             with self._service._client.send_request(request, stream=True) as response:
                 content = response.read()
@@ -160,11 +160,11 @@ class Client:
         if len(items) < 2:
             return [work(item) for item in items]
         futures = [self._threads.submit(work, item) for item in items]
-        done, waiting = wait(futures, return_when=FIRST_EXCEPTION)
-        for future in waiting:
+        finished, unfinished = wait(futures, return_when=FIRST_EXCEPTION)
+        for future in unfinished:
             future.cancel()
         wait(futures)
-        for future in done:
+        for future in finished:
             future.result()
         return [future.result() for future in futures]
 

@@ -91,11 +91,11 @@ class AzureTableEndpoint(endpoint.Endpoint):
 
     # Reading
 
-    def segments(self, wanted: int) -> list[endpoint.JSON]:
+    def segments(self, count: int) -> list[endpoint.JSON]:
         # A table of one page is not worth the probes.
         if _token(self._query({}, options={"$select": "PartitionKey,RowKey"})) is None:
             return [{}]
-        return list(ranges.divide(wanted, self._first_key))
+        return list(ranges.divide(count, self._first_key))
 
     def _first_key(self, bounds: ranges.Range) -> tuple[str, str] | None:
         token: list[str | None] | None = None
@@ -201,10 +201,10 @@ class AzureTableEndpoint(endpoint.Endpoint):
 
     def _write(self, changes: list[tuple[Row, EntityChange]]) -> list[endpoint.Reject]:
         patience = self._client.patience
-        found = self._client.each(
+        rejects_by_batch = self._client.each(
             lambda batch: write_batch(batch, self._send, patience), list(_batches(changes))
         )
-        return [reject for rejects in found for reject in rejects]
+        return [reject for rejects in rejects_by_batch for reject in rejects]
 
     def _send(self, batch: list[tuple[Row, EntityChange]]) -> Sent[EntityChange]:
         changes = [change for _, change in batch]
@@ -246,7 +246,7 @@ class AzureTableEndpoint(endpoint.Endpoint):
         since: int = position["since"]
         moment = values.timestamp_text(since - _OVERLAP_TICKS)
         answer = self._query({}, position["token"], also=f"Timestamp ge datetime'{moment}'")
-        found: list[Key] = []
+        keys: list[Key] = []
         newest: int = position["newest"]
         latest = None
         for entity in answer.json["value"]:
@@ -255,7 +255,7 @@ class AzureTableEndpoint(endpoint.Endpoint):
             if self._reported.get(key.position) == modified:
                 continue
             self._reported[key.position] = modified
-            found.append(key)
+            keys.append(key)
             newest = max(newest, modified)
             latest = max(modified, latest or 0)
         token = _token(answer)
@@ -265,7 +265,7 @@ class AzureTableEndpoint(endpoint.Endpoint):
             self._reported = {at: when for at, when in self._reported.items() if when >= floor}
         at_ms = None if latest is None else (latest - values.UNIX_EPOCH_TICKS) // TICKS_PER_MS
         after = {"since": since, "newest": newest, "token": token}
-        return endpoint.ChangedKeys(found, after, at_ms, token is None and not found)
+        return endpoint.ChangedKeys(keys, after, at_ms, token is None and not keys)
 
     def close(self) -> None:
         self._client.close()
@@ -273,8 +273,8 @@ class AzureTableEndpoint(endpoint.Endpoint):
 
 def _token(answer: ServiceReply) -> list[str | None] | None:
     """Return the continuation token. None if both headers are missing."""
-    found = [answer.headers.get(name) for name in _NEXT_HEADERS]
-    return found if any(value is not None for value in found) else None
+    token = [answer.headers.get(name) for name in _NEXT_HEADERS]
+    return token if any(value is not None for value in token) else None
 
 
 def _server_ticks(answer: ServiceReply) -> int:

@@ -38,21 +38,21 @@ FirstKey = Callable[[Range], tuple[str, str] | None]
 """Return the first key of a range, None if it is empty."""
 
 
-def divide(wanted: int, first_key: FirstKey) -> list[Range]:
-    """Return about `wanted` ranges that together are the whole table."""
+def divide(count: int, first_key: FirstKey) -> list[Range]:
+    """Return about `count` ranges that together are the whole table."""
     first = first_key({})
-    if wanted <= 1 or first is None:
+    if count <= 1 or first is None:
         return [{}]
     partition = first[0]
     if first_key({"after": partition}) is None:
         # There is one partition. The ranges on both sides belong to the table too and may get rows later.
-        starts = _starts(wanted, lambda bounds: _second(first_key({"partition": partition, **bounds})))
+        starts = _starts(count, lambda bounds: _second(first_key({"partition": partition, **bounds})))
         return [
             {"to": partition},
             *({"partition": partition, **bounds} for bounds in _between(starts)),
             {"after": partition},
         ]
-    return _between(_starts(wanted, lambda bounds: _first(first_key(bounds))))
+    return _between(_starts(count, lambda bounds: _first(first_key(bounds))))
 
 
 def _first(key: tuple[str, str] | None) -> str | None:
@@ -73,12 +73,12 @@ def _between(starts: list[str]) -> list[Range]:
     return bounds
 
 
-def _starts(wanted: int, first: Callable[[Range], str | None]) -> list[str]:
-    """Return at most `wanted` - 1 sorted keys at which ranges begin."""
-    probes = _PROBES + _PROBES_PER_RANGE * wanted
-    prefixes, found = [""], set[str]()
+def _starts(range_count: int, first: Callable[[Range], str | None]) -> list[str]:
+    """Return at most `range_count` - 1 sorted keys at which ranges begin."""
+    probes = _PROBES + _PROBES_PER_RANGE * range_count
+    prefixes, found_keys = [""], set[str]()
     # Breadth first, so that the found keys are spread over the table.
-    while prefixes and len(found) < 4 * wanted and probes > 0:
+    while prefixes and len(found_keys) < 4 * range_count and probes > 0:
         prefix, *prefixes = prefixes
         bounds: Range = {"after": prefix} if prefix else {}
         while probes > 0:
@@ -86,7 +86,7 @@ def _starts(wanted: int, first: Callable[[Range], str | None]) -> list[str]:
             key = first(bounds)
             if key is None or not key.startswith(prefix):
                 break
-            found.add(key)
+            found_keys.add(key)
             if len(key) == len(prefix):  # only the empty key at the beginning of the table
                 bounds = {"after": key}
                 continue
@@ -96,8 +96,8 @@ def _starts(wanted: int, first: Callable[[Range], str | None]) -> list[str]:
             if following is None:
                 break
             bounds = {"from": prefix + following}
-    keys = sorted(found, key=_utf16)[1:]  # the first range begins below the first key
-    count = min(wanted, len(keys) + 1)
+    keys = sorted(found_keys, key=_utf16)[1:]  # the first range begins below the first key
+    count = min(range_count, len(keys) + 1)
     return [keys[number * (len(keys) + 1) // count - 1] for number in range(1, count)]
 
 

@@ -66,8 +66,8 @@ class Client:
     def close(self) -> None:
         """Close the database if no other endpoint uses it."""
         with self._lock:
-            opened, self._opened = self._opened, None
-        if opened is not None:
+            database, self._opened = self._opened, None
+        if database is not None:
             opening.release(self._url)
 
     def database(self) -> OpenDatabase:
@@ -85,15 +85,15 @@ class Client:
     def find(self, is_refreshed: bool = False) -> Table:
         """Return the table. Raises TableAbsent, and SchemaChanged if it was replaced by another table."""
         with self._lock:
-            known = self._known
-        if known is not None and not is_refreshed:
-            return known
+            remembered = self._known
+        if remembered is not None and not is_refreshed:
+            return remembered
         self.require_file()
         try:
             table: Table = self.run([FindTable(self.namespace, self.name)])[0]
         except errors.TableMissing:
             raise TableAbsent(f"{self.shown}: no such table") from None
-        if known is not None and known.id != table.id:
+        if remembered is not None and remembered.id != table.id:
             raise SchemaChanged(f"{self.shown}: the table was dropped and created again during the transfer")
         self.remember(table)
         return table

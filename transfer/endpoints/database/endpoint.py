@@ -66,10 +66,10 @@ class DatabaseEndpoint(endpoint.Endpoint):
 
     # Rows
 
-    def segments(self, wanted: int) -> list[endpoint.JSON]:
+    def segments(self, count: int) -> list[endpoint.JSON]:
         # Several readers of one process, each with its own cache, do not read one SQLite file faster.
-        most = _MAX_SEGMENTS if self.client.settings.database_path is None else 1
-        total = max(1, min(wanted, most))
+        segments_max = _MAX_SEGMENTS if self.client.settings.database_path is None else 1
+        total = max(1, min(count, segments_max))
         return [[number, total] for number in range(total)]
 
     def scan(
@@ -96,10 +96,10 @@ class DatabaseEndpoint(endpoint.Endpoint):
         return page
 
     def get(self, keys: Sequence[Key]) -> list[Row | None]:
-        found: list[Row | None] = self.client.on_table(
+        rows: list[Row | None] = self.client.on_table(
             lambda table: [ReadAll(tuple(Get(table, key.position) for key in keys))]
         )[0]
-        return found
+        return rows
 
     def write(self, rows: Sequence[Row]) -> list[endpoint.Reject]:
         if len(rows) >= _FEW_ROWS:
@@ -134,7 +134,7 @@ def _keeps_times(table: Table) -> bool:
     return rules.stamped or (rules.expiry is not None and rules.expiry.age_ms is not None)
 
 
-def _kept(table: Table, row: Row) -> Contents:
+def _contents_for(table: Table, row: Row) -> Contents:
     """Return a row's contents for a table."""
     contents = row.contents
     if not row.modified_at or contents.kinds not in (None, FOREIGN_KINDS) or not _keeps_times(table):
@@ -144,10 +144,10 @@ def _kept(table: Table, row: Row) -> Contents:
 
 def _load(table: Table, rows: Sequence[Row]) -> BulkLoad:
     if _keeps_times(table):
-        return BulkLoad(table, [(row.position, _kept(table, row)) for row in rows])
+        return BulkLoad(table, [(row.position, _contents_for(table, row)) for row in rows])
     return BulkLoad(table, [(row.position, row.contents) for row in rows])
 
 
 def _put(table: Table, row: Row) -> WriteGroup:
     key = table.key_schema.decode(row.position)
-    return WriteGroup((Write(table, key, Replace(_kept(table, row))),))
+    return WriteGroup((Write(table, key, Replace(_contents_for(table, row))),))

@@ -25,21 +25,21 @@ from tablegate.transfer.errors import AccessRefused, ServiceUnavailable, Transfe
 def acquire(url: str, settings: Settings, shown: str) -> OpenDatabase:
     """Return the database at a URL, opened if no endpoint has it open. Raises TransferError."""
     with _opening:
-        opened = _open_databases.get(url)
-        if opened is None:
-            opened = _open_databases[url] = OpenDatabase(settings, shown)
-        opened.users += 1
-        return opened
+        database = _open_databases.get(url)
+        if database is None:
+            database = _open_databases[url] = OpenDatabase(settings, shown)
+        database.users += 1
+        return database
 
 
 def release(url: str) -> None:
     """Close the database at a URL if no other endpoint uses it."""
     with _opening:
-        opened = _open_databases[url]
-        opened.users -= 1
-        if not opened.users:
+        database = _open_databases[url]
+        database.users -= 1
+        if not database.users:
             del _open_databases[url]
-            opened.close()
+            database.close()
 
 
 class OpenDatabase:
@@ -61,7 +61,7 @@ class OpenDatabase:
                     "copy through it: dynamodb://TABLE?endpoint=http://HOST:PORT"
                 ) from None
         try:
-            self._store = _opened(settings, shown)
+            self._store = _open_store(settings, shown)
             self.engine = _engine_on(self._store)
         except BaseException:
             self._release()
@@ -89,7 +89,7 @@ class OpenDatabase:
             self._lock.release()
 
 
-def _opened(settings: Settings, shown: str) -> Store:
+def _open_store(settings: Settings, shown: str) -> Store:
     try:
         # Opened as in gateway/app.py, without importing a web framework.
         database = open_database(
@@ -117,8 +117,8 @@ def _engine_on(store: Store) -> Engine:
 def _unreachable(shown: str, error: Exception) -> TransferError:
     """Return a TransferError with the driver's message. It names host and user, but no password."""
     text = str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
-    refused = "authentication" in text or "role" in text
-    return (AccessRefused if refused else ServiceUnavailable)(f"{shown}: cannot open the database: {text}")
+    is_refused = "authentication" in text or "role" in text
+    return (AccessRefused if is_refused else ServiceUnavailable)(f"{shown}: cannot open the database: {text}")
 
 
 _open_databases: dict[str, OpenDatabase] = {}

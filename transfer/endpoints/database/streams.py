@@ -57,7 +57,7 @@ def changes(client: Client, position: JSON) -> ChangedKeys:
         ) from None
 
 
-def _changes(client: Client, label: str, known: dict[str, int | None]) -> ChangedKeys:
+def _changes(client: Client, label: str, sequences: dict[str, int | None]) -> ChangedKeys:
     stream = client.run([FindStream(client.namespace, client.name, label)])[0]
     keys: dict[Position, Key] = {}
     after: dict[str, int | None] = {}
@@ -65,7 +65,9 @@ def _changes(client: Client, label: str, known: dict[str, int | None]) -> Change
     for shard in client.run([ListShards(stream)])[0]:
         name = str(shard.number)
         sequence = (
-            known[name] if name in known else client.run([FindPosition(stream, shard.number, Oldest())])[0]
+            sequences[name]
+            if name in sequences
+            else client.run([FindPosition(stream, shard.number, Oldest())])[0]
         )
         if sequence is not None:
             page = client.run([ReadChanges(stream, shard.number, sequence, _CHANGES, _CHANGES_BYTES)])[0]

@@ -43,7 +43,7 @@ def as_completed(table: Table) -> Table:
     rules = table.rules
     if "stream" in pending:
         rules = dataclasses.replace(rules, stream=stream_rule(pending["stream"]))
-    properties = {name: kept for name, kept in table.properties.items() if name != _PENDING}
+    properties = {name: value for name, value in table.properties.items() if name != _PENDING}
     return dataclasses.replace(table, rules=rules, properties=properties)
 
 
@@ -51,11 +51,11 @@ def create(client: Client, definition: Definition) -> None:
     """Create a table, or use an existing one with the same key. Raises SchemaChanged."""
     command = _creation_of(client, definition)
     try:
-        found = client.find()
+        table = client.find()
     except TableAbsent:
-        [found] = client.run([command])
-        client.remember(found)
-    if found.key_schema != definition.key_schema:
+        [table] = client.run([command])
+        client.remember(table)
+    if table.key_schema != definition.key_schema:
         raise SchemaChanged(f"{client.shown}: a table of that name exists with another key")
     client.database().record("copy", client.name)
 
@@ -71,8 +71,8 @@ def _creation_of(client: Client, definition: Definition) -> CreateTable:
     elif service is Service.DYNAMODB:
         properties.setdefault(DYNAMODB, TableProperties().document()[DYNAMODB])
     if rules.stream is not None and rules.stream.enabled:
-        kept = dataclasses.replace(rules.stream, id=0, shards=())
-        properties[_PENDING] = {"stream": dataclasses.asdict(kept)}
+        stream = dataclasses.replace(rules.stream, id=0, shards=())
+        properties[_PENDING] = {"stream": dataclasses.asdict(stream)}
     rules = dataclasses.replace(rules, stream=None)
     return CreateTable(
         _DIALECTS[service], client.namespace, client.name, definition.key_schema, definition.indexes, rules, properties,

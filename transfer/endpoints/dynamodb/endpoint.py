@@ -71,8 +71,8 @@ class DynamoDBEndpoint(endpoint.Endpoint):
 
     # Reading
 
-    def segments(self, wanted: int) -> list[endpoint.JSON]:
-        total = max(1, min(wanted, _SEGMENTS_MAX))
+    def segments(self, count: int) -> list[endpoint.JSON]:
+        total = max(1, min(count, _SEGMENTS_MAX))
         if total > 1 and not self._is_divided(total):
             total = 1
         return [{"segment": number, "of": total} for number in range(total)]
@@ -112,26 +112,26 @@ class DynamoDBEndpoint(endpoint.Endpoint):
         return self._client.call("Scan", request)
 
     def get(self, keys: Sequence[Key]) -> Sequence[endpoint.AnyRow | None]:
-        found: dict[Position, endpoint.AnyRow] = {}
+        rows: dict[Position, endpoint.AnyRow] = {}
         distinct = list({key.position: key for key in keys}.values())
         for at in range(0, len(distinct), _GETS):
-            self._get_batch([self._wire_key(key) for key in distinct[at : at + _GETS]], found)
-        return [found.get(key.position) for key in keys]
+            self._get_batch([self._wire_key(key) for key in distinct[at : at + _GETS]], rows)
+        return [rows.get(key.position) for key in keys]
 
-    def _get_batch(self, wanted: list[Any], found: dict[Position, endpoint.AnyRow]) -> None:
+    def _get_batch(self, wire_keys: list[Any], rows: dict[Position, endpoint.AnyRow]) -> None:
         backoff = Backoff(self._patience)
-        while wanted:
-            request = {"RequestItems": {self._table: {"Keys": wanted, "ConsistentRead": True}}}
+        while wire_keys:
+            request = {"RequestItems": {self._table: {"Keys": wire_keys, "ConsistentRead": True}}}
             answer = self._client.call("BatchGetItem", request)
             for item in answer.get("Responses", {}).get(self._table, ()):
                 row = self._row(item)
-                found[row.position] = row
-            left = answer.get("UnprocessedKeys", {}).get(self._table, {}).get("Keys", [])
-            if len(left) < len(wanted):
+                rows[row.position] = row
+            unprocessed = answer.get("UnprocessedKeys", {}).get(self._table, {}).get("Keys", [])
+            if len(unprocessed) < len(wire_keys):
                 backoff.progressed()
-            if left:
+            if unprocessed:
                 backoff.wait("reads are throttled")
-            wanted = left
+            wire_keys = unprocessed
 
     def _row(self, wire: dict[str, Any]) -> endpoint.AnyRow:
         try:
@@ -186,13 +186,13 @@ class DynamoDBEndpoint(endpoint.Endpoint):
 
     def _unprocessed(self, answer: Any) -> set[Position]:
         """Return the positions of rows that BatchWriteItem did not write."""
-        found = set()
+        positions = set()
         for request in answer.get("UnprocessedItems", {}).get(self._table, ()):
             put = request.get("PutRequest")
             key = put["Item"] if put else request["DeleteRequest"]["Key"]
             key = item_of({name: key[name] for name in self._schema.names})
-            found.add(self._schema.position(self._key_values(key)))
-        return found
+            positions.add(self._schema.position(self._key_values(key)))
+        return positions
 
     # Following
 

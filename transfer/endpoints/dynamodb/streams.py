@@ -94,15 +94,15 @@ class StreamFollower:
         request = {"StreamArn": stream}
         while True:
             try:
-                found = self._streams.call("DescribeStream", request)["StreamDescription"]
+                description = self._streams.call("DescribeStream", request)["StreamDescription"]
             except TableAbsent:
                 raise PositionLost(
                     f"{self._client.patience.shown}: its stream {stream} no longer exists. Copy the table again"
                 ) from None
-            shards += found.get("Shards", ())
-            if not found.get("LastEvaluatedShardId"):
-                return shards, str(found.get("StreamStatus", ""))
-            request["ExclusiveStartShardId"] = found["LastEvaluatedShardId"]
+            shards += description.get("Shards", ())
+            if not description.get("LastEvaluatedShardId"):
+                return shards, str(description.get("StreamStatus", ""))
+            request["ExclusiveStartShardId"] = description["LastEvaluatedShardId"]
 
     def poll(self, position: JSON, schema: KeySchema) -> ChangedKeys:
         """Poll all shards of the position once."""
@@ -189,23 +189,25 @@ class StreamFollower:
 
     def _replace_ended_shards(self, position: JSON) -> None:
         """Replace ended shards by their children once these are listed."""
-        listed, status = self._describe(position["stream"])
+        stream_shards, status = self._describe(position["stream"])
         shards: dict[str, Any] = position["shards"]
-        known = {shard["ShardId"] for shard in listed}
+        listed_ids = {shard["ShardId"] for shard in stream_shards}
         now_ms = time.time_ns() // 1_000_000
         for shard, ended_ms in [(shard, shard_state["ended_ms"]) for shard, shard_state in shards.items()]:
             if not ended_ms:
                 continue
-            children = [one["ShardId"] for one in listed if one.get("ParentShardId") == shard]
+            children = [
+                candidate["ShardId"] for candidate in stream_shards if candidate.get("ParentShardId") == shard
+            ]
             for child in children:
                 shards.setdefault(child, {"after": None, "ended_ms": None})
             # A child may be listed late. The child of a merge names only one parent.
             has_others = any(not shard_state["ended_ms"] for shard_state in shards.values())
-            is_childless = has_others and (shard not in known or now_ms - ended_ms > CHILDLESS_MS)
+            is_childless = has_others and (shard not in listed_ids or now_ms - ended_ms > CHILDLESS_MS)
             if children or is_childless:
                 del shards[shard]
         if not shards:  # the stream had no shard before
-            shards.update({shard["ShardId"]: {"after": None, "ended_ms": None} for shard in listed})
+            shards.update({shard["ShardId"]: {"after": None, "ended_ms": None} for shard in stream_shards})
         if status in ("DISABLED", "DISABLING") and all(
             shard_state["ended_ms"] for shard_state in shards.values()
         ):

@@ -27,8 +27,8 @@ _POLL_S = 0.25
 def definition_of(name: str, wire: Mapping[str, Any], expiry: ExpiryRule | None) -> Definition:
     """Return the definition for a description of DescribeTable."""
     types = defined_types(wire)
-    local = [_index(given, types, True) for given in wire.get("LocalSecondaryIndexes") or ()]
-    others = [_index(given, types, False) for given in wire.get("GlobalSecondaryIndexes") or ()]
+    local = [_index(index, types, True) for index in wire.get("LocalSecondaryIndexes") or ()]
+    others = [_index(index, types, False) for index in wire.get("GlobalSecondaryIndexes") or ()]
     return Definition(
         name,
         Service.DYNAMODB,
@@ -37,15 +37,15 @@ def definition_of(name: str, wire: Mapping[str, Any], expiry: ExpiryRule | None)
         Rules(expiry=expiry, stream=stream_rule(wire)),
         rows=wire.get("ItemCount"),
         size_bytes=wire.get("TableSizeBytes"),
-        vector_indexes=tuple(vector_indexes.new(given, types) for given in wire.get("VectorIndexes") or ()),
+        vector_indexes=tuple(vector_indexes.new(index, types) for index in wire.get("VectorIndexes") or ()),
     )
 
 
-def _index(given: Mapping[str, Any], types: Mapping[str, str], local: bool) -> NewIndex:
-    projection = given.get("Projection") or {}
+def _index(description: Mapping[str, Any], types: Mapping[str, str], local: bool) -> NewIndex:
+    projection = description.get("Projection") or {}
     return NewIndex(
-        given["IndexName"],
-        key_schema(given["KeySchema"], types),
+        description["IndexName"],
+        key_schema(description["KeySchema"], types),
         descriptions.PROJECTIONS[projection.get("ProjectionType", "ALL")],
         tuple(projection.get("NonKeyAttributes") or ()),
         local,
@@ -54,22 +54,27 @@ def _index(given: Mapping[str, Any], types: Mapping[str, str], local: bool) -> N
 
 def stream_rule(wire: Mapping[str, Any]) -> StreamRule | None:
     """Return the enabled stream in a description of DescribeTable, None if there is none."""
-    given = wire.get("StreamSpecification") or {}
-    if not given.get("StreamEnabled"):
+    specification = wire.get("StreamSpecification") or {}
+    if not specification.get("StreamEnabled"):
         return None
-    view = given.get("StreamViewType", VIEWS[0])
+    view = specification.get("StreamViewType", VIEWS[0])
     return StreamRule(wire.get("LatestStreamLabel", ""), True, view, limits.STREAM_RETENTION_MS, 0)
 
 
 def expiry_of(client: Client, table: str) -> ExpiryRule | None:
     """Return the time to live of a table. None if there is none or the server does not support it."""
     try:
-        found = client.call("DescribeTimeToLive", {"TableName": table}).get("TimeToLiveDescription") or {}
+        description = (
+            client.call("DescribeTimeToLive", {"TableName": table}).get("TimeToLiveDescription") or {}
+        )
     except RequestRefused:
         return None
-    if found.get("TimeToLiveStatus") not in ("ENABLED", "ENABLING") or "AttributeName" not in found:
+    if (
+        description.get("TimeToLiveStatus") not in ("ENABLED", "ENABLING")
+        or "AttributeName" not in description
+    ):
         return None
-    return ExpiryRule(attribute=found["AttributeName"])
+    return ExpiryRule(attribute=description["AttributeName"])
 
 
 # To the service
@@ -136,10 +141,10 @@ def _problem_of(index: NewIndex, schema: KeySchema, types: Mapping[str, str]) ->
 
 
 def _index_wire(index: NewIndex) -> dict[str, Any]:
-    shown = descriptions.index_definition(index)
+    definition = descriptions.index_definition(index)
     if index.projection is IndexProjection.INCLUDE and not index.included:
-        shown["Projection"] = {"ProjectionType": "KEYS_ONLY"}
-    return shown
+        definition["Projection"] = {"ProjectionType": "KEYS_ONLY"}
+    return definition
 
 
 def create(client: Client, name: str, definition: Definition) -> list[str]:

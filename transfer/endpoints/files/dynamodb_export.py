@@ -79,12 +79,12 @@ class DynamoDBExport(file_endpoint.FileEndpoint):
                 self._folder = folder
             return self._folder
 
-    def segments(self, wanted: int) -> list[JSON]:
+    def segments(self, count: int) -> list[JSON]:
         """Return parts of the data files, and one part for the rows of incremental exports."""
         keys = [file.key for file in self._full().files]
-        parts = max(1, min(wanted, len(keys)))
-        found: list[JSON] = [keys[first::parts] for first in range(parts)]
-        return [*found, _CHANGES] if self._windows else found
+        parts = max(1, min(count, len(keys)))
+        segments: list[JSON] = [keys[first::parts] for first in range(parts)]
+        return [*segments, _CHANGES] if self._windows else segments
 
     def scan(self, segment: JSON, resume: JSON | None = None) -> Iterator[ScanPage]:
         schema = self.read_definition().key_schema
@@ -183,7 +183,7 @@ class _Writing:
         self._started_at_ms = time.time_ns() // 1_000_000
         self._id = manifests.export_id(self._started_at_ms, os.urandom(4))
         self._folder = manifests.folder_of("", self._id)
-        self._listed: list[bytes] = []
+        self._file_lines: list[bytes] = []
         self._items = 0
         self._billed_bytes = 0
 
@@ -194,9 +194,9 @@ class _Writing:
         (self._root / self._folder / "data").mkdir(parents=True)
         self._put(self._folder + manifests.STARTED, b"")
         row = next(rows, None)
-        while row is not None or not self._listed:
+        while row is not None or not self._file_lines:
             row = self._data_file(row, rows)
-        self._put_with_md5(manifests.FILES, b"".join(self._listed))
+        self._put_with_md5(manifests.FILES, b"".join(self._file_lines))
         self._put_with_md5(manifests.SUMMARY, self._summary())
         self._put("table.json", description_of(self._definition))
         for folder, _, _ in os.walk(self._root):
@@ -206,14 +206,14 @@ class _Writing:
         """Write a data file that begins with `row`. Return the first row of the next file."""
         key = self._folder + "data/" + manifests.data_file_name(os.urandom(16), self._format)
         with file_endpoint.written_anew(self._root / key) as file:
-            written = DataFileWriter(file)
-            while row is not None and not written.is_full:
-                written.add(line_of(row, self._format == "ION"))
+            writer = DataFileWriter(file)
+            while row is not None and not writer.is_full:
+                writer.add(line_of(row, self._format == "ION"))
                 self._billed_bytes += row.size_bytes
                 row = next(rows, None)
-            md5 = written.finish()
-        self._listed.append(manifests.file_line(key, written.items, md5))
-        self._items += written.items
+            md5 = writer.finish()
+        self._file_lines.append(manifests.file_line(key, writer.items, md5))
+        self._items += writer.items
         return row
 
     def _summary(self) -> bytes:

@@ -40,7 +40,7 @@ class DynamoDBLines(FileEndpoint):
         name = self.path.name.partition(".")[0]
         return Definition(name, Service.DYNAMODB, self._schema, size_bytes=self.path.stat().st_size)
 
-    def segments(self, wanted: int) -> list[JSON]:
+    def segments(self, count: int) -> list[JSON]:
         return [_WHOLE]
 
     def scan(self, segment: JSON, resume: JSON | None = None) -> Iterator[ScanPage]:
@@ -79,8 +79,8 @@ def _rows(lines: LineReader, schema: KeySchema, skipped: int) -> Iterator[tuple[
     first = next(lines, None)
     if first is None:
         return
-    found = items_of(first, lines) if begins_document(first) else _items(first, lines, skipped)
-    for count, item in enumerate(found, 1):
+    items = items_of(first, lines) if begins_document(first) else _items(first, lines, skipped)
+    for count, item in enumerate(items, 1):
         if count > skipped and item is not None:
             yield _row(item, schema, lines), count
 

@@ -30,18 +30,18 @@ class ExportFolder:
         try:
             self.summary = manifests.read_summary(_checked(self.path))
             self.files = list(manifests.read_files(_checked(self._manifest_of_files()).splitlines()))
-            known = [file.items for file in self.files if file.items is not None]
+            counts = [file.items for file in self.files if file.items is not None]
         except UnreadableFile as error:
             raise BadFile(f"{self.path.parent}: {error}") from None
         except FileNotFoundError as error:
             raise BadFile(f"{self.path}: {error.filename} is missing: the export is incomplete") from None
         if (
             self.summary.items is not None
-            and len(known) == len(self.files)
-            and sum(known) != self.summary.items
+            and len(counts) == len(self.files)
+            and sum(counts) != self.summary.items
         ):
             raise BadFile(
-                f"{self.path} has a count of {self.summary.items} items, but its data files have {sum(known)}"
+                f"{self.path} has a count of {self.summary.items} items, but its data files have {sum(counts)}"
             )
 
     def moment(self, name: str) -> datetime | None:
@@ -159,7 +159,7 @@ def _summary_of(path: Path) -> Path:
     if not below:
         raise BadFile(f"{path} has no {manifests.SUMMARY}: it is not an export or was never finished")
     if len(below) > 1:
-        names = ", ".join(sorted(str(found.parent) for found in below)[:5])
+        names = ", ".join(sorted(str(summary.parent) for summary in below)[:5])
         raise BadFile(f"{path} has {len(below)} exports. Name one of them: {names}")
     return below[0]
 
@@ -168,9 +168,9 @@ def _checked(manifest: Path) -> bytes:
     """Return a manifest's bytes. Its MD5 must be equal to the one stored beside it, if there is one."""
     data = manifest.read_bytes()
     for ending in (".md5", ".checksum"):  # as the service writes it, and as documented
-        kept = manifest.with_suffix(ending)
-        if kept.is_file() and kept.read_bytes().strip() not in (b"", manifests.md5_text(data)):
+        md5_file = manifest.with_suffix(ending)
+        if md5_file.is_file() and md5_file.read_bytes().strip() not in (b"", manifests.md5_text(data)):
             raise UnreadableFile(
-                f"{manifest.name} does not match the MD5 in {kept.name}: it is damaged or was changed"
+                f"{manifest.name} does not match the MD5 in {md5_file.name}: it is damaged or was changed"
             )
     return data

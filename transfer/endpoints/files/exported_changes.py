@@ -44,25 +44,25 @@ class ExportedChanges:
     def overrides(self, position: Position) -> bool:
         """True if a window replaced or deleted the item of the full export."""
         with self._lock:
-            found = self._database.execute(
+            row = self._database.execute(
                 "SELECT 1 FROM changes WHERE partition = ? AND sort = ?", tuple(position)
             ).fetchone()
-        return found is not None
+        return row is not None
 
     def rows(self, after: Position) -> Iterator[Row]:
         """Yield the rows of the windows in key order after a position."""
         while True:
             with self._lock:
-                found = self._database.execute(
+                batch = self._database.execute(
                     "SELECT partition, sort, body, size FROM changes WHERE (partition, sort) > (?, ?) AND body IS NOT NULL"
                     " ORDER BY partition, sort LIMIT ?",
                     (*after, _BATCH),
                 ).fetchall()
-            for partition, sort, body, size in found:
+            for partition, sort, body, size in batch:
                 yield Row(Position(partition, sort), Contents(body, None, size), 0)
-            if len(found) < _BATCH:
+            if len(batch) < _BATCH:
                 return
-            after = Position(*found[-1][:2])
+            after = Position(*batch[-1][:2])
 
     def close(self) -> None:
         """Close and remove the file."""

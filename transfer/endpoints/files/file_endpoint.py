@@ -89,12 +89,12 @@ class FileEndpoint(endpoint.Endpoint):
     def _keep(self, definition: endpoint.Definition) -> None:
         """Keep an existing file unchanged. Raises TransferError if it is not a file of such a table."""
         try:
-            known = self.describe()
+            existing = self.describe()
         except errors.BadAddress:  # the format does not contain the key
             raise errors.TransferError(
                 f"{self.path} exists already. Remove it or name another file"
             ) from None
-        if known.key_schema != definition.key_schema:
+        if existing.key_schema != definition.key_schema:
             raise errors.SchemaChanged(
                 f"{self.path} exists already with another key. Remove it or name another file"
             )
@@ -129,8 +129,8 @@ class FileEndpoint(endpoint.Endpoint):
                 self.find()
                 return
             with self.converted_errors():
-                whole = self.render(staging, self.path.with_name(self.path.name + FINISHING))
-                os.replace(whole, self.path)
+                rendered = self.render(staging, self.path.with_name(self.path.name + FINISHING))
+                os.replace(rendered, self.path)
                 sync_folder(self.path.parent)
                 staging.discard()
                 self._staging = None
@@ -211,9 +211,9 @@ class LineReader:
             raise self.bad(f"the line exceeds {LINE_BYTES >> 20} MiB")
         return line
 
-    def bad(self, what: object) -> errors.BadFile:
+    def bad(self, reason: object) -> errors.BadFile:
         """Return an error about the last line that was read."""
-        return errors.BadFile(f"{self.path}, line {self.number}: {what}")
+        return errors.BadFile(f"{self.path}, line {self.number}: {reason}")
 
     def close(self) -> None:
         self._stream.close()
@@ -252,7 +252,7 @@ def written_anew(path: Path) -> Iterator[BinaryIO]:
         os.fsync(file.fileno())
 
 
-def replace_folder(made: Path) -> None:
+def replace_folder(folder: Path) -> None:
     """Remove an incomplete folder that a killed process left."""
-    if made.exists():
-        shutil.rmtree(made)
+    if folder.exists():
+        shutil.rmtree(folder)

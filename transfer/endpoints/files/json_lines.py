@@ -39,7 +39,7 @@ class JsonLines(FileEndpoint):
         finally:
             lines.close()
 
-    def segments(self, wanted: int) -> list[JSON]:
+    def segments(self, count: int) -> list[JSON]:
         """Return one part: the checksum covers the whole file, and one thread parses at a time anyway."""
         return [_WHOLE]
 
@@ -166,9 +166,9 @@ class PipedLines(JsonLines):
         """Keep standard input and output open."""
 
 
-def _bytes_of(stream: TextIO | None, what: str) -> BinaryIO:
+def _bytes_of(stream: TextIO | None, name: str) -> BinaryIO:
     if stream is None:
-        raise TransferError(f"standard {what} is closed")
+        raise TransferError(f"standard {name} is closed")
     return stream.buffer
 
 

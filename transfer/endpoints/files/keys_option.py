@@ -16,19 +16,19 @@ KINDS = {"S": Kind.TEXT, "N": Kind.DECIMAL, "B": Kind.BYTES, "I": Kind.INT64}
 def keys_of(options: Mapping[str, str], shown: str) -> KeySchema | None:
     """Parse the key schema in the options, None if there is none. The first column is the partition key. Raises
     BadAddress."""
-    spelled = options.get("keys")
-    if spelled is None:
+    option = options.get("keys")
+    if option is None:
         return None
     columns = []
-    for part in spelled.split(","):
+    for part in option.split(","):
         name, colon, letter = part.rpartition(":")
         if not colon or not name or letter not in KINDS:
             raise BadAddress(
-                f"{shown}: keys={spelled}: each column must have the form NAME:S, NAME:N, NAME:B or NAME:I"
+                f"{shown}: keys={option}: each column must have the form NAME:S, NAME:N, NAME:B or NAME:I"
             )
         columns.append(KeyColumn(unquote(name), KINDS[letter]))
     if len(columns) > 4 or len({column.name for column in columns}) < len(columns):
-        raise BadAddress(f"{shown}: keys={spelled}: a key must have one to four columns with different names")
+        raise BadAddress(f"{shown}: keys={option}: a key must have one to four columns with different names")
     return KeySchema((columns[0],), tuple(columns[1:]))
 
 

@@ -40,15 +40,15 @@ def open_file(path: str, options: Mapping[str, str]) -> Endpoint:
 
     Raises BadAddress, MissingSoftware.
     """
-    found = format_of(path, options)
-    unknown = set(options) - _OPTIONS[found] - {"format"}
+    file_format = format_of(path, options)
+    unknown = set(options) - _OPTIONS[file_format] - {"format"}
     if unknown:
-        known = ", ".join(sorted(_OPTIONS[found] | {"format"}))
+        names = ", ".join(sorted(_OPTIONS[file_format] | {"format"}))
         raise BadAddress(
-            f"file:{path}: {', '.join(sorted(unknown))}: unknown option. Options of format {found}: {known}"
+            f"file:{path}: {', '.join(sorted(unknown))}: unknown option. Options of format {file_format}: {names}"
         )
     where = Path(path)
-    match found:
+    match file_format:
         case "jsonl":
             return PipedLines() if path == "-" else JsonLines(where)
         case "dynamodb-json":
@@ -71,28 +71,30 @@ def open_file(path: str, options: Mapping[str, str]) -> Endpoint:
 
 def format_of(path: str, options: Mapping[str, str]) -> str:
     """Return the format of a path. Raises BadAddress."""
-    given = options.get("format")
+    option = options.get("format")
     if path == "-":
-        if given not in (None, "jsonl"):
-            raise BadAddress(f"-: standard input and output support the format jsonl only, not {given}")
+        if option not in (None, "jsonl"):
+            raise BadAddress(f"-: standard input and output support the format jsonl only, not {option}")
         return "jsonl"
-    if given is not None:
-        if given not in FORMATS:
-            raise BadAddress(f"file:{path}: format={given}: unknown format. Formats: {_listed()}")
-        return given
+    if option is not None:
+        if option not in FORMATS:
+            raise BadAddress(f"file:{path}: format={option}: unknown format. Formats: {_format_list()}")
+        return option
     where = Path(path)
     if where.is_dir() or where.name == "manifest-summary.json":
         return "dynamodb-export"
-    for pattern, found in _NAMES:
+    for pattern, file_format in _NAMES:
         if pattern.search(where.name):
-            return "dynamodb-json" if found == "jsonl" and _is_foreign(where) else found
-    raise BadAddress(f"file:{path}: the name does not determine the format. Add ?format=NAME: {_listed()}")
+            return "dynamodb-json" if file_format == "jsonl" and _is_foreign(where) else file_format
+    raise BadAddress(
+        f"file:{path}: the name does not determine the format. Add ?format=NAME: {_format_list()}"
+    )
 
 
 def list_files(pattern: str) -> list[str]:
     """Return the sorted files and folders that a pattern selects, without incomplete ones."""
     literal = pattern.replace("[", "[[]").replace("?", "[?]")  # only `*` is a wildcard
-    return sorted(found for found in glob.glob(literal) if not found.endswith(UNFINISHED))
+    return sorted(path for path in glob.glob(literal) if not path.endswith(UNFINISHED))
 
 
 def _is_foreign(path: Path) -> bool:
@@ -106,5 +108,5 @@ def _is_foreign(path: Path) -> bool:
         lines.close()
 
 
-def _listed() -> str:
+def _format_list() -> str:
     return ", ".join(f"{name} ({meaning})" for name, meaning in FORMATS.items())

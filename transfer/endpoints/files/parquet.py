@@ -80,10 +80,10 @@ class ParquetFile(FileEndpoint):
                 f"{self.path} has version {header.get('version')}. This release reads version {_VERSION}"
             )
         try:
-            known = [
+            own_columns = [
                 columns.Column(name, attribute, Kind(kind)) for name, attribute, kind in header["columns"]
             ]
-            return definition_of(header["definition"]), known
+            return definition_of(header["definition"]), own_columns
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise BadFile(f"{self.path}: the table definition in it is damaged ({error!r})") from None
 
@@ -94,12 +94,12 @@ class ParquetFile(FileEndpoint):
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
                 raise BadFile(f"{self.path} is not a complete Parquet file: {error}") from None
 
-    def segments(self, wanted: int) -> list[JSON]:
+    def segments(self, count: int) -> list[JSON]:
         """Return parts of the row groups."""
         self.find()
         with self._open() as file:
             groups = list(range(file.num_row_groups))
-        parts = max(1, min(wanted, len(groups)))
+        parts = max(1, min(count, len(groups)))
         return [groups[first::parts] for first in range(parts)]
 
     def scan(self, segment: JSON, resume: JSON | None = None) -> Iterator[ScanPage]:
@@ -143,32 +143,32 @@ class ParquetFile(FileEndpoint):
         for row in staging.read():
             for name, value in row.latest.items():
                 kinds.setdefault(name, {})[value.kind] = None
-        known = columns.columns_of(kinds)
+        file_columns = columns.columns_of(kinds)
         header = {
             "format": _FORMAT,
             "version": _VERSION,
             "definition": document_of(staging.definition),
-            "columns": [[column.name, column.attribute, column.kind.value] for column in known],
+            "columns": [[column.name, column.attribute, column.kind.value] for column in file_columns],
         }
-        schema = columns.arrow_schema(known).with_metadata({_METADATA: orjson.dumps(header)})
+        schema = columns.arrow_schema(file_columns).with_metadata({_METADATA: orjson.dumps(header)})
         with (
             written_anew(target) as file,
             pq.ParquetWriter(file, schema, compression="zstd", write_page_checksum=True) as writer,
         ):
-            for group in _groups(staging.read(), known, schema):
+            for group in _groups(staging.read(), file_columns, schema):
                 writer.write_table(group)
         return target
 
 
-def _groups(rows: Iterable[Row], known: list[columns.Column], schema: Any) -> Iterator[Any]:
+def _groups(rows: Iterable[Row], file_columns: list[columns.Column], schema: Any) -> Iterator[Any]:
     """Yield a table for each row group, limited in rows, bytes and empty cells."""
-    most = max(1, min(_GROUP_ROWS, _GROUP_CELLS // len(schema)))
-    group = _RowGroup(known, schema)
+    rows_max = max(1, min(_GROUP_ROWS, _GROUP_CELLS // len(schema)))
+    group = _RowGroup(file_columns, schema)
     for row in rows:
         group.add(row)
-        if group.rows >= most or group.size_bytes >= _GROUP_BYTES:
+        if group.rows >= rows_max or group.size_bytes >= _GROUP_BYTES:
             yield group.table()
-            group = _RowGroup(known, schema)
+            group = _RowGroup(file_columns, schema)
     if group.rows:
         yield group.table()
 
@@ -176,9 +176,9 @@ def _groups(rows: Iterable[Row], known: list[columns.Column], schema: Any) -> It
 class _RowGroup:
     """The cells of some rows by column."""
 
-    def __init__(self, known: list[columns.Column], schema: Any) -> None:
+    def __init__(self, file_columns: list[columns.Column], schema: Any) -> None:
         self._schema = schema
-        self._names = {(column.attribute, column.kind): column.name for column in known}
+        self._names = {(column.attribute, column.kind): column.name for column in file_columns}
         self._cells: dict[str, list[Any]] = {name: [] for name in schema.names}
         self.rows = 0
         self.size_bytes = 0
@@ -216,9 +216,9 @@ class _RowGroup:
         return pa.table(arrays, schema=self._schema)
 
 
-def _own_rows(batch: Any, schema: KeySchema, known: list[columns.Column]) -> Iterator[Row]:
+def _own_rows(batch: Any, schema: KeySchema, file_columns: list[columns.Column]) -> Iterator[Row]:
     try:
-        cells = [(column, batch.column(column.name).to_pylist()) for column in known]
+        cells = [(column, batch.column(column.name).to_pylist()) for column in file_columns]
         modified, expires, kinds, others = (
             batch.column(name).to_pylist()
             for name in (columns.MODIFIED_AT, columns.EXPIRES_AT, columns.KINDS, columns.OTHERS)
@@ -234,27 +234,27 @@ def _own_rows(batch: Any, schema: KeySchema, known: list[columns.Column]) -> Ite
             }
             if others[at] is not None:
                 values.update(bodies.decode(others[at].encode()))
-            beyond = None if kinds[at] is None else orjson.loads(kinds[at])
+            stored_kinds = None if kinds[at] is None else orjson.loads(kinds[at])
         except (KeyError, TypeError, ValueError, ArithmeticError) as error:
             raise UnreadableFile(f"a value is damaged ({error!r})") from None
-        yield row_of_values(values, beyond, modified[at], expires[at], schema)
+        yield row_of_values(values, stored_kinds, modified[at], expires[at], schema)
 
 
 def _foreign_rows(batch: Any, schema: KeySchema) -> Iterator[Row]:
     cells = {name: columns.foreign_cells(batch.column(name), name) for name in batch.schema.names}
     for at in range(len(batch)):
         values = {name: column[at] for name, column in cells.items()}
-        found = {name: value for name, value in values.items() if value is not None}
+        present = {name: value for name, value in values.items() if value is not None}
         for column in schema.columns:
-            if column.name in found:
-                found[column.name] = _as_key(found[column.name], column.kind)
-        contents = Contents.of_values(found)
-        yield Row(position_of(found, schema), contents, 0)
+            if column.name in present:
+                present[column.name] = _as_key(present[column.name], column.kind)
+        contents = Contents.of_values(present)
+        yield Row(position_of(present, schema), contents, 0)
 
 
 def _as_key(value: Value, kind: Kind) -> Value:
     """Return a value in the kind of its key column, unchanged if it cannot be converted."""
     if value.kind is kind:
         return value
-    seen = as_kind(view(value), kind)
-    return value if seen is None else seen
+    converted = as_kind(view(value), kind)
+    return value if converted is None else converted

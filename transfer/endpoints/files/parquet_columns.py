@@ -72,20 +72,20 @@ _OF_CELL: dict[Kind, Callable[[Any], Value]] = {
 
 def columns_of(kinds: Mapping[str, Iterable[Kind]]) -> list[Column]:
     """Return columns with distinct names for attributes and their kinds."""
-    found: list[Column] = []
-    taken = set(_SYSTEM)
+    columns: list[Column] = []
+    used_names = set(_SYSTEM)
     for attribute, occurring in kinds.items():
         for kind in occurring:
-            if len(found) == MAX_COLUMNS:
-                return found
+            if len(columns) == MAX_COLUMNS:
+                return columns
             name = attribute or "_empty_name"
-            if name in taken:
+            if name in used_names:
                 name = f"{attribute}:{kind.value}"
-            while name in taken:
+            while name in used_names:
                 name += "_"
-            taken.add(name)
-            found.append(Column(name, attribute, kind))
-    return found
+            used_names.add(name)
+            columns.append(Column(name, attribute, kind))
+    return columns
 
 
 def arrow_schema(columns: Iterable[Column]) -> Any:

@@ -31,16 +31,16 @@ def items_of(first: bytes, lines: LineReader) -> Iterator[ParsedItem]:
     depth = 0
     within_items = False
     name = b""
-    kept: list[bytes] = []  # the part of the current item in earlier lines
-    kept_bytes = 0
+    item_parts: list[bytes] = []  # the part of the current item in earlier lines
+    parts_bytes = 0
     line: bytes | None = first
     while line is not None:
-        since = 0  # offset of the current item in this line
+        item_start = 0  # offset of the current item in this line
         for token in _TOKEN.finditer(line):
             mark = token[0]
             if mark in b"{[":
                 if depth == _ITEM_DEPTH and within_items and mark == b"{":
-                    since = token.start()
+                    item_start = token.start()
                 elif depth == 1:
                     within_items = mark == b"[" and name == b'"Items"'
                 depth += 1
@@ -49,14 +49,14 @@ def items_of(first: bytes, lines: LineReader) -> Iterator[ParsedItem]:
                 if depth < 0:
                     raise lines.bad("a closing bracket has no opening bracket")
                 if depth == _ITEM_DEPTH and within_items and mark == b"}":
-                    yield _item(b"".join(kept) + line[since : token.end()], lines)
-                    kept, kept_bytes = [], 0
+                    yield _item(b"".join(item_parts) + line[item_start : token.end()], lines)
+                    item_parts, parts_bytes = [], 0
             elif depth == 1:
                 name = mark
         if depth > _ITEM_DEPTH and within_items:
-            kept.append(line[since:])
-            kept_bytes += len(kept[-1])
-            if kept_bytes > LINE_BYTES:
+            item_parts.append(line[item_start:])
+            parts_bytes += len(item_parts[-1])
+            if parts_bytes > LINE_BYTES:
                 raise lines.bad("an item without an end")
         line = next(lines, None)
     if depth:

@@ -58,11 +58,11 @@ def read_description(path: Path) -> tuple[KeySchema, tuple[NewIndex, ...], tuple
         document = orjson.loads(path.read_bytes())
         table = document.get("Table", document)
         types = defined_types(table)
-        indexes = [new_local(given, types) for given in table.get("LocalSecondaryIndexes") or ()]
-        for given in table.get("GlobalSecondaryIndexes") or ():
-            local = new_local(given, types)
+        indexes = [new_local(index, types) for index in table.get("LocalSecondaryIndexes") or ()]
+        for index in table.get("GlobalSecondaryIndexes") or ():
+            local = new_local(index, types)
             indexes.append(NewIndex(local.name, local.key_schema, local.projection, local.included))
-        vector = tuple(vector_indexes.new(given, types) for given in table.get("VectorIndexes") or ())
+        vector = tuple(vector_indexes.new(index, types) for index in table.get("VectorIndexes") or ())
         return key_schema(table["KeySchema"], types), tuple(indexes), vector
     except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError, ServiceError) as error:
         raise BadFile(f"{path} is not an output of `aws dynamodb describe-table`: {error!r}") from None

@@ -67,16 +67,16 @@ class TypedCsv(FileEndpoint):
             raise BadAddress(
                 f"{self.shown}: delimiter={self._delimiter}: the delimiter must be one character"
             )
-        for name, given, known in (("types", self._untyped, _UNTYPED), ("empty", self._empty, _EMPTY)):
-            if given not in known:
-                raise BadAddress(f"{self.shown}: unknown {name}={given}. Use one of {', '.join(known)}")
+        for name, value, choices in (("types", self._untyped, _UNTYPED), ("empty", self._empty, _EMPTY)):
+            if value not in choices:
+                raise BadAddress(f"{self.shown}: unknown {name}={value}. Use one of {', '.join(choices)}")
 
     def read_definition(self) -> Definition:
         name = self.path.name.partition(".")[0]
         size = self.path.stat().st_size
         return Definition(name, Service.AZURE_TABLE, OWN_SCHEMA, size_bytes=size)
 
-    def segments(self, wanted: int) -> list[JSON]:
+    def segments(self, count: int) -> list[JSON]:
         return [_WHOLE]
 
     def scan(self, segment: JSON, resume: JSON | None = None) -> Iterator[ScanPage]:
@@ -222,13 +222,13 @@ class _Columns:
     def _assumed(self, name: str, cell: str) -> str:
         if self.untyped == "text":
             return "String"
-        known = self.last_types.get(name) if self.untyped == "first-row" else None
-        if known is None:
+        last_type = self.last_types.get(name) if self.untyped == "first-row" else None
+        if last_type is None:
             raise UnreadableFile(
                 f"{name!r}: the value {cell[:60]!r} has no type. Add ?types=first-row (use the last type of its column)"
                 " or ?types=text"
             )
-        return known
+        return last_type
 
     def _modified_at(self, cells: list[str]) -> int:
         at = self.places.get(_TIMESTAMP)

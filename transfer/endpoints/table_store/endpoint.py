@@ -63,14 +63,14 @@ class TableStoreEndpoint(endpoint.Endpoint):
 
     # Reading
 
-    def segments(self, wanted: int) -> list[endpoint.JSON]:
-        points = self._split_points(wanted) if wanted > 1 else []
+    def segments(self, count: int) -> list[endpoint.JSON]:
+        points = self._split_points(count) if count > 1 else []
         lowest, highest = self._bound(plainbuffer.Bound.INF_MIN), self._bound(plainbuffer.Bound.INF_MAX)
         bounds = [lowest, *map(self._completed, points), highest]
         return [{"from": _text(low), "to": _text(high)} for low, high in pairwise(bounds)]
 
-    def _split_points(self, wanted: int) -> list[bytes]:
-        """Return at most `wanted` - 1 points that divide the table evenly by size, none if the service has none."""
+    def _split_points(self, count: int) -> list[bytes]:
+        """Return at most `count` - 1 points that divide the table evenly by size, none if the service has none."""
         points: list[bytes] = []
         for unit in (None, _SPLIT_UNIT_BYTES):  # the default of 100 MB, then the smallest unit
             request = messages.ComputeSplitPointsBySizeRequest(table_name=self._table, split_size=1)
@@ -83,9 +83,9 @@ class TableStoreEndpoint(endpoint.Endpoint):
             except RequestRefused:
                 break
             points = list(answer.split_points)
-            if len(points) >= wanted - 1:
+            if len(points) >= count - 1:
                 break
-        parts = min(wanted, len(points) + 1)
+        parts = min(count, len(points) + 1)
         return [points[number * (len(points) + 1) // parts - 1] for number in range(1, parts)]
 
     def _bound(self, value: plainbuffer.Bound) -> bytes:
@@ -119,39 +119,40 @@ class TableStoreEndpoint(endpoint.Endpoint):
                 return
 
     def get(self, keys: Sequence[Key]) -> list[Row | None]:
-        found: dict[Position, Row | None] = {}
+        rows: dict[Position, Row | None] = {}
         distinct = list({key.position: key for key in keys}.values())
         for at in range(0, len(distinct), limits.BATCH_GET_ROWS_MAX):
-            self._get_batch(distinct[at : at + limits.BATCH_GET_ROWS_MAX], found)
-        return [found[key.position] for key in keys]
+            self._get_batch(distinct[at : at + limits.BATCH_GET_ROWS_MAX], rows)
+        return [rows[key.position] for key in keys]
 
-    def _get_batch(self, wanted: list[Key], found: dict[Position, Row | None]) -> None:
+    def _get_batch(self, wanted_keys: list[Key], rows: dict[Position, Row | None]) -> None:
         backoff = Backoff(self._client.patience)
-        while wanted:
+        while wanted_keys:
             request = messages.BatchGetRowRequest()
             request.tables.add(
                 table_name=self._table,
                 primary_key=[
-                    plainbuffer.encode_row(plainbuffer.WireRow(self._key_cells(key.values))) for key in wanted
+                    plainbuffer.encode_row(plainbuffer.WireRow(self._key_cells(key.values)))
+                    for key in wanted_keys
                 ],
                 max_versions=self._definition.rules.max_versions,
             )
             answer = self._client.call("BatchGetRow", request, messages.BatchGetRowResponse)
-            left, reason = [], ""
-            for key, result in zip(wanted, answer.tables[0].rows, strict=True):
+            unread, reason = [], ""
+            for key, result in zip(wanted_keys, answer.tables[0].rows, strict=True):
                 if result.is_ok:
-                    found[key.position] = self._row(self._decoded(result.row)) if result.row else None
+                    rows[key.position] = self._row(self._decoded(result.row)) if result.row else None
                 elif is_transient(result.error.code, result.error.message):
-                    left.append(key)
+                    unread.append(key)
                     reason = result.error.code
                 else:
                     text = f"{result.error.code}: {result.error.message}"
                     raise TransferError(f"{self.shown}: a row cannot be read: {text}")
-            if len(left) < len(wanted):
+            if len(unread) < len(wanted_keys):
                 backoff.progressed()
-            if left:
+            if unread:
                 backoff.wait(reason)
-            wanted = left
+            wanted_keys = unread
 
     def _decoded(self, data: bytes) -> plainbuffer.WireRow:
         try:
@@ -197,10 +198,10 @@ class TableStoreEndpoint(endpoint.Endpoint):
                 if name not in names
                 for version in versions
             ]
-        held = [
+        stored_cells = [
             cell for cell in cells if not (isinstance(cell.value, Value) and cell.value.kind is Kind.NULL)
         ]
-        return plainbuffer.encode_row(plainbuffer.WireRow(key, held))
+        return plainbuffer.encode_row(plainbuffer.WireRow(key, stored_cells))
 
     def delete(self, keys: Sequence[Key]) -> None:
         changes = []
@@ -231,17 +232,17 @@ class TableStoreEndpoint(endpoint.Endpoint):
         ]
         request.tables.add(table_name=self._table, rows=rows)
         answer = self._client.call("BatchWriteRow", request, messages.BatchWriteRowResponse)
-        sent = Sent[bytes]()
+        outcome = Sent[bytes]()
         for entry, result in zip(batch, answer.tables[0].rows, strict=True):
             error = result.error
             if result.is_ok:
                 continue
             if is_transient(error.code, error.message):
-                sent.left.append(entry)
-                sent.reason = error.code
+                outcome.left.append(entry)
+                outcome.reason = error.code
             else:
-                sent.rejects.append(endpoint.Reject(entry[0], error.code, error.message))
-        return sent
+                outcome.rejects.append(endpoint.Reject(entry[0], error.code, error.message))
+        return outcome
 
     # Following
 

@@ -67,8 +67,8 @@ class StreamFollower:
         return tables.describe(self._client, self._table).stream_details
 
     def _now_ms(self) -> int:
-        found = milliseconds(self._client.date)
-        return time.time_ns() // 1_000_000 if found is None else found
+        service_ms = milliseconds(self._client.date)
+        return time.time_ns() // 1_000_000 if service_ms is None else service_ms
 
     def _shards(self, stream: str) -> list[messages.StreamShard]:
         shards: list[messages.StreamShard] = []
@@ -83,13 +83,13 @@ class StreamFollower:
     def _add_ready(self, position: Any) -> None:
         """Add the shards with parents that have been read to their ends or no longer exist."""
         shards = self._shards(position["stream"])
-        listed = {shard.shard_id for shard in shards}
-        position["done"] = [shard for shard in position["done"] if shard in listed]
-        waiting = listed - set(position["done"])
+        shard_ids = {shard.shard_id for shard in shards}
+        position["done"] = [shard for shard in position["done"] if shard in shard_ids]
+        unfinished = shard_ids - set(position["done"])
         for shard in shards:
             parents = {shard.parent_id, shard.parent_sibling_id} - {""}
             is_known = shard.shard_id in position["shards"] or shard.shard_id in position["done"]
-            if not is_known and not parents & waiting:
+            if not is_known and not parents & unfinished:
                 position["shards"][shard.shard_id] = {
                     "iterator": None,
                     "at_us": position["since_us"],
@@ -160,25 +160,25 @@ class StreamFollower:
         return str(answer.shard_iterator)
 
     def _call(self, operation: str, request: Any, answer: Any) -> Any:
-        shown = self._client.patience.shown
+        address = self._client.patience.shown
         try:
             return self._client.call(operation, request, answer)
         except TableAbsent:
             raise PositionLost(
-                f"{shown}: its stream or a part of it no longer exists. Copy the table again"
+                f"{address}: its stream or a part of it no longer exists. Copy the table again"
             ) from None
         except RequestRefused as refusal:
             if "Expired" in refusal.code:
                 raise _Expired from None
             if "Trimmed" in refusal.code:
                 raise PositionLost(
-                    f"{shown}: changes after the stored position have been deleted. Copy the table again"
+                    f"{address}: changes after the stored position have been deleted. Copy the table again"
                 ) from None
             if tables.describe(self._client, self._table).stream_details.stream_id != self._stream:
                 raise PositionLost(
-                    f"{shown}: the table has another stream now. Copy the table again"
+                    f"{address}: the table has another stream now. Copy the table again"
                 ) from None
-            raise TransferError(f"{shown}: its stream cannot be read: {refusal.words}") from None
+            raise TransferError(f"{address}: its stream cannot be read: {refusal.words}") from None
 
 
 class _Expired(Exception):

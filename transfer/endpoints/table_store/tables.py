@@ -154,7 +154,7 @@ def _add_indexes(request: messages.CreateTableRequest, definition: Definition, n
             f"index {i.name}: a table with several versions cannot have indexes" for i in definition.indexes
         ]
         return
-    known = dict(definition.properties.get(DIALECT, {}).get("defined", ()))
+    defined_types = dict(definition.properties.get(DIALECT, {}).get("defined", ()))
     keys = {column.name: column.kind for column in definition.key_schema.columns}
     defined: dict[str, int] = {}
     for index in definition.indexes:
@@ -162,22 +162,24 @@ def _add_indexes(request: messages.CreateTableRequest, definition: Definition, n
         if not columns or len(request.index_metas) == limits.INDEXES_MAX:
             notes.append(f"index {index.name}: Table Store does not support it")
             continue
-        wanted = {column.name: _DEFINED_TYPES[column.kind] for column in columns if column.name not in keys}
-        shown = [name for name in index.included if name in known]
-        hidden = [name for name in index.included if name not in known and name not in keys]
+        needed_types = {
+            column.name: _DEFINED_TYPES[column.kind] for column in columns if column.name not in keys
+        }
+        included = [name for name in index.included if name in defined_types]
+        hidden = [name for name in index.included if name not in defined_types and name not in keys]
         if hidden or index.projection is IndexProjection.ALL:
             notes.append(
                 f"index {index.name} does not show {', '.join(hidden) or 'all columns'}: their types are not defined"
             )
-        wanted |= {name: known[name] for name in shown}
-        if any(defined.get(name, kind) != kind for name, kind in wanted.items()):
+        needed_types |= {name: defined_types[name] for name in included}
+        if any(defined.get(name, kind) != kind for name, kind in needed_types.items()):
             notes.append(f"index {index.name}: one of its columns is defined with another type")
             continue
-        defined |= wanted
+        defined |= needed_types
         request.index_metas.add(
             name=index.name,
             primary_key=[column.name for column in columns],
-            defined_column=[name for name in shown if name not in keys],
+            defined_column=[name for name in included if name not in keys],
             index_update_mode=messages.IUM_SYNC_INDEX if index.local else messages.IUM_ASYNC_INDEX,
             index_type=messages.IT_LOCAL_INDEX if index.local else messages.IT_GLOBAL_INDEX,
         )

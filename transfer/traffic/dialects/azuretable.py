@@ -70,11 +70,11 @@ class AzureTable(ProxiedDialect):
             target = new_base + target[len(base) :]
         scheme_and_host = origin.encode("latin-1", "replace")
 
-        def readdressed(found: re.Match[bytes]) -> bytes:
-            path = found[3] or b""
+        def readdressed(match: re.Match[bytes]) -> bytes:
+            path = match[3] or b""
             if base and path.startswith(base.encode()):
                 path = new_base.encode() + path[len(base) :]
-            return found[1] + scheme_and_host + path
+            return match[1] + scheme_and_host + path
 
         body = _INNER_URL.sub(readdressed, request.body) if _is_batch(request) else request.body
         return (
@@ -139,12 +139,12 @@ class AzureTable(ProxiedDialect):
 
     @staticmethod
     def _live_target(request: Request, tokens: Tokens, is_done: bool) -> str:
-        known = tokens_sent(AZURE_TABLE, "")
+        rules_by_option = tokens_sent(AZURE_TABLE, "")
         path, question, query = request.target.partition("?")
         pairs = []
         for pair in query.split("&"):
             name, equals, value = pair.partition("=")
-            rule = known.get(unquote(name))
+            rule = rules_by_option.get(unquote(name))
             if rule is not None and equals:
                 live = tokens.live(rule.name, "", unquote(value))
                 if live is None and is_done:
@@ -154,12 +154,16 @@ class AzureTable(ProxiedDialect):
         return path + question + "&".join(pairs)
 
     def _live_batch(self, request: Request, tokens: Tokens, is_done: bool) -> bytes:
-        inner = [each for each in _inner(request) if "if-match" in dict(each.head.headers)]
-        scopes = iter([_scope_of_inner(request, each) for each in inner])
+        inner = [
+            inner_request
+            for inner_request in _inner(request)
+            if "if-match" in dict(inner_request.head.headers)
+        ]
+        scopes = iter([_scope_of_inner(request, inner_request) for inner_request in inner])
 
-        def live(found: re.Match[bytes]) -> bytes:
-            value = found[2].decode("latin-1").strip()
-            return found[1] + self._live_condition(value, next(scopes, ""), tokens, is_done).encode("latin-1")
+        def live(match: re.Match[bytes]) -> bytes:
+            value = match[2].decode("latin-1").strip()
+            return match[1] + self._live_condition(value, next(scopes, ""), tokens, is_done).encode("latin-1")
 
         return _INNER_CONDITION.sub(live, request.body)
 
@@ -252,8 +256,8 @@ def _tree(kind: str, body: bytes) -> Any:
     if not body:
         return None
     if "json" in kind:
-        found = _json(body)
-        return body.decode("utf-8", "replace") if found is None else found
+        document = _json(body)
+        return body.decode("utf-8", "replace") if document is None else document
     # A document type may define entities that expand without bound.
     if "xml" in kind and b"<!DOCTYPE" not in body:
         try:
@@ -289,11 +293,11 @@ def _parts(kind: str, body: bytes, scopes: Iterable[str]) -> Any:
     head = f"Content-Type: {kind}\r\n\r\n".encode("latin-1", "replace")
     message = email.parser.BytesParser(policy=email.policy.HTTP).parsebytes(head + body)
     parts = []
-    left = iter(scopes)
+    remaining_scopes = iter(scopes)
     for part in message.walk():
         if part.get_content_type() == "application/http":
             content = part.get_payload(decode=True)
-            parts.append(_part(content if isinstance(content, bytes) else b"", next(left, "")))
+            parts.append(_part(content if isinstance(content, bytes) else b"", next(remaining_scopes, "")))
     return parts
 
 
@@ -304,5 +308,5 @@ def _part(content: bytes, scope: str) -> dict[str, Any]:
     pairs = [line.partition(":") for line in lines]
     headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
     tree = _tree(headers.get("content-type", ""), body.strip())
-    kept = {name: value for name, value in headers.items() if name in _HEADERS}
-    return {SCOPE: scope, "status": status, "headers": kept, "body": tree}
+    shown_headers = {name: value for name, value in headers.items() if name in _HEADERS}
+    return {SCOPE: scope, "status": status, "headers": shown_headers, "body": tree}

@@ -77,14 +77,14 @@ def plain(reply: Reply) -> Reply:
         return reply
     if not inflater.eof:
         return reply
-    dropped = (
+    removed_names = (
         "content-encoding",
         "content-length",
         "x-ots-response-compress-type",
         "x-ots-response-compress-size",
     )
-    kept = [(name, value) for name, value in reply.headers if name.lower() not in dropped]
-    return Reply(reply.status, kept, body)
+    headers_left = [(name, value) for name, value in reply.headers if name.lower() not in removed_names]
+    return Reply(reply.status, headers_left, body)
 
 
 def headers_of(reply: Reply, names: frozenset[str]) -> dict[str, str]:

@@ -42,7 +42,9 @@ class DynamoDB(ProxiedDialect):
     def is_write(self, request: Request) -> bool:
         operation = self.operation(request)
         if operation in _STATEMENTS:
-            return any(not each.lstrip().upper().startswith("SELECT") for each in _statements(request.body))
+            return any(
+                not statement.lstrip().upper().startswith("SELECT") for statement in _statements(request.body)
+            )
         return not operation.startswith((*_READS, "GET ", "HEAD ", "OPTIONS "))
 
     def base(self, request: Request) -> str:
@@ -52,11 +54,11 @@ class DynamoDB(ProxiedDialect):
         return request
 
     def with_live_tokens(self, request: Request, tokens: Tokens, is_done: bool) -> Request:
-        known = tokens_sent(DYNAMODB, self.operation(request))
-        if not any(f'"{member}"'.encode() in request.body for member in known):
+        rules_by_member = tokens_sent(DYNAMODB, self.operation(request))
+        if not any(f'"{member}"'.encode() in request.body for member in rules_by_member):
             return request
         document = _tree(request.body)
-        live = _with_live_tokens(document, known, tokens, is_done)
+        live = _with_live_tokens(document, rules_by_member, tokens, is_done)
         return request if live == document else replace(request, body=json.dumps(live).encode())
 
     def answer(self, request: Request, reply: Reply) -> ParsedReply:
@@ -75,19 +77,21 @@ class DynamoDB(ProxiedDialect):
         return http.reply(request, status, body)
 
 
-def _with_live_tokens(tree: Any, known: Mapping[str, ComparisonRule], tokens: Tokens, is_done: bool) -> Any:
+def _with_live_tokens(
+    tree: Any, rules_by_member: Mapping[str, ComparisonRule], tokens: Tokens, is_done: bool
+) -> Any:
     """Return a request's document with live tokens.
 
     Attributes of items may have the names of token members, but their values are documents. Only a Scan's start key
     is a token that is a document.
     """
     if isinstance(tree, list):
-        return [_with_live_tokens(each, known, tokens, is_done) for each in tree]
+        return [_with_live_tokens(element, rules_by_member, tokens, is_done) for element in tree]
     if not isinstance(tree, dict):
         return tree
-    made = {}
+    document = {}
     for member, value in tree.items():
-        rule = known.get(member)
+        rule = rules_by_member.get(member)
         if rule is not None and (
             isinstance(value, str) or (isinstance(value, dict) and member == _START_KEY)
         ):
@@ -96,10 +100,10 @@ def _with_live_tokens(tree: Any, known: Mapping[str, ComparisonRule], tokens: To
                 raise UnknownToken(f"{rule.name} in {member}")
             if live is not None:
                 value = live if isinstance(value, str) else json.loads(live)
-            made[member] = value
+            document[member] = value
         else:
-            made[member] = _with_live_tokens(value, known, tokens, is_done)
-    return made
+            document[member] = _with_live_tokens(value, rules_by_member, tokens, is_done)
+    return document
 
 
 def _tree(body: bytes) -> Any:
@@ -118,6 +122,6 @@ def _statements(body: bytes) -> list[str]:
         return [document["Statement"]]
     members = document.get("Statements") or document.get("TransactStatements") or [{}]
     return [
-        str(each.get("Statement", "")) if isinstance(each, dict) else ""
-        for each in (members if isinstance(members, list) else [None])
+        str(member.get("Statement", "")) if isinstance(member, dict) else ""
+        for member in (members if isinstance(members, list) else [None])
     ]

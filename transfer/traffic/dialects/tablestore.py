@@ -48,8 +48,12 @@ class TableStore(ProxiedDialect):
     def with_live_tokens(self, request: Request, tokens: Tokens, is_done: bool) -> Request:
         operation = self.operation(request)
         kind: type[Message] | None = getattr(messages, f"{operation}Request", None)
-        known = tokens_sent(TABLE_STORE, operation)
-        members = [] if kind is None else [name for name in kind.DESCRIPTOR.fields_by_name if name in known]
+        rules_by_member = tokens_sent(TABLE_STORE, operation)
+        members = (
+            []
+            if kind is None
+            else [name for name in kind.DESCRIPTOR.fields_by_name if name in rules_by_member]
+        )
         if kind is None or not members:
             return request
         message = kind()
@@ -57,28 +61,28 @@ class TableStore(ProxiedDialect):
             message.ParseFromString(replies.inflated(request))
         except (DecodeError, ServiceError):
             return request
-        changed = False
+        is_changed = False
         for member in members:
             if not message.HasField(member):
                 continue
             value = getattr(message, member)
-            live = tokens.live(known[member].name, "", _scalar(value))
+            live = tokens.live(rules_by_member[member].name, "", _scalar(value))
             if live is None and is_done:
-                raise UnknownToken(f"{known[member].name} in {member}")
+                raise UnknownToken(f"{rules_by_member[member].name} in {member}")
             if live is not None and live != _scalar(value):
                 setattr(message, member, base64.b64decode(live) if isinstance(value, bytes) else live)
-                changed = True
-        return _with_body(request, message) if changed else request
+                is_changed = True
+        return _with_body(request, message) if is_changed else request
 
     def answer(self, request: Request, reply: Reply) -> ParsedReply:
         headers = headers_of(reply, _HEADERS)
         if reply.status >= 400:
-            error = _parsed(messages.Error, reply.body)
+            error = _message_or_none(messages.Error, reply.body)
             if error is None:
                 return ParsedReply(reply.status, "", headers, reply.body.decode("utf-8", "replace"))
             return ParsedReply(reply.status, error.code, headers, {"message": error.message})
         kind: type[Message] | None = getattr(messages, f"{self.operation(request)}Response", None)
-        message = None if kind is None else _parsed(kind, reply.body)
+        message = None if kind is None else _message_or_none(kind, reply.body)
         body = base64.b64encode(reply.body).decode() if message is None else _tree(message)
         return ParsedReply(reply.status, "", headers, body)
 
@@ -102,7 +106,7 @@ def _with_body(request: Request, message: Message) -> Request:
     return replace(request, headers=headers, body=zlib.compress(body))
 
 
-def _parsed(kind: type[Any], data: bytes) -> Any:
+def _message_or_none(kind: type[Any], data: bytes) -> Any:
     """Return the message in `data`, or None."""
     message = kind()
     try:
@@ -121,11 +125,13 @@ def _tree(message: Message) -> dict[str, Any]:
 
 def _member(field: FieldDescriptor, value: Any) -> Any:
     if field.name in _ROWS and field.type == FieldDescriptor.TYPE_BYTES:
-        return _rows(value) if isinstance(value, bytes) else [_rows(each) for each in value]
+        return _rows(value) if isinstance(value, bytes) else [_rows(element) for element in value]
     if field.message_type is not None:
-        return _tree(value) if isinstance(value, Message) else [_tree(each) for each in value]
+        return _tree(value) if isinstance(value, Message) else [_tree(element) for element in value]
     return (
-        _scalar(value) if isinstance(value, str | bytes | int | float) else [_scalar(each) for each in value]
+        _scalar(value)
+        if isinstance(value, str | bytes | int | float)
+        else [_scalar(element) for element in value]
     )
 
 
