@@ -54,7 +54,7 @@ def main(arguments: Sequence[str]) -> int:
         if not options.dry:
             report.write("machine", header)
         _measure_ours(options, Bench(generator, Workspace(cores.server, folder / "single")))
-        contestants = [each for each in CONTESTANTS if each.name in options.contestants]
+        contestants = [contestant for contestant in CONTESTANTS if contestant.name in options.contestants]
         if options.against:
             contestants.append(of_commit(options.against, options.against_on, folder / "other commit"))
         for dialect in options.dialects:
@@ -72,14 +72,14 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="make bench", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    names = [*(each.name for each in CONTESTANTS), *databases.PLAYERS]
+    names = [*(entry.name for entry in CONTESTANTS), *databases.PLAYERS]
     parser.add_argument(
         "--dialects", type=_names, default=list(WORKLOADS), help=f"dialects, from {', '.join(WORKLOADS)}"
     )
     parser.add_argument(
         "--contestants", type=_names, default=names, help=f"contestants, from {', '.join(names)}"
     )
-    workloads = sorted({each.name for known in WORKLOADS.values() for each in known})
+    workloads = sorted({entry.name for choices in WORKLOADS.values() for entry in choices})
     parser.add_argument(
         "--workloads", type=_names, default=workloads, help=f"workloads, from {', '.join(workloads)}"
     )
@@ -119,15 +119,15 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
             name for name in options.contestants if name in ("tablegate-full", "dynalite", "azurite")
         ]
         vars(options).update(quick)
-    for given, known in (
+    for chosen, choices in (
         (options.contestants, names),
         (options.workloads, workloads),
         (options.dialects, list(WORKLOADS)),
         (options.single, list(SINGLE)),
     ):
-        unknown = set(given) - set(known)
+        unknown = set(chosen) - set(choices)
         if unknown:
-            parser.error(f"unknown: {', '.join(sorted(unknown))}; there are {', '.join(known)}")
+            parser.error(f"unknown: {', '.join(sorted(unknown))}; there are {', '.join(choices)}")
     if options.rounds < _FEWEST_ROUNDS:
         parser.error(f"--rounds: {_FEWEST_ROUNDS} or more")
     return options
@@ -209,18 +209,18 @@ def _report(dialect: str, players: list[Player], options: argparse.Namespace, no
         ["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=False
     )
     measured = f"{time.strftime('%Y-%m-%d')}, {commit.stdout.strip() or 'no commit'}"
-    found = []
+    results = []
     for mine in players:
         for other in players:
             if mine.contestant.is_ours and not other.contestant.is_ours:
                 for (workload, connections), ours in mine.slices.items():
                     theirs = other.slices.get((workload, connections), {})
                     name = (dialect, workload, connections, mine.contestant.name, other.contestant.name)
-                    made = comparisons.compare(name, ours, theirs, measured)
-                    found += [made] if made is not None else []
-    print("\n\n".join([report.everything(found), report.memory(players), *notes]), flush=True)
+                    comparison = comparisons.compare(name, ours, theirs, measured)
+                    results += [comparison] if comparison is not None else []
+    print("\n\n".join([report.everything(results), report.memory(players), *notes]), flush=True)
     if not options.dry:
-        comparisons.record(found)
+        comparisons.record(results)
 
 
 if __name__ == "__main__":

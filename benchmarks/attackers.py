@@ -45,7 +45,7 @@ def attacks() -> dict[str, bytes]:
     }
 
 
-def attack(port: int, request: bytes, threads: int, answered: Synchronized[int]) -> None:
+def attack(port: int, request: bytes, threads: int, answer_count: Synchronized[int]) -> None:
     """Send a request repeatedly on several connections. Runs in a process of its own until it is killed."""
 
     def repeat() -> None:
@@ -56,8 +56,8 @@ def attack(port: int, request: bytes, threads: int, answered: Synchronized[int])
                 connection.shutdown(socket.SHUT_WR)
                 while connection.recv(65536):
                     pass
-            with answered.get_lock():
-                answered.value += 1
+            with answer_count.get_lock():
+                answer_count.value += 1
 
     for _ in range(threads):
         threading.Thread(target=repeat).start()
@@ -66,13 +66,13 @@ def attack(port: int, request: bytes, threads: int, answered: Synchronized[int])
 def reads(client: Client, server: Tree, count: int) -> tuple[list[float], list[float]]:
     """Return sorted (wall, server CPU) times in ms of `count` GetItems on one connection."""
     wall, cpu = [], []
-    wanted = {"TableName": "things", "Key": key("part0000", 1)}
-    call(client, "GetItem", wanted)
+    get_request = {"TableName": "things", "Key": key("part0000", 1)}
+    call(client, "GetItem", get_request)
     for _ in range(count):
-        spent, began = server.cpu_seconds(), time.perf_counter()
-        call(client, "GetItem", wanted)
+        cpu_before, began = server.cpu_seconds(), time.perf_counter()
+        call(client, "GetItem", get_request)
         wall.append((time.perf_counter() - began) * 1000)
-        cpu.append((server.cpu_seconds() - spent) * 1000)
+        cpu.append((server.cpu_seconds() - cpu_before) * 1000)
     return sorted(wall), sorted(cpu)
 
 
@@ -107,21 +107,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.attackers", description=__doc__)
     parser.add_argument("--attackers", type=int, default=10)
     parser.add_argument("--reads", type=int, default=1000)
-    given = parser.parse_args()
+    options = parser.parse_args()
     print(f"load {os.getloadavg()[0]:.1f}; ms: wall p50, p99; CPU of the server p50, p99; attacks a second")
     with serving() as (client, server):
         for name, request in {"nothing": b"", **attacks()}.items():
-            answered = multiprocessing.Value("i", 0)
+            answer_count = multiprocessing.Value("i", 0)
             attacker = multiprocessing.Process(
-                target=attack, args=(client.port, request, given.attackers, answered)
+                target=attack, args=(client.port, request, options.attackers, answer_count)
             )
             if request:
                 attacker.start()
-                while answered.value < given.attackers:
+                while answer_count.value < options.attackers:
                     time.sleep(0.01)
-            first, began = answered.value, time.perf_counter()
-            wall, cpu = reads(client, server, given.reads)
-            rate = (answered.value - first) / (time.perf_counter() - began)
+            first, began = answer_count.value, time.perf_counter()
+            wall, cpu = reads(client, server, options.reads)
+            rate = (answer_count.value - first) / (time.perf_counter() - began)
             if request:
                 attacker.kill()
                 attacker.join()

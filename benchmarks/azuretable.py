@@ -64,7 +64,9 @@ def _get(port: int, number: int) -> bytes:
 def _batch(port: int, number: int) -> bytes:
     first = number * _BATCH
     return changeset(
-        port, "Batch", [entity(partition_of(number), each) for each in range(first, first + _BATCH)]
+        port,
+        "Batch",
+        [entity(partition_of(number), entity_number) for entity_number in range(first, first + _BATCH)],
     )
 
 
@@ -72,7 +74,7 @@ def changeset(port: int, table: str, entities: list[dict[str, Any]]) -> bytes:
     """Return an entity group transaction of inserts as the SDKs frame it."""
     base = f"http://{HOST}:{port}/{AZURE_ACCOUNT}"
     lines = ["--batch_bench", "Content-Type: multipart/mixed; boundary=changeset_bench", ""]
-    for number, each in enumerate(entities):
+    for number, document in enumerate(entities):
         lines += [
             "--changeset_bench",
             "Content-Type: application/http",
@@ -85,7 +87,7 @@ def changeset(port: int, table: str, entities: list[dict[str, Any]]) -> bytes:
             "Prefer: return-no-content",
             "DataServiceVersion: 3.0",
             "",
-            json.dumps(each),
+            json.dumps(document),
         ]
     lines += ["--changeset_bench--", "", "--batch_bench--", ""]
     body = "\r\n".join(lines).encode()

@@ -33,7 +33,7 @@ from tablegate.gateway.model.values.values import Kind, Value
 from tablegate.gateway.wiring import connect, open_store
 
 PURGED_ROWS, INDEXED_ROWS = 1_000_000, 500_000
-_QUIET_S, _MOST_S = 5.0, 300.0
+_QUIET_S, _TIME_LIMIT_S = 5.0, 300.0
 _LEFT = re.compile(r'^tablegate_background_rows_left\{work="(\w+)"\} (\S+)', re.MULTILINE)
 _WORKED = re.compile(r'^tablegate_background_seconds_total\{work="(\w+)"\} (\S+)', re.MULTILINE)
 
@@ -48,8 +48,9 @@ class Latencies:
     def compared_with(self, quiet: Latencies) -> str:
         """Return the figures beside those of an idle server."""
         return ", ".join(
-            f"{name} p50 {_at(mine, 0.5):.2f} ms ({_at(mine, 0.5) / _at(its, 0.5):.2f} of {_at(its, 0.5):.2f}), "
-            f"p99 {_at(mine, 0.99):.1f} ({_at(its, 0.99):.1f})"
+            f"{name} p50 {_percentile(mine, 0.5):.2f} ms "
+            f"({_percentile(mine, 0.5) / _percentile(its, 0.5):.2f} of {_percentile(its, 0.5):.2f}), "
+            f"p99 {_percentile(mine, 0.99):.1f} ({_percentile(its, 0.99):.1f})"
             for name, mine, its in (
                 ("GetItem", self.reads, quiet.reads),
                 ("PutItem", self.writes, quiet.writes),
@@ -57,8 +58,8 @@ class Latencies:
         )
 
 
-def _at(taken: list[float], share: float) -> float:
-    return sorted(taken)[int(len(taken) * share)]
+def _percentile(times: list[float], share: float) -> float:
+    return sorted(times)[int(len(times) * share)]
 
 
 def measure(workspace: Workspace, purged: int = PURGED_ROWS, indexed: int = INDEXED_ROWS) -> str:
@@ -104,9 +105,9 @@ def _measure(workspace: Workspace, url: str, purged: int, indexed: int) -> Itera
             }
         ],
     }
-    dropped: dict[str, object] = {"TableName": "Gone"}
+    drop_request: dict[str, object] = {"TableName": "Gone"}
     for work, rows, operation, body in (
-        ("purge", purged, "DeleteTable", dropped),
+        ("purge", purged, "DeleteTable", drop_request),
         ("index_backfill", indexed, "UpdateTable", index),
     ):
         yield _beside(client, (work, rows), (operation, body))
@@ -120,17 +121,17 @@ def _beside(client: Client, work: tuple[str, int], call: tuple[str, dict[str, ob
     quiet = _neighbour(client, time.monotonic() + _QUIET_S, lambda: False)
     dynamodb.call(client, *call)
     began = time.monotonic()
-    taken = _neighbour(client, began + _MOST_S, lambda: _is_done(client.port, name))
+    latencies = _neighbour(client, began + _TIME_LIMIT_S, lambda: _is_done(client.port, name))
     took = time.monotonic() - began
     exposed = _metrics(client.port)
-    worked = dict(_WORKED.findall(exposed))[name]
-    left = float(dict(_LEFT.findall(exposed)).get(name, 0))
+    seconds_of_work = dict(_WORKED.findall(exposed))[name]
+    rows_left = float(dict(_LEFT.findall(exposed)).get(name, 0))
     after = _neighbour(client, time.monotonic() + _QUIET_S, lambda: False)
     quiet.reads.extend(after.reads)
     quiet.writes.extend(after.writes)
-    done = f"{rows - left:,.0f} of {rows:,} rows"
-    share = float(worked) / took
-    return f"{name}, {done} in {took:.1f} s, working {share:.2f} of the time; neighbour {taken.compared_with(quiet)}."
+    progress = f"{rows - rows_left:,.0f} of {rows:,} rows"
+    share = float(seconds_of_work) / took
+    return f"{name}, {progress} in {took:.1f} s, working {share:.2f} of the time; neighbour {latencies.compared_with(quiet)}."
 
 
 def _is_done(port: int, work: str) -> bool:
@@ -145,40 +146,40 @@ def _metrics(port: int) -> str:
 
 def _neighbour(client: Client, until: float, is_over: Callable[[], bool]) -> Latencies:
     """Read and write alternately until `is_over`, which is checked once a second."""
-    taken = Latencies([], [])
+    latencies = Latencies([], [])
     number, ask_at = 0, time.monotonic() + 1
-    put = dynamodb.put("Near", dynamodb.partition_of)
+    put_request = dynamodb.put("Near", dynamodb.partition_of)
     while time.monotonic() < until:
         number += 1
         key = {
             "TableName": "Near",
             "Key": dynamodb.key(dynamodb.partition_of(number % 1_000), number % 1_000),
         }
-        for request, kept in (
-            (sign(client.port, "GetItem", json.dumps(key).encode()), taken.reads),
-            (put(client.port, number % 1_000), taken.writes),
+        for request, times in (
+            (sign(client.port, "GetItem", json.dumps(key).encode()), latencies.reads),
+            (put_request(client.port, number % 1_000), latencies.writes),
         ):
             began = time.perf_counter()
             status, _ = client.send(request)
-            kept.append((time.perf_counter() - began) * 1000)
+            times.append((time.perf_counter() - began) * 1000)
             assert status == 200
         if time.monotonic() >= ask_at:
             if is_over():
                 break
             ask_at = time.monotonic() + 1
-    return taken
+    return latencies
 
 
 def fill(url: str, table_name: str, rows: int) -> None:
     """Insert items into an existing table through the engine, which is faster than over HTTP."""
     settings = load({"database": url, "synchronous": "normal"}, {})
-    opened = open_store(settings, connect(settings))
-    with opened.store.read() as session:
-        [table] = opened.store.catalog.all(session, "name = ?", (table_name,))
+    open_database = open_store(settings, connect(settings))
+    with open_database.store.read() as session:
+        [table] = open_database.store.catalog.all(session, "name = ?", (table_name,))
     for first in range(0, rows, 2_000):
         groups = [WriteGroup((_write(table, number),)) for number in range(first, min(rows, first + 2_000))]
-        opened.engine.run(list(groups))
-    opened.close()
+        open_database.engine.run(list(groups))
+    open_database.close()
 
 
 def _write(table: Table, number: int) -> Write:

@@ -64,15 +64,14 @@ class _Database:
         self._numbers = {_OURS: itertools.count(), _RAW: itertools.count()}
 
     def _rows(self, of: int) -> list[tuple[Position, Contents]]:
-        made = []
+        new_rows = []
         for number in itertools.islice(self._numbers[of], _ROWS):
             item = dynamodb.item(dynamodb.partition_of(number), number)
             position = _PAIR.position((text(item["pk"]["S"]), text(item["sk"]["S"])))
-            made.append((position, Contents(orjson.dumps(item), None, dynamodb.ITEM_BYTES)))
-        return made
+            new_rows.append((position, Contents(orjson.dumps(item), None, dynamodb.ITEM_BYTES)))
+        return new_rows
 
     def load(self) -> Taken:
-        """Load by the engine."""
         return self._timed(_OURS, lambda rows: self.engine.run([BulkLoad(self.table, rows)]))
 
     def executemany(self) -> Taken:
@@ -115,12 +114,12 @@ class _Database:
 
 
 def _columns(rows: list[tuple[Position, Contents]]) -> list[tuple[object, ...]]:
-    made = [Row(position, contents, 1) for position, contents in sorted(rows, key=lambda pair: pair[0])]
-    found: list[tuple[object, ...]] = []
-    for row in made:
+    table_rows = [Row(position, contents, 1) for position, contents in sorted(rows, key=lambda pair: pair[0])]
+    columns: list[tuple[object, ...]] = []
+    for row in table_rows:
         partition, sort, slot, full_key = stored_position(row.position)
-        found.append((_RAW, partition, sort, slot, 1, None, row.size_bytes, None, row.body, full_key))
-    return found
+        columns.append((_RAW, partition, sort, slot, 1, None, row.size_bytes, None, row.body, full_key))
+    return columns
 
 
 def _ways(folder: Path, stack: ExitStack) -> Iterator[tuple[str, Callable[[int], Taken]]]:
@@ -129,19 +128,19 @@ def _ways(folder: Path, stack: ExitStack) -> Iterator[tuple[str, Callable[[int],
     postgres = Postgres(Workspace(cores, folder / "postgres"))
     stack.callback(postgres.stop)
     generator = Generator(cores, folder)
-    named = {
+    workloads_by_name = {
         "BatchWriteItem of 25": dynamodb.WORKLOADS, "Azure changeset of 100": azuretable.WORKLOADS,
         "BatchWriteRow of 200": tablestore.WORKLOADS,
     }  # fmt: skip
     for on in ("SQLite", "PostgreSQL"):
-        for name, workloads in named.items():
+        for name, workloads in workloads_by_name.items():
             is_postgres = on == "PostgreSQL"
             url = postgres.new_database() if is_postgres else "sqlite:///bench.sqlite"
             port, process = start_ours(Workspace(cores, folder / f"{name} {on}"), database=url)
             running = Running(port, process, *((postgres.pid,) if is_postgres else ()))
             stack.callback(running.stop)
             player = Player(Contestant("tablegate", "tablegate", (), "disk, fsync", _never), running)
-            [batch] = [each for each in workloads if each.name == "batch"]
+            [batch] = [workload for workload in workloads if workload.name == "batch"]
             assert player.prepare(batch), player.absent
             yield f"{name}, {on}", _served(player, batch, generator)
     database = _Database(f"sqlite:///{folder}/loaded.sqlite", None)
@@ -175,16 +174,21 @@ def main() -> None:
     with ExitStack() as stack:
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
         ways = dict(_ways(folder, stack))
-        taken: dict[str, list[Taken]] = {name: [] for name in ways}
+        measurements_by_way: dict[str, list[Taken]] = {name: [] for name in ways}
         for number in range(options.rounds):
             for name, way in ways.items():
-                taken[name].append(way(number))
-        raw = {"SQLite": taken["raw executemany, SQLite"], "PostgreSQL": taken["raw COPY, PostgreSQL"]}
+                measurements_by_way[name].append(way(number))
+        raw = {
+            "SQLite": measurements_by_way["raw executemany, SQLite"],
+            "PostgreSQL": measurements_by_way["raw COPY, PostgreSQL"],
+        }
         lines = []
-        for name, each in taken.items():
+        for name, measurements in measurements_by_way.items():
             beside = raw[name.rpartition(", ")[2]]
-            share = interval([rate / theirs for (rate, _), (theirs, _) in zip(each, beside, strict=True)])
-            rates, costs = zip(*each, strict=True)
+            share = interval(
+                [rate / theirs for (rate, _), (theirs, _) in zip(measurements, beside, strict=True)]
+            )
+            rates, costs = zip(*measurements, strict=True)
             cells = [
                 report.count(statistics.median(rates)),
                 report.count(statistics.median(costs)),
@@ -192,10 +196,10 @@ def main() -> None:
             ]
             lines.append([name, *cells])
     header = ("", "rows/s", "CPU us a row", "of the raw way's rows/s")
-    found = f"Medians of {options.rounds} rounds.\n\n{report.table(header, lines)}"
-    print(found)
+    text = f"Medians of {options.rounds} rounds.\n\n{report.table(header, lines)}"
+    print(text)
     if options.write:
-        report.write("bulk", found)
+        report.write("bulk", text)
 
 
 if __name__ == "__main__":

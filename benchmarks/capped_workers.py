@@ -83,14 +83,14 @@ def main() -> None:
             play_all(Generator(cores, folder), players, workloads, plan)
         several, one = players
         measured = f"{time.strftime('%Y-%m-%d')}, {options.share:.0%} of a core for each process"
-        found = []
+        results = []
         for at, slices in several.slices.items():
             name_of = ("dynamodb", *at, several.contestant.name, one.contestant.name)
-            made = comparisons.compare(name_of, slices, one.slices[at], measured)
-            found += [made] if made is not None else []
-        print(report.everything(found))
+            comparison = comparisons.compare(name_of, slices, one.slices[at], measured)
+            results += [comparison] if comparison is not None else []
+        print(report.everything(results))
         if not options.dry:
-            comparisons.record(found)
+            comparisons.record(results)
     finally:
         for player in players:
             player.running.stop()

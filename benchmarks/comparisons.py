@@ -89,30 +89,30 @@ def compare(
     name: tuple[str, str, int, str, str], ours: Slices, others: Slices, measured: str
 ) -> Comparison | None:
     """Compare the rounds in which both took part, None if there are none. `measured`: date and commit."""
-    both = [number for number in ours if number in others]
-    if not both:
+    common = [number for number in ours if number in others]
+    if not common:
         return None
-    cpu = interval([others[number][1] / ours[number][1] for number in both])
-    rate = interval([ours[number][0] / others[number][0] for number in both])
-    medians = [statistics.median(slices[number][1] for number in both) for slices in (ours, others)]
-    return Comparison(*name, len(both), cpu, rate, (medians[0], medians[1]), measured)
+    cpu = interval([others[number][1] / ours[number][1] for number in common])
+    rate = interval([ours[number][0] / others[number][0] for number in common])
+    medians = [statistics.median(slices[number][1] for number in common) for slices in (ours, others)]
+    return Comparison(*name, len(common), cpu, rate, (medians[0], medians[1]), measured)
 
 
 def read() -> list[Comparison]:
     """Return the comparisons of the results file."""
     if not RESULTS.exists():
         return []
-    found = []
+    results = []
     for facts in json.loads(RESULTS.read_text()):
         for name in ("cpu", "rate"):
             facts[name] = Interval(**facts[name])
         facts["cpu_us"] = tuple(facts["cpu_us"])
-        found.append(Comparison(**facts))
-    return found
+        results.append(Comparison(**facts))
+    return results
 
 
 def record(comparisons: Iterable[Comparison]) -> None:
     """Write comparisons to the results file, replacing older ones with the same identity."""
-    known = {each.name: each for each in [*read(), *comparisons]}
-    lines = [json.dumps(dataclasses.asdict(known[name])) for name in sorted(known)]
+    by_name = {comparison.name: comparison for comparison in [*read(), *comparisons]}
+    lines = [json.dumps(dataclasses.asdict(by_name[name])) for name in sorted(by_name)]
     RESULTS.write_text("[\n" + ",\n".join(lines) + "\n]\n")

@@ -81,25 +81,25 @@ class PgbenchPlayer(Player):
     def _slice(
         self, generator: Generator, workload: Workload, connections: int, count: int, seconds: float
     ) -> Slice:
-        each = max(1, count // connections)
+        transactions = max(1, count // connections)
         for old in self._folder.glob("latencies.*"):
             old.unlink()
         command = [
             *(str(_pgbench()), "--no-vacuum", "--protocol=prepared", f"--client={connections}", "--jobs=1"),
             *(
-                f"--transactions={each}",
+                f"--transactions={transactions}",
                 f"--file={self._folder / workload.name}.sql",
                 f"--define=body={BODY}",
             ),
             *(f"--define=rows={ROWS}", "--log", f"--log-prefix={self._folder / 'latencies'}", self._url),
         ]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        found = re.search(r"tps = ([0-9.]+) \(without", done.stdout)
-        if done.returncode or not found:
-            raise WrongAnswer(f"pgbench, {workload.name}: {done.stderr[-300:]}")
+        process = subprocess.run(command, capture_output=True, text=True, check=False)
+        match = re.search(r"tps = ([0-9.]+) \(without", process.stdout)
+        if process.returncode or not match:
+            raise WrongAnswer(f"pgbench, {workload.name}: {process.stderr[-300:]}")
         lines = [line for log in self._folder.glob("latencies.*") for line in log.read_text().splitlines()]
         latencies = [int(line.split()[2]) for line in lines]
-        return _slice_of(latencies, len(latencies) / float(found.group(1)))
+        return _slice_of(latencies, len(latencies) / float(match.group(1)))
 
 
 class _Attached(Running):

@@ -50,20 +50,20 @@ class Entry:
         self.engine = Engine(Store(open_database(url)))
         self._tree = Tree(processes) if processes else None
         self._numbers = iter(range(1 << 60))
-        self.table = self._made("read")
-        self.written = self._made(f"written_{name}_{time.time_ns()}")
+        self.table = self._created_table("read")
+        self.written = self._created_table(f"written_{name}_{time.time_ns()}")
         groups = [self.put(self.table, f"p{p}", s) for p in range(_PARTITIONS) for s in range(_ROWS)]
         for at in range(0, len(groups), 500):
             self.run(groups[at : at + 500], 500)
 
-    def _made(self, name: str) -> Table:
-        [made] = run_with_retries(self.engine, [CreateTable("dynamodb", "", name, _SCHEMA)])
-        if isinstance(made, Table):
-            return made
-        found = self.engine._store.catalog
+    def _created_table(self, name: str) -> Table:
+        [outcome] = run_with_retries(self.engine, [CreateTable("dynamodb", "", name, _SCHEMA)])
+        if isinstance(outcome, Table):
+            return outcome
+        catalog = self.engine._store.catalog
         with self.engine._store.read() as session:
-            table = found.find(session, "", name)
-        assert table is not None, made
+            table = catalog.find(session, "", name)
+        assert table is not None, outcome
         return table
 
     def put(self, table: Table, p: str, s: int, **options: Any) -> WriteGroup:
@@ -141,12 +141,12 @@ OPERATIONS: dict[str, tuple[Operation, int]] = {
 
 def measured(entry: Entry, operation: Operation, requests: int, seconds: float) -> tuple[float, float]:
     """Return (requests a second, microseconds of the databases' CPU for a request)."""
-    done = 0
+    request_count = 0
     cpu, began = entry.cpu_s(), time.perf_counter()
     while time.perf_counter() - began < seconds:
         entry.run(operation(entry), requests)
-        done += requests
-    return done / (time.perf_counter() - began), (entry.cpu_s() - cpu) / done * 1e6
+        request_count += requests
+    return request_count / (time.perf_counter() - began), (entry.cpu_s() - cpu) / request_count * 1e6
 
 
 def processes_of(url: str) -> Iterator[int]:
@@ -159,8 +159,8 @@ def processes_of(url: str) -> Iterator[int]:
         ):
             nodes = connection.execute("SELECT nodename, nodeport FROM pg_dist_node").fetchall()
             urls = [plain.set(host=host, port=port) for host, port in nodes]
-    for each in urls:
-        with psycopg.connect(each.render_as_string(hide_password=False), autocommit=True) as connection:
+    for node_url in urls:
+        with psycopg.connect(node_url.render_as_string(hide_password=False), autocommit=True) as connection:
             [pid] = connection.execute(
                 "SELECT split_part(pg_read_file('postmaster.pid'), E'\\n', 1)"
             ).fetchone() or [0]
@@ -184,12 +184,12 @@ def main() -> None:
     )
     print("|---|---|---|---|---|---|---|")
     for name, (operation, requests) in OPERATIONS.items():
-        found: dict[str, list[tuple[float, float]]] = {entry.name: [] for entry in entries}
+        figures_by_entry: dict[str, list[tuple[float, float]]] = {entry.name: [] for entry in entries}
         for _ in range(options.rounds):
             for entry in entries:
-                found[entry.name].append(measured(entry, operation, requests, options.seconds))
-        rates = [statistics.median(rate for rate, _ in found[entry.name]) for entry in entries]
-        cpu = [statistics.median(used for _, used in found[entry.name]) for entry in entries]
+                figures_by_entry[entry.name].append(measured(entry, operation, requests, options.seconds))
+        rates = [statistics.median(rate for rate, _ in figures_by_entry[entry.name]) for entry in entries]
+        cpu = [statistics.median(used for _, used in figures_by_entry[entry.name]) for entry in entries]
         figures = [f"{rate:,.0f}" for rate in rates] + [f"{rates[0] / rate:.1f}" for rate in rates[1:]]
         print(f"| {name} | {' | '.join(figures)} | {', '.join(f'{used:,.0f}' for used in cpu)} |", flush=True)
         multiples[name] = cpu[2] / cpu[0] if cpu[0] else 0.0

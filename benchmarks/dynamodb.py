@@ -98,9 +98,9 @@ def _typed(column: str, kind: str) -> dict[str, str]:
 
 def load(client: Client, name: str, items: Iterable[Item]) -> None:
     """Put items in batches."""
-    waiting = [{"PutRequest": {"Item": each}} for each in items]
-    for at in range(0, len(waiting), 25):
-        call(client, "BatchWriteItem", {"RequestItems": {name: waiting[at : at + 25]}})
+    requests = [{"PutRequest": {"Item": one}} for one in items]
+    for at in range(0, len(requests), 25):
+        call(client, "BatchWriteItem", {"RequestItems": {name: requests[at : at + 25]}})
 
 
 def _empty(name: str) -> Callable[[Client], None]:
@@ -162,8 +162,8 @@ def _query(number: int) -> dict[str, Any]:
 
 
 def _conditional_put(number: int) -> dict[str, Any]:
-    made = item(partition_of(number), number)
-    return {"TableName": "Conditional", "Item": made, "ConditionExpression": "attribute_not_exists(pk)"}
+    new_item = item(partition_of(number), number)
+    return {"TableName": "Conditional", "Item": new_item, "ConditionExpression": "attribute_not_exists(pk)"}
 
 
 def _update(number: int) -> dict[str, Any]:
@@ -180,7 +180,8 @@ def _batch(number: int) -> dict[str, Any]:
     return {
         "RequestItems": {
             "Batch": [
-                {"PutRequest": {"Item": item(partition_of(each), each)}} for each in range(first, first + 25)
+                {"PutRequest": {"Item": item(partition_of(item_number), item_number)}}
+                for item_number in range(first, first + 25)
             ]
         }
     }
@@ -190,7 +191,7 @@ def _transact(port: int, number: int) -> bytes:
     """Return a transaction of two puts (one conditional), a counter and a check, with a token as in the SDKs."""
     table = "Transact"
     fresh, other = item(partition_of(number), 2 * number), item(partition_of(number), 2 * number + 1)
-    one = {":one": {"N": "1"}}
+    values = {":one": {"N": "1"}}
     writes = [
         {"Put": {"TableName": table, "Item": fresh, "ConditionExpression": "attribute_not_exists(pk)"}},
         {"Put": {"TableName": table, "Item": other}},
@@ -199,7 +200,7 @@ def _transact(port: int, number: int) -> bytes:
                 "TableName": table,
                 "Key": key("counters", number % (_COUNTERS // 2)),
                 "UpdateExpression": "ADD visits :one",
-                "ExpressionAttributeValues": one,
+                "ExpressionAttributeValues": values,
             }
         },
         {

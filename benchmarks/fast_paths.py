@@ -181,8 +181,8 @@ def _full_validator() -> Iterator[None]:
 
 @contextmanager
 def _rendered_generally() -> Iterator[None]:
-    one, many = values.render_row_generally, values.render_rows_generally
-    with mock.patch.multiple(composites, render_row=one, render_rows=many):
+    render_row, render_rows = values.render_row_generally, values.render_rows_generally
+    with mock.patch.multiple(composites, render_row=render_row, render_rows=render_rows):
         yield
 
 
@@ -239,7 +239,7 @@ async def _measured(running: InProcess, cases: list[Case]) -> None:
     gc.collect()
     gc.freeze()
     for case in cases:
-        taken: tuple[list[float], list[float]] = ([], [])
+        times: tuple[list[float], list[float]] = ([], [])
         for at in range(2 * (_ROUNDS + 1)):
             requests = case.requests()
             with ExitStack() as stack:
@@ -247,8 +247,8 @@ async def _measured(running: InProcess, cases: list[Case]) -> None:
                     stack.enter_context(case.general())
                 began = time.process_time()
                 await running.send(requests)
-                taken[at % 2].append((time.process_time() - began) / len(requests) * 1e6)
-        _print(case.name, case.work, taken[0][1:], taken[1][1:])
+                times[at % 2].append((time.process_time() - began) / len(requests) * 1e6)
+        _print(case.name, case.work, times[0][1:], times[1][1:])
 
 
 def _print(name: str, work: str, fast: list[float], general: list[float]) -> None:
@@ -284,13 +284,13 @@ def _item(number: int) -> bytes:
 
 
 def _alone(name: str, work: str, fast: Callable[[], object], general: Callable[[], object]) -> None:
-    taken: tuple[list[float], list[float]] = ([], [])
+    times_of: tuple[list[float], list[float]] = ([], [])
     for _ in range(_ROUNDS):
-        for run, times in zip((fast, general), taken, strict=True):
+        for run, times in zip((fast, general), times_of, strict=True):
             began = time.process_time()
             run()
             times.append((time.process_time() - began) * 1e6)
-    _print(name, work, *taken)
+    _print(name, work, *times_of)
 
 
 def _load(folder: Path) -> None:
@@ -340,10 +340,10 @@ def _comparing(folder: Path) -> None:
 
 def main() -> None:
     """Print a line for each fast path, or for the named ones."""
-    wanted = sys.argv[1:]
+    names = sys.argv[1:]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        cases = [case for case in _cases() if not wanted or case.name in wanted]
+        cases = [case for case in _cases() if not names or case.name in names]
         if cases:
             in_process(partial(_measured, cases=cases))
         for end, measure in (
@@ -351,7 +351,7 @@ def main() -> None:
             ("fast_load", _load),
             ("fast_add_bodies", _comparing),
         ):
-            if not wanted or end in wanted:
+            if not names or end in names:
                 measure(folder)
 
 

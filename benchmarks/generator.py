@@ -68,8 +68,8 @@ class Generator:
         )  # fmt: skip
         pinned = ["taskset", "-c", ",".join(map(str, self._cores))] if shutil.which("taskset") else []
         command = [*pinned, *program(), *map(str, arguments)]
-        done = subprocess.run(command, check=True, stdout=subprocess.PIPE)
-        facts = json.loads(done.stdout)
+        process = subprocess.run(command, check=True, stdout=subprocess.PIPE)
+        facts = json.loads(process.stdout)
         latencies: array[int] = array("I")
         samples: list[tuple[int, bytes]] = []
         refusals: list[tuple[int, bytes]] = []
@@ -97,8 +97,8 @@ class Generator:
         request = b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1300\r\n\r\n" + b"x" * 1300
         reached = {}
         for connections in (1, 16, 64):
-            taken = self.run([request] * 40_000, Aim(port, connections, seconds=2.0))
-            reached[connections] = taken.completed / taken.seconds
+            measurement = self.run([request] * 40_000, Aim(port, connections, seconds=2.0))
+            reached[connections] = measurement.completed / measurement.seconds
         server.stop()
         return reached
 
@@ -108,12 +108,12 @@ def program() -> tuple[str, ...]:
     """Return the generator's command. The first call compiles it."""
     compiler = next((name for name in ("cc", "gcc", "clang") if shutil.which(name)), None)
     if compiler is not None:
-        made = Path(tempfile.mkdtemp(prefix="tablegate-bench-")) / "generator"
-        done = subprocess.run(
-            [compiler, "-O2", "-o", str(made), str(_SOURCE)], capture_output=True, check=False
+        executable = Path(tempfile.mkdtemp(prefix="tablegate-bench-")) / "generator"
+        process = subprocess.run(
+            [compiler, "-O2", "-o", str(executable), str(_SOURCE)], capture_output=True, check=False
         )
-        if done.returncode == 0:
-            return (str(made),)
+        if process.returncode == 0:
+            return (str(executable),)
     return (sys.executable, str(Path(__file__).with_name("slow_generator.py")))
 
 

@@ -94,9 +94,9 @@ async def _measured(servers: dict[bool, InProcess], rounds: int, write_line: Cal
             grant(running, GRANTED[case[0]])
             await running.send(requests)
             half = len(requests) // 2 // CONNECTIONS * CONNECTIONS
-            with Calls() as counted:
+            with Calls() as counter:
                 await running.send(requests[:half])
-            calls[case] = sum(counted.names.values()) / half
+            calls[case] = sum(counter.names.values()) / half
         order = random.Random(0)
         for _ in range(rounds):
             for case in order.sample(cases, len(cases)):

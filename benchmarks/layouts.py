@@ -52,18 +52,18 @@ class Layout:
 
     def open(self, path: Path) -> sqlite3.Connection:
         """Create a database with these tables."""
-        made = sqlite3.connect(path, isolation_level=None, cached_statements=256)
+        connection = sqlite3.connect(path, isolation_level=None, cached_statements=256)
         settings = (
             f"page_size = {self.page_bytes}", "journal_mode = WAL", "synchronous = FULL", "cache_size = -32768",
             f"wal_autocheckpoint = {self.checkpoint_pages}", *self.pragmas,
         )  # fmt: skip
-        for each in settings:
-            made.execute(f"PRAGMA {each}")
+        for setting in settings:
+            connection.execute(f"PRAGMA {setting}")
         for table in self.tables:
-            made.execute(table)
+            connection.execute(table)
         if self.by_slot:
-            made.execute("CREATE INDEX rows_by_slot ON rows (table_id, slot, partition, sort)")
-        return made
+            connection.execute("CREATE INDEX rows_by_slot ON rows (table_id, slot, partition, sort)")
+        return connection
 
 
 _CLUSTERED = (f"CREATE TABLE rows ({_KEY}, {_FACTS}, body BLOB, {_PRIMARY}) WITHOUT ROWID",)
@@ -153,15 +153,15 @@ class Rows:
     def _write_beside(self, rows: list[Row]) -> None:
         database = self.database
         for *facts, body in rows:
-            known = database.execute(f"SELECT body_id FROM rows WHERE {_AT}", facts[:4]).fetchone()
-            if known is None:
-                made = database.execute("INSERT INTO bodies (body) VALUES (?)", (body,)).lastrowid
+            existing = database.execute(f"SELECT body_id FROM rows WHERE {_AT}", facts[:4]).fetchone()
+            if existing is None:
+                body_id = database.execute("INSERT INTO bodies (body) VALUES (?)", (body,)).lastrowid
                 names = _COLUMNS.replace(" body", " body_id")
                 database.execute(
-                    f"INSERT INTO rows ({names}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (*facts, made)
+                    f"INSERT INTO rows ({names}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (*facts, body_id)
                 )
             else:
-                database.execute("UPDATE bodies SET body = ? WHERE id = ?", (body, *known))
+                database.execute("UPDATE bodies SET body = ? WHERE id = ?", (body, *existing))
                 database.execute(f"UPDATE rows SET modified_at = ? WHERE {_AT}", (facts[4], *facts[:4]))
 
     # Operations, each of which returns its number of rows
@@ -185,22 +185,22 @@ class Rows:
         """Read and write existing rows."""
         rows = [self._row(number) for number in self._some(_TICK)]
         for row in rows:
-            self._found(row)
+            self._read_row(row)
         self._write(rows)
         return _TICK
 
     def get(self) -> int:
         """Read single rows."""
         for number in self._some(_TICK):
-            assert self._found(self._row(number))
+            assert self._read_row(self._row(number))
         return _TICK
 
-    def _found(self, row: Row) -> list[Row]:
+    def _read_row(self, row: Row) -> list[Row]:
         database, layout = self.database, self._layout
         if layout.hot:
-            found = database.execute(f"SELECT * FROM hot WHERE {_AT}", row[:4]).fetchall()
-            if found:
-                return found
+            hot_rows = database.execute(f"SELECT * FROM hot WHERE {_AT}", row[:4]).fetchall()
+            if hot_rows:
+                return hot_rows
         if layout.are_bodies_beside:
             joined = f"SELECT r.*, b.body FROM rows r JOIN bodies b ON b.id = r.body_id WHERE {_AT}"
             return database.execute(joined, row[:4]).fetchall()
@@ -214,8 +214,8 @@ class Rows:
         if self._layout.are_bodies_beside:
             source = f"SELECT sort, b.body AS body FROM rows JOIN bodies b ON b.id = body_id {within}"
         elif self._layout.hot:
-            both = f"SELECT sort, body FROM (SELECT * FROM hot {within}) UNION ALL SELECT sort, body FROM ({source})"
-            source, parameters = f"SELECT * FROM ({both}) ORDER BY sort LIMIT ?", (*parameters * 2, size)
+            union = f"SELECT sort, body FROM (SELECT * FROM hot {within}) UNION ALL SELECT sort, body FROM ({source})"
+            source, parameters = f"SELECT * FROM ({union}) ORDER BY sort LIMIT ?", (*parameters * 2, size)
         self.database.execute(
             f"SELECT count(*), CAST(group_concat(body, ',') AS BLOB) FROM ({source})", parameters
         ).fetchall()
@@ -230,10 +230,10 @@ class Rows:
             if self._layout.are_bodies_beside
             else "body FROM rows"
         )
-        found = len(self.database.execute(f"SELECT {body} {within}", start).fetchall())
+        count = len(self.database.execute(f"SELECT {body} {within}", start).fetchall())
         if self._layout.hot:
             self.database.execute(f"SELECT body FROM hot {within}", start).fetchall()
-        return max(found, 1)
+        return max(count, 1)
 
     @property
     def log_bytes(self) -> int:
@@ -256,10 +256,12 @@ def measured(layout: Layout, count: int, rounds: int, folder: Path) -> Iterator[
         work: Callable[[], int] = getattr(rows, name)
         costs: list[tuple[float, float]] = []
         for _ in range(rounds):
-            began, written, done = time.process_time(), rows.log_bytes, 0
+            began, bytes_before, rows_done = time.process_time(), rows.log_bytes, 0
             for _ in range(times):
-                done += work()
-            costs.append(((time.process_time() - began) / done * 1e6, (rows.log_bytes - written) / done))
+                rows_done += work()
+            costs.append(
+                ((time.process_time() - began) / rows_done * 1e6, (rows.log_bytes - bytes_before) / rows_done)
+            )
         yield name, min(cost for cost, _ in costs), min(size for _, size in costs)
     rows.database.close()
 
@@ -272,11 +274,11 @@ def lines(counts: Iterable[int], rounds: int, names: str) -> Iterator[list[str]]
                 continue
             folder = Path(tempfile.mkdtemp(prefix="tablegate-layouts-"))
             try:
-                found = {name: (cpu, size) for name, cpu, size in measured(layout, count, rounds, folder)}
+                figures = {name: (cpu, size) for name, cpu, size in measured(layout, count, rounds, folder)}
             finally:
                 shutil.rmtree(folder)
-            cells = [report.count(found[name][0]) for name, _ in _WORK]
-            sizes = [f"{found[name][1] / 1024:.1f}" for name in ("insert", "overwrite", "batch")]
+            cells = [report.count(figures[name][0]) for name, _ in _WORK]
+            sizes = [f"{figures[name][1] / 1024:.1f}" for name in ("insert", "overwrite", "batch")]
             line = [f"{layout.name}, {count:,} rows", *cells, *sizes]
             print(" | ".join(line), flush=True)
             yield line

@@ -29,10 +29,10 @@ class Bar(NamedTuple):
 def draw(heading: str, bars: Sequence[Bar]) -> str:
     """Draw each ratio as a dot, its interval as a line and its floor as a mark."""
     values = [value for bar in bars for value in (bar.ratio.low, bar.ratio.high, bar.floor or 1)]
-    least, most = min([0.5, *values]), max([2.0, *values])
+    minimum, maximum = min([0.5, *values]), max([2.0, *values])
 
     def x(value: float) -> float:
-        return _LABEL + _WIDTH * math.log(value / least) / math.log(most / least)
+        return _LABEL + _WIDTH * math.log(value / minimum) / math.log(maximum / minimum)
 
     bottom = _TOP + len(bars) * _LINE
     width, height = _LABEL + _WIDTH + _RIGHT, bottom + 12
@@ -43,7 +43,7 @@ def draw(heading: str, bars: Sequence[Bar]) -> str:
         f'<text x="10" y="38" fill="#555">{_LEGEND}</text>',
     ]
     for mark in _MARKS:
-        if least <= mark <= most:
+        if minimum <= mark <= maximum:
             colour, wide = ("#000", 1.2) if mark == 1 else ("#ddd", 1)
             parts.append(
                 f'<line x1="{x(mark):.1f}" x2="{x(mark):.1f}" y1="{_TOP - 6}" y2="{bottom}" stroke="{colour}" '

@@ -39,13 +39,13 @@ class Tree:
                 fields = _stat(int(entry))
                 if fields:
                     children.setdefault(int(fields[_PARENT]), []).append(int(entry))
-        found: list[int] = []
-        waiting = list(self._roots)
-        while waiting:
-            each = waiting.pop()
-            found.append(each)
-            waiting += children.get(each, [])
-        return found
+        pids: list[int] = []
+        queue = list(self._roots)
+        while queue:
+            pid = queue.pop()
+            pids.append(pid)
+            queue += children.get(pid, [])
+        return pids
 
     def cpu_seconds(self) -> float:
         """Return user and system time of all processes.

@@ -78,15 +78,15 @@ def serve(path: str, synchronous: str) -> None:
     in_one = [(1, b"one", *_columns(number, 0, body)[2:]) for number in range(_ROWS)]
     connection.executemany(_PUT, [(*columns[:3], 0, *columns[4:]) for columns in in_one])
     connection.execute("COMMIT")
-    done = 1  # SQLite writes nothing where a row is replaced by just what it is
+    first_number = 1  # SQLite writes nothing where a row is replaced by just what it is
     for line in sys.stdin:
         kind, rows, count = line.split()
         latencies = []
-        for number in range(done, done + int(count)):
+        for number in range(first_number, first_number + int(count)):
             began = time.perf_counter()
             _do(connection, kind, int(rows), number, body)
             latencies.append(int((time.perf_counter() - began) * 1e6))
-        done += int(count)
+        first_number += int(count)
         print(json.dumps(latencies), flush=True)
 
 

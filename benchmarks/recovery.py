@@ -35,8 +35,8 @@ def _prepare(table: str, is_kept: bool) -> Callable[[Client], None]:
         dynamodb.make_table(client, table)
         dynamodb.load(client, table, (_item(number) for number in range(_ITEMS)))
         if is_kept:
-            wanted = {"TableName": table, "PointInTimeRecoverySpecification": _ON}
-            dynamodb.call(client, "UpdateContinuousBackups", wanted)
+            request = {"TableName": table, "PointInTimeRecoverySpecification": _ON}
+            dynamodb.call(client, "UpdateContinuousBackups", request)
 
     return prepare
 
@@ -47,8 +47,8 @@ def _item(number: int) -> dict[str, Any]:
 
 def _workload(table: str, is_kept: bool, is_new: bool) -> Workload:
     def request(port: int, number: int) -> bytes:
-        made = _item(_ITEMS + number if is_new else number * 7919 % _ITEMS)
-        return signing.dynamodb(port, "PutItem", json.dumps({"TableName": table, "Item": made}).encode())
+        item = _item(_ITEMS + number if is_new else number * 7919 % _ITEMS)
+        return signing.dynamodb(port, "PutItem", json.dumps({"TableName": table, "Item": item}).encode())
 
     title = "new items" if is_new else "items that are there"
     return Workload(table, title, request, _prepare(table, is_kept), lambda body: body == b"{}")
@@ -75,14 +75,14 @@ def measure(
         for number in range(rounds):
             for workload in pair if number % 2 else reversed(pair):
                 player.play(generator, workload, connections, AtRound(number, seconds))
-        without, kept = (player.slices[workload.name, connections] for workload in pair)
-        yield _line(f"{player.contestant.title}, {pair[0].title}", without, kept)
+        without, with_history = (player.slices[workload.name, connections] for workload in pair)
+        yield _line(f"{player.contestant.title}, {pair[0].title}", without, with_history)
 
 
-def _line(name: str, without: Slices, kept: Slices) -> str:
-    cpu = interval([without[number][1] / kept[number][1] for number in kept])
-    rate = interval([kept[number][0] / without[number][0] for number in kept])
-    us = [statistics.median(taken for _, taken in slices.values()) for slices in (without, kept)]
+def _line(name: str, without: Slices, with_history: Slices) -> str:
+    cpu = interval([without[number][1] / with_history[number][1] for number in with_history])
+    rate = interval([with_history[number][0] / without[number][0] for number in with_history])
+    us = [statistics.median(cost for _, cost in slices.values()) for slices in (without, with_history)]
     return f"| {name} | {us[0]:.0f} | {us[1]:.0f} | {cpu} | {rate} |"
 
 

@@ -44,7 +44,7 @@ class Gateway(Entry):
             self._watch.start()
         self.engine = Engine(Store(database), EngineOptions(), replicas=replicas)
         self._numbers = iter(range(1 << 60))
-        self.table = self._made("read")
+        self.table = self._created_table("read")
         self.written = self.table
 
     def get_eventually_consistent(self) -> Get:
@@ -52,7 +52,7 @@ class Gateway(Entry):
         return self.get()._replace(may_be_old=True)
 
 
-def reading(primary: str, standby: str | None, lag_ms: int, together: int, until: Any, done: Any) -> None:
+def reading(primary: str, standby: str | None, lag_ms: int, together: int, until: Any, counter: Any) -> None:
     """Run lists of reads in a process until `until` is set, and store their number."""
     gateway = Gateway(primary, standby, lag_ms)
     began = time.monotonic()
@@ -62,10 +62,10 @@ def reading(primary: str, standby: str | None, lag_ms: int, together: int, until
     while not until.is_set():
         gateway.run([gateway.get_eventually_consistent() for _ in range(together)], together)
         number += together
-        done.value = number
+        counter.value = number
 
 
-def ages(primary: str, standby: str, lag_ms: int, until: Any, found: Any) -> None:
+def ages(primary: str, standby: str, lag_ms: int, until: Any, results: Any) -> None:
     """Write a row repeatedly and read it with eventual consistency. Store the ages of the reads in milliseconds."""
     gateway = Gateway(primary, standby, lag_ms)
     time.sleep(_WARM_S)
@@ -81,7 +81,7 @@ def ages(primary: str, standby: str, lag_ms: int, until: Any, found: Any) -> Non
             if old is not None and old.modified_at >= row.modified_at:
                 measured.append((time.monotonic() - written_at) * 1000)
                 break
-    found.send(measured)
+    results.send(measured)
 
 
 def measured(
@@ -107,12 +107,12 @@ def measured(
     began = time.perf_counter()
     time.sleep(seconds)
     took = time.perf_counter() - began
-    done = sum(counter.value for counter in counters) - before
-    used = [(tree.cpu_seconds() - used) / done * 1e6 for tree, used in zip(trees, cpu, strict=True)]
+    request_count = sum(counter.value for counter in counters) - before
+    used = [(tree.cpu_seconds() - used) / request_count * 1e6 for tree, used in zip(trees, cpu, strict=True)]
     until.set()
     for gateway in gateways:
         gateway.join()
-    return done / took, used
+    return request_count / took, used
 
 
 def main() -> None:
@@ -131,7 +131,7 @@ def main() -> None:
             rate, used = measured(primary, other, together, options.seconds, options.lag_ms)
             nodes = "primary" if other is None else "both"
             print(
-                f"| {together} | {nodes} | {rate:,.0f} | {', '.join(f'{each:.1f}' for each in used)} |",
+                f"| {together} | {nodes} | {rate:,.0f} | {', '.join(f'{cpu_us:.1f}' for cpu_us in used)} |",
                 flush=True,
             )
     until = multiprocessing.Event()
@@ -140,11 +140,11 @@ def main() -> None:
     reader.start()
     measured(primary, standby, 64, options.seconds, options.lag_ms)
     until.set()
-    found = sorted(receiving.recv())
+    ages_ms = sorted(receiving.recv())
     reader.join()
     print(
-        f"\nUnder 64 connections {len(found)} writes were seen on the standby after {statistics.median(found):.1f} ms"
-        f" (median), {found[-1]:.1f} ms at most; the bound is {options.lag_ms} ms"
+        f"\nUnder 64 connections {len(ages_ms)} writes were seen on the standby after {statistics.median(ages_ms):.1f} ms"
+        f" (median), {ages_ms[-1]:.1f} ms at most; the bound is {options.lag_ms} ms"
     )
 
 

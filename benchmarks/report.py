@@ -74,49 +74,63 @@ def count(number: float) -> str:
 
 def page(measured: Iterable[Comparison]) -> str:
     """Return the goals with their results."""
-    known = {each.name: each for each in measured}
+    by_name = {comparison.name: comparison for comparison in measured}
     lines = []
     for goal in GOALS:
-        found = known.get(goal.name)
-        if found is not None:
+        comparison_of_goal = by_name.get(goal.name)
+        if comparison_of_goal is not None:
             reached = (
-                "yes" if found.cpu.median >= goal.floor else f"{found.cpu.median / goal.floor:.0%} of it"
+                "yes"
+                if comparison_of_goal.cpu.median >= goal.floor
+                else f"{comparison_of_goal.cpu.median / goal.floor:.0%} of it"
             )
-            cells = [f"{found.cpu_us[0]:,.0f}", f"{found.cpu_us[1]:,.0f}", str(found.cpu), f"{goal.floor:g}"]
-            lines.append([title(found), *cells, reached, str(found.pairs)])
+            cells = [
+                f"{comparison_of_goal.cpu_us[0]:,.0f}",
+                f"{comparison_of_goal.cpu_us[1]:,.0f}",
+                str(comparison_of_goal.cpu),
+                f"{goal.floor:g}",
+            ]
+            lines.append([title(comparison_of_goal), *cells, reached, str(comparison_of_goal.pairs)])
     header = ["CPU of a request", "ours, us", "theirs, us", "times less", "floor", "reached", "pairs"]
     return table(header, lines)
 
 
-def title(found: Comparison) -> str:
+def title(comparison: Comparison) -> str:
     """Return the title of a comparison."""
-    ours = found.ours.removeprefix("tablegate-")
-    return f"{found.dialect} {found.workload}, {found.connections} connections, {ours} against {found.other}"
+    ours = comparison.ours.removeprefix("tablegate-")
+    return f"{comparison.dialect} {comparison.workload}, {comparison.connections} connections, {ours} against {comparison.other}"
 
 
 def everything(measured: Iterable[Comparison]) -> str:
     """Return a table of all comparisons."""
     lines = [
-        [title(each), *(f"{us:,.0f}" for us in each.cpu_us), str(each.cpu), str(each.rate), str(each.pairs), each.measured]
-        for each in measured
-    ]  # fmt: skip
+        [
+            title(comparison),
+            *(f"{us:,.0f}" for us in comparison.cpu_us),
+            str(comparison.cpu),
+            str(comparison.rate),
+            str(comparison.pairs),
+            comparison.measured,
+        ]
+        for comparison in measured
+    ]
     header = ["", "ours, us", "theirs, us", "times less CPU", "times the rate", "pairs", "measured"]
     return table(header, lines)
 
 
 def memory(players: Sequence[Player]) -> str:
     """Return a table of the memory of all processes after the last round."""
-    lines = [[each.contestant.title, *(f"{size:,.0f}" for size in each.memory)] for each in players]
+    lines = [[player.contestant.title, *(f"{size:,.0f}" for size in player.memory)] for player in players]
     return table(("after the last round", "RSS MB", "PSS MB"), lines)
 
 
 def write(section: str, text: str, document: Path = DOCUMENT) -> None:
     """Write a text between `<!-- SECTION -->` and `<!-- /SECTION -->` of a document. Missing marks are added."""
     begin, end = f"<!-- {section} -->", f"<!-- /{section} -->"
-    known = document.read_text() if document.exists() else "# Performance\n"
-    if begin not in known:
-        known = f"{known.rstrip()}\n\n{begin}\n{end}\n"
-    head, _, rest = known.partition(begin)
+    old_text = document.read_text() if document.exists() else "# Performance\n"
+    if begin not in old_text:
+        old_text = f"{old_text.rstrip()}\n\n{begin}\n{end}\n"
+    head, _, rest = old_text.partition(begin)
     tail = rest.partition(end)[2]
     document.write_text(f"{head}{begin}\n{text.strip()}\n{end}{tail}")
 
@@ -125,9 +139,11 @@ def write_all() -> None:
     """Write the page, its picture and the list of all comparisons."""
     measured = comparisons.read()
     goals = {goal.name: goal.floor for goal in GOALS}
-    shown = {each.name: each for each in measured}
+    by_name = {comparison.name: comparison for comparison in measured}
     bars = [
-        plot.Bar(title(shown[name]), shown[name].cpu, floor) for name, floor in goals.items() if name in shown
+        plot.Bar(title(by_name[name]), by_name[name].cpu, floor)
+        for name, floor in goals.items()
+        if name in by_name
     ]
     PICTURE.write_text(plot.draw("How many times less CPU a request takes here", bars))
     write("page", page(measured))

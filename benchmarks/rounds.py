@@ -19,7 +19,7 @@ from benchmarks.workloads import Unsupported, Workload
 _FIRST_GUESS = 40
 # Limit of a slice's duration, as a multiple of the wanted one.
 _LONGEST_SLICE = 2
-_MOST_BYTES = 256 << 20
+_BYTES_MAX = 256 << 20
 _REASON_LENGTH = 160
 
 
@@ -81,19 +81,19 @@ class Player:
         if at not in self._rates:
             count = _FIRST_GUESS
             for _ in range(3):
-                taken = self._slice(generator, workload, connections, count, seconds)
-                self._rates[at] = taken.completed / taken.seconds
-                if taken.seconds > seconds / 4:
+                measurement = self._slice(generator, workload, connections, count, seconds)
+                self._rates[at] = measurement.completed / measurement.seconds
+                if measurement.seconds > seconds / 4:
                     break
                 count = int(max(connections * 2, self._rates[at] * seconds / 2))
         count = int(max(connections * 2, self._rates[at] * seconds))
         before = self.running.tree.cpu_seconds()
-        taken = self._slice(generator, workload, connections, count, seconds)
+        measurement = self._slice(generator, workload, connections, count, seconds)
         cpu_seconds = self.running.tree.cpu_seconds() - before
-        self._rates[at] = taken.completed / taken.seconds
+        self._rates[at] = measurement.completed / measurement.seconds
         self.slices.setdefault(at, {})[at_round.number] = (
-            taken.completed / taken.seconds,
-            cpu_seconds / taken.completed * 1e6,
+            measurement.completed / measurement.seconds,
+            cpu_seconds / measurement.completed * 1e6,
         )
 
     def _slice(
@@ -101,16 +101,18 @@ class Player:
     ) -> Slice:
         requests = self._requests(workload, count)
         limit_s = seconds * _LONGEST_SLICE
-        taken = generator.run(requests, Aim(self.running.port, connections, workload.status, seconds=limit_s))
-        if taken.unexpected or taken.broken or not taken.completed:
+        measurement = generator.run(
+            requests, Aim(self.running.port, connections, workload.status, seconds=limit_s)
+        )
+        if measurement.unexpected or measurement.broken or not measurement.completed:
             raise WrongAnswer(
-                f"{self.contestant.name}, {workload.name}: {taken.unexpected} of {taken.completed} with another status, "
-                f"{taken.broken} broken off: {taken.refusals[:1]}"
+                f"{self.contestant.name}, {workload.name}: {measurement.unexpected} of {measurement.completed} with "
+                f"another status, {measurement.broken} broken off: {measurement.refusals[:1]}"
             )
-        for _, body in taken.samples:
+        for _, body in measurement.samples:
             if not workload.holds(body):
                 raise WrongAnswer(f"{self.contestant.name}, {workload.name}: {body[:300]!r}")
-        return taken
+        return measurement
 
     def _requests(self, workload: Workload, count: int) -> Sequence[bytes]:
         port = self.running.port
@@ -122,7 +124,7 @@ class Player:
                 ]
             return (pool * (count // len(pool) + 1))[:count]
         first = workload.request(port, self._number)
-        count = min(count, _MOST_BYTES // len(first))
+        count = min(count, _BYTES_MAX // len(first))
         start, self._number = self._number, self._number + count
         return [first, *(workload.request(port, at) for at in range(start + 1, start + count))]
 
@@ -136,12 +138,12 @@ def play_all(generator: Generator, players: list[Player], workloads: Sequence[Wo
         for connections in plan.connections:
             for number in range(plan.rounds):
                 at_round = AtRound(number, plan.seconds)
-                for each in players[number % len(players) :] + players[: number % len(players)]:
-                    if each.prepare(workload):
-                        _play(each, generator, workload, connections, at_round)
+                for player in players[number % len(players) :] + players[: number % len(players)]:
+                    if player.prepare(workload):
+                        _play(player, generator, workload, connections, at_round)
             _print_progress(f"{workload.name}, {connections}: {plan.rounds} rounds done")
-    for each in players:
-        each.memory = each.running.tree.memory_mb()
+    for player in players:
+        player.memory = player.running.tree.memory_mb()
 
 
 def _play(

@@ -122,13 +122,13 @@ def tablestore(port: int, operation: str, body: bytes) -> bytes:
     }
     text = f"/{operation}\nPOST\n\n" + "".join(f"{name}:{headers[name]}\n" for name in sorted(headers))
     signature = base64.b64encode(hmac.digest(b"tablegate", text.encode(), "sha1")).decode()
-    sent = (
+    all_headers = (
         ("Host", f"{HOST}:{port}"),
         *headers.items(),
         ("x-ots-signature", signature),
         ("User-Agent", "bench"),
     )
-    return raw("POST", f"/{operation}", sent, body)
+    return raw("POST", f"/{operation}", all_headers, body)
 
 
 # Single requests

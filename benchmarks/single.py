@@ -54,11 +54,11 @@ def start(bench: Bench) -> str:
     """Measure time and CPU from the start of the process to the first reply."""
     lines: list[str] = []
     cpu: list[float] = []
-    for what in ("an empty folder", "an existing file"):
+    for kind in ("an empty folder", "an existing file"):
         times = []
         workspace = bench.fresh("start")
         for _ in range(_STARTS):
-            if what == "an empty folder":
+            if kind == "an empty folder":
                 workspace = bench.fresh("start")
             began = time.perf_counter()
             port, process = start_ours(workspace)
@@ -68,7 +68,7 @@ def start(bench: Bench) -> str:
             cpu.append(Tree([process.pid]).cpu_seconds())
             client.close()
             process.stop()
-        lines.append(f"{what} {statistics.median(times):.2f} s ({min(times):.2f} to {max(times):.2f})")
+        lines.append(f"{kind} {statistics.median(times):.2f} s ({min(times):.2f} to {max(times):.2f})")
     return f"First answer after the start, median of {_STARTS}: {'; '.join(lines)}; CPU {statistics.median(cpu):.2f} s."
 
 
@@ -86,19 +86,19 @@ def million(bench: Bench) -> str:
     port, process = start_ours(bench.fresh("million"))
     client = Client(port)
     dynamodb.make_table(client, "Same")
-    put = dynamodb.put("Same", dynamodb.partition_of)
-    puts = [put(port, number) for number in range(_SAME_ITEMS)]
+    put_request = dynamodb.put("Same", dynamodb.partition_of)
+    puts = [put_request(port, number) for number in range(_SAME_ITEMS)]
     gets = [_get(port, number, "Same") for number in range(_SAME_ITEMS)]
-    mixed = [each for pair in zip(gets, gets, gets, puts, strict=True) for each in pair]
+    mixed = [request for pair in zip(gets, gets, gets, puts, strict=True) for request in pair]
     tree = Tree([process.pid])
-    taken = []
+    memory_mb = []
     for _ in range(_SLICES_OF_A_MILLION):
         _measured(bench, tree, mixed * (1_000_000 // _SLICES_OF_A_MILLION // len(mixed)), port, 16)
-        taken.append(tree.memory_mb()[1])
+        memory_mb.append(tree.memory_mb()[1])
     process.stop()
     return (
-        f"A million requests, three of four GetItem and one PutItem: PSS {taken[0]:.1f} MB after the first tenth, "
-        f"{statistics.median(taken):.1f} MB in the middle, {taken[-1]:.1f} MB after the last."
+        f"A million requests, three of four GetItem and one PutItem: PSS {memory_mb[0]:.1f} MB after the first tenth, "
+        f"{statistics.median(memory_mb):.1f} MB in the middle, {memory_mb[-1]:.1f} MB after the last."
     )
 
 
@@ -129,22 +129,22 @@ def size(bench: Bench) -> str:
         workspace = bench.fresh(f"size-{rows}")
         _fill(workspace.folder, rows)
         servers.append((rows, *start_ours(workspace)))
-    taken: dict[int, list[tuple[float, float]]] = {_FEW_ROWS: [], _MANY_ROWS: []}
-    chosen = random.Random(1)
+    measurements: dict[int, list[tuple[float, float]]] = {_FEW_ROWS: [], _MANY_ROWS: []}
+    generator = random.Random(1)
     for _ in range(_ROUNDS):
         for rows, port, process in servers:
-            keys = [chosen.randrange(rows) for _ in range(3_000)]
+            keys = [generator.randrange(rows) for _ in range(3_000)]
             requests = [_get(port, number) for number in keys]
-            taken[rows].append(_measured(bench, Tree([process.pid]), requests, port, 16)[:2])
+            measurements[rows].append(_measured(bench, Tree([process.pid]), requests, port, 16)[:2])
     for _, _, process in servers:
         process.stop()
-    few, many = (
-        tuple(statistics.median(each[at] for each in taken[rows]) for at in (0, 1))
+    with_few, with_many = (
+        tuple(statistics.median(figures[at] for figures in measurements[rows]) for at in (0, 1))
         for rows in (_FEW_ROWS, _MANY_ROWS)
     )
     return (
-        f"GetItem of random keys, 16 connections: with {_MANY_ROWS:,} rows {many[0] / few[0]:.2f} of the rate with "
-        f"{_FEW_ROWS:,} ({many[0]:,.0f} against {few[0]:,.0f}/s; CPU {many[1]:.0f} against {few[1]:.0f} us)."
+        f"GetItem of random keys, 16 connections: with {_MANY_ROWS:,} rows {with_many[0] / with_few[0]:.2f} of the rate with "
+        f"{_FEW_ROWS:,} ({with_many[0]:,.0f} against {with_few[0]:,.0f}/s; CPU {with_many[1]:.0f} against {with_few[1]:.0f} us)."
     )
 
 
@@ -171,12 +171,12 @@ def writers(bench: Bench) -> str:
     dynamodb.make_table(Client(port), "Put")
     request = dynamodb.put("Put", dynamodb.partition_of)
     requests = [request(port, number) for number in range(_WRITER_PUTS)]
-    *_, taken = _measured(bench, Tree([process.pid]), requests, port, _WRITERS)
+    *_, measurement = _measured(bench, Tree([process.pid]), requests, port, _WRITERS)
     process.stop()
     fsync = machine.measure_fsync(bench.workspace.folder)
-    ordered = sorted(taken.latencies_us)
+    ordered = sorted(measurement.latencies_us)
     return (
-        f"{_WRITERS} writers on SQLite FULL, {taken.completed:,} puts: worst latency {ordered[-1] / 1000:.0f} ms, p99 "
+        f"{_WRITERS} writers on SQLite FULL, {measurement.completed:,} puts: worst latency {ordered[-1] / 1000:.0f} ms, p99 "
         f"{ordered[int(len(ordered) * 0.99)] / 1000:.0f} ms; fsync p99 at that time {fsync.p99_ms:.1f} ms."
     )
 
@@ -187,9 +187,11 @@ def partition(bench: Bench) -> str:
     for database, running in _both(bench, "partition"):
         kinds = [(name, extra) for extra in ("", "stream") for name in ("Many", "One")]
         choices = {"Many": dynamodb.partition_of, "One": dynamodb.one_partition}
-        taken = _puts(bench, running, {f"{name}{extra}": (choices[name], extra) for name, extra in kinds})
+        measurements = _puts(
+            bench, running, {f"{name}{extra}": (choices[name], extra) for name, extra in kinds}
+        )
         for extra, label in (("", "no stream"), ("stream", "a stream")):
-            one, many = taken[f"One{extra}"], taken[f"Many{extra}"]
+            one, many = measurements[f"One{extra}"], measurements[f"Many{extra}"]
             lines.append(f"{database}, {label}: {_against(one, many)}")
     return f"All puts on one partition against puts on 997, 16 connections. {'. '.join(lines)}."
 
@@ -199,16 +201,20 @@ def extras(bench: Bench) -> str:
     lines = []
     for database, running in _both(bench, "extras"):
         kinds = {name: (dynamodb.partition_of, name) for name in ("", "stream", "index")}
-        taken = _puts(bench, running, {f"Put{name}": kind for name, kind in kinds.items()})
+        measurements = _puts(bench, running, {f"Put{name}": kind for name, kind in kinds.items()})
         for extra in ("stream", "index"):
-            lines.append(f"{database}, with one {extra}: {_against(taken[f'Put{extra}'], taken['Put'])}")
+            lines.append(
+                f"{database}, with one {extra}: {_against(measurements[f'Put{extra}'], measurements['Put'])}"
+            )
     return f"PutItem of 1 KB against the same without, 16 connections. {'. '.join(lines)}."
 
 
 def _both(bench: Bench, name: str) -> Iterator[tuple[str, Running]]:
     """Yield a server on SQLite, then one on PostgreSQL."""
     for database, contestant in (("SQLite FULL", "tablegate-full"), ("PostgreSQL", "tablegate-postgres")):
-        [ours] = [each for each in CONTESTANTS if each.name == contestant]
+        [ours] = [
+            contestant_of_name for contestant_of_name in CONTESTANTS if contestant_of_name.name == contestant
+        ]
         running = ours.start(bench.fresh(f"{name}-{contestant}"))
         try:
             yield database, running
@@ -228,14 +234,20 @@ def _puts(
     for name, (choose, extra) in kinds.items():
         dynamodb.make_table(Client(running.port), name, extra=extra)
         requests[name] = dynamodb.put(name, choose)
-    taken: dict[str, list[Measured]] = {name: [] for name in kinds}
+    measurements: dict[str, list[Measured]] = {name: [] for name in kinds}
     for number in range(_ROUNDS):
         for name, request in requests.items():
-            made = [request(running.port, each) for each in range(number * 1_000, number * 1_000 + 1_000)]
-            taken[name].append(_measured(bench, running.tree, made, running.port, 16)[:2])
+            puts = [
+                request(running.port, item_number)
+                for item_number in range(number * 1_000, number * 1_000 + 1_000)
+            ]
+            measurements[name].append(_measured(bench, running.tree, puts, running.port, 16)[:2])
     return {
-        name: (statistics.median(rate for rate, _ in each), statistics.median(cost for _, cost in each))
-        for name, each in taken.items()
+        name: (
+            statistics.median(rate for rate, _ in item_number),
+            statistics.median(cost for _, cost in item_number),
+        )
+        for name, item_number in measurements.items()
     }
 
 
@@ -259,15 +271,15 @@ def filtering(bench: Bench) -> str:
     """
     port, process = start_ours(bench.fresh("filtering"))
     dynamodb.prepare_scan(Client(port))
-    taken: dict[str, list[tuple[float, float]]] = {"visits = :v": [], "NOT visits <> :v": []}
+    measurements: dict[str, list[tuple[float, float]]] = {"visits = :v": [], "NOT visits <> :v": []}
     for _ in range(_ROUNDS):
-        for expression, measured in taken.items():
+        for expression, measured in measurements.items():
             requests = [dynamodb.scan_request(port, number, expression) for number in range(200)]
             measured.append(_measured(bench, Tree([process.pid]), requests, port, 16)[:2])
     process.stop()
     pushed, evaluated = (
-        tuple(statistics.median(each[at] for each in measured) for at in (0, 1))
-        for measured in taken.values()
+        tuple(statistics.median(figures[at] for figures in measured) for at in (0, 1))
+        for measured in measurements.values()
     )
     return (
         f"Filtered Scan, 0.1 % of 1,000 items, 16 connections, judged in SQL against evaluated row by row: "
@@ -281,10 +293,10 @@ def _measured(
 ) -> tuple[float, float, Slice]:
     """Return (requests a second, microseconds of CPU for each, the slice)."""
     before = tree.cpu_seconds()
-    taken = bench.generator.run(requests, Aim(port, connections, seconds=300))
-    assert not taken.unexpected, taken.refusals[:1]
-    cost = (tree.cpu_seconds() - before) / taken.completed * 1e6
-    return taken.completed / taken.seconds, cost, taken
+    measurement = bench.generator.run(requests, Aim(port, connections, seconds=300))
+    assert not measurement.unexpected, measurement.refusals[:1]
+    cost = (tree.cpu_seconds() - before) / measurement.completed * 1e6
+    return measurement.completed / measurement.seconds, cost, measurement
 
 
 SINGLE: dict[str, Callable[[Bench], str]] = {

@@ -59,8 +59,8 @@ class Connection:
         return self._is_complete(not data), not data
 
     def _is_complete(self, ended: bool) -> bool:
-        head, found, rest = bytes(self.answer).partition(b"\r\n\r\n")
-        if not found:
+        head, head_end, rest = bytes(self.answer).partition(b"\r\n\r\n")
+        if not head_end:
             return False
         lines = head.lower().split(b"\r\n")
         fields = dict(line.split(b":", 1) for line in lines[1:] if b":" in line)
@@ -84,48 +84,48 @@ def load(
     """See generator.c."""
     requests, results = _requests(files[0]), files[1].open("wb")
     selector = selectors.DefaultSelector()
-    waiting = iter(enumerate(requests))
+    remaining = iter(enumerate(requests))
     cpu, start = time.process_time(), time.perf_counter()
     running = completed = unexpected = broken = 0
     for _ in range(min(connections, len(requests))):
-        Connection(port, selector).begin(*next(waiting))
+        Connection(port, selector).begin(*next(remaining))
         running += 1
     while running:
         for event, _ in selector.select(1):
-            made: Connection = event.data
-            complete, ended = made.read()
+            connection: Connection = event.data
+            complete, ended = connection.read()
             if not complete and not ended:
                 continue
             completed += 1
             if complete:
-                unexpected += made.status != status
-                _note(results, made, made.status != status or made.number % every == 0)
+                unexpected += connection.status != status
+                _note(results, connection, connection.status != status or connection.number % every == 0)
             broken += not complete
-            if ended or made.closes:
-                made.again()
-            following = next(waiting, None) if time.perf_counter() - start < seconds else None
+            if ended or connection.closes:
+                connection.again()
+            following = next(remaining, None) if time.perf_counter() - start < seconds else None
             if following is None:
                 running -= 1
             else:
-                made.begin(*following)
+                connection.begin(*following)
     results.close()
     facts = {"asked": len(requests), "completed": completed, "unexpected": unexpected, "broken": broken}
     print(json.dumps(facts | {"seconds": time.perf_counter() - start, "cpu": time.process_time() - cpu}))
 
 
-def _note(results: BinaryIO, made: Connection, sampled: bool) -> None:
-    body = made.body if sampled else b""
-    microseconds = int((time.perf_counter() - made.began) * 1e6)
-    results.write(struct.pack("<IIII", made.number, microseconds, made.status, len(body)) + body)
+def _note(results: BinaryIO, connection: Connection, sampled: bool) -> None:
+    body = connection.body if sampled else b""
+    microseconds = int((time.perf_counter() - connection.began) * 1e6)
+    results.write(struct.pack("<IIII", connection.number, microseconds, connection.status, len(body)) + body)
 
 
 def _requests(path: Path) -> list[bytes]:
-    data, at, found = path.read_bytes(), 0, []
+    data, at, requests = path.read_bytes(), 0, []
     while at < len(data):
         (length,) = struct.unpack_from("<I", data, at)
-        found.append(data[at + 4 : at + 4 + length])
+        requests.append(data[at + 4 : at + 4 + length])
         at += 4 + length
-    return found
+    return requests
 
 
 def answer(port: int) -> None:
@@ -136,15 +136,15 @@ def answer(port: int) -> None:
     selector.register(listening, selectors.EVENT_READ)
     while True:
         for event, _ in selector.select():
-            made = event.fileobj
-            assert isinstance(made, socket.socket)
-            if made is listening:
+            client = event.fileobj
+            assert isinstance(client, socket.socket)
+            if client is listening:
                 selector.register(listening.accept()[0], selectors.EVENT_READ)
-            elif made.recv(_READ_BYTES):
-                made.sendall(reply)
+            elif client.recv(_READ_BYTES):
+                client.sendall(reply)
             else:
-                selector.unregister(made)
-                made.close()
+                selector.unregister(client)
+                client.close()
 
 
 if __name__ == "__main__":

@@ -76,17 +76,17 @@ def _measured(start: Start, is_azure: bool, folder: Path) -> tuple[float, float,
 
 
 def _starters(before: Path | None, folder: Path) -> dict[str, tuple[Start, bool]]:
-    kept = f"sqlite:///{folder / 'kept.sqlite'}"
-    found: dict[str, tuple[Start, bool]] = {
+    database = f"sqlite:///{folder / 'kept.sqlite'}"
+    starters: dict[str, tuple[Start, bool]] = {
         "tablegate --memory": (_ours(_ROOT, "--memory"), False),
-        "tablegate, existing file": (_ours(_ROOT, "--database", kept), False),
+        "tablegate, existing file": (_ours(_ROOT, "--database", database), False),
     }
     if before is not None:
-        found["tablegate before, --memory"] = (_ours(before, "--memory"), False)
-    for each in CONTESTANTS:
-        if each.name in _OTHERS:
-            found[each.title] = (each.start, AZURE in each.dialects)
-    return found
+        starters["tablegate before, --memory"] = (_ours(before, "--memory"), False)
+    for contestant in CONTESTANTS:
+        if contestant.name in _OTHERS:
+            starters[contestant.title] = (contestant.start, AZURE in contestant.dialects)
+    return starters
 
 
 def main() -> None:
@@ -102,13 +102,13 @@ def main() -> None:
         for number in range(options.rounds + 1):  # the first fills caches of files, and is not counted
             for title, (start, is_azure) in [*starters.items()]:
                 try:
-                    taken = _measured(start, is_azure, folder / f"{number}-{len(title)}")
+                    measurement = _measured(start, is_azure, folder / f"{number}-{len(title)}")
                 except (Absent, StartFailed) as error:
                     print(f"{title}: omitted: {error}", file=sys.stderr)
                     del starters[title]
                     continue
                 if number:
-                    figures.setdefault(title, []).append(taken)
+                    figures.setdefault(title, []).append(measurement)
     print("| to the first reply, median | seconds | CPU seconds | MB |\n|---|---|---|---|")
     for title, rounds in figures.items():
         seconds, cpu, memory = (statistics.median(column) for column in zip(*rounds, strict=True))

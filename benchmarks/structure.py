@@ -75,13 +75,13 @@ def traced() -> Iterator[Traced]:
 
 async def _entered(running: InProcess) -> dict[str, tuple[int, int]]:
     """Return request -> number of files and functions that it enters."""
-    found = {}
+    entered = {}
     for trace in traced():
         await running.send([trace.requests[0]])
         with Calls() as calls:
             await running.send([trace.requests[1]])
-        found[trace.name] = len({name.partition(":")[0] for name in calls.names}), len(calls.names)
-    return found
+        entered[trace.name] = len({name.partition(":")[0] for name in calls.names}), len(calls.names)
+    return entered
 
 
 class Excess(NamedTuple):
@@ -105,7 +105,7 @@ def excesses(path: Path) -> Iterator[Excess]:
         yield Excess(f"modules that import over {MOST_IMPORTED_MODULES} of ours", place, len(imported))
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef):
-            methods = sum(isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef) for each in node.body)
+            methods = sum(isinstance(member, ast.FunctionDef | ast.AsyncFunctionDef) for member in node.body)
             if methods > MOST_METHODS:
                 yield Excess(f"classes over {MOST_METHODS} methods", f"{place}:{node.name}", methods)
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not _is_migration(path, node):
@@ -122,9 +122,9 @@ def _function_excesses(node: ast.FunctionDef | ast.AsyncFunctionDef, place: str)
     if size > MOST_FUNCTION_LINES:
         yield Excess(f"functions over {MOST_FUNCTION_LINES} lines", place, size)
     is_command = any(
-        "click" in ast.unparse(each) or ".command(" in ast.unparse(each) for each in node.decorator_list
+        "click" in ast.unparse(part) or ".command(" in ast.unparse(part) for part in node.decorator_list
     )
-    names = [each.arg for each in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+    names = [part.arg for part in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
     count = sum(name not in ("self", "cls") for name in names)
     if count > MOST_PARAMETERS and not is_command:
         yield Excess(f"functions over {MOST_PARAMETERS} parameters", place, count)
@@ -141,8 +141,8 @@ def _imported(node: ast.AST) -> Iterator[str]:
 
 def product() -> list[Path]:
     """Return the Python files of the product without generated ones."""
-    found = (path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py")))
-    return [path for path in found if not path.name.endswith(_GENERATED)]
+    paths = (path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py")))
+    return [path for path in paths if not path.name.endswith(_GENERATED)]
 
 
 def main() -> None:
@@ -154,11 +154,11 @@ def main() -> None:
         print(f"| {trace.name} | {files} ({trace.files}) | {functions} ({trace.functions}) |")
     modules = product()
     by_bound: dict[str, list[Excess]] = {}
-    for excess in (each for path in modules for each in excesses(path)):
+    for excess in (excess_of_module for path in modules for excess_of_module in excesses(path)):
         by_bound.setdefault(excess.bound, []).append(excess)
-    for bound, found in sorted(by_bound.items()):
-        print(f"\n{bound}: {len(found)}")
-        for excess in sorted(found, key=lambda each: -each.number):
+    for bound, excesses_of_bound in sorted(by_bound.items()):
+        print(f"\n{bound}: {len(excesses_of_bound)}")
+        for excess in sorted(excesses_of_bound, key=lambda excess_of_module: -excess_of_module.number):
             print(f"  {excess.number:5} {excess.place}")
     print(
         f"\nlines of Python: {sum(path.read_text().count(chr(10)) for path in modules):,} in {len(modules)} files"

@@ -117,7 +117,11 @@ def _range(port: int, number: int) -> bytes:
 
 def _batch(port: int, number: int) -> bytes:
     first = number * _BATCH
-    return _writes(port, "Batch", [_row(partition_of(each), each) for each in range(first, first + _BATCH)])
+    return _writes(
+        port,
+        "Batch",
+        [_row(partition_of(row_number), row_number) for row_number in range(first, first + _BATCH)],
+    )
 
 
 def _has_row(body: bytes) -> bool:
@@ -192,7 +196,9 @@ def _query(number: int) -> dict[str, Any]:
 
 def _put_items(number: int) -> dict[str, Any]:
     first = number * _ITEMS_BATCH
-    items = (_item(partition_of(each), each) for each in range(first, first + _ITEMS_BATCH))
+    items = (
+        _item(partition_of(item_number), item_number) for item_number in range(first, first + _ITEMS_BATCH)
+    )
     return _batch_body("BatchItems", items)
 
 

@@ -126,15 +126,15 @@ def _columns(row: Row) -> tuple[object, ...]:
 class _Ends:
     """Addresses of new tables at each kind of end."""
 
-    def __init__(self, folder: Path, closing_: ExitStack, wanted: Sequence[str]) -> None:
+    def __init__(self, folder: Path, closing_: ExitStack, kinds: Sequence[str]) -> None:
         self.folder = folder
         self._number = 0
         self.postgres: Postgres | None = None
         self._server = ""
-        if "postgresql" in wanted:
+        if "postgresql" in kinds:
             self.postgres = Postgres(Workspace(frozenset(range(os.cpu_count() or 1)), folder / "postgres"))
             closing_.callback(self.postgres.stop)
-        if {"dynamodb", "azure-table", "tablestore"} & {*wanted}:
+        if {"dynamodb", "azure-table", "tablestore"} & {*kinds}:
             process = subprocess.Popen(
                 [sys.executable, "-m", "tablegate", "serve", "--port", "0", "--database", str(folder / "served.sqlite")],
                 stdout=subprocess.PIPE, text=True,
@@ -162,17 +162,17 @@ class _Ends:
         return f"file:{self.folder}/{name}.{kind}"
 
 
-def _shown(taken: list[Taken]) -> str:
-    rows_per_second = statistics.median(each.rows_per_second for each in taken)
-    cpu_us = statistics.median(each.cpu_us for each in taken)
-    most_mb = statistics.median(each.most_mb for each in taken)
+def _figures(measurements: list[Taken]) -> str:
+    rows_per_second = statistics.median(measurement.rows_per_second for measurement in measurements)
+    cpu_us = statistics.median(measurement.cpu_us for measurement in measurements)
+    most_mb = statistics.median(measurement.most_mb for measurement in measurements)
     return f"{rows_per_second:,.0f} | {cpu_us:.0f} | {most_mb:.0f}"
 
 
 def measured(rows: int, rounds: int, kinds: Sequence[str], print_line: Callable[[str], None]) -> list[str]:
     """Return the lines of a Markdown table."""
     folder = Path(tempfile.mkdtemp(prefix="tablegate-bench-"))
-    found: dict[str, list[Taken]] = {}
+    measurements: dict[str, list[Taken]] = {}
     raw: list[float] = []
     try:
         with ExitStack() as closing_:
@@ -181,14 +181,14 @@ def measured(rows: int, rounds: int, kinds: Sequence[str], print_line: Callable[
             _fill(source.removeprefix("tablegate:"), rows)
             for number in range(rounds):
                 for kind in kinds:
-                    there, back = ends.new(kind), ends.new("sqlite")
+                    target, back = ends.new(kind), ends.new("sqlite")
                     for name, command in (
-                        (f"copy SQLite database to {kind}", ("copy", source, there, "--quiet")),
-                        (f"copy {kind} to SQLite database", ("copy", there, back, "--quiet")),
-                        (f"verify SQLite database and {kind}", ("verify", source, there)),
+                        (f"copy SQLite database to {kind}", ("copy", source, target, "--quiet")),
+                        (f"copy {kind} to SQLite database", ("copy", target, back, "--quiet")),
+                        (f"verify SQLite database and {kind}", ("verify", source, target)),
                     ):
-                        found.setdefault(name, []).append(_ran(rows, folder, *command))
-                        print_line(f"round {number + 1}: {name}: {_shown(found[name][-1:])}")
+                        measurements.setdefault(name, []).append(_ran(rows, folder, *command))
+                        print_line(f"round {number + 1}: {name}: {_figures(measurements[name][-1:])}")
                     if kind == "postgresql" and ends.postgres is not None:
                         raw.append(_raw_copy(source.removeprefix("tablegate:"), ends.postgres.new_database()))
                         print_line(f"round {number + 1}: raw COPY {raw[-1]:,.0f}")
@@ -202,7 +202,10 @@ def measured(rows: int, rounds: int, kinds: Sequence[str], print_line: Callable[
         "| work | rows/s | CPU us/row | MB at most |",
         "|---|---|---|---|",
     ]
-    lines += [f"| {name} | {_shown(taken)} |" for name, taken in found.items()]
+    lines += [
+        f"| {name} | {_figures(measurements_of_kind)} |"
+        for name, measurements_of_kind in measurements.items()
+    ]
     if raw:
         lines.append(f"| raw COPY of the same bytes into PostgreSQL | {statistics.median(raw):,.0f} | | |")
     return lines

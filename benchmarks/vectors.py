@@ -76,21 +76,21 @@ def filled(store: Store, engine: Engine, array: Array) -> Table:
         "plain", "v", array.shape[1], Metric.DOT_PRODUCT, IndexProjection.KEYS, filters=filters
     )
     [table] = engine.run([CreateTable("", "", "things", SCHEMA, vector_indexes=(index,))])
-    [made] = table.vector_indexes
-    chosen, rest = digest_of(decimal(1)), digest_of(decimal(0))
+    [vector_index] = table.vector_indexes
+    matching, other = digest_of(decimal(1)), digest_of(decimal(0))
     for start in range(0, len(array), BATCH):
         entries = []
         for at in range(start, min(start + BATCH, len(array))):
             key: dict[str, Value] = {"pk": text(f"item {at:09}")}
             row = Row(SCHEMA.key(key).position, Contents.of_values(key), 1)
-            digests = b"".join(chosen if at % 1_000 < share else rest for share in SELECTIVITIES)
+            digests = b"".join(matching if at % 1_000 < share else other for share in SELECTIVITIES)
             entries.append(VectorEntry(row, array[at].tobytes(), b"", digests, array.shape[1] * 4))
         with store.write() as session:
             rows.load(
                 session,
                 sorted(((table.id, entry.row) for entry in entries), key=lambda pair: pair[1].position),
             )
-            vectors.fill(session, made.id, entries)
+            vectors.fill(session, vector_index.id, entries)
     return table
 
 
@@ -124,9 +124,9 @@ def measure(name: str, url: str, array: Array, queries: Array, approximately: bo
     [index] = table.vector_indexes
 
     def search(query: Array, filters: dict[str, Value]) -> list[VectorMatch]:
-        [found] = engine.run([SearchVectors(table, index, query.tobytes(), TOP, None, filters)])
-        assert isinstance(found, list), found
-        return found
+        [matches] = engine.run([SearchVectors(table, index, query.tobytes(), TOP, None, filters)])
+        assert isinstance(matches, list), matches
+        return matches
 
     print(f"{name}: {array.shape[0]:,} vectors of {array.shape[1]} dimensions")
     began = time.perf_counter()
@@ -162,30 +162,30 @@ def compare(array: Array, queries: Array, search: Search) -> None:
     every: dict[str, dict[str, Value]] = {"": {}}
     for share in SELECTIVITIES:
         every[f", filter matches {share / 10:g} %"] = {f"in_{share}": decimal(1)}
-    for text_of_filter, wanted in every.items():
-        runs[f"search{text_of_filter}"] = partial(lambda wanted: search(next(turn), wanted), wanted)
-    found = medians(runs)
-    of_numpy, cpu_of_numpy = found["numpy"]
-    for run, (took, cpu) in found.items():
+    for text_of_filter, filters in every.items():
+        runs[f"search{text_of_filter}"] = partial(lambda filters: search(next(turn), filters), filters)
+    durations = medians(runs)
+    of_numpy, cpu_of_numpy = durations["numpy"]
+    for run, (took, cpu) in durations.items():
         compared = f"{took / of_numpy:5.2f} times numpy, in CPU {cpu / cpu_of_numpy:5.2f}"
         print(f"  {run:40} {took:10.1f} ms  {compared}")
     wide = array.astype(np.float64)
-    for text_of_filter, wanted in every.items():
-        shares = [share for share in SELECTIVITIES if f"in_{share}" in wanted]
-        chosen = np.flatnonzero(np.arange(len(array)) % 1_000 < min(shares, default=1_000))
-        hits = sum(len(expected(wide, chosen, query) & keys(search(query, wanted))) for query in queries)
+    for text_of_filter, filters in every.items():
+        shares = [share for share in SELECTIVITIES if f"in_{share}" in filters]
+        candidates = np.flatnonzero(np.arange(len(array)) % 1_000 < min(shares, default=1_000))
+        hits = sum(len(expected(wide, candidates, query) & keys(search(query, filters))) for query in queries)
         print(
             f"  recall of {TOP}, {len(queries)} searches{text_of_filter:30} {hits / (TOP * len(queries)):10.4f}"
         )
 
 
-def expected(wide: NDArray[np.float64], chosen: NDArray[np.intp], query: Array) -> set[str]:
-    merits = wide[chosen] @ query.astype(np.float64) if len(chosen) < len(wide) else wide @ query
-    return {f"item {at:09}" for at in chosen[np.argsort(-merits)[:TOP]].tolist()}
+def expected(wide: NDArray[np.float64], candidates: NDArray[np.intp], query: Array) -> set[str]:
+    merits = wide[candidates] @ query.astype(np.float64) if len(candidates) < len(wide) else wide @ query
+    return {f"item {at:09}" for at in candidates[np.argsort(-merits)[:TOP]].tolist()}
 
 
-def keys(found: list[VectorMatch]) -> set[str]:
-    return {nearest.row.latest["pk"].data for nearest in found}
+def keys(matches: list[VectorMatch]) -> set[str]:
+    return {nearest.row.latest["pk"].data for nearest in matches}
 
 
 def main() -> None:

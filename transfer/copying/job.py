@@ -265,11 +265,11 @@ class CopyJob:
             if keeps_keys:
                 connection.executemany(
                     "DELETE FROM copied WHERE table_id = ? AND key = ?",
-                    [(table_id, packed(each)) for each in deleted],
+                    [(table_id, packed(one_position)) for one_position in deleted],
                 )
                 connection.executemany(
                     "INSERT OR IGNORE INTO copied VALUES (?, ?, 0)",
-                    [(table_id, packed(each)) for each in written],
+                    [(table_id, packed(one_position)) for one_position in written],
                 )
 
     # Sweeps: a search for copied rows that no longer exist

@@ -84,7 +84,7 @@ def _reported_first(operation: str, violations: list[ConstraintViolation]) -> li
     """Return the violations to report: those that are checked before the others, if any."""
     if operation == "BatchWriteItem":
         # paritysuite batchOperations.test.ts, 2026-10-09: a bad enum is reported alone, without a bad table name.
-        return [found for found in violations if not found.path.startswith("RequestItems")] or violations
+        return [one for one in violations if not one.path.startswith("RequestItems")] or violations
     alone = [violation for violation in violations if _is_reported_alone(operation, violation)]
     return alone[:1] or violations
 

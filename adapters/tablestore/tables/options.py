@@ -81,9 +81,10 @@ def allows_update(table: Table) -> bool:
 
 
 def allows_transactions(table: Table) -> bool:
-    """Return True if local transactions are allowed, unless the creator of the table disabled them.
+    """Return True unless the creator of the table disabled local transactions.
 
-    The Python SDK cannot enable them when it creates a table, and its test suite uses a prepared table.
+    They are allowed by default, because the Python SDK cannot enable them when it creates a table, and its test suite
+    uses a prepared table.
     """
     return TableOptions.of(table).local_transactions
 

@@ -74,7 +74,6 @@ def check_values(cells: Sequence[plainbuffer.WireCell], allows_auto_increment: b
 
 
 def _check_count(cells: Sequence[plainbuffer.WireCell]) -> None:
-    """Check the number of key columns. An index has more than its table, so the exact number is checked later."""
     if not 1 <= len(cells) <= limits.KEY_COLUMNS_MAX:
         raise _key_count()
 

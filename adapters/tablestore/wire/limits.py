@@ -6,17 +6,16 @@ from __future__ import annotations
 NAME_MAX_BYTES = 255  # tables, columns, indexes
 INSTANCE_NAME_MAX = 256  # characters. Those of the service have 3 to 16 ("Instance", naming conventions)
 KEY_COLUMNS_MAX = 4
-KEY_CELLS_MAX = (
-    4 * KEY_COLUMNS_MAX
-)  # our own: cells of a key in a request. A key of an index may have more columns than that of its table
+# Our own: cells of a key in a request. The key of an index row also contains the key columns of the table, so it may have
+# more than KEY_COLUMNS_MAX. Cells beyond this bound are not decoded.
+KEY_CELLS_MAX = 4 * KEY_COLUMNS_MAX
 KEY_VALUE_MAX_BYTES = 1024
 VALUE_MAX_BYTES = 2 * 1024 * 1024
 
 # Columns
 COLUMNS_MAX = 1024  # in one write, and in columns_to_get
-CELLS_MAX = (
-    2 * COLUMNS_MAX
-)  # our own: cells of a row in a request. A request with more is refused without the exact number
+# Our own: cells of a row in a request. A request with more is refused without the exact number.
+CELLS_MAX = 2 * COLUMNS_MAX
 DEFINED_COLUMNS_MAX = 32
 FILTER_NODES_MAX = 32
 REGEX_MAX_BYTES = 256  # of a filter's value rule (developer reference, ValueTransferRule)

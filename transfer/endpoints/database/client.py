@@ -136,8 +136,10 @@ class Client:
         pause = 0.1
         while True:
             outcomes = gate.run(self.database().engine, list(commands), None)
-            transient = [each for each in outcomes if isinstance(each, (errors.Busy, errors.CommitUnknown))]
-            full = [each for each in transient if isinstance(each, errors.OutOfSpace)]
+            transient = [
+                result for result in outcomes if isinstance(result, (errors.Busy, errors.CommitUnknown))
+            ]
+            full = [result for result in transient if isinstance(result, errors.OutOfSpace)]
             if full:
                 raise ServiceUnavailable(f"{self.shown}: the database is out of space: {full[0]}")
             if not transient:
