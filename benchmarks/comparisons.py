@@ -34,7 +34,6 @@ class Interval:
 
     @property
     def is_significant(self) -> bool:
-        """True if the difference is significant."""
         return self.low > 1 or self.high < 1
 
     def __str__(self) -> str:

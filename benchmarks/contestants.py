@@ -42,7 +42,6 @@ class Running:
         self._stop = stop
 
     def stop(self) -> None:
-        """Stop the server and its database."""
         self._process.stop()
         self._stop()
 
@@ -62,7 +61,6 @@ class Contestant:
 
     @property
     def is_ours(self) -> bool:
-        """True for this project's server."""
         return self.name.startswith("tablegate")
 
 
@@ -133,7 +131,6 @@ class Postgres:
         return f"{head.rpartition('/')[0]}/{name}" + (f"?{query}" if query else "")
 
     def stop(self) -> None:
-        """Stop the server and delete its files."""
         self._server.cleanup()
 
 

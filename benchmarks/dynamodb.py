@@ -48,7 +48,6 @@ def partition_of(number: int) -> str:
 
 
 def one_partition(number: int) -> str:
-    """Return the same partition for each number."""
     return "part0000"
 
 
@@ -97,7 +96,6 @@ def _typed(column: str, kind: str) -> dict[str, str]:
 
 
 def load(client: Client, name: str, items: Iterable[Item]) -> None:
-    """Put items in batches."""
     requests = [{"PutRequest": {"Item": one}} for one in items]
     for at in range(0, len(requests), 25):
         call(client, "BatchWriteItem", {"RequestItems": {name: requests[at : at + 25]}})
@@ -142,7 +140,6 @@ def _body(operation: str, make: Callable[[int], dict[str, Any]]) -> Callable[[in
 
 
 def put(table: str, partition: Callable[[int], str]) -> Callable[[int, int], bytes]:
-    """Return requests that put new items."""
     return _body("PutItem", lambda number: {"TableName": table, "Item": item(partition(number), number)})
 
 

@@ -118,5 +118,4 @@ def program() -> tuple[str, ...]:
 
 
 def is_compiled() -> bool:
-    """True if the generator is the one in C."""
     return len(program()) == 1

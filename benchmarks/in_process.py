@@ -48,20 +48,16 @@ class Transport(asyncio.Transport):
         self.last = b""
 
     def write(self, data: Any) -> None:
-        """Keep a reply."""
         self.replies += 1
         self.last = data
 
     def writelines(self, parts: Any) -> None:
-        """Keep a reply of several parts."""
         self.write(b"".join(parts))
 
     def is_closing(self) -> bool:
-        """Return False."""
         return False
 
     def close(self) -> None:
-        """Report the end of the connection to its owner."""
         asyncio.get_running_loop().call_soon(self.owner.connection_lost, None)
 
 
@@ -98,7 +94,6 @@ class InProcess:
                 assert transport.last.startswith(b"HTTP/1.1 2"), transport.last[:500]
 
     async def stop(self) -> None:
-        """Close the connections and the database."""
         await self.server.stop()
         self.opened.close()
 
@@ -148,7 +143,6 @@ class Calls:
 
 
 def dynamodb_request(operation: str, **members: Any) -> bytes:
-    """Return a signed DynamoDB request."""
     return signing.dynamodb(PORT, operation, json.dumps(members).encode())
 
 
@@ -157,7 +151,6 @@ def _azure(method: str, path: str, body: Any = None) -> bytes:
 
 
 def tablestore_request(operation: str, message: Any) -> bytes:
-    """Return a signed Table Store request."""
     return signing.tablestore(PORT, operation, message.SerializeToString())
 
 
@@ -183,12 +176,10 @@ def _row_key(number: int) -> tuple[WireCell, WireCell]:
 
 
 def row_key(number: int) -> bytes:
-    """Return the encoded key of a row of the table `rows`."""
     return encode_row(WireRow(_row_key(number)))
 
 
 def row_of(number: int, *cells: WireCell) -> bytes:
-    """Return an encoded row of the table `rows`."""
     return encode_row(WireRow(_row_key(number), cells))
 
 

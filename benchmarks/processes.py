@@ -134,7 +134,6 @@ class Process:
         raise StartFailed(f"{self._command}: {self.log_end()}")
 
     def log_end(self) -> str:
-        """Return the end of the log."""
         return self._log.read_text(errors="replace")[-1500:]
 
     def stop(self) -> None:
@@ -148,7 +147,6 @@ class Process:
 
 
 def free_port() -> int:
-    """Return a free port of the loopback interface."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

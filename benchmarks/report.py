@@ -96,7 +96,6 @@ def page(measured: Iterable[Comparison]) -> str:
 
 
 def title(comparison: Comparison) -> str:
-    """Return the title of a comparison."""
     ours = comparison.ours.removeprefix("tablegate-")
     return f"{comparison.dialect} {comparison.workload}, {comparison.connections} connections, {ours} against {comparison.other}"
 

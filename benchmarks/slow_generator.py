@@ -38,13 +38,11 @@ class Connection:
         self._selector.register(self.socket, selectors.EVENT_READ, self)
 
     def again(self) -> None:
-        """Replace this connection by a new one."""
         self._selector.unregister(self.socket)
         self.socket.close()
         self._connect()
 
     def begin(self, number: int, request: bytes) -> None:
-        """Send a request."""
         self.number, self.answer = number, bytearray()
         self.began = time.perf_counter()
         self.socket.sendall(request)

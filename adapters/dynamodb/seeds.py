@@ -174,7 +174,6 @@ class _SeedLoader:
 
 
 def _kind(path: PurePosixPath) -> str:
-    """Return the suffix of a file's name, without that of its compression."""
     return PurePosixPath(path.stem).suffix if path.suffix in _COMPRESSED else path.suffix
 
 

@@ -35,7 +35,6 @@ def _scanned(endpoint: Endpoint, keys: Sequence[Key]) -> list[AnyRow | None]:
 
 
 def batch_rows(*endpoints: Endpoint) -> int:
-    """Return the number of rows to look up at once."""
     if not all(endpoint.looks_up for endpoint in endpoints):
         return _SCAN_BATCH_ROWS
     return max(1, min(endpoint.write_rows for endpoint in endpoints))

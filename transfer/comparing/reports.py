@@ -70,7 +70,6 @@ class Report:
 
     @property
     def status(self) -> ExitStatus:
-        """The exit status: EQUAL or DIFFERENT."""
         is_different = any(self.counts.values()) or any(table.counts for table in self.tables)
         return ExitStatus.DIFFERENT if is_different else ExitStatus.EQUAL
 

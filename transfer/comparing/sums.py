@@ -29,18 +29,15 @@ class TableSums:
         self.counts = [0] * BUCKETS
 
     def add(self, bucket: int, row_hash: int) -> None:
-        """Add a row."""
         self.sums[bucket] += row_hash
         self.counts[bucket] += 1
 
     def merge(self, other: TableSums) -> None:
-        """Add the sums of another part."""
         self.sums = [mine + yours for mine, yours in zip(self.sums, other.sums, strict=True)]
         self.counts = [mine + yours for mine, yours in zip(self.counts, other.counts, strict=True)]
 
     @property
     def rows(self) -> int:
-        """The number of rows."""
         return sum(self.counts)
 
     def unequal(self, other: TableSums) -> frozenset[int]:

@@ -115,7 +115,6 @@ class TableCopy:
         _require_key(self.source, self.source.describe(), self.key_schema)
 
     def finish(self) -> None:
-        """Complete the copy."""
         self.target.finish()
         self.job.set_state(self.state.id, FINISHED)
 

@@ -155,7 +155,6 @@ class CopyJob:
     # Tables and segments
 
     def add_table(self, source: str, target: str) -> None:
-        """Add a table to copy."""
         with self._transaction() as connection:
             connection.execute("INSERT INTO tables (source, target) VALUES (?, ?)", (source, target))
 
@@ -365,12 +364,10 @@ class CopyJob:
 
 
 def packed(position: Position) -> bytes:
-    """Return a position as bytes."""
     return len(position.partition).to_bytes(4, "big") + position.partition + position.sort
 
 
 def unpacked(key: bytes) -> Position:
-    """Return the position from the bytes of `packed`."""
     split = 4 + int.from_bytes(key[:4], "big")
     return Position(key[4:split], key[split:])
 

@@ -81,7 +81,6 @@ class Concurrency:
 
     @property
     def limit(self) -> int:
-        """The current limit."""
         return max(1, int(self._limit))
 
     def enter(self, is_stopped: Callable[[], bool]) -> None:
@@ -122,7 +121,6 @@ class MemoryBudget:
             self._used += size_bytes
 
     def give(self, size_bytes: int) -> None:
-        """Release bytes."""
         with self._free:
             self._used -= size_bytes
             self._free.notify_all()

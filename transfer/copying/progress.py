@@ -180,7 +180,6 @@ class ThroughputMeter:
 
     @property
     def per_second(self) -> float:
-        """The current rate."""
         return self._rows / max(0.5, self._now() - self._since)
 
 
@@ -201,7 +200,6 @@ def size_of(size_bytes: float) -> str:
 
 
 def duration_of(seconds: float) -> str:
-    """Format a duration."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5_400 else f"{seconds / 3600:.1f} h"

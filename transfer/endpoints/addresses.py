@@ -144,7 +144,6 @@ def with_table(address: str, table: str) -> str:
 
 
 def is_pipe(address: str) -> bool:
-    """True if an address is standard input or output."""
     scheme, rest = _scheme_of(address)
     return scheme == "file" and _path_and_options(rest)[0] == "-"
 

@@ -74,7 +74,6 @@ class UnreadableRow:
 
     @property
     def position(self) -> Position:
-        """The position in the table."""
         return self.key.position
 
     @property

@@ -304,6 +304,5 @@ def _key_text(identity: Identity) -> str:
 
 
 def _shortened(text: str) -> str:
-    """Escape control characters of a terminal and truncate long texts."""
     escaped = text if text.isprintable() and text else repr(text)
     return escaped if len(escaped) <= _SHOWN_CHARACTERS else f"{escaped[:_SHOWN_CHARACTERS]}..."

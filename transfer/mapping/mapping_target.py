@@ -37,7 +37,6 @@ def rule_of(value: Value, viewed: Value) -> MappingRule | None:
 
 
 def is_negative_zero(value: Value) -> bool:
-    """True if a value is the Double -0.0."""
     return value.kind is Kind.DOUBLE and value.data == 0 and math.copysign(1, value.data) < 0
 
 

@@ -16,7 +16,6 @@ _DYNAMODB_NAME = re.compile(r"[a-zA-Z0-9_.-]+")
 
 
 def is_table_name(service: Service, name: str) -> bool:
-    """True if a service allows this table name."""
     match service:
         case Service.DYNAMODB:
             characters_min, characters_max = (
@@ -39,7 +38,6 @@ def is_table_name(service: Service, name: str) -> bool:
 
 
 def table_name(service: Service, name: str) -> str:
-    """Return the name of one table in a service."""
     return table_names(service, [name])[name]
 
 

@@ -211,7 +211,6 @@ def _scope_within(node: Mapping[str, Any], scope: str) -> str:
 
 
 def entity_scope(table: str, partition_key: str, row_key: str) -> str:
-    """Return the scope of an entity's tokens."""
     return f"{table.lower()}\n{partition_key}\n{row_key}"
 
 

@@ -132,7 +132,6 @@ class Signer:
 
     @property
     def account(self) -> str:
-        """The Azure account of the signing key."""
         return self._keys["azure"].name
 
     def signed(self, dialect: str, request: Request, region: str = "") -> Request:

@@ -51,7 +51,6 @@ class ManifestSummary:
 
     @property
     def table_name(self) -> str:
-        """The table's name, from its ARN."""
         return str(self.document.get("tableArn") or "").rpartition("table/")[2]
 
     def moment(self, name: str) -> datetime | None:

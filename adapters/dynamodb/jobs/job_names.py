@@ -44,7 +44,6 @@ class JobKind(NamedTuple):
         return f"{job.definition['table_arn']}/{self.part}/{job.created_at_ms:014}-{_digits(job)}"
 
     def id(self, job: Job) -> str:
-        """The last part of the ARN of a job."""
         return self.arn(job).rpartition("/")[2]
 
 

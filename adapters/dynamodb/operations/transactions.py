@@ -111,7 +111,6 @@ def transact_get_items(call: CallContext) -> Exchange[Answer]:
 
 
 def _response(get: row_commands.Get, row: Row | None, clause: ReadClauses) -> Answer:
-    """Return one of the responses, without Item if the item is absent or nothing of it is projected."""
     item = _EMPTY if row is None else clause.cut(get.table, row)
     return {} if item == _EMPTY else {"Item": orjson.Fragment(item)}
 

@@ -111,7 +111,6 @@ def is_condition(node: Any) -> bool:
 
 
 def _unrecognized(call: FunctionCall) -> ServiceError:
-    """Return the error for an unknown function, or one of another kind of expression."""
     return validation(f"Unrecognized function: {call.node.function} at {call.place}")
 
 

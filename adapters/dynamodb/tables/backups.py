@@ -154,7 +154,6 @@ def _arn_match(call: CallContext, arn: str) -> re.Match[str]:
 
 
 def _is_region(call: CallContext, match: re.Match[str]) -> bool:
-    """True if the region of an ARN is known, and in the partition that the ARN names."""
     region, partition = match["region"], partition_of(match["region"])
     is_known = region in ("", call.caller.region, *REGIONS) or partition != "aws"
     return is_known and partition == match["partition"]

@@ -93,7 +93,6 @@ def _check_count(tags: Collection[str]) -> None:
 
 
 def _tags(table: Table, label: str) -> Mapping[str, str]:
-    """Return the tags of a table, or of its stream with this label."""
     properties = TableProperties.of(table)
     return properties.stream_tags.get(label, {}) if label else properties.tags
 

@@ -179,7 +179,6 @@ class RowSelection:
 
 
 def _visible(versions: tuple[Cell, ...]) -> tuple[Cell, ...]:
-    """Return versions of a cell as Table Store shows them, without NULL."""
     return tuple(
         Cell(view(cell.value), cell.stamp_ms) for cell in versions if cell.value.kind is not Kind.NULL
     )

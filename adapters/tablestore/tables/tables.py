@@ -66,7 +66,6 @@ def create_table(call: CallContext) -> Exchange[Message]:
 
 
 def _check_quota(call: CallContext, tables: Sequence[Table]) -> None:
-    """Raise ServiceError if the instance has reached the maximum number of Table Store tables."""
     quota = call.gateway.settings.tablestore_tables
     if quota and sum(DIALECT in table.properties for table in tables) >= quota:
         raise ServiceError("OTSQuotaExhausted", f"Number of tables exceeds the quota:{quota}.")

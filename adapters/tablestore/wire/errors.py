@@ -64,7 +64,6 @@ class ServiceError(Exception):
 
     @property
     def status(self) -> int:
-        """The HTTP status of the code."""
         return STATUS[self.code]
 
     def as_message(self) -> messages.Error:

@@ -236,7 +236,6 @@ def _datum(data: bytes, at: int) -> tuple[Datum, int]:
 
 
 def _name_of(raw: bytes) -> tuple[str, int]:
-    """Return a column name and the checksum of its bytes."""
     return _cached_name(raw) if len(raw) <= _CACHED_NAME_BYTES else _cached_name.__wrapped__(raw)
 
 

@@ -78,7 +78,6 @@ class Client:
             return self._opened
 
     def remember(self, table: Table) -> None:
-        """Store a definition of the table as the current one."""
         with self._lock:
             self._known = table
 

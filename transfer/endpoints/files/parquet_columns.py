@@ -103,7 +103,6 @@ def arrow_schema(columns: Iterable[Column]) -> Any:
 
 
 def cell_of(value: Value) -> Any:
-    """Return a value as a cell of its kind's column."""
     to_cell = _TO_CELL.get(value.kind)
     return value.data if to_cell is None else to_cell(value)
 

@@ -22,7 +22,6 @@ from tablegate.transfer.endpoints.endpoint import Definition
 
 
 def header_line(definition: Definition) -> bytes:
-    """Return the first line of a file."""
     return row_lines.header_line(definition=document_of(definition))
 
 

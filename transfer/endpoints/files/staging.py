@@ -48,7 +48,6 @@ class DurableBlock(NamedTuple):
 
 
 def partial_path(path: Path) -> Path:
-    """Return the path of the file while it is written."""
     return path.with_name(path.name + ".partial")
 
 
@@ -81,7 +80,6 @@ class Staging:
 
     @property
     def rows(self) -> int:
-        """The number of staged rows."""
         return self._last.rows
 
     def append(self, rows: Sequence[Row]) -> None:

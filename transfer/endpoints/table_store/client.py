@@ -155,7 +155,6 @@ def error_for(code: str, reason: str, status: int, shown: str) -> Exception:
 
 
 def is_transient(code: str, reason: str) -> bool:
-    """True if the write of a row must be retried."""
     return isinstance(error_for(code, reason, 0, ""), TransientFailure)
 
 

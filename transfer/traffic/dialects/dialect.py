@@ -88,5 +88,4 @@ def plain(reply: Reply) -> Reply:
 
 
 def headers_of(reply: Reply, names: frozenset[str]) -> dict[str, str]:
-    """Return the relevant headers of a reply by lower-case name."""
     return {name.lower(): value for name, value in reply.headers if name.lower() in names}
