@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help setup serve test test-general test-wsgi test-distributed soak fuzz bench bench-against lint format lock protocol reference \
-	docs
+	docs screenshots
 
 PYTHON := $(shell for each in python3 python3.13 python3.12 python3.11; do \
 	$$each -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$each && break; done)
@@ -70,6 +70,9 @@ reference: .venv/.complete ## the generated pages of docs/reference
 
 docs: .venv/.complete ## the documentation site, in build/site
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --doctree-dir build/doctrees docs build/site
+
+screenshots: .venv/.complete ## pictures of the console's pages, in build/screenshots and docs/images
+	$(BIN)/python -m tests.support.console_screenshots
 
 # grpcio-tools 1.60: what it generates runs on every protobuf from 4 on; later ones bind it to a major version.
 protocol: .venv/.complete ## the module of Table Store's messages, after a change of the .proto

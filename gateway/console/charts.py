@@ -20,7 +20,8 @@ RANGES: Mapping[str, tuple[str, int]] = {
 """The periods that charts can show: text and seconds, by name."""
 MOST_LINES = 6
 _HEIGHT, _LABEL_HEIGHT = 150, 17
-_BOUNDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, math.inf)
+BOUNDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, math.inf)
+"""Bounds of the latency's histogram, in seconds."""
 
 Values = Sequence[float | None]
 Curve = tuple[str, Values]
@@ -58,7 +59,7 @@ class Chart(NamedTuple):
 def server_counters() -> list[Counter]:
     """Return the counters of the server's charts."""
     names = ("requests", "errors", "throttled", "ticks", "tick_requests")
-    return [Counter("server", "", each) for each in (*names, *(_bucket(bound) for bound in _BOUNDS))]
+    return [Counter("server", "", each) for each in (*names, *(bucket(bound) for bound in BOUNDS))]
 
 
 SERVER_CHARTS: Mapping[str, tuple[str, str, Callable[[Excerpt], list[Curve]]]] = {
@@ -139,21 +140,22 @@ def _rates(found: Excerpt, figure: str) -> Values:
     return found.rates(Counter("server", "", figure))
 
 
-def _bucket(bound: float) -> str:
+def bucket(bound: float) -> str:
+    """Return the figure of the requests that took at most so many seconds."""
     return "le +Inf" if bound == math.inf else f"le {float(bound)}"
 
 
 def _quantiles(found: Excerpt, share: float) -> Values:
     """Return a quantile of the latency in each interval, in milliseconds. None without requests."""
-    buckets = [found.growth[Counter("server", "", _bucket(bound))] for bound in _BOUNDS]
+    buckets = [found.growth[Counter("server", "", bucket(bound))] for bound in BOUNDS]
     return [_quantile(counts, share) for counts in zip(*buckets, strict=True)]
 
 
 def _quantile(counts: Sequence[float], share: float) -> float | None:
     if not counts[-1]:
         return None
-    highest = _BOUNDS[-2]
-    reached = (bound for bound, count in zip(_BOUNDS, counts, strict=True) if count >= share * counts[-1])
+    highest = BOUNDS[-2]
+    reached = (bound for bound, count in zip(BOUNDS, counts, strict=True) if count >= share * counts[-1])
     return 1000 * min(next(reached, highest), highest)
 
 
@@ -211,7 +213,7 @@ def _apart(places: Sequence[float]) -> list[float]:
     """Return places near those of labels, so far apart that no two labels overlap, in the order of `places`."""
     order = sorted(range(len(places)), key=lambda each: places[each])
     moved = [0.0] * len(places)
-    lowest = float(_LABEL_HEIGHT)
+    lowest = 0.0
     for each in order:
         moved[each] = lowest = max(lowest, places[each])
         lowest += _LABEL_HEIGHT

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -48,6 +49,7 @@ class FigurePages(Pages):
         return render(
             "figures.html", visitor=visitor, charts=drawn, operations=operations, tables=tables,
             has_more_tables=more, period=period, periods=charts.RANGES, shows_server=visitor.sees_everything,
+            own_address=functools.partial(flask.url_for, "console.figures"),
         )  # fmt: skip
 
     def chart(self, visitor: ConsoleUser) -> Any:

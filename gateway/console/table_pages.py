@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from time import monotonic
 from typing import Any
@@ -76,7 +77,10 @@ class TablePages(Pages):
     def _figures(self, table: Table) -> dict[str, Any]:
         """Return the chart of a table, and the address of the chart alone."""
         period = flask.request.args.get("range", "")
-        period = period if period in RANGES else "1h"
+        period = period if period in RANGES else "15m"
         history.sample_if_due()
         chart = table_chart(history, table.name, RANGES[period][1])
-        return {"chart": chart, "link": address("console.chart", table, range=period)}
+        return {
+            "chart": chart, "link": address("console.chart", table, range=period), "period": period,
+            "periods": RANGES, "own_address": functools.partial(address, "console.table", table),
+        }  # fmt: skip

@@ -183,6 +183,8 @@ def totals() -> dict[Counter, float]:
 
 
 def _operation(labels: Mapping[str, str]) -> str:
+    if labels["dialect"] == "gateway":  # its operations are paths
+        return "gateway console and control"
     return f"{labels['dialect']} {labels['operation']}"
 
 

@@ -25,7 +25,7 @@ from selenium.webdriver.support.wait import WebDriverWait
 
 from tablegate.gateway.model.commands.job_commands import StartJob
 from tablegate.gateway.security.credentials import Credential, Scheme
-from tests.support.browser import chromium, needs_chromium
+from tests.support.browser import SCHEMES, SIZES, appear_as, chromium, needs_chromium
 from tests.support.live_dynamodb import Live
 from tests.support.raw_client import RawClient
 from tests.support.running import Running, start
@@ -191,8 +191,10 @@ def test_it_can_be_used_with_the_keyboard_alone(server: Running, browser: webdri
     waiting(browser).until(lambda _: text_of(browser, "h1") == "songs")
 
 
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("size", SIZES)
 def test_every_form_of_the_console_is_accepted(
-    tmp_path_factory: pytest.TempPathFactory, browser: webdriver.Chrome
+    tmp_path_factory: pytest.TempPathFactory, browser: webdriver.Chrome, size: str, scheme: str
 ) -> None:
     """Chromium sends `Origin: null` with a form if the page has `Referrer-Policy: no-referrer` (Fetch standard, "append a request
     `Origin` header"). The console refuses that origin, so its own pages must not cause it."""
@@ -202,6 +204,7 @@ def test_every_form_of_the_console_is_accepted(
         admin_token="the token",
         console_writes=True,
     )
+    appear_as(browser, size, scheme)
     submitted: set[tuple[str, str]] = set()
 
     def submit(element: WebElement, then: str) -> None:
@@ -247,6 +250,7 @@ def test_every_form_of_the_console_is_accepted(
         submit(button("Sign out"), "Sign in")
         assert problems(browser) == []
     finally:
+        appear_as(browser)
         running.stop()
     assert submitted == _forms_of_templates()
 

@@ -1,0 +1,132 @@
+"""Every page of the console in Chromium, at the widths of a desktop and a phone, light and dark: contrast of each text, names for
+screen readers, no sideways scrolling, no heading broken within a word."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from selenium import webdriver
+
+from tests.gateway.console.test_look import contrast
+from tests.support.browser import SCHEMES, SIZES, appear_as, chromium, needs_chromium
+from tests.support.console_screenshots import pages_of, photograph, seeded_server
+from tests.support.running import Running
+
+pytestmark = needs_chromium
+NAMES = (
+    "tables", "rows", "row", "table", "changes", "jobs", "grants", "figures", "sign-in", "not-found",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Running]:
+    with seeded_server() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[webdriver.Chrome]:
+    with chromium() as driver:
+        yield driver
+
+
+@pytest.fixture(scope="module")
+def pages(server: Running, browser: webdriver.Chrome) -> dict[str, str]:
+    return pages_of(server, browser)
+
+
+def test_all_pages_are_looked_at(pages: dict[str, str]) -> None:
+    assert set(pages) == set(NAMES)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("name", NAMES)
+def test_a_page_can_be_read(
+    server: Running, browser: webdriver.Chrome, pages: dict[str, str], name: str, size: str, scheme: str,
+    tmp_path: Path,
+) -> None:  # fmt: skip
+    appear_as(browser, size, scheme)
+    browser.get_log("browser")
+    browser.get(f"{server.url}/_tablegate/console{pages[name]}")
+    photograph(browser, tmp_path / f"{name}-{size}-{scheme}.png", screens=3)
+    found = browser.execute_script(FINDINGS)
+    assert {key: value for key, value in found.items() if key != "colours"} == {
+        "width": SIZES[size][0], "broken": [], "unnamed": [], "doubled": [], "headings": 1, "frame": True,
+    }  # fmt: skip
+    faint = [
+        each for each in found["colours"] if contrast(_hexadecimal(each[1]), _hexadecimal(each[2])) < 4.5
+    ]
+    assert faint == []
+    logged = [entry for entry in browser.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
+    assert name == "not-found" or logged == []
+
+
+def _hexadecimal(colour: str) -> str:
+    """Return `rgb(1, 2, 3)` as `#010203`. Translucent colours are not used."""
+    assert colour.startswith("rgb("), colour
+    parts: list[Any] = colour[4:-1].split(",")
+    return "#" + "".join(f"{int(part):02x}" for part in parts)
+
+
+FINDINGS = """
+const apart = ".visually-hidden, .skip, option";
+const shown = element => element.checkVisibility({visibilityProperty: true}) && !element.closest(apart);
+const behind = element => {
+  for (let each = element; each; each = each.parentElement) {
+    const colour = getComputedStyle(each).backgroundColor;
+    if (colour !== "rgba(0, 0, 0, 0)" && colour !== "transparent") return colour;
+  }
+  return "rgb(255, 255, 255)";
+};
+const texts = [];
+const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+while (walker.nextNode()) {
+  const text = walker.currentNode;
+  if (text.data.trim() && shown(text.parentElement)) texts.push(text);
+}
+
+const colours = new Map();
+for (const text of texts) {
+  const element = text.parentElement;
+  if (element.closest(":disabled")) continue;
+  const style = getComputedStyle(element);
+  const colour = element instanceof SVGElement ? style.fill : style.color;
+  const key = [colour, behind(element)];
+  colours.set(String(key), [text.data.trim().slice(0, 40), ...key]);
+}
+
+const content = document.querySelector("main").clientWidth;
+const broken = [];
+for (const text of texts) {
+  const heading = text.parentElement.closest("h1, h2, h3, th, legend, label, summary, button");
+  if (!heading) continue;
+  for (const word of text.data.matchAll(/\\S+/g)) {
+    const range = document.createRange();
+    range.setStart(text, word.index);
+    range.setEnd(text, word.index + word[0].length);
+    const lines = [...range.getClientRects()];
+    const width = lines.reduce((sum, line) => sum + line.width, 0);
+    if (new Set(lines.map(line => Math.round(line.top))).size > 1 && width < content - 80 && !/[-_/]/.test(word[0]))
+      broken.push(word[0]);
+  }
+}
+
+const named = element => (element.labels && element.labels.length) || element.getAttribute("aria-label") ||
+  element.getAttribute("aria-labelledby") || (element.matches("a, button, summary") && element.textContent.trim());
+const unnamed = [...document.querySelectorAll("input:not([type=hidden]), select, textarea, a, button, summary, progress")]
+  .filter(element => !named(element)).map(element => element.outerHTML.slice(0, 200));
+unnamed.push(...[...document.images].filter(image => !image.hasAttribute("alt")).map(image => image.src));
+const ids = [...document.querySelectorAll("[id]")].map(element => element.id);
+return {
+  width: document.documentElement.scrollWidth,
+  broken, unnamed,
+  doubled: ids.filter((id, at) => ids.indexOf(id) !== at),
+  headings: document.querySelectorAll("h1").length,
+  frame: Boolean(document.querySelector("header") && document.querySelector("main") && document.documentElement.lang),
+  colours: [...colours.values()],
+};
+"""

@@ -1,0 +1,186 @@
+"""Screenshots of the console's pages, at the widths of a desktop and a phone, light and dark (`make screenshots`).
+
+The server is started here, with a few tables and the figures of a day. All pictures go to build/screenshots. Those that README
+and docs show go to docs/images, too.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from selenium import webdriver
+from selenium.webdriver.common.by import By
+
+from tablegate.gateway.configuration.loading import load
+from tablegate.gateway.console.charts import BOUNDS, bucket
+from tablegate.gateway.observability import metric_history
+from tablegate.gateway.observability.metric_history import DAY_S, FINE_S, Counter, MetricHistory
+from tablegate.gateway.store.opening.migrating import migrate
+from tablegate.gateway.wiring import connect
+from tests.support.browser import SCHEMES, SIZES, appear_as, chromium
+from tests.support.live_dynamodb import Index, Live
+from tests.support.running import Running, start
+
+ROOT = Path(__file__).parents[2]
+EVERYTHING, PUBLISHED = ROOT / "build/screenshots", ROOT / "docs/images"
+SHOWN = ("rows", "figures")
+"""The pages whose pictures are in docs/images."""
+_LONGEST = 3
+"""Maximum length of a picture, in screens."""
+_NAMES = ("Ada", "Ben", "Chen", "Dalia", "Emre", "Fatou", "Greta", "Hugo", "Ines", "Jun")
+
+
+def main() -> None:
+    """Make the screenshots of all pages."""
+    EVERYTHING.mkdir(parents=True, exist_ok=True)
+    with seeded_server() as running, chromium() as browser:
+        pages = pages_of(running, browser)
+        for size in SIZES:
+            for scheme in SCHEMES:
+                appear_as(browser, size, scheme)
+                for name, path in pages.items():
+                    browser.get(f"{running.url}/_tablegate/console{path}")
+                    photograph(browser, EVERYTHING / f"{name}-{size}-{scheme}.png", screens=_LONGEST)
+                    if name in SHOWN and size == "desktop":
+                        photograph(browser, PUBLISHED / f"console-{name}-{scheme}.webp", screens=1)
+
+
+@contextmanager
+def seeded_server() -> Iterator[Running]:
+    """Run a server with three tables."""
+    with tempfile.TemporaryDirectory() as folder:
+        database = f"sqlite:///{folder}/console.sqlite"
+        migrate(connect(load({"database": database}, {})))
+        running = start(database, console_writes=True)
+        try:
+            seed(Live(running.url))
+            seed_figures()
+            yield running
+        finally:
+            running.stop()
+
+
+def seed(live: Live) -> None:
+    """Create tables like those of a shop, with the same rows at each call."""
+    numbers = random.Random(7)
+    stream = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
+    live.create("customer:S", "order:N", name="orders", indexes=[Index("by-state", "state:S", "total:N")],
+                StreamSpecification=stream)  # fmt: skip
+    live.create("id:S", name="customers")
+    live.create("device:B", "at:N", name="readings")
+    orders = [_order(number, numbers) for number in range(200)]
+    customers = [
+        {"id": {"S": name.lower()}, "name": {"S": name}, "since": {"N": str(2015 + numbers.randrange(10))}}
+        for name in _NAMES
+    ]
+    readings = [
+        {"device": {"B": bytes([number % 5, 17, 200])}, "at": {"N": str(1_790_000_000 + 60 * number)},
+         "celsius": {"N": f"{numbers.gauss(21, 3):.2f}"}}
+        for number in range(60)
+    ]  # fmt: skip
+    for name, items in (("orders", orders), ("customers", customers), ("readings", readings)):
+        for first in range(0, len(items), 25):
+            puts = [{"PutRequest": {"Item": item}} for item in items[first : first + 25]]
+            live.client.batch_write_item(RequestItems={name: puts})
+    live.client.update_time_to_live(
+        TableName="orders", TimeToLiveSpecification={"Enabled": True, "AttributeName": "expires"}
+    )
+
+
+def _order(number: int, numbers: random.Random) -> dict[str, Any]:
+    order: dict[str, Any] = {
+        "customer": {"S": _NAMES[number % len(_NAMES)].lower()},
+        "order": {"N": str(1000 + number)},
+        "state": {"S": numbers.choice(["paid", "sent", "open"])},
+        "total": {"N": f"{numbers.randrange(500, 90000) / 100:.2f}"},
+        "items": {"L": [{"M": {"sku": {"S": f"A-{numbers.randrange(900)}"}, "count": {"N": "2"}}}]},
+    }
+    if number % 3 == 0:
+        order |= {"gift": {"BOOL": True}, "tags": {"SS": ["fragile", "express"]}}
+    if number % 5 == 0:
+        order["note"] = {"S": "Please leave the parcel with the neighbour on the second floor. " * 3}
+    return order
+
+
+def seed_figures() -> None:
+    """Add the counters of a day, as a shop has them."""
+    numbers, end = random.Random(7), time.monotonic() + 120
+    found: dict[Counter, float] = {}
+    history = MetricHistory()
+
+    def grow(kind: str, name: str, figure: str, more: float) -> None:
+        counter = Counter(kind, name, figure)
+        found[counter] = found.get(counter, 0.0) + more
+
+    for number in range(DAY_S // FINE_S):
+        at_s = end - DAY_S + (number + 1) * FINE_S
+        load = 1.2 + math.sin(2 * math.pi * number * FINE_S / DAY_S) + 0.3 * numbers.random()
+        for operation, share in (
+            ("GetItem", 90),
+            ("Query", 40),
+            ("PutItem", 25),
+            ("UpdateItem", 12),
+            ("Scan", 1),
+        ):
+            requests = share * load * numbers.uniform(0.8, 1.2) * FINE_S
+            grow("server", "", "requests", requests)
+            grow("operation", f"dynamodb {operation}", "requests", requests)
+            grow("operation", f"dynamodb {operation}", "seconds", requests * 0.002)
+        for table, share in (("orders", 60), ("customers", 30), ("readings", 8)):
+            grow("table", table, "read", share * load * FINE_S)
+            grow("table", table, "write", share / 3 * load * FINE_S)
+        errors = FINE_S * numbers.random()
+        grow("server", "", "errors", errors)
+        grow("operation", "dynamodb PutItem", "errors", errors)
+        grow("server", "", "ticks", 60 * FINE_S)
+        grow("server", "", "tick_requests", 60 * FINE_S * (1 + load))
+        for bound in BOUNDS:
+            below = 1 - math.exp(-bound / (0.001 + 0.0007 * load))
+            grow("server", "", bucket(bound), 1000 * below)
+        history.add(at_s, dict(found))
+    metric_history.history.__dict__.update(history.__dict__, sample_if_due=lambda: None)
+
+
+def pages_of(running: Running, browser: webdriver.Chrome) -> dict[str, str]:
+    """Return name -> path of the pages, with a row that the browser finds."""
+    orders = "namespace=shared&name=orders"
+    browser.get(f"{running.url}/_tablegate/console/rows?{orders}&key0=ada")
+    row = browser.find_element(By.CSS_SELECTOR, "tbody a[href*='/row?']").get_attribute("href")
+    return {
+        "tables": "/",
+        "rows": f"/rows?{orders}",
+        "row": str(row).partition("/console")[2],
+        "table": f"/table?{orders}",
+        "changes": f"/changes?{orders}",
+        "jobs": "/jobs",
+        "grants": "/grants",
+        "figures": "/figures",
+        "sign-in": "/sign-in",
+        "not-found": "/nothing",
+    }
+
+
+def photograph(browser: webdriver.Chrome, path: Path, screens: int) -> None:
+    """Save a picture of a page from its top, as PNG or WebP by the name of the file."""
+    width, length, height = browser.execute_script(
+        "return [document.documentElement.clientWidth, document.documentElement.scrollHeight, innerHeight]"
+    )
+    clip = {"x": 0, "y": 0, "width": width, "height": min(length, screens * height), "scale": 1}
+    options = {"format": path.suffix[1:], "clip": clip, "captureBeyondViewport": True}
+    if path.suffix == ".webp":
+        options["quality"] = 80
+    shot = browser.execute_cdp_cmd("Page.captureScreenshot", options)
+    path.write_bytes(base64.b64decode(shot["data"]))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
