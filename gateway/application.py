@@ -94,10 +94,7 @@ class Application:
             dialect = self.dialect_of(request)
             if dialect is not None:
                 return dialect.refusal_of_head(request)
-            limit, size = access.form_limit(request.path), int(request.header("content-length") or 0)
-            if request.path.startswith(CONSOLE) and size > limit:
-                return plain_refusal(LimitExceeded("form", limit, size))
-            return None
+            return access.refusal_of_form(request)
         except Exception as error:
             return self.refuse_and_log(request, error)
 

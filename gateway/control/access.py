@@ -10,7 +10,7 @@ import hmac
 import ipaddress
 
 from tablegate.gateway.configuration.settings import ANY, Settings
-from tablegate.gateway.http import Request
+from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.model.errors import NotAllowed
 from tablegate.gateway.security.attempts import AttemptLimiter
 from tablegate.gateway.security.browsers import foreign_origin
@@ -28,6 +28,38 @@ _SIGN_IN_BYTES, _FORM_BYTES = 8 << 10, 2 << 20
 def form_limit(path: str) -> int:
     """Return the maximum size of a form of the console, in bytes."""
     return _SIGN_IN_BYTES if path == f"{CONSOLE}/sign-in" else _FORM_BYTES
+
+
+def refusal_of_form(request: Request) -> Reply | None:
+    """Return the page that refuses a form of the console by its length, before its body is received. None if it is accepted."""
+    limit, size = form_limit(request.path), int(request.header("content-length") or 0)
+    if not request.path.startswith(CONSOLE) or size <= limit:
+        return None
+    headers = (
+        ("Content-Type", "text/html; charset=utf-8"),
+        (
+            "Content-Security-Policy",
+            "default-src 'none'; style-src 'self'; base-uri 'none'; frame-ancestors 'none'",
+        ),
+        ("X-Content-Type-Options", "nosniff"),
+    )
+    return Reply(413, headers, _TOO_LONG.format(console=CONSOLE, size=size, limit=limit).encode())
+
+
+# The frame of templates/console/layout.html, since Flask is not called for a request without its body.
+_TOO_LONG = """<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>This is too long · tablegate</title>
+<link rel="stylesheet" href="{console}/static/tokens.css"><link rel="stylesheet" href="{console}/static/console.css"></head>
+<body>
+<header class="site-header"><div><a class="brand" href="{console}/">tablegate</a></div></header>
+<main id="content" class="content"><h1>This is too long</h1>
+<p role="alert">The form has {size:,} bytes. The limit is {limit:,} bytes.</p>
+<p><a class="button" href="{console}/">All tables</a></p></main>
+</body>
+</html>
+"""
 
 
 def check(request: Request, settings: Settings, attempts: AttemptLimiter) -> str:

@@ -6,7 +6,9 @@ import sys
 import time
 
 import pytest
+import requests
 
+from tablegate.gateway.console import charts
 from tablegate.gateway.observability import metric_history
 from tablegate.gateway.observability.metric_history import (
     COARSE_S,
@@ -99,3 +101,8 @@ def test_figures_are_kept_without_somebody_looking(
         assert time.monotonic() < deadline
         live.client.put_item(TableName="songs", Item={"p": {"S": "a"}})
     assert Counter("table", "songs", "write") in history.counters("table")
+    requests.get(f"{live.url}/_tablegate/console/", timeout=30)
+    assert Counter("operation", "gateway console and control", "requests") in metric_history.totals()
+    # Counters of charts are named as the metrics name them.
+    unused = {Counter("server", "", each) for each in ("errors", "throttled")}
+    assert set(charts.server_counters()) - unused <= set(metric_history.totals())

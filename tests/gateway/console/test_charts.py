@@ -1,0 +1,86 @@
+"""Charts: quantiles, scales, gaps, and labels that do not overlap."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tablegate.gateway.console import charts
+from tablegate.gateway.observability.metric_history import Counter, MetricHistory
+
+
+def counted(latencies: dict[float, int], before: dict[Counter, float]) -> dict[Counter, float]:
+    """Return the totals after requests of these latencies, in seconds, and the totals before them."""
+    found = dict(before)
+    for bound in charts.BOUNDS:
+        counter = Counter("server", "", charts.bucket(bound))
+        more = sum(number for latency, number in latencies.items() if latency <= bound)
+        found[counter] = before.get(counter, 0.0) + more
+    return found
+
+
+def test_quantiles_are_bounds_of_the_histogram() -> None:
+    history = MetricHistory()
+    before = counted({}, {})
+    history.add(0.0, before)
+    before = counted({0.0009: 90, 0.2: 9, 60.0: 1}, before)
+    history.add(10.0, before)
+    history.add(20.0, before)  # no request
+    excerpt = history.excerpt(charts.server_counters(), 900, 20.0)
+    _, _, curves = charts.SERVER_CHARTS["latencies"]
+    drawn = {label: list(values)[-2:] for label, values in curves(excerpt)}
+    assert drawn == {"median": [1.0, None], "99 %": [250.0, None]}
+    assert charts._quantile([0.0] * len(charts.BOUNDS), 0.5) is None
+    # A request above the last bound.
+    assert charts._quantile([0.0] * (len(charts.BOUNDS) - 1) + [1.0], 0.5) == 10_000
+
+
+@given(st.floats(min_value=1e-9, max_value=1e12))
+def test_a_grid_has_two_to_six_lines_and_covers_the_highest_value(highest: float) -> None:
+    chart = charts.drawn("Title", "ms", [("all", [highest])], 900)
+    assert 2 <= len(chart.grid) <= 6
+    assert chart.grid[0][0] == chart.height
+    assert chart.grid[-1][0] == pytest.approx(0, abs=1e-6)
+    [line] = chart.lines
+    assert all(-0.06 <= float(point.split(",")[1]) <= chart.height for point in line.parts[0].split())
+
+
+@given(st.lists(st.floats(min_value=0, max_value=150), min_size=1, max_size=charts.MOST_LINES))
+def test_labels_do_not_overlap(places: list[float]) -> None:
+    moved = charts._apart(places)
+    ordered = sorted(moved)
+    assert all(after - before >= 17 - 1e-6 for before, after in itertools.pairwise(ordered))
+    assert ordered[0] >= 0 and ordered[-1] <= 150
+    assert sorted(range(len(places)), key=lambda each: (places[each], moved[each])) == sorted(
+        range(len(places)), key=lambda each: moved[each]
+    )
+
+
+def test_a_curve_has_gaps_where_there_is_no_sample() -> None:
+    chart = charts.drawn("Title", "", [("all", [1.0, 2.0, None, 1.0])], 900)
+    [line] = chart.lines
+    assert [len(part.split()) for part in line.parts] == [2, 2]  # a single value is a point
+    assert line.now == "1"
+    assert chart.summary == "Title: all 1"
+    assert not math.isnan(line.label_y)
+
+
+def test_the_most_frequent_operations_are_drawn_and_all_are_listed() -> None:
+    history, now_s = MetricHistory(), time.monotonic()
+    names = [f"dynamodb Operation{number}" for number in range(9)]
+    found = {Counter("operation", name, "requests"): 10.0 + at for at, name in enumerate(names)}
+    found |= {Counter("operation", name, "seconds"): 1.0 for name in names}
+    history.add(now_s - 10, {})
+    history.add(now_s, found)
+    chart = charts.operations_chart(history, 900)
+    assert [line.label for line in chart.lines] == [f"Operation{number}" for number in (8, 7, 6, 5, 4, 3)]
+    listed = charts.operation_figures(history, 900)
+    assert [(each.operation, each.requests) for each in listed] == [
+        (f"Operation{number}", 10 + number) for number in range(8, -1, -1)
+    ]
+    assert listed[-1].latency_ms == pytest.approx(100)
