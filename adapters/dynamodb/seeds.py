@@ -36,7 +36,7 @@ from tablegate.gateway.dialect import BadSeed, Gateway, Seed
 from tablegate.gateway.exchanges import drive, each, exchange_of
 from tablegate.gateway.model.commands.commands import AnyCommand, Exchange
 from tablegate.gateway.model.commands.row_commands import WriteGroup
-from tablegate.gateway.model.errors import GatewayError
+from tablegate.gateway.model.errors import GatewayError, TableMissing
 from tablegate.gateway.security import gate
 from tablegate.gateway.security.credentials import Scheme
 
@@ -142,7 +142,13 @@ class _SeedLoader:
         while batch := list(islice(items, _ITEMS_AT_ONCE)):
 
             def puts(batch: list[ParsedItem] = batch) -> Exchange[None]:
-                table = yield from find_table(CallContext("PutItem", {}, self._caller, self._gateway), name)
+                call = CallContext("PutItem", {}, self._caller, self._gateway)
+                try:
+                    table = yield from find_table(call, name)
+                except TableMissing:
+                    raise NoDefinition(
+                        f"there is no table {name}. Add a .json file with its definition to the seed"
+                    ) from None
                 writes = [put_write(table, item, None) for item in batch]
                 for outcome in (yield from each([WriteGroup((write,)) for write in writes])):
                     if isinstance(outcome, GatewayError):

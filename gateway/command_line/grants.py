@@ -15,10 +15,12 @@ from tablegate.gateway.configuration.settings import Settings
 _SCHEME = click.option(
     "--scheme",
     type=click.Choice(["aws", "azure", "tablestore"]),
-    default="aws",
-    show_default=True,
-    help="Credential scheme of KEY.",
+    help="Credential scheme of KEY. Default: the scheme of the stored credential KEY.",
 )
+
+
+_READ_ONLY = ("read", "query", "scan")
+_READ_WRITE = (*_READ_ONLY, "write", "delete")
 
 
 def _actions(command: Any) -> Any:
@@ -46,6 +48,10 @@ def grants() -> None:
 @grants.command("add")
 @click.argument("key")
 @_SCHEME
+@click.option("--read-only", multiple=True, metavar="TABLE", help="Same as --read, --query and --scan.")
+@click.option(
+    "--read-write", multiple=True, metavar="TABLE", help="Same as --read-only, --write and --delete."
+)
 @_actions
 @click.option(
     "--keys", multiple=True, metavar="PATTERN", help="Limit the grant to partition keys like PATTERN."
@@ -61,8 +67,8 @@ def grants() -> None:
 @click.option("--role", metavar="NAME", default="", help="Give KEY a role, with the grants of role/NAME.")
 @with_settings(*DATABASE_SETTINGS, *AUDIT_SETTINGS)
 def grants_add(
-    settings: Settings, key: str, scheme: str, deny: bool, everything: bool, policy: TextIO | None, role: str,
-    **given: tuple[str, ...],
+    settings: Settings, key: str, scheme: str | None, deny: bool, everything: bool, policy: TextIO | None, role: str,
+    read_only: tuple[str, ...], read_write: tuple[str, ...], **given: tuple[str, ...],
 ) -> None:  # fmt: skip
     """Add a grant to a credential, to role/NAME, or to * (all stored credentials), and print its id.
 
@@ -70,6 +76,7 @@ def grants_add(
     imports of a table too.
 
     \b
+    tablegate grants add KEY --read-only 'orders*'
     tablegate grants add KEY --read 'orders*' --query 'orders*' --write orders
     tablegate grants add KEY --policy FILE
     tablegate grants add KEY --delete orders --deny
@@ -77,8 +84,13 @@ def grants_add(
     from tablegate.gateway.security.grant_store import ALL, WrittenGrant, written_of
 
     short: dict[str, Any] = {name: list(values) for name, values in given.items() if values}
+    for actions, patterns in ((_READ_ONLY, read_only), (_READ_WRITE, read_write)):
+        for action in actions if patterns else ():
+            short[action] = [*short.get(action, []), *patterns]
     if sum((bool(short), everything, policy is not None, bool(role))) != 1:
-        raise click.UsageError("Give one of: actions with tables (--read TABLE), --all, --policy or --role.")
+        raise click.UsageError(
+            "Give one of: actions with tables (--read-only TABLE), --all, --policy or --role."
+        )
     if everything:
         written = ALL
     elif policy is not None:
@@ -94,7 +106,8 @@ def grants_add(
     if deny and not short:
         raise click.UsageError("Use --deny with actions, for example --delete TABLE --deny.")
     with opened_database(settings) as opened:
-        made = opened.credential_store.grant(_grantee(key, scheme), written)
+        store = opened.credential_store
+        made = store.grant(store.grantee(key, scheme), written)
     click.echo(made.id)
 
 
@@ -102,11 +115,13 @@ def grants_add(
 @click.argument("key", required=False)
 @_SCHEME
 @with_settings(*DATABASE_SETTINGS, *AUDIT_SETTINGS)
-def grants_list(settings: Settings, key: str | None, scheme: str) -> None:
+def grants_list(settings: Settings, key: str | None, scheme: str | None) -> None:
     """List grants: id, grantee, form, document. KEY limits the list to one credential, role or *."""
     with opened_database(settings) as opened:
-        for grant in opened.credential_store.grants.load():
-            if key is None or grant.grantee == _grantee(key, scheme):
+        store = opened.credential_store
+        grantee = None if key is None else store.grantee(key, scheme)
+        for grant in store.grants.load():
+            if grantee in (None, grant.grantee):
                 document = " ".join(grant.document.split())
                 click.echo("\t".join((grant.id, grant.grantee, grant.form, document)).rstrip())
 
@@ -119,9 +134,3 @@ def grants_remove(settings: Settings, grant_id: str) -> None:
     with opened_database(settings) as opened:
         opened.credential_store.grants.remove(grant_id)
     click.echo(f"removed {grant_id}")
-
-
-def _grantee(key: str, scheme: str) -> str:
-    from tablegate.gateway.security.grant_store import EVERYBODY, ROLE
-
-    return key if key == EVERYBODY or key.startswith(ROLE) else f"{scheme}/{key}"

@@ -92,6 +92,24 @@ class CredentialStore:
             grant_store.save_in(session, credential.grantee, granted)
         _record("added", credential.scheme, credential.access_id, credential.place)
 
+    def grantee(self, key: str, scheme: str | None) -> str:
+        """Return the grantee of a credential, `role/NAME` or `*`. Raises BadCredential.
+
+        `scheme`: None if a credential of any scheme is meant, and only one scheme has the key.
+        """
+        if key == grant_store.EVERYBODY or key.startswith(grant_store.ROLE):
+            return key
+        if scheme is None:
+            schemes = [row.scheme for row in self._rows() if row.access_id == key]
+            if not schemes:
+                raise BadCredential(f"no credential {key} is stored. `tablegate credentials list` lists all")
+            if len(schemes) > 1:
+                raise BadCredential(
+                    f"{key} is a credential of {' and of '.join(schemes)}. Choose one with --scheme"
+                )
+            [scheme] = schemes
+        return f"{scheme}/{key}"
+
     def grant(self, grantee: str, written: grant_store.WrittenGrant) -> StoredGrant:
         """Add a grant to a stored credential, a role or all credentials. Raises BadCredential, BadGrant, BadPolicy."""
         if grantee != grant_store.EVERYBODY and not grantee.startswith(grant_store.ROLE):

@@ -64,7 +64,7 @@ def test_grants_are_added_listed_and_removed(url: str, tmp_path: Path) -> None:
         (("AKID",), "Give one of: actions"),
         (("AKID", "--all", "--read", "x"), "Give one of: actions"),
         (("AKID", "--all", "--deny"), "Use --deny with actions"),
-        (("NOBODY", "--all"), "no aws credential NOBODY is stored"),
+        (("NOBODY", "--all"), "no credential NOBODY is stored"),
         (("AKID", "--scheme", "azure", "--all"), "no azure credential AKID is stored"),
         (("AKID", "--define", "x", "--keys", "u1"), "keys and attributes are allowed with"),
         (("*", "--role", "clerk"), "cannot give a role to *"),
@@ -135,3 +135,25 @@ def test_credentials_of_a_file_show_their_grants(database: Database, tmp_path: P
     store = CredentialStore(Store(database), lambda: KEY)
     assert store.add_first(file) == 3
     assert policies(store) == {"NONE": 0, "FULL": None, "SOME": 2}
+
+
+def test_the_scheme_is_that_of_the_only_credential_of_the_name(url: str) -> None:
+    tablegate(url, "credentials", "add", "shop", "--scheme", "azure")
+    tablegate(url, "grants", "add", "shop", "--read", "orders")
+    assert tablegate(url, "grants", "list", "shop").split("\t")[1] == "azure/shop"
+    tablegate(url, "credentials", "add", "shop")
+    told = tablegate(url, "grants", "add", "shop", "--read", "orders", code=1)
+    assert "shop is a credential of aws and of azure. Choose one with --scheme" in told
+    tablegate(url, "grants", "add", "shop", "--scheme", "aws", "--read", "orders")
+    assert "no credential nobody is stored" in tablegate(url, "grants", "list", "nobody", code=1)
+
+
+def test_the_two_grants_that_are_wanted_most(url: str) -> None:
+    tablegate(url, "credentials", "add", "app")
+    tablegate(url, "grants", "add", "app", "--read-only", "reports*", "--read-only", "news")
+    tablegate(url, "grants", "add", "app", "--read-write", "drafts", "--stream", "drafts")
+    first, second = (
+        json.loads(line.split("\t")[3]) for line in tablegate(url, "grants", "list").splitlines()
+    )
+    assert first == {key: ["reports*", "news"] for key in ("read", "query", "scan")}
+    assert second == {key: ["drafts"] for key in ("read", "query", "scan", "write", "delete", "stream")}

@@ -17,6 +17,7 @@ import pytest
 
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.model.values.values import Kind, Value, text
+from tablegate.testing import Server
 from tablegate.transfer.endpoints.database.endpoint import DatabaseEndpoint
 from tablegate.transfer.endpoints.endpoint import Definition, Service
 from tests.command_line.test_commands import tablegate
@@ -197,6 +198,21 @@ def test_a_port_of_the_environment_that_is_none_is_status_2(
     name, *more = command
     [line] = tablegate(tmp_path, name, "dynamodb://abc?region=x", *more, code=2).splitlines()
     assert line.startswith("Error: dynamodb://abc?region=x: ")
+
+
+@pytest.mark.parametrize("command", [("copy", "-"), ("signature",), ("verify", A), ("lint", "azure-table")])
+def test_what_a_service_refuses_is_one_line(
+    fill: Fill, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    """DynamoDB has no table names of one letter."""
+    fill(rows_of(1))
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "a")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "b")
+    name, *more = command
+    with Server() as server:
+        address = f"dynamodb://t?region=us-east-1&endpoint={server.url}"
+        [line] = tablegate(tmp_path, name, address, *more, code=2).splitlines()
+    assert line.startswith(f"Error: {address}: the service rejects the request: ValidationException: ")
 
 
 def test_a_table_to_standard_output_and_from_standard_input(fill: Fill, tmp_path: Path) -> None:

@@ -170,7 +170,9 @@ def test_a_folder_with_an_export_at_the_start(tmp_path: Path) -> None:
 
 def test_a_failed_seed_is_reported_with_its_file(tmp_path: Path) -> None:
     (tmp_path / "people.jsonl").write_text(LINES)
-    with pytest.raises(ServerFailed, match=r"seed: people\.jsonl: ResourceNotFoundException"):
+    with pytest.raises(
+        ServerFailed, match=r"seed: people\.jsonl: there is no table people\. Add a \.json file"
+    ):
         Server(seed=tmp_path).start()
     with pytest.raises(ServerFailed, match="is not a folder"):
         Server(seed=tmp_path / "nothing").start()
