@@ -123,6 +123,8 @@ class Dialect(ABC):
     faults: ClassVar[Mapping[str, str]] = MappingProxyType({})
     """The errors that faults can return (control/faults.py): names of the dialect's own list, and the general ones with the
     own names that they mean."""
+    operations: ClassVar[frozenset[str]] = frozenset()
+    """The names that `operation` returns for requests of this dialect that it knows."""
     batches: ClassVar[frozenset[str]] = frozenset()
     """Operations of several members, each of which may be left unprocessed (handling.is_left_out)."""
     blocking_operations: ClassVar[frozenset[str]] = frozenset()

@@ -8,6 +8,7 @@ import re
 from tablegate.adapters.azuretable import DIALECT, call_context, replies, request_facts
 from tablegate.adapters.azuretable.auth import auth
 from tablegate.adapters.azuretable.operation_table import (
+    NAMES,
     PLAIN,
     operation_of,
     purpose_of,
@@ -66,6 +67,7 @@ class AzureTable(Dialect):
     methods = Dialect.methods | {"MERGE"}
     has_origin_rules = True
     faults = PLANTED
+    operations = NAMES
     operation_kinds = request_facts.KINDS
     refused_part_marks = request_facts.PART_MARKS
 

@@ -57,6 +57,11 @@ OPERATIONS: Mapping[tuple[type, str, str], Operation] = {
     (addresses.Service, "PUT", "properties"): Operation(service.set_properties, Purpose((_P.WRITE_ACCOUNT,))),
     (addresses.Service, "GET", "stats"): Operation(service.get_statistics, Purpose((_P.READ_ACCOUNT,))),
 }
+# POST can carry every method (X-HTTP-Method), and OPTIONS is the preflight request of a browser.
+NAMES = frozenset(
+    f"{verb} {resource.__name__}" for resource, own, _ in OPERATIONS for verb in (own, "POST", "OPTIONS")
+)
+"""The operations as metrics, the log and the control API name them."""
 
 
 def operation_of(call: CallContext) -> Operation:

@@ -86,6 +86,7 @@ class DynamoDB(Dialect):
     faults = planted_errors.NAMES
     operation_kinds = request_facts.KINDS
     refused_part_marks = request_facts.PART_MARKS
+    operations = frozenset(target.partition(".")[2] for target in OPERATIONS)
     batches = frozenset({"BatchGetItem", "BatchWriteItem"})
     blocking_operations = frozenset(
         target.partition(".")[2] for target, row in OPERATIONS.items() if row.may_block

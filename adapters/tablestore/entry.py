@@ -64,6 +64,7 @@ class TableStore(Dialect):
     service_hosts = _SERVICE_HOSTS
     faults = errors.INJECTABLE_FAULTS
     operation_kinds = request_facts.KINDS
+    operations = frozenset(OPERATIONS)
     batches = frozenset({"BatchGetRow", "BatchWriteRow", "BulkImport"})
     refusal_statuses = frozenset({400, 403})  # 400: without key or signature
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any, TypeVar
 
+from tablegate.gateway.dialect import Dialect
 from tablegate.gateway.engine.engine import Engine
 from tablegate.gateway.model.commands.command import Command
 from tablegate.gateway.model.tables.namespaces import is_reserved
@@ -33,6 +37,25 @@ def only(given: dict[str, Any], **kinds: type | tuple[type, ...]) -> dict[str, A
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
             raise BadRequest(f"{name} has the wrong type")
     return given
+
+
+def dialects_of(given: Mapping[str, Any], dialects: Sequence[Dialect]) -> list[Dialect]:
+    """Return the dialects that have the `dialect` and `operation` of a document. Raises BadRequest if none has."""
+    found = [each for each in dialects if given.get("dialect", each.name) == each.name]
+    if not found:
+        raise BadRequest(f"dialect must be one of {', '.join(each.name for each in dialects)}")
+    operation = given.get("operation")
+    if operation is None:
+        return found
+    having = [each for each in found if operation in each.operations]
+    if not having:
+        known = sorted({*itertools.chain(*(each.operations for each in found))})
+        similar = get_close_matches(operation, known) or known
+        raise BadRequest(
+            f"operation: {', '.join(each.name for each in found)} has no {operation[:255]}. "
+            f"Similar ones: {', '.join(similar)}"
+        )
+    return having
 
 
 def names_of(value: Any, member: str) -> frozenset[str] | None:

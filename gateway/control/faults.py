@@ -10,11 +10,11 @@ import itertools
 import math
 import random
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from tablegate.gateway.control.answers import BadRequest, OperationRejected, only
+from tablegate.gateway.control.answers import BadRequest, OperationRejected, dialects_of, only
 from tablegate.gateway.dialect import THROTTLING, Dialect
 from tablegate.gateway.model.request_facts import RequestFacts
 
@@ -153,7 +153,7 @@ class Faults:
     def add(self, given: dict[str, Any]) -> dict[str, Any]:
         """Add a fault. Raises BadRequest, OperationRejected."""
         members = dict(only(given, **_KINDS))
-        _check(members, {dialect.name: dialect for dialect in self._dialects})
+        _check(members, dialects_of(members, self._dialects))
         with self._lock:
             if len(self._faults) >= _MOST_FAULTS:
                 raise OperationRejected(409, f"there are {_MOST_FAULTS} faults already")
@@ -181,12 +181,9 @@ class Faults:
         return found[0].described()
 
 
-def _check(given: dict[str, Any], dialects: Mapping[str, Dialect]) -> None:
+def _check(given: dict[str, Any], affected: Sequence[Dialect]) -> None:
     if not any(effect in given for effect in _EFFECTS):
         raise BadRequest(f"a fault must have one of {', '.join(_EFFECTS)}")
-    if given.get("dialect", "") not in ("", *dialects):
-        raise BadRequest(f"dialect must be one of {', '.join(dialects)}")
-    affected = [dialects[given["dialect"]]] if "dialect" in given else [*dialects.values()]
     if "error" in given and not any(given["error"] in dialect.faults for dialect in affected):
         names = sorted({name for dialect in affected for name in dialect.faults})
         raise BadRequest(f"error must be one of {', '.join(names)}")

@@ -27,7 +27,7 @@ class RequestInterceptor:
     def __init__(self, dialects: Sequence[Dialect], now_ns: Callable[[], int], most_recorded: int) -> None:
         self.dialects = dialects
         self.faults = Faults(dialects, self._update)
-        self.requests = RequestLog(most_recorded, self._update)
+        self.requests = RequestLog(dialects, most_recorded, self._update)
         self.now_ns = now_ns
         self.is_on = False
         """True if requests must be intercepted. It is computed beforehand, since every request reads it."""

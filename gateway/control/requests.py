@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import orjson
 
-from tablegate.gateway.control.answers import BadRequest, only
+from tablegate.gateway.control.answers import BadRequest, dialects_of, only
 from tablegate.gateway.dialect import Dialect
 from tablegate.gateway.model.request_facts import RequestFacts
 
@@ -28,7 +28,8 @@ class RequestLog:
     `changed` is called when recording begins or ends.
     """
 
-    def __init__(self, most: int, changed: Callable[[], None]) -> None:
+    def __init__(self, dialects: Sequence[Dialect], most: int, changed: Callable[[], None]) -> None:
+        self._dialects = dialects
         self._changed = changed
         self._lock = threading.Lock()
         self._most = most
@@ -74,11 +75,15 @@ class RequestLog:
 
     # Operations of the control API
 
-    def listed(self) -> dict[str, Any]:
-        """Return the requests, oldest first, and the maximum number."""
+    def listed(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Return the requests with these members, oldest first, and the maximum number. Raises BadRequest."""
+        wanted = only(given, dialect=str, operation=str, table=str, caller=str, status=str)
+        dialects_of(wanted, self._dialects)
         with self._lock:
-            lines = [orjson.Fragment(line) for line in self._lines]
-        return {"most": self._most, "requests": lines}
+            lines = [*self._lines]
+        if wanted:
+            lines = [line for line in lines if _has(orjson.loads(line), wanted)]
+        return {"most": self._most, "requests": [orjson.Fragment(line) for line in lines]}
 
     def change(self, given: dict[str, Any]) -> dict[str, Any]:
         """Set the maximum number of requests (`most`). 0 ends the recording. Raises BadRequest."""
@@ -99,3 +104,11 @@ class RequestLog:
             self._lines.clear()
             self._bytes = self._number = 0
         return {"requests": removed}
+
+
+def _has(line: dict[str, Any], wanted: dict[str, str]) -> bool:
+    """True if a line has these members. `table` is one of its tables."""
+    return all(
+        value in line["tables"] if name == "table" else value == str(line[name])
+        for name, value in wanted.items()
+    )

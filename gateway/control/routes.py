@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import parse_qsl, unquote
 
 import orjson
 
@@ -82,8 +82,7 @@ class Routes:
                         409,
                         "the clock, faults and requests belong to one process: run the server with --workers 1",
                     )
-                given = request.body if path.endswith("/file") else _document(request.body)
-                return operation(given, **found.groupdict())
+                return operation(_given(request, path), **found.groupdict())
             methods.append(method)
         if methods:
             raise OperationRejected(405, f"{wanted[:255]} accepts {', '.join(methods)}")
@@ -112,7 +111,7 @@ def _operations(
         ("POST", "/faults", watch.faults.add),
         ("DELETE", "/faults", lambda given: watch.faults.clear()),
         ("DELETE", "/faults/<fault_id>", lambda given, fault_id: watch.faults.remove(fault_id)),
-        ("GET", "/requests", lambda given: watch.requests.listed()),
+        ("GET", "/requests", watch.requests.listed),
         ("PUT", "/requests", watch.requests.change),
         ("DELETE", "/requests", lambda given: watch.requests.clear()),
     )
@@ -130,6 +129,13 @@ def _tables_in(body: bytes) -> list[str]:
     with suppress(orjson.JSONDecodeError, AttributeError, TypeError):
         return table_names(orjson.loads(body).get("tables") or ())
     return []
+
+
+def _given(request: Request, path: str) -> Any:
+    """Return the input of an operation: the bytes of a file, the parameters of a GET, or a JSON document."""
+    if path.endswith("/file"):
+        return request.body
+    return dict(parse_qsl(request.query)) if request.method == "GET" else _document(request.body)
 
 
 def _document(body: bytes) -> dict[str, Any]:

@@ -158,10 +158,24 @@ class ControlClient:
         """Record requests from now on, and keep the last `most`."""
         self._ask("PUT", "/requests", {"most": most})
 
-    def requests(self, **wanted: Any) -> list[dict[str, Any]]:
-        """Return the recorded requests, oldest first. `wanted`: only requests with these members."""
-        found: list[dict[str, Any]] = self._ask("GET", "/requests")["requests"]
-        return [line for line in found if all(line.get(name) == value for name, value in wanted.items())]
+    def requests(
+        self,
+        *,
+        dialect: str | None = None,
+        operation: str | None = None,
+        table: str | None = None,
+        caller: str | None = None,
+        status: int | None = None,
+    ) -> list[dict[str, Any]]:
+        """Return the recorded requests, or those with these members, oldest first.
+
+        An operation that no dialect has is an error, so a misspelt name does not look like a request that was not sent.
+        """
+        wanted = {
+            "dialect": dialect, "operation": operation, "table": table, "caller": caller, "status": status
+        }  # fmt: skip
+        query = urlencode({name: value for name, value in wanted.items() if value is not None})
+        return list(self._ask("GET", f"/requests{query and '?' + query}")["requests"])
 
     def forget_requests(self) -> None:
         """Delete the recorded requests. The next one has number 1."""
@@ -191,9 +205,9 @@ class ControlClient:
         return answer
 
     def _send(
-        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], **query: str
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]
     ) -> tuple[int, bytes]:
-        target = f"/_tablegate{path}" + (f"?{urlencode(query)}" if query else "")
+        target = f"/_tablegate{path}"
         with self._lock:
             is_reused = self._connection is not None
             try:

@@ -281,6 +281,7 @@ def control_page() -> Iterator[str]:
 
 
 def _members(operation: Mapping[str, Any]) -> Iterator[str]:
+    yield from (f"`{each['name']}`" for each in operation.get("parameters", []) if "name" in each)
     for media in operation.get("requestBody", {}).get("content", {}).values():
         schema = media.get("schema", {})
         if "$ref" in schema:

@@ -52,6 +52,10 @@ def test_the_control_client(server: Server, tmp_path: Path) -> None:
         assert [fault["met"] for fault in control.faults()] == [1]
     assert control.faults() == []
     assert [line["status"] for line in control.requests(operation="PutItem")] == [400, 200]
+    with pytest.raises(ControlError, match=r"400: operation: .* has no PutItme. Similar ones: PutItem"):
+        control.requests(operation="PutItme")
+    with pytest.raises(ControlError, match=r"400: operation: .* has no PutItme. Similar ones: PutItem"):
+        control.add_fault(error="throttling", operation="PutItme")
     control.forget_requests()
     assert control.requests() == []
     assert control.reset(keep_tables=True) == 1

@@ -231,6 +231,10 @@ def test_a_capacity_budget_fills_with_the_clock(live: Live, control: Control) ->
         {"capacity": {}},
         {"capacity": {"units": -1}},
         {"capacity": {"units": "many"}},
+        {"error": "internal", "operation": "PutItme"},
+        {"error": "internal", "operation": "unknown"},
+        {"error": "internal", "operation": "PutItem", "dialect": "tablestore"},
+        {"error": "ServerBusy", "operation": "PutItem"},
         {"error": True},
         {"nothing": 1},
     ],
@@ -240,6 +244,29 @@ def test_a_fault_that_cannot_be_is_refused(shared_server: str, given: dict[str, 
     answer = requests.post(f"{shared_server}/_tablegate/faults", json=given, timeout=5)
     assert (answer.status_code, answer.json()["error"]) == (400, "BadRequest"), answer.text
     assert control("GET", "/faults") == {"faults": []}
+
+
+def test_a_misspelt_operation_is_answered_with_similar_ones(shared_server: str) -> None:
+    control = Control(shared_server)
+    answer = control("POST", "/faults", status=400, error="internal", operation="PutItme")
+    assert answer["message"] == (
+        "operation: dynamodb, tablestore, azuretable has no PutItme. Similar ones: PutItem"
+    )
+
+
+@pytest.mark.parametrize(
+    ("dialect", "operation"),
+    [
+        ("dynamodb", "GetRecords"),
+        ("tablestore", "PutRow"),
+        ("azuretable", "MERGE Entity"),
+        ("azuretable", "OPTIONS EntitySet"),
+    ],
+)
+def test_operations_of_every_dialect_are_known(shared_server: str, dialect: str, operation: str) -> None:
+    control = Control(shared_server)
+    control("POST", "/faults", error="internal", operation=operation, dialect=dialect)
+    control("DELETE", "/faults")
 
 
 def test_several_workers_have_no_clock_faults_and_requests(sqlite_url: str) -> None:

@@ -41,7 +41,8 @@ def test_references_lead_somewhere_and_names_in_paths_are_parameters() -> None:
             found = found[part]
     for path, methods in DOCUMENT["paths"].items():
         for operation in methods.values():
-            named = [each["$ref"].rpartition("/")[2] for each in operation.get("parameters", [])]
+            parameters = operation.get("parameters", [])
+            named = [each["$ref"].rpartition("/")[2] for each in parameters if each.get("in") != "query"]
             assert re.findall(r"\{(\w+)\}", path) == named
 
 
@@ -61,3 +62,11 @@ def test_bodies_of_the_document_are_taken_and_others_refused(shared_server: str)
             if "{name}" not in path:
                 answer = requests.request(method, url, json={"no_such_member": 1}, timeout=5)
                 assert (answer.status_code, "is unknown. Known" in answer.text) == (400, True), path
+
+
+def test_parameters_of_the_document_are_taken_and_others_refused(shared_server: str) -> None:
+    found = DOCUMENT["paths"]["/requests"]["get"]["parameters"]
+    assert found
+    for name in (*(each["name"] for each in found), "no_such_member"):
+        answer = requests.get(f"{shared_server}/_tablegate/requests?{name}=x", timeout=5)
+        assert ("is unknown. Known" in answer.text) is (name == "no_such_member"), answer.text

@@ -126,6 +126,27 @@ def test_a_ring_of_so_many(live: Live, control: Control) -> None:
         control("PUT", "/requests", status=400, most=wrong)
 
 
+def test_requests_are_selected_by_their_members(live: Live, control: Control) -> None:
+    make(live, "table-a", items=2)
+    control("PUT", "/requests", most=10)
+    live.client.list_tables()
+    for name in ("table-a", "table-b"):
+        with contextlib.suppress(ClientError):
+            live.client.scan(TableName=name)
+
+    def found(query: str) -> list[tuple[str, int]]:
+        answer = control("GET", f"/requests?{query}")["requests"]
+        return [(line["operation"], line["status"]) for line in answer]
+
+    assert found("operation=Scan") == [("Scan", 200), ("Scan", 400)]
+    assert found("operation=Scan&status=200") == found("table=table-a") == [("Scan", 200)]
+    assert found("dialect=dynamodb&caller=anybody&operation=ListTables") == [("ListTables", 200)]
+    assert found("dialect=tablestore") == []
+    for wrong in ("operation=Scann", "operation=Scan&dialect=tablestore", "dialect=sql", "op=Scan"):
+        answer = control("GET", f"/requests?{wrong}", status=400)
+        assert answer["error"] == "BadRequest"
+
+
 @pytest.mark.parametrize(
     ("headers", "target", "body"),
     [
