@@ -103,13 +103,11 @@ def _serve(
     from tablegate.gateway.server import serving
 
     class Lines(serving.StartupMessage):
-        def bound(self, settings: Settings, sockets: list[socket.socket]) -> None:
-            self._print(lines[0], settings, sockets)
-
         def ready(
             self, settings: Settings, dialects: object, sockets: list[socket.socket], figures: object
         ) -> None:
-            self._print(lines[1], settings, sockets)
+            for line in lines:
+                self._print(line, settings, sockets)
 
         def closed(self) -> None:
             print(

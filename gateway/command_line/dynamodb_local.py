@@ -62,11 +62,10 @@ def dynamodb_local(words: tuple[str, ...]) -> None:
     from tablegate.gateway.store.opening.opening import compact_file
 
     class Lines(serving.StartupMessage):
-        def bound(self, settings: Settings, sockets: list[socket.socket]) -> None:
+        def ready(
+            self, settings: Settings, dialects: object, sockets: list[socket.socket], figures: object
+        ) -> None:
             print(_lines(given, sockets[0].getsockname()[1]), flush=True)
-
-        def ready(self, *_: object) -> None:
-            """Print nothing more."""
 
     with foreign_flags.start_errors(_TAKEN.format):
         path = settings.database_path

@@ -424,6 +424,10 @@ class Settings:
     stop_with_stdin: bool = _test(
         False, "Stop when standard input is closed, so that the server ends with the program that started it."
     )
+    print_json: bool = _test(
+        False,
+        "Print one line of JSON with the addresses, instead of text, once the server accepts connections.",
+    )
 
     @property
     def database_path(self) -> Path | None:

@@ -152,16 +152,25 @@ def _trail(settings: Settings, opened: OpenDatabase) -> audit.AuditTrail | None:
 
 
 def _telemetry(settings: Settings, opened: OpenDatabase) -> Telemetry | None:
-    """Start OpenTelemetry, if it is enabled. Its packages are imported only then. Raises StartupError."""
+    """Start OpenTelemetry, if it is enabled. Raises StartupError."""
+    made = telemetry_class(settings)
+    if made is None:
+        return None
+    telemetry = made()
+    opened.store.database.trace_statements(telemetry.statement)
+    return telemetry
+
+
+def telemetry_class(settings: Settings) -> type[Telemetry] | None:
+    """Import the class that exports traces and metrics. None if that is disabled. Raises StartupError if its packages
+    are not installed."""
     if not settings.otel:
         return None
     try:
         from tablegate.gateway.observability.telemetry import Telemetry
     except ImportError as error:
         raise StartupError(f"otel: pip install 'tablegate[otel]' ({error.name} is not installed)") from None
-    telemetry = Telemetry()
-    opened.store.database.trace_statements(telemetry.statement)
-    return telemetry
+    return Telemetry
 
 
 def _wsgi_caller(application: Application) -> Callable[[Request], Reply]:

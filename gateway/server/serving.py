@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
+import json
 import os
 import resource
 import signal
@@ -15,7 +16,7 @@ import socket
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tablegate.gateway import __version__
@@ -28,22 +29,17 @@ from tablegate.gateway.server import certificates, listening, workers
 from tablegate.gateway.server.file_lock import FileLock
 from tablegate.gateway.server.initial_data import add_initial_data
 from tablegate.gateway.server.relay import RelaySocket
-from tablegate.gateway.server.server_process import ServerProcess
+from tablegate.gateway.server.server_process import ServerProcess, telemetry_class
 from tablegate.gateway.server.startup_errors import PortTaken, StartupError
 from tablegate.gateway.store.opening.migrating import migrate, revision_of, steps
 from tablegate.gateway.store.opening.opening import prepare_file
-from tablegate.gateway.wiring import connect, open_store
+from tablegate.gateway.wiring import OpenDatabase, connect, open_store, wire
 
 _OWN_DESCRIPTORS = 512
 
 
 class StartupMessage:
     """The messages of a server on standard output. Commands that replace other programs print their own."""
-
-    def bound(self, settings: Settings, sockets: list[socket.socket]) -> None:
-        """Print the URL on the first line, for callers that chose a free port. The database is ready and clients may
-        connect."""
-        print(_url(settings, sockets[0]), flush=True)
 
     def ready(
         self,
@@ -52,8 +48,16 @@ class StartupMessage:
         sockets: list[socket.socket],
         metrics_socket: socket.socket | None,
     ) -> None:
-        """Print how to connect. Requests are being answered."""
-        _print_endpoints(settings, dialects, [_url(settings, each) for each in sockets], metrics_socket)
+        """Print the addresses once requests are being answered. Nothing is printed if the start fails.
+
+        The first line is the URL, for callers that chose a free port.
+        """
+        urls = [_url(settings, each) for each in sockets]
+        if settings.print_json:
+            print(_addresses_json(urls, metrics_socket), flush=True)
+        else:
+            print(urls[0])
+            _print_endpoints(settings, dialects, urls, metrics_socket)
 
     def closed(self) -> None:
         """Called after the last reply, when no process listens any more."""
@@ -82,29 +86,45 @@ def serve(settings: Settings, announcement: StartupMessage = _ANNOUNCEMENT) -> N
         add_initial_data(settings, opened)
         sockets = [_bind(settings.host, port) for port in _ports(settings)]
         metrics_socket = _metrics_socket(settings)
-        announcement.bound(settings, sockets)
 
         def announce(application: Application) -> None:
-            if workers.is_first():
-                announcement.ready(settings, application, sockets, metrics_socket)
+            announcement.ready(settings, application, sockets, metrics_socket)
 
         if settings.workers > 1:
-            opened.close()
-            relay = _relay() if settings.database_path is not None else None
-            workers.supervise(
-                settings.workers,
-                lambda: ServerProcess(settings, sockets, metrics_socket, tls, announce, relay).run(),
-                sockets,
-                None if metrics_socket is None else metrics_socket.fileno(),
-                settings.drain_seconds + settings.stop_seconds,
-                # A replacement could not find the writer's socket of the other workers.
-                can_replace=relay is None,
-            )
-            if relay is not None:
-                relay.remove()
+            _supervise(settings, sockets, metrics_socket, tls, announce, opened)
         else:
             ServerProcess(settings, sockets, metrics_socket, tls, announce, opened=opened).run()
             announcement.closed()
+
+
+def _supervise(
+    settings: Settings,
+    sockets: list[socket.socket],
+    metrics_socket: socket.socket | None,
+    tls: certificates.Certificate | None,
+    announce: Callable[[Application], None],
+    opened: OpenDatabase,
+) -> None:
+    """Run several workers until SIGTERM or SIGINT. `announce` is called once all of them serve."""
+    # Wrong settings are reported here, once, and not by each worker.
+    application = wire(settings, opened)
+    telemetry_class(settings)
+    opened.close()
+    relay = _relay() if settings.database_path is not None else None
+    try:
+        workers.supervise(
+            settings.workers,
+            lambda ready: ServerProcess(settings, sockets, metrics_socket, tls, ready, relay).run(),
+            lambda: announce(application),
+            sockets,
+            None if metrics_socket is None else metrics_socket.fileno(),
+            settings.drain_seconds + settings.stop_seconds,
+            # A replacement could not find the writer's socket of the other workers.
+            can_replace=relay is None,
+        )
+    finally:
+        if relay is not None:
+            relay.remove()
 
 
 def _replace_worker(settings: Settings, inherited: workers.WorkerHandover) -> None:
@@ -124,8 +144,7 @@ def _replace_worker(settings: Settings, inherited: workers.WorkerHandover) -> No
     )
 
     def announce(_: Application) -> None:
-        os.write(inherited.ready, b".")
-        os.close(inherited.ready)
+        workers.tell_ready(inherited.ready)
 
     tls, opened = _certificate(settings), open_store(settings, database)
     ServerProcess(settings, sockets, metrics_socket, tls, announce, opened=opened).run()
@@ -160,10 +179,27 @@ def _print_endpoints(
         lines.append("only credentials added with `tablegate credentials` are accepted")
     lines += [f"also on {url}" for url in urls[1:]]
     if metrics_socket is not None:
-        host, port = metrics_socket.getsockname()[:2]
-        lines.append(f"metrics on http://{f'[{host}]' if ':' in host else host}:{port}/metrics")
+        lines.append(f"metrics on {_metrics_url(metrics_socket)}")
     lines.append("health: " + ", ".join(sorted(PATHS)))
     print("\n".join(lines), flush=True)
+
+
+def _addresses_json(urls: list[str], metrics_socket: socket.socket | None) -> str:
+    """Return the addresses of this server as one line of JSON."""
+    return json.dumps(
+        {
+            "url": urls[0],
+            "azure_url": urls[1] if len(urls) > 1 else None,
+            "metrics_url": None if metrics_socket is None else _metrics_url(metrics_socket),
+            "pid": os.getpid(),
+            "version": __version__,
+        }
+    )
+
+
+def _metrics_url(metrics_socket: socket.socket) -> str:
+    host, port = metrics_socket.getsockname()[:2]
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}/metrics"
 
 
 def _check_exposure(settings: Settings) -> None:

@@ -25,13 +25,17 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from tablegate.gateway.application import Application
 from tablegate.gateway.observability import logs
 from tablegate.gateway.server import listening
+from tablegate.gateway.server.startup_errors import StartupError
 
 _RESTART_PAUSE_S = 0.5
 # Seconds for a new process to start serving.
 _START_S = 60.0
 _INHERITED = "TABLEGATE_INHERITED"
+Work = Callable[[Callable[[Application], None]], None]
+"""Serves as a worker, and calls its argument once it does."""
 _number: int | None = None  # of this worker, None if there are no workers
 
 
@@ -75,7 +79,8 @@ def inherited() -> WorkerHandover | None:
 
 def supervise(
     count: int,
-    work: Callable[[], None],
+    work: Work,
+    announce: Callable[[], None],
     sockets: Sequence[socket.socket],
     metrics_descriptor: int | None,
     stop_seconds: float,
@@ -83,10 +88,15 @@ def supervise(
 ) -> None:
     """Run `count` processes of `work` until SIGTERM or SIGINT, and then stop them.
 
+    `announce` is called once all of them serve. Raises StartupError if one exits before that.
+
     Processes that still run a second after `stop_seconds` are killed. `sockets` and `metrics_descriptor` are passed to
     replacements at SIGHUP, if `can_replace`. The sockets are closed at the end.
     """
-    _Supervisor(work, sockets, metrics_descriptor, stop_seconds, can_replace).run(count)
+    try:
+        _Supervisor(work, sockets, metrics_descriptor, stop_seconds, can_replace).run(count, announce)
+    finally:
+        shutil.rmtree(os.environ.get("PROMETHEUS_MULTIPROC_DIR", ""), ignore_errors=True)
 
 
 class _Supervisor:
@@ -94,7 +104,7 @@ class _Supervisor:
 
     def __init__(
         self,
-        work: Callable[[], None],
+        work: Work,
         sockets: Sequence[socket.socket],
         metrics_descriptor: int | None,
         stop_seconds: float,
@@ -112,12 +122,13 @@ class _Supervisor:
         # After a replacement, the installed program also replaces workers that die.
         self._is_replaced = False
 
-    def run(self, count: int) -> None:
+    def run(self, count: int, announce: Callable[[], None]) -> None:
         for signal_number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(signal_number, lambda number, _: self._stop_signals.append(number))
         signal.signal(signal.SIGHUP, self._hang_up)
-        for number in range(count):
-            self._fork(number)
+        self._fork_all(count)
+        if not self._stop_signals:
+            announce()
         while not self._stop_signals:
             # A signal interrupts the pause. Dead children are found after it.
             time.sleep(_RESTART_PAUSE_S)
@@ -133,7 +144,6 @@ class _Supervisor:
             listening.hold_handshakes(each)
             each.close()  # no client waits in a socket without an accepting process
         _stop_all(first, time.monotonic() + self._stop_seconds + 1)
-        shutil.rmtree(os.environ.get("PROMETHEUS_MULTIPROC_DIR", ""), ignore_errors=True)
 
     def _hang_up(self, number: int, _: object) -> None:
         for pid in list(self._children):
@@ -207,7 +217,24 @@ class _Supervisor:
         finally:
             os._exit(1)
 
-    def _fork(self, number: int) -> None:
+    def _fork_all(self, count: int) -> None:
+        """Start the workers and wait until all serve. Raises StartupError if one exits instead."""
+        pipes = []
+        for number in range(count):
+            reading, writing = os.pipe()
+            self._fork(number, writing)
+            os.close(writing)
+            pipes.append(reading)
+        for reading in pipes:
+            # A start takes as long as its database does, so there is no limit.
+            while not self._stop_signals and not select.select([reading], [], [], _RESTART_PAUSE_S)[0]:
+                pass
+            if not self._stop_signals and not os.read(reading, 1):
+                raise StartupError("a worker did not start: its error is in the lines above")
+            os.close(reading)
+
+    def _fork(self, number: int, ready: int | None = None) -> None:
+        """Start a worker as a copy of this process. It writes to `ready` when it serves."""
         pid = os.fork()
         if pid:
             self._children[pid] = number
@@ -220,7 +247,7 @@ class _Supervisor:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             signal.signal(signal.SIGHUP, signal.SIG_IGN)
             threading.Thread(target=_stop_with_parent, args=self._lifeline, daemon=True).start()
-            self._work()
+            self._work(lambda _: None if ready is None else tell_ready(ready))
             code = 0
         except BaseException:
             traceback.print_exc()
@@ -228,6 +255,12 @@ class _Supervisor:
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(code)
+
+
+def tell_ready(ready: int) -> None:
+    """Report to the parent that this worker serves."""
+    os.write(ready, b".")
+    os.close(ready)
 
 
 def _is_ready(reading: int, stop_signals: list[int]) -> bool:

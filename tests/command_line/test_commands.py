@@ -11,6 +11,7 @@ import sqlite3
 import ssl
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -180,9 +181,24 @@ def test_sighup_reads_certificates_again_and_ends_nothing(tmp_path: Path, postgr
     flags = ["--workers", workers, "--tls-cert", str(certificate), "--tls-key", str(key)]
     if workers != "1":
         flags += ["--database", postgres.empty_database()]
-    server = Process(tmp_path, *flags, environment={"TABLEGATE_SECRET_KEY": "k" * 16})
-    make_self_signed(tmp_path, "127.0.0.1")
-    os.kill(server.pid, signal.SIGHUP)  # it listens already, and does not serve yet
+    credentials, pid_file = tmp_path / "credentials.json", tmp_path / "pid"
+    os.mkfifo(credentials)
+
+    def replace_certificate_during_the_start() -> None:
+        # The server has read its certificate and now waits for its credentials. It does not serve yet.
+        with credentials.open("w") as file:
+            make_self_signed(tmp_path, "127.0.0.1")
+            os.kill(int(pid_file.read_text()), signal.SIGHUP)
+            file.write('{"credentials": []}')
+
+    thread = threading.Thread(target=replace_certificate_during_the_start)
+    thread.start()
+    server = Process(
+        tmp_path, *flags, "--credentials-file", str(credentials),
+        environment={"TABLEGATE_SECRET_KEY": "k" * 16},
+        command=("sh", "-c", f'echo $$ > pid; exec "{sys.executable}" -m tablegate "$@"', "tablegate"),
+    )  # fmt: skip
+    thread.join()
     server.wait_until_ready()
     pids = server.workers() if workers != "1" else [server.pid]
     while not all(takes_hangups(pid) for pid in pids):

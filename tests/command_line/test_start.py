@@ -1,0 +1,90 @@
+"""The start of a server: addresses are printed once it accepts connections, and a failed start prints none."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.support.running import ROOT, Process
+
+
+def missing(folder: Path, package: str) -> dict[str, str]:
+    """Return an environment in which a package cannot be imported."""
+    Path(folder, f"{package}.py").write_text(f"raise ModuleNotFoundError('no', name={package!r})\n")
+    return {"PYTHONPATH": f"{folder}{os.pathsep}{ROOT}"}
+
+
+def failed_start(folder: Path, *flags: str, **environment: str) -> str:
+    """Return the standard error of a start that fails with status 1 and prints nothing on standard output."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("TABLEGATE_")}
+    done = subprocess.run(
+        [sys.executable, "-m", "tablegate", "serve", "--port", "0", *flags],
+        cwd=folder,
+        env={**clean, "PYTHONPATH": str(ROOT), **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert (done.returncode, done.stdout) == (1, ""), done.stdout + done.stderr
+    return done.stderr
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize(
+    ("flags", "package", "reason"),
+    [
+        (("--otel",), "opentelemetry", "otel: pip install 'tablegate[otel]'"),
+        (("--s3-endpoint-url", "http://127.0.0.1:1"), "boto3", "pip install 'tablegate[clouds]'"),
+        (("--dialects", "dynamo"), "nothing", "dialects: there is no adapter dynamo"),
+    ],
+)
+def test_settings_that_only_the_server_can_check(
+    tmp_path: Path, workers: str, flags: tuple[str, ...], package: str, reason: str
+) -> None:
+    errors = failed_start(tmp_path, *flags, "--workers", workers, **missing(tmp_path, package))
+    assert reason in errors
+    assert len(errors.splitlines()) == 1
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_wrong_secret_key(tmp_path: Path, workers: str) -> None:
+    key, other = {"TABLEGATE_SECRET_KEY": "1" * 64}, {"TABLEGATE_SECRET_KEY": "2" * 64}
+    for words in (("migrate",), ("credentials", "add", "AKID", "--all")):
+        subprocess.run(
+            [sys.executable, "-m", "tablegate", *words],
+            cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT), **key}, check=True, capture_output=True,
+        )  # fmt: skip
+    errors = failed_start(tmp_path, "--auth", "strict", "--workers", workers, **other)
+    assert "secret key" in errors
+    assert len(errors.splitlines()) == 1
+
+
+def test_a_worker_that_fails_ends_the_start(tmp_path: Path) -> None:
+    """The library of traces rejects its settings in each worker. A server of workers that die has no address."""
+    errors = failed_start(
+        tmp_path, "--otel", "--workers", "2",
+        OTEL_EXPORTER_OTLP_TIMEOUT="never", OTEL_BSP_SCHEDULE_DELAY="-1",
+    )  # fmt: skip
+    assert "a worker did not start" in errors
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_the_addresses_as_json(tmp_path: Path, workers: str) -> None:
+    flags = ("--azure-port", "0", "--metrics-port", "0", "--workers", workers)
+    process = Process(tmp_path, "--print-json", *flags)
+    addresses = json.loads(process.url)
+    for name, path in (("url", "/readyz"), ("azure_url", "/readyz"), ("metrics_url", "")):
+        address = urlsplit(addresses.pop(name))
+        connection = http.client.HTTPConnection(address.netloc, timeout=60)
+        connection.request("GET", address.path + path)
+        assert connection.getresponse().status == 200
+        connection.close()
+    assert addresses == {"pid": process.pid, "version": addresses["version"]}
+    assert process.terminate()[0] == 0
