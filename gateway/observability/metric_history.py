@@ -21,6 +21,8 @@ FINE_S, COARSE_S = 10, 300
 """Lengths of the intervals, in seconds."""
 HOUR_S, DAY_S = 3600, 86_400
 MOST_SERIES = 1500
+_SHARE = 0.01
+"""Maximum share of one core for sampling."""
 
 
 class Counter(NamedTuple):
@@ -88,14 +90,18 @@ class MetricHistory:
         self._rings = (_Ring(FINE_S, HOUR_S // FINE_S + 1), _Ring(COARSE_S, DAY_S // COARSE_S + 1))
         self._before: Mapping[Counter, float] = {}
         self._sampled_at_s: float | None = None
+        self._due_s = 0.0
 
     def sample_if_due(self) -> None:
-        """Sample the metrics once in each short interval."""
+        """Sample the metrics once in each short interval, or less often if there are very many counters."""
         with self._lock:
             at_s = time.monotonic()
-            if self._sampled_at_s is None or at_s // FINE_S > self._sampled_at_s // FINE_S:
+            before_s = self._sampled_at_s
+            if before_s is None or (at_s // FINE_S > before_s // FINE_S and at_s >= self._due_s):
+                began_s = time.thread_time()
                 # Before the first request all counters are 0, and the metrics need not be loaded.
                 self._add(at_s, totals() if metrics.has_measurements() else {})
+                self._due_s = at_s + (time.thread_time() - began_s) / _SHARE
 
     def add(self, at_s: float, found: Mapping[Counter, float]) -> None:
         """Add a sample: the values of all counters at a time."""
@@ -128,24 +134,30 @@ class MetricHistory:
             ring = self._rings[0 if seconds <= HOUR_S else 1]
             number = seconds // ring.period_s
             found = {each: ring.last(each, end_s, number) for each in counters}
-            return Excerpt(ring.last(_ELAPSED, end_s, number), found)
+            return Excerpt(ring.period_s, ring.last(_ELAPSED, end_s, number), found)
 
 
 class Excerpt(NamedTuple):
-    """The growth of counters in successive intervals.
+    """The growth of counters in successive intervals of `period_s`.
 
     elapsed_s: the seconds that the samples of each interval cover. 0 if there is no sample.
     """
 
+    period_s: float
     elapsed_s: Sequence[float]
     growth: Mapping[Counter, Sequence[float]]
 
     def rates(self, counter: Counter) -> list[float | None]:
-        """Return the growth per second in each interval, None where there is no sample."""
-        return [
-            value / seconds if seconds else None
-            for value, seconds in zip(self.growth[counter], self.elapsed_s, strict=True)
-        ]
+        """Return the growth per second in each interval. None where there is no sample, nor a later one that covers it."""
+        rates: list[float | None] = [None] * len(self.elapsed_s)
+        for at, (value, seconds) in enumerate(zip(self.growth[counter], self.elapsed_s, strict=True)):
+            if not seconds:
+                continue
+            rates[at] = value / seconds
+            for earlier in range(at - 1, max(-1, at - round(seconds / self.period_s)), -1):
+                if not self.elapsed_s[earlier]:
+                    rates[earlier] = rates[at]
+        return rates
 
     def total(self, counter: Counter) -> float:
         """Return the growth during all intervals."""

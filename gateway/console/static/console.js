@@ -14,6 +14,18 @@ for (const form of document.querySelectorAll("[data-asks]")) {
   });
 }
 
+// Tables that become cards on a phone stay tables for screen readers.
+for (const table of document.querySelectorAll("table.stacked")) {
+  table.setAttribute("role", "table");
+  for (const row of table.rows) {
+    row.setAttribute("role", "row");
+    for (const cell of row.cells) {
+      const header = row.parentElement.tagName === "THEAD" ? "columnheader" : "rowheader";
+      cell.setAttribute("role", cell.tagName === "TH" ? header : "cell");
+    }
+  }
+}
+
 for (const time of document.querySelectorAll("[data-ms]")) showTime(time, Number(time.dataset.ms));
 
 function showTime(element, milliseconds) {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 import requests
@@ -35,8 +36,8 @@ def test_rates_are_growth_by_the_time_between_samples() -> None:
     for at_s, value in ((1000.0, 50.0), (1010.0, 70.0), (1020.0, 70.0), (1040.0, 100.0)):
         history.add(at_s, {REQUESTS: value})
     rates = history.excerpt([REQUESTS], 60, 1041.0).rates(REQUESTS)
-    # The value of the first sample has no duration. 30 in 20 s, and an interval without a sample before.
-    assert rates == [None, None, 2.0, 0.0, None, 1.5]
+    # The value of the first sample has no duration. The last sample covers two intervals: 30 in 20 s.
+    assert rates == [None, None, 2.0, 0.0, 1.5, 1.5]
 
 
 def test_a_day_is_kept_in_long_intervals_and_an_hour_in_short_ones() -> None:
@@ -86,6 +87,26 @@ def test_the_memory_is_bounded() -> None:
     names = [each.name for each in history.counters("table")]
     assert "table 39 99" in names
     assert "table 1 0" not in names
+
+
+def test_sampling_takes_at_most_a_hundredth_of_a_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With 20,000 tables a sample takes a second."""
+    now_s, used_s, sampled = [1000.0], [0.0], []
+
+    def totals() -> dict[Counter, float]:
+        used_s[0] += 1.0
+        sampled.append(now_s[0])
+        return {}
+
+    monkeypatch.setattr(metric_history, "totals", totals)
+    monkeypatch.setattr(metric_history.metrics, "has_measurements", lambda: True)
+    clocks = SimpleNamespace(monotonic=lambda: now_s[0], thread_time=lambda: used_s[0])
+    monkeypatch.setattr(metric_history, "time", clocks)
+    history = MetricHistory()
+    for _ in range(500):
+        history.sample_if_due()
+        now_s[0] += 1
+    assert sampled == [1000, 1100, 1200, 1300, 1400]
 
 
 def test_figures_are_kept_without_somebody_looking(
