@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 from urllib.parse import quote
 
+from benchmarks.dynamodb import partition_of
 from benchmarks.signing import AZURE_ACCOUNT, HOST, Client, azure
 from benchmarks.workloads import Workload, expect
 
@@ -29,11 +30,6 @@ def entity(partition: str, number: int) -> dict[str, Any]:
         "Active": number % 2 == 0,
         "Text": _FILLER,
     }
-
-
-def partition_of(number: int) -> str:
-    """Return one of 997 partitions for a number."""
-    return f"part{number * 7919 % 997:04d}"
 
 
 def _make_table(client: Client, name: str) -> None:

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 from benchmarks import dynamodb
+from benchmarks.dynamodb import partition_of
 from benchmarks.signing import Client, tablestore
 from benchmarks.signing import dynamodb as sign_dynamodb
 from benchmarks.workloads import Workload, expect
@@ -31,11 +32,6 @@ _RANGE = 1000
 _BATCH = 200
 _ITEMS_BATCH = 25  # DynamoDB's limit
 _FILLER = "x" * 780
-
-
-def partition_of(number: int) -> str:
-    """Return one of 997 partitions for a number."""
-    return f"part{number * 7919 % 997:04d}"
 
 
 def _key(partition: str, sort: Any) -> tuple[WireCell, WireCell]:

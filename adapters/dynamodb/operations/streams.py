@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from tablegate.adapters.dynamodb.operations import change_records
-from tablegate.adapters.dynamodb.tables.descriptions import shown_table_keys
+from tablegate.adapters.dynamodb.tables.descriptions import key_elements, shown_table_keys
 from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext, check_place, own_name
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
@@ -88,7 +88,7 @@ def describe_stream(call: CallContext) -> Exchange[Answer]:
         "StreamViewType": _view_of(stream),
         "CreationRequestDateTime": stream.opened_at_ms / 1000,
         "TableName": stream.table_name,
-        "KeySchema": _key_schema(stream),
+        "KeySchema": key_elements(shown_table_keys(stream.key_schema)),
         "Shards": [_describe_shard(stream, shard) for shard in page],
     }
     if len(page) < len(shards):
@@ -204,10 +204,6 @@ def _arn_of(call: CallContext, stream: Stream) -> str:
 def _view_of(stream: Stream) -> str:
     """Return the view type of a stream. Streams of other dialects have both images."""
     return stream.rule.view or "NEW_AND_OLD_IMAGES"
-
-
-def _key_schema(stream: Stream) -> list[dict[str, str]]:
-    return [{"AttributeName": key.name, "KeyType": key.role} for key in shown_table_keys(stream.key_schema)]
 
 
 def _describe_shard(stream: Stream, shard: Shard) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, assert_never
 
-from tablegate.adapters.dynamodb.expressions.nodes import ConditionNode, SectionNode, ValueNode
+from tablegate.adapters.dynamodb.expressions.nodes import ConditionNode, ValueNode
 from tablegate.adapters.dynamodb.expressions.request_clauses import WriteClauses
 from tablegate.adapters.dynamodb.expressions.updates import actions_of
 from tablegate.adapters.dynamodb.operations.items import check_write, delete_write, put_write, update_write
@@ -23,7 +23,6 @@ from tablegate.adapters.dynamodb.wire.messages import bare
 from tablegate.gateway.model.commands.writes import Write
 from tablegate.gateway.model.errors import RowRuleViolated
 from tablegate.gateway.model.expressions.predicates import ALWAYS, And, Not, Or, Predicate, RowExists
-from tablegate.gateway.model.expressions.updates import Action
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.values import size_bytes
 
@@ -60,15 +59,11 @@ def _item(statement: Insert, arguments: Arguments) -> ParsedItem:
 
 
 def _update(statement: Update, table: Table, arguments: Arguments) -> Write:
-    actions = _actions(statement.sections, arguments)
+    actions = actions_of(statement.sections, arguments)
     schema = composites.shown_schema(table.key_schema)
     key, rest = named_item(statement.where, schema, arguments)
     condition = And((RowExists(), *_predicates(rest, arguments)))
     return update_write(table, _wire(key, arguments), WriteClauses.of(actions, condition))
-
-
-def _actions(sections: tuple[SectionNode, ...], arguments: Arguments) -> tuple[Action, ...]:
-    return actions_of(sections, arguments)
 
 
 def _delete(statement: Delete, table: Table, arguments: Arguments) -> Write:

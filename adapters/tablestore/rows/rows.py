@@ -130,7 +130,9 @@ class _Writing:
         message = call.message
         row_write = self.parse(call, writes.WriteTarget.of(call, table), wire, message)
         return SingleStep(
-            WriteGroup((row_write.write,)), partial(self._reply, row_write), partial(_refused, row_write)
+            WriteGroup((row_write.write,)),
+            partial(self._reply, row_write),
+            partial(_count_failure, row_write),
         )
 
     def _reply(self, row_write: writes.RowWrite, outcomes: Any) -> Message:
@@ -138,7 +140,7 @@ class _Writing:
         return self.answer(consumed=row_write.consumed, row=row_write.returned(outcomes[0]))
 
 
-def _refused(row_write: writes.RowWrite, error: GatewayError) -> GatewayError:
+def _count_failure(row_write: writes.RowWrite, error: GatewayError) -> GatewayError:
     consumed_capacity.count_failed_write(row_write.write, error)
     return error
 

@@ -26,7 +26,7 @@ from tablegate.gateway.model.expressions.predicates import ALWAYS, And, Not, Pre
 from tablegate.gateway.model.expressions.updates import Action, DeleteCell, DeleteCells, Increment, PutCell
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.keys import Key
-from tablegate.gateway.model.values.rows import Cell, Contents, Row
+from tablegate.gateway.model.values.rows import Cell, Contents
 from tablegate.gateway.model.values.values import Kind, Value
 
 ROW_EXISTS = RowExists()
@@ -84,7 +84,7 @@ class WriteTarget:
         names = table.key_schema.names
         defined = {name: DEFINED_KINDS[kind] for name, kind in options.defined_types(table).items()}
         refuses_absent = call.gateway.settings.tablestore_expect_not_exist == "2017"
-        return cls(table, names, defined, bool(table.indexes), refuses_absent, partial(_restored, names))
+        return cls(table, names, defined, bool(table.indexes), refuses_absent, partial(restored, names))
 
 
 def parse_put(call: CallContext, target: WriteTarget, put: WireRow | PlainPut, message: Any) -> RowWrite:
@@ -155,10 +155,6 @@ def _check_returned(content: messages.ReturnContent, change: Change) -> None:
     for name in content.return_column_names:
         if content.return_type != messages.RT_AFTER_MODIFY or name not in incremented:
             raise invalid(f"Column '{name}' can not be returned: it is not incremented.")
-
-
-def _restored(key_names: tuple[str, ...], old: Row | None, contents: Contents) -> Contents:
-    return restored(old, contents, key_names)
 
 
 def condition_of(condition: messages.Condition, refuses_absent: bool = False) -> Predicate:

@@ -48,7 +48,7 @@ def check_attribute(name: str, value: Value) -> None:
         check_length("attribute", name, value, limits.VALUE_MAX_BYTES)
 
 
-def restored(old: Row | None, contents: Contents, key_names: tuple[str, ...]) -> Contents:
+def restored(key_names: tuple[str, ...], old: Row | None, contents: Contents) -> Contents:
     """Restore the stored kind of values that were read and written back unchanged."""
     if old is None or all(WIRE_TAGS.issuperset(member) for member in old.contents.members.values()):
         return contents
