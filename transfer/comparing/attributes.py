@@ -74,7 +74,9 @@ class RowComparison:
         terms, loose = self._terms, self._loose
         if terms.value_bytes(first) == terms.value_bytes(second):
             return None
-        if terms.strict and loose.value_bytes(loose.seen(first)) == loose.value_bytes(loose.seen(second)):
+        if terms.strict and loose.value_bytes(loose.common_view(first)) == loose.value_bytes(
+            loose.common_view(second)
+        ):
             return AttributeDifference(
                 name, "kind", first, second, f"{first.kind.value} is {second.kind.value}"
             )
@@ -111,7 +113,7 @@ class RowComparison:
         for name in sorted(names):
             versions = [
                 [
-                    (cell.stamp_ms, self._terms.value_bytes(self._terms.seen(cell.value)))
+                    (cell.stamp_ms, self._terms.value_bytes(self._terms.common_view(cell.value)))
                     for cell in row.cells[name]
                 ]
                 for row in (first, second)

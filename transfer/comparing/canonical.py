@@ -58,7 +58,7 @@ class CanonicalForm:
         self.versions = versions
         self._unspelled = unspelled
 
-    def seen(self, value: Value) -> Value:
+    def common_view(self, value: Value) -> Value:
         """Return a value as both services show it."""
         if not self.strict:
             for view in self._views:
@@ -70,7 +70,7 @@ class CanonicalForm:
         attributes = {}
         for name, value in row.latest.items():
             if not self._is_skipped(schema, name) and (self._has_null or value.kind is not Kind.NULL):
-                attributes[name] = self.seen(value)
+                attributes[name] = self.common_view(value)
         return attributes
 
     def _is_skipped(self, schema: KeySchema, name: str) -> bool:
@@ -80,7 +80,7 @@ class CanonicalForm:
         )
 
     def value_bytes(self, value: Value) -> bytes:
-        """Return the canonical bytes of a value that `seen` has converted."""
+        """Return the canonical bytes of a value that `common_view` has converted."""
         return _tagged(value, self.strict)
 
     def row_bytes(self, schema: KeySchema, identity: Identity, row: Row) -> bytes:
@@ -104,7 +104,7 @@ class CanonicalForm:
                 name_bytes = self._unspelled(name).encode()
                 parts += (_length(name_bytes), name_bytes, _count(len(cells)))
                 for cell in cells:
-                    parts += (b"@%d" % cell.stamp_ms, _tagged(self.seen(cell.value), self.strict))
+                    parts += (b"@%d" % cell.stamp_ms, _tagged(self.common_view(cell.value), self.strict))
         return b"".join(parts)
 
 

@@ -64,7 +64,7 @@ class ComparedSide(TableEnd):
         self._mapping = mapping
         self._own_identity = identifier(definition.service, definition.key_schema, MappingOptions())
 
-    def seen(self, row: Row) -> ComparedRow:
+    def compared_row(self, row: Row) -> ComparedRow:
         """Return a row in the form of the comparison."""
         schema = self.definition.key_schema
         latest = row.latest
@@ -108,7 +108,7 @@ class ComparedSide(TableEnd):
         """Add rows to the sums by their canonical form. Return the rows that the other end cannot hold."""
         impossible = []
         for row in rows:
-            compared = self.seen(row)
+            compared = self.compared_row(row)
             if compared.row is None:
                 impossible.append(compared)
                 continue

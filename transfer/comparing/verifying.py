@@ -171,7 +171,7 @@ class Verification:
             for page in pages:
                 number, noted, impossible = len(page.all_rows), [], []
                 while page.rows:  # pop each row to free its decoded form
-                    compared = side.seen(page.rows.pop())
+                    compared = side.compared_row(page.rows.pop())
                     if compared.row is None:
                         impossible.append(compared)
                     elif buckets is None or side.bucket(compared.identity, compared.key.position) in buckets:
@@ -244,8 +244,8 @@ class Verification:
                 kind = "missing" if second is None else "extra" if first is None else "changed"
                 reason = f"{side.endpoint.shown}: {row.reason}"
                 return Difference(kind, side.identity(row.key), (), (rules.ROW_UNREADABLE.name,), reason)
-        mine = ends[0].seen(first) if isinstance(first, Row) else None
-        other = ends[1].seen(second) if isinstance(second, Row) else None
+        mine = ends[0].compared_row(first) if isinstance(first, Row) else None
+        other = ends[1].compared_row(second) if isinstance(second, Row) else None
         if mine is not None and mine.row is None:
             return (
                 rejected(mine)

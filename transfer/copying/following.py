@@ -138,4 +138,4 @@ class ChangeFollower:
         for page in self._table.source.scan(segment):
             self._table.pace.stop.check()
             self._table.pace.before_read(sum(row.size_bytes for row in page.all_rows))
-            self._job.seen(self._table.id, number, [row.position for row in page.all_rows])
+            self._job.mark_seen(self._table.id, number, [row.position for row in page.all_rows])

@@ -280,7 +280,7 @@ class CopyJob:
             [(number,)] = connection.execute("SELECT sweep FROM tables WHERE id = ?", (table_id,))
         return int(number)
 
-    def seen(self, table_id: int, sweep: int, positions: Sequence[Position]) -> None:
+    def mark_seen(self, table_id: int, sweep: int, positions: Sequence[Position]) -> None:
         """Mark rows that a sweep found at the source. Rows that were neither copied nor rejected become changes."""
         keys = [packed(position) for position in positions]
         with self._transaction() as connection:

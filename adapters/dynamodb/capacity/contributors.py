@@ -93,13 +93,13 @@ def _text(value: Value) -> str:
     return str(text)
 
 
-def read(get: Get) -> None:
+def count_read(get: Get) -> None:
     """Count the read of an item, if its table has insights."""
     if get.table.properties[INSIGHTS].get("") == ACCESSED:
         _count(get.table, "", "C", get.table.key_schema.decode(get.position).values)
 
 
-def written(write: Write, outcome: WriteOutcome) -> None:
+def count_write(write: Write, outcome: WriteOutcome) -> None:
     """Count the write of an item, for its table and those of its indexes that have insights and an entry for it."""
     table = write.table
     row = outcome.new or outcome.old
@@ -112,7 +112,7 @@ def written(write: Write, outcome: WriteOutcome) -> None:
             _count(table, name, "C", [row.latest[column.name] for column in index.key_schema.columns])
 
 
-def queried(read: Read) -> None:
+def count_query(read: Read) -> None:
     """Count the Query of a partition, if the table or index has insights."""
     table, index = read.table, read.index
     name = "" if index is None else index.name
@@ -134,7 +134,7 @@ def _partition_values(schema: KeySchema, partition: bytes) -> list[Value]:
     return values
 
 
-def throttled(command: AnyCommand) -> None:
+def count_throttled(command: AnyCommand) -> None:
     """Count the keys of a throttled command."""
     for table, index, values in _keys_of(command):
         if index in table.properties.get(INSIGHTS, ()):

@@ -126,7 +126,7 @@ class Throttle:
             ]
             refusals.append(_refusal(call, command, short) if short else None)
             if short:
-                contributors.throttled(command)
+                contributors.count_throttled(command)
             else:
                 for cost in costs:
                     promised[cost.key] = promised.get(cost.key, 0.0) + cost.units

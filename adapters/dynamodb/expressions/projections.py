@@ -95,7 +95,7 @@ def in_their_order(names: Sequence[str]) -> list[str]:
     return sorted(names, key=bucket)
 
 
-def touched(actions: tuple[Action, ...], values: Attributes) -> dict[str, Value]:
+def updated_parts(actions: tuple[Action, ...], values: Attributes) -> dict[str, Value]:
     """Return the parts of an item that an update's actions name: of the old item for UPDATED_OLD, of the new for
     UPDATED_NEW.
 

@@ -165,7 +165,9 @@ class ReadClauses:
         if self.projection is None:
             return composites.render(table.key_schema, row)
         return orjson.dumps(
-            render_values(projections.project(composites.seen(table.key_schema, row), self.projection))
+            render_values(
+                projections.project(composites.visible_attributes(table.key_schema, row), self.projection)
+            )
         )
 
     def cut_all(self, table: Table, rows: Sequence[Row]) -> bytes:

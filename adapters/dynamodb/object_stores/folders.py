@@ -58,7 +58,7 @@ class Folder:
         try:
             stream = self._path(bucket, key).open("rb")
         except OSError as error:
-            raise _refused(error, key) from None
+            raise _rejection_of(error, key) from None
         # Read after the object is opened, as it is written before the object.
         table = self._table_file(bucket, key)
         return object_store.OpenObject(stream, table.read_text() if table.exists() else "")
@@ -87,7 +87,7 @@ class Folder:
         except OSError as error:
             with suppress(OSError):
                 unfinished.unlink()
-            raise _refused(error, key) from None
+            raise _rejection_of(error, key) from None
         finally:
             with suppress(OSError):
                 folder.rmdir()
@@ -177,7 +177,7 @@ def _can_match(head: str, prefix: str) -> bool:
     return head.startswith(prefix) or prefix.startswith(head)
 
 
-def _refused(error: OSError, key: str) -> Exception:
+def _rejection_of(error: OSError, key: str) -> Exception:
     """Return ObjectStoreRejection for a lasting failure, or the error itself if it may be temporary (a full disk)."""
     if isinstance(error, (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError)):
         return object_store.ObjectStoreRejection(object_store.ACCESS_DENIED, f"{error.strerror}: {key}")

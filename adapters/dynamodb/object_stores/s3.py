@@ -54,14 +54,14 @@ class S3:
                 for entry in page.get("Contents", ()):
                     yield object_store.StoredObject(entry["Key"], entry["Size"])
         except _FAILURES as error:
-            raise _refused(error) from error
+            raise _rejection_of(error) from error
 
     def read(self, bucket: object_store.BucketReference, key: str) -> object_store.OpenObject:
         """See ObjectStore."""
         try:
             answer = self._client.get_object(Bucket=bucket.name, Key=key, **_owner(bucket))
         except _FAILURES as error:
-            raise _refused(error) from error
+            raise _rejection_of(error) from error
         stream = cast(BinaryIO, io.BufferedReader(_Body(answer["Body"]), 1 << 16))
         return object_store.OpenObject(stream, answer.get("Metadata", {}).get(_TABLE, ""))
 
@@ -80,7 +80,7 @@ class S3:
         try:
             answer = self._client.put_object(Bucket=bucket.name, Key=key, Body=data, **options)
         except _FAILURES as error:
-            raise _refused(error) from error
+            raise _rejection_of(error) from error
         return str(answer["ETag"]).strip('"')
 
 
@@ -108,7 +108,7 @@ def _owner(bucket: object_store.BucketReference) -> dict[str, Any]:
     return {"ExpectedBucketOwner": bucket.owner} if bucket.owner else {}
 
 
-def _refused(error: ClientError | NoCredentialsError | PartialCredentialsError) -> Exception:
+def _rejection_of(error: ClientError | NoCredentialsError | PartialCredentialsError) -> Exception:
     """Return ObjectStoreRejection for a lasting failure, or the error itself if a retry may succeed."""
     if not isinstance(error, ClientError):
         return object_store.ObjectStoreRejection(object_store.ACCESS_DENIED, _NO_CREDENTIALS)

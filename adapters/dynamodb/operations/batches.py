@@ -59,7 +59,7 @@ def batch_get_item(call: CallContext) -> Exchange[Answer]:
             raise row
         read.append((name, row, bool(requests[name].get("ConsistentRead"))))
         if get.table.properties.get(INSIGHTS):
-            contributors.read(get)
+            contributors.count_read(get)
         if row is not None:
             bytes_left -= row.size_bytes
             responses[name].append(orjson.Fragment(clauses[name].cut(get.table, row)))
@@ -117,7 +117,7 @@ def batch_write_item(call: CallContext) -> Exchange[Answer]:
         if isinstance(answer, list):
             outcomes.append((name, write, answer[0]))
             if write.table.properties.get(INSIGHTS):
-                contributors.written(write, answer[0])
+                contributors.count_write(write, answer[0])
         elif _is_temporary(answer):
             unprocessed.setdefault(name, []).append(member)
         elif isinstance(answer, GatewayError):

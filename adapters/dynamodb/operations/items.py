@@ -14,7 +14,7 @@ import orjson
 
 from tablegate.adapters.dynamodb.capacity import consumed_capacity, contributors
 from tablegate.adapters.dynamodb.expressions import legacy
-from tablegate.adapters.dynamodb.expressions.projections import touched
+from tablegate.adapters.dynamodb.expressions.projections import updated_parts
 from tablegate.adapters.dynamodb.expressions.request_clauses import ReadClauses, WriteClauses
 from tablegate.adapters.dynamodb.operations.update_rules import check_statement_size, check_updated
 from tablegate.adapters.dynamodb.tables.properties import INSIGHTS
@@ -44,7 +44,7 @@ def _get(call: CallContext, clauses: ReadClauses, table: Table) -> SingleStep:
 def _get_answer(call: CallContext, clauses: ReadClauses, get: Get, row: Row | None) -> Answer:
     blocks = consumed_capacity.item_read(call, row)
     if get.table.properties.get(INSIGHTS):
-        contributors.read(get)
+        contributors.count_read(get)
     if row is None:
         return blocks
     item = clauses.cut(get.table, row)
@@ -71,7 +71,7 @@ def _update(call: CallContext, clauses: WriteClauses, table: Table) -> SingleSte
 
 def _single_write(call: CallContext, write: Write) -> SingleStep:
     return SingleStep(
-        WriteGroup((write,)), partial(_write_answer, call, write), partial(_refused, call, write)
+        WriteGroup((write,)), partial(_write_answer, call, write), partial(_write_error, call, write)
     )
 
 
@@ -133,11 +133,11 @@ def _write_answer(call: CallContext, write: Write, outcomes: Sequence[WriteOutco
     [outcome] = outcomes
     blocks = consumed_capacity.item_write(call, write, outcome)
     if write.table.properties.get(INSIGHTS):
-        contributors.written(write, outcome)
+        contributors.count_write(write, outcome)
     return {**returned(call, write, outcome), **blocks} if "ReturnValues" in call.input else blocks
 
 
-def _refused(call: CallContext, write: Write, error: GatewayError) -> Exception:
+def _write_error(call: CallContext, write: Write, error: GatewayError) -> Exception:
     """Return the error of a failed write."""
     if isinstance(error, ConditionFailed):
         consumed_capacity.failed_write(write.table, error.row)
@@ -163,7 +163,7 @@ def returned(call: CallContext, write: Write, outcome: WriteOutcome) -> dict[str
     if mode.startswith("ALL"):
         return {"Attributes": orjson.Fragment(composites.render(write.table.key_schema, row))}
     assert isinstance(write.change, Edit)
-    attributes = touched(write.change.actions, row.contents)
+    attributes = updated_parts(write.change.actions, row.contents)
     return {"Attributes": render_values(attributes)} if attributes else {}
 
 

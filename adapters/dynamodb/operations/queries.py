@@ -187,7 +187,7 @@ def _page(call: CallContext, clauses: ReadClauses, read: Read, page: Page) -> An
         rest["LastEvaluatedKey"] = last_key(read.table, read.index, page.last)
     rest |= consumed_capacity.page_read(call, read, page)
     if call.operation == "Query" and read.table.properties.get(INSIGHTS):
-        contributors.queried(read)
+        contributors.count_query(read)
     if call.input.get("Select") == "COUNT":
         return counts | rest
     # Spliced, since the JSON encoder would copy the items each time its buffer grows.

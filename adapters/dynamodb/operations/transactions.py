@@ -72,7 +72,7 @@ def transact_write_items(call: CallContext) -> Exchange[Answer]:
     if not isinstance(outcomes, row_commands.ReplayedOutcome):
         for write, outcome in zip(writes, outcomes, strict=True):
             if write.table.properties.get(INSIGHTS):
-                contributors.written(write, outcome)
+                contributors.count_write(write, outcome)
     if isinstance(outcomes, row_commands.ReplayedOutcome):
         return consumed_capacity.transaction_replay(call, names, outcomes)
     return consumed_capacity.transaction_write(call, list(zip(names, writes, outcomes, strict=True)))
@@ -104,7 +104,7 @@ def transact_get_items(call: CallContext) -> Exchange[Answer]:
     rows = yield from read_together(gets)
     for get in gets:
         if get.table.properties.get(INSIGHTS):
-            contributors.read(get)
+            contributors.count_read(get)
     responses = [_response(get, row, clause) for get, row, clause in zip(gets, rows, clauses, strict=True)]
     names = [member["TableName"] for member in members]
     return {"Responses": responses, **consumed_capacity.transaction_read(call, names, rows)}

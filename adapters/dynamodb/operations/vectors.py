@@ -14,7 +14,7 @@ from tablegate.adapters.dynamodb.expressions.placeholders import Placeholders
 from tablegate.adapters.dynamodb.expressions.projections import ProjectionPaths, parse_projection, project
 from tablegate.adapters.dynamodb.expressions.search_conditions import check_tests, search_tests
 from tablegate.adapters.dynamodb.values import vectors
-from tablegate.adapters.dynamodb.values.composites import seen, shown_schema
+from tablegate.adapters.dynamodb.values.composites import shown_schema, visible_attributes
 from tablegate.adapters.dynamodb.values.values import render_values
 from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext, on_table
@@ -93,7 +93,7 @@ def _item(search: SearchVectors, projection: ProjectionPaths | None, nearest: Ve
     projected_names = index.shown
     if projected_names is not None:
         projected_names = projected_names.union(shown_schema(table.key_schema).names)
-    attributes = seen(table.key_schema, nearest.row)
+    attributes = visible_attributes(table.key_schema, nearest.row)
     names = nearest.row.contents.members if projected_names is None else projected_names
     values: dict[str, Value] = {}
     for name in {*names, *shown_schema(table.key_schema).names}:
@@ -105,7 +105,7 @@ def _item(search: SearchVectors, projection: ProjectionPaths | None, nearest: Ve
     if index.attribute in projection.names and (
         projected_names is None or index.attribute in projected_names
     ):
-        values[index.attribute] = vectors.shown(nearest.vector)
+        values[index.attribute] = vectors.list_value(nearest.vector)
     rendered = render_values(project(values, projection))
     for element in rendered.get(index.attribute, {}).get("L", ()):
         if "." not in element["N"]:  # as in the index: 1.0 (paritysuite, vectorSearch/search.test.ts)

@@ -21,7 +21,7 @@ from tablegate.adapters.dynamodb.expressions.nodes import (
 from tablegate.adapters.dynamodb.partiql import operands
 from tablegate.adapters.dynamodb.partiql.literals import Literal, constant
 from tablegate.adapters.dynamodb.partiql.reserved_words import RESERVED_WORDS
-from tablegate.adapters.dynamodb.partiql.syntax_errors import INVALID_COMPONENT, at, not_well_formed
+from tablegate.adapters.dynamodb.partiql.syntax_errors import INVALID_COMPONENT, not_well_formed, place_of
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.errors import validation
 from tablegate.adapters.dynamodb.wire.expression_messages import text_of
@@ -82,7 +82,7 @@ class ExpressionBuilder(Transformer[Token, Any]):
 
     def function(self, name: Token, arguments: tuple[Any, ...] | None) -> operands.FunctionCall:
         """Build a function call. Its use checks whether it is allowed there."""
-        function, place = name.lower(), at(name)
+        function, place = name.lower(), place_of(name)
         operand_list = arguments or ()
         if function not in operands.FUNCTIONS or function in operands.SET_FUNCTIONS:
             return operands.FunctionCall(CallNode(function, ()), operand_list, place)
@@ -99,7 +99,7 @@ class ExpressionBuilder(Transformer[Token, Any]):
             if isinstance(step, Token) and step.type == "NAME" and step.lower() in RESERVED_WORDS:
                 raise not_well_formed(INVALID_COMPONENT)
         return operands.DocumentPath(
-            PathNode(tuple([str(s) if isinstance(s, str) else s for s in steps])), at(steps[0])
+            PathNode(tuple([str(s) if isinstance(s, str) else s for s in steps])), place_of(steps[0])
         )
 
     def name(self, token: Token) -> Token:
@@ -117,5 +117,5 @@ class ExpressionBuilder(Transformer[Token, Any]):
         if not 0 <= value <= limits.EXPRESSION_LIST_INDEX:
             index_text = "".join(tokens)
             text = text_of("index", index=index_text)
-            raise validation(f"{text} at {at(digits)}")
+            raise validation(f"{text} at {place_of(digits)}")
         return value

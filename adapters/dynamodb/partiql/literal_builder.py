@@ -8,7 +8,7 @@ from lark import Token, Transformer, v_args
 
 from tablegate.adapters.dynamodb.partiql import operands
 from tablegate.adapters.dynamodb.partiql.literals import Literal, name_of_parameter, number_text
-from tablegate.adapters.dynamodb.partiql.syntax_errors import at
+from tablegate.adapters.dynamodb.partiql.syntax_errors import place_of
 from tablegate.adapters.dynamodb.wire.errors import validation
 
 
@@ -17,10 +17,10 @@ class LiteralBuilder(Transformer[Token, Any]):
     """A transformer that builds literals and the names of their members."""
 
     def text(self, token: Token) -> Literal:
-        return Literal("S", _unquoted(token), at(token))
+        return Literal("S", _unquoted(token), place_of(token))
 
     def number(self, token: Token) -> Literal:
-        return Literal("N", number_text(str(token)), at(token))
+        return Literal("N", number_text(str(token)), place_of(token))
 
     def minus(self, _sign: Token, number: Literal) -> Literal:
         data = number.data
@@ -30,16 +30,16 @@ class LiteralBuilder(Transformer[Token, Any]):
         return number
 
     def boolean(self, token: Token) -> Literal:
-        return Literal("BOOL", token.type == "TRUE", at(token))
+        return Literal("BOOL", token.type == "TRUE", place_of(token))
 
     def null(self, token: Token) -> Literal:
-        return Literal("NULL", True, at(token))
+        return Literal("NULL", True, place_of(token))
 
     def missing(self, token: Token) -> Literal:
         raise validation("MISSING must be compared using IS operator")
 
     def parameter(self, token: Token) -> Literal:
-        return Literal("?", name_of_parameter(token.start_pos or 0), at(token))
+        return Literal("?", name_of_parameter(token.start_pos or 0), place_of(token))
 
     def list(self, *members: Literal | operands.FunctionCall | None) -> Literal:
         return Literal("L", _literals(members), "")

@@ -20,7 +20,7 @@ from tablegate.adapters.dynamodb.partiql.literal_builder import LiteralBuilder
 from tablegate.adapters.dynamodb.partiql.literals import name_of_parameter
 from tablegate.adapters.dynamodb.partiql.nodes import Parsed
 from tablegate.adapters.dynamodb.partiql.statement_builder import StatementBuilder
-from tablegate.adapters.dynamodb.partiql.syntax_errors import not_well_formed, refused
+from tablegate.adapters.dynamodb.partiql.syntax_errors import error_of_token, not_well_formed
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.expression_messages import text_of
@@ -68,7 +68,7 @@ def parse(text: str) -> Parsed:
         raise
     except UnexpectedToken as error:
         error.interactive_parser = reading  # has the tokens that it would have accepted
-        raise refused(error, tokens) from None
+        raise error_of_token(error, tokens) from None
     except UnexpectedInput:
         raise not_well_formed("") from None
     names = [name_of_parameter(token.start_pos or 0) for token in tokens if token.type == "PARAMETER"]

@@ -26,7 +26,7 @@ def cut(table: Table, paths: tuple[PathNode, ...] | None, row: Row) -> bytes:
     """Return the selected attributes of a row as JSON."""
     if paths is None:
         return composites.render(table.key_schema, row)
-    values = composites.seen(table.key_schema, row)
+    values = composites.visible_attributes(table.key_schema, row)
     selected = {shown_name(path.steps): value_at(values, path.steps) for path in paths}
     return orjson.dumps(render_values({name: value for name, value in selected.items() if value is not None}))
 

@@ -26,7 +26,7 @@ from tablegate.adapters.dynamodb.partiql.nodes import (
     Update,
     shown_name,
 )
-from tablegate.adapters.dynamodb.partiql.syntax_errors import at
+from tablegate.adapters.dynamodb.partiql.syntax_errors import place_of
 from tablegate.adapters.dynamodb.wire.errors import validation
 
 
@@ -98,7 +98,7 @@ class StatementBuilder(Transformer[Token, Any]):
         return nodes
 
     def counted(self, name: Token, _star: Token) -> operands.FunctionCall:
-        return operands.FunctionCall(CallNode(name.lower(), ()), (), at(name))
+        return operands.FunctionCall(CallNode(name.lower(), ()), (), place_of(name))
 
     def source(self, *names: Token) -> Source:
         return tuple(map(str, names))

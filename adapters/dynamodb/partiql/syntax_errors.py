@@ -22,7 +22,7 @@ def not_well_formed(detail: str) -> ServiceError:
     return validation(f"Statement wasn't well formed, can't be processed: {detail}")
 
 
-def at(token: Token) -> str:
+def place_of(token: Token) -> str:
     """Return the place of a token: line, column, and length as written."""
     start, end = token.start_pos or 0, token.end_pos or 0
     return f"{token.line}:{token.column}:{end - start}"
@@ -37,7 +37,7 @@ _OPERATORS = frozenset(
 _INFIX = frozenset({"EQUALS", "OPERATOR", "_AND", "_OR", "_IN", "_BETWEEN"})
 
 
-def refused(error: UnexpectedToken, tokens: Sequence[Token]) -> ServiceError:
+def error_of_token(error: UnexpectedToken, tokens: Sequence[Token]) -> ServiceError:
     """Return the error for the first misplaced token. `tokens`: all of the text."""
     kind, accepted = error.token.type, error.accepts
     before = [token.type for token in tokens if kind == "$END" or _start(token) < _start(error.token)]

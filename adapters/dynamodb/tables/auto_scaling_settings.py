@@ -86,7 +86,7 @@ def settings_of(call: CallContext, table: str, place: str, kind: str, update: Wi
     }
 
 
-def shown(properties: TableProperties, place: str) -> Wire:
+def describe_settings(properties: TableProperties, place: str) -> Wire:
     """Return settings as descriptions show them. If the table became on-demand, they stay but are shown as disabled."""
     settings = properties.auto_scaling.get(place)
     if not settings:

@@ -103,7 +103,7 @@ def of_table(table: Table, arguments: Units, now_ms: int) -> properties.TablePro
         if mode == properties.ON_DEMAND:
             warm = current.warm.at_least(properties.ON_DEMAND_WARM.read, properties.ON_DEMAND_WARM.write)
             new = replace(new, on_demand_since_ms=now_ms, warm=warm)
-            new = replace(new, throughput=new.throughput.switched(0, 0, now_ms))
+            new = replace(new, throughput=new.throughput.with_mode_change(0, 0, now_ms))
     if units:
         read, write = units["ReadCapacityUnits"], units["WriteCapacityUnits"]
         if mode == current.billing:
@@ -111,7 +111,7 @@ def of_table(table: Table, arguments: Units, now_ms: int) -> properties.TablePro
             _refuse_decrease(current.throughput, read, write, now_ms)
             new = properties.provisioned(new, read, write, now_ms)
         else:
-            throughput = new.throughput.switched(read, write, now_ms)
+            throughput = new.throughput.with_mode_change(read, write, now_ms)
             new = replace(new, throughput=throughput, warm=new.warm.at_least(read, write))
     on_demand = arguments.get("OnDemandThroughput")
     if on_demand is not None:

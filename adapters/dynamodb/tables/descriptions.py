@@ -296,7 +296,7 @@ def _throughput(
     properties: TableProperties, throughput: Throughput, now_ms: int, state: State
 ) -> dict[str, Any]:
     """Return ProvisionedThroughput, which is zero for an on-demand table (rule 40)."""
-    description = throughput.shown(now_ms, state is State.UPDATING)
+    description = throughput.describe(now_ms, state is State.UPDATING)
     if properties.billing == ON_DEMAND:
         description |= {"ReadCapacityUnits": 0, "WriteCapacityUnits": 0}
     return description

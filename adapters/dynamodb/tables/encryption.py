@@ -68,7 +68,7 @@ def _of_kms(kind: str, text: str, code: str) -> str:
     return f"{_KMS}{kind}: {text} ({where})"
 
 
-def changed(call: CallContext, properties: TableProperties) -> TableProperties:
+def with_encryption(call: CallContext, properties: TableProperties) -> TableProperties:
     """Return the properties of a table after an UpdateTable with SSESpecification. Raises ServiceError."""
     specification, now_ms = call.input["SSESpecification"], call.gateway.now_ms()
     if not _wants_key(specification) and not properties.encryption_key:

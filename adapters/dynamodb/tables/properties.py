@@ -44,7 +44,7 @@ class Throughput:
     former_decreases: int = 0
     day: str = ""
 
-    def changed(self, read: int, write: int, now_ms: int) -> Throughput:
+    def with_units(self, read: int, write: int, now_ms: int) -> Throughput:
         """Return the throughput after a change to these units."""
         up = read > self.read or write > self.write
         down = read < self.read or write < self.write
@@ -63,7 +63,7 @@ class Throughput:
             today,
         )
 
-    def switched(self, read: int, write: int, now_ms: int) -> Throughput:
+    def with_mode_change(self, read: int, write: int, now_ms: int) -> Throughput:
         """Return the throughput after a change of the billing mode, which counts as neither increase nor decrease."""
         return replace(
             self, read=read, write=write, former_read=None, former_write=None, changed_at_ms=now_ms
@@ -81,7 +81,7 @@ class Throughput:
         until_ms = min((self.decreased_at_ms or 0) + limits.DECREASE_WAIT_MS, midnight_ms)
         return until_ms if now_ms < until_ms else None
 
-    def shown(self, now_ms: int, changing: bool) -> dict[str, Any]:
+    def describe(self, now_ms: int, changing: bool) -> dict[str, Any]:
         """Return ProvisionedThroughputDescription.
 
         A running change shows the time at which it began, and afterwards the time at which it ended (dynalite
@@ -217,7 +217,9 @@ def with_limits(current: Mapping[str, int], changes: Mapping[str, int]) -> dict[
 def provisioned(owner: Any, read: int, write: int, now_ms: int) -> Any:
     """Return the properties of a table or index after a change of its capacity. Warm throughput never decreases."""
     return replace(
-        owner, throughput=owner.throughput.changed(read, write, now_ms), warm=owner.warm.at_least(read, write)
+        owner,
+        throughput=owner.throughput.with_units(read, write, now_ms),
+        warm=owner.warm.at_least(read, write),
     )
 
 

@@ -12,7 +12,13 @@ from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
-from tablegate.adapters.dynamodb.tables.auto_scaling_settings import READ, WRITE, role_of, settings_of, shown
+from tablegate.adapters.dynamodb.tables.auto_scaling_settings import (
+    READ,
+    WRITE,
+    describe_settings,
+    role_of,
+    settings_of,
+)
 from tablegate.adapters.dynamodb.tables.descriptions import replica_status
 from tablegate.adapters.dynamodb.tables.properties import ON_DEMAND, TableProperties
 from tablegate.adapters.dynamodb.tables.replicas import change_all_regions
@@ -204,8 +210,10 @@ def _described(call: CallContext, table: Table) -> dict[str, Any]:
             for index in table.indexes
             if not index.local and index.is_active(now_ms)
         ]
-        replica["ReplicaProvisionedReadCapacityAutoScalingSettings"] = shown(properties, f"{region}/read")
-        replica["ReplicaProvisionedWriteCapacityAutoScalingSettings"] = shown(properties, "write")
+        replica["ReplicaProvisionedReadCapacityAutoScalingSettings"] = describe_settings(
+            properties, f"{region}/read"
+        )
+        replica["ReplicaProvisionedWriteCapacityAutoScalingSettings"] = describe_settings(properties, "write")
         replica["ReplicaStatus"] = states[region]
         replicas.append(replica)
     return {
@@ -222,6 +230,6 @@ def _index(properties: TableProperties, region: str, index: Index) -> dict[str, 
     return {
         "IndexName": index.name,
         "IndexStatus": "ACTIVE",
-        "ProvisionedReadCapacityAutoScalingSettings": shown(properties, read),
-        "ProvisionedWriteCapacityAutoScalingSettings": shown(properties, write),
+        "ProvisionedReadCapacityAutoScalingSettings": describe_settings(properties, read),
+        "ProvisionedWriteCapacityAutoScalingSettings": describe_settings(properties, write),
     }

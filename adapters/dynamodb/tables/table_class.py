@@ -16,7 +16,7 @@ from tablegate.adapters.dynamodb.wire.errors import ServiceError
 _STANDARD = "STANDARD"
 
 
-def changed(properties: TableProperties, new_class: str, now_ms: int, delay_ms: int) -> TableProperties:
+def with_class(properties: TableProperties, new_class: str, now_ms: int, delay_ms: int) -> TableProperties:
     """Return the properties of a table after an UpdateTable with this TableClass.
 
     `delay_ms`: the duration of the change.

@@ -289,8 +289,10 @@ def _with_settings(
     )
     if "TableClass" in arguments and not is_updating:
         delay_ms = round(call.gateway.settings.table_creation_delay * 1000)
-        properties = table_class.changed(properties, arguments["TableClass"], call.gateway.now_ms(), delay_ms)
-    return encryption.changed(call, properties) if "SSESpecification" in arguments else properties
+        properties = table_class.with_class(
+            properties, arguments["TableClass"], call.gateway.now_ms(), delay_ms
+        )
+    return encryption.with_encryption(call, properties) if "SSESpecification" in arguments else properties
 
 
 NOT_MEANWHILE = frozenset(

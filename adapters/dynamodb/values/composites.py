@@ -112,7 +112,7 @@ def shown_key(schema: KeySchema, latest: Mapping[str, Value]) -> dict[str, Value
     return {name: values[name] for name in shown_schema(schema).names}
 
 
-def seen(schema: KeySchema, row: Row) -> Attributes:
+def visible_attributes(schema: KeySchema, row: Row) -> Attributes:
     """Return the attributes of a row as a DynamoDB client sees them."""
     if row.is_native and len(schema.sort) < _COMPOSITE_COLUMNS:
         return row.contents

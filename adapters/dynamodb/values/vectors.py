@@ -40,7 +40,7 @@ def check_updated(table: Table, old: Attributes, contents: Contents) -> None:
         _check(index, contents, old)
 
 
-def shown(vector: bytes) -> Value:
+def list_value(vector: bytes) -> Value:
     """Return a vector as the index stores it, each number in its shortest form."""
     return Value(Kind.LIST, tuple([Value(Kind.DECIMAL, number) for number in components_of(vector)]))
 

@@ -249,7 +249,7 @@ def test_planted_defects_are_named_and_nothing_else_is(definition: Definition, t
             identity: object = (f"another {at}",)
         else:
             pair = TablePair(copy.first, copy.second, CompareOptions())
-            identity = pair.sides[0].seen(copy.first.rows[at]).identity
+            identity = pair.sides[0].compared_row(copy.first.rows[at]).identity
         wanted.add((what, identity, name, how, detail))
     report = copy.verify()
     found = set()
@@ -475,7 +475,9 @@ def test_the_fast_way_and_the_general_one_find_the_same(
     sides = TablePair(first, second, CompareOptions()).sides
     for mine, other in zip(rows, changed, strict=True):
         if mine.body == other.body:
-            assert sides[0].row_bytes(sides[0].seen(mine)) == sides[1].row_bytes(sides[1].seen(other))
+            assert sides[0].row_bytes(sides[0].compared_row(mine)) == sides[1].row_bytes(
+                sides[1].compared_row(other)
+            )
 
 
 # diff and signature

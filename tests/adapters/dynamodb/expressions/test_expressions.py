@@ -22,7 +22,7 @@ from tablegate.adapters.dynamodb.expressions.projections import (
     ProjectionPaths,
     parse_projection,
     project,
-    touched,
+    updated_parts,
 )
 from tablegate.adapters.dynamodb.expressions.reserved_words import RESERVED_WORDS, is_reserved
 from tablegate.adapters.dynamodb.expressions.static_checks import FILTER, refuse_paths_into_keys
@@ -1034,8 +1034,8 @@ def test_what_an_update_touched(expression: str, old: Any, new: Any) -> None:
     actions = update(expression)
     row = Row(Position(b"p", b""), Contents.of_values(ITEM), 1)
     after = edit(row, actions, EditContext({"p": ITEM["p"]}, 1, stamped=False)).latest
-    assert {name: plain(value) for name, value in touched(actions, ITEM).items()} == old
-    assert {name: plain(value) for name, value in touched(actions, after).items()} == new
+    assert {name: plain(value) for name, value in updated_parts(actions, ITEM).items()} == old
+    assert {name: plain(value) for name, value in updated_parts(actions, after).items()} == new
 
 
 # Hostile input
