@@ -142,7 +142,7 @@ def _ways(folder: Path, stack: ExitStack) -> Iterator[tuple[str, Callable[[int],
             player = Player(Contestant("tablegate", "tablegate", (), "disk, fsync", _never), running)
             [batch] = [workload for workload in workloads if workload.name == "batch"]
             assert player.prepare(batch), player.absent
-            yield f"{name}, {on}", _served(player, batch, generator)
+            yield f"{name}, {on}", _batch_loader(player, batch, generator)
     database = _Database(f"sqlite:///{folder}/loaded.sqlite", None)
     yield "engine Load, SQLite", lambda _: database.load()
     yield "raw executemany, SQLite", lambda _: database.executemany()
@@ -151,7 +151,7 @@ def _ways(folder: Path, stack: ExitStack) -> Iterator[tuple[str, Callable[[int],
     yield "raw COPY, PostgreSQL", lambda _: other.copy()
 
 
-def _served(player: Player, batch: Workload, generator: Generator) -> Callable[[int], Taken]:
+def _batch_loader(player: Player, batch: Workload, generator: Generator) -> Callable[[int], Taken]:
     def played(number: int) -> Taken:
         player.play(generator, batch, 16, AtRound(number, 0.5))
         rate, cpu = player.slices["batch", 16][number]

@@ -87,7 +87,7 @@ def _none(*_: object) -> None:
 _NUMBERS = count()
 
 
-def _many() -> list[bytes]:
+def _many_puts() -> list[bytes]:
     """Return puts of many items with different sort keys, for the page reads."""
     item = {f"v{number}": {"S": "x" * 80} for number in range(3)}
     return [
@@ -233,8 +233,8 @@ def _cases() -> Iterator[Case]:
     yield Case("whole_request", "GetItem", gets, _set(connection, _whole_request=connection._by_parser))
 
 
-async def _measured(running: InProcess, cases: list[Case]) -> None:
-    await running.send(_many())
+async def _measure(running: InProcess, cases: list[Case]) -> None:
+    await running.send(_many_puts())
     await running.send(_wide_puts())
     gc.collect()
     gc.freeze()
@@ -265,7 +265,7 @@ def _on_postgresql(folder: Path) -> None:
             url = postgres.new_database().replace("postgresql://", "postgresql+psycopg://", 1)
             work = f"GetItem (PostgreSQL), {connections} together"
             case = Case("fast_look_up", work, REQUESTS["DynamoDB GetItem"], _set(reading, _LOOKS_UP=False))
-            in_process(partial(_measured, cases=[case]), connections=connections, memory=False, database=url)
+            in_process(partial(_measure, cases=[case]), connections=connections, memory=False, database=url)
     finally:
         postgres.stop()
 
@@ -345,7 +345,7 @@ def main() -> None:
         folder = Path(name)
         cases = [case for case in _cases() if not names or case.name in names]
         if cases:
-            in_process(partial(_measured, cases=cases))
+            in_process(partial(_measure, cases=cases))
         for end, measure in (
             ("fast_look_up", _on_postgresql),
             ("fast_load", _load),

@@ -56,7 +56,7 @@ GRANTED: dict[str, Policy | None] = {
 OPERATIONS = ("DynamoDB GetItem", "DynamoDB PutItem")
 
 
-async def _started(has_resource_policies: bool) -> InProcess:
+async def _start(has_resource_policies: bool) -> InProcess:
     running = InProcess(auth="strict", secret_key="what encrypts nothing here")
     await begin(running)
     running.gateway.credentials.keep_resource_policies(_ELSEWHERE if has_resource_policies else {})
@@ -83,7 +83,7 @@ async def _round(running: InProcess, requests: list[bytes]) -> float:
     return (time.process_time() - began) / len(requests) * 1e6
 
 
-async def _measured(servers: dict[bool, InProcess], rounds: int, write_line: Callable[[str], None]) -> None:
+async def _measure(servers: dict[bool, InProcess], rounds: int, write_line: Callable[[str], None]) -> None:
     cases = [(name, False) for name in GRANTED] + [(name, True) for name in GRANTED]
     for operation in OPERATIONS:
         requests = REQUESTS[operation]()
@@ -119,11 +119,11 @@ def main() -> None:
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 31
 
     async def work() -> bool:
-        servers = {has_policies: await _started(has_policies) for has_policies in (False, True)}
+        servers = {has_policies: await _start(has_policies) for has_policies in (False, True)}
         gc.collect()
         gc.freeze()
         gc.set_threshold(10_000, 20, 20)  # as in the server process
-        await _measured(servers, rounds, print)
+        await _measure(servers, rounds, print)
         for running in servers.values():
             await running.stop()
         return True

@@ -300,7 +300,7 @@ async def counted(running: InProcess) -> dict[str, dict[str, float]]:
     return counts
 
 
-async def _timed(running: InProcess) -> dict[str, tuple[float, float]]:
+async def _time_requests(running: InProcess) -> dict[str, tuple[float, float]]:
     """Return operation -> microseconds of CPU for a request, 16 at a time and one at a time. Inserts run once only."""
     clients = running.clients
     times = {}
@@ -327,7 +327,7 @@ async def _timed(running: InProcess) -> dict[str, tuple[float, float]]:
 
 def main() -> None:
     """Print a line for each operation."""
-    times, calls = in_process(_timed), in_process(counted)
+    times, calls = in_process(_time_requests), in_process(counted)
     print(f"{'':32}  calls   us, 16 together   us, one at a time")
     for name, (together, alone) in times.items():
         print(f"{name:32} {sum(calls[name].values()):6.1f} {together:17.1f} {alone:19.1f}")

@@ -93,7 +93,7 @@ def million(bench: Bench) -> str:
     tree = Tree([process.pid])
     memory_mb = []
     for _ in range(_SLICES_OF_A_MILLION):
-        _measured(bench, tree, mixed * (1_000_000 // _SLICES_OF_A_MILLION // len(mixed)), port, 16)
+        _measure(bench, tree, mixed * (1_000_000 // _SLICES_OF_A_MILLION // len(mixed)), port, 16)
         memory_mb.append(tree.memory_mb()[1])
     process.stop()
     return (
@@ -113,7 +113,7 @@ def growth(bench: Bench) -> str:
     slices: list[tuple[float, float]] = []
     for start_at in range(0, _PUTS, _PUTS_PER_SLICE):
         requests = [request(port, number) for number in range(start_at, start_at + _PUTS_PER_SLICE)]
-        slices.append(_measured(bench, Tree([process.pid]), requests, port, 16)[:2])
+        slices.append(_measure(bench, Tree([process.pid]), requests, port, 16)[:2])
     process.stop()
     (first_rate, first_cpu), (last_rate, last_cpu) = slices[0], slices[-1]
     return (
@@ -135,7 +135,7 @@ def size(bench: Bench) -> str:
         for rows, port, process in servers:
             keys = [generator.randrange(rows) for _ in range(3_000)]
             requests = [_get(port, number) for number in keys]
-            measurements[rows].append(_measured(bench, Tree([process.pid]), requests, port, 16)[:2])
+            measurements[rows].append(_measure(bench, Tree([process.pid]), requests, port, 16)[:2])
     for _, _, process in servers:
         process.stop()
     with_few, with_many = (
@@ -171,7 +171,7 @@ def writers(bench: Bench) -> str:
     dynamodb.make_table(Client(port), "Put")
     request = dynamodb.put("Put", dynamodb.partition_of)
     requests = [request(port, number) for number in range(_WRITER_PUTS)]
-    *_, measurement = _measured(bench, Tree([process.pid]), requests, port, _WRITERS)
+    *_, measurement = _measure(bench, Tree([process.pid]), requests, port, _WRITERS)
     process.stop()
     fsync = machine.measure_fsync(bench.workspace.folder)
     ordered = sorted(measurement.latencies_us)
@@ -184,7 +184,7 @@ def writers(bench: Bench) -> str:
 def partition(bench: Bench) -> str:
     """Compare writes to one partition with writes to 997, on both databases, with and without a stream."""
     lines = []
-    for database, running in _both(bench, "partition"):
+    for database, running in _servers(bench, "partition"):
         kinds = [(name, extra) for extra in ("", "stream") for name in ("Many", "One")]
         choices = {"Many": dynamodb.partition_of, "One": dynamodb.one_partition}
         measurements = _puts(
@@ -199,7 +199,7 @@ def partition(bench: Bench) -> str:
 def extras(bench: Bench) -> str:
     """Measure the cost that a stream or an index adds to a put, on both databases."""
     lines = []
-    for database, running in _both(bench, "extras"):
+    for database, running in _servers(bench, "extras"):
         kinds = {name: (dynamodb.partition_of, name) for name in ("", "stream", "index")}
         measurements = _puts(bench, running, {f"Put{name}": kind for name, kind in kinds.items()})
         for extra in ("stream", "index"):
@@ -209,7 +209,7 @@ def extras(bench: Bench) -> str:
     return f"PutItem of 1 KB against the same without, 16 connections. {'. '.join(lines)}."
 
 
-def _both(bench: Bench, name: str) -> Iterator[tuple[str, Running]]:
+def _servers(bench: Bench, name: str) -> Iterator[tuple[str, Running]]:
     """Yield a server on SQLite, then one on PostgreSQL."""
     for database, contestant in (("SQLite FULL", "tablegate-full"), ("PostgreSQL", "tablegate-postgres")):
         [ours] = [
@@ -241,7 +241,7 @@ def _puts(
                 request(running.port, item_number)
                 for item_number in range(number * 1_000, number * 1_000 + 1_000)
             ]
-            measurements[name].append(_measured(bench, running.tree, puts, running.port, 16)[:2])
+            measurements[name].append(_measure(bench, running.tree, puts, running.port, 16)[:2])
     return {
         name: (
             statistics.median(rate for rate, _ in item_number),
@@ -275,7 +275,7 @@ def filtering(bench: Bench) -> str:
     for _ in range(_ROUNDS):
         for expression, measured in measurements.items():
             requests = [dynamodb.scan_request(port, number, expression) for number in range(200)]
-            measured.append(_measured(bench, Tree([process.pid]), requests, port, 16)[:2])
+            measured.append(_measure(bench, Tree([process.pid]), requests, port, 16)[:2])
     process.stop()
     pushed, evaluated = (
         tuple(statistics.median(figures[at] for figures in measured) for at in (0, 1))
@@ -288,7 +288,7 @@ def filtering(bench: Bench) -> str:
     )
 
 
-def _measured(
+def _measure(
     bench: Bench, tree: Tree, requests: list[bytes], port: int, connections: int
 ) -> tuple[float, float, Slice]:
     """Return (requests a second, microseconds of CPU for each, the slice)."""

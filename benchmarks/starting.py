@@ -59,7 +59,7 @@ def _answers(port: int, is_azure: bool) -> bool:
         client.close()
 
 
-def _measured(start: Start, is_azure: bool, folder: Path) -> tuple[float, float, float]:
+def _measure(start: Start, is_azure: bool, folder: Path) -> tuple[float, float, float]:
     """Return seconds, CPU seconds and MB of memory at the first reply. Raises Absent, StartFailed."""
     cores = frozenset(os.sched_getaffinity(0))
     began = time.monotonic()
@@ -102,7 +102,7 @@ def main() -> None:
         for number in range(options.rounds + 1):  # the first fills caches of files, and is not counted
             for title, (start, is_azure) in [*starters.items()]:
                 try:
-                    measurement = _measured(start, is_azure, folder / f"{number}-{len(title)}")
+                    measurement = _measure(start, is_azure, folder / f"{number}-{len(title)}")
                 except (Absent, StartFailed) as error:
                     print(f"{title}: omitted: {error}", file=sys.stderr)
                     del starters[title]

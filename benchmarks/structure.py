@@ -73,7 +73,7 @@ def traced() -> Iterator[Traced]:
     yield Traced("Table Store GetRange of 20", (rows, rows), 30, 130)
 
 
-async def _entered(running: InProcess) -> dict[str, tuple[int, int]]:
+async def _count_entered(running: InProcess) -> dict[str, tuple[int, int]]:
     """Return request -> number of files and functions that it enters."""
     entered = {}
     for trace in traced():
@@ -100,7 +100,7 @@ def excesses(path: Path) -> Iterator[Excess]:
     if lines > MOST_FILE_LINES:
         yield Excess(f"files over {MOST_FILE_LINES} lines", place, lines)
     tree = ast.parse(text)
-    imported = {name for node in ast.walk(tree) for name in _imported(node)}
+    imported = {name for node in ast.walk(tree) for name in _imported_modules(node)}
     if len(imported) > MOST_IMPORTED_MODULES:
         yield Excess(f"modules that import over {MOST_IMPORTED_MODULES} of ours", place, len(imported))
     for node in ast.walk(tree):
@@ -130,7 +130,7 @@ def _function_excesses(node: ast.FunctionDef | ast.AsyncFunctionDef, place: str)
         yield Excess(f"functions over {MOST_PARAMETERS} parameters", place, count)
 
 
-def _imported(node: ast.AST) -> Iterator[str]:
+def _imported_modules(node: ast.AST) -> Iterator[str]:
     if isinstance(node, ast.ImportFrom) and node.module is not None and node.module.startswith("tablegate."):
         for name in node.names:
             is_module = (ROOT / node.module.replace(".", "/") / f"{name.name}.py").exists()
@@ -147,7 +147,7 @@ def product() -> list[Path]:
 
 def main() -> None:
     """Print the traces, everything above a bound, and the number of lines."""
-    entered: dict[str, Any] = in_process(_entered)
+    entered: dict[str, Any] = in_process(_count_entered)
     print("| request | files (bound) | functions (bound) |\n|---|---|---|")
     for trace in traced():
         files, functions = entered[trace.name]

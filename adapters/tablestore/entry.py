@@ -163,7 +163,7 @@ class TableStore(Dialect):
         gateway = self.gateway
         body = request.body
         if len(body) > MIN_PARSED_BYTES or "x-ots-request-compress-type" in request.header_map:
-            body = self._serialized(request)
+            body = self._serialize(request)
         message = parse(row.request, body, "the ProtoBuf message")
         may_be_old = gateway.settings.replica_reads == "all"
         return CallContext(
@@ -181,7 +181,7 @@ class TableStore(Dialect):
             scope = account_of(caller.namespace).partition("/")[0]
         self.gateway.quotas.enter(request, Scheme.TABLESTORE.value, caller.access_id, caller.namespace, scope)
 
-    def _serialized(self, request: Request) -> bytes:
+    def _serialize(self, request: Request) -> bytes:
         """Return the uncompressed message. Raises ServiceError, Busy."""
         if "x-ots-request-compress-type" in request.header_map:
             self.gateway.memory.hold_inflated(request, limits.BODY_MAX_BYTES)

@@ -26,7 +26,7 @@ from tablegate.transfer.endpoints.endpoint import AnyRow, Endpoint, ScanPage, Un
 from tablegate.transfer.mapping import rules
 from tablegate.transfer.mapping.expiry import Expiry
 from tablegate.transfer.mapping.identities import Identity, identity_bytes
-from tablegate.transfer.mapping.reading import read_all, sampled
+from tablegate.transfer.mapping.reading import read_all, sample_rows
 from tablegate.transfer.mapping.rules import Fidelity
 
 _KEPT_IMPOSSIBLE = 10_000
@@ -118,7 +118,7 @@ class Verification:
     def differences(self) -> Iterator[Difference]:
         """Yield the rows that differ."""
         if self._level.name == "sample":
-            yield from self._sampled()
+            yield from self._sampled_differences()
             return
         buckets: frozenset[int] | None = None
         if self._level.name != "full":
@@ -130,10 +130,10 @@ class Verification:
             suspects = Suspects()
             try:
                 self._collect(suspects, buckets)
-                yield from self._confirmed(suspects.unequal())
+                yield from self._confirmed_differences(suspects.unequal())
             finally:
                 suspects.close()
-        yield from self._rejected()
+        yield from self._rejected_rows()
 
     # Passes over both tables
 
@@ -192,7 +192,7 @@ class Verification:
 
     # Single rows
 
-    def _confirmed(self, suspects: Iterable[Suspect]) -> Iterator[Difference]:
+    def _confirmed_differences(self, suspects: Iterable[Suspect]) -> Iterator[Difference]:
         """Yield the suspects that still differ when they are looked up."""
         ends = self._pair.sides
         size = batch_rows(*(side.endpoint for side in ends))
@@ -206,7 +206,7 @@ class Verification:
                     and suspect.numbers[0] != suspect.numbers[1]
                     and min(suspect.numbers) > 0
                 ):
-                    difference = self._repeated(suspect, pair)
+                    difference = self._repetition(suspect, pair)
                 if difference is None:
                     self.report.settled += 1
                 else:
@@ -225,7 +225,7 @@ class Verification:
         other = second.definition.key_schema.decode(suspect.second)
         return self._pair.other_key(other, is_first=False), other
 
-    def _repeated(self, suspect: Suspect, keys: tuple[Key | None, Key | None]) -> Difference:
+    def _repetition(self, suspect: Suspect, keys: tuple[Key | None, Key | None]) -> Difference:
         first, second = suspect.numbers
         key = keys[1]
         assert key is not None
@@ -248,9 +248,9 @@ class Verification:
         other = ends[1].compared_row(second) if isinstance(second, Row) else None
         if mine is not None and mine.row is None:
             return (
-                rejected(mine)
+                rejection_of(mine)
                 if other is None
-                else rejected(mine)._replace(detail="another row has this key")
+                else rejection_of(mine)._replace(detail="another row has this key")
             )
         if mine is None or mine.row is None:
             return None if other is None else self._only(other, "extra", 1)
@@ -272,23 +272,23 @@ class Verification:
             is_expired = self._expiries[0].is_expired(compared.row, now_ms)
         return Difference(kind, compared.identity, rules=(rules.ROW_EXPIRED.name,) if is_expired else ())
 
-    def _rejected(self) -> Iterator[Difference]:
+    def _rejected_rows(self) -> Iterator[Difference]:
         """Yield the rows of the first end that the second cannot hold."""
         for compared in self._impossible:
-            yield rejected(compared)
+            yield rejection_of(compared)
         hidden = self.report.impossible - len(self._impossible)
         if hidden > 0:
             self.report.counts["missing"] += hidden
 
     # Samples
 
-    def _sampled(self) -> Iterator[Difference]:
+    def _sampled_differences(self) -> Iterator[Difference]:
         """Yield differences of sampled rows from all parts of each end, looked up at the other."""
         reported: set[Identity] = set()
         for at, side in enumerate(self._pair.sides):
             number = 0
             other = self._pair.sides[1 - at].endpoint
-            for rows in batches(sampled(side, self._level.rows), batch_rows(other)):
+            for rows in batches(sample_rows(side, self._level.rows), batch_rows(other)):
                 schema = side.definition.key_schema
                 keys = [self._pair.other_key(schema.decode(row.position), is_first=at == 0) for row in rows]
                 for row, counterpart in zip(rows, looked_up(other, keys), strict=True):
@@ -306,7 +306,7 @@ class Verification:
             self.report.rows = (number, 0) if at == 0 else (self.report.rows[0], number)
 
 
-def rejected(compared: ComparedRow) -> Difference:
+def rejection_of(compared: ComparedRow) -> Difference:
     """Return the difference for a row that the second end cannot hold, with the rules that forbid it."""
     names = [f.rule.name for f in compared.findings if f.rule.fidelity is Fidelity.IMPOSSIBLE]
     return Difference("missing", compared.identity, rules=tuple(dict.fromkeys(names)))

@@ -112,7 +112,7 @@ class CopyJob:
             raise TransferError(
                 f"the job file {path} exists already. Continue it (tablegate copy --job {path} --resume) or remove it"
             )
-        connection = _connected(path)
+        connection = _connect(path)
         with _sqlite_errors(path), connection:
             connection.executescript(f"BEGIN; {_SCHEMA}")
             connection.execute(
@@ -125,7 +125,7 @@ class CopyJob:
         """Open an existing job. Raises TransferError if the file is no job or another process uses it."""
         if not path.exists():
             raise TransferError(f"the job file {path} does not exist")
-        connection = _connected(path)
+        connection = _connect(path)
         with _sqlite_errors(path):
             try:
                 [(job_format,)] = connection.execute("SELECT format FROM job")
@@ -164,7 +164,7 @@ class CopyJob:
             "SELECT id, source, target, key_schema, state, position, expected_rows FROM tables ORDER BY id"
         )
         return [
-            TableState(number, source, target, _loaded(key_schema), state, _loaded(position), expected)
+            TableState(number, source, target, _load_json(key_schema), state, _load_json(position), expected)
             for number, source, target, key_schema, state, position, expected in rows
         ]
 
@@ -193,7 +193,7 @@ class CopyJob:
             (table_id,),
         )
         return [
-            SegmentState(number, json.loads(segment), _loaded(resume), bool(is_done))
+            SegmentState(number, json.loads(segment), _load_json(resume), bool(is_done))
             for number, segment, resume, is_done in rows
         ]
 
@@ -372,11 +372,11 @@ def unpacked(key: bytes) -> Position:
     return Position(key[4:split], key[split:])
 
 
-def _loaded(text: str | None) -> JSON | None:
+def _load_json(text: str | None) -> JSON | None:
     return None if text is None else json.loads(text)
 
 
-def _connected(path: Path) -> sqlite3.Connection:
+def _connect(path: Path) -> sqlite3.Connection:
     with _sqlite_errors(path):
         connection = sqlite3.connect(path, timeout=0.2, isolation_level=None, check_same_thread=False)
         # One process at a time. The lock lasts until the file is closed or the process ends.

@@ -31,7 +31,7 @@ class Progress(ABC):
         with self._lock:
             self._name, self._expected = name, expected_rows
             self._rows, self._size_bytes, self._rejected = rows, size_bytes, rejected
-            self._begun()
+            self._on_begin()
 
     def advance(self, rows: int, size_bytes: int, rejected: int) -> None:
         """Add copied and rejected rows."""
@@ -39,7 +39,7 @@ class Progress(ABC):
             self._rows += rows
             self._size_bytes += size_bytes
             self._rejected += rejected
-            self._advanced(rows)
+            self._on_advance(rows)
 
     @abstractmethod
     def say(self, text: str) -> None:
@@ -52,11 +52,11 @@ class Progress(ABC):
     def close(self) -> None:  # noqa: B027
         ...
 
-    def _begun(self) -> None:  # noqa: B027
+    def _on_begin(self) -> None:  # noqa: B027
         ...
 
     @abstractmethod
-    def _advanced(self, rows: int) -> None: ...
+    def _on_advance(self, rows: int) -> None: ...
 
 
 class LineProgress(Progress):
@@ -76,12 +76,12 @@ class LineProgress(Progress):
         if self._is_due():
             self.say(f"following: {lag_s:.1f} s behind, {applied:,} changes applied, {left:,} waiting")
 
-    def _begun(self) -> None:
+    def _on_begin(self) -> None:
         self._printed_at = self._now()
         self._rate = ThroughputMeter(self._now)
         self.say(f"{self._name}: {_expected(self._expected)}")
 
-    def _advanced(self, rows: int) -> None:
+    def _on_advance(self, rows: int) -> None:
         self._rate.add(rows)
         if self._is_due():
             self.say(f"{self._name}: {self._summary()}")
@@ -133,11 +133,11 @@ class BarProgress(Progress):
         summary = f"{lag_s:.1f} s behind, {applied:,} changes applied, {left:,} waiting"
         self._bar.update(self._task, description="following", total=None, summary=summary)
 
-    def _begun(self) -> None:
+    def _on_begin(self) -> None:
         self._rate = ThroughputMeter(time.monotonic)
         self._task = self._bar.add_task(self._name, total=self._expected, completed=self._rows, summary="")
 
-    def _advanced(self, rows: int) -> None:
+    def _on_advance(self, rows: int) -> None:
         self._rate.add(rows)
         rejected = f", {self._rejected:,} rejected" if self._rejected else ""
         summary = (
@@ -158,7 +158,7 @@ class NoProgress(Progress):
     def following(self, lag_s: float, applied: int, left: int) -> None:
         pass
 
-    def _advanced(self, rows: int) -> None:
+    def _on_advance(self, rows: int) -> None:
         pass
 
 

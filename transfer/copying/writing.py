@@ -114,7 +114,7 @@ class TableWriter:
         for row in rows:
             copy, findings = self._mapping.map(row)
             if copy is None:
-                rejects.append(self._rejected(row, *_reason(findings)))
+                rejects.append(self._reject(row, *_reason(findings)))
             else:
                 copies[copy.position] = copy
                 origins[copy.position] = row
@@ -122,7 +122,7 @@ class TableWriter:
             mapped = list(copies.values())
             self._pace.before_write(mapped)
             for reject in self._call(lambda: self._target.write(mapped)):
-                rejects.append(self._rejected(origins[reject.row.position], reject.code, reject.reason))
+                rejects.append(self._reject(origins[reject.row.position], reject.code, reject.reason))
         return rejects
 
     def delete(self, keys: Sequence[Key]) -> None:
@@ -149,7 +149,7 @@ class TableWriter:
         shown_key = self._shown_key(row.key.values)
         return Rejected(row.position, rules.ROW_UNREADABLE.name, row.reason, shown_key, row.wire)
 
-    def _rejected(self, row: Row, code: str, reason: str) -> Rejected:
+    def _reject(self, row: Row, code: str, reason: str) -> Rejected:
         shown_key = self._shown_key(self._key_schema.decode(row.position).values)
         return Rejected(row.position, code, reason, shown_key, row.body)
 

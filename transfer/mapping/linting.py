@@ -21,7 +21,7 @@ from tablegate.transfer.mapping import rules
 from tablegate.transfer.mapping.expiry import Expiry
 from tablegate.transfer.mapping.identities import Identity, identifier
 from tablegate.transfer.mapping.mapping import Mapping, MappingOptions
-from tablegate.transfer.mapping.reading import TableEnd, read_all, sampled
+from tablegate.transfer.mapping.reading import TableEnd, read_all, sample_rows
 from tablegate.transfer.mapping.rules import Fidelity, MappingFinding, MappingRule
 
 EXAMPLES = 5
@@ -233,7 +233,7 @@ def lint(
     linter = _Linter(report, definition, mapping)
     end = TableEnd(source, definition)
     if sample is not None:
-        for row in sampled(end, sample):
+        for row in sample_rows(end, sample):
             linter.add_page(ScanPage.of([row], None))
     else:
         read_all([end], workers, lambda end, at, pages: linter.add_pages(pages))

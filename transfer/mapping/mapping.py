@@ -106,7 +106,7 @@ class Mapping:
         findings: list[MappingFinding] = []
         key = self._keys.of([latest[name] for name in self._source.key_schema.names], findings)
         if self._target is None:
-            contents = self._moved(key, row, findings)
+            contents = self._renamed_contents(key, row, findings)
         else:
             contents = self._contents(self._target, key, row, findings)
         if key is None or contents is None:
@@ -117,7 +117,7 @@ class Mapping:
         """Return the key of the row's copy, None if the target does not allow it."""
         return key if self.is_identity else self._keys.of(key.values, [])
 
-    def _moved(self, key: Key | None, row: Row, findings: list[MappingFinding]) -> Contents | None:
+    def _renamed_contents(self, key: Key | None, row: Row, findings: list[MappingFinding]) -> Contents | None:
         """Return the contents of a row under another key for a tablegate database, otherwise unchanged."""
         renamed: dict[str, str] = {}
         for name in row.latest:
@@ -149,7 +149,7 @@ class Mapping:
             if target_name in attributes or names & self._target_names:
                 findings.append(MappingFinding(rules.NAME_CLASH, name))
                 continue
-            viewed = self._viewed(target, name, target_name, value, findings)
+            viewed = self._mapped_value(target, name, target_name, value, findings)
             if viewed is not None:
                 attributes[target_name] = viewed
                 origins[target_name] = name
@@ -171,7 +171,7 @@ class Mapping:
             findings.append(MappingFinding(violated, name))
         return target_name
 
-    def _viewed(
+    def _mapped_value(
         self, target: MappingTarget, name: str, target_name: str, value: Value, findings: list[MappingFinding]
     ) -> Value | None:
         """Return the value in the target, None if it has none."""
@@ -248,13 +248,13 @@ def _target(service: Service, definition: Definition, source: Definition) -> Map
                 definition.key_schema,
                 source.rules.stamped,
                 definition.rules.max_versions,
-                _defined(definition),
+                _defined_kinds(definition),
             )
         case _:
             return None
 
 
-def _defined(definition: Definition) -> dict[str, Kind]:
+def _defined_kinds(definition: Definition) -> dict[str, Kind]:
     """Return the kinds of a Table Store table's defined columns and index key columns."""
     pairs = definition.properties.get("tablestore", {}).get("defined", ())
     defined = {name: DEFINED_KINDS[kind] for name, kind in pairs}

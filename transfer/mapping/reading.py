@@ -70,7 +70,7 @@ def read_all(
                 future.cancel()
 
 
-def sampled(end: TableEnd, number: int) -> Iterator[AnyRow]:
+def sample_rows(end: TableEnd, number: int) -> Iterator[AnyRow]:
     """Yield this number of rows, or all if there are fewer, alternating between many segments in random order."""
     parts = end.segments(_SAMPLED_SEGMENTS)
     random.shuffle(parts)

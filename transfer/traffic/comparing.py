@@ -121,7 +121,7 @@ class ReplyComparison:
             case Treatment.TIME if is_same or self._are_times(recorded, live):
                 is_fine = True
             case Treatment.TEXT if isinstance(recorded, str) and isinstance(live, str):
-                if not is_same and self._normalized(recorded, 0) != self._normalized(live, 1):
+                if not is_same and self._normalize(recorded, 0) != self._normalize(live, 1):
                     return None
                 is_fine = True
             case _:
@@ -137,7 +137,7 @@ class ReplyComparison:
         for name in dict.fromkeys((*recorded, *live)):
             if name != SCOPE:
                 mine, theirs = recorded.get(name, ABSENT), live.get(name, ABSENT)
-                yield from self._of_node(f"{path}/{_escaped(name)}", mine, theirs, scope)
+                yield from self._of_node(f"{path}/{_escape(name)}", mine, theirs, scope)
 
     def _of_elements(
         self, path: str, recorded: list[Any], live: list[Any], scope: str, rule: ComparisonRule | None
@@ -165,24 +165,24 @@ class ReplyComparison:
 
     def _key(self, path: str, node: Any) -> str:
         """Return a node as text, without values that rules cover and without the order of unordered lists."""
-        return json.dumps(self._masked(path, node), sort_keys=True, default=repr)
+        return json.dumps(self._mask(path, node), sort_keys=True, default=repr)
 
-    def _masked(self, path: str, node: Any) -> Any:
+    def _mask(self, path: str, node: Any) -> Any:
         rule = self._rule(path, node, node)
         if rule is not None and rule.treatment is not Treatment.UNORDERED:
             return None
         if isinstance(node, dict):
             return {
-                name: self._masked(f"{path}/{_escaped(name)}", value)
+                name: self._mask(f"{path}/{_escape(name)}", value)
                 for name, value in node.items()
                 if name != SCOPE
             }
         if isinstance(node, list):
-            masked = [self._masked(f"{path}[]", element) for element in node]
+            masked = [self._mask(f"{path}[]", element) for element in node]
             return sorted(masked, key=lambda element: json.dumps(element, sort_keys=True)) if rule else masked
         return node
 
-    def _normalized(self, text: str, side: int) -> str:
+    def _normalize(self, text: str, side: int) -> str:
         text = _TIME.sub("Time:", _REQUEST_ID.sub("RequestId:", text))
         if side == 0:
             text = self.tokens.in_text(text)
@@ -226,7 +226,7 @@ def _seconds(value: float) -> float:
     return 0.0
 
 
-def _escaped(name: str) -> str:
+def _escape(name: str) -> str:
     return name.replace("~", "~0").replace("/", "~1").replace("[", "~2")
 
 

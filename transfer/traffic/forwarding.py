@@ -52,7 +52,7 @@ class Forwarder:
         return replace(request, headers=headers)
 
 
-def described(number: int, connection: int, at: float, request: Request) -> RecordedRequest:
+def request_metadata(number: int, connection: int, at: float, request: Request) -> RecordedRequest:
     """Return the record of a client's request."""
     dialect = dialect_of(request)
     operation = DIALECTS[dialect].operation(request) if dialect != NONE else request.method

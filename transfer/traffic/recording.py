@@ -12,7 +12,7 @@ from tablegate.gateway.http import Reply, Request
 from tablegate.transfer.errors import TransferError
 from tablegate.transfer.traffic.dialects.detecting import refusal
 from tablegate.transfer.traffic.dialects.dialect import plain
-from tablegate.transfer.traffic.forwarding import REFUSED, Forwarder, described, is_refused_signature
+from tablegate.transfer.traffic.forwarding import REFUSED, Forwarder, is_refused_signature, request_metadata
 from tablegate.transfer.traffic.proxies import Hooks, ListenOptions, Proxy, Say
 from tablegate.transfer.traffic.redaction import answer_without_secrets, secrets_of, without_secrets
 from tablegate.transfer.traffic.services import Address, NoReply, Service
@@ -40,7 +40,7 @@ class Recorder:
     async def handle(self, request: Request, connection: int) -> Reply:
         """Return the service's reply. If there is none, return status 502 in the dialect's format."""
         number, self._next_number = self._next_number, self._next_number + 1
-        metadata = described(number, connection, time.time(), request)
+        metadata = request_metadata(number, connection, time.time(), request)
         forwarded = self._forwarder.forwarded(request)
         self._write(lambda: self._trace.request(metadata, without_secrets(forwarded)))
         try:

@@ -58,17 +58,17 @@ def without_secrets(request: Request) -> Request:
         body = _INNER_SIGNATURE.sub(_LEFT_OUT.replace(" ", "%20").encode(), body)
     secrets = secrets_of(request)
     headers = tuple(
-        (name, _scrubbed(value, secrets)) for name, value in _known_headers(request.headers, _REQUEST_HEADERS)
+        (name, _scrub(value, secrets)) for name, value in _known_headers(request.headers, _REQUEST_HEADERS)
     )
-    return replace(request, target=target, headers=headers, body=_scrubbed_bytes(body, secrets))
+    return replace(request, target=target, headers=headers, body=_scrub_bytes(body, secrets))
 
 
 def answer_without_secrets(reply: Reply, secrets: Iterable[str]) -> Reply:
     """Return the reply without the secrets of its request."""
     headers = [
-        (name, _scrubbed(value, secrets)) for name, value in _known_headers(reply.headers, _ANSWER_HEADERS)
+        (name, _scrub(value, secrets)) for name, value in _known_headers(reply.headers, _ANSWER_HEADERS)
     ]
-    return Reply(reply.status, headers, _scrubbed_bytes(reply.body, secrets))
+    return Reply(reply.status, headers, _scrub_bytes(reply.body, secrets))
 
 
 def secrets_of(request: Request) -> list[str]:
@@ -113,13 +113,13 @@ def _known_headers(headers: Iterable[tuple[str, str]], names: frozenset[str]) ->
     return tuple((name.lower(), value) for name, value in headers if name.lower() in names)
 
 
-def _scrubbed(text: str, secrets: Iterable[str]) -> str:
+def _scrub(text: str, secrets: Iterable[str]) -> str:
     for secret in secrets:
         text = text.replace(secret, _LEFT_OUT)
     return text
 
 
-def _scrubbed_bytes(body: bytes, secrets: Iterable[str]) -> bytes:
+def _scrub_bytes(body: bytes, secrets: Iterable[str]) -> bytes:
     for secret in secrets:
         raw = secret.encode("latin-1", "replace")
         if raw in body:

@@ -53,7 +53,7 @@ async def replay(
     `speed` is relative to the recording. If None, only the order of requests limits it. Raises BadTrace,
     ServiceUnavailable.
     """
-    survey = _surveyed(path)
+    survey = _read_survey(path)
     reader = traces.TraceReader(path)
     if not reader.has_bodies:
         raise traces.BadTrace(
@@ -72,7 +72,7 @@ async def replay(
     return session.report
 
 
-def _surveyed(path: Path) -> _Survey:
+def _read_survey(path: Path) -> _Survey:
     survey = _Survey(set(), set(), 0.0)
     open_requests: dict[int, traces.RecordedRequest] = {}
     for event in traces.TraceReader(path):

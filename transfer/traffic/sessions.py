@@ -87,7 +87,7 @@ class ReplaySession:
         live = dialect.moved(live, self._service.address.origin, account)
         until = time.monotonic() + self._patience_seconds
         while True:
-            signed = self._signed(metadata, live)
+            signed = self._sign(metadata, live)
             try:
                 reply = plain(await self._service.send(signed))
             except NoReply as error:
@@ -106,7 +106,7 @@ class ReplaySession:
             return dialect.answer(request, reply).code in dialect.passing_codes
         return dialect.is_under_way(reply) and not dialect.is_write(request)
 
-    def _signed(self, metadata: RecordedRequest, request: Request) -> Request:
+    def _sign(self, metadata: RecordedRequest, request: Request) -> Request:
         if metadata.signed == UNSIGNED:
             return self._signer.unsigned(request)
         return self._signer.signed(metadata.dialect, request, metadata.region)

@@ -18,7 +18,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 from tablegate.gateway.http import Reply, Request
 from tablegate.transfer.traffic.dialects.detecting import DIALECTS, NONE, refusal
 from tablegate.transfer.traffic.dialects.dialect import plain
-from tablegate.transfer.traffic.forwarding import REFUSED, Forwarder, described, is_refused_signature
+from tablegate.transfer.traffic.forwarding import REFUSED, Forwarder, is_refused_signature, request_metadata
 from tablegate.transfer.traffic.proxies import Hooks, ListenOptions, Proxy, Say
 from tablegate.transfer.traffic.reports import DivergenceReport, ShadowMetrics, SkipReason
 from tablegate.transfer.traffic.services import Address, NoReply, Service
@@ -86,7 +86,7 @@ class Shadow:
     async def handle(self, request: Request, connection: int) -> Reply:
         """Return the primary's reply. If there is none, return status 502 in the dialect's format."""
         number, self._next_number = self._next_number, self._next_number + 1
-        metadata = described(number, connection, time.time(), request)
+        metadata = request_metadata(number, connection, time.time(), request)
         forwarded = self._forwarder.forwarded(request)
         is_write = metadata.dialect != NONE and DIALECTS[metadata.dialect].is_write(request)
         raced_before = self._writes_in_flight > 0

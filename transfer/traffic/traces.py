@@ -173,7 +173,7 @@ class TraceReader:
         self._path = path
         self.is_cut = False
         self._lines = self._read_lines()
-        header = self._parsed(next(self._lines, b""), 1)
+        header = self._parse(next(self._lines, b""), 1)
         if not isinstance(header, dict) or header.get("format") != FORMAT:
             raise BadTrace(f"{path} is no trace of `tablegate record`: its header is missing")
         if header.get("version") != VERSION:
@@ -185,13 +185,13 @@ class TraceReader:
 
     def __iter__(self) -> Iterator[Event]:
         for number, text in enumerate(self._lines, 2):
-            line = self._parsed(text, number)
+            line = self._parse(text, number)
             try:
                 yield _event(line)
             except (KeyError, TypeError, ValueError, AttributeError) as error:
                 raise BadTrace(f"{self._path}, line {number}: invalid event ({error!r})") from None
 
-    def _parsed(self, text: bytes, number: int) -> Any:
+    def _parse(self, text: bytes, number: int) -> Any:
         try:
             return orjson.loads(text)
         except orjson.JSONDecodeError as error:

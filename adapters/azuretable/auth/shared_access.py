@@ -166,14 +166,14 @@ class Signer:
         expected = signature.encode("utf-8", "surrogatepass")
         good = False
         for key in self.keys:
-            digest = _keyed(key).copy()
+            digest = _prepared_hmac(key).copy()
             digest.update(message)
             good |= hmac.compare_digest(b64encode(digest.digest()), expected)
         return good
 
 
 @lru_cache(maxsize=1024)
-def _keyed(key: bytes) -> hmac.HMAC:
+def _prepared_hmac(key: bytes) -> hmac.HMAC:
     """Return a prepared HMAC for a key. A copy of it is cheaper than a new one."""
     return hmac.new(key, digestmod="sha256")
 

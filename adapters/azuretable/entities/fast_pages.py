@@ -221,7 +221,7 @@ def _plain(name: str, annotated: bool) -> _Member:
     return orjson.dumps(name) + b":", b"", None
 
 
-def _typed(edm: bytes, convert: Convert | None, name: str, annotated: bool) -> _Member:
+def _typed_member(edm: bytes, convert: Convert | None, name: str, annotated: bool) -> _Member:
     annotation = orjson.dumps(name + "@odata.type") + b':"' + edm + b'",' if annotated else b""
     return annotation + orjson.dumps(name) + b':"', b'"', convert
 
@@ -248,8 +248,8 @@ _WRITERS: dict[str, Callable[[str, bool], _Member]] = {
     "I32": _plain,
     "BOOL": _plain,
     "D": _double,
-    "I64": partial(_typed, b"Edm.Int64", None),
-    "G": partial(_typed, b"Edm.Guid", None),
-    "B": partial(_typed, b"Edm.Binary", None),
-    "DT": partial(_typed, b"Edm.DateTime", _datetime),
+    "I64": partial(_typed_member, b"Edm.Int64", None),
+    "G": partial(_typed_member, b"Edm.Guid", None),
+    "B": partial(_typed_member, b"Edm.Binary", None),
+    "DT": partial(_typed_member, b"Edm.DateTime", _datetime),
 }

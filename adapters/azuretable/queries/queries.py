@@ -78,7 +78,7 @@ def query(call: CallContext, resource: EntitySet) -> Exchange[OperationReply]:
 def _read(call: CallContext, table: Table, top: int) -> Read:
     text = call.options.get("$filter", "")
     if call.grant.access is None:
-        key_range, residue = _narrowed(text, table.key_schema)
+        key_range, residue = _range_and_residue(text, table.key_schema)
     else:
         predicate = filters.read(text, table.key_schema)
         key_range, residue = narrow(_within_grant(predicate, call.grant.access, table), table.key_schema)
@@ -95,7 +95,7 @@ def _read(call: CallContext, table: Table, top: int) -> Read:
 
 
 @lru_cache(maxsize=1024)
-def _narrowed(text: str, schema: KeySchema) -> tuple[KeyRange, Predicate]:
+def _range_and_residue(text: str, schema: KeySchema) -> tuple[KeyRange, Predicate]:
     return narrow(filters.read(text, schema), schema)
 
 

@@ -75,7 +75,7 @@ def _member(call: CallContext, level: MetadataLevel, name: str) -> dict[str, Any
     }
 
 
-def _one(call: CallContext, level: MetadataLevel, name: str) -> bytes:
+def _table_document(call: CallContext, level: MetadataLevel, name: str) -> bytes:
     head = (
         {} if level is MetadataLevel.NONE else {"odata.metadata": f"{call.origin}/$metadata#Tables/@Element"}
     )
@@ -88,7 +88,9 @@ def get(call: CallContext, resource: TableEntry) -> Exchange[OperationReply]:
     level = entity_renderer.level_of(call.options.get("$format") or call.request.header("accept"))
     table = yield from _existing(call, resource.name)
     return OperationReply(
-        200, [("Content-Type", entity_renderer.content_type(level))], _one(call, level, table.azure_name)
+        200,
+        [("Content-Type", entity_renderer.content_type(level))],
+        _table_document(call, level, table.azure_name),
     )
 
 
@@ -113,7 +115,7 @@ def create(call: CallContext, resource: TableSet) -> Exchange[OperationReply]:
     if preference == "return-no-content":
         return OperationReply(204, [*headers, ("DataServiceId", location)])
     headers.append(("Content-Type", entity_renderer.content_type(level)))
-    return OperationReply(201, headers, _one(call, level, name))
+    return OperationReply(201, headers, _table_document(call, level, name))
 
 
 def delete(call: CallContext, resource: TableEntry) -> Exchange[OperationReply]:

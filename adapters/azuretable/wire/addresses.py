@@ -209,7 +209,7 @@ def _of_segment(path: str) -> Resource:
     if keys is None or keys.group(1) == keys.group(3):
         raise ServiceError("InvalidInput", KEY_COUNT)
     key_texts = {keys.group(1): keys.group(2), keys.group(3): keys.group(4)}
-    return Entity(name, _unquoted(key_texts["PartitionKey"]), _unquoted(key_texts["RowKey"]))
+    return Entity(name, _unquote(key_texts["PartitionKey"]), _unquote(key_texts["RowKey"]))
 
 
 def _table_entry(arguments: str) -> Resource:
@@ -218,10 +218,10 @@ def _table_entry(arguments: str) -> Resource:
     match = _ONE_NAME.fullmatch(arguments)
     if match is None:
         raise ServiceError("InvalidInput", KEY_COUNT)
-    return TableEntry(_unquoted(match.group(1)))
+    return TableEntry(_unquote(match.group(1)))
 
 
-def _unquoted(text: str) -> str:
+def _unquote(text: str) -> str:
     return text.replace("''", "'")
 
 
@@ -251,10 +251,10 @@ def check_table_name(name: str) -> None:
 
 def key_predicate(partition_key: str, row_key: str) -> str:
     """Return (PartitionKey='p',RowKey='r'), percent-encoded, as in Location and odata.id."""
-    return f"(PartitionKey='{_quoted(partition_key)}',RowKey='{_quoted(row_key)}')"
+    return f"(PartitionKey='{_quote(partition_key)}',RowKey='{_quote(row_key)}')"
 
 
-def _quoted(key: str) -> str:
+def _quote(key: str) -> str:
     if _UNRESERVED.fullmatch(key):
         return key
     return quote(key.replace("'", "''"), safe="'")

@@ -61,7 +61,7 @@ def _with_composite(predicate: Predicate, name: str, schema: KeySchema) -> Predi
     def operand(of: Operand) -> Operand:
         match of:
             case Attribute(path) if path == (name,):
-                return _computed(schema)
+                return _computed_text(schema)
             case SizeOf(path) if path == (name,):
                 return Computed(lambda row: _size_of(composite_value(schema, row.latest)))
         return of
@@ -86,7 +86,7 @@ def _with_composite(predicate: Predicate, name: str, schema: KeySchema) -> Predi
     return predicate
 
 
-def _computed(schema: KeySchema) -> Operand:
+def _computed_text(schema: KeySchema) -> Operand:
     return Computed(lambda row: composite_value(schema, row.latest))
 
 
@@ -116,7 +116,7 @@ def bounds(schema: KeySchema, tests: Sequence[KeyTest]) -> tuple[KeyRange, Predi
         if values is None:
             return KeyRange(whole_partition.lower, whole_partition.lower), ALWAYS
         return range_of(schema, [partition, *values]), ALWAYS
-    return whole_partition, _sort_condition(_computed(schema), test)
+    return whole_partition, _sort_condition(_computed_text(schema), test)
 
 
 _COMPARISONS = {"LT": Comparison.LT, "LE": Comparison.LE, "GT": Comparison.GT, "GE": Comparison.GE}

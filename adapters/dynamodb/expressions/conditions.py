@@ -109,15 +109,15 @@ class ConditionReader(PlaceholderReader):
     def condition(self, node: ConditionNode) -> Predicate:
         match node:
             case CompareNode(operator, left, right):
-                return self._compared(operator, self.operand(left), self.operand(right))
+                return self._comparison(operator, self.operand(left), self.operand(right))
             case CallNode():
-                return self._called(node)
+                return self._call_predicate(node)
             case AndNode(parts):
                 return And(tuple([self.condition(part) for part in parts]))
             case OrNode(parts):
                 return Or(tuple([self.condition(part) for part in parts]))
             case NotNode(part):
-                return self._negated(part)
+                return self._negation(part)
             case BetweenNode(operand, lower, upper):
                 are_values = isinstance(lower, ValueNode) and isinstance(upper, ValueNode)
                 return self._between(
@@ -137,12 +137,12 @@ class ConditionReader(PlaceholderReader):
                 return self._size(node)
         assert_never(node)
 
-    def _negated(self, part: ConditionNode) -> Predicate:
+    def _negation(self, part: ConditionNode) -> Predicate:
         """NOT NOT cancels out, so a chain of them makes no deep tree."""
         inner = self.condition(part)
         return inner.part if isinstance(inner, Not) else Not(inner)
 
-    def _compared(self, operator: str, left: Operand, right: Operand) -> Predicate:
+    def _comparison(self, operator: str, left: Operand, right: Operand) -> Predicate:
         self._check_distinct(operator, [left, right])
         comparison = _COMPARISONS[operator]
         if comparison is not Comparison.EQ and comparison is not Comparison.NE:
@@ -166,7 +166,7 @@ class ConditionReader(PlaceholderReader):
         self._check_distinct("IN", [operand, *members])
         return Or(tuple([Compare(operand, Comparison.EQ, member) for member in members]))
 
-    def _called(self, call: CallNode) -> Predicate:
+    def _call_predicate(self, call: CallNode) -> Predicate:
         operands = [self.operand(node) for node in call.operands]
         self.check_count(call)
         self._check_distinct(call.function, operands)

@@ -86,17 +86,17 @@ class PlaceholderReader:
 
 def condition_tree(text: str, kind: str, placeholders: Placeholders) -> ConditionNode:
     """Return the syntax tree of a condition, filter or key condition with a valid text. Raises ServiceError."""
-    return _checked(_condition_tree, text, kind, placeholders)
+    return _checked_tree(_condition_tree, text, kind, placeholders)
 
 
 def update_tree(text: str, placeholders: Placeholders) -> tuple[SectionNode, ...]:
     """Return the sections of an update with a valid text. Raises ServiceError."""
-    return _checked(_update_tree, text, UPDATE, placeholders)
+    return _checked_tree(_update_tree, text, UPDATE, placeholders)
 
 
 def projection_tree(text: str, placeholders: Placeholders) -> tuple[PathNode, ...]:
     """Return the paths of a projection with a valid text. Raises ServiceError."""
-    return _checked(_projection_tree, text, PROJECTION, placeholders)
+    return _checked_tree(_projection_tree, text, PROJECTION, placeholders)
 
 
 def refuse_paths_into_keys(
@@ -129,7 +129,7 @@ _UPDATE_FUNCTIONS = {"if_not_exists": 2, "list_append": 2}
 _OPERAND_COUNTS = {**_CONDITION_FUNCTIONS, **_UPDATE_FUNCTIONS, "size": 1}
 
 
-def _checked(tree_of: Callable[[str], _Tree], text: str, kind: str, placeholders: Placeholders) -> _Tree:
+def _checked_tree(tree_of: Callable[[str], _Tree], text: str, kind: str, placeholders: Placeholders) -> _Tree:
     """Return the tree of a text, from the cache if it is short. Raises ServiceError."""
     try:
         if len(text) > _CACHED_MAX_CHARACTERS:

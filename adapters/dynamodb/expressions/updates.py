@@ -279,10 +279,12 @@ class _UpdateReader(PlaceholderReader):
                 operands = []
                 for inner in nodes:
                     operands.append(self._operand(inner))
-                return self._called(node, function, operands)
+                return self._call_operand(node, function, operands)
         assert_never(node)
 
-    def _called(self, call: CallNode, function: str, operands: list[updates.Operand]) -> updates.Operand:
+    def _call_operand(
+        self, call: CallNode, function: str, operands: list[updates.Operand]
+    ) -> updates.Operand:
         if not self.check_count(call):
             return updates.Literal(NULL)
         first, second = operands

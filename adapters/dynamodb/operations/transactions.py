@@ -66,7 +66,7 @@ def transact_write_items(call: CallContext) -> Exchange[Answer]:
     if any(reasons):
         raise cancelled(_only_first_invalid(reasons))
     outcomes = yield from write_together(
-        call, "TransactItems", writes, lambda errors: _cancelled(actions, writes, errors)
+        call, "TransactItems", writes, lambda errors: _cancellation_error(actions, writes, errors)
     )
     names = [action["TableName"] for _, action in actions]
     if not isinstance(outcomes, row_commands.ReplayedOutcome):
@@ -176,7 +176,7 @@ def _is_reason(error: GatewayError) -> bool:
     return isinstance(error, ConditionFailed) or service_error.code == "ValidationException"
 
 
-def _cancelled(
+def _cancellation_error(
     actions: list[tuple[str, dict[str, Any]]], writes: list[Write], reasons: Sequence[GatewayError | None]
 ) -> ServiceError:
     service_errors: list[ServiceError | None] = []

@@ -17,7 +17,7 @@ class LiteralBuilder(Transformer[Token, Any]):
     """A transformer that builds literals and the names of their members."""
 
     def text(self, token: Token) -> Literal:
-        return Literal("S", _unquoted(token), place_of(token))
+        return Literal("S", _unquote(token), place_of(token))
 
     def number(self, token: Token) -> Literal:
         return Literal("N", number_text(str(token)), place_of(token))
@@ -51,12 +51,12 @@ class LiteralBuilder(Transformer[Token, Any]):
         return Literal("M", _present(pairs), "")
 
     def pair(self, name: Token, value: Literal | operands.FunctionCall) -> tuple[str, Literal]:
-        return _unquoted(name), _literal(value)
+        return _unquote(name), _literal(value)
 
     def member(self, token: Token) -> str:
         if token == "''":
             raise validation("Path component cannot be an empty string")
-        return _unquoted(token)
+        return _unquote(token)
 
 
 def _present(members: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -72,5 +72,5 @@ def _literal(value: Literal | operands.FunctionCall) -> Literal:
     return value if isinstance(value, Literal) else Literal("CALL", value.node.function, value.place)
 
 
-def _unquoted(token: Token) -> str:
+def _unquote(token: Token) -> str:
     return token[1:-1].replace("''", "'")

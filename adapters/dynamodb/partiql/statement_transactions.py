@@ -110,7 +110,7 @@ def _check_in_transaction(place: int, statement: Statement) -> None:
 
 
 def _transact_reads(call: CallContext, members: list[PreparedStatement | None]) -> Exchange[Answer]:
-    prepared, gets = _prepared(members, lambda member: _get_of(member, call.operation))
+    prepared, gets = _prepare_all(members, lambda member: _get_of(member, call.operation))
     rows = yield from read_together(gets)
     responses = []
     for member, row in zip(prepared, rows, strict=True):
@@ -122,11 +122,11 @@ def _transact_reads(call: CallContext, members: list[PreparedStatement | None]) 
 
 
 def _transact_writes(call: CallContext, members: list[PreparedStatement | None]) -> Exchange[Answer]:
-    prepared, writes = _prepared(members, member_write)
+    prepared, writes = _prepare_all(members, member_write)
     if sum(map(_payload_of, prepared)) > limits.TRANSACTION_BYTES:
         raise validation(messages.bare("payload-size"))
     outcomes = yield from write_together(
-        call, "TransactStatements", writes, lambda errors: _cancelled(call, prepared, errors)
+        call, "TransactStatements", writes, lambda errors: _cancellation_error(call, prepared, errors)
     )
     names = [member.table.name for member in prepared]
     if isinstance(outcomes, ReplayedOutcome):
@@ -146,7 +146,7 @@ def _payload_of(member: PreparedStatement) -> int:
     return payload_bytes(member.statement, member.table, member.arguments)
 
 
-def _prepared(
+def _prepare_all(
     members: list[PreparedStatement | None], make: Callable[[PreparedStatement], Prepared]
 ) -> tuple[list[PreparedStatement], list[Prepared]]:
     """Return the members and the engine's request for each.
@@ -187,7 +187,7 @@ def _reason(place: int, error: ServiceError | GatewayError) -> ServiceError:
     raise _in_member(place, failure) if failure.code == "ValidationException" else failure
 
 
-def _cancelled(
+def _cancellation_error(
     call: CallContext, members: list[PreparedStatement], errors: Sequence[GatewayError | None]
 ) -> ServiceError:
     service_errors: list[ServiceError | None] = []

@@ -40,13 +40,13 @@ def key_of(call: CallContext, specification: Mapping[str, Any]) -> str | None:
     )
     if name.startswith("alias/aws/") and name != _SERVICE_KEY:
         text = f"{user} kms:CreateGrant on resource: {key} because no resource-based policy allows the kms:CreateGrant action"
-        raise _denied(text)
+        raise _access_denied(text)
     region, account = [*key.split(":"), "", "", "", "", ""][3:5]
     if call.gateway.credentials.namespace(Scheme.AWS, account, region) != call.caller.namespace:
         if region != call.caller.region:
             text = _of_kms("NotFoundException", f"Invalid arn {region}", "NotFoundException")
             raise validation(f"KMS validation error: {text}")
-        raise _denied(
+        raise _access_denied(
             f"{user} kms:DescribeKey on this resource because the resource does not exist in this Region, no resource-based "
             "policies allow access, or a resource-based policy explicitly denies access"
         )
@@ -58,7 +58,7 @@ def _wants_key(specification: Mapping[str, Any]) -> bool:
     return bool(specification.get("Enabled", "SSEType" in specification or "KMSMasterKeyId" in specification))
 
 
-def _denied(text: str) -> ServiceError:
+def _access_denied(text: str) -> ServiceError:
     error_text = _of_kms("AWSKMSException", text, "AccessDeniedException")
     return ServiceError("AccessDeniedException", f"KMS key access denied error: {error_text}")
 
@@ -129,12 +129,12 @@ def description(properties: TableProperties, caller: Caller, now_ms: int) -> dic
     """Return the member SSEDescription. A change shows the former key for two fifths of its time, then the new one."""
     key, change = properties.encryption_key, properties.encryption_change
     if change is None or not is_changing(properties, now_ms):
-        return {} if key is None else {"SSEDescription": _shown(caller, "ENABLED", key)}
+        return {} if key is None else {"SSEDescription": _description_of(caller, "ENABLED", key)}
     is_early = now_ms < change["at_ms"] + (change["until_ms"] - change["at_ms"]) * 2 // 5
-    return {"SSEDescription": _shown(caller, "UPDATING", change["former_key"] if is_early else key)}
+    return {"SSEDescription": _description_of(caller, "UPDATING", change["former_key"] if is_early else key)}
 
 
-def _shown(caller: Caller, status: str, key: str | None) -> dict[str, Any]:
+def _description_of(caller: Caller, status: str, key: str | None) -> dict[str, Any]:
     # Earlier versions of tablegate stored the alias that a client gave.
     of_key = {} if key is None else {"SSEType": "KMS", "KMSMasterKeyArn": key_arn(caller, key)}
     return {"Status": status, **of_key}

@@ -33,7 +33,7 @@ from tablegate.gateway.security.credentials import Scheme
 def describe_continuous_backups(call: CallContext) -> Exchange[Answer]:
     """DescribeContinuousBackups: the state of recovery and the restorable times of a table. Raises TableMissing."""
     table = yield from find_table(call)
-    return _described(call, table)
+    return _description(call, table)
 
 
 def update_continuous_backups(call: CallContext) -> Exchange[Answer]:
@@ -57,7 +57,7 @@ def update_continuous_backups(call: CallContext) -> Exchange[Answer]:
         new_table = yield from one(
             AlterTable(DIALECT, new_table, properties=properties.document(), instant=True)
         )
-    return _described(call, new_table)
+    return _description(call, new_table)
 
 
 def _refuse_new(call: CallContext, table: Table) -> None:
@@ -74,7 +74,7 @@ def _is_new(call: CallContext, table: Table) -> bool:
     return call.gateway.now_ms() < active_at_ms + limits.CONTINUOUS_BACKUPS_DELAY_MS
 
 
-def _described(call: CallContext, table: Table) -> Answer:
+def _description(call: CallContext, table: Table) -> Answer:
     now_ms = call.gateway.now_ms()
     rule = table.rules.history
     recovery: dict[str, Any] = {"PointInTimeRecoveryStatus": "DISABLED"}

@@ -38,7 +38,7 @@ _LEAST_TARGET, _MOST_TARGET = 10.0, 90.0
 def describe_replica_auto_scaling(call: CallContext) -> Exchange[Answer]:
     """DescribeTableReplicaAutoScaling: the settings of every region of a global table. Raises ServiceError."""
     table = yield from _find(call)
-    return _described(call, table)
+    return _description(call, table)
 
 
 def update_replica_auto_scaling(call: CallContext) -> Exchange[Answer]:
@@ -56,7 +56,7 @@ def update_replica_auto_scaling(call: CallContext) -> Exchange[Answer]:
             scaling[place] = {}
         else:
             scaling[place] = settings_of(call, table.name, place, kind, update)
-    answer = _described(call, table)
+    answer = _description(call, table)
     yield from change_all_regions(
         call, lambda properties_of_region: replace(properties_of_region, auto_scaling=scaling)
     )
@@ -195,7 +195,7 @@ def _of_auto_scaling(text: str) -> ServiceError:
 # Descriptions
 
 
-def _described(call: CallContext, table: Table) -> dict[str, Any]:
+def _description(call: CallContext, table: Table) -> dict[str, Any]:
     rule = table.rules.replication
     assert rule is not None
     now_ms = call.gateway.now_ms()

@@ -55,7 +55,7 @@ def check_regions(call: CallContext, table: Table, updates: Sequence[tuple[str, 
     for action, entry in updates:
         region = entry["RegionName"]
         if not region and action == "Create":
-            raise _denied(call, table)
+            raise _access_denied(call, table)
         _refuse_unknown(region)
         if action == "Disassociate":
             continue
@@ -86,7 +86,7 @@ def _refuse_unknown(region: str) -> None:
         )
 
 
-def _denied(call: CallContext, table: Table) -> ServiceError:
+def _access_denied(call: CallContext, table: Table) -> ServiceError:
     """Return the service's error for a region without a name."""
     account = call.caller.account
     return ServiceError(

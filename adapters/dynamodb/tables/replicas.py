@@ -152,7 +152,7 @@ def delete_table(call: CallContext) -> Exchange[Answer]:
             raise running_changes.in_use(f"Table: {table.name} is being used.")
         _refuse_protected(table, call.caller.region)
         replica_rules.refuse_source(call, table)
-    before = yield from _described(call, table)
+    before = yield from _description(call, table)
     answer: Any = yield from tables.delete_table(call)
     answer["TableDescription"] |= {name: before[name] for name in _SHOWN_OF_GROUP if name in before}
     return answer
@@ -187,7 +187,7 @@ def _update_replicas(call: CallContext) -> Exchange[Answer]:
             "Update table operation with more than one create or delete replica actions not allowed"
         )
     replica_rules.refuse_busy(table, updates, now_ms)
-    before = yield from _described(call, table)
+    before = yield from _description(call, table)
     actions = {action for action, _ in updates}
     if actions == {"Create"}:
         table = yield from _create(call, table, _by_region(updates), witness)
@@ -200,7 +200,7 @@ def _update_replicas(call: CallContext) -> Exchange[Answer]:
         for _, entry in updates:
             table = yield from _override(call, table, entry)
         return {"TableDescription": in_style(call, {**before, "TableStatus": "UPDATING"})}
-    description = yield from _described(call, table)
+    description = yield from _description(call, table)
     # A replica being added is shown a moment later.
     description["Replicas"] = before.get("Replicas", [])
     return {"TableDescription": in_style(call, {**description, "TableStatus": "UPDATING"})}
@@ -210,7 +210,7 @@ def _by_region(updates: Sequence[tuple[str, Wire]]) -> list[Wire]:
     return list({entry["RegionName"]: entry for _, entry in updates}.values())
 
 
-def _described(call: CallContext, table: Table) -> Exchange[dict[str, Any]]:
+def _description(call: CallContext, table: Table) -> Exchange[dict[str, Any]]:
     statistics = yield from one(CountRows(table))
     now_ms = call.gateway.now_ms()
     return describe(in_state(State.UPDATING, table, now_ms), statistics, call.caller, now_ms)

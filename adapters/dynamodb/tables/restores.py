@@ -74,7 +74,7 @@ def _target(call: CallContext, source: Table, summary: Wire) -> CreateTable:
     create_command = copied_definition(source, call.caller.namespace, arguments["TargetTableName"])
     # A restored table keeps billing, throughput and key of the source. All else is as in a new table.
     properties = replace(
-        _billed(source, arguments, call.gateway.now_ms()),
+        _billing_properties(source, arguments, call.gateway.now_ms()),
         encryption_key=encryption.key_of(call, arguments["SSESpecificationOverride"])
         if "SSESpecificationOverride" in arguments
         else TableProperties.of(source).encryption_key,
@@ -90,7 +90,7 @@ def _target(call: CallContext, source: Table, summary: Wire) -> CreateTable:
     )
 
 
-def _billed(source: Table, arguments: Wire, now_ms: int) -> TableProperties:
+def _billing_properties(source: Table, arguments: Wire, now_ms: int) -> TableProperties:
     current = TableProperties.of(source)
     mode = arguments.get("BillingModeOverride", current.billing)
     units = arguments.get("ProvisionedThroughputOverride")

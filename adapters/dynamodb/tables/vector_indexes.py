@@ -102,7 +102,7 @@ def _refuse_redefinition(table: Table, create: Wire, types: Mapping[str, str]) -
     vector = create["VectorAttribute"]["AttributeName"]
     columns = {column.name: column for index in table.vector_indexes for column in index.columns}
     if vector in keys_by_name:
-        raise _redefined(
+        raise _redefinition_error(
             f"SchemaElement: key{{{vector}:{keys_by_name[vector].type}:{keys_by_name[vector].role}}}",
             f"VectorIndexSchema:[VectorAttribute: key{{{vector}:L:{create['Dimensions']}}}]",
         )
@@ -118,13 +118,13 @@ def _refuse_redefinition(table: Table, create: Wire, types: Mapping[str, str]) -
         )
         if old != types[name]:
             old_role = role if key is None else key.role
-            raise _redefined(
+            raise _redefinition_error(
                 f"SchemaElement: key{{{name}:{old}:{old_role}}}",
                 f"Schema:[SchemaElement: key{{{name}:{types[name]}:{role}}}]",
             )
 
 
-def _redefined(old: str, new_schema: str) -> ServiceError:
+def _redefinition_error(old: str, new_schema: str) -> ServiceError:
     return validation(
         f"{messages.INVALID}Attributes cannot be redefined. Please check that your attribute has the same type as "
         f"previously defined. Existing schema: Schema:[{old}] New schema: {new_schema}"

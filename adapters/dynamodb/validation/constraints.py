@@ -132,13 +132,13 @@ def _java_text(shape: Shape, data: Any) -> str:
         case Structure() if data is not None:
             members = ", ".join(
                 f"{_camel(name)}={_java_text(member, data[name]) if name in data else 'null'}"
-                for name, member in _printed(shape)
+                for name, member in _printed_members(shape)
             )
             return f"{shape.java}({members})"
     return messages.echo(data)
 
 
-def _printed(shape: Structure) -> Iterable[tuple[str, Shape]]:
+def _printed_members(shape: Structure) -> Iterable[tuple[str, Shape]]:
     """Return the members that a Java object prints. Those that this server does not have are null."""
     if not shape.printed:
         return shape.members.items()

@@ -71,7 +71,7 @@ def parse(text: bytes, members_max: Mapping[str, int]) -> Any:
     if len(text) >= MIN_BYTES and sum(map(text.count, _PART_MARKS)) > len(text) // _BYTES_PER_PART:
         shorter = text
         for name, count in members_max.items():
-            shorter = _shortened(shorter, name, count + 1)
+            shorter = _shorten_member(shorter, name, count + 1)
         if len(shorter) < len(text):
             body = _parsed_or_none(shorter)
             if isinstance(body, dict) and any(
@@ -97,7 +97,7 @@ def _size(name: str, body: dict[str, Any]) -> int:
     return len(value) if isinstance(value, dict | list) else 0
 
 
-def _shortened(text: bytes, name: str, count: int) -> bytes:
+def _shorten_member(text: bytes, name: str, count: int) -> bytes:
     """Return the text without the members after the first `count` of a map or list, if it has more."""
     for opening in islice(_beginning(name).finditer(text), _OCCURRENCES):
         first = _first(opening[1], count).match(text, opening.end())

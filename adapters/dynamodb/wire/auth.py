@@ -239,11 +239,11 @@ def _query_parameters(query: str) -> dict[str, str]:
     parameters: dict[str, str] = {}
     for pair in query.split("&"):
         name, _, value = pair.partition("=")
-        parameters.setdefault(_decoded(name), _decoded(value))
+        parameters.setdefault(_decode(name), _decode(value))
     return parameters
 
 
-def _decoded(text: str) -> str:
+def _decode(text: str) -> str:
     return unquote_to_bytes(text.encode("latin-1", "replace")).decode("latin-1")
 
 

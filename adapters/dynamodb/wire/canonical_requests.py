@@ -51,11 +51,11 @@ def _canonical_query(query: str) -> str:
     pairs = []
     for pair in query.split("&"):
         name, _, value = pair.partition("=")
-        encoded = _encoded(name)
+        encoded = _encode(name)
         if pair and encoded != "X-Amz-Signature":
-            pairs.append((encoded, _encoded(value)))
+            pairs.append((encoded, _encode(value)))
     return "&".join(f"{name}={value}" for name, value in sorted(pairs))
 
 
-def _encoded(text: str) -> str:
+def _encode(text: str) -> str:
     return quote(unquote_to_bytes(text.encode("latin-1", "replace")), safe="-_.~")

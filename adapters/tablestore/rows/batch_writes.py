@@ -66,16 +66,16 @@ def batch_write_row(call: CallContext) -> Exchange[Message]:
         raise errors.invalid("Atomic batch write can not be used in a transaction.")
     checked = []
     for part in message.tables:
-        checked += yield from _checked(call, part.table_name, part.rows)
+        checked += yield from _validate_rows(call, part.table_name, part.rows)
     _check_size(checked)
     wires = iter(checked)
     row_writes: list[RowWrite | errors.ServiceError] = []
     for table_part in message.tables:
         table = yield from find_written(call, table_part.table_name)
         target = WriteTarget.of(call, table)
-        parsed = [_parsed(call, target, next(wires), row) for row in table_part.rows]
-        row_writes += _checked_atomic(parsed) if message.is_atomic else parsed
-    row_writes = _bounded(row_writes)
+        parsed = [_parse_row(call, target, next(wires), row) for row in table_part.rows]
+        row_writes += _validate_atomic(parsed) if message.is_atomic else parsed
+    row_writes = _limit_patterns(row_writes)
     if message.is_atomic:
         results = yield from _write_together([len(part.rows) for part in message.tables], row_writes)
     else:
@@ -102,7 +102,7 @@ def bulk_import(call: CallContext) -> Exchange[Message]:
         limits.BATCH_WRITE_ROWS_MAX,
         [(message.table_name, len(message.rows))] if message.rows else [],
     )
-    checked = yield from _checked(call, message.table_name, message.rows)
+    checked = yield from _validate_rows(call, message.table_name, message.rows)
     _check_size(checked)
     try:
         table = yield from find_written(call, message.table_name)
@@ -119,7 +119,7 @@ def bulk_import(call: CallContext) -> Exchange[Message]:
     target = WriteTarget.of(call, table)
     for row, wire in zip(message.rows, checked, strict=True):
         unconditional.type = row.type
-        row_writes.append(_parsed(call, target, wire, unconditional))
+        row_writes.append(_parse_row(call, target, wire, unconditional))
     results = yield from _write_each(row_writes, "")
     answer = messages.BulkImportResponse(table_name=message.table_name)
     for row_write, result in zip(row_writes, results, strict=True):
@@ -133,7 +133,9 @@ def bulk_import(call: CallContext) -> Exchange[Message]:
     return answer
 
 
-def _checked(call: CallContext, table_name: str, rows: Sequence[Any]) -> Exchange[list[WireRow | PlainPut]]:
+def _validate_rows(
+    call: CallContext, table_name: str, rows: Sequence[Any]
+) -> Exchange[list[WireRow | PlainPut]]:
     """Validate the rows of one table. Raises ServiceError."""
     wires: list[WireRow | PlainPut] = []
     for row in rows:
@@ -147,7 +149,7 @@ def _check_size(wires: Sequence[WireRow | PlainPut]) -> None:
     checks.check_request(sum(sizes), "BatchWriteRow")
 
 
-def _parsed(
+def _parse_row(
     call: CallContext, target: WriteTarget, wire: WireRow | PlainPut, row: Any
 ) -> RowWrite | errors.ServiceError:
     _, parse = _KINDS[row.type]
@@ -162,7 +164,7 @@ def _parsed(
         raise
 
 
-def _checked_atomic(parsed: list[RowWrite | errors.ServiceError]) -> list[RowWrite | errors.ServiceError]:
+def _validate_atomic(parsed: list[RowWrite | errors.ServiceError]) -> list[RowWrite | errors.ServiceError]:
     """Replace all rows of an atomic batch by an error if they are in several partitions."""
     writes = [row_write for row_write in parsed if isinstance(row_write, RowWrite)]
     for row_write in writes:
@@ -182,7 +184,7 @@ Result = GroupOutcome | errors.ServiceError
 """The result of a row: the outcome of a group with this write only, or an error."""
 
 
-def _bounded(row_writes: list[RowWrite | errors.ServiceError]) -> list[RowWrite | errors.ServiceError]:
+def _limit_patterns(row_writes: list[RowWrite | errors.ServiceError]) -> list[RowWrite | errors.ServiceError]:
     """Limit the searched text of all conditions together, which bounds their time."""
     conditions = [
         row_write.write.condition

@@ -35,7 +35,7 @@ _fast_put_of = fast_paths.choose(fast_rows.put_of, _no_fast_put)
 
 def checked_put_cells(data: bytes, permitted_names: Container[str] = ()) -> WireRow:
     """Validate a put of any form: the general path of `fast_rows.put_of`. Raises ServiceError."""
-    wire = _checked(data, "PutRow", permitted_names)
+    wire = _validate(data, "PutRow", permitted_names)
     for cell in wire.cells:
         if cell.operation is not None or not isinstance(cell.value, Value):
             raise invalid(f"The value of column '{cell.name}' is missing.")
@@ -44,7 +44,7 @@ def checked_put_cells(data: bytes, permitted_names: Container[str] = ()) -> Wire
 
 def checked_update(data: bytes, permitted_names: Container[str] = ()) -> WireRow:
     """Validate the cells of an update. Raises ServiceError."""
-    wire = _checked(data, "UpdateRow", permitted_names)
+    wire = _validate(data, "UpdateRow", permitted_names)
     if not wire.cells:
         raise invalid("Attribute column is missing.")
     return wire
@@ -57,7 +57,7 @@ def checked_delete(data: bytes) -> WireRow:
     return wire._replace(cells=())
 
 
-def _checked(data: bytes, operation: str, permitted_names: Container[str]) -> WireRow:
+def _validate(data: bytes, operation: str, permitted_names: Container[str]) -> WireRow:
     wire = keys.decode(data)
     keys.check_values(wire.key, allows_auto_increment=True)
     _check_columns(wire.cells, permitted_names)

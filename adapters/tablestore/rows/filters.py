@@ -74,15 +74,15 @@ _CASTS = {
 
 def parse_filter(data: bytes) -> ReadFilter:
     """Parse the filter of a read. Empty bytes mean none. Raises ServiceError."""
-    return _parsed(data, True) if data else NO_FILTER
+    return _read_filter(data, True) if data else NO_FILTER
 
 
 def parse_condition(data: bytes) -> Predicate:
     """Parse the column condition of a write. Empty bytes mean none. Raises ServiceError."""
-    return _parsed(data, False).predicate if data else ALWAYS
+    return _read_filter(data, False).predicate if data else ALWAYS
 
 
-def _parsed(data: bytes, may_paginate: bool) -> ReadFilter:
+def _read_filter(data: bytes, may_paginate: bool) -> ReadFilter:
     return (_parse_cached if len(data) <= _CACHED_BYTES else _parse)(data, may_paginate)
 
 
@@ -100,10 +100,10 @@ def _parse(data: bytes, may_paginate: bool) -> ReadFilter:
         composite = _read(messages.CompositeColumnValueFilter, top.filter)
         if may_paginate and composite.combinator == messages.LO_AND and len(composite.sub_filters) > 1:
             return _with_pagination(composite)
-    return ReadFilter(_bounded(_predicate(top)), None)
+    return ReadFilter(_limit_patterns(_predicate(top)), None)
 
 
-def _bounded(predicate: Predicate) -> Predicate:
+def _limit_patterns(predicate: Predicate) -> Predicate:
     """Limit the searched text of all patterns together, which bounds their time."""
     reach = reach_bytes(sum(pattern.steps for pattern in patterns_of(predicate)))
     return predicate if reach >= TEXT_MAX_BYTES else with_reach(predicate, reach)
@@ -122,7 +122,7 @@ def _with_pagination(composite: messages.CompositeColumnValueFilter) -> ReadFilt
             pagination = _pagination(part.filter)
         else:
             parts.append(_predicate(part))
-    return ReadFilter(_bounded(And(tuple(parts)) if len(parts) > 1 else parts[0]), pagination)
+    return ReadFilter(_limit_patterns(And(tuple(parts)) if len(parts) > 1 else parts[0]), pagination)
 
 
 def _count(node: messages.Filter, nodes: list[int], depth: int) -> None:
@@ -174,7 +174,7 @@ def _single(node: messages.SingleColumnValueFilter) -> Predicate:
         Attribute((node.column_name,)) if node.latest_version_only else AnyVersion(node.column_name)
     )
     if node.HasField("value_trans_rule"):
-        column = _extracted(column, node.value_trans_rule)
+        column = _extract(column, node.value_trans_rule)
     exists = HasKind(column, SHOWN_KINDS)
     if node.comparator == messages.CT_EXIST:
         return exists
@@ -199,7 +199,7 @@ def _compare(column: Operand, comparison: Comparison, constant: Value) -> Predic
     return And((same_kind, compare))
 
 
-def _extracted(column: Operand, rule: messages.ValueTransferRule) -> Operand:
+def _extract(column: Operand, rule: messages.ValueTransferRule) -> Operand:
     cast = rule.cast_type if rule.HasField("cast_type") else messages.VT_STRING
     if cast not in _CASTS:
         raise invalid("The cast type of value transfer rule is invalid.")

@@ -48,14 +48,14 @@ def key_of(
     """
     columns = table.key_schema.columns
     _check_columns(columns, cells, allows_auto_increment)
-    values = tuple([_stored(column, cell.value) for column, cell in zip(columns, cells, strict=True)])
+    values = tuple([_stored_value(column, cell.value) for column, cell in zip(columns, cells, strict=True)])
     if keys.AUTO_INCREMENT in values:
         first_values = values[: values.index(keys.AUTO_INCREMENT)]
         return keys.Key(values, table.key_schema.position(first_values))  # type: ignore[arg-type]
     return keys.Key(values, table.key_schema.position(values))  # type: ignore[arg-type]
 
 
-def _stored(column: keys.KeyColumn, value: plainbuffer.Datum | None) -> plainbuffer.Datum:
+def _stored_value(column: keys.KeyColumn, value: plainbuffer.Datum | None) -> plainbuffer.Datum:
     """Return a validated value as its column stores it."""
     if not isinstance(value, Value):
         assert value is not None
@@ -132,7 +132,7 @@ def partition_of(table: Table, cells: Sequence[plainbuffer.WireCell]) -> bytes:
     check_value(cells[0], allows_auto_increment=False)
     columns = table.key_schema.columns[:1]
     _check_columns(columns, cells, allows_auto_increment=False)
-    value = _stored(columns[0], cells[0].value)
+    value = _stored_value(columns[0], cells[0].value)
     assert isinstance(value, Value)
     return keys.encode_column(value)
 
@@ -165,7 +165,7 @@ def _position(target: TableOrIndex, cells: Sequence[plainbuffer.WireCell]) -> ke
     """Return the position of a key in a table or an index. Raises ServiceError."""
     _check_columns(target.key, cells, allows_auto_increment=False)
     values = {
-        column.name: _stored(column, cell.value) for column, cell in zip(target.key, cells, strict=True)
+        column.name: _stored_value(column, cell.value) for column, cell in zip(target.key, cells, strict=True)
     }
     table_schema = target.table.key_schema
     schema = table_schema if target.index is None else target.index.key_schema

@@ -83,7 +83,7 @@ def _shorten(data: bytes, descriptor: Descriptor, counts: Counter[str]) -> bytes
             content = data[content_at:at]
             short = _shorten(content, inner, counts)
             if short is not content:
-                pieces += [data[kept_up_to:start], _framed(tag, short)]
+                pieces += [data[kept_up_to:start], _frame(tag, short)]
                 kept_up_to = at
     return b"".join([*pieces, data[kept_up_to:]]) if pieces else data
 
@@ -118,11 +118,11 @@ def _after_number(data: bytes, at: int, wire_type: int) -> int:
     raise _Unreadable
 
 
-def _framed(tag: int, content: bytes) -> bytes:
-    return _encoded(tag) + _encoded(len(content)) + content
+def _frame(tag: int, content: bytes) -> bytes:
+    return _encode(tag) + _encode(len(content)) + content
 
 
-def _encoded(number: int) -> bytes:
+def _encode(number: int) -> bytes:
     encoded = bytearray()
     while number >= 0x80:
         encoded.append(number & 0x7F | 0x80)

@@ -28,8 +28,8 @@ class ExportFolder:
     def __init__(self, path: Path) -> None:
         self.path = _summary_of(path)
         try:
-            self.summary = manifests.read_summary(_checked(self.path))
-            self.files = list(manifests.read_files(_checked(self._manifest_of_files()).splitlines()))
+            self.summary = manifests.read_summary(_read_manifest(self.path))
+            self.files = list(manifests.read_files(_read_manifest(self._manifest_of_files()).splitlines()))
             counts = [file.items for file in self.files if file.items is not None]
         except UnreadableFile as error:
             raise BadFile(f"{self.path.parent}: {error}") from None
@@ -164,7 +164,7 @@ def _summary_of(path: Path) -> Path:
     return below[0]
 
 
-def _checked(manifest: Path) -> bytes:
+def _read_manifest(manifest: Path) -> bytes:
     """Return a manifest's bytes. Its MD5 must be equal to the one stored beside it, if there is one."""
     data = manifest.read_bytes()
     for ending in (".md5", ".checksum"):  # as the service writes it, and as documented

@@ -205,7 +205,7 @@ class _Columns:
         if not type_name:
             if not cell:
                 return None
-            type_name = self._assumed(name, cell)
+            type_name = self._assumed_type(name, cell)
         edm = _EDM.get(type_name.lower().removeprefix("edm."))
         if edm is None:
             raise UnreadableFile(
@@ -219,7 +219,7 @@ class _Columns:
         except ServiceError:
             raise UnreadableFile(f"{name!r}: the value {cell[:60]!r} is not a valid {edm}") from None
 
-    def _assumed(self, name: str, cell: str) -> str:
+    def _assumed_type(self, name: str, cell: str) -> str:
         if self.untyped == "text":
             return "String"
         last_type = self.last_types.get(name) if self.untyped == "first-row" else None

@@ -66,7 +66,7 @@ class TableStoreEndpoint(endpoint.Endpoint):
     def segments(self, count: int) -> list[endpoint.JSON]:
         points = self._split_points(count) if count > 1 else []
         lowest, highest = self._bound(plainbuffer.Bound.INF_MIN), self._bound(plainbuffer.Bound.INF_MAX)
-        bounds = [lowest, *map(self._completed, points), highest]
+        bounds = [lowest, *map(self._complete_key, points), highest]
         return [{"from": _text(low), "to": _text(high)} for low, high in pairwise(bounds)]
 
     def _split_points(self, count: int) -> list[bytes]:
@@ -93,9 +93,9 @@ class TableStoreEndpoint(endpoint.Endpoint):
             plainbuffer.WireRow([plainbuffer.WireCell(name, value) for name in self._schema.names])
         )
 
-    def _completed(self, point: bytes) -> bytes:
+    def _complete_key(self, point: bytes) -> bytes:
         """Return a split point as a bound with all key columns."""
-        cells = list(self._decoded(point).key)
+        cells = list(self._decode(point).key)
         names = self._schema.names
         cells += [plainbuffer.WireCell(name, plainbuffer.Bound.INF_MIN) for name in names[len(cells) :]]
         return plainbuffer.encode_row(plainbuffer.WireRow(cells))
@@ -141,7 +141,7 @@ class TableStoreEndpoint(endpoint.Endpoint):
             unread, reason = [], ""
             for key, result in zip(wanted_keys, answer.tables[0].rows, strict=True):
                 if result.is_ok:
-                    rows[key.position] = self._row(self._decoded(result.row)) if result.row else None
+                    rows[key.position] = self._row(self._decode(result.row)) if result.row else None
                 elif is_transient(result.error.code, result.error.message):
                     unread.append(key)
                     reason = result.error.code
@@ -154,7 +154,7 @@ class TableStoreEndpoint(endpoint.Endpoint):
                 backoff.wait(reason)
             wanted_keys = unread
 
-    def _decoded(self, data: bytes) -> plainbuffer.WireRow:
+    def _decode(self, data: bytes) -> plainbuffer.WireRow:
         try:
             return plainbuffer.decode_row(data, _UNLIMITED)
         except plainbuffer.PlainBufferError as error:

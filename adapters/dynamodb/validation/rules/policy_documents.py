@@ -57,16 +57,16 @@ def canonical(text: str, path: str, partition: str) -> str:
     member = document.get("Statement")
     statements = [member] if isinstance(member, dict) else member
     if member is None:
-        raise _refused("Missing required field Statement")
+        raise _policy_error("Missing required field Statement")
     if isinstance(statements, list) and not statements:
-        raise _refused("Could not parse the policy: Statement is empty!")
+        raise _policy_error("Could not parse the policy: Statement is empty!")
     if not isinstance(statements, list) or not all(isinstance(statement, dict) for statement in statements):
-        raise _refused("a Statement is an object")
+        raise _policy_error("a Statement is an object")
     _check(statements, path, text)
     statements = [_canonical_statement(statement, partition) for statement in statements]
     if any(_is_public(statement) for statement in statements):
         raise validation(_PUBLIC)
-    return _minified(_ordered({**document, "Statement": statements}, _DOCUMENT_ORDER))
+    return _minify(_in_order({**document, "Statement": statements}, _DOCUMENT_ORDER))
 
 
 def with_version(text: str) -> str:
@@ -74,10 +74,10 @@ def with_version(text: str) -> str:
     document = json.loads(text)
     if "Version" in document:
         return text
-    return _minified({"Version": DEFAULT_VERSION, **document})
+    return _minify({"Version": DEFAULT_VERSION, **document})
 
 
-def _minified(document: Mapping[str, Any]) -> str:
+def _minify(document: Mapping[str, Any]) -> str:
     """Return JSON without white space.
 
     Raises ServiceError for a lone surrogate, which JSON can escape but UTF-8 cannot encode, and for a document
@@ -87,11 +87,11 @@ def _minified(document: Mapping[str, Any]) -> str:
         text = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
         text.encode()
     except (UnicodeEncodeError, RecursionError):
-        raise _refused(_NO_JSON) from None
+        raise _policy_error(_NO_JSON) from None
     return text
 
 
-def _refused(text: str) -> ServiceError:
+def _policy_error(text: str) -> ServiceError:
     return validation(f"{messages.INVALID}Invalid policy document: {text}")
 
 
@@ -101,7 +101,7 @@ def _parse(text: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         document = None
     if not isinstance(document, dict):
-        raise _refused(_NO_JSON)
+        raise _policy_error(_NO_JSON)
     return document
 
 
@@ -120,15 +120,15 @@ def _check(statements: list[dict[str, Any]], path: str, text: str) -> None:
     for statement in statements:
         for names in _REQUIRED:
             if not any(name in statement for name in names):
-                raise _refused(f"Missing required field {names[0]}")
+                raise _policy_error(f"Missing required field {names[0]}")
     sids = [statement["Sid"] for statement in statements if statement.get("Sid")]
     if len({str(sid) for sid in sids}) < len(sids):
-        raise _refused("The Statement Ids in the policy are not unique")
+        raise _policy_error("The Statement Ids in the policy are not unique")
     bare = _BARE_PRINCIPAL.search(text)
     if bare is not None:
         line = text.count("\n", 0, bare.end()) + 1
         column = bare.end() - (text.rfind("\n", 0, bare.end()) + 1) + 1
-        raise _refused(f"Syntax error at position ({line},{column})")
+        raise _policy_error(f"Syntax error at position ({line},{column})")
     of_stream = "/stream/" in path
     for statement in statements:
         for name in ("Resource", "NotResource"):
@@ -143,9 +143,9 @@ def _check_resources(member: Any, of_stream: bool) -> None:
         kind, _, relative = arn.partition(":table/")
         is_stream = "/stream/" in relative
         if relative and is_stream is not of_stream and not (of_stream and relative.endswith("*")):
-            raise _refused(f'The relative-id "table/{relative}" is invalid for ARN "{arn}"')
+            raise _policy_error(f'The relative-id "table/{relative}" is invalid for ARN "{arn}"')
         if arn != "*" and kind.count(":") >= 2 and kind.split(":")[2] not in ("dynamodb", "*"):
-            raise _refused(f'The vendor "{kind.split(":")[2]}" is invalid for ARN "{arn}"')
+            raise _policy_error(f'The vendor "{kind.split(":")[2]}" is invalid for ARN "{arn}"')
 
 
 def _check_actions(member: Any, of_stream: bool) -> None:
@@ -153,7 +153,7 @@ def _check_actions(member: Any, of_stream: bool) -> None:
     wrong = [action for action in _texts(member) if not _is_action(action.lower(), of_stream)]
     if wrong:
         names = ", ".join(f'"{action}"' for action in reversed(wrong))
-        raise _refused(f"The following action names are invalid: {names}")
+        raise _policy_error(f"The following action names are invalid: {names}")
 
 
 def _is_action(action: str, of_stream: bool) -> bool:
@@ -188,7 +188,7 @@ def _canonical_statement(statement: Mapping[str, Any], partition: str) -> dict[s
         copy["Condition"] = {
             operator: _with_single_values(keys) for operator, keys in copy["Condition"].items()
         }
-    return _ordered(copy, _STATEMENT_ORDER)
+    return _in_order(copy, _STATEMENT_ORDER)
 
 
 def _principals(principals: Any, partition: str) -> Any:
@@ -230,6 +230,6 @@ def _with_single_values(keys: Any) -> Any:
     return {key: _single_or_list(values) for key, values in keys.items()} if isinstance(keys, dict) else keys
 
 
-def _ordered(members: Mapping[str, Any], order: tuple[str, ...]) -> dict[str, Any]:
+def _in_order(members: Mapping[str, Any], order: tuple[str, ...]) -> dict[str, Any]:
     """Return known members in their order, then the others, which are rejected later."""
     return {name: members[name] for name in (*order, *members) if name in members}

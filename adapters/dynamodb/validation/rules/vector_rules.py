@@ -34,14 +34,14 @@ def check_index(index: Input, definitions: Iterable[str], check_projection: Call
     for role, count_max in _SCHEMA_ROLES.items():
         count = sum(element["SearchSchemaElementType"] == role for element in schema)
         if count > count_max:
-            raise _refused("search-schema-count", count=count, role=role, limit=count_max)
+            raise _error("search-schema-count", count=count, role=role, limit=count_max)
     if any(element["AttributeName"] not in definitions for element in schema):
-        raise _refused("search-schema-undefined")
+        raise _error("search-schema-undefined")
     name = index["VectorAttribute"]["AttributeName"]
     if name in definitions:
-        raise _refused("vector-attribute-defined", name=name)
+        raise _error("vector-attribute-defined", name=name)
     if index["Dimensions"] > limits.VECTOR_DIMENSIONS:
-        raise _refused("vector-dimensions", limit=limits.VECTOR_DIMENSIONS)
+        raise _error("vector-dimensions", limit=limits.VECTOR_DIMENSIONS)
     check_projection(index)
 
 
@@ -52,7 +52,7 @@ def check_dimensions(existing: Iterable[tuple[str, int]], index: Mapping[str, An
     """
     name = index["VectorAttribute"]["AttributeName"]
     if any(attribute == name and dimensions != index["Dimensions"] for attribute, dimensions in existing):
-        raise _refused("vector-dimensions-differ", name=name)
+        raise _error("vector-dimensions-differ", name=name)
 
 
 def new_indexes(data: Input, definitions: list[str], check_projection: Callable[[Input], None]) -> None:
@@ -61,9 +61,9 @@ def new_indexes(data: Input, definitions: list[str], check_projection: Callable[
     if not indexes:
         return
     if data.get("BillingMode") != "PAY_PER_REQUEST":
-        raise _refused("vector-billing")
+        raise _error("vector-billing")
     if len(indexes) > limits.VECTOR_INDEXES:
-        raise _refused("vector-count", limit=limits.VECTOR_INDEXES)
+        raise _error("vector-count", limit=limits.VECTOR_INDEXES)
     earlier: list[tuple[str, int]] = []
     for index in indexes:
         check_index(index, definitions, check_projection)
@@ -97,9 +97,9 @@ def index_updates(data: Input, check_projection: Callable[[Input], None]) -> Non
     definitions = {definition["AttributeName"] for definition in data.get("AttributeDefinitions", ())}
     for update in data.get("VectorIndexUpdates", ()):
         if not update:
-            raise _refused("index-update-empty")
+            raise _error("index-update-empty")
         if len(update) > 1:
-            raise _refused("index-update-several")
+            raise _error("index-update-several")
         if "Create" in update:
             check_index(update["Create"], definitions, check_projection)
 
@@ -113,16 +113,16 @@ def search_vectors(data: Input, context: RuleContext) -> None:
     Converts the search vector to a list of numbers.
     """
     if data["TopK"] > limits.SEARCH_RESULTS:
-        raise _refused("top-k", value=data["TopK"], limit=limits.SEARCH_RESULTS)
+        raise _error("top-k", value=data["TopK"], limit=limits.SEARCH_RESULTS)
     check_parameters(data, context, ("SearchConditionExpression", "ProjectionExpression"), ())
     check_placeholders(data, context)
     try:
         components = [float(element["N"]) for element in data["SearchVector"] if len(element) == 1]
         packed(components)
     except (KeyError, TypeError, ValueError, OverflowError):
-        raise _refused("search-vector") from None
+        raise _error("search-vector") from None
     if len(components) < len(data["SearchVector"]):
-        raise _refused("search-vector")
+        raise _error("search-vector")
     data["SearchVector"] = components
 
 
@@ -157,5 +157,5 @@ def _place(text: bytes, end: int) -> str:
     return f" at line {line} column {end - begin}"
 
 
-def _refused(rule: str, **facts: Any) -> ServiceError:
+def _error(rule: str, **facts: Any) -> ServiceError:
     return validation(messages.bare(rule, **facts))

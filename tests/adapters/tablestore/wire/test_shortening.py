@@ -19,7 +19,7 @@ MANY = 1_000_000
 
 
 def framed(number: int, content: bytes) -> bytes:
-    return shortening._framed(number << 3 | 2, content)
+    return shortening._frame(number << 3 | 2, content)
 
 
 def counted(message: Message) -> int:
