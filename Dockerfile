@@ -27,7 +27,8 @@ RUN for name in tablegate azurite azurite-table java; do ln -s /opt/tablegate/bi
     && useradd --uid 1000 --create-home --home-dir /home/dynamodblocal tablegate \
     && install --directory --owner tablegate /data
 USER tablegate
-WORKDIR /home/dynamodblocal
+# Databases with relative paths are in the volume.
+WORKDIR /data
 VOLUME /data
 EXPOSE 8000 10002
 ENTRYPOINT ["tablegate"]

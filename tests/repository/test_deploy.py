@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -233,6 +234,86 @@ def test_the_unit_lets_the_server_do_little() -> None:
         capture_output=True, text=True, timeout=60,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout.splitlines()[-1:]
+
+
+def test_the_unit_says_how_to_add_the_first_key(tmp_path: Path) -> None:
+    """The command of the comment, with the paths of this test, adds a key that the unit's server can decrypt."""
+    text = UNIT.read_text()
+    shown = re.search(r"#   (TABLEGATE_DATABASE=.*\n#.*)", text)
+    assert shown is not None
+    for setting in (
+        "TABLEGATE_DATABASE=sqlite:////var/lib/tablegate/tablegate.sqlite",
+        "LoadCredential=secret.key:",
+    ):
+        assert setting in text.partition("[Service]")[2]
+    (tmp_path / "secret.key").write_text("a key that is long enough\n")
+    command = re.sub(r"\\\n#", "", shown[1]).replace("/var/lib/tablegate", str(tmp_path))
+    command = command.replace("/etc/tablegate", str(tmp_path))
+    command = command.replace("/opt/tablegate/bin/tablegate", f"{sys.executable} -m tablegate")
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("TABLEGATE_")}
+    server = Process(
+        tmp_path,
+        "--auth",
+        "strict",
+        "--secret-key-file",
+        str(tmp_path / "secret.key"),
+        "--credentials-period",
+        "0.1",
+    )
+    server.wait_until_ready()
+    done = subprocess.run(
+        command, shell=True, cwd=tmp_path.parent, env={**clean, "PYTHONPATH": str(ROOT)},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    scheme, access_id, secret = done.stdout.strip().split("\t")
+    assert (scheme, access_id) == ("aws", "KEY")
+    assert secret.startswith("secret=")
+    assert server.terminate()[0] == 0
+    again = Process(tmp_path, "--auth", "strict", "--secret-key-file", str(tmp_path / "secret.key"))
+    again.wait_until_ready()
+    assert again.terminate()[0] == 0
+
+
+# Containers
+
+
+def test_pods_get_no_variables_of_services() -> None:
+    """A Service named tablegate would give them TABLEGATE_PORT=tcp://..."""
+    for name in ("deployment", "migrate"):
+        text = (DEPLOY / "helm" / "tablegate" / "templates" / f"{name}.yaml").read_text()
+        assert re.search(r"^      enableServiceLinks: false$", text, re.MULTILINE)
+
+
+def test_each_profile_of_compose_asks_only_for_its_own_secrets() -> None:
+    """Compose checks the variables of all services, also of those of other profiles."""
+    text = (ROOT / "compose.yaml").read_text()
+    assert {*re.findall(r"\$\{(\w+):\?", text)} == {"TABLEGATE_SECRET_KEY"}
+    services = yaml.safe_load(text)["services"]
+    # The image of PostgreSQL refuses an empty password.
+    assert services["postgres"]["environment"]["POSTGRES_PASSWORD"] == "${POSTGRES_PASSWORD:-}"
+
+
+def test_the_commands_in_the_comment_of_compose_add_a_key_that_may_do_something(tmp_path: Path) -> None:
+    text = (ROOT / "compose.yaml").read_text()
+    commands = re.findall(r"--profile (\w+) exec (\S+) tablegate (.*)$", text, re.MULTILINE)
+    assert [(profile, service) for profile, service, _ in commands] == [
+        ("postgres", "gateway"), ("sqlite", "gateway-sqlite"),
+    ]  # fmt: skip
+    flags = ["--database", f"sqlite:///{tmp_path}/x.sqlite"]
+    assert CliRunner().invoke(main, ["migrate", *flags]).exit_code == 0
+    for number, (profile, service, words) in enumerate(commands):
+        assert profile in yaml.safe_load(text)["services"][service]["profiles"]
+        assert words.endswith("--all")
+        added = CliRunner().invoke(main, [*words.replace("MYKEY", f"KEY{number}").split(), *flags])
+        assert added.exit_code == 0, added.output
+    assert CliRunner().invoke(main, ["grants", "list", *flags]).stdout.count("\tall") == 2
+
+
+def test_the_working_folder_of_the_image_is_its_volume() -> None:
+    text = (ROOT / "Dockerfile").read_text()
+    assert re.findall(r"^WORKDIR (.*)$", text, re.MULTILINE) == re.findall(
+        r"^VOLUME (.*)$", text, re.MULTILINE
+    )
 
 
 # Helm
