@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,8 +18,15 @@ from tablegate.gateway.model.tables.indexes import IndexView
 from tablegate.gateway.model.tables.tables import Table
 
 if TYPE_CHECKING:
+    from tablegate.gateway.model.authorization.authorizations import Authorization
+    from tablegate.gateway.model.commands.commands import Exchange
+    from tablegate.gateway.model.commands.row_search import RowSearch, StatementPage
     from tablegate.gateway.model.commands.writes import Write
+    from tablegate.gateway.model.expressions.predicates import View
     from tablegate.gateway.model.values.rows import Row
+    from tablegate.gateway.model.values.values import Kind, Value
+
+    RunStatement = Callable[[Gateway, str, Authorization | None, str, str], Exchange[StatementPage]]
 
 
 def _module(name: str, part: str) -> ModuleType:
@@ -62,18 +69,35 @@ def table_describers(settings: Settings) -> dict[str, DescribeTable]:
 
 
 class RowDisplay(NamedTuple):
-    """The display functions of a dialect (adapters/*/display.py).
+    """Rows and searches in the form of a dialect, for the console (adapters/*/display.py).
 
-    form: the name of its form.
-    shown_row: returns a row as a JSON document.
-    snippet: returns lines of an SDK that read a table of a server at a URL.
-    put_of: returns the write that puts the row of such a document. Raises ValueError. None if the form cannot be written.
+    - `form`: the name of its JSON form.
+    - `type_names`: the names of its types. Only these kinds can be typed into forms.
+    - `view`: the view of the dialect on stored values. It returns values of the kinds in `type_names`, and of NULL.
+    - `is_own`: True if the dialect created the table.
+    - `shown_row`: returns a row as a JSON document.
+    - `document_of`: returns attributes as a JSON document that can be edited.
+    - `values_of`: returns the attributes of such a document. Raises ValueError.
+    - `write_of`: returns the write that puts a row with these attributes in place of an old one (None: there is none).
+      It checks the limits of the service. The number is the current time in milliseconds. Raises ValueError.
+    - `request_code`: returns a search of a server at a URL as code of SDKs: name of the SDK -> code. Raises
+      NotExpressible.
+    - `statement_of`: returns a search as a statement. Raises NotExpressible. None if the dialect has no statements.
+    - `run_statement`: reads a page of a statement: (gateway, namespace, authorization, statement, token of the page or
+      ""). Raises ValueError.
     """
 
     form: str
+    type_names: Mapping[Kind, str]
+    view: View
+    is_own: Callable[[Table], bool]
     shown_row: Callable[[Table, Row], Any]
-    snippet: Callable[[Table, str], str]
-    put_of: Callable[[Table, Any], Write] | None
+    document_of: Callable[[Table, Mapping[str, Value]], Any]
+    values_of: Callable[[Table, Any], dict[str, Value]]
+    write_of: Callable[[Table, Mapping[str, Value], Row | None, int], Write]
+    request_code: Callable[[RowSearch, str], dict[str, str]]
+    statement_of: Callable[[RowSearch], str] | None = None
+    run_statement: RunStatement | None = None
 
 
 def displays(settings: Settings) -> dict[str, RowDisplay]:
@@ -82,6 +106,8 @@ def displays(settings: Settings) -> dict[str, RowDisplay]:
     for name in settings.dialects:
         module = _module(name, "display")
         made[name] = RowDisplay(
-            module.FORM, module.shown_row, module.snippet, getattr(module, "put_of", None)
-        )
+            module.FORM, module.TYPE_NAMES, module.view, module.is_own, module.shown_row, module.document_of,
+            module.values_of, module.write_of, module.request_code,
+            getattr(module, "statement_of", None), getattr(module, "run_statement", None),
+        )  # fmt: skip
     return made

@@ -13,6 +13,7 @@ from typing import Any
 import flask
 
 from tablegate.gateway.console.access_pages import AccessPages
+from tablegate.gateway.console.bulk_pages import BulkPages
 from tablegate.gateway.console.edit_pages import EditPages
 from tablegate.gateway.console.entry import Entry
 from tablegate.gateway.console.figure_pages import FigurePages
@@ -20,6 +21,7 @@ from tablegate.gateway.console.job_pages import JobPages
 from tablegate.gateway.console.pages import Pages
 from tablegate.gateway.console.rendering import pretty, with_headers
 from tablegate.gateway.console.row_pages import RowPages
+from tablegate.gateway.console.statement_pages import StatementPages
 from tablegate.gateway.console.stream_pages import StreamPages
 from tablegate.gateway.console.table_pages import TablePages
 from tablegate.gateway.control.access import CONSOLE
@@ -27,7 +29,7 @@ from tablegate.gateway.dialect import Gateway
 from tablegate.gateway.model.request_facts import RequestKind
 
 PAGES: tuple[type[Pages], ...] = (
-    TablePages, RowPages, EditPages, JobPages, StreamPages, AccessPages, FigurePages,
+    TablePages, RowPages, StatementPages, EditPages, BulkPages, JobPages, StreamPages, AccessPages, FigurePages,
 )  # fmt: skip
 """All pages, by subject."""
 

@@ -1,57 +1,215 @@
-"""Forms that change rows."""
+"""Forms that add, copy, change and delete one row."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import flask
 import orjson
 
+from tablegate.gateway.adapter_modules import RowDisplay
 from tablegate.gateway.console import searches
 from tablegate.gateway.console.pages import Pages, Route
-from tablegate.gateway.console.reading import DELETING, PUTTING
-from tablegate.gateway.console.rendering import address
+from tablegate.gateway.console.problems import explained
+from tablegate.gateway.console.reading import DELETING, PUTTING, TableReader
+from tablegate.gateway.console.rendering import address, render
+from tablegate.gateway.console.row_forms import (
+    ATTRIBUTES,
+    BadRow,
+    RowField,
+    fields_of,
+    is_editable,
+    new_fields,
+    read_fields,
+    values_of,
+)
+from tablegate.gateway.console.row_tables import differences
 from tablegate.gateway.console.sign_in import ConsoleUser
 from tablegate.gateway.model.commands.row_commands import WriteGroup
 from tablegate.gateway.model.commands.writes import Remove, Write
+from tablegate.gateway.model.errors import ConditionFailed, InvalidInput
+from tablegate.gateway.model.expressions.predicates import Not, Predicate, RevisionIs, RowExists
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.keys import Key
+from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.server.flask_bridge import current_request
+
+_FORM_FIELDS = 3 * ATTRIBUTES + 32
+_CHANGED = (
+    "The row was changed after this form was opened, and nothing was saved. The differences are below. "
+    "Save again to replace the row."
+)
+_DELETED = "The row was deleted after this form was opened, and nothing was saved. Save again to create it."
+
+
+class EditForm(NamedTuple):
+    """A form of a row.
+
+    - `place`, `revision`: the row that is changed, and its revision when the form was opened. "" for a new row.
+    - `fields`: the attributes. `document`: the row as JSON. `is_json`: the document counts.
+    """
+
+    place: str
+    revision: str
+    fields: Sequence[RowField]
+    document: str
+    is_json: bool
+
+    @classmethod
+    def of_form(cls, given: Mapping[str, str], table: Table) -> EditForm:
+        is_json = "row" in given
+        fields = [] if is_json else read_fields(given, table)
+        return cls(given.get("at", ""), given.get("revision", ""), fields, given.get("row", ""), is_json)
 
 
 class EditPages(Pages):
     """The forms that put and delete a row."""
 
+    def reads(self) -> Sequence[Route]:
+        if not self._gateway.settings.console_writes:
+            return ()
+        return Route("/row/new", self.new), Route("/row/edit", self.edit)
+
     def writes(self) -> Sequence[Route]:
-        deleting = Route("/row/delete", self.delete)
-        return (deleting,) if self._writable is None else (deleting, Route("/row/put", self.put))
+        return Route("/row/delete", self.delete), Route("/row/put", self.put, _FORM_FIELDS)
 
-    def delete(self, visitor: ConsoleUser) -> Any:
-        reading = self._reading(visitor)
-        table = self._table(reading, DELETING)
-        row = reading.row(table, searches.position_of(flask.request.form.get("at", "")))
-        if row is not None:
-            key = table.key_schema.key(row.latest)
-            _note_key(table, key)
-            reading.run(WriteGroup((Write(table, Key(key.values, row.position), Remove()),)), DELETING)
-        return flask.redirect(address("console.rows", table), 303)
-
-    def put(self, visitor: ConsoleUser) -> Any:
-        """Put a row in the form of `writable`."""
+    def new(self, visitor: ConsoleUser) -> Any:
+        """Show the form of a new row, with the values of another one if the request names it (`copy`)."""
         reading = self._reading(visitor)
         table = self._table(reading, PUTTING)
-        assert self._writable is not None
-        put_of = self._writable.put_of
-        assert put_of is not None
+        display = self._display(table)
+        copied = flask.request.args.get("copy", "")
+        row = self._row(reading, table, copied) if copied else None
+        form = EditForm("", "", new_fields(table, display), "", "json" in flask.request.args)
+        if row is not None:
+            form = self._form_of(table, row)._replace(place="", revision="")
+        elif form.is_json:
+            form = form._replace(document=_indented(display.document_of(table, {})))
+        return self._show(visitor, table, form)
+
+    def edit(self, visitor: ConsoleUser) -> Any:
+        """Show the form of a row."""
+        reading = self._reading(visitor)
+        table = self._table(reading, PUTTING)
+        row = self._row(reading, table, flask.request.args.get("at", ""))
+        if row is None:
+            raise searches.BadSearch("There is no such row now.")
+        return self._show(visitor, table, self._form_of(table, row))
+
+    def put(self, visitor: ConsoleUser) -> Any:
+        """Save a row, if it is still as the form showed it. Otherwise show the form again."""
+        reading = self._reading(visitor)
+        table = self._table(reading, PUTTING)
+        form = EditForm.of_form(flask.request.form, table)
+        step = flask.request.form.get("step", "")
+        if step:
+            return self._show(visitor, table, form._replace(fields=self._after_step(form, table, step)))
+        old = self._row(reading, table, form.place) if form.place else None
+        if form.place and str("" if old is None else old.modified_at) != form.revision:
+            return self._conflict(visitor, table, form, old)
         try:
-            document = orjson.loads(flask.request.form.get("row", ""))
-            write = put_of(table, document)
+            write = self._write_of(table, form, old)
+        except BadRow as error:
+            return self._show(visitor, table, form._replace(fields=error.fields), 400, str(error))
         except (ValueError, TypeError) as error:
-            raise searches.BadSearch(f"This is not a valid item of {table.name}: {error}") from None
+            return self._show(visitor, table, form, 400, f"This is not a valid row of {table.name}: {error}.")
         _note_key(table, write.key)
-        reading.run(WriteGroup((write,)), PUTTING)
+        try:
+            reading.run(WriteGroup((write,)), PUTTING)
+        except ConditionFailed as error:
+            if not form.place:
+                text = "There is a row with this key already, and nothing was saved. Choose another key."
+                return self._show(visitor, table, form, 409, text)
+            return self._conflict(visitor, table, form, error.row)
+        except InvalidInput as error:
+            return self._show(visitor, table, form, 400, explained(error)[1])
         return flask.redirect(address("console.row", table, at=searches.place_of(write.key.position)), 303)
+
+    def delete(self, visitor: ConsoleUser) -> Any:
+        """Delete a row. If the form has a revision, the row must still have it."""
+        reading = self._reading(visitor)
+        table = self._table(reading, DELETING)
+        row = self._row(reading, table, flask.request.form.get("at", ""))
+        if row is None:
+            return flask.redirect(address("console.rows", table), 303)
+        changed = "The row was changed after this page was opened, and it was not deleted. Look at it again."
+        if flask.request.form.get("revision", str(row.modified_at)) != str(row.modified_at):
+            raise searches.BadSearch(changed)
+        key = table.key_schema.key(row.latest)
+        _note_key(table, key)
+        write = Write(table, Key(key.values, row.position), Remove(), RevisionIs(row.modified_at))
+        try:
+            reading.run(WriteGroup((write,)), DELETING)
+        except ConditionFailed:
+            raise searches.BadSearch(changed) from None
+        return flask.redirect(address("console.rows", table), 303)
+
+    def _row(self, reading: TableReader, table: Table, place: str) -> Row | None:
+        return reading.row(table, searches.position_of(place))
+
+    def _form_of(self, table: Table, row: Row) -> EditForm:
+        display = self._display(table)
+        is_json = "json" in flask.request.args or not is_editable(table, display, row)
+        place, revision = searches.place_of(row.position), str(row.modified_at)
+        fields = [] if is_json else fields_of(table, display, row)
+        return EditForm(place, revision, fields, _indented(display.document_of(table, row.latest)), is_json)
+
+    def _write_of(self, table: Table, form: EditForm, old: Row | None) -> Write:
+        """Return the write of a form. Raises BadRow, ValueError, TypeError."""
+        display = self._display(table)
+        if form.is_json:
+            values = display.values_of(table, orjson.loads(form.document))
+        else:
+            values = values_of(form.fields, table, display, old)
+        write = display.write_of(table, values, old, self._gateway.now_ms())
+        if form.place and searches.place_of(write.key.position) != form.place:
+            raise ValueError("its key is another one. Use Copy to make another row")
+        condition: Predicate = Not(RowExists()) if old is None else RevisionIs(old.modified_at)
+        return write._replace(condition=condition)
+
+    def _after_step(self, form: EditForm, table: Table, step: str) -> list[RowField]:
+        """Return the fields after one was added or removed."""
+        fields = list(form.fields)
+        word, _, place = step.partition("-")
+        if (
+            word == "remove"
+            and place.isdecimal()
+            and int(place) < len(fields)
+            and not fields[int(place)].is_key
+        ):
+            del fields[int(place)]
+        elif word == "add" and len(fields) < ATTRIBUTES:
+            fields.append(RowField("", next(iter(self._display(table).type_names.values())), ""))
+        return fields
+
+    def _conflict(self, visitor: ConsoleUser, table: Table, form: EditForm, now: Row | None) -> Any:
+        """Show a form again whose row has changed. The form then has the revision of the row as it is now."""
+        text = _DELETED if now is None else _CHANGED
+        found = []
+        try:
+            typed = self._write_of(table, form._replace(place=""), now)
+            found = differences(self._display(table), now, Row(typed.key.position, typed.change.contents, 0))  # type: ignore[union-attr]
+        except (ValueError, TypeError):
+            pass
+        if now is None:
+            form = form._replace(place="")
+        form = form._replace(revision="" if now is None else str(now.modified_at))
+        return self._show(visitor, table, form, 409, text, found)
+
+    def _show(
+        self, visitor: ConsoleUser, table: Table, form: EditForm, status: int = 200, problem: str = "",
+        changed: Sequence[Any] = (),
+    ) -> Any:  # fmt: skip
+        display: RowDisplay = self._display(table)
+        return render(
+            "edit.html", status, visitor=visitor, table=table, form=form, problem=problem, changed=changed,
+            types=list(display.type_names.values()), json_form=display.form,
+        )  # fmt: skip
+
+
+def _indented(document: Any) -> str:
+    return orjson.dumps(document, option=orjson.OPT_INDENT_2).decode()
 
 
 def _note_key(table: Table, key: Key) -> None:

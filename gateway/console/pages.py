@@ -30,14 +30,19 @@ class Route(NamedTuple):
     fields: int = FORM_FIELDS
 
 
+class RowRights(NamedTuple):
+    """The changes of rows that a visitor can send."""
+
+    put: bool
+    delete: bool
+
+
 class Pages:
     """The pages about one subject, each a function of its visitor and the current request."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
         self._displays: Mapping[str, RowDisplay] = displays(gateway.settings)
-        self._writable = next((each for each in self._displays.values() if each.put_of is not None), None)
-        """The dialect whose row form can be written. None if no dialect has one."""
 
     def reads(self) -> Sequence[Route]:
         """Return the pages that show something."""
@@ -46,6 +51,22 @@ class Pages:
     def writes(self) -> Sequence[Route]:
         """Return the forms that change something. They exist with `--console-writes` only."""
         return ()
+
+    def _display(self, table: Table) -> RowDisplay:
+        """Return the display of the dialect that created a table, or the first one of the server."""
+        return self._ordered(table)[0]
+
+    def _ordered(self, table: Table) -> list[RowDisplay]:
+        """Return all displays. Those of the dialect that created a table come first."""
+        return sorted(self._displays.values(), key=lambda each: not each.is_own(table))
+
+    def _may_change(self, reading: TableReader, table: Table) -> RowRights:
+        """Return the changes of rows that the visitor can send. There are none without `--console-writes`."""
+        writes = self._gateway.settings.console_writes
+        return RowRights(
+            writes and self._may_see(reading, table, Permission.PUT),
+            writes and self._may_see(reading, table, Permission.DELETE),
+        )
 
     def _reading(self, visitor: ConsoleUser) -> TableReader:
         return TableReader(self._gateway.engine, visitor)

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, cast
 
-from tablegate.gateway.console.searches import BadSearch, Search, place_of
+from tablegate.gateway.console.searches import BadSearch
 from tablegate.gateway.console.sign_in import ConsoleUser
 from tablegate.gateway.engine.engine import Engine
 from tablegate.gateway.model.authorization.authorizations import NamedResource
 from tablegate.gateway.model.authorization.permissions import Permission, Purpose
 from tablegate.gateway.model.commands import stream_commands
 from tablegate.gateway.model.commands.job_commands import CancelJob, ListJobs, ListUnfinishedJobs
-from tablegate.gateway.model.commands.row_commands import Get, Read
+from tablegate.gateway.model.commands.row_commands import Get
 from tablegate.gateway.model.commands.snapshot_commands import ListNamespaces
 from tablegate.gateway.model.commands.table_commands import CountRows, FindTable, ListTables, TableStatistics
 from tablegate.gateway.model.errors import GatewayError, TableMissing
 from tablegate.gateway.model.tables.changes import Change, Latest, Oldest, Stream
-from tablegate.gateway.model.tables.indexes import Index
 from tablegate.gateway.model.tables.jobs import Job
 from tablegate.gateway.model.tables.namespaces import served_by_job
-from tablegate.gateway.model.tables.pages import PageLimits
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.keys import Position
 from tablegate.gateway.model.values.rows import Row
@@ -34,24 +31,11 @@ READING_A_ROW = Purpose((Permission.READ,))
 PUTTING, DELETING = Purpose((Permission.PUT,)), Purpose((Permission.DELETE,))
 STREAMING = Purpose((Permission.READ_STREAM,))
 DESCRIBING_JOBS, CANCELLING = Purpose((Permission.DESCRIBE_JOB,)), Purpose((Permission.CANCEL_JOB,))
-ROWS = 50
 TABLES = 200
-# A page ends after this many scanned rows, even if few match the filter. The next page continues there.
-_SCANNED = 5_000
-_SECONDS = 1.0
 CHANGES = 5_000
 """Maximum number of changes that are searched for the history of a row."""
 _CHANGES_AT_ONCE = 500
 _LIVE = 100
-
-
-@dataclass(frozen=True, slots=True)
-class RowPage:
-    """A page of rows. `after` is the position before the next page, "" on the last one. `scanned` counts the read rows."""
-
-    rows: list[Row]
-    after: str
-    scanned: int
 
 
 class TableReader:
@@ -118,19 +102,6 @@ class TableReader:
         """Return the approximate numbers of rows and bytes of a table and its indexes."""
         found: TableStatistics = self.run(CountRows(table), DESCRIBING)
         return found
-
-    def rows(self, table: Table, search: Search) -> RowPage:
-        """Return a page of the results of a search. Raises BadSearch."""
-        index = _index(table, search.index)
-        schema = table.key_schema if index is None else index.key_schema
-        limits = PageLimits(scanned=_SCANNED, returned=ROWS, seconds=_SECONDS)
-        wanted = Read(table, search.range(schema), limits, index, filter=search.predicate(), whole_rows=True)
-        page = self.run(wanted, LOOKING_UP)
-        after = ""
-        if page.last is not None:
-            last = page.last if index is None else index.entry(page.last)
-            after = "" if last is None else place_of(last.position)
-        return RowPage(page.rows, after, page.scanned)
 
     def row(self, table: Table, position: Position) -> Row | None:
         """Return the row at a position, or None."""
@@ -216,10 +187,17 @@ class TableReader:
 
     def run(self, command: Any, purpose: Purpose) -> Any:
         """Return the outcome of one command of the visitor. Raises NotPermitted, QuotaExceeded."""
+        [outcome] = self.run_all([command], purpose)
+        if isinstance(outcome, GatewayError):
+            raise outcome
+        return outcome
+
+    def run_all(self, commands: list[Any], purpose: Purpose) -> list[Any]:
+        """Return the outcomes and errors of commands of the visitor. Raises NotPermitted, QuotaExceeded."""
         authorization = self._visitor.authorization
         if authorization is not None:
             authorization.purpose = purpose
-        return run_one(self._engine, command, authorization)
+        return run(self._engine, commands, authorization)
 
 
 def _paths(name: str, found: Any) -> Iterator[str]:
@@ -229,15 +207,6 @@ def _paths(name: str, found: Any) -> Iterator[str]:
         yield from (f"{name}/index/{index.name}" for index in found.indexes)
         rule = found.rules.stream
         yield f"{name}/stream/{'' if rule is None else rule.label}"
-
-
-def _index(table: Table, name: str) -> Index | None:
-    if not name:
-        return None
-    index = table.index(name)
-    if index is None:
-        raise BadSearch(f"The table has no index {name}.")
-    return index
 
 
 def _places(since: str) -> dict[int, int]:

@@ -9,6 +9,7 @@ import orjson
 
 from tablegate.gateway.model.errors import NotPermitted
 from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.server.flask_bridge import current_request
 
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self';"
@@ -66,6 +67,12 @@ def problem(status: int, text: str) -> flask.Response:
 def refusal(error: NotPermitted) -> str:
     """Return the text for a missing permission."""
     return f"Your key lacks the permission: {error.permission.value} {error.path}."
+
+
+def server_url() -> str:
+    """Return the URL of this server as the visitor reaches it."""
+    request = current_request()
+    return f"{'https' if request.secure else 'http'}://{request.header('host')}"
 
 
 def address(page: str, table: Table, **more: Any) -> str:

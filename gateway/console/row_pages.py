@@ -3,22 +3,71 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
-from urllib.parse import urlencode
+from typing import Any, NamedTuple
 
 import flask
-import orjson
+from werkzeug.datastructures import MultiDict
 
+from tablegate.gateway.adapter_modules import RowDisplay
 from tablegate.gateway.console import searches
 from tablegate.gateway.console.pages import Pages, Route, stream_of
-from tablegate.gateway.console.reading import CHANGES, LOOKING_UP, READING_A_ROW, TableReader
-from tablegate.gateway.console.rendering import refusal, render
+from tablegate.gateway.console.reading import (
+    CHANGES,
+    LOOKING_UP,
+    READING_A_ROW,
+    TableReader,
+)
+from tablegate.gateway.console.rendering import refusal, render, server_url
+from tablegate.gateway.console.row_reading import Cursor, RowPage, read_page
+from tablegate.gateway.console.row_tables import PLAIN, attributes_of, differences, document, row_table
 from tablegate.gateway.console.sign_in import ConsoleUser
+from tablegate.gateway.console.value_texts import text_of
 from tablegate.gateway.model.authorization.permissions import Permission
+from tablegate.gateway.model.commands.row_search import KEY_OPERATORS, NotExpressible, Operator, RowSearch
 from tablegate.gateway.model.errors import NotPermitted
+from tablegate.gateway.model.tables.changes import Change
 from tablegate.gateway.model.tables.indexes import Index
 from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.model.values.keys import Position
 from tablegate.gateway.model.values.rows import Row
+
+SIZES = (25, 50, 100, 200)
+_SIZE = 50
+_CHOSEN = 100
+_SHOWN_CHANGES = 50
+
+
+class PageFields(NamedTuple):
+    """The fields of a request that are about the page of results, not about the search.
+
+    - `columns`: the chosen columns. None: the most common ones.
+    - `form`: the form of rows as JSON, "" for a table.
+    - `found`, `scanned`: rows of earlier requests of the same page, which ended early.
+    """
+
+    size: int
+    cursor: Cursor
+    columns: tuple[str, ...]
+    form: str
+    found: int
+    scanned: int
+
+    @classmethod
+    def of_form(cls, given: MultiDict[str, str]) -> PageFields:
+        """Return the fields of a request. Raises BadSearch for a position that is not of `place_of`."""
+        size = _number(given, "size")
+        back = given.get("before", "")
+        place = back or given.get("after", "")
+        cursor = Cursor(searches.position_of(place), bool(back)) if place else Cursor()
+        columns = tuple(name[:1024] for name in given.getlist("columns")[:_CHOSEN] if name)
+        size = size if size in SIZES else _SIZE
+        found = min(_number(given, "found"), size - 1)
+        return cls(size, cursor, columns, given.get("as", ""), found, _number(given, "scanned"))
+
+    def fields(self) -> dict[str, Any]:
+        """Return the fields that all links keep."""
+        size = "" if self.size == _SIZE else str(self.size)
+        return {"size": size or None, "columns": list(self.columns), "as": self.form or None}
 
 
 class RowPages(Pages):
@@ -28,64 +77,167 @@ class RowPages(Pages):
         return (
             Route("/rows", self.rows),
             Route("/row", self.row),
+            Route("/difference", self.difference),
         )
 
     def rows(self, visitor: ConsoleUser) -> Any:
         """Show a page of rows by key, index and filter, or only the form if the visitor lacks the permission."""
         reading = self._reading(visitor)
         table = self._table(reading, LOOKING_UP)
-        search = searches.Search.of_form(flask.request.args)
-        status, reason, found = 200, "", None
+        display = self._display(table)
+        fields = searches.Search.of_form(flask.request.args)
+        status, reason, hint = 200, "", ""
+        search, page, shown = RowSearch(table), None, PageFields.of_form(MultiDict())
         try:
-            found = reading.rows(table, search)
+            search = fields.on(table, display)
+            shown = PageFields.of_form(flask.request.args)
+            if shown.form not in ("", PLAIN, *self._displays):
+                raise searches.BadSearch("There is no such form of rows.")
+            page = read_page(reading, search, display.view, shown.cursor, shown.size - shown.found)
         except searches.BadSearch as error:
             status, reason = 400, str(error)
+            if table.index(fields.index) is not None:
+                search = search._replace(search_index=table.index(fields.index))
         except NotPermitted as error:
-            status, reason = 403, refusal(error)
-            if error.permission is Permission.SCAN:
-                reason += " Rows can be looked up by a value of the first key column."
-        indexes = [each for each in table.indexes if self._may_read(reading, table, each)]
-        index = table.index(search.index) if search.index else None
-        schema = table.key_schema if index is None else index.key_schema
-        shown = (
-            [(searches.place_of(row.position), self._summary(table, row)) for row in found.rows]
-            if found
-            else []
-        )
-        onward = ""
-        if found is not None and found.after:
-            onward = urlencode({**flask.request.args.to_dict(), "after": found.after})
+            hint = f"Rows can be looked up by a value of {search.schema.names[0]}, or by the key of an index."
+            if error.permission is not Permission.SCAN or not fields.is_empty:
+                status, reason = 403, refusal(error)
         return render(
-            "rows.html", status, visitor=visitor, table=table, search=search, schema=schema, indexes=indexes,
-            rows=shown, found=found, onward=onward, problem=reason, key_operators=searches.KEY_OPERATORS,
-            operators=searches.OPERATORS,
+            "rows.html", status, visitor=visitor, table=table, search=search, fields=fields, shown=shown, page=page,
+            problem=reason, hint=hint, display=display, displays=self._displays,
+            indexes=[each for each in table.indexes if self._may_read(reading, table, each)],
+            key_operators=[each.value for each in KEY_OPERATORS], operators=[each.value for each in Operator],
+            may=self._may_change(reading, table),
+            codes=self._codes(search), results=None if page is None else self._results(page, search, fields, shown),
         )  # fmt: skip
+
+    def _results(
+        self, page: RowPage, search: RowSearch, fields: searches.Search, shown: PageFields
+    ) -> dict[str, Any]:
+        """Return what the template shows of a page of rows: lines or documents, and links to other pages."""
+        table = search.table
+        kept = {**fields.fields(), **shown.fields()}
+        made = row_table(table, self._display(table), [row.latest for row in page.rows], shown.columns)
+        documents = []
+        if shown.form:
+            documents = [
+                (searches.place_of(row.position), document(self._displays, shown.form, table, row))
+                for row in page.rows
+            ]
+
+        def link(**more: Any) -> str:
+            return flask.url_for(
+                "console.rows", namespace=table.namespace, name=table.name, **{**kept, **more}
+            )
+
+        def towards(name: str, position: Position | None) -> str:
+            return "" if position is None else link(**{name: searches.place_of(position)})
+
+        onward = ""
+        if not page.is_whole:
+            name = "before" if shown.cursor.is_backwards else "after"
+            end = page.before if shown.cursor.is_backwards else page.after
+            assert end is not None
+            onward = link(
+                **{name: searches.place_of(end)}, found=shown.found + len(page.rows),
+                scanned=shown.scanned + page.scanned,
+                columns=made.columns[len(table.key_schema.names) :] if page.rows else list(shown.columns),
+            )  # fmt: skip
+        return {
+            "table": made, "documents": documents, "onward": onward,
+            "before": towards("before", page.before), "after": towards("after", page.after),
+            "found": shown.found + len(page.rows), "scanned": shown.scanned + page.scanned,
+            "forms": [
+                (name, text, link(**{"as": name or None}))
+                for name, text in [("", "Columns"), *self._forms(table)]
+            ],
+            "sizes": [(size, link(size=size)) for size in SIZES],
+        }  # fmt: skip
+
+    def _codes(self, search: RowSearch) -> list[tuple[str, str, str]]:
+        """Return (tool, code, reason) of a search for each tool. Either the code or the reason is empty."""
+        found, url = [], server_url()
+        for display in self._ordered(search.table):
+            try:
+                if display.statement_of is not None:
+                    found.append(("PartiQL", display.statement_of(search), ""))
+            except NotExpressible as error:
+                found.append(("PartiQL", "", str(error)))
+            try:
+                found += [(name, code, "") for name, code in display.request_code(search, url).items()]
+            except NotExpressible as error:
+                found.append((display.form, "", str(error)))
+        return found
+
+    def _forms(self, table: Table) -> list[tuple[str, str]]:
+        """Return (name, text) of the forms of rows as JSON. The one of the table's own dialect comes first."""
+        own = self._display(table)
+        forms = [(name, each.form) for name, each in self._displays.items()]
+        return [*sorted(forms, key=lambda each: self._displays[each[0]] is not own), (PLAIN, "Plain JSON")]
 
     def row(self, visitor: ConsoleUser) -> Any:
         """Show a row in the form of each dialect, and its changes in the stream."""
         reading = self._reading(visitor)
         table = self._table(reading, READING_A_ROW)
+        display = self._display(table)
         position = searches.position_of(flask.request.args.get("at", ""))
         row = reading.row(table, position)
-        forms = [(each.form, each.shown_row(table, row)) for each in self._displays.values()] if row else []
+        forms = []
+        if row is not None:
+            forms = [(text, document(self._displays, name, table, row)) for name, text in self._forms(table)]
         try:
-            history = [self._change(table, change) for change in reading.history(table, position)]
+            changes = reading.history(table, position)
             shows_history = True
         except NotPermitted:
-            history, shows_history = [], False
+            changes, shows_history = [], False
         return render(
-            "row.html", 200 if row or history else 404, visitor=visitor, table=table, row=row, forms=forms,
-            history=history, stream=stream_of(table), place=searches.place_of(position),
-            writes=self._gateway.settings.console_writes,
-            writable=self._writable, changes=CHANGES, shows_history=shows_history,
+            "row.html", 200 if row or changes else 404, visitor=visitor, table=table, row=row, forms=forms,
+            attributes=attributes_of(table, display, row.latest) if row else [],
+            history=_versions(display, changes, row), stream=stream_of(table),
+            place=searches.place_of(position), may=self._may_change(reading, table), changes=CHANGES,
+            shows_history=shows_history, left_out=max(len(changes) - _SHOWN_CHANGES, 0),
+        )  # fmt: skip
+
+    def difference(self, visitor: ConsoleUser) -> Any:
+        """Show the attributes that differ between two rows of a table."""
+        reading = self._reading(visitor)
+        table = self._table(reading, READING_A_ROW)
+        places = flask.request.args.getlist("at")
+        if len(places) != 2:
+            raise searches.BadSearch("Choose two rows to compare them.")
+        rows = [reading.row(table, searches.position_of(place)) for place in places]
+        names = table.key_schema.names
+        keys = ["" if row is None else ", ".join(text_of(row.latest[name]) for name in names) for row in rows]
+        return render(
+            "difference.html", 200 if all(rows) else 404, visitor=visitor, table=table, keys=keys, places=places,
+            differences=differences(self._display(table), *rows),
         )  # fmt: skip
 
     def _may_read(self, reading: TableReader, table: Table, index: Index) -> bool:
         path = f"{table.name}/index/{index.name}"
         return any(reading.may(each, table.namespace, path) for each in (Permission.QUERY, Permission.SCAN))
 
-    def _summary(self, table: Table, row: Row) -> tuple[list[str], str]:
-        """Return (key values, the row in one line)."""
-        keys = [str(row.latest[name].data) for name in table.key_schema.names]
-        document = next(iter(self._displays.values())).shown_row(table, row)
-        return keys, orjson.dumps(document).decode()[:400]
+
+class Version(NamedTuple):
+    """A change of a row: what it changed, and what differs between its result and the row as it is now."""
+
+    change: Change
+    changed: list[Any]
+    since: list[Any]
+
+
+def _versions(display: RowDisplay, changes: Sequence[Change], row: Row | None) -> list[Version]:
+    """Return the newest changes of a row with their differences."""
+    return [
+        Version(
+            change,
+            differences(display, change.old, change.new),
+            differences(display, change.new, row) if number else [],
+        )
+        for number, change in enumerate(changes[:_SHOWN_CHANGES])
+    ]
+
+
+def _number(given: MultiDict[str, str], name: str) -> int:
+    text = given.get(name, "")
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 16 else 0

@@ -13,13 +13,13 @@ from tablegate.gateway.adapter_modules import table_describers
 from tablegate.gateway.console.charts import RANGES, table_chart
 from tablegate.gateway.console.pages import Pages, Route, stream_of
 from tablegate.gateway.console.reading import DESCRIBING
-from tablegate.gateway.console.rendering import address, render
+from tablegate.gateway.console.rendering import address, render, server_url
 from tablegate.gateway.console.sign_in import ConsoleUser
 from tablegate.gateway.dialect import Gateway
 from tablegate.gateway.model.authorization.permissions import Permission
+from tablegate.gateway.model.commands.row_search import RowSearch
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.observability.metric_history import history
-from tablegate.gateway.server.flask_bridge import current_request
 
 # Counting rows is a scan. The list stops counting after this time, and the page of a table counts its rows.
 _COUNTING_S = 1.0
@@ -62,9 +62,10 @@ class TablePages(Pages):
         """Show a table: its names in each dialect, and how each SDK reads it."""
         reading = self._reading(visitor)
         table = self._table(reading, DESCRIBING)
-        request = current_request()
-        url = f"{'https' if request.secure else 'http'}://{request.header('host')}"
-        snippets = [(each.form, each.snippet(table, url)) for each in self._displays.values()]
+        url = server_url()
+        snippets = [
+            code for each in self._ordered(table) for code in each.request_code(RowSearch(table), url).items()
+        ]
         names = [(dialect, *listed(table)) for dialect, listed in self._listings.items()]
         return render(
             "table.html", visitor=visitor, table=table, state=table.state_at(self._gateway.now_ms()).value,

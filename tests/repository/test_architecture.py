@@ -28,16 +28,16 @@ GROUPS = {
     ),
     "adapters.dynamodb": (
         "wire", "values", "export_files", "object_stores", "expressions", "validation", "tables", "capacity", "operations",
-        "jobs", "kinesis", "partiql", "operation_table", "request_facts", "seed_definitions", "seeds", "display",
-        "entry",
+        "jobs", "kinesis", "partiql", "operation_table", "request_facts", "seed_definitions", "seeds", "request_code",
+        "statement_pages", "display", "entry",
     ),
     "adapters.azuretable": (
         "wire", "values", "auth", "call_context", "entities", "replies", "queries", "tables", "batches",
-        "operation_table", "request_facts", "display", "entry",
+        "operation_table", "request_facts", "request_code", "display", "entry",
     ),
     "adapters.tablestore": (
         "values.views", "wire", "values", "capacity", "tables", "streams", "rows", "operation_table", "request_facts",
-        "display", "entry",
+        "request_code", "display", "entry",
     ),
     "transfer": (
         "errors", "endpoints.endpoint", "mapping", "endpoints", "comparing", "copying", "traffic",

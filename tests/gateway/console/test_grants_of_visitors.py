@@ -99,6 +99,11 @@ def of(name: str, **more: str) -> dict[str, str]:
     return {"namespace": "shared", "name": name, **more}
 
 
+def place_in(page: str) -> str:
+    """Return the place of the row that a page links to."""
+    return unquote(re.findall(r"at=([^\"&]+)", page)[0])
+
+
 PAGES = ("/table", "/rows", "/row", "/changes", "/changes.json")
 
 
@@ -154,10 +159,12 @@ def test_tables_that_are_not_shown_do_not_end_a_list(
 def test_a_key_with_query_looks_rows_up(server: Running) -> None:
     console = visitor(server, allow("Query", on=SONGS))
     assert keys_of(console.get("/rows", **of("songs", key0="a"))) == ["a"] * 3
-    refused = console.get("/rows", 403, **of("songs"))
-    assert 'name="key0"' in refused  # the form is there to look rows up
+    landing = console.get("/rows", **of("songs"))
+    assert 'name="key0"' in landing  # the form is there to look rows up
+    assert 'role="alert"' not in landing and "not allowed to scan" in landing and keys_of(landing) == []
+    assert "by-color" not in landing  # an index that it may not read
+    refused = console.get("/rows", 403, **of("songs", attribute="color", value="red"))
     assert 'role="alert"' in refused and "lacks the permission" in refused and keys_of(refused) == []
-    assert "by-color" not in refused  # an index that it may not read
     assert keys_of(console.get("/rows", 403, **of("songs", index="by-color", key0="red"))) == []
     console.get("/rows", 403, **of("secrets"))
 
@@ -165,7 +172,7 @@ def test_a_key_with_query_looks_rows_up(server: Running) -> None:
 def test_a_key_with_query_of_an_index_looks_rows_up_there(server: Running) -> None:
     console = visitor(server, allow("Query", on=f"{SONGS}/index/by-color"))
     assert keys_of(console.get("/rows", **of("songs", index="by-color", key0="red"))) == ["a"] * 3
-    assert "by-color" in console.get("/rows", 403, **of("songs"))
+    assert "by-color" in console.get("/rows", **of("songs"))
 
 
 def test_a_row_is_shown_without_the_stream_that_a_key_may_not_read(server: Running) -> None:
@@ -186,7 +193,8 @@ def test_writes_need_their_own_grants(server: Running) -> None:
     row = '{"p": {"S": "b"}, "s": {"N": "1"}}'
     console = visitor(server, allow("PutItem", "GetItem", on=SONGS))
     page = console.post("/row/put", **of("songs", row=row))
-    [place] = re.findall(r'name="at" value="([^"]+)"', page)
+    place = place_in(page)
+    assert "row/edit" in page and "row/delete" not in page  # only what the key may do has a button
     console.post("/row/delete", 403, **of("songs", at=place))
     console = visitor(server, allow("DeleteItem", "GetItem", "Scan", on=SONGS))
     console.post("/row/put", 403, **of("songs", row=row))
@@ -251,10 +259,16 @@ def test_a_key_with_namespaces_of_its_own_sees_no_figures(shared_database_url: s
 def test_console_actions_are_held_to_the_quotas_of_the_key(server: Running, gateway: Any) -> None:
     console = visitor(server, allow("PutItem", "GetItem", "Query", on=SONGS))
     row = '{"p": {"S": "b"}, "s": {"N": "1"}, "x": {"S": "%s"}}' % ("x" * 4000)
-    place = re.findall(r'name="at" value="([^"]+)"', console.post("/row/put", **of("songs", row=row)))[0]
+    place = place_in(console.post("/row/put", **of("songs", row=row)))
     gateway.quotas.now = lambda: 1_000.0
+
+    def save(status: int) -> str:
+        form = console.get("/row/edit", **of("songs", at=place))
+        [revision] = re.findall(r'name="revision" value="(\d+)"', form)
+        return console.post("/row/put", status, **of("songs", row=row, at=place, revision=revision))
+
     for limits, ask in (
-        ({"write_units": 4.0}, lambda status: console.post("/row/put", status, **of("songs", row=row))),
+        ({"write_units": 4.0}, save),
         ({"read_units": 4.0}, lambda status: console.get("/rows", status, **of("songs", key0="b"))),
         ({"requests": 4.0}, lambda status: console.get("/row", status, **of("songs", at=place))),
     ):
@@ -264,7 +278,7 @@ def test_console_actions_are_held_to_the_quotas_of_the_key(server: Running, gate
         gateway.quotas.replace({})
     gateway.quotas.replace({"aws/KEY": Quota(bytes=10)})
     gateway.quotas.keep_sizes({"shared": 11})
-    assert "quota" in console.post("/row/put", 429, **of("songs", row=row))
+    assert "quota" in console.post("/row/put", 429, **of("songs", row=row.replace('"1"', '"2"')))
 
 
 def test_the_administrator_has_no_quota(server: Running, gateway: Any) -> None:

@@ -1,0 +1,127 @@
+// Comfort of the pages about rows. Without this script, links and buttons do the same. All text goes in as text.
+"use strict";
+
+// Another index has another key: its fields come with a new page.
+for (const select of document.querySelectorAll("[data-reloads]")) {
+  select.addEventListener("change", () => {
+    for (const field of select.form.querySelectorAll('[name^="key"], [name="upper"]')) field.value = "";
+    select.form.requestSubmit();
+  });
+}
+
+// The chosen columns are in the address of the page. The browser remembers them for each table.
+const chooser = document.querySelector("[data-remembers]");
+if (chooser) rememberColumns(chooser);
+
+function rememberColumns(form) {
+  const key = form.dataset.remembers;
+  form.addEventListener("submit", () => {
+    localStorage.setItem(key, JSON.stringify(new FormData(form).getAll("columns").filter(Boolean)));
+  });
+  form.querySelector("[data-forgets]").addEventListener("click", () => localStorage.removeItem(key));
+  const address = new URL(location.href);
+  const kept = JSON.parse(localStorage.getItem(key) || "[]");
+  if (!kept.length || address.searchParams.has("columns")) return;
+  for (const name of kept) address.searchParams.append("columns", name);
+  location.replace(address);
+}
+
+// A search that stopped after some time goes on by itself until the page is full, or until it is cancelled.
+const results = document.getElementById("results");
+if (results && results.dataset.onward) goOn(results);
+
+async function goOn(shown) {
+  let isCancelled = false;
+  const onward = document.getElementById("onward");
+  const cancel = document.createElement("button");
+  cancel.type = "button";
+  cancel.className = "small";
+  cancel.textContent = "Cancel";
+  cancel.addEventListener("click", () => { isCancelled = true; });
+  onward.replaceWith(cancel);
+  while (shown.dataset.onward && !isCancelled) {
+    const page = await pageAt(fetch(shown.dataset.onward));
+    const found = page && page.getElementById("results");
+    if (!found) break;
+    const rows = shown.querySelector("#rows tbody");
+    const more = found.querySelector("#rows tbody");
+    if (rows && more) rows.append(...more.children);
+    if (!rows && more) {
+      const empty = shown.querySelector(".empty");
+      if (empty) empty.replaceWith(found.querySelector(".scroll"));
+    }
+    if (found.querySelector(".code-block")) shown.querySelector(".pager").before(...found.querySelectorAll(".code-block"));
+    document.getElementById("count").textContent = found.querySelector("#count").textContent;
+    shown.querySelector(".pager").replaceWith(found.querySelector(".pager"));
+    shown.dataset.onward = found.dataset.onward;
+  }
+  if (shown.dataset.onward) {
+    onward.href = shown.dataset.onward;
+    cancel.replaceWith(onward);
+  } else cancel.remove();
+}
+
+async function pageAt(request) {
+  try {
+    const answer = await request;
+    return answer.ok ? new DOMParser().parseFromString(await answer.text(), "text/html") : null;
+  } catch (error) { return null; }  // the server is away: the link stays
+}
+
+// A change of many rows goes on by itself, too.
+const bulk = document.getElementById("bulk");
+if (bulk && bulk.dataset.onward) changeOn(bulk);
+
+async function changeOn(shown) {
+  let isCancelled = false;
+  const cancel = document.createElement("button");
+  cancel.type = "button";
+  cancel.textContent = "Cancel";
+  cancel.addEventListener("click", () => { isCancelled = true; });
+  shown.after(cancel);
+  document.getElementById("bulk-onward").hidden = true;
+  while (document.getElementById("bulk").dataset.onward && !isCancelled) {
+    const form = document.querySelector("#bulk form");
+    const page = await pageAt(fetch(form.action, { method: "POST", body: new URLSearchParams(new FormData(form)) }));
+    const found = page && page.getElementById("bulk");
+    if (!found) break;
+    document.getElementById("bulk").replaceWith(found);
+    const button = document.getElementById("bulk-onward");
+    if (button) button.hidden = true;
+  }
+  const button = document.getElementById("bulk-onward");
+  if (button) button.hidden = false;
+  cancel.remove();
+}
+
+// The statements that were run stay in this browser.
+const statements = document.querySelector("[data-history]");
+if (statements) rememberStatements(statements);
+
+function rememberStatements(form) {
+  const key = form.dataset.history;
+  const section = document.getElementById(key);
+  const kept = () => JSON.parse(localStorage.getItem(key) || "[]");
+  form.addEventListener("submit", () => {
+    const text = form.elements.statement.value.trim();
+    if (text) localStorage.setItem(key, JSON.stringify([text, ...kept().filter((each) => each !== text)].slice(0, 50)));
+  });
+  section.querySelector("[data-clears]").addEventListener("click", () => {
+    localStorage.removeItem(key);
+    section.hidden = true;
+  });
+  section.hidden = !kept().length;
+  for (const text of kept()) {
+    const item = document.createElement("li");
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "quiet statement";
+    button.textContent = text;
+    button.addEventListener("click", () => {
+      form.elements.statement.value = text;
+      form.elements.statement.focus();
+    });
+    item.append(button);
+    section.querySelector("ol").append(item);
+  }
+}
