@@ -66,14 +66,21 @@ class Operator(Enum):
     @property
     def comparison(self) -> Comparison | None:
         """The comparison of the value or of its size. None for other operators."""
-        return _COMPARISONS.get(self.value.removeprefix("size "))
+        return _COMPARISONS.get(self) or _SIZE_COMPARISONS.get(self)
 
     @property
     def is_of_size(self) -> bool:
-        return self.value.startswith("size ")
+        return self in _SIZE_COMPARISONS
 
 
-_COMPARISONS = {comparison.value: comparison for comparison in Comparison}
+_COMPARISONS = {
+    Operator.EQ: Comparison.EQ, Operator.NE: Comparison.NE, Operator.LT: Comparison.LT,
+    Operator.LE: Comparison.LE, Operator.GT: Comparison.GT, Operator.GE: Comparison.GE,
+}  # fmt: skip
+_SIZE_COMPARISONS = {
+    Operator.SIZE_EQ: Comparison.EQ, Operator.SIZE_NE: Comparison.NE, Operator.SIZE_LT: Comparison.LT,
+    Operator.SIZE_LE: Comparison.LE, Operator.SIZE_GT: Comparison.GT, Operator.SIZE_GE: Comparison.GE,
+}  # fmt: skip
 KEY_OPERATORS = (
     Operator.EQ, Operator.LT, Operator.LE, Operator.GT, Operator.GE, Operator.BETWEEN, Operator.BEGINS_WITH,
 )  # fmt: skip
