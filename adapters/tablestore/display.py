@@ -136,7 +136,7 @@ def write_of(table: Table, values: Mapping[str, Value], old: Row | None, now_ms:
         key,
         Replace(_contents(table, key, seen, old, now_ms)),
         view=view,
-        rule=partial(_restored, names),
+        rule=partial(restored, names),
     )
 
 
@@ -152,7 +152,3 @@ def _contents(table: Table, key: Key, seen: Mapping[str, Value], old: Row | None
             versions = (Cell(value, stamp_ms), *versions)[: max(table.rules.max_versions, 1)]
         cells[name] = versions
     return Contents.of_cells(key_values, cells)
-
-
-def _restored(key_names: tuple[str, ...], old: Row | None, contents: Contents) -> Contents:
-    return restored(old, contents, key_names)
