@@ -87,10 +87,17 @@ class Entry:
         """Explain that there is no such page, or no such method of a page. `methods`: those of each path below the console."""
         known = methods.get(f"/{rest}")
         if known is None:
-            return self.answered(lambda: problem(404, "There is no such page. It may need --console-writes."))
-        response = self.answered(lambda: problem(405, "This page does not accept this method."))
+            return self.answered(
+                lambda: self._problem(404, "There is no such page. It may need --console-writes.")
+            )
+        response = self.answered(lambda: self._problem(405, "This page does not accept this method."))
         response.headers["Allow"] = ", ".join(sorted(known))
         return response
+
+    def _problem(self, status: int, text: str) -> Any:
+        """Return a page that explains an error, with the navigation if the visitor has signed in."""
+        request, cookie = current_request(), flask.request.cookies.get(COOKIE, "")
+        return problem(status, text, visitor=self._sign_in.visitor(request, cookie, ""))
 
     def sign_in_form(self) -> Any:
         """Show the sign-in form."""

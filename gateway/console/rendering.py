@@ -59,9 +59,10 @@ def render(template: str, status: int = 200, **facts: Any) -> flask.Response:
     )
 
 
-def problem(status: int, text: str) -> flask.Response:
+def problem(status: int, text: str, **facts: Any) -> flask.Response:
     """Return a page that explains an error."""
-    return render("problem.html", status, title=_TITLES.get(status, "This is not possible"), text=text)
+    title = _TITLES.get(status, "This is not possible")
+    return render("problem.html", status, title=title, text=text, **facts)
 
 
 def refusal(error: NotPermitted) -> str:

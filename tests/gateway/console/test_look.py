@@ -95,6 +95,16 @@ def test_error_pages_stand_in_the_frame_of_the_site(
         assert "console.css" in page and "Traceback" not in page and "ZeroDivision" not in page
 
 
+def test_an_error_page_has_the_navigation_of_a_visitor_who_has_signed_in(
+    serve: Serve, database_url: str
+) -> None:
+    console = Console(serve(database_url, auth="strict", admin_token="the token").url)
+    assert 'aria-label="Pages"' not in console.get("/nothing", 404)
+    console.sign_in("administrator", "the token")
+    for path, status in (("/nothing", 404), ("/sign-out", 405)):
+        assert 'aria-label="Pages"' in console.get(path, status)
+
+
 def test_methods_of_a_page_are_named(console: Console) -> None:
     answer = requests.delete(f"{console.url}/sign-in", timeout=30)
     assert answer.status_code == 405

@@ -1,5 +1,5 @@
 """Every page of the console in Chromium, at the widths of a desktop and a phone, light and dark: contrast of each text, names for
-screen readers, no sideways scrolling, no heading broken within a word."""
+screen readers, use with the keyboard, no sideways scrolling, no heading broken within a word."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from selenium import webdriver
+from selenium.webdriver.common.keys import Keys
 
 from tests.gateway.console.test_look import contrast
 from tests.support.browser import SCHEMES, SIZES, appear_as, chromium, needs_chromium
@@ -61,8 +62,43 @@ def test_a_page_can_be_read(
         each for each in found["colours"] if contrast(_hexadecimal(each[1]), _hexadecimal(each[2])) < 4.5
     ]
     assert faint == []
+    assert _nameless(browser) == []
     logged = [entry for entry in browser.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
     assert name == "not-found" or logged == []
+
+
+CONTROLS = {
+    "button", "checkbox", "combobox", "DisclosureTriangle", "dialog", "image", "link", "listbox", "navigation", "progressbar",
+    "radio", "region", "searchbox", "spinbutton", "switch", "textbox",
+}  # fmt: skip
+"""Roles whose elements a screen reader announces with their names."""
+
+
+def _nameless(browser: webdriver.Chrome) -> list[str]:
+    """Return the controls without a name in Chromium's accessibility tree."""
+    found = []
+    for node in browser.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]:
+        role = node.get("role", {}).get("value")
+        if role in CONTROLS and not node["ignored"] and not node["name"]["value"].strip():
+            described = {"backendNodeId": node["backendDOMNodeId"]}
+            found.append(f"{role}: {browser.execute_cdp_cmd('DOM.describeNode', described)['node']}")
+    return found
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("name", NAMES)
+def test_a_page_is_used_with_the_keyboard(
+    server: Running, browser: webdriver.Chrome, pages: dict[str, str], name: str, size: str
+) -> None:
+    """The key Tab reaches every control in the order of the page, and a frame shows where it is."""
+    appear_as(browser, size)
+    browser.get(f"{server.url}/_tablegate/console{pages[name]}")
+    number = browser.execute_script(FOLLOW_FOCUS)
+    assert number > 0
+    browser.switch_to.active_element.send_keys(Keys.TAB * (number + 5))
+    reached, unseen = browser.execute_script("return [window.reached, window.unseen]")
+    assert reached[:number] == list(range(number))
+    assert unseen == []
 
 
 def _hexadecimal(colour: str) -> str:
@@ -115,11 +151,7 @@ for (const text of texts) {
   }
 }
 
-const named = element => (element.labels && element.labels.length) || element.getAttribute("aria-label") ||
-  element.getAttribute("aria-labelledby") || (element.matches("a, button, summary") && element.textContent.trim());
-const unnamed = [...document.querySelectorAll("input:not([type=hidden]), select, textarea, a, button, summary, progress")]
-  .filter(element => !named(element)).map(element => element.outerHTML.slice(0, 200));
-unnamed.push(...[...document.images].filter(image => !image.hasAttribute("alt")).map(image => image.src));
+const unnamed = [...document.images].filter(image => !image.hasAttribute("alt")).map(image => image.src);
 const ids = [...document.querySelectorAll("[id]")].map(element => element.id);
 return {
   width: document.documentElement.scrollWidth,
@@ -129,4 +161,20 @@ return {
   frame: Boolean(document.querySelector("header") && document.querySelector("main") && document.documentElement.lang),
   colours: [...colours.values()],
 };
+"""
+
+FOLLOW_FOCUS = """
+document.querySelector(".skip").focus();
+const controls = "a[href]:not(.skip), button, input, select, textarea, summary, [tabindex='0']";
+const stops = [...document.querySelectorAll(controls)].filter(
+  element => element.checkVisibility({visibilityProperty: true}) && !element.disabled && element.type !== "hidden");
+window.reached = [];
+window.unseen = [];
+document.addEventListener("focusin", ({target}) => {
+  if (!stops.includes(target)) return;
+  window.reached.push(stops.indexOf(target));
+  const {outlineStyle, outlineWidth} = getComputedStyle(target);
+  if (outlineStyle === "none" || parseFloat(outlineWidth) < 2) window.unseen.push(target.outerHTML.slice(0, 200));
+});
+return stops.length;
 """
