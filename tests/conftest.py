@@ -28,7 +28,6 @@ import pytest
 
 from tablegate.gateway.engine.background import job_runner
 from tablegate.gateway.engine.rows import page_budget
-from tablegate.gateway.engine.tables import table_definitions
 from tablegate.gateway.model import fast_paths
 from tablegate.gateway.server import server as server_module
 from tablegate.gateway.store.opening.migrating import migrate
@@ -76,13 +75,12 @@ def pytest_sessionfinish() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _a_busy_machine_changes_no_answer() -> Iterator[None]:
-    """Disable limits that depend on elapsed time: pages, kept row counts and job batches.
+    """Disable limits that depend on elapsed time: pages and job batches.
 
     Tests of these limits set a clock.
     """
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(page_budget, "monotonic", time.process_time)
-        patched.setattr(table_definitions, "_LONG_COUNT_S", 60.0)
         patched.setattr(job_runner, "_BATCH_WAIT_S", 60.0)
         yield
 

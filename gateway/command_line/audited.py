@@ -11,7 +11,7 @@ from tablegate.gateway.observability import audit
 
 READING = frozenset(
     {
-        "backup", "completion", "config", "doctor", "tables", "tables list-backups", "streams list", "jobs list",
+        "backup", "doctor", "tables", "tables list-backups", "streams list", "jobs list",
         "credentials list", "grants list", "quotas list",
     }
 )  # fmt: skip

@@ -130,6 +130,24 @@ def delete_backup(settings: Settings, backup: str, namespace: str) -> None:
         click.echo(f"{backup} is deleted")
 
 
+@tables.command("recount")
+@click.argument("table")
+@_NAMESPACE
+@with_settings(*DATABASE_SETTINGS, "backup_directory", *AUDIT_SETTINGS)
+def recount(settings: Settings, table: str, namespace: str) -> None:
+    """Count the rows of a table again, and replace the counts that DescribeTable and quotas read.
+
+    Needed if `doctor --deep` reports wrong row counts, which writes of an earlier release leave behind.
+    """
+    from tablegate.gateway.model.commands.table_commands import CountRows
+
+    with opened_database(settings) as opened:
+        counted = _outcome(opened, CountRows(_found(opened, namespace, table), again=True))
+        click.echo(f"{table}: {counted.rows:,} rows, {counted.size_bytes:,} bytes")
+        for name, (rows, size_bytes) in counted.indexes.items():
+            click.echo(f"{table}/{name}: {rows:,} entries, {size_bytes:,} bytes")
+
+
 def _backups(opened: Any, namespace: str, table: str | None) -> Iterator[Any]:
     from tablegate.gateway.model.commands.backup_commands import ListBackups
 

@@ -1,11 +1,11 @@
--- 0014
+-- 0015
 
 CREATE TABLE alembic_version (
 	version_num VARCHAR(32) NOT NULL,
 	CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 )
 
-INSERT INTO alembic_version (version_num) VALUES ('0014')
+INSERT INTO alembic_version (version_num) VALUES ('0015')
 
 CREATE TABLE audit_events (
 	at_ms BIGINT NOT NULL,
@@ -236,6 +236,15 @@ CREATE TABLE quotas (
 	document TEXT NOT NULL,
 	changed_at_ms BIGINT NOT NULL,
 	PRIMARY KEY (owner)
+)
+
+CREATE TABLE row_counts (
+	owner_id BIGINT NOT NULL,
+	slot SMALLINT NOT NULL,
+	stripe SMALLINT NOT NULL,
+	rows BIGINT NOT NULL,
+	size_bytes BIGINT NOT NULL,
+	PRIMARY KEY (owner_id, slot, stripe)
 )
 
 CREATE TABLE rows (

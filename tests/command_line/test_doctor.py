@@ -336,6 +336,25 @@ def test_deep_finds_damage(database_url: str, database: Database, damage: str, s
     assert said in check["text"]
 
 
+def test_deep_finds_wrong_row_counts_and_recount_repairs_them(
+    database_url: str, database: Database, well: int
+) -> None:
+    filled(database)
+    with database.write() as session:
+        session.execute("UPDATE row_counts SET rows = rows + 1")
+    check = deep(database_url, WARNINGS)["row counts"]
+    assert check["level"] == "warning"
+    assert "things/by_color: stored" in check["text"]
+    assert "`tablegate tables recount TABLE`" in check["text"]
+    result = CliRunner().invoke(
+        main, ["tables", "recount", "things", "--namespace", "", "--database", own(database_url)]
+    )
+    assert result.exit_code == 0, result.output
+    assert "things: 700 rows, " in result.output
+    assert "things/by_color: 700 entries, " in result.output
+    assert deep(database_url, well)["row counts"]["level"] == "ok"
+
+
 @on_sqlite
 def test_deep_finds_a_damaged_page(database_url: str, database: Database) -> None:
     filled(database)

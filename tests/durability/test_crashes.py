@@ -25,6 +25,10 @@ import pytest
 import requests
 from sqlalchemy import make_url
 
+from tablegate.gateway.configuration.loading import load
+from tablegate.gateway.engine.tables import row_counting
+from tablegate.gateway.store.store import Store
+from tablegate.gateway.wiring import connect
 from tests.conftest import Serve
 from tests.support import loads
 from tests.support.loads import LoadProcess, number, text
@@ -128,7 +132,7 @@ def test_a_killed_server_has_kept_all_that_it_acknowledged_and_no_half_transacti
             writer.join()
         writers += batch
         server = begin(database_url)
-        _check(server.url, writers)
+        _check(server.url, database_url, writers)
 
 
 @pytest.mark.soak
@@ -163,12 +167,12 @@ def test_workers_that_are_killed_have_kept_all_that_they_acknowledged(
         for writer in batch:
             writer.stop()
         writers += batch
-        _check(server.url, writers)
+        _check(server.url, database_url, writers)
     assert any(writer.unknown for writer in writers), "no client has noticed anything"
     assert any(writer.pairs for writer in writers)
 
 
-def _check(url: str, writers: list[Writer]) -> None:
+def _check(url: str, database_url: str, writers: list[Writer]) -> None:
     with RawClient(url) as client:
         things = {item["p"]["S"]: item for item in client.scan("things")}
         left = {item["p"]["S"] for item in client.scan("left")}
@@ -180,6 +184,11 @@ def _check(url: str, writers: list[Writer]) -> None:
         # The counter moves in the same transaction, so it counts exactly the pairs that are there.
         counted = int(things[name]["n"]["N"]) if name in things else 0
         assert counted == sum(key.startswith(name) for key in left)
+    database = connect(load({"database": database_url}, {}))
+    try:
+        assert [*row_counting.mismatches(Store(database))] == []
+    finally:
+        database.close()
 
 
 # SIGSTOP

@@ -170,6 +170,8 @@ KEPT: dict[str, tuple[list[str], str]] = {
     "credentials remove": (["KEY"], "credential removed"),
 }
 """Commands that put on record themselves what they change -> words, event."""
+CONFIRMS = {"migrate", "tables recount"}
+"""Commands that leave a database that is in order as it is."""
 
 
 class CommandLine:
@@ -199,7 +201,7 @@ class CommandLine:
         self.ran.clear()
         flags = ["--database", self.url, "--audit", str(self._path), "--secret-key", secret_key]
         done = CliRunner().invoke(main, [*command.split(), *words, *flags])
-        return done.exit_code, done.output, self._lines()[known:], {*self.ran}, self._contents() != before
+        return done.exit_code, done.stdout, self._lines()[known:], {*self.ran}, self._contents() != before
 
     def _lines(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in self._path.read_text().splitlines()]
@@ -247,7 +249,7 @@ def test_commands_that_change_something_leave_one_line(command_line: CommandLine
         ]
         assert told == [("definition", "command line", "gateway", command, "done")]
         assert lines[0]["tables"] == [word for word in given if word in ("music", "again")]
-        assert is_changed or command == "migrate"
+        assert is_changed or command in CONFIRMS
 
 
 def test_commands_with_lines_of_their_own(command_line: CommandLine) -> None:

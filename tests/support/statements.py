@@ -45,6 +45,9 @@ ALLOWED = {
     r"\((r|k)\.slot, \1\.partition, \1\.sort\) >= .* \1\.slot <= \?":
         "a segment of a parallel scan, which is a range of slots",
     r"^SELECT count\(\*\), COALESCE\(sum\(size_bytes\), 0\) FROM (rows|entries)": "a whole table or index is counted",
+    r"^SELECT owner_id, sum\(rows\), sum\(size_bytes\), min\(stripe\) FROM row_counts WHERE owner_id":
+        "the count of a table is the sum of what each node has",
+    r"^DELETE FROM row_counts WHERE owner_id = \?$": "the counts of a dropped table are deleted",
     r"^INSERT INTO rows .* FROM rows WHERE table_id = \? AND body IS NOT NULL$":
         "a whole table is copied, each slot to itself",
     r"^INSERT INTO (entries|vectors) .* FROM \1 WHERE index_id = \?$":

@@ -40,6 +40,7 @@ CHECKS = (
 DEEP_CHECKS = (
     Check("pages", deep.pages, needs_database=True),
     Check("rows and index entries", deep.rows_and_entries, needs_database=True),
+    Check("row counts", deep.row_counts, needs_database=True),
 )
 ALL_IS_WELL, SOMETHING_FAILED, WARNINGS = 0, 1, 3
 _WIDE = 240

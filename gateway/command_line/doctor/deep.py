@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from tablegate.gateway.adapter_modules import index_views
 from tablegate.gateway.command_line.doctor.findings import CheckContext, CheckResult, Severity
+from tablegate.gateway.engine.tables import row_counting
 from tablegate.gateway.model.errors import DataCorrupted
 from tablegate.gateway.model.tables.indexes import Index
 from tablegate.gateway.model.tables.tables import Table
@@ -21,6 +22,7 @@ from tablegate.gateway.store.store import Store
 
 _ROWS_TOGETHER = 500
 _MOST_NAMED = 20
+_OTHER_SCHEMA = "the schema is not that of this release: run `tablegate migrate` first"
 _FUNCTIONS = "bt_index_check, verify_heapam"
 _AMCHECK = """
 SELECT quote_ident(n.nspname), bool_and(has_function_privilege(p.oid, 'EXECUTE'))::text
@@ -110,9 +112,7 @@ def rows_and_entries(context: CheckContext) -> Iterator[CheckResult]:
     """Check every row against its checksum, and every index entry against its row."""
     assert context.database is not None
     if revision_of(context.database) != steps()[-1]:
-        yield CheckResult(
-            Severity.SKIPPED, "the schema is not that of this release: run `tablegate migrate` first"
-        )
+        yield CheckResult(Severity.SKIPPED, _OTHER_SCHEMA)
         return
     store = Store(context.database)
     store.catalog.views.update(index_views(context.settings))
@@ -135,6 +135,22 @@ def rows_and_entries(context: CheckContext) -> Iterator[CheckResult]:
         yield CheckResult(Severity.FAILED, f"{text}, {number} faults: {shown}", facts)
     else:
         yield CheckResult(Severity.OK, f"{text}: all are intact", facts)
+
+
+def row_counts(context: CheckContext) -> Iterator[CheckResult]:
+    """Compare the counts that writes maintain with the rows."""
+    assert context.database is not None
+    if revision_of(context.database) != steps()[-1]:
+        yield CheckResult(Severity.SKIPPED, _OTHER_SCHEMA)
+        return
+    store = Store(context.database)
+    store.catalog.views.update(index_views(context.settings))
+    wrong = list(islice(row_counting.mismatches(store), _MOST_NAMED))
+    if wrong:
+        advice = "Run `tablegate tables recount TABLE` when no server of an earlier release is running"
+        yield CheckResult(Severity.WARNING, f"{'; '.join(wrong)}. {advice}", {"wrong": wrong})
+    else:
+        yield CheckResult(Severity.OK, "they match the rows", {"wrong": []})
 
 
 def _corrupt_rows(

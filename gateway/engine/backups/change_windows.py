@@ -11,7 +11,7 @@ Three reserved tables hold the result. Memory stays bounded, and another server 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from tablegate.gateway.engine.tables import indexing
 from tablegate.gateway.model.commands.write_groups import RowKey
@@ -19,6 +19,7 @@ from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.keys import Position
 from tablegate.gateway.model.values.rows import Contents, Row
 from tablegate.gateway.store.rows import rows
+from tablegate.gateway.store.rows.row_counts import CountChanges
 from tablegate.gateway.store.sql.databases import Session
 from tablegate.gateway.store.store import Store
 from tablegate.gateway.store.tables import history
@@ -80,6 +81,18 @@ def _gather(session: Session, changed: Table, changed_at: Mapping[Position, int]
         if key not in known
     ]
     rows.save_many(session, noted)
+    _update_indexes_and_counts(session, changed, [(None, row) for _, row in noted])
+
+
+def _update_indexes_and_counts(
+    session: Session, table: Table, pairs: Sequence[tuple[Row | None, Row | None]]
+) -> None:
+    """Update the index entries and counts of a table without other writers, for (old row, new row) pairs."""
+    counts = CountChanges()
+    for old, new in pairs:
+        counts.add(table.id, old, new)
+    indexing.update_indexes(session, table, pairs, counts)
+    counts.save(session, b"")
 
 
 def _look_up(session: Session, source: Table, after: Table, positions: Mapping[Position, Row | None]) -> None:
@@ -104,5 +117,4 @@ def keep(session: Session, target: Table, found: Mapping[Position, Row | None], 
         rows.remove_many(
             session, [key for key in removed if key in before], [key for key in removed if key not in before]
         )
-    if target.indexes or target.vector_indexes:
-        indexing.update_indexes(session, target, [(before.get(key), found[key[1]]) for key in keys])
+    _update_indexes_and_counts(session, target, [(before.get(key), found[key[1]]) for key in keys])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 
 from tablegate.gateway.engine.backups import file_backups
+from tablegate.gateway.engine.tables import row_counting
 from tablegate.gateway.model.errors import BackupBusy, BackupMissing
 from tablegate.gateway.model.tables.backups import RECOVERY_DAYS, Backup, BackupKind
 from tablegate.gateway.model.tables.namespaces import RETAINED
@@ -68,13 +69,11 @@ def bare(rules: Rules) -> Rules:
 # Dropping
 
 
-def retain_or_remove(
-    store: Store, session: Session, table: Table, counted: tuple[int, int], now_ms: int
-) -> None:
+def retain_or_remove(store: Store, session: Session, table: Table, now_ms: int) -> None:
     """Remove a dropped table, in constant time, or retain its rows under a reserved namespace.
 
     A table with a history becomes a system backup. A table that is being copied stays until the copies are done. The
-    caller clears the cache. `counted`: approximate (rows, billed bytes).
+    caller clears the cache.
     """
     rule = table.rules.history
     is_copied = copies.is_source(session, table.id)
@@ -83,6 +82,7 @@ def retain_or_remove(
         store.catalog.remove(session, table)
         return
     if is_kept:
+        count = row_counting.of_table(session, table)
         backup = Backup(
             store.catalog.next_id(session),
             table.namespace,
@@ -91,7 +91,8 @@ def retain_or_remove(
             BackupKind.SYSTEM,
             table.id,
             table,
-            *counted,
+            count.rows,
+            count.size_bytes,
             True,
             now_ms,
             now_ms + RECOVERY_DAYS * _DAY_MS,

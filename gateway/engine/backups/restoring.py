@@ -15,6 +15,7 @@ from typing import Any
 
 from tablegate.gateway.engine.background.pacing import FairQueue
 from tablegate.gateway.engine.backups import change_windows, file_backups, history_retention
+from tablegate.gateway.engine.tables import row_counting
 from tablegate.gateway.engine.tables.table_definitions import TableDefiner
 from tablegate.gateway.model.authorization.quotas import account_of
 from tablegate.gateway.model.commands import backup_commands
@@ -192,7 +193,6 @@ def _fixed(store: Store, session: Session, table: Table, rule: HistoryRule, at: 
 
 def _back_up(store: Store, definer: TableDefiner, command: backup_commands.CreateBackup, now: int) -> Backup:
     now_ms = now // TICKS_PER_MS
-    counted = definer.count(command.table)
     with store.write() as session:
         source = _locked(store, session, command.table)
         if source.state_at(now_ms) is State.CREATING:
@@ -203,6 +203,7 @@ def _back_up(store: Store, definer: TableDefiner, command: backup_commands.Creat
         moment = _fixed(
             store, session, kept, rule, max(now, rule.floor, history.latest_change(session, [rule.id])())
         )
+        count = row_counting.of_table(session, source)
         backup_id = store.catalog.next_id(session)
         made = definer.make(session, _bare(source, of_backup(backup_id), source.name), _FOREVER_MS, now_ms)
         copies.add(session, PendingCopy(made.id, source.id, moment))
@@ -214,8 +215,8 @@ def _back_up(store: Store, definer: TableDefiner, command: backup_commands.Creat
             BackupKind.USER,
             made.id,
             source,
-            counted.rows,
-            counted.size_bytes,
+            count.rows,
+            count.size_bytes,
             False,
             now_ms,
         )

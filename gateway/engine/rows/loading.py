@@ -16,6 +16,7 @@ from tablegate.gateway.model.commands.writes import Replace, Write
 from tablegate.gateway.model.errors import StaleTable
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.store.rows import entries, rows
+from tablegate.gateway.store.rows.row_counts import CountChanges
 from tablegate.gateway.store.sql.databases import KeyOccupied
 from tablegate.gateway.store.store import Store
 
@@ -37,9 +38,10 @@ def fast_load(store: Store, command: BulkLoad, now: int) -> bool:
         for row in rows_to_add:
             row.expires_at_ms = table.expires_at_ms(row)
     rows_to_add.sort(key=attrgetter("position"))
-    _, added = (
-        indexing.differences(table, ((None, row) for row in rows_to_add)) if table.indexes else ([], [])
-    )
+    counts = CountChanges()
+    for row in rows_to_add:
+        counts.add(table.id, None, row)
+    _, added = indexing.differences(table, ((None, row) for row in rows_to_add), counts)
     near = rows_to_add[0].position.partition if rows_to_add else b""
     try:
         with store.write() as session:
@@ -48,6 +50,7 @@ def fast_load(store: Store, command: BulkLoad, now: int) -> bool:
                 raise StaleTable()
             rows.load(session, ((table.id, row) for row in rows_to_add))
             entries.add_many(session, added)
+            counts.save(session, near)
     except KeyOccupied:
         return False
     return True

@@ -24,6 +24,7 @@ from tablegate.gateway.model.commands.writes import Write
 from tablegate.gateway.model.tables.tables import HistoryRule, State, Table
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.store.rows import rows
+from tablegate.gateway.store.rows.row_counts import CountChanges
 from tablegate.gateway.store.sql.databases import RetryableFailure, Session
 from tablegate.gateway.store.store import Store
 from tablegate.gateway.store.tables import history
@@ -74,6 +75,7 @@ class WriteBatch:
         self._mirrors: dict[int, list[Table]] = {}
         self._deleted: replica_writes.DeletionTimes | None = None
         self._records: list[RowChange] = []
+        self._counts = CountChanges()
         self.answers: list[Answer] = []
         for group in groups:
             self._has_tokens = self._has_tokens or group.token is not None
@@ -101,6 +103,7 @@ class WriteBatch:
                 # On PostgreSQL all queries up to the first used result are one round trip.
                 outdated = self._store.catalog.check(session, self._parsed, lock=True, near=near)
                 self._decide(session, outdated)
+                self._counts.save(session, near)
                 if self._before_commit is not None:
                     self._before_commit(session, self.answers)
         except _StaleTables as found:
@@ -271,13 +274,16 @@ class WriteBatch:
                 (unused if old is None else removed).append(key)
             elif new is not old:
                 saved.append((key[0], new))
+            if new is old:
+                continue
+            self._counts.add(key[0], old, new)
             table = self._tables[key[0]]
-            if new is not old and (table.indexes or table.vector_indexes):
+            if table.indexes or table.vector_indexes:
                 changed.setdefault(key[0], []).append((old, new))
         rows.save_many(session, saved)
         rows.remove_many(session, removed, claims=unused)
         for table_id, pairs in changed.items():
-            indexing.update_indexes(session, self._tables[table_id], pairs)
+            indexing.update_indexes(session, self._tables[table_id], pairs, self._counts)
 
     def _histories(self) -> dict[int, HistoryRule]:
         return {

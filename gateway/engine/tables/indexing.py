@@ -14,6 +14,7 @@ from tablegate.gateway.model.tables.indexes import Entry, Index, VectorEntry, Ve
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.store.rows import entries, vectors
+from tablegate.gateway.store.rows.row_counts import CountChanges
 from tablegate.gateway.store.sql import progress
 from tablegate.gateway.store.sql.databases import Session
 from tablegate.gateway.store.store import Store
@@ -22,14 +23,20 @@ Differences = tuple[list[tuple[int, Entry]], list[tuple[int, Entry]]]
 """(entries to remove, entries to add), each with its index id."""
 
 
-def differences(table: Table, changed: Iterable[tuple[Row | None, Row | None]]) -> Differences:
-    """Return the index entries that (old row, new row) pairs remove and add. Unchanged entries are omitted."""
+def differences(
+    table: Table, changed: Iterable[tuple[Row | None, Row | None]], counts: CountChanges
+) -> Differences:
+    """Return the index entries that (old row, new row) pairs remove and add. Unchanged entries are omitted.
+
+    Their numbers and sizes are added to `counts`.
+    """
     removed: list[tuple[int, Entry]] = []
     added: list[tuple[int, Entry]] = []
     for old, new in changed:
         for index in table.indexes:
             before = None if old is None else index.entry(old)
             after = None if new is None else index.entry(new)
+            counts.add(index.id, before, after)
             if before is not None and (after is None or after.position != before.position):
                 removed.append((index.id, before))
             if after is not None and (
@@ -39,18 +46,23 @@ def differences(table: Table, changed: Iterable[tuple[Row | None, Row | None]]) 
     return removed, added
 
 
-def update_indexes(session: Session, table: Table, changed: Sequence[tuple[Row | None, Row | None]]) -> None:
-    """Update the index entries of a table for (old row, new row) pairs."""
+def update_indexes(
+    session: Session, table: Table, changed: Sequence[tuple[Row | None, Row | None]], counts: CountChanges
+) -> None:
+    """Update the index entries of a table for (old row, new row) pairs, and add their numbers to `counts`."""
     if table.indexes:
-        removed, added = differences(table, changed)
+        removed, added = differences(table, changed, counts)
         entries.remove_many(session, removed)
         entries.add_many(session, added)
     for index in table.vector_indexes:
-        _update_vectors(session, index, changed)
+        _update_vectors(session, index, changed, counts)
 
 
 def _update_vectors(
-    session: Session, index: VectorIndex, pairs: Iterable[tuple[Row | None, Row | None]]
+    session: Session,
+    index: VectorIndex,
+    pairs: Iterable[tuple[Row | None, Row | None]],
+    counts: CountChanges,
 ) -> None:
     added: list[VectorEntry] = []
     changed: list[VectorEntry] = []
@@ -58,6 +70,7 @@ def _update_vectors(
     for old, new in pairs:
         before = None if old is None else index.entry(old)
         after = None if new is None else index.entry(new)
+        counts.add(index.id, before, after)
         if after is None:
             if before is not None:
                 removed.append(before)

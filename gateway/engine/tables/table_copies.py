@@ -17,7 +17,8 @@ from tablegate.gateway.model.errors import InvalidInput, TableBusy, TableMissing
 from tablegate.gateway.model.tables.namespaces import RETAINED, SNAPSHOTS
 from tablegate.gateway.model.tables.tables import State, Table
 from tablegate.gateway.model.values.rows import Row
-from tablegate.gateway.store.rows import entries, rows, vectors
+from tablegate.gateway.store.rows import entries, row_counts, rows, vectors
+from tablegate.gateway.store.rows.row_counts import CountChanges
 from tablegate.gateway.store.sql.databases import KeyOccupied, Session
 from tablegate.gateway.store.store import Store
 from tablegate.gateway.store.tables import descriptors, expiry_backfills, namespace_documents
@@ -127,7 +128,11 @@ def _import_rows(store: Store, command: snapshot_commands.ImportRows) -> None:
     try:
         with store.write() as session:
             rows.load(session, ((table.id, row) for row in made))
-            indexing.update_indexes(session, table, [(None, row) for row in made])
+            counts = CountChanges()
+            for row in made:
+                counts.add(table.id, None, row)
+            indexing.update_indexes(session, table, [(None, row) for row in made], counts)
+            counts.save(session, made[0].position.partition if made else b"")
     except KeyOccupied:
         raise InvalidInput("rows", error="a row is there twice") from None
 
@@ -164,6 +169,7 @@ def _copy_rows(session: Session, table: Table, made: Table) -> None:
     is_kept = made.namespace.startswith(SNAPSHOTS)
     # Rows of a snapshot have no expiry time, so the sweep does not find them. It is recomputed when they are restored.
     rows.copy(session, table.id, made.id, expires=not is_kept)
+    row_counts.copy(session, table, made)
     for index in table.indexes:
         copied = made.index(index.name)
         assert copied is not None

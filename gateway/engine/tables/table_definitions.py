@@ -7,13 +7,12 @@ detects the change under the lock and parses its request again.
 from __future__ import annotations
 
 import dataclasses
-import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tablegate.gateway.engine.backups import history_retention
 from tablegate.gateway.engine.streams import streaming
-from tablegate.gateway.engine.tables import table_dependents
+from tablegate.gateway.engine.tables import row_counting, table_dependents
 from tablegate.gateway.model import errors
 from tablegate.gateway.model.authorization.quotas import TABLES, TableLimit
 from tablegate.gateway.model.commands import table_commands
@@ -23,14 +22,11 @@ from tablegate.gateway.model.tables.namespaces import FOLLOWED, SNAPSHOTS
 from tablegate.gateway.model.tables.restored_tables import independent_rules
 from tablegate.gateway.model.tables.tables import Rules, State, StreamRule, Table, azure_name_for
 from tablegate.gateway.model.values.keys import KeySchema
-from tablegate.gateway.store.rows import entries, rows, vectors
+from tablegate.gateway.store.rows import row_counts
 from tablegate.gateway.store.sql.databases import Session
 from tablegate.gateway.store.store import Store
 from tablegate.gateway.store.streams import changes
 from tablegate.gateway.store.tables import expiry_backfills, namespace_documents
-
-# A count that took longer is cached.
-_LONG_COUNT_S = 0.01
 
 Definition = (
     table_commands.CreateTable
@@ -56,7 +52,6 @@ class TableDefiner:
         self._catalog = store.catalog
         self._delay_ms = delay_ms
         self._stream_shards = stream_shards
-        self._counted: dict[int, tuple[float, table_commands.TableStatistics]] = {}
 
     def run(self, command: Definition, now_ms: int) -> Any:
         """Run a command and return its outcome. `now_ms`: milliseconds since 1970.
@@ -76,8 +71,8 @@ class TableDefiner:
                 return self._alter(command, now_ms)
             case table_commands.DropTable(table, delay_ms):
                 return self._drop(table, max(delay_ms, self._delay_ms), now_ms)
-            case table_commands.CountRows(table):
-                return self.count(table)
+            case table_commands.CountRows(table, again):
+                return row_counting.statistics(self._store, table, now_ms, again)
             case GetProperties(namespace, name):
                 with self._store.read() as session:
                     return namespace_documents.find(session, namespace, name)
@@ -143,6 +138,7 @@ class TableDefiner:
         table = self._with_stream(session, None, table, now_ms)
         if not self._catalog.insert(session, table)():
             raise errors.TableExists(command.name)
+        row_counts.begin(session, table)
         return table
 
     def check_bounds(self, session: Session, bounds: Sequence[TableLimit], now_ms: int) -> None:
@@ -171,6 +167,7 @@ class TableDefiner:
         for table, is_inserted in zip(made, inserted, strict=True):
             if not is_inserted():
                 raise errors.TableExists(table.name)
+            row_counts.begin(session, table)
         return made
 
     def _recreated(
@@ -241,8 +238,7 @@ class TableDefiner:
         if existing is None:
             return
         if _is_deleted(existing, now_ms):
-            counted = rows.count(session, existing.id)
-            history_retention.retain_or_remove(self._store, session, existing, counted, now_ms)
+            history_retention.retain_or_remove(self._store, session, existing, now_ms)
         elif existing.state_at(now_ms) is State.DELETING:
             raise errors.TableBusy(existing.name, State.DELETING.value)
         else:
@@ -356,9 +352,6 @@ class TableDefiner:
         return State.UPDATING, self._busy_until_ms(now_ms)
 
     def _drop(self, table: Table, delay_ms: int, now_ms: int) -> Table:
-        counted = (
-            table_commands.TableStatistics(0, 0, {}) if table.rules.history is None else self.count(table)
-        )
         with self._store.write() as session:
             current = self._catalog.lock(session, table.id)
             if current is None or _is_deleted(current, now_ms):
@@ -366,48 +359,21 @@ class TableDefiner:
             state = current.state_at(now_ms)
             if state is not State.ACTIVE:
                 raise errors.TableBusy(current.name, state.value)
-            current = self.drop(session, current, delay_ms, now_ms, (counted.rows, counted.size_bytes))
+            current = self.drop(session, current, delay_ms, now_ms)
         self._catalog.cache.forget(current.id)
         return current
 
-    def drop(
-        self, session: Session, table: Table, delay_ms: int, now_ms: int, counted: tuple[int, int] = (0, 0)
-    ) -> Table:
-        """Drop a table that the session has locked, and return it. The caller clears the cache after the transaction.
-
-        `counted`: approximate (rows, billed bytes).
-        """
+    def drop(self, session: Session, table: Table, delay_ms: int, now_ms: int) -> Table:
+        """Drop a table that the session has locked, and return it. The caller clears the cache after the transaction."""
         table = table_dependents.detach(self._store, session, table, now_ms, delivers=True)
         if not delay_ms:
-            history_retention.retain_or_remove(self._store, session, table, counted, now_ms)
+            history_retention.retain_or_remove(self._store, session, table, now_ms)
             return table
         table = dataclasses.replace(
             table, state=State.DELETING, busy_until_ms=now_ms + delay_ms, version=table.version + 1
         )
         self._catalog.update(session, table)
         return table
-
-    def count(self, table: Table) -> table_commands.TableStatistics:
-        """Return the number and size of a table's rows and entries.
-
-        Counting is a scan. A long count is cached for a hundred times its duration, so small tables are always exact.
-        """
-        kept = self._counted.get(table.id)
-        if kept is not None and time.monotonic() < kept[0]:
-            return kept[1]
-        began = time.monotonic()
-        with self._store.read() as session:
-            number, size = rows.count(session, table.id)
-            counted = {index.name: entries.count(session, index.id) for index in table.indexes}
-            for vector_index in table.vector_indexes:
-                counted[vector_index.name] = vectors.count(session, vector_index.id)
-            statistics = table_commands.TableStatistics(number, size, counted)
-        took = time.monotonic() - began
-        if took > _LONG_COUNT_S:
-            if len(self._counted) > 1_000:
-                self._counted.clear()
-            self._counted[table.id] = (time.monotonic() + 100 * took, statistics)
-        return statistics
 
 
 def _with_engine_rules(wanted: Rules, known: Rules) -> Rules:
@@ -431,6 +397,5 @@ def remove_deleted(store: Store, now_ms: int, limit: int) -> int | None:
         return None
     with store.write() as session:
         for table in store.catalog.all(session, condition, (now_ms, limit)):
-            counted = (0, 0) if table.rules.history is None else rows.count(session, table.id)
-            history_retention.retain_or_remove(store, session, table, counted, now_ms)
+            history_retention.retain_or_remove(store, session, table, now_ms)
     return len(deleted)

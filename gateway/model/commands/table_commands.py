@@ -117,9 +117,13 @@ class DropTable(BaseCommand[Table]):
 
 @dataclass(frozen=True, slots=True)
 class CountRows(BaseCommand["TableStatistics"]):
-    """Count the rows and bytes of a table. Outcome: TableStatistics."""
+    """Return the number of rows and bytes of a table. Outcome: TableStatistics.
+
+    `again`: count them by a scan, and replace the counts that writes maintain.
+    """
 
     table: Table
+    again: bool = False
 
 
 @dataclass(frozen=True, slots=True)

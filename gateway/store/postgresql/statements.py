@@ -99,6 +99,7 @@ class PostgreSQLStatements(Statements):
     for_update = " FOR UPDATE"
     greatest = "GREATEST"
     big_number = "?::bigint"
+    stripe = "(pg_backend_pid() % 32)::smallint"
     server_start = "pg_postmaster_start_time()::text"
 
     def has_table(self, session: Session, name: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tablegate.gateway.store.rows import vectors
+from tablegate.gateway.store.rows import row_counts, vectors
 from tablegate.gateway.store.sql import counters, progress
 from tablegate.gateway.store.sql.databases import Session
 
@@ -49,6 +49,7 @@ def purge(session: Session, limit: int) -> int | None:
         progress.advance(session, progress.PURGE, owner_id, deleted)
         return deleted
     session.execute(f"DELETE FROM {table} WHERE {owner} = ?", (owner_id,))
+    row_counts.forget(session, owner_id)
     if kind == "vectors":
         vectors.forget(session, owner_id)
     forgotten = counters.forget_table(session, owner_id, limit) if kind == "table" else 0

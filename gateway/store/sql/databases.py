@@ -163,6 +163,8 @@ class Statements(ABC):
     """A parameter of 64 bits, where the context does not determine the type."""
     greatest: str
     """The function that returns the greater of two numbers."""
+    stripe: str
+    """The stripe of row_counts to which this connection adds. Concurrent connections should have different ones."""
     server_start: str
     """An expression with a new value after the database server restarts or fails over.
 

@@ -149,6 +149,19 @@ Index(
     postgresql_where=text("partition_digest IS NOT NULL"),
 )
 
+# Numbers of rows and billed bytes of tables and indexes (gateway/store/rows/row_counts.py).
+row_counts = Table(
+    "row_counts",
+    metadata,
+    Column("owner_id", BigInteger, nullable=False),
+    Column("slot", SmallInteger, nullable=False),
+    Column("stripe", SmallInteger, nullable=False),
+    Column("rows", BigInteger, nullable=False),
+    Column("size_bytes", BigInteger, nullable=False),
+    PrimaryKeyConstraint("owner_id", "slot", "stripe"),
+    sqlite_with_rowid=False,
+)
+
 # Numbers that are never used twice: ids, auto-increment columns, stream sequences.
 counters = Table(
     "counters",

@@ -41,6 +41,7 @@ class SQLiteStatements(Statements):
     for_update = ""
     greatest = "max"
     big_number = "?"
+    stripe = "0"
     server_start = "''"
 
     def has_table(self, session: Session, name: str) -> bool:

@@ -27,6 +27,8 @@ from tests.gateway.engine.conftest import Client, by_color, do_background_work, 
 from tests.gateway.engine.rows.test_reading import partition
 from tests.support.clock import Clock
 
+pytestmark = pytest.mark.damages_rows
+
 # The statement with which a release before 0014 stores a row (SAVE and set_expiry of 0013).
 SAVE_OF_0013 = """
 INSERT INTO rows (table_id, partition, sort, slot, modified_at, expires_at_ms, size_bytes, kinds, body, full_key)

@@ -159,7 +159,7 @@ def commands(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[str]:
 
 BESIDE = {
     "serve", "dynamodb-local", "azurite", "azurite-table", "healthcheck", "wait", "lint", "copy", "verify", "diff",
-    "signature", "record", "replay", "shadow",
+    "signature", "record", "replay", "shadow", "config", "completion",
 }  # fmt: skip
 """Commands that open no database of a server: they serve, or speak to servers, or have databases of their own."""
 CHANGES: dict[str, list[str]] = {
@@ -169,6 +169,7 @@ CHANGES: dict[str, list[str]] = {
     "tables restore": ["music", "again"],
     "tables delete-backup": [],  # which one is known by then
     "streams reshard": ["music", "--shards", "2"],
+    "tables recount": ["music"],
     "sweep": [],
 }
 NOT_RUN_HERE = {"distribute", "undistribute", "jobs cancel"}

@@ -1,0 +1,80 @@
+"""Numbers of rows and billed bytes of tables and indexes. Writes maintain them (store/rows/row_counts.py).
+
+A table or index that was filled by other means is counted when its count is first asked for. That is a scan, whose
+result is stored. On a distributed database the scan has no single snapshot, so writes meanwhile can make it inexact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tablegate.gateway.model.commands.table_commands import TableStatistics
+from tablegate.gateway.model.tables.indexes import Index, VectorIndex
+from tablegate.gateway.model.tables.tables import State, Table
+from tablegate.gateway.store.rows import entries, row_counts, rows, vectors
+from tablegate.gateway.store.rows.row_counts import EMPTY, Count
+from tablegate.gateway.store.sql.databases import Session
+from tablegate.gateway.store.store import Store
+
+
+def statistics(store: Store, table: Table, now_ms: int, again: bool = False) -> TableStatistics:
+    """Return the counts of a table and its indexes. What is still being filled counts as empty.
+
+    `again`: count everything by scans, and store the results.
+    """
+    owners = _filled(table, now_ms)
+    with store.read() as session:
+        counts = {} if again else row_counts.known(session, [owner.id for owner in owners])
+    uncounted = [owner for owner in owners if owner.id not in counts]
+    if uncounted:
+        counts |= _recount(store, uncounted)
+    of_table = counts.get(table.id, EMPTY)
+    of_indexes = {index.name: counts.get(index.id, EMPTY) for index in table.all_indexes}
+    return TableStatistics(*of_table, of_indexes)
+
+
+def of_table(session: Session, table: Table) -> Count:
+    """Return the count of a table's rows."""
+    count = row_counts.known(session, [table.id]).get(table.id)
+    return _scan(session, table) if count is None else count
+
+
+def _recount(store: Store, owners: list[Table | Index | VectorIndex]) -> dict[int, Count]:
+    """Count by scans, store the results and return them by id. The owners must be filled."""
+    counts = {}
+    for owner in owners:
+        with store.read() as session:
+            differences = row_counts.differences(session, [owner.id])
+            counts[owner.id] = _scan(session, owner)
+        with store.write() as session:
+            row_counts.keep(session, owner.id, counts[owner.id], differences.get(owner.id, EMPTY))
+    return counts
+
+
+def mismatches(store: Store) -> Iterator[str]:
+    """Yield a line for each stored count that differs from its rows. Writes must not run on a distributed database."""
+    with store.read() as session:
+        tables = store.catalog.all(session, "1 = 1 ORDER BY id")
+    for table in tables:
+        for owner in (table, *table.all_indexes):
+            with store.read() as session:
+                stored = row_counts.known(session, [owner.id]).get(owner.id)
+                counted = None if stored is None else _scan(session, owner)
+            if stored != counted:
+                yield f"{table.name}/{owner.name}: stored {stored}, found {counted}"
+
+
+def _filled(table: Table, now_ms: int) -> list[Table | Index | VectorIndex]:
+    if table.state_at(now_ms) is State.CREATING:
+        return []
+    return [table, *(index for index in table.all_indexes if index.filled)]
+
+
+def _scan(session: Session, owner: Table | Index | VectorIndex) -> Count:
+    match owner:
+        case Table():
+            return Count(*rows.count(session, owner.id))
+        case Index():
+            return Count(*entries.count(session, owner.id))
+        case VectorIndex():
+            return Count(*vectors.count(session, owner.id))
