@@ -12,13 +12,14 @@ from tablegate.gateway.adapter_modules import RowDisplay
 from tablegate.gateway.console import searches
 from tablegate.gateway.console.pages import Pages, Route
 from tablegate.gateway.console.problems import explained
-from tablegate.gateway.console.reading import DELETING, LOOKING_UP, PUTTING, TableReader
+from tablegate.gateway.console.reading import DELETING, PUTTING, READING_A_ROW, TableReader
 from tablegate.gateway.console.rendering import render
 from tablegate.gateway.console.row_reading import Cursor, position_in, read_page
 from tablegate.gateway.console.row_tables import RowTable, row_table
 from tablegate.gateway.console.sign_in import ConsoleUser
 from tablegate.gateway.console.value_texts import cell_of
-from tablegate.gateway.model.commands.row_commands import WriteGroup
+from tablegate.gateway.model.authorization.permissions import Purpose
+from tablegate.gateway.model.commands.row_commands import Get, WriteGroup
 from tablegate.gateway.model.commands.row_search import RowSearch, path_text
 from tablegate.gateway.model.commands.writes import Remove, Write
 from tablegate.gateway.model.errors import ConditionFailed, GatewayError, InvalidInput
@@ -53,7 +54,11 @@ class BulkForm(NamedTuple):
         if change not in _CHANGES:
             raise searches.BadSearch(f"The change must be one of: {', '.join(_CHANGES)}.")
         names = ("target", "target_type", "target_value")
-        return cls(change, *(given.get(name, "")[:4096] for name in names))
+        return cls(change, *(given.get(name, "") for name in names))
+
+    @property
+    def purpose(self) -> Purpose:
+        return DELETING if self.change == "delete" else PUTTING
 
     def fields(self) -> dict[str, str]:
         """Return the fields for a form that goes on with the change."""
@@ -90,17 +95,17 @@ class BulkPages(Pages):
     def bulk(self, visitor: ConsoleUser) -> Any:
         """Show the number of rows that a search finds, the first ones, and the form of the change."""
         given = flask.request.args
-        reading = self._reading(visitor)
-        table = self._table(reading, LOOKING_UP)
+        form = BulkForm.of_form(given)
+        table = self._table(self._reading(visitor), form.purpose)
         fields, search = self._search(table, given)
-        return self._show_preview(visitor, search, fields, BulkForm.of_form(given))
+        return self._show_preview(visitor, search, fields, form)
 
     def run_bulk(self, visitor: ConsoleUser) -> Any:
         """Change a bounded number of rows, and show the progress with a form that goes on."""
         given = flask.request.form
         reading = self._reading(visitor)
         form = BulkForm.of_form(given)
-        table = self._table(reading, DELETING if form.change == "delete" else PUTTING)
+        table = self._table(reading, form.purpose)
         fields, search = self._search(table, given)
         display = self._display(table)
         try:
@@ -123,20 +128,21 @@ class BulkPages(Pages):
         form, value = change
         cursor = Cursor(searches.position_of(before.after)) if before.after else Cursor()
         page = read_page(reading, search, display.view, cursor, _ROWS)
-        purpose = DELETING if form.change == "delete" else PUTTING
         until, done, skipped, problem = monotonic() + _SECONDS, before.done, before.skipped, ""
         at = 0
         while at < len(page.rows) and not problem and (at == 0 or monotonic() < until):
-            rows = page.rows[at : at + _AT_ONCE]
+            found = page.rows[at : at + _AT_ONCE]
             writes = []
-            for row in rows:
+            for row in self._as_stored(reading, search, form, found):
                 try:
                     writes.append(self._write_of(search.table, display, form, value, row))
                 except ValueError as error:
                     problem = f"A row cannot be changed: {error}. The rows before it were changed."
                     break
             _note_keys(search.table, writes)
-            outcomes = reading.run_all([WriteGroup((each,)) for each in writes], purpose) if writes else []
+            outcomes = (
+                reading.run_all([WriteGroup((each,)) for each in writes], form.purpose) if writes else []
+            )
             for outcome in outcomes:
                 if isinstance(outcome, InvalidInput):
                     problem = f"A row cannot be changed. {explained(outcome)[1]} Other rows were changed."
@@ -144,12 +150,29 @@ class BulkPages(Pages):
                     raise outcome
                 done += not isinstance(outcome, GatewayError)
                 skipped += isinstance(outcome, ConditionFailed)
-            at += len(rows)
+            skipped += 0 if problem else len(found) - len(writes)
+            at += len(found)
         end = page.after
         if at < len(page.rows):
             end = position_in(search, page.rows[at - 1])
         after = "" if end is None or problem else searches.place_of(end)
         return Progress(done, skipped, before.scanned + page.scanned, after), problem
+
+    def _as_stored(
+        self, reading: TableReader, search: RowSearch, form: BulkForm, found: Sequence[Row]
+    ) -> Sequence[Row]:
+        """Return rows with all attributes, without those that have changed. An index can show less than all of a row."""
+        if form.change == "delete" or search.search_index is None or search.search_index.shown is None:
+            return found
+        rows = reading.run_all([Get(search.table, row.position) for row in found], READING_A_ROW)
+        for error in rows:
+            if isinstance(error, GatewayError):
+                raise error
+        return [
+            row
+            for row, before in zip(rows, found, strict=True)
+            if row is not None and row.modified_at == before.modified_at
+        ]
 
     def _write_of(
         self, table: Table, display: RowDisplay, form: BulkForm, value: Value | None, row: Row

@@ -52,6 +52,7 @@ def pretty(document: Any) -> str:
 def render(template: str, status: int = 200, **facts: Any) -> flask.Response:
     """Return a page made from a template."""
     facts.setdefault("visitor", flask.g.get("visitor"))
+    facts["has_statements"] = "console.statement" in flask.current_app.view_functions
     return flask.Response(
         flask.render_template(f"console/{template}", address=address, navigation=NAVIGATION, **facts),
         status,

@@ -45,7 +45,10 @@ class RowPage:
 
 
 def read_page(reading: TableReader, search: RowSearch, view: View, cursor: Cursor, size: int) -> RowPage:
-    """Return a page of at most `size` results of a search. It ends early after some time or with large rows."""
+    """Return a page of at most `size` results of a search. It ends early after some time or with large rows.
+
+    Through an index, rows have the attributes that the index shows, as for an SDK: a grant on the index covers no others.
+    """
     reverse = search.reverse is not cursor.is_backwards
     bounds = search.key_range()
     if cursor.position is not None:
@@ -58,12 +61,9 @@ def read_page(reading: TableReader, search: RowSearch, view: View, cursor: Curso
             _SCANNED, size - len(rows), seconds=_SLICE_S, peek=True, returned_bytes=_BYTES - held
         )
         page = reading.run(
-            Read(
-                search.table, bounds, limits, search.search_index, reverse, search.filter(), view,
-                whole_rows=True,
-            ),
+            Read(search.table, bounds, limits, search.search_index, reverse, search.filter(), view),
             LOOKING_UP,
-        )  # fmt: skip
+        )
         rows += page.rows
         scanned += page.scanned
         held += sum(row.size_bytes for row in page.rows)

@@ -71,17 +71,17 @@ class Search:
     @classmethod
     def of_form(cls, given: Mapping[str, str]) -> Search:
         """Return the search of a submitted form."""
-        fields = {name: value[:_LONGEST] for name, value in given.items()}
+        fields = dict(given.items())
         keys = [fields.get(f"key{number}", "") for number in range(_KEYS)]
         while keys and not keys[-1]:
             keys.pop()
         filters = []
-        for number in range(FILTERS):
+        for number in range(FILTERS + 1):  # one more is refused by `on`
             mark = str(number or "")  # the first filter has no number
-            if fields.get(f"attribute{mark}"):
+            if fields.get(f"attribute{mark}") or fields.get(f"value{mark}"):
                 filters.append(
                     FilterFields(
-                        fields[f"attribute{mark}"],
+                        fields.get(f"attribute{mark}", ""),
                         fields.get(f"comparison{mark}", "="),
                         fields.get(f"value{mark}", ""),
                         fields.get(f"type{mark}", ""),
@@ -117,6 +117,10 @@ class Search:
 
     def on(self, table: Table, display: RowDisplay) -> RowSearch:
         """Return the search of a table. The display reads names of types. Raises BadSearch."""
+        if len(self.filters) > FILTERS or any(len(each) > _LONGEST for each in self.fields().values()):
+            raise BadSearch(
+                f"A search has at most {FILTERS} filters, and {_LONGEST:,} characters in each field."
+            )
         search = RowSearch(table, _index(table, self.index), reverse=self.order == "desc")
         equal, last = self._key_conditions(search)
         filters = tuple(_condition(each, display) for each in self.filters)
@@ -190,6 +194,8 @@ def _operator(text: str, known: tuple[Operator, ...]) -> Operator:
 
 
 def _condition(fields: FilterFields, display: RowDisplay) -> Condition:
+    if not fields.attribute:
+        raise BadSearch("The filter needs the name of an attribute.")
     path = parse_path(fields.attribute)
     if path is None:
         raise BadSearch(

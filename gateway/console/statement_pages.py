@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import flask
 
-from tablegate.gateway.console import searches
 from tablegate.gateway.console.pages import Pages, Route
 from tablegate.gateway.console.reading import LOOKING_UP
 from tablegate.gateway.console.rendering import address, refusal, render
@@ -19,9 +18,10 @@ from tablegate.gateway.model.commands.row_search import RowSearch, StatementPage
 from tablegate.gateway.model.errors import GatewayError, NotPermitted, TableMissing
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.security.gate import run
+from tablegate.gateway.server.flask_bridge import current_request
 
 if TYPE_CHECKING:
-    from tablegate.gateway.adapter_modules import RunStatement
+    from tablegate.gateway.adapter_modules import RowDisplay, RunStatement
 
 _ROWS = 50
 _SECONDS = 2.0
@@ -29,20 +29,23 @@ _LONGEST = 16_384
 
 
 class StatementPages(Pages):
-    """The form of a statement and its rows."""
+    """The form of a statement and its rows. It needs a dialect with statements."""
 
     def reads(self) -> Sequence[Route]:
-        return (Route("/statement", self.statement),)
+        return () if self._statements is None else (Route("/statement", self.statement),)
+
+    @property
+    def _statements(self) -> RowDisplay | None:
+        return next((each for each in self._displays.values() if each.run_statement is not None), None)
 
     def statement(self, visitor: ConsoleUser) -> Any:
         """Show the form of a statement, and its rows if the request has one."""
         reading = self._reading(visitor)
         table = self._table(reading, LOOKING_UP)
-        display = next((each for each in self._displays.values() if each.run_statement is not None), None)
-        if display is None or display.run_statement is None or display.statement_of is None:
-            raise searches.BadSearch(
-                "Statements need the dialect dynamodb, which this server does not serve."
-            )
+        display = self._statements
+        assert display is not None
+        assert display.run_statement is not None
+        assert display.statement_of is not None
         statement = flask.request.args.get("statement", "")[:_LONGEST].replace("\r\n", "\n")
         given, token = bool(statement.strip()), flask.request.args.get("token", "")[:_LONGEST]
         rows, source, status, problem = [], table, 200, ""
@@ -50,12 +53,14 @@ class StatementPages(Pages):
         try:
             while given:
                 page = self._run(visitor, display.run_statement, (table.namespace, statement, token))
+                _note_table(page.table_name)
                 rows += page.rows
                 token = page.token
                 if not token or len(rows) >= _ROWS or monotonic() >= until:
                     source = self._source(reading, table, page.table_name)
                     break
         except NotPermitted as error:
+            _note_table(error.path.partition("/")[0])
             status, problem = 403, refusal(error)
         except TableMissing as error:
             status, problem = 404, f"There is no table {error.name}."
@@ -88,3 +93,10 @@ class StatementPages(Pages):
         except GatewayError:
             return table
         return found
+
+
+def _note_table(name: str) -> None:
+    """Note the table of a statement for the audit log. It can be another one than the page's."""
+    request = current_request()
+    if request.facts is not None:
+        request.facts = request.facts._replace(tables=list(dict.fromkeys([*request.facts.tables, name])))

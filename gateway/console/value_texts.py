@@ -19,7 +19,7 @@ from uuid import UUID
 
 import orjson
 
-from tablegate.gateway.model.values.bodies import tagged, untagged
+from tablegate.gateway.model.values.bodies import tagged
 from tablegate.gateway.model.values.values import (
     FALSE,
     NULL,
@@ -154,7 +154,33 @@ def _set_of(kind: Kind, read: Callable[[Any], Any]) -> Callable[[str], Value]:
 
 
 def _document(kind: Kind) -> Callable[[str], Value]:
-    return lambda text: untagged({_DOCUMENTS[kind]: orjson.loads(text)})
+    return lambda text: _member({_DOCUMENTS[kind]: orjson.loads(text)})
+
+
+def _member(document: Any) -> Value:
+    """Return the value of a JSON object with a type and a value. Raises ValueError, KeyError, AttributeError."""
+    ((tag, data),) = document.items()
+    kind = _MEMBERS[tag]
+    match data:
+        case str() if kind in (Kind.TEXT, Kind.DECIMAL, Kind.BYTES):
+            return _READERS[kind](data)
+        case bool() if kind is Kind.BOOL:
+            return TRUE if data else FALSE
+        case True if kind is Kind.NULL:
+            return NULL
+        case list() if kind is Kind.LIST:
+            return Value(kind, tuple(map(_member, data)))
+        case list() if kind in SETS:
+            return _READERS[kind](orjson.dumps(data).decode())
+        case dict() if kind is Kind.MAP:
+            return Value(kind, {name: _member(each) for name, each in data.items()})
+    raise ValueError(tag)
+
+
+_MEMBERS = {
+    "S": Kind.TEXT, "N": Kind.DECIMAL, "B": Kind.BYTES, "BOOL": Kind.BOOL, "NULL": Kind.NULL, "L": Kind.LIST,
+    "M": Kind.MAP, "SS": Kind.TEXT_SET, "NS": Kind.DECIMAL_SET, "BS": Kind.BYTES_SET,
+}  # fmt: skip
 
 
 _READERS: Mapping[Kind, Callable[[str], Value]] = {
