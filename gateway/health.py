@@ -76,4 +76,4 @@ def _replica_line(lag: StandbyStatus) -> str:
     behind = (
         "it is not known how far behind" if lag.milliseconds is None else f"{lag.milliseconds:.0f} ms behind"
     )
-    return f"replica {lag.replica}: {behind}" + ("" if lag.is_used else ", left alone")
+    return f"replica {lag.replica}: {behind}" + ("" if lag.is_used else ", not used")

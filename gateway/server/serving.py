@@ -84,7 +84,7 @@ def serve(settings: Settings, announcement: StartupMessage = _ANNOUNCEMENT) -> N
         migrate(database)
         opened = open_store(settings, database)
         add_initial_data(settings, opened)
-        sockets = [_bind(settings.host, port) for port in _ports(settings)]
+        sockets = [_bind(settings.host, port, flag) for port, flag in _ports(settings)]
         metrics_socket = _metrics_socket(settings)
 
         def announce(application: Application) -> None:
@@ -263,15 +263,17 @@ def _database_lock(settings: Settings) -> Iterator[None]:
         lock.release()
 
 
-def _ports(settings: Settings) -> list[int]:
-    return [settings.port] + ([settings.azure_port] if settings.azure_port is not None else [])
+def _ports(settings: Settings) -> list[tuple[int, str]]:
+    """Return the ports of the dialects with their flags."""
+    ports = ((settings.port, "--port"), (settings.azure_port, "--azure-port"))
+    return [(port, flag) for port, flag in ports if port is not None]
 
 
-def _bind(host: str, port: int) -> socket.socket:
+def _bind(host: str, port: int, flag: str) -> socket.socket:
     try:
         return listening.bind(host, port)
     except OSError as error:
-        raise PortTaken(host, port, error.strerror or str(error)) from None
+        raise PortTaken(host, port, error.strerror or str(error), flag) from None
 
 
 def _metrics_socket(settings: Settings) -> socket.socket | None:
@@ -279,7 +281,8 @@ def _metrics_socket(settings: Settings) -> socket.socket | None:
     not."""
     if settings.metrics_port is None:
         return None
-    return _bind(settings.host if is_loopback(settings.host) else "127.0.0.1", settings.metrics_port)
+    host = settings.host if is_loopback(settings.host) else "127.0.0.1"
+    return _bind(host, settings.metrics_port, "--metrics-port")
 
 
 def _certificate(settings: Settings) -> certificates.Certificate | None:

@@ -8,12 +8,12 @@ class StartupError(Exception):
 
 
 class PortTaken(StartupError):
-    """The server cannot listen on a port, usually because another process does."""
+    """The server cannot listen on a port, usually because another process does. `flag` sets the port."""
 
-    def __init__(self, host: str, port: int, reason: str) -> None:
+    def __init__(self, host: str, port: int, reason: str, flag: str) -> None:
         address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         super().__init__(
-            f"cannot listen on {address}: {reason}. Choose another address with --host or --port, "
+            f"cannot listen on {address}: {reason}. Choose another address with --host or {flag}, "
             "or stop the process that uses it"
         )
         self.host, self.port = host, port

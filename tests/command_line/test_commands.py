@@ -164,6 +164,9 @@ def test_a_port_that_is_taken_is_said(serving: Process, tmp_path: Path) -> None:
     serving.wait_until_ready()
     said = refusal(tmp_path, "--memory", "--port", serving.url.rpartition(":")[2])
     assert said.startswith("Error: cannot listen on 127.0.0.1")
+    assert "with --host or --port," in said
+    taken = ("--port", "0", "--azure-port", serving.url.rpartition(":")[2])
+    assert "with --host or --azure-port," in refusal(tmp_path, "--memory", *taken)
 
 
 def test_tls_with_a_certificate_of_our_own_making(tmp_path: Path) -> None:
@@ -276,7 +279,7 @@ def test_metrics_may_have_a_port_of_their_own(tmp_path: Path) -> None:
     rebound = urllib.request.Request(f"http://127.0.0.1:{port}/metrics", headers={"Host": "evil.example.com"})
     with pytest.raises(urllib.error.HTTPError, match="403"):
         urllib.request.urlopen(rebound, timeout=10)
-    assert "cannot listen" in refusal(tmp_path, "--memory", "--metrics-port", str(port))
+    assert "with --host or --metrics-port" in refusal(tmp_path, "--memory", "--metrics-port", str(port))
     server.terminate()
 
 

@@ -247,7 +247,7 @@ def test_a_paused_replay_is_seen_up_to_the_bound_and_no_longer(cluster: Cluster,
         assert seen[-1][1] == 1
         until(lambda: not is_used(server, standby))
         assert f":{standby.port}" in requests.get(f"{server.url}/readyz").text
-        assert "left alone" in requests.get(f"{server.url}/readyz").text
+        assert "not used" in requests.get(f"{server.url}/readyz").text
         figures = requests.get(f"{server.url}/metrics").text
         assert f'tablegate_replica_used{{replica="127.0.0.1:{standby.port}"}} 0.0' in figures
         standby.ask("SELECT pg_wal_replay_resume()")
