@@ -15,7 +15,7 @@ import click
 from tablegate.gateway.command_line.help_sections import SectionedCommand
 from tablegate.transfer.comparison_commands import diff, lint, signature, verify
 from tablegate.transfer.errors import TransferError
-from tablegate.transfer.flags import ESCAPE_KEYS, PARALLEL, Seconds, errors_as_exit_status, explained
+from tablegate.transfer.flags import ESCAPE_KEYS, PARALLEL, QUIET, Seconds, errors_as_exit_status, explained
 
 if TYPE_CHECKING:
     from tablegate.transfer.copying.job import CopyJob, Counts
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     "[default: the job file's name and .rejects.jsonl]",
 )  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Print what would be done without writing.")
-@click.option("--quiet", is_flag=True, help="Print no progress.")
+@QUIET
 @explained("""
     Copy a table, or all tables, from SOURCE to TARGET.
 
@@ -93,7 +93,8 @@ def copy(
         return job_setup.close_job(begun[0]) if begun else ""
 
     with errors_as_exit_status(resume_command):
-        from tablegate.transfer.copying import copying, job_setup, progress
+        from tablegate.transfer import progress
+        from tablegate.transfer.copying import copying, job_setup
 
         chosen = job_setup.ChosenOptions(parallel, rates or None, follow, until_lag, sweep_every, escape_keys)
         if dry_run:
@@ -135,7 +136,7 @@ def _keeping_rejects(job: CopyJob, path: Path) -> Iterator[None]:
 
 
 def _summary(counts: Counts) -> str:
-    from tablegate.transfer.copying import progress
+    from tablegate.transfer import progress
 
     applied = f", {counts.applied:,} changes applied" if counts.applied else ""
     return f"copied {counts.rows:,} rows, {progress.size_of(counts.size_bytes)}{applied}"

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from tablegate.gateway.command_line.help_sections import SectionedCommand
-from tablegate.transfer.flags import ESCAPE_KEYS, KINDS, PARALLEL, errors_as_exit_status, explained
+from tablegate.transfer.flags import ESCAPE_KEYS, KINDS, PARALLEL, QUIET, errors_as_exit_status, explained
 
 _FIRST, _SECOND = click.argument("first", metavar="A"), click.argument("second", metavar="B")
 _STRICT = click.option(
@@ -52,6 +52,12 @@ def _ends(*addresses_of: str) -> Iterator[list[Any]]:
         yield ends
 
 
+def _progress(quiet: bool) -> Any:
+    from tablegate.transfer.progress import for_stderr
+
+    return contextlib.closing(for_stderr(quiet))
+
+
 @click.command(cls=SectionedCommand)
 @click.argument("source")
 @click.argument("kind", type=click.Choice(KINDS), metavar="TARGET-KIND")
@@ -76,6 +82,7 @@ def _ends(*addresses_of: str) -> Iterator[list[Any]]:
 )
 @PARALLEL
 @ESCAPE_KEYS
+@QUIET
 @explained("""
     Report what a copy of SOURCE into another kind of service would change, lose or reject. Nothing is written.
 
@@ -92,7 +99,7 @@ def _ends(*addresses_of: str) -> Iterator[list[Any]]:
 """)
 def lint(
     source: str, kind: str, sample: int | None, form: str, fail_on: str | None, accepted: tuple[str, ...],
-    parallel: int | None, escape_keys: bool | None,
+    parallel: int | None, escape_keys: bool | None, quiet: bool,
 ) -> None:  # fmt: skip
     status = 0
     with errors_as_exit_status():
@@ -110,8 +117,8 @@ def lint(
         worst = None if fail_on is None else Fidelity(fail_on)
         options = MappingOptions(escape_keys=bool(escape_keys))
         for address in tables_of(source):
-            with _ends(address) as [end]:
-                report = check(end, Service(kind), sample, options, workers=parallel or 4)
+            with _ends(address) as [end], _progress(quiet) as shown:
+                report = check(end, Service(kind), sample, options, workers=parallel or 4, progress=shown)
             if form == "text":
                 report.print(sys.stdout)
             else:
@@ -141,6 +148,7 @@ def lint(
 @_TOLERANCE
 @PARALLEL
 @ESCAPE_KEYS
+@QUIET
 @explained("""
     Check that table B holds the rows of table A, as the mapping between their services converts them.
 
@@ -152,7 +160,7 @@ def lint(
 """)
 def verify(
     first: str, second: str, level: str, form: str, limit: int, strict: bool, ignored: tuple[str, ...], tolerance: float,
-    parallel: int | None, escape_keys: bool | None,
+    parallel: int | None, escape_keys: bool | None, quiet: bool,
 ) -> None:  # fmt: skip
     status = 0
     with errors_as_exit_status():
@@ -161,9 +169,9 @@ def verify(
 
         options = _compare_options(strict, ignored, tolerance, escape_keys)
         for pair in pairs_of(first, second):
-            with _ends(*pair) as [one, other]:
+            with _ends(*pair) as [one, other], _progress(quiet) as shown:
                 try:
-                    report = compare(one, other, level, options, limit, parallel or 4)
+                    report = compare(one, other, level, options, limit, parallel or 4, shown)
                 except ValueError as error:
                     raise click.UsageError(str(error)) from None
             click.echo(report.json() if form == "json" else report.text())
@@ -212,6 +220,7 @@ def diff(
 @_IGNORE
 @PARALLEL
 @ESCAPE_KEYS
+@QUIET
 @explained("""
     Print a digest of all rows of a table. Two sites can compare tables by their digests alone.
 
@@ -221,14 +230,16 @@ def diff(
     Exit status: 0 printed, 2 failed.
 """)
 def signature(
-    table: str, other: str | None, ignored: tuple[str, ...], parallel: int | None, escape_keys: bool | None
-) -> None:
+    table: str, other: str | None, ignored: tuple[str, ...], parallel: int | None, escape_keys: bool | None,
+    quiet: bool,
+) -> None:  # fmt: skip
     with errors_as_exit_status():
         from tablegate.transfer.comparing.signatures import signature as sign
         from tablegate.transfer.endpoints.endpoint import Service
         from tablegate.transfer.mapping.mapping import MappingOptions
 
         options = MappingOptions(escape_keys=bool(escape_keys))
-        with _ends(table) as [end]:
-            made = sign(end, None if other is None else Service(other), ignored, options, parallel or 4)
+        with _ends(table) as [end], _progress(quiet) as shown:
+            service = None if other is None else Service(other)
+            made = sign(end, service, ignored, options, parallel or 4, shown)
     click.echo(f"{made.digest}  {made.rows} rows")

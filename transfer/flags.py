@@ -92,6 +92,7 @@ PARALLEL = click.option(
     type=click.IntRange(1, 64),
     help="Number of reading threads and of writing threads.  [default: 4]",
 )
+QUIET = click.option("--quiet", is_flag=True, help="Print no progress.")
 ESCAPE_KEYS = click.option(
     "--escape-keys", is_flag=True, default=None,
     help="Write characters that the target does not allow in keys as _xHHHH_ instead of rejecting the row. "

@@ -14,19 +14,28 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from tablegate.gateway.__main__ import main
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.model.values.values import Kind, Value, text
 from tablegate.testing import Server
 from tablegate.transfer.endpoints.database.endpoint import DatabaseEndpoint
 from tablegate.transfer.endpoints.endpoint import Definition, Service
-from tests.command_line.test_commands import tablegate
 from tests.support.databases import PostgresServer
 from tests.support.running import ROOT
 from tests.transfer.support.memory_endpoint import PAIR, row_of, rows_of
 
 A, B = "tablegate:a.sqlite#things", "tablegate:b.sqlite#things"
 Fill = Callable[..., None]
+
+
+def tablegate(folder: Path, *arguments: str, code: int = 0) -> str:
+    """Run a command in this process, as if in a folder. Returns its results, or what it reports on standard error if it prints none."""
+    with contextlib.chdir(folder):
+        done = CliRunner().invoke(main, arguments)
+    assert done.exit_code == code, done.output
+    return done.stdout or done.stderr
 
 
 @pytest.fixture
@@ -282,3 +291,17 @@ def test_help_teaches(tmp_path: Path, command: str) -> None:
     told = tablegate(tmp_path, command, "--help")
     assert "Exit status: 0 " in told
     assert "dynamodb://TABLE?region=REGION" in told
+
+
+@pytest.mark.parametrize("command", [("lint", A, "dynamodb"), ("signature", A), ("verify", A, A)])
+def test_reading_of_a_table_shows_progress(fill: Fill, tmp_path: Path, command: tuple[str, ...]) -> None:
+    """On standard error: standard output has the results only."""
+    fill(rows_of(500))
+    done = _process(tmp_path, *command)
+    assert done.returncode == 0
+    lines = done.stderr.decode().splitlines()
+    number = 500 * command.count(A)
+    assert "about" in lines[0]
+    assert f"{number:,} rows, " in lines[-1]
+    assert "rows/s" not in done.stdout.decode()
+    assert _process(tmp_path, *command, "--quiet").stderr == b""

@@ -40,7 +40,7 @@ GROUPS = {
         "request_code", "display", "entry",
     ),
     "transfer": (
-        "errors", "endpoints.endpoint", "mapping", "endpoints", "comparing", "copying", "traffic",
+        "errors", "progress", "endpoints.endpoint", "mapping", "endpoints", "comparing", "copying", "traffic",
         "flags", "comparison_commands", "commands",
     ),
 }  # fmt: skip

@@ -17,12 +17,12 @@ from tablegate.transfer.comparing.signatures import signature
 from tablegate.transfer.comparing.verifying import verify
 from tablegate.transfer.copying.copying import CopyOptions, run, write_rejects
 from tablegate.transfer.copying.job import CopyJob, Counts
-from tablegate.transfer.copying.progress import NoProgress
 from tablegate.transfer.endpoints.endpoint import Service
 from tablegate.transfer.errors import ServiceUnavailable, TransferError
 from tablegate.transfer.mapping import rules
 from tablegate.transfer.mapping.linting import lint
 from tablegate.transfer.mapping.rules import Fidelity
+from tablegate.transfer.progress import NoProgress
 from tests.transfer.support.memory_endpoint import (
     MemoryEndpoint,
     MemoryTable,

@@ -18,6 +18,7 @@ from tablegate.transfer.mapping.identities import identifier, identity_bytes
 from tablegate.transfer.mapping.mapping import MappingOptions
 from tablegate.transfer.mapping.reading import TableEnd, read_all
 from tablegate.transfer.mapping.spelling import spelling_of
+from tablegate.transfer.progress import NO_PROGRESS, Progress
 
 
 class Signature(NamedTuple):
@@ -33,6 +34,7 @@ def signature(
     ignored: Collection[str] = (),
     options: MappingOptions = MappingOptions(),
     workers: int = 4,
+    progress: Progress = NO_PROGRESS,
 ) -> Signature:
     """Return the signature of a table.
 
@@ -61,5 +63,5 @@ def signature(
         with lock:
             total.merge(own)
 
-    read_all([TableEnd(endpoint, definition)], workers, add)
+    read_all([TableEnd(endpoint, definition)], workers, add, progress)
     return Signature(total.digest(), total.rows)

@@ -28,6 +28,7 @@ from tablegate.transfer.mapping.expiry import Expiry
 from tablegate.transfer.mapping.identities import Identity, identity_bytes
 from tablegate.transfer.mapping.reading import read_all, sample_rows
 from tablegate.transfer.mapping.rules import Fidelity
+from tablegate.transfer.progress import NO_PROGRESS, Progress
 
 _KEPT_IMPOSSIBLE = 10_000
 
@@ -60,6 +61,7 @@ def verify(
     options: CompareOptions = CompareOptions(),
     limit: int = 1000,
     workers: int = 4,
+    progress: Progress = NO_PROGRESS,
 ) -> Report:
     """Compare two tables and return the report.
 
@@ -72,7 +74,7 @@ def verify(
     ValueError for an unknown level and TransferError if the comparison fails.
     """
     began = time.monotonic()
-    verification = Verification(first, second, VerificationLevel.of(level), options, workers)
+    verification = Verification(first, second, VerificationLevel.of(level), options, workers, progress)
     report = verification.report
     for difference in verification.differences():
         report.counts[difference.what] += 1
@@ -93,10 +95,12 @@ class Verification:
         level: VerificationLevel,
         options: CompareOptions,
         workers: int,
+        progress: Progress = NO_PROGRESS,
     ) -> None:
         self._pair = TablePair(first, second, options)
         self._level = level
         self._workers = max(1, workers)
+        self._progress = progress
         self.report = Report(first.shown, second.shown, str(level))
         self.report.tables += table_differences(self._pair, options.strict)
         terms = self._pair.terms
@@ -153,7 +157,7 @@ class Verification:
                 totals[at].merge(own)
                 rows[at] += number
 
-        read_all(self._pair.sides, self._workers, add)
+        read_all(self._pair.sides, self._workers, add, self._progress)
         self.report.rows = (rows[0], rows[1])
         return totals
 
@@ -186,7 +190,7 @@ class Verification:
                     if buckets is None:
                         self._keep(impossible)
 
-        read_all(self._pair.sides, self._workers, add)
+        read_all(self._pair.sides, self._workers, add, self._progress)
         if buckets is None:
             self.report.rows = (rows[0], rows[1])
 

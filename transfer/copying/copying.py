@@ -18,12 +18,12 @@ from tablegate.gateway.store.tables.descriptors import key_schema_document, key_
 from tablegate.transfer.copying.following import ChangeFollower
 from tablegate.transfer.copying.job import COPIED, COPYING, FINISHED, NEW, CopyJob, Counts, TableState
 from tablegate.transfer.copying.pacing import Concurrency, Rate, RateLimit
-from tablegate.transfer.copying.progress import Progress
 from tablegate.transfer.copying.scanning import TableScan
 from tablegate.transfer.copying.writing import CopyLimits, CopyStopped, StopSignal, TableJob, TableWriter
 from tablegate.transfer.endpoints.endpoint import Definition, Endpoint
 from tablegate.transfer.errors import SchemaChanged, TransferError
 from tablegate.transfer.mapping.mapping import Mapping, MappingOptions
+from tablegate.transfer.progress import Progress
 
 _LOOK_PERIOD_S = 1.0
 _CHECK_PERIOD_S = 30.0

@@ -18,10 +18,10 @@ from tablegate.gateway.model.values.keys import Position, partition_hash
 from tablegate.gateway.model.values.rows import Row
 from tablegate.transfer.copying.job import Rejected, SegmentState
 from tablegate.transfer.copying.pacing import MemoryBudget
-from tablegate.transfer.copying.progress import Progress
 from tablegate.transfer.copying.writing import CopyStopped, TableJob
 from tablegate.transfer.endpoints.endpoint import JSON, ScanPage
 from tablegate.transfer.errors import TransferError
+from tablegate.transfer.progress import Progress
 
 _BYTES_IN_MEMORY = 12 << 20
 # Memory overhead of a row beyond its billed size.

@@ -23,6 +23,7 @@ from tablegate.transfer.mapping.identities import Identity, identifier
 from tablegate.transfer.mapping.mapping import Mapping, MappingOptions
 from tablegate.transfer.mapping.reading import TableEnd, read_all, sample_rows
 from tablegate.transfer.mapping.rules import Fidelity, MappingFinding, MappingRule
+from tablegate.transfer.progress import NO_PROGRESS, Progress
 
 EXAMPLES = 5
 """Maximum number of example keys for each rule."""
@@ -214,6 +215,7 @@ def lint(
     options: MappingOptions = MappingOptions(),
     existing: Definition | None = None,
     workers: int = 4,
+    progress: Progress = NO_PROGRESS,
 ) -> LintReport:
     """Check a source's rows for a copy to a service, and return the report.
 
@@ -236,7 +238,7 @@ def lint(
         for row in sample_rows(end, sample):
             linter.add_page(ScanPage.of([row], None))
     else:
-        read_all([end], workers, lambda end, at, pages: linter.add_pages(pages))
+        read_all([end], workers, lambda end, at, pages: linter.add_pages(pages), progress)
     report.seconds = time.monotonic() - began
     return report
 

@@ -9,6 +9,7 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from typing import TypeVar
 
 from tablegate.transfer.endpoints.endpoint import JSON, AnyRow, Definition, Endpoint, ScanPage
+from tablegate.transfer.progress import NO_PROGRESS, Progress
 
 _SEGMENTS_PER_WORKER = 4
 _SAMPLED_SEGMENTS = 64
@@ -36,6 +37,7 @@ def read_all(
     ends: Sequence[AnyEnd],
     workers: int,
     work: Callable[[AnyEnd, int, Iterator[ScanPage]], None],
+    progress: Progress = NO_PROGRESS,
 ) -> None:
     """Call `work` with the pages of each segment of all tables, with `workers` segments of each table at once.
 
@@ -43,6 +45,9 @@ def read_all(
     """
     segment_count = workers * _SEGMENTS_PER_WORKER
     lists = [[(end, at, part) for part in end.segments(segment_count)] for at, end in enumerate(ends)]
+    counts = [end.definition.rows for end in ends]
+    expected_rows = None if None in counts else sum(number or 0 for number in counts)
+    progress.begin(" and ".join(end.endpoint.shown for end in ends), expected_rows)
     tasks = [task for group in itertools.zip_longest(*lists) for task in group if task is not None]
     is_over = False
 
@@ -50,7 +55,9 @@ def read_all(
         for page in end.pages(part):
             if is_over:
                 return
+            number = len(page.all_rows)  # `work` may remove rows
             yield page
+            progress.advance(number, 0, 0)
 
     def run(end: AnyEnd, at: int, part: JSON) -> None:
         if not is_over:

@@ -18,7 +18,6 @@ from tablegate.gateway.model.values.values import Kind, text
 from tablegate.transfer.copying.copying import CopyOptions, Interrupted, plan, run, write_rejects
 from tablegate.transfer.copying.job import CopyJob, Counts
 from tablegate.transfer.copying.pacing import Concurrency, Rate, RateLimit, RateUnit, limit_of
-from tablegate.transfer.copying.progress import LineProgress, NoProgress
 from tablegate.transfer.endpoints.endpoint import Endpoint
 from tablegate.transfer.errors import (
     PositionLost,
@@ -27,6 +26,7 @@ from tablegate.transfer.errors import (
     TableAbsent,
     TransferError,
 )
+from tablegate.transfer.progress import LineProgress, NoProgress
 from tests.transfer.support.memory_endpoint import (
     PAIR,
     MemoryEndpoint,

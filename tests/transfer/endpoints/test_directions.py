@@ -20,10 +20,10 @@ from tablegate.transfer.comparing.sides import CompareOptions
 from tablegate.transfer.comparing.verifying import verify
 from tablegate.transfer.copying.copying import CopyOptions, run
 from tablegate.transfer.copying.job import CopyJob
-from tablegate.transfer.copying.progress import NoProgress
 from tablegate.transfer.endpoints.addresses import open_endpoint
 from tablegate.transfer.endpoints.endpoint import Definition, Service
 from tablegate.transfer.mapping.mapping import MappingOptions
+from tablegate.transfer.progress import NoProgress
 from tests.support.databases import PostgresServer
 from tests.support.running import Running
 from tests.transfer.endpoints.conftest import REGION

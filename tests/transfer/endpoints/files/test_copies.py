@@ -10,9 +10,9 @@ from tablegate.gateway.model.values.rows import Contents, Row
 from tablegate.gateway.model.values.values import Kind, Value
 from tablegate.transfer.copying.copying import CopyOptions, run
 from tablegate.transfer.copying.job import CopyJob, Counts
-from tablegate.transfer.copying.progress import NoProgress
 from tablegate.transfer.endpoints.addresses import is_pattern, open_endpoint, tables_of, with_table
 from tablegate.transfer.errors import BadAddress, TransferError
+from tablegate.transfer.progress import NoProgress
 from tests.transfer.support.small_table import DEFINITION, of_values, scanned, simple_row, written
 
 KEYS = "?keys=pk:S,sk:N"

@@ -1,4 +1,4 @@
-"""Progress of a copy: a bar on a terminal, a line every ten seconds elsewhere."""
+"""Progress of reading or copying tables: a bar on a terminal, a line every ten seconds elsewhere."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Progress(ABC):
             self._on_begin()
 
     def advance(self, rows: int, size_bytes: int, rejected: int) -> None:
-        """Add copied and rejected rows."""
+        """Add rows that are done and rejected ones. A comparison gives no sizes."""
         with self._lock:
             self._rows += rows
             self._size_bytes += size_bytes
@@ -57,6 +57,11 @@ class Progress(ABC):
 
     @abstractmethod
     def _on_advance(self, rows: int) -> None: ...
+
+    def _counts(self, rate: ThroughputMeter) -> str:
+        size = f", {size_of(self._size_bytes)}" if self._size_bytes else ""
+        rejected = f", {self._rejected:,} rejected" if self._rejected else ""
+        return f"{self._rows:,} rows{size}, {rate.per_second:,.0f} rows/s{rejected}"
 
 
 class LineProgress(Progress):
@@ -98,9 +103,7 @@ class LineProgress(Progress):
         return True
 
     def _summary(self) -> str:
-        summary = f"{self._rows:,} rows, {size_of(self._size_bytes)}, {self._rate.per_second:,.0f} rows/s"
-        if self._rejected:
-            summary += f", {self._rejected:,} rejected"
+        summary = self._counts(self._rate)
         if self._expected and self._rate.per_second:
             left_s = max(0, self._expected - self._rows) / self._rate.per_second
             summary += f", about {duration_of(left_s)} left"
@@ -139,11 +142,7 @@ class BarProgress(Progress):
 
     def _on_advance(self, rows: int) -> None:
         self._rate.add(rows)
-        rejected = f", {self._rejected:,} rejected" if self._rejected else ""
-        summary = (
-            f"{self._rows:,} rows, {size_of(self._size_bytes)}, {self._rate.per_second:,.0f} rows/s{rejected}"
-        )
-        self._bar.update(self._task, completed=self._rows, summary=summary)
+        self._bar.update(self._task, completed=self._rows, summary=self._counts(self._rate))
 
     def close(self) -> None:
         self._bar.stop()
@@ -160,6 +159,9 @@ class NoProgress(Progress):
 
     def _on_advance(self, rows: int) -> None:
         pass
+
+
+NO_PROGRESS = NoProgress()
 
 
 class ThroughputMeter:
