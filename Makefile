@@ -89,10 +89,12 @@ lock: .venv/.complete ## newest versions that pyproject.toml allows; what is tes
 	$(PYTHON) -m venv .venv
 
 .venv/.runtime: requirements.lock pyproject.toml | .venv/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.lock
+	@echo "Installing tablegate and its libraries in .venv. This takes about a minute, once."
+	$(BIN)/python -m pip install --disable-pip-version-check --requirement requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
 	@touch $@
 
 .venv/.complete: requirements-dev.lock .venv/.runtime
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements-dev.lock
+	@echo "Installing the libraries for development in .venv. This takes a few minutes, once."
+	$(BIN)/python -m pip install --disable-pip-version-check --requirement requirements-dev.lock
 	@touch $@

@@ -6,5 +6,10 @@ from alembic import context
 
 from tablegate.gateway.store.sql.schema import metadata
 
-context.configure(connection=context.config.attributes["connection"], target_metadata=metadata)
+attributes = context.config.attributes
+context.configure(
+    connection=attributes["connection"],
+    target_metadata=metadata,
+    on_version_apply=attributes.get("step_done"),
+)
 context.run_migrations()

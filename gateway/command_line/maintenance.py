@@ -24,7 +24,7 @@ def migrate(settings: Settings) -> None:
 
     with one_line_errors():
         database = connect(settings)
-        done = run(database)
+        done = run(database, lambda line: click.echo(line, err=True))
         database.close()
     record_command(settings)
     shown = without_password(settings.database)

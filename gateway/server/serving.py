@@ -81,7 +81,7 @@ def serve(settings: Settings, announcement: StartupMessage = _ANNOUNCEMENT) -> N
     with _database_lock(settings):
         tls = _certificate(settings)
         database = connect(settings)
-        migrate(database)
+        migrate(database, logs.info)
         opened = open_store(settings, database)
         add_initial_data(settings, opened)
         sockets = [_bind(settings.host, port, flag) for port, flag in _ports(settings)]

@@ -10,7 +10,11 @@ from click.testing import CliRunner, Result
 
 from tablegate.gateway.__main__ import main
 from tablegate.gateway.configuration.database_urls import normalise, without_password
+from tablegate.gateway.store.opening.migrating import steps
+from tablegate.gateway.store.opening.opening import open_database
 from tests.conftest import KINDS
+from tests.gateway.store.test_expanding_migrations import bring_to
+from tests.support.running import Process
 
 COMMANDS = [
     ["tables"],
@@ -60,3 +64,30 @@ def test_a_database_without_our_tables_is_left_alone(empty_url: str, tmp_path: P
         # On standard error: standard output has the results only.
         assert f"Database: {without_password(normalise(empty_url))}" in done.stderr
         assert "Database:" not in done.stdout
+
+
+def test_migrate_names_each_step_of_an_older_database(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/old.sqlite"
+    database = open_database(url)
+    bring_to(database, "0011")
+    database.close()
+    done = run(tmp_path, "migrate", "--database", url)
+    assert done.exit_code == 0, done.output
+    later = [step for step in steps() if step > "0011"]
+    number = len(later)
+    lines = done.stderr.splitlines()
+    assert lines[0] == f"migrating from schema 0011 to {later[-1]}: {number} steps in one transaction"
+    assert [line.partition(" is done: ")[0] for line in lines[1:]] == [
+        f"step {place} of {number}" for place in range(1, number + 1)
+    ]
+    assert run(tmp_path, "migrate", "--database", url).stderr == ""
+
+
+def test_a_server_logs_the_migration_of_its_database(tmp_path: Path) -> None:
+    database = open_database(f"sqlite:///{tmp_path}/tablegate.sqlite")
+    bring_to(database, "0011")
+    database.close()
+    server = Process(tmp_path)
+    server.wait_until_ready()
+    _, errors = server.terminate()
+    assert "migrating from schema 0011" in errors

@@ -88,3 +88,13 @@ def test_the_addresses_as_json(tmp_path: Path, workers: str) -> None:
         connection.close()
     assert addresses == {"pid": process.pid, "version": addresses["version"]}
     assert process.terminate()[0] == 0
+
+
+def test_the_first_make_serve_shows_what_it_does() -> None:
+    """It installs libraries for a minute."""
+    done = subprocess.run(
+        ["make", "--dry-run", "--always-make", "serve"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert "Installing tablegate and its libraries" in done.stdout
+    [install] = [line for line in done.stdout.splitlines() if "--requirement requirements.lock" in line]
+    assert "--quiet" not in install

@@ -31,7 +31,10 @@ Fill = Callable[..., None]
 
 
 def tablegate(folder: Path, *arguments: str, code: int = 0) -> str:
-    """Run a command in this process, as if in a folder. Returns its results, or what it reports on standard error if it prints none."""
+    """Run a command in this process, as if in a folder.
+
+    Returns its results, or what it reports on standard error if it prints none.
+    """
     with contextlib.chdir(folder):
         done = CliRunner().invoke(main, arguments)
     assert done.exit_code == code, done.output

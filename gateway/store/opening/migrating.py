@@ -6,8 +6,9 @@ upgraded by Alembic (migrations/), which is imported only then to keep an ordina
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tablegate import migrations
 from tablegate.gateway.store.sql.databases import DEFINITION_LOCK, Database, Session
@@ -37,8 +38,11 @@ def steps() -> list[str]:
     return sorted(path.name.partition("_")[0] for path in (_FOLDER / "versions").glob("[0-9]*.py"))
 
 
-def migrate(database: Database) -> list[str]:
-    """Migrate the database to the newest revision. Return the revisions that were applied. Raises NewerDatabase."""
+def migrate(database: Database, report: Callable[[str], None] = lambda line: None) -> list[str]:
+    """Migrate the database to the newest revision. Return the revisions that were applied. Raises NewerDatabase.
+
+    `report` gets a line before the first step and after each step, since steps rewrite large databases.
+    """
     known = steps()
     before = revision_of(database)
     if not before:
@@ -50,7 +54,7 @@ def migrate(database: Database) -> list[str]:
                 return known
     if before != known[-1]:
         database.begin_migrating()
-        before = _upgrade(database, known)
+        before = _upgrade(database, known, report)
     database.end_migrating()
     return known[known.index(before) + 1 :] if before else known
 
@@ -111,7 +115,7 @@ def _oldest(session: Session) -> str:
     return str(found[0][0]) if found else ""
 
 
-def _upgrade(database: Database, known: list[str]) -> str:
+def _upgrade(database: Database, known: list[str], report: Callable[[str], None]) -> str:
     """Apply the missing revisions. Return the previous revision, or "" if the database was empty."""
     from alembic import command
     from alembic.config import Config
@@ -121,10 +125,19 @@ def _upgrade(database: Database, known: list[str]) -> str:
         _begin(connection)
         before = MigrationContext.configure(connection).get_current_revision() or ""
         if before != known[-1]:
+            missing = known[known.index(before) + 1 :] if before else known
+            report(
+                f"migrating from schema {before or 'none'} to {known[-1]}: {len(missing)} steps in one transaction"
+            )
+
+            def step_done(step: Any, **_: Any) -> None:
+                number = missing.index(step.up_revision_id) + 1
+                report(f"step {number} of {len(missing)} is done: {step.up_revision.doc}")
+
             config = Config()
             config.set_main_option("script_location", str(_FOLDER).replace("%", "%%"))
             config.set_main_option("path_separator", "os")
-            config.attributes["connection"] = connection
+            config.attributes.update(connection=connection, step_done=step_done)
             command.upgrade(config, "head")
             _tell_oldest(connection)
         connection.commit()

@@ -88,17 +88,22 @@ def placement(connection: psycopg.Connection[Any]) -> TablePlacement:
 
 
 def distribute(connection: psycopg.Connection[Any], shards: int) -> Iterator[str]:
-    """Distribute the tables over the nodes, in this number of shards. Yield each step. Raises DatabaseUnusable."""
+    """Distribute the tables over the nodes, in this number of shards. Raises DatabaseUnusable.
+
+    Yields a line before each table, because large ones take long.
+    """
     check_is_coordinator(connection)
     with _migration_lock(connection):
         _set_node_settings(connection)
-        for name, is_spread in distribution_order():
-            if not _has_rows(
-                connection, "SELECT to_regclass(%s) IS NOT NULL WHERE to_regclass(%s) IS NOT NULL", name, name
-            ):
-                continue
-            if _has_rows(connection, "SELECT FROM pg_dist_partition WHERE logicalrelid = %s::regclass", name):
-                continue
+        waiting = [
+            (name, is_spread)
+            for name, is_spread in distribution_order()
+            if _has_rows(connection, "SELECT WHERE to_regclass(%s) IS NOT NULL", name)
+            and not _is_distributed(connection, name)
+        ]
+        for number, (name, is_spread) in enumerate(waiting, 1):
+            place = "by slot" if is_spread else "on every node"
+            yield f"{number} of {len(waiting)}: {name} ({_size_of(connection, name)}), {place}"
             if not is_spread:
                 connection.execute("SELECT create_reference_table(%s)", (name,))
             elif name == "rows":
@@ -109,7 +114,6 @@ def distribute(connection: psycopg.Connection[Any], shards: int) -> Iterator[str
                 connection.execute(
                     "SELECT create_distributed_table(%s, %s, colocate_with => 'rows')", (name, SLOT)
                 )
-            yield f"{name}: {'by slot' if is_spread else 'on every node'}"
 
 
 def check_no_other_clients(connection: psycopg.Connection[Any]) -> None:
@@ -131,15 +135,24 @@ def check_no_other_clients(connection: psycopg.Connection[Any]) -> None:
 
 
 def undistribute(connection: psycopg.Connection[Any]) -> Iterator[str]:
-    """Move all tables back to the coordinator. Yield each step. Raises DatabaseUnusable."""
+    """Move all tables back to the coordinator. Yields a line before each table. Raises DatabaseUnusable."""
     check_is_coordinator(connection)
     with _migration_lock(connection):
-        for name, _ in reversed(distribution_order()):
-            if _has_rows(
-                connection, "SELECT FROM pg_dist_partition WHERE logicalrelid = to_regclass(%s)", name
-            ):
-                connection.execute("SELECT undistribute_table(%s)", (name,))
-                yield f"{name}: on the coordinator"
+        waiting = [name for name, _ in reversed(distribution_order()) if _is_distributed(connection, name)]
+        for number, name in enumerate(waiting, 1):
+            yield f"{number} of {len(waiting)}: {name} to the coordinator"
+            connection.execute("SELECT undistribute_table(%s)", (name,))
+
+
+def _is_distributed(connection: psycopg.Connection[Any], name: str) -> bool:
+    return _has_rows(connection, "SELECT FROM pg_dist_partition WHERE logicalrelid = to_regclass(%s)", name)
+
+
+def _size_of(connection: psycopg.Connection[Any], name: str) -> str:
+    found = connection.execute(
+        "SELECT pg_size_pretty(pg_total_relation_size(%s::regclass))", (name,)
+    ).fetchone()
+    return "" if found is None else str(found[0])
 
 
 def _set_node_settings(connection: psycopg.Connection[Any]) -> None:
