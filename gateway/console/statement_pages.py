@@ -63,6 +63,7 @@ class StatementPages(Pages):
             _note_table(error.path.partition("/")[0])
             status, problem = 403, refusal(error)
         except TableMissing as error:
+            _note_table(error.name)
             status, problem = 404, f"There is no table {error.name}."
         except ValueError as error:
             status, problem = 400, str(error)

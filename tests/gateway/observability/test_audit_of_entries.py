@@ -142,6 +142,35 @@ def test_sign_ins_writes_and_refusals_of_the_console_are_on_record(tmp_path: Pat
     assert PRECIOUS not in text and "the token" not in text and "a wrong secret" not in text
 
 
+def test_bulk_changes_and_statements_of_the_console_are_on_record(tmp_path: Path) -> None:
+    flags = ("--admin-token", "the token", "--console-writes", "--audit-requests", "--audit-keys", "plain")
+    with served(tmp_path, *flags) as (url, owner):
+        client = owner.dynamodb(url)
+        for name in ("music", "other"):
+            client.create_table(**{**CREATED, "TableName": name})
+        for artist in ("nina", "etta"):
+            client.put_item(TableName="music", Item={"artist": {"S": artist}, "song": {"S": PRECIOUS}})
+        console, session = f"{url}/_tablegate/console", requests.Session()
+        session.post(
+            f"{console}/sign-in", data={"access_id": "administrator", "secret": "the token"}, timeout=30
+        )
+        of = {"namespace": "shared", "name": "music"}
+        search = {"attribute": "song", "value": PRECIOUS, "change": "delete"}
+        assert (
+            "2 rows deleted" in session.post(f"{console}/rows/bulk", data={**of, **search}, timeout=30).text
+        )
+        for statement in ("SELECT * FROM other", "SELECT * FROM absent"):
+            session.get(f"{console}/statement", params={**of, "statement": statement}, timeout=30)
+    found = [line for line in lines(tmp_path / "audit.jsonl") if line["dialect"] == "gateway"]
+    where = "/_tablegate/console/"
+    assert brief(found)[-3:] == [
+        ("write", "administrator", "gateway", f"POST {where}rows/bulk", ("music",), 200),
+        ("request", "administrator", "gateway", f"GET {where}statement", ("music", "other"), 200),
+        ("request", "administrator", "gateway", f"GET {where}statement", ("music", "absent"), 404),
+    ]
+    assert sorted(key["artist"] for key in found[-3]["keys"]) == ["etta", "nina"]
+
+
 # The command line
 
 
