@@ -12,10 +12,11 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from selenium import webdriver
 from selenium.webdriver.common.by import By
@@ -32,6 +33,30 @@ from tests.support.running import Running, start
 
 ROOT = Path(__file__).parents[2]
 EVERYTHING, PUBLISHED = ROOT / "build/screenshots", ROOT / "docs/images"
+_ORDERS = "namespace=shared&name=orders"
+PAGES: Mapping[str, str] = {
+    "tables": "/",
+    "rows": "/rows?{orders}&attribute=state&comparison=%3D&value=paid",
+    "rows-of-index": "/rows?{orders}&index=by-state&key0=sent&order=desc",
+    "rows-as-json": "/rows?{orders}&as=dynamodb",
+    "rows-none": "/rows?{orders}&key0=nobody",
+    "row": "/row?{orders}&at={first}",
+    "row-new": "/row/new?{orders}",
+    "row-edit": "/row/edit?{orders}&at={first}",
+    "row-edit-json": "/row/edit?{orders}&at={first}&json=1",
+    "rows-delete": "/rows/bulk?{orders}&change=delete&attribute=state&comparison=%3D&value=open",
+    "rows-change": "/rows/bulk?{orders}&change=set&attribute=state&comparison=%3D&value=open",
+    "difference": "/difference?{orders}&at={first}&at={second}",
+    "statement": "/statement?{orders}&statement=SELECT+*+FROM+%22orders%22+WHERE+customer%3D%27ada%27",
+    "table": "/table?{orders}",
+    "changes": "/changes?{orders}",
+    "jobs": "/jobs",
+    "grants": "/grants",
+    "figures": "/figures?range=24h",
+    "sign-in": "/sign-in",
+    "not-found": "/nothing",
+}
+"""Name -> path below the console. `{orders}`: the fields of a table. `{first}`, `{second}`: the places of two of its rows."""
 SHOWN = ("rows", "figures")
 """The pages whose pictures are in docs/images."""
 _LONGEST = 3
@@ -43,11 +68,11 @@ def main() -> None:
     """Make the screenshots of all pages."""
     EVERYTHING.mkdir(parents=True, exist_ok=True)
     with seeded_server() as running, chromium() as browser:
-        pages = pages_of(running, browser)
+        paths = paths_of(running, browser)
         for size in SIZES:
             for scheme in SCHEMES:
                 appear_as(browser, size, scheme)
-                for name, path in pages.items():
+                for name, path in paths.items():
                     browser.get(f"{running.url}/_tablegate/console{path}")
                     photograph(browser, EVERYTHING / f"{name}-{size}-{scheme}.png", screens=_LONGEST)
                     if name in SHOWN and size == "desktop":
@@ -150,23 +175,13 @@ def seed_figures() -> None:
     metric_history.history.__dict__.update(history.__dict__, sample_if_due=lambda: None)
 
 
-def pages_of(running: Running, browser: webdriver.Chrome) -> dict[str, str]:
-    """Return name -> path of the pages, with a row that the browser finds."""
-    orders = "namespace=shared&name=orders"
-    browser.get(f"{running.url}/_tablegate/console/rows?{orders}&key0=ada")
-    row = browser.find_element(By.CSS_SELECTOR, "tbody a[href*='/row?']").get_attribute("href")
-    return {
-        "tables": "/",
-        "rows": f"/rows?{orders}",
-        "row": str(row).partition("/console")[2],
-        "table": f"/table?{orders}",
-        "changes": f"/changes?{orders}",
-        "jobs": "/jobs",
-        "grants": "/grants",
-        "figures": "/figures",
-        "sign-in": "/sign-in",
-        "not-found": "/nothing",
-    }
+def paths_of(running: Running, browser: webdriver.Chrome) -> dict[str, str]:
+    """Return name -> path of PAGES, with two rows that the browser finds."""
+    browser.get(f"{running.url}/_tablegate/console{PAGES['rows'].format(orders=_ORDERS)}")
+    first, second = [
+        quote(str(box.get_attribute("value")), safe="") for box in browser.find_elements(By.NAME, "at")[:2]
+    ]
+    return {name: path.format(orders=_ORDERS, first=first, second=second) for name, path in PAGES.items()}
 
 
 def photograph(browser: webdriver.Chrome, path: Path, screens: int) -> None:
