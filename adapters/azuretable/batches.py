@@ -89,6 +89,7 @@ def _changes(
     prepared = yield from _prepare_all(call, requests)
     if not prepared:
         return []
+    call_context.count_transaction(prepared[0].write.table, "write")
     try:
         outcomes = yield from write_rows(*[write.write for write in prepared])
     except GroupRefused as refused:

@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from urllib.parse import unquote, unquote_plus
 
+from tablegate.adapters.azuretable import DIALECT
 from tablegate.adapters.azuretable.auth.shared_access import Grant
 from tablegate.adapters.azuretable.wire import limits
 from tablegate.adapters.azuretable.wire.addresses import Address, check_table_name
@@ -24,6 +25,7 @@ from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.table_commands import FindTable
 from tablegate.gateway.model.errors import TableMissing
 from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.observability import metrics
 
 
 # Not frozen, since creation would take three times as long, and each request needs both.
@@ -133,6 +135,14 @@ def authorize_table(call: CallContext, name: str) -> Exchange[None]:
     if call.request.authorization is not None:
         with suppress(TableMissing, ServiceError):
             yield from find_table(call, name)
+
+
+def count_transaction(table: Table, kind: str) -> None:
+    """Count a request for rows as one unit of `tablegate_consumed_capacity_total`, since the service bills requests.
+
+    `kind` is `read` or `write`. A batch is one request.
+    """
+    metrics.consumed((DIALECT, table.name, "", kind, 1.0))
 
 
 def find_table_now(call: CallContext, name: str) -> Exchange[Table]:

@@ -94,11 +94,29 @@ def operations_chart(history: MetricHistory, seconds: int) -> Chart:
     return drawn("Requests per second by operation", "", curves, seconds)
 
 
+def tables_chart(history: MetricHistory, tables: Sequence[str], seconds: int) -> Chart:
+    """Return the units of the first of these tables, read and written together."""
+    chosen = {
+        name: [Counter("table", name, kind) for kind in ("read", "write")] for name in tables[:MOST_LINES]
+    }
+    found = history.excerpt([each for counters in chosen.values() for each in counters], seconds)
+    curves = [(name, _sums(*(found.rates(each) for each in counters))) for name, counters in chosen.items()]
+    return drawn("Units per second by table", "", curves, seconds)
+
+
+def _sums(reads: Values, writes: Values) -> Values:
+    """Return the sums of two series with the same gaps."""
+    return [
+        None if read is None or write is None else read + write
+        for read, write in zip(reads, writes, strict=True)
+    ]
+
+
 def table_chart(history: MetricHistory, table: str, seconds: int) -> Chart:
-    """Return the capacity units of a table."""
+    """Return the units of a table."""
     found = history.excerpt([Counter("table", table, kind) for kind in ("read", "write")], seconds)
     curves = [(counter.figure, found.rates(counter)) for counter in found.growth]
-    return drawn("Capacity units per second", "", curves, seconds)
+    return drawn("Units per second", "", curves, seconds)
 
 
 class OperationFigures(NamedTuple):
@@ -127,7 +145,7 @@ def operation_figures(history: MetricHistory, seconds: int) -> list[OperationFig
 
 
 def table_units(history: MetricHistory, seconds: int) -> dict[str, tuple[float, float]]:
-    """Return table -> capacity units that were read and written."""
+    """Return table -> units that were read and written."""
     counters = history.counters("table")
     found = history.excerpt(counters, seconds)
     return {

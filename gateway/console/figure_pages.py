@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import flask
 
@@ -14,11 +14,20 @@ from tablegate.gateway.console.reading import DESCRIBING
 from tablegate.gateway.console.rendering import problem, render
 from tablegate.gateway.console.searches import BadSearch
 from tablegate.gateway.console.sign_in import ConsoleUser
+from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.observability.metric_history import history
 
 _NO_FIGURES = (
     "Your key is not allowed to describe the tables of this chart. Ask the administrator for a grant."
 )
+
+
+class TableUnits(NamedTuple):
+    """A table, and the units that were read and written."""
+
+    table: Table
+    read: float
+    written: float
 
 
 class FigurePages(Pages):
@@ -30,14 +39,8 @@ class FigurePages(Pages):
     def figures(self, visitor: ConsoleUser) -> Any:
         """Show figures of the server to an unrestricted visitor, and of the tables that the visitor can describe."""
         history.sample_if_due()
-        reading = self._reading(visitor)
         period, seconds = _period()
-        units = charts.table_units(history, seconds)
-        found, more = reading.tables()
-        tables = [
-            (table, *units.get(table.name, (0.0, 0.0))) for table in found if reading.shows_figures(table)
-        ]
-        tables.sort(key=lambda each: (-each[1] - each[2], each[0].name))
+        tables, more = self._busiest(visitor, seconds)
         drawn, operations = [], []
         if visitor.sees_everything:
             drawn = [
@@ -46,9 +49,11 @@ class FigurePages(Pages):
             ]
             drawn.append((charts.operations_chart(history, seconds), self._link(period, "operations")))
             operations = charts.operation_figures(history, seconds)
+        tables_chart = charts.tables_chart(history, _names(tables), seconds)
         return render(
             "figures.html", visitor=visitor, charts=drawn, operations=operations, tables=tables,
             has_more_tables=more, period=period, periods=charts.RANGES, shows_server=visitor.sees_everything,
+            tables_chart=tables_chart, tables_link=self._link(period, "tables"),
             own_address=functools.partial(flask.url_for, "console.figures"),
         )  # fmt: skip
 
@@ -63,6 +68,8 @@ class FigurePages(Pages):
             if not reading.shows_figures(table):
                 return problem(403, _NO_FIGURES)
             chart = charts.table_chart(history, table.name, seconds)
+        elif given.get("name") == "tables":
+            chart = charts.tables_chart(history, _names(self._busiest(visitor, seconds)[0]), seconds)
         elif not visitor.sees_everything:
             return problem(403, _NO_FIGURES)
         elif given.get("name") == "operations":
@@ -70,12 +77,29 @@ class FigurePages(Pages):
         elif given.get("name") in charts.SERVER_CHARTS:
             chart = charts.server_chart(history, given["name"], seconds)
         else:
-            names = ", ".join([*charts.SERVER_CHARTS, "operations"])
+            names = ", ".join([*charts.SERVER_CHARTS, "operations", "tables"])
             raise BadSearch(f"There is no such chart. Charts: {names}.")
         return render("chart.html", visitor=visitor, chart=chart, link=flask.request.full_path)
 
+    def _busiest(self, visitor: ConsoleUser, seconds: int) -> tuple[list[TableUnits], bool]:
+        """Return the tables that the visitor can describe, those with most units first, and True if there are more."""
+        reading = self._reading(visitor)
+        units = charts.table_units(history, seconds)
+        found, more = reading.tables()
+        tables = [
+            TableUnits(table, *units.get(table.name, (0.0, 0.0)))
+            for table in found
+            if reading.shows_figures(table)
+        ]
+        return sorted(tables, key=lambda each: (-each.read - each.written, each.table.name)), more
+
     def _link(self, period: str, name: str) -> str:
         return flask.url_for("console.chart", name=name, range=period)
+
+
+def _names(tables: Sequence[TableUnits]) -> list[str]:
+    """Return the names of the tables with units. Tables of several namespaces can have one name."""
+    return list(dict.fromkeys(each.table.name for each in tables if each.read or each.written))
 
 
 def _period() -> tuple[str, int]:

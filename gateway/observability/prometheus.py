@@ -59,7 +59,7 @@ _TICK_SECONDS = _BulkHistogram(
 )
 _CONSUMED_CAPACITY = Counter(
     "tablegate_consumed_capacity_total",
-    "Capacity units consumed, including those of failed conditions.",
+    "Capacity units consumed, including those of failed conditions. Azure Table: requests for rows.",
     ["dialect", "table", "index", "kind"],
 )
 _CONNECTIONS = Gauge("tablegate_connections", "Open client connections.", multiprocess_mode="livesum")

@@ -154,6 +154,7 @@ def seed_figures() -> None:
             ("Query", 40),
             ("PutItem", 25),
             ("UpdateItem", 12),
+            ("TransactWriteItems", 6),
             ("Scan", 1),
         ):
             requests = share * load * numbers.uniform(0.8, 1.2) * FINE_S

@@ -13,7 +13,12 @@ from typing import Any, NamedTuple
 import orjson
 
 from tablegate.adapters.azuretable.auth.shared_access import Action
-from tablegate.adapters.azuretable.call_context import CallContext, OperationReply, on_table
+from tablegate.adapters.azuretable.call_context import (
+    CallContext,
+    OperationReply,
+    count_transaction,
+    on_table,
+)
 from tablegate.adapters.azuretable.entities import entity_renderer
 from tablegate.adapters.azuretable.entities.entity_parser import ParsedEntity, parse_entity
 from tablegate.adapters.azuretable.entities.entity_renderer import EntityFormat
@@ -52,6 +57,7 @@ def _write(call: CallContext, resource: EntitySet | Entity) -> Steps[OperationRe
 
     def step_of(table: Table) -> SingleStep:
         prepared = writer(call, resource, table)(call.request.body)
+        count_transaction(table, "write")
         return SingleStep(
             row_commands.WriteGroup((prepared.write,)), lambda outcomes: prepared.answer(outcomes[0])
         )
@@ -85,6 +91,7 @@ def get(call: CallContext, resource: Entity) -> Steps[OperationReply]:
         key = keys.key_of(table.key_schema, resource.partition_key, resource.row_key)
         if key is None or not call.grant.covers(resource.partition_key, resource.row_key):
             raise ServiceError("ResourceNotFound")
+        count_transaction(table, "read")
         may_be_old = call.address.secondary or call.gateway.settings.replica_reads == "all"
         get = row_commands.Get(table, key.position, may_be_old=may_be_old, shown=shown_of(call))
         return SingleStep(get, partial(_get_reply, format_of(table)))

@@ -10,7 +10,12 @@ import binascii
 from functools import lru_cache
 
 from tablegate.adapters.azuretable.auth.shared_access import Action, SharedAccess
-from tablegate.adapters.azuretable.call_context import CallContext, OperationReply, find_table
+from tablegate.adapters.azuretable.call_context import (
+    CallContext,
+    OperationReply,
+    count_transaction,
+    find_table,
+)
 from tablegate.adapters.azuretable.entities import entity_renderer, fast_pages
 from tablegate.adapters.azuretable.entities.entities import format_reader, shown_of
 from tablegate.adapters.azuretable.queries import filters
@@ -64,6 +69,7 @@ def query(call: CallContext, resource: EntitySet) -> Exchange[OperationReply]:
     page = Page([], 0, 0, None, None)
     if top:
         read = _read(call, table, top)
+        count_transaction(table, "read")
         if entity_format.is_spliced and top >= _ROWS_TO_JOIN:
             read = read._replace(concatenation=fast_pages.CONCATENATION)
         page = yield from one(read)

@@ -70,6 +70,17 @@ def test_a_curve_has_gaps_where_there_is_no_sample() -> None:
     assert not math.isnan(line.label_y)
 
 
+def test_a_chart_of_tables_adds_reads_and_writes() -> None:
+    history, now_s = MetricHistory(), time.monotonic()
+    history.add(now_s - 10, {})
+    history.add(now_s, {Counter("table", "songs", kind): 20.0 for kind in ("read", "write")})
+    names = ["songs", *(f"table{number}" for number in range(9))]
+    chart = charts.tables_chart(history, names, 900)
+    assert [(line.label, line.now) for line in chart.lines] == [
+        ("songs", "4"), *((f"table{number}", "0") for number in range(5)),
+    ]  # fmt: skip
+
+
 def test_the_most_frequent_operations_are_drawn_and_all_are_listed() -> None:
     history, now_s = MetricHistory(), time.monotonic()
     names = [f"dynamodb Operation{number}" for number in range(9)]

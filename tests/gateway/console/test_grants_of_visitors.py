@@ -6,6 +6,7 @@ It shows nothing else.
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from html import unescape
@@ -15,10 +16,11 @@ from urllib.parse import unquote
 import pytest
 
 from tablegate.gateway.configuration.loading import load
-from tablegate.gateway.console import reading
+from tablegate.gateway.console import figure_pages, reading
 from tablegate.gateway.model.authorization.grants import Policy
 from tablegate.gateway.model.authorization.quotas import Quota
 from tablegate.gateway.observability import metric_history
+from tablegate.gateway.observability.metric_history import Counter, MetricHistory
 from tablegate.gateway.security.credentials import Credential, Scheme
 from tablegate.gateway.security.grant_store import WrittenGrant, policy_of
 from tablegate.gateway.wiring import connect, open_store
@@ -213,7 +215,7 @@ def test_a_key_sees_the_figures_of_tables_that_it_may_describe(server: Running) 
     console = visitor(server, allow("DescribeTable", "GetItem", on=SONGS))
     page = console.get("/figures")
     assert re.findall(r'<th scope="row"><a[^>]*>(.*?)</a>', page) == ["songs"]
-    assert "/chart" not in page and "Server" not in page
+    assert set(re.findall(r"/chart\?name=(\w+)", page)) == {"tables"} and "Server" not in page
     assert "secrets" not in page
     assert "/chart?" in console.get("/table", **of("songs"))
     assert console.get("/chart", **of("songs")).startswith("<figure")
@@ -221,6 +223,20 @@ def test_a_key_sees_the_figures_of_tables_that_it_may_describe(server: Running) 
     assert forbidden == absent.replace("absent", "secrets")
     console = visitor(server, allow("DescribeTable", on=f"{SONGS}/index/by-color"))
     console.get("/chart", 403, **of("songs"))
+
+
+def test_the_chart_of_tables_has_those_that_the_visitor_may_describe(
+    server: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    history, now_s = MetricHistory(), time.monotonic()
+    monkeypatch.setattr(figure_pages, "history", history)
+    history.add(now_s - 10, {})
+    history.add(now_s, {Counter("table", name, "read"): 500.0 for name in ("songs", "secrets")})
+    own = visitor(server, allow("DescribeTable", on=SONGS)).get("/chart", name="tables")
+    assert "</tspan> songs" in own and "secrets" not in own
+    console = Console(server.url)
+    console.sign_in("administrator", "the token")
+    assert "</tspan> secrets" in console.get("/chart", name="tables")
 
 
 def test_figures_of_a_table_are_its_units(server: Running) -> None:
