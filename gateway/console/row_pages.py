@@ -86,7 +86,7 @@ class RowPages(Pages):
         table = self._table(reading, LOOKING_UP)
         display = self._display(table)
         fields = searches.Search.of_form(flask.request.args)
-        status, reason, hint = 200, "", ""
+        status, reason, hint, field = 200, "", "", ""
         search, page, shown = RowSearch(table), None, PageFields.of_form(MultiDict())
         try:
             search = fields.on(table, display)
@@ -95,7 +95,7 @@ class RowPages(Pages):
                 raise searches.BadSearch("There is no such form of rows.")
             page = read_page(reading, search, display.view, shown.cursor, shown.size - shown.found)
         except searches.BadSearch as error:
-            status, reason = 400, str(error)
+            status, reason, field = 400, str(error), error.field
             if table.index(fields.index) is not None:
                 search = search._replace(search_index=table.index(fields.index))
         except NotPermitted as error:
@@ -104,11 +104,12 @@ class RowPages(Pages):
                 status, reason = 403, refusal(error)
         return render(
             "rows.html", status, visitor=visitor, table=table, search=search, fields=fields, shown=shown, page=page,
-            problem=reason, hint=hint, display=display, displays=self._displays,
+            problem=reason, wrong_field=field, hint=hint, display=display, displays=self._displays,
             indexes=[each for each in table.indexes if self._may_read(reading, table, each)],
             key_operators=[each.value for each in KEY_OPERATORS], operators=[each.value for each in Operator],
             may=self._may_change(reading, table),
-            codes=self._codes(search), results=None if page is None else self._results(page, search, fields, shown),
+            codes=[] if reason else self._codes(search),
+            results=None if page is None else self._results(page, search, fields, shown),
         )  # fmt: skip
 
     def _results(
@@ -193,6 +194,7 @@ class RowPages(Pages):
         return render(
             "row.html", 200 if row or changes else 404, visitor=visitor, table=table, row=row, forms=forms,
             attributes=attributes_of(table, display, row.latest) if row else [],
+            key="" if row is None else _key_text(table, row),
             history=_versions(display, changes, row), stream=stream_of(table),
             place=searches.place_of(position), may=self._may_change(reading, table), changes=CHANGES,
             shows_history=shows_history, left_out=max(len(changes) - _SHOWN_CHANGES, 0),
@@ -206,8 +208,7 @@ class RowPages(Pages):
         if len(places) != 2:
             raise searches.BadSearch("Choose two rows to compare them.")
         rows = [reading.row(table, searches.position_of(place)) for place in places]
-        names = table.key_schema.names
-        keys = ["" if row is None else ", ".join(text_of(row.latest[name]) for name in names) for row in rows]
+        keys = ["" if row is None else _key_text(table, row) for row in rows]
         return render(
             "difference.html", 200 if all(rows) else 404, visitor=visitor, table=table, keys=keys, places=places,
             differences=differences(self._display(table), *rows),
@@ -216,6 +217,10 @@ class RowPages(Pages):
     def _may_read(self, reading: TableReader, table: Table, index: Index) -> bool:
         path = f"{table.name}/index/{index.name}"
         return any(reading.may(each, table.namespace, path) for each in (Permission.QUERY, Permission.SCAN))
+
+
+def _key_text(table: Table, row: Row) -> str:
+    return ", ".join(text_of(row.latest[name]) for name in table.key_schema.names)
 
 
 class Version(NamedTuple):

@@ -39,7 +39,11 @@ _MEMBER = re.compile(r'\s*("(?:[^"\\]|\\.)*"|[^,]*?)\s*(?:,|$)')
 
 
 class BadSearch(ValueError):
-    """An invalid value of a field. The text names the field and says what is expected."""
+    """An invalid value of a field. The text says what is expected. `field`: the name of the field, "" if unknown."""
+
+    def __init__(self, text: str, field: str = "") -> None:
+        super().__init__(text)
+        self.field = field
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +127,9 @@ class Search:
             )
         search = RowSearch(table, _index(table, self.index), reverse=self.order == "desc")
         equal, last = self._key_conditions(search)
-        filters = tuple(_condition(each, display) for each in self.filters)
+        filters = tuple(
+            _condition(each, str(number or ""), display) for number, each in enumerate(self.filters)
+        )
         return search._replace(equal=equal, last=last, filters=filters)
 
     def _key_conditions(self, search: RowSearch) -> tuple[tuple[Value, ...], Condition | None]:
@@ -131,17 +137,20 @@ class Search:
             return (), None
         columns = search.schema.columns
         if len(self.keys) > len(columns) or not all(self.keys):
-            raise BadSearch("Fill in the key columns in order, beginning with the first one.")
-        values = [_key_value(column, given) for column, given in zip(columns, self.keys, strict=False)]
-        operator = _operator(self.operator, KEY_OPERATORS)
+            raise BadSearch("Fill in the key columns in order, beginning with the first one.", "key0")
+        values = [
+            _key_value(column, given, f"key{number}")
+            for number, (column, given) in enumerate(zip(columns, self.keys, strict=False))
+        ]
+        operator = _operator(self.operator, KEY_OPERATORS, "operator")
         if operator is Operator.EQ:
             return tuple(values), None
         column = columns[len(values) - 1]
         if operator is Operator.BEGINS_WITH and column.kind not in (Kind.TEXT, Kind.BYTES):
-            raise BadSearch("The operator 'begins with' requires a key column of texts or bytes.")
+            raise BadSearch("The operator 'begins with' requires a key column of texts or bytes.", "operator")
         operands = [values[-1]]
         if operator is Operator.BETWEEN:
-            operands.append(_key_value(column, self.upper))
+            operands.append(_key_value(column, self.upper, "upper"))
         return tuple(values[:-1]), Condition((column.name,), operator, tuple(operands))
 
 
@@ -186,34 +195,41 @@ def _index(table: Table, name: str) -> Index | None:
     return index
 
 
-def _operator(text: str, known: tuple[Operator, ...]) -> Operator:
+def _operator(text: str, known: tuple[Operator, ...], field: str) -> Operator:
     for operator in known:
         if operator.value == text:
             return operator
-    raise BadSearch(f"The operator must be one of: {', '.join(each.value for each in known)}.")
+    raise BadSearch(f"The operator must be one of: {', '.join(each.value for each in known)}.", field)
 
 
-def _condition(fields: FilterFields, display: RowDisplay) -> Condition:
+def _condition(fields: FilterFields, mark: str, display: RowDisplay) -> Condition:
+    """Return the condition of a filter. `mark`: the end of its fields' names."""
     if not fields.attribute:
-        raise BadSearch("The filter needs the name of an attribute.")
+        raise BadSearch("The filter needs the name of an attribute.", f"attribute{mark}")
     path = parse_path(fields.attribute)
     if path is None:
-        raise BadSearch(
-            f"{fields.attribute} is not a path such as a.b[0]. Put quotation marks around a name with other characters."
-        )
-    operator = _operator(fields.comparison, tuple(Operator))
+        text = "is not a path such as a.b[0]. Put quotation marks around a name with other characters."
+        raise BadSearch(f"{fields.attribute} {text}", f"attribute{mark}")
+    operator = _operator(fields.comparison, tuple(Operator), f"comparison{mark}")
     if operator in _NO_OPERAND:
         return Condition(path, operator)
-    if operator is Operator.TYPE:
-        return Condition(path, operator, kind=kind_of(fields.value, display))
+    try:
+        if operator is Operator.TYPE:
+            return Condition(path, operator, kind=kind_of(fields.value, display))
+        return Condition(path, operator, _operands(fields, operator, display))
+    except BadSearch as error:
+        raise BadSearch(str(error), f"value{mark}") from None
+
+
+def _operands(fields: FilterFields, operator: Operator, display: RowDisplay) -> tuple[Value, ...]:
     if operator.is_of_size:
-        return Condition(path, operator, (_size(fields.value),))
+        return (_size(fields.value),)
     if operator not in (Operator.IN, Operator.BETWEEN):
-        return Condition(path, operator, (operand_of(fields.value, fields.type, display),))
+        return (operand_of(fields.value, fields.type, display),)
     values = tuple(operand_of(each, fields.type, display) for each in _members(fields.value, fields.type))
     if operator is Operator.BETWEEN and len(values) != 2:
         raise BadSearch("The operator 'between' requires two values, such as: 1, 5.")
-    return Condition(path, operator, values)
+    return values
 
 
 def _members(given: str, type_name: str) -> list[str]:
@@ -238,12 +254,12 @@ def _size(given: str) -> Value:
     return Value(Kind.DECIMAL, Decimal(int(given)))
 
 
-def _key_value(column: KeyColumn, given: str) -> Value:
+def _key_value(column: KeyColumn, given: str, field: str) -> Value:
     try:
         return value_of(column.kind, given)
     except BadValue:
         expected = {Kind.BYTES: "bytes in base64", Kind.INT64: "a whole number"}.get(column.kind, "a number")
-        raise BadSearch(f"{column.name} must be {expected}.") from None
+        raise BadSearch(f"{column.name} must be {expected}.", field) from None
 
 
 def _untyped(given: str) -> Value:

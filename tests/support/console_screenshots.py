@@ -83,15 +83,20 @@ def main() -> None:
 def seeded_server() -> Iterator[Running]:
     """Run a server with three tables."""
     with tempfile.TemporaryDirectory() as folder:
-        database = f"sqlite:///{folder}/console.sqlite"
-        migrate(connect(load({"database": database}, {})))
-        running = start(database, console_writes=True)
+        running = start(migrated(Path(folder)), console_writes=True)
         try:
             seed(Live(running.url))
             seed_figures()
             yield running
         finally:
             running.stop()
+
+
+def migrated(folder: Path) -> str:
+    """Create a database in a folder, and return its URL."""
+    database = f"sqlite:///{folder}/console.sqlite"
+    migrate(connect(load({"database": database}, {})))
+    return database
 
 
 def seed(live: Live) -> None:

@@ -1,0 +1,294 @@
+"""The pages about rows in Chromium: each form at both widths, light and dark, and the comfort of their script."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from selenium import webdriver
+from selenium.webdriver.common.by import By
+from selenium.webdriver.remote.webelement import WebElement
+from selenium.webdriver.support.expected_conditions import staleness_of
+from selenium.webdriver.support.select import Select
+
+from tablegate.gateway.console import bulk_pages, row_reading
+from tests.gateway.console.test_browser import (
+    PAGES_OF_ROWS,
+    forms_of_templates,
+    link,
+    problems,
+    text_of,
+    waiting,
+)
+from tests.support.browser import SCHEMES, SIZES, appear_as, chromium, needs_chromium
+from tests.support.console_screenshots import migrated
+from tests.support.live_dynamodb import Index, Live
+from tests.support.running import Running, start
+
+pytestmark = needs_chromium
+NUMBER = 120
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[webdriver.Chrome]:
+    with chromium() as driver:
+        yield driver
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    running = start(migrated(tmp_path_factory.mktemp("rows")), console_writes=True)
+    live = Live(running.url)
+    live.create("p:S", "s:N", name="songs", indexes=[Index("by-kind", "kind:S", "s:N")])
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def songs(server: Running) -> Live:
+    """The table `songs` with NUMBER items, every tenth of them rare."""
+    live = Live(server.url)
+    for item in live.client.scan(TableName="songs")["Items"]:
+        live.client.delete_item(TableName="songs", Key={name: item[name] for name in ("p", "s")})
+    items = [
+        {"p": {"S": "p"}, "s": {"N": str(number)}, "kind": {"S": "common" if number % 10 else "rare"}, "x": {"S": "<b>"}}
+        for number in range(NUMBER)
+    ]  # fmt: skip
+    for first in range(0, NUMBER, 25):
+        puts = [{"PutRequest": {"Item": item}} for item in items[first : first + 25]]
+        live.client.batch_write_item(RequestItems={"songs": puts})
+    return live
+
+
+@pytest.fixture
+def visit(server: Running, browser: webdriver.Chrome) -> Iterator[Callable[[str], None]]:
+    """Open a page of the console about `songs`. The browser remembers nothing of earlier tests."""
+    appear_as(browser)
+    browser.get(f"{server.url}/_tablegate/console/sign-in")
+    browser.execute_script("localStorage.clear()")
+    browser.get_log("browser")
+    yield lambda path: browser.get(f"{server.url}/_tablegate/console{path}namespace=shared&name=songs")
+    appear_as(browser)
+
+
+def found(browser: webdriver.Chrome, selector: str) -> list[WebElement]:
+    return browser.find_elements(By.CSS_SELECTOR, selector)
+
+
+def fill(browser: webdriver.Chrome, name: str, text: str) -> None:
+    field = browser.find_element(By.NAME, name)
+    if field.tag_name == "select":
+        Select(field).select_by_visible_text(text)
+    else:
+        field.clear()
+        field.send_keys(text)
+
+
+class Submitter:
+    """Submits forms, and remembers which: (method, path below the console)."""
+
+    def __init__(self, browser: webdriver.Chrome) -> None:
+        self._browser = browser
+        self.forms: set[tuple[str, str]] = set()
+
+    def press(self, text: str, then: str, asks: bool = False) -> None:
+        """Press a button, and wait until the next page has a text."""
+        buttons = self._browser.find_elements(By.XPATH, f"//main//button[text()='{text}']")
+        button = [each for each in buttons if each.is_displayed()][
+            -1
+        ]  # the first "Save" is for the Enter key
+        form = button.get_property("form")
+        path = urlsplit(str(form.get_attribute("action"))).path  # type: ignore[union-attr]
+        method = str(form.get_property("method"))  # type: ignore[union-attr]
+        self.forms.add((method, path.removeprefix("/_tablegate/console")))
+        button.click()
+        if asks:
+            self._browser.switch_to.alert.accept()
+        waiting(self._browser).until(staleness_of(button))
+        waiting(self._browser).until(lambda _: then in text_of(self._browser, "main"))
+
+
+ENDPOINTS = {
+    "console.rows": "/rows", "console.difference": "/difference", "console.delete": "/row/delete",
+    "console.put": "/row/put", "console.run_bulk": "/rows/bulk", "console.statement": "/statement",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("size", SIZES)
+def test_every_form_about_rows_is_accepted(
+    songs: Live, browser: webdriver.Chrome, visit: Callable[[str], None], size: str, scheme: str
+) -> None:
+    appear_as(browser, size, scheme)
+    submitter = Submitter(browser)
+    press = submitter.press
+    visit("/rows?")
+    fill(browser, "key0", "p")
+    fill(browser, "attribute", "kind")
+    fill(browser, "value", "rare")
+    press("Search", "12 rows found")
+
+    found(browser, "details.columns > summary")[0].click()
+    found(browser, ".columns input[value=x]")[0].click()
+    press("Show these", "12 rows found")
+    assert [each.get_attribute("textContent") for each in found(browser, "#rows thead th")][1:] == [
+        "p",
+        "s",
+        "kind",
+    ]
+
+    for box in found(browser, "#rows .choose input")[:2]:
+        box.click()
+    press("Compare two", "Difference of two rows")
+
+    visit("/row/new?")
+    fill(browser, "value0", "new")
+    fill(browser, "value1", "7")
+    fill(browser, "name2", "words")
+    fill(browser, "value2", "one")
+    press("Add an attribute", "Add a row")
+    fill(browser, "name3", "many")
+    fill(browser, "type3", "N")
+    fill(browser, "value3", "many")
+    press("Save", "This must be a number")
+    browser.get_log("browser")  # the refusal is in it
+    fill(browser, "value3", "12.5")
+    press("Save", "As JSON")
+    link(browser, "Edit").click()
+    fill(browser, "value2", "two\nlines")
+    press("Save", "As JSON")
+    key = {"p": {"S": "new"}, "s": {"N": "7"}}
+    stored = songs.client.get_item(TableName="songs", Key=key)["Item"]
+    assert stored == {**key, "words": {"S": "two\nlines"}, "many": {"N": "12.5"}}
+    press("Delete", "rows found", asks=True)
+    assert "Item" not in songs.client.get_item(TableName="songs", Key=key)
+
+    visit("/rows?attribute=kind&value=rare&")
+    link(browser, "Change all found").click()
+    assert "12 rows found" in text_of(browser, "main")
+    fill(browser, "target", "x")
+    fill(browser, "target_value", "changed")
+    press("Change all found rows", "12 rows changed")
+    link(browser, "Show the rows").click()
+    assert len(found(browser, "#rows tbody tr")) == 12
+    items = songs.client.scan(TableName="songs")["Items"]
+    assert {item["s"]["N"] for item in items if item["x"] == {"S": "changed"}} == set(
+        map(str, range(0, NUMBER, 10))
+    )
+
+    visit("/statement?")
+    fill(browser, "statement", "SELECT * FROM songs WHERE kind = 'rare'")
+    press("Run", "12 rows found")
+    assert problems(browser) == []
+    assert submitter.forms == {
+        (method, ENDPOINTS[action]) for name, method, action in forms_of_templates() if name in PAGES_OF_ROWS
+    }
+
+
+def test_wrong_values_stand_beside_their_field(
+    songs: Live, browser: webdriver.Chrome, visit: Callable[[str], None]
+) -> None:
+    visit("/rows?key0=p&key1=x&")
+    field = browser.find_element(By.NAME, "key1")
+    assert field.get_attribute("aria-invalid") == "true"
+    described = str(field.get_attribute("aria-describedby"))
+    assert browser.find_element(By.ID, described).text == "s must be a number."
+
+
+# Comfort of the script
+
+
+def test_another_index_has_other_fields(
+    songs: Live, browser: webdriver.Chrome, visit: Callable[[str], None]
+) -> None:
+    visit("/rows?key0=p&")
+    labels = [each.text for each in found(browser, "fieldset label")]
+    assert any(each.startswith("p (S)") for each in labels)
+    fill(browser, "index", "by-kind")
+    waiting(browser).until(lambda _: "kind (S)" in text_of(browser, "form.search"))
+    assert browser.find_element(By.NAME, "key0").get_attribute("value") == ""
+
+
+def test_chosen_columns_are_remembered(
+    songs: Live, browser: webdriver.Chrome, visit: Callable[[str], None]
+) -> None:
+    visit("/rows?")
+    press = Submitter(browser).press
+    found(browser, "details.columns > summary")[0].click()
+    found(browser, ".columns input[value=kind]")[0].click()
+    press("Show these", "rows found")
+    visit("/rows?")
+    waiting(browser).until(lambda _: "columns=x" in browser.current_url)
+    assert [each.text for each in found(browser, "#rows thead th")][1:] == ["p", "s", "x"]
+    found(browser, "details.columns > summary")[0].click()
+    link(browser, "The most common").click()
+    waiting(browser).until(lambda _: len(found(browser, "#rows thead th")) == 5)
+    visit("/rows?")
+    assert "columns" not in browser.current_url
+
+
+def test_a_rare_filter_is_gone_on_with_by_itself(
+    songs: Live, browser: webdriver.Chrome, visit: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(row_reading, "_SECONDS", 0.0)
+    monkeypatch.setattr(row_reading, "_SCANNED", 10)
+    visit("/rows?attribute=kind&value=rare&")
+    waiting(browser).until(lambda _: text_of(browser, "#count") == "12 rows found, 120 scanned.")
+    assert len(found(browser, "#rows tbody tr")) == 12
+    assert not found(browser, "#onward") and problems(browser) == []
+
+
+def test_a_rare_filter_is_cancelled(
+    songs: Live, browser: webdriver.Chrome, visit: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(row_reading, "_SECONDS", 0.0)
+    monkeypatch.setattr(row_reading, "_SCANNED", 1)
+    visit("/rows?attribute=absent&comparison=exists&")
+    browser.find_element(By.XPATH, "//button[text()='Cancel']").click()
+    waiting(browser).until(lambda _: found(browser, "#onward"))
+    assert "so far" in text_of(browser, "#count")
+
+
+def test_a_long_change_goes_on_by_itself(
+    songs: Live, browser: webdriver.Chrome, visit: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bulk_pages, "_ROWS", 7)
+    visit("/rows/bulk?attribute=kind&value=common&change=delete&")
+    Submitter(browser).press("Delete all found rows", "rows deleted")
+    waiting(browser).until(lambda _: "108 rows deleted" in text_of(browser, "#bulk-count"))
+    waiting(browser).until(lambda _: "so far" not in text_of(browser, "#bulk-count"))
+    assert songs.client.scan(TableName="songs", Select="COUNT")["Count"] == 12
+    assert problems(browser) == []
+
+
+def test_statements_are_kept_in_the_browser(
+    songs: Live, browser: webdriver.Chrome, visit: Callable[[str], None]
+) -> None:
+    visit("/statement?")
+    press = Submitter(browser).press
+    texts = ["SELECT * FROM songs WHERE s = 1", "SELECT p FROM songs WHERE x = '<b>'"]
+    for text in texts:
+        fill(browser, "statement", text)
+        press("Run", "rows found")
+    visit("/statement?")
+    kept = found(browser, "button.statement")
+    assert [each.text for each in kept] == texts[::-1]
+    kept[1].click()
+    press("Run", "1 rows found")
+    browser.find_element(By.CSS_SELECTOR, "[data-clears]").click()
+    visit("/statement?")
+    assert not found(browser, "button.statement")
+
+
+def test_long_values_open_in_place(
+    songs: Live, browser: webdriver.Chrome, visit: Callable[[str], None]
+) -> None:
+    item: dict[str, Any] = {"p": {"S": "long"}, "s": {"N": "1"}, "x": {"S": "word " * 200}}
+    songs.client.put_item(TableName="songs", Item=item)
+    visit("/rows?key0=long&")
+    [value] = found(browser, "details.long")
+    assert len(value.text) < 100
+    value.find_element(By.TAG_NAME, "summary").click()
+    assert len(value.text) > 900
