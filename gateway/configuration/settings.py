@@ -158,9 +158,7 @@ class Settings:
     )
     port: int = _network(8000, "TCP port to listen on. 0 picks a free port.", most=MOST_PORT)
     azure_port: int | None = _network(
-        None,
-        "Additional TCP port to listen on. UseDevelopmentStorage=true connects to 10002.",
-        most=MOST_PORT,
+        None, "Additional TCP port. UseDevelopmentStorage=true connects to 10002.", most=MOST_PORT
     )
     dialects: tuple[str, ...] = _network(
         ("dynamodb", "tablestore", "azuretable"),
