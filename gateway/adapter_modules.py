@@ -18,7 +18,10 @@ from tablegate.gateway.model.tables.indexes import IndexView
 from tablegate.gateway.model.tables.tables import Table
 
 if TYPE_CHECKING:
+    from tablegate.gateway.administration import Describe, Form, OperationRequest, Section
+    from tablegate.gateway.exchanges import Steps
     from tablegate.gateway.model.authorization.authorizations import Authorization
+    from tablegate.gateway.model.authorization.permissions import Purpose
     from tablegate.gateway.model.commands.commands import Exchange
     from tablegate.gateway.model.commands.row_search import RowSearch, StatementPage
     from tablegate.gateway.model.commands.writes import Write
@@ -109,5 +112,43 @@ def displays(settings: Settings) -> dict[str, RowDisplay]:
             module.FORM, module.TYPE_NAMES, module.view, module.is_own, module.shown_row, module.document_of,
             module.values_of, module.write_of, module.request_code,
             getattr(module, "statement_of", None), getattr(module, "run_statement", None),
+        )  # fmt: skip
+    return made
+
+
+class Administration(NamedTuple):
+    """The administration of tables by the console in the terms of a dialect (adapters/*/administration.py).
+
+    title: the name of the service.
+    default_namespace: the namespace of callers without a place, if namespaces are separate.
+    forms: key -> form. `create` makes a table.
+    purposes: operation -> the permissions that it needs.
+    sections: returns the settings of a table.
+    backups: returns the backups of a namespace. None if the dialect has no backups.
+    steps: begins an operation. Raises any exception.
+    answer_of: returns the answer of an operation as a JSON document.
+    text_of: returns the service's text for an exception, None for an error of the server.
+    """
+
+    dialect: str
+    title: str
+    default_namespace: str
+    forms: Mapping[str, Form]
+    purposes: Mapping[str, Purpose]
+    sections: Callable[[Table, Describe], list[Section]]
+    backups: Callable[[Describe], Section | None] | None
+    steps: Callable[[Gateway, OperationRequest], Steps[Any]]
+    answer_of: Callable[[Any], Any]
+    text_of: Callable[[Exception, str], str | None]
+
+
+def administrations(settings: Settings) -> dict[str, Administration]:
+    """Return dialect -> its administration."""
+    made = {}
+    for name in settings.dialects:
+        module = _module(name, "administration")
+        made[name] = Administration(
+            name, module.TITLE, module.DEFAULT_NAMESPACE, module.FORMS, module.PURPOSES, module.sections,
+            getattr(module, "backups", None), module.steps, module.answer_of, module.text_of,
         )  # fmt: skip
     return made

@@ -13,6 +13,7 @@ from typing import Any
 import flask
 
 from tablegate.gateway.console.access_pages import AccessPages
+from tablegate.gateway.console.administration_pages import AdministrationPages
 from tablegate.gateway.console.bulk_pages import BulkPages
 from tablegate.gateway.console.edit_pages import EditPages
 from tablegate.gateway.console.entry import Entry
@@ -30,6 +31,7 @@ from tablegate.gateway.model.request_facts import RequestKind
 
 PAGES: tuple[type[Pages], ...] = (
     TablePages, RowPages, StatementPages, EditPages, BulkPages, JobPages, StreamPages, AccessPages, FigurePages,
+    AdministrationPages,
 )  # fmt: skip
 """All pages, by subject."""
 

@@ -11,6 +11,7 @@ import flask
 
 from tablegate.gateway.adapter_modules import table_describers
 from tablegate.gateway.console.charts import RANGES, table_chart
+from tablegate.gateway.console.operations import Operations
 from tablegate.gateway.console.pages import Pages, Route, stream_of
 from tablegate.gateway.console.reading import DESCRIBING
 from tablegate.gateway.console.rendering import address, render, server_url
@@ -31,6 +32,7 @@ class TablePages(Pages):
     def __init__(self, gateway: Gateway) -> None:
         super().__init__(gateway)
         self._listings = table_describers(gateway.settings)
+        self._operations = Operations(gateway)
 
     def reads(self) -> Sequence[Route]:
         return (
@@ -56,7 +58,8 @@ class TablePages(Pages):
             for table in found
         ]
         last = found[-1] if more else None
-        return render("tables.html", visitor=visitor, lines=lines, last=last)
+        may_create = self._gateway.settings.console_writes and bool(self._operations.creating(visitor))
+        return render("tables.html", visitor=visitor, lines=lines, last=last, may_create=may_create)
 
     def table(self, visitor: ConsoleUser) -> Any:
         """Show a table: its names in each dialect, and how each SDK reads it."""

@@ -70,12 +70,7 @@ def check(request: Request, settings: Settings, attempts: AttemptLimiter) -> str
         return ADMINISTRATOR
     if settings.auth == "dev" and not given and is_loopback(request.client):
         return ""
-    raise token_required()
-
-
-def token_required() -> NotAllowed:
-    """Return the refusal of a request without the administrator's token."""
-    return NotAllowed(
+    raise NotAllowed(
         "administrator",
         text="The control API requires the administrator's token. Set it with --admin-token and send it in the header "
         "Authorization: Bearer TOKEN.",

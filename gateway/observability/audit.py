@@ -172,7 +172,7 @@ class AuditTrail:
         at, request, reply, dialect, operation = answered
         if dialect is None:
             facts = _gateway_facts(request, reply)
-            operation = f"{request.method} {request.path}"[:MAX_TEXT_LENGTH]
+            operation = facts.operation or f"{request.method} {request.path}"[:MAX_TEXT_LENGTH]
         else:
             try:
                 facts = dialect.facts(request, reply)

@@ -23,21 +23,21 @@ GROUPS = {
         "model", "exchanges", "configuration", "observability", "request_context", "http", "request_bodies", "request_memory",
         "observability.audit", "store", "observability.audit_sinks", "security", "engine", "security.quota_keeper",
         "security.gate", "clock", "observability.telemetry", "server.flask_bridge", "dialect",
-        "control", "health", "application", "adapter_modules", "wiring", "console", "app",
+        "control", "health", "application", "administration", "adapter_modules", "wiring", "console", "app",
         "background", "server", "command_line", "__main__",
     ),
     "adapters.dynamodb": (
         "wire", "values", "export_files", "object_stores", "expressions", "validation", "tables", "capacity", "operations",
         "jobs", "kinesis", "partiql", "operation_table", "request_facts", "seed_definitions", "seeds", "request_code",
-        "statement_pages", "display", "entry",
+        "statement_pages", "display", "administration_forms", "administration", "entry",
     ),
     "adapters.azuretable": (
         "wire", "values", "auth", "call_context", "entities", "replies", "queries", "tables", "batches",
-        "operation_table", "request_facts", "request_code", "display", "entry",
+        "operation_table", "request_facts", "request_code", "display", "administration", "entry",
     ),
     "adapters.tablestore": (
         "values.views", "wire", "values", "capacity", "tables", "streams", "rows", "operation_table", "request_facts",
-        "request_code", "display", "entry",
+        "request_code", "display", "administration", "entry",
     ),
     "transfer": (
         "errors", "progress", "endpoints.endpoint", "mapping", "endpoints", "comparing", "copying", "traffic",
@@ -149,6 +149,7 @@ def test_numpy_is_for_vector_searches(module: str) -> None:
 def test_an_adapter_imports_only_the_engine_the_model_and_http(module: str) -> None:
     own = ".".join(module.split(".")[:2])
     entry_points = (
+        "administration",
         "engine.engine",
         "exchanges",
         "model",

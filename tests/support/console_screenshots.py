@@ -53,6 +53,11 @@ PAGES: Mapping[str, str] = {
     "jobs": "/jobs",
     "grants": "/grants",
     "figures": "/figures?range=24h",
+    "settings": "/settings?{orders}",
+    "settings-table-store": "/settings?{orders}&dialect=tablestore",
+    "table-new": "/tables/new",
+    "table-new-table-store": "/tables/new?dialect=tablestore",
+    "backups": "/backups",
     "sign-in": "/sign-in",
     "not-found": "/nothing",
 }
@@ -121,6 +126,12 @@ def seed(live: Live) -> None:
         for first in range(0, len(items), 25):
             puts = [{"PutRequest": {"Item": item}} for item in items[first : first + 25]]
             live.client.batch_write_item(RequestItems={name: puts})
+    live.client.update_continuous_backups(
+        TableName="orders", PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": True}
+    )
+    live.client.create_backup(TableName="orders", BackupName="before-the-sale")
+    arn = live.client.describe_table(TableName="orders")["Table"]["TableArn"]
+    live.client.tag_resource(ResourceArn=arn, Tags=[{"Key": "team", "Value": "shop"}])
     live.client.update_time_to_live(
         TableName="orders", TimeToLiveSpecification={"Enabled": True, "AttributeName": "expires"}
     )

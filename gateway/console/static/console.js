@@ -86,3 +86,27 @@ function line(change) {
   item.append(details);
   return item;
 }
+
+// A time line beside a field for a second within a window: a slider that writes into the field.
+for (const input of document.querySelectorAll("input[data-earliest]")) {
+  const earliest = Number(input.dataset.earliest), latest = Number(input.dataset.latest);
+  const shown = (seconds) => new Date(seconds * 1000).toISOString().slice(0, 19);
+  const line = document.createElement("div");
+  line.className = "timeline";
+  const slider = document.createElement("input");
+  Object.assign(slider, {type: "range", min: earliest, max: latest, step: 1});
+  slider.setAttribute("aria-label", "Time line");
+  const ends = document.createElement("div");
+  ends.className = "ends";
+  for (const end of [earliest, latest]) {
+    const text = document.createElement("span");
+    text.textContent = shown(end).replace("T", " ");
+    ends.append(text);
+  }
+  const follow = () => { slider.value = Date.parse(input.value + "Z") / 1000; };
+  slider.addEventListener("input", () => { input.value = shown(Number(slider.value)); });
+  input.addEventListener("change", follow);
+  line.append(slider, ends);
+  input.closest(".field").before(line);
+  follow();
+}
