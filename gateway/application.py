@@ -5,7 +5,9 @@ The server (gateway/server) and the WSGI application (app.py) use it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from tablegate.gateway import health
 from tablegate.gateway.clock import Clock
@@ -19,6 +21,10 @@ from tablegate.gateway.observability import logs
 from tablegate.gateway.security.browsers import OriginPolicy
 from tablegate.gateway.security.quota_keeper import QuotaSync
 
+if TYPE_CHECKING:
+    from tablegate.gateway.control.administration import Administration
+    from tablegate.gateway.control.routes import Routes
+
 
 @dataclass(frozen=True, slots=True)
 class Application:
@@ -30,6 +36,8 @@ class Application:
     """The clock of the tables."""
     quota_keeper: QuotaSync | None = None
     """The synchronisation of `gateway.quotas` with the database while the server runs."""
+    administration: Callable[[], Administration] | None = None
+    """The administration of the database, for the control API. None if the database is not open."""
     watch: RequestInterceptor = field(init=False)
     _browsers: OriginPolicy = field(init=False)
 
@@ -57,10 +65,15 @@ class Application:
         if request.path.startswith(CONSOLE):
             return None
         if request.path.startswith(PREFIX) and self.gateway.settings.control:
-            from tablegate.gateway.control.routes import Routes
-
-            return Routes(self.gateway, self.clock, self.watch).reply(request)
+            return self.control_routes().reply(request)
         return health.reply(self.gateway, request)
+
+    def control_routes(self) -> Routes:
+        """Return the control API."""
+        from tablegate.gateway.control.routes import Routes  # a server without such requests does not load it
+
+        administration = None if self.administration is None else self.administration()
+        return Routes(self.gateway, self.clock, self.watch, administration)
 
     def reject_cross_origin(self, request: Request) -> Reply | None:
         """Return the refusal of a request that a page of a foreign origin can have sent, or None.

@@ -9,9 +9,10 @@ import os
 import secrets
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
-from tablegate.gateway.adapter_modules import create_dialect
+from tablegate.gateway.adapter_modules import create_dialect, table_describers
 from tablegate.gateway.application import Application
 from tablegate.gateway.clock import Clock
 from tablegate.gateway.configuration.database_urls import hosts_of
@@ -31,6 +32,7 @@ from tablegate.gateway.store.sql.databases import Database
 from tablegate.gateway.store.store import Store
 
 if TYPE_CHECKING:
+    from tablegate.gateway.control.administration import Administration
     from tablegate.gateway.store.opening.replicas import Standbys
     from tablegate.gateway.store.tables.backup_files import BackupDirectory
 
@@ -143,7 +145,14 @@ def wire(settings: Settings, opened: OpenDatabase) -> Application:
         grants=opened.credential_store.grants,
     )
     dialects = tuple(create_dialect(name, gateway) for name in settings.dialects)
-    return Application(gateway, dialects, opened.clock, keeper)
+    return Application(gateway, dialects, opened.clock, keeper, partial(administration_of, settings, opened))
+
+
+def administration_of(settings: Settings, opened: OpenDatabase) -> Administration:
+    """Return the operations of the administrator on an open database."""
+    from tablegate.gateway.control.administration import Administration  # not for the start of a server
+
+    return Administration(opened.store, opened.engine, opened.credential_store, table_describers(settings))
 
 
 def _credentials(settings: Settings, store: CredentialStore) -> Credentials:

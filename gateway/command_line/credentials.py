@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TextIO
 
 import click
 
+from tablegate.gateway.command_line.administering import (
+    ADMINISTRATION_SETTINGS,
+    URL_OPTION,
+    administration,
+)
 from tablegate.gateway.command_line.flags import (
     AUDIT_SETTINGS,
     DATABASE_SETTINGS,
@@ -17,7 +21,7 @@ from tablegate.gateway.command_line.flags import (
 from tablegate.gateway.command_line.help_sections import SectionedGroup
 from tablegate.gateway.command_line.opening import opened_database
 from tablegate.gateway.configuration.settings import Settings
-from tablegate.gateway.security.credentials import ANY_PLACE, Credential, Scheme
+from tablegate.gateway.security.credentials import ANY_PLACE, Scheme
 
 _SCHEME = click.option(
     "--scheme",
@@ -78,10 +82,11 @@ def credentials() -> None:
     help="File that contains the session token. - reads standard input.",
 )
 @click.option("--all", "everything", is_flag=True, help="Allow everything, without further grants.")
-@with_settings(*DATABASE_SETTINGS, *SECRET_KEY_SETTINGS, *AUDIT_SETTINGS)
+@URL_OPTION
+@with_settings(*ADMINISTRATION_SETTINGS, *SECRET_KEY_SETTINGS)
 def credentials_add(
     settings: Settings, access_id: str, scheme: str, secrets: tuple[str, ...], secret_file: TextIO | None,
-    place: str, session_token: str, session_token_file: TextIO | None, everything: bool,
+    place: str, session_token: str, session_token_file: TextIO | None, everything: bool, url: str | None,
 ) -> None:  # fmt: skip
     """Store a new credential and print it. Secrets from a file are not printed. Azure accounts have two keys.
 
@@ -91,42 +96,36 @@ def credentials_add(
     without --place is valid for all instances. With --auth strict and --namespaces separate it is valid for none. Use
     --any-place there to make it valid for all.
     """
-    from tablegate.gateway.security.credential_store import new_secret
-    from tablegate.gateway.security.grant_store import ALL
-
-    kind = Scheme(scheme)
-    required = 2 if kind is Scheme.AZURE else 1
     read = _lines(secret_file)
-    given = len(secrets) + len(read)
-    if given > required:
-        raise click.ClickException(f"A credential of {scheme} has {required} secret(s), not {given}.")
-    generated = [new_secret(kind) for _ in range(required - given)]
-    token = "".join(_lines(session_token_file)) or session_token
-    credential = Credential(kind, access_id, (*secrets, *read, *generated), place, token)
-    with opened_database(settings) as opened:
-        opened.credential_store.add(credential, [ALL] if everything else [])
-    _print(credential, [*secrets, *generated])
+    with administration(settings, url) as operate:
+        reply = operate(
+            "POST", "/credentials", scheme=scheme, access_id=access_id, secrets=[*secrets, *read], place=place or None,
+            session_token="".join(_lines(session_token_file)) or session_token or None, all=everything or None,
+        )  # fmt: skip
+    _print(reply, [*secrets, *reply["secrets"]])
 
 
 @credentials.command("bind")
 @click.argument("access_id")
 @_SCHEME
 @_place("New AWS account (12 digits) or Table Store instance of the credential.")
-@with_settings(*DATABASE_SETTINGS, *SECRET_KEY_SETTINGS, *AUDIT_SETTINGS)
-def credentials_bind(settings: Settings, access_id: str, scheme: str, place: str) -> None:
+@URL_OPTION
+@with_settings(*ADMINISTRATION_SETTINGS, *SECRET_KEY_SETTINGS)
+def credentials_bind(settings: Settings, access_id: str, scheme: str, place: str, url: str | None) -> None:
     """Move a credential to another AWS account or Table Store instance. Its secret does not change."""
     if not place:
         raise click.UsageError("Give --place or --any-place.")
-    with opened_database(settings) as opened:
-        _print(opened.credential_store.bind(Scheme(scheme), access_id, place))
+    with administration(settings, url) as operate:
+        _print(operate("PUT", "/credentials", scheme=scheme, access_id=access_id, place=place))
 
 
 @credentials.command("list")
-@with_settings(*DATABASE_SETTINGS, *SECRET_KEY_SETTINGS, *AUDIT_SETTINGS)
-def credentials_list(settings: Settings) -> None:
+@URL_OPTION
+@with_settings(*ADMINISTRATION_SETTINGS, *SECRET_KEY_SETTINGS)
+def credentials_list(settings: Settings, url: str | None) -> None:
     """List credentials, without their secrets."""
-    with opened_database(settings) as opened:
-        for credential in opened.credential_store.load():
+    with administration(settings, url) as operate:
+        for credential in operate("GET", "/credentials")["credentials"]:
             _print(credential)
 
 
@@ -142,39 +141,34 @@ def credentials_list(settings: Settings) -> None:
 )
 @click.option("--secret", help="New secret. Generated if not given.")
 @_SECRET_FILE
-@with_settings(*DATABASE_SETTINGS, *SECRET_KEY_SETTINGS, *AUDIT_SETTINGS)
+@URL_OPTION
+@with_settings(*ADMINISTRATION_SETTINGS, *SECRET_KEY_SETTINGS)
 def credentials_rotate(
-    settings: Settings, access_id: str, scheme: str, key: int, secret: str | None, secret_file: TextIO | None
-) -> None:
+    settings: Settings, access_id: str, scheme: str, key: int, secret: str | None, secret_file: TextIO | None,
+    url: str | None,
+) -> None:  # fmt: skip
     """Replace a secret of a credential and print the new one, unless it was read from a file.
 
     The old secret is refused once the running servers apply the change, within seconds.
     """
-    from tablegate.gateway.security.credential_store import BadCredential, new_secret
-
-    kind = Scheme(scheme)
     read = _lines(secret_file)
     if len(read) > 1:
         raise click.ClickException(f"Give one new secret for {access_id}, not {len(read)}.")
-    with opened_database(settings) as opened:
-        found = opened.credential_store.find(kind, access_id)
-        kept = list(found.secrets)
-        if key > len(kept):
-            raise BadCredential(f"{access_id} has no key {key}: only Azure accounts have a second key")
-        kept[key - 1] = secret or "".join(read) or new_secret(kind)
-        changed = dataclasses.replace(found, secrets=tuple(kept))
-        opened.credential_store.replace(changed)
-    _print(changed, [each for each in kept if each not in read])
+    given = secret or "".join(read) or None
+    with administration(settings, url) as operate:
+        reply = operate("PUT", "/credentials", scheme=scheme, access_id=access_id, key=key, secret=given)
+    _print(reply, [each for each in reply["secrets"] if each not in read])
 
 
 @credentials.command("remove")
 @click.argument("access_id")
 @_SCHEME
-@with_settings(*DATABASE_SETTINGS, *SECRET_KEY_SETTINGS, *AUDIT_SETTINGS)
-def credentials_remove(settings: Settings, access_id: str, scheme: str) -> None:
+@URL_OPTION
+@with_settings(*ADMINISTRATION_SETTINGS, *SECRET_KEY_SETTINGS)
+def credentials_remove(settings: Settings, access_id: str, scheme: str, url: str | None) -> None:
     """Remove a credential. Running servers refuse it within seconds."""
-    with opened_database(settings) as opened:
-        opened.credential_store.remove(Scheme(scheme), access_id)
+    with administration(settings, url) as operate:
+        operate("DELETE", "/credentials", scheme=scheme, access_id=access_id)
     click.echo(f"removed {scheme} {access_id}")
 
 
@@ -204,12 +198,12 @@ def credentials_reseal(settings: Settings, file: TextIO) -> None:
     click.echo(f"{number} credentials are encrypted with the new key")
 
 
-def _print(credential: Credential, shown: Iterable[str] = ()) -> None:
+def _print(credential: Mapping[str, Any], shown: Iterable[str] = ()) -> None:
     """Print a credential in one line, with the secrets `shown`."""
-    parts = [credential.scheme.value, credential.access_id]
-    if credential.place:
-        parts.append(f"place={credential.place}")
+    parts = [credential["scheme"], credential["access_id"]]
+    if credential["place"]:
+        parts.append(f"place={credential['place']}")
     parts += [f"secret={secret}" for secret in shown]
-    if credential.session_token:
+    if credential["has_session_token"]:
         parts.append("session_token=...")
     click.echo("\t".join(parts))

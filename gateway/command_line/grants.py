@@ -7,9 +7,13 @@ from typing import Any, TextIO
 
 import click
 
-from tablegate.gateway.command_line.flags import AUDIT_SETTINGS, DATABASE_SETTINGS, with_settings
+from tablegate.gateway.command_line.administering import (
+    ADMINISTRATION_SETTINGS,
+    URL_OPTION,
+    administration,
+)
+from tablegate.gateway.command_line.flags import with_settings
 from tablegate.gateway.command_line.help_sections import SectionedGroup
-from tablegate.gateway.command_line.opening import opened_database
 from tablegate.gateway.configuration.settings import Settings
 
 _SCHEME = click.option(
@@ -65,10 +69,11 @@ def grants() -> None:
     "--policy", type=click.File("r"), help="JSON file with an IAM or RAM policy. - reads standard input."
 )
 @click.option("--role", metavar="NAME", default="", help="Give KEY a role, with the grants of role/NAME.")
-@with_settings(*DATABASE_SETTINGS, *AUDIT_SETTINGS)
+@URL_OPTION
+@with_settings(*ADMINISTRATION_SETTINGS)
 def grants_add(
     settings: Settings, key: str, scheme: str | None, deny: bool, everything: bool, policy: TextIO | None, role: str,
-    read_only: tuple[str, ...], read_write: tuple[str, ...], **given: tuple[str, ...],
+    read_only: tuple[str, ...], read_write: tuple[str, ...], url: str | None, **given: tuple[str, ...],
 ) -> None:  # fmt: skip
     """Add a grant to a credential, to role/NAME, or to * (all stored credentials), and print its id.
 
@@ -105,32 +110,32 @@ def grants_add(
         written = WrittenGrant("short", json.dumps({**short, "deny": True} if deny else short))
     if deny and not short:
         raise click.UsageError("Use --deny with actions, for example --delete TABLE --deny.")
-    with opened_database(settings) as opened:
-        store = opened.credential_store
-        made = store.grant(store.grantee(key, scheme), written)
-    click.echo(made.id)
+    with administration(settings, url) as operate:
+        grant = operate(
+            "POST", "/grants", key=key, scheme=scheme, form=written.form, document=written.document
+        )
+    click.echo(grant["id"])
 
 
 @grants.command("list")
 @click.argument("key", required=False)
 @_SCHEME
-@with_settings(*DATABASE_SETTINGS, *AUDIT_SETTINGS)
-def grants_list(settings: Settings, key: str | None, scheme: str | None) -> None:
+@URL_OPTION
+@with_settings(*ADMINISTRATION_SETTINGS)
+def grants_list(settings: Settings, key: str | None, scheme: str | None, url: str | None) -> None:
     """List grants: id, grantee, form, document. KEY limits the list to one credential, role or *."""
-    with opened_database(settings) as opened:
-        store = opened.credential_store
-        grantee = None if key is None else store.grantee(key, scheme)
-        for grant in store.grants.load():
-            if grantee in (None, grant.grantee):
-                document = " ".join(grant.document.split())
-                click.echo("\t".join((grant.id, grant.grantee, grant.form, document)).rstrip())
+    with administration(settings, url) as operate:
+        for grant in operate("GET", "/grants", key=key, scheme=scheme)["grants"]:
+            document = " ".join(grant["document"].split())
+            click.echo("\t".join((grant["id"], grant["grantee"], grant["form"], document)).rstrip())
 
 
 @grants.command("remove")
 @click.argument("grant_id", metavar="ID")
-@with_settings(*DATABASE_SETTINGS, *AUDIT_SETTINGS)
-def grants_remove(settings: Settings, grant_id: str) -> None:
+@URL_OPTION
+@with_settings(*ADMINISTRATION_SETTINGS)
+def grants_remove(settings: Settings, grant_id: str, url: str | None) -> None:
     """Remove a grant by its id."""
-    with opened_database(settings) as opened:
-        opened.credential_store.grants.remove(grant_id)
+    with administration(settings, url) as operate:
+        operate("DELETE", "/grants", id=grant_id)
     click.echo(f"removed {grant_id}")

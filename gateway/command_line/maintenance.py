@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import click
 
+from tablegate.gateway.command_line.administering import (
+    ADMINISTRATION_SETTINGS,
+    URL_OPTION,
+    administration,
+)
 from tablegate.gateway.command_line.errors import one_line_errors
 from tablegate.gateway.command_line.flags import AUDIT_SETTINGS, DATABASE_SETTINGS, with_settings
 from tablegate.gateway.command_line.help_sections import SectionedCommand
-from tablegate.gateway.command_line.opening import opened_database, record_command
+from tablegate.gateway.command_line.opening import record_command
 from tablegate.gateway.configuration.database_urls import without_password
 from tablegate.gateway.configuration.settings import Settings
 
@@ -32,14 +37,12 @@ def migrate(settings: Settings) -> None:
 
 
 @click.command(cls=SectionedCommand)
-@with_settings(*DATABASE_SETTINGS, "backup_directory", *AUDIT_SETTINGS)
-def sweep(settings: Settings) -> None:
+@URL_OPTION
+@with_settings(*ADMINISTRATION_SETTINGS, "backup_directory")
+def sweep(settings: Settings, url: str | None) -> None:
     """Run all due background work: delete expired rows, fill new indexes, purge dropped tables, run jobs.
 
-    A running server does this by itself. Use the command if no server runs.
+    A running server does this by itself. Use the command if no server runs, or with --url to do it at once.
     """
-    with opened_database(settings) as opened:
-        batches = 0
-        while opened.engine.background_batch() or opened.engine.job_batch():
-            batches += 1
-        click.echo(f"background work finished after {batches} batches")
+    with administration(settings, url) as operate:
+        click.echo(f"background work finished after {operate('POST', '/sweep')['batches']} batches")

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
 import click
 
-from tablegate.gateway.command_line.flags import AUDIT_SETTINGS, DATABASE_SETTINGS, with_settings
+from tablegate.gateway.command_line.administering import (
+    ADMINISTRATION_SETTINGS,
+    URL_OPTION,
+    administration,
+)
+from tablegate.gateway.command_line.flags import with_settings
 from tablegate.gateway.command_line.help_sections import SectionedGroup
-from tablegate.gateway.command_line.opening import opened_database
 from tablegate.gateway.configuration.settings import Settings
-from tablegate.gateway.model.authorization.quotas import Quota, credential_owner, namespace_owner
-from tablegate.gateway.observability import audit
 from tablegate.gateway.security.credentials import Scheme
-from tablegate.gateway.store.accounts import quotas as rows
 
 _RATE = click.FloatRange(min=0, min_open=True)
 _OWNER = (
@@ -41,10 +41,13 @@ def _with_owner(command: Callable[..., None]) -> Any:
     return decorated
 
 
-def _owner(access_id: str | None, scheme: str, namespace: str | None) -> str:
+def _owner(access_id: str | None, scheme: str, namespace: str | None) -> dict[str, Any]:
+    """Return the members that name the owner of a quota."""
     if (access_id is None) == (namespace is None):
         raise click.UsageError("Give either ACCESS_ID or --namespace.")
-    return credential_owner(scheme, access_id) if access_id is not None else namespace_owner(str(namespace))
+    if access_id is not None:
+        return {"access_id": access_id, "scheme": scheme}
+    return {"namespace": namespace}
 
 
 @click.group(cls=SectionedGroup)
@@ -59,10 +62,12 @@ def quotas() -> None:
 @click.option("--write-units", type=_RATE, help="Maximum write units (1 KiB each) per second.")
 @click.option("--bytes", "size", type=click.IntRange(min=0), help="Maximum bytes stored in the namespace.")
 @click.option("--tables", type=click.IntRange(min=0), help="Maximum number of tables in the namespace.")
-@with_settings(*DATABASE_SETTINGS, *AUDIT_SETTINGS)
+@URL_OPTION
+@with_settings(*ADMINISTRATION_SETTINGS)
 def quotas_set(
     settings: Settings, access_id: str | None, scheme: str, namespace: str | None, requests: float | None,
     read_units: float | None, write_units: float | None, size: int | None, tables: int | None,
+    url: str | None,
 ) -> None:  # fmt: skip
     """Set the quota of a credential or a namespace, replacing its former one. Options not given set no limit.
 
@@ -70,34 +75,35 @@ def quotas_set(
     it writes to.
     """
     owner = _owner(access_id, scheme, namespace)
-    quota = Quota(requests, read_units, write_units, size, tables)
-    if quota == Quota():
+    limits = {
+        "requests": requests, "read_units": read_units, "write_units": write_units, "bytes": size, "tables": tables
+    }  # fmt: skip
+    if all(limit is None for limit in limits.values()):
         raise click.UsageError("Give at least one limit, for example --requests 20.")
-    with opened_database(settings) as opened:
-        with opened.store.write() as session:
-            rows.save(session, owner, quota.document(), time.time_ns() // 1_000_000)
-        audit.record("quota set", owner=owner, quota=quota.document())
-    click.echo(f"{owner}\t{quota.document()}")
+    with administration(settings, url) as operate:
+        quota = operate("PUT", "/quotas", **owner, **limits)
+    click.echo(f"{quota['owner']}\t{quota['document']}")
 
 
 @quotas.command("list")
-@with_settings(*DATABASE_SETTINGS, *AUDIT_SETTINGS)
-def quotas_list(settings: Settings) -> None:
+@URL_OPTION
+@with_settings(*ADMINISTRATION_SETTINGS)
+def quotas_list(settings: Settings, url: str | None) -> None:
     """List quotas: the credential or namespace, and its limits."""
-    with opened_database(settings) as opened, opened.store.read() as session:
-        for owner, document, _ in rows.all_of(session):
-            click.echo(f"{owner}\t{document}")
+    with administration(settings, url) as operate:
+        for quota in operate("GET", "/quotas")["quotas"]:
+            click.echo(f"{quota['owner']}\t{quota['document']}")
 
 
 @quotas.command("remove")
 @_with_owner
-@with_settings(*DATABASE_SETTINGS, *AUDIT_SETTINGS)
-def quotas_remove(settings: Settings, access_id: str | None, scheme: str, namespace: str | None) -> None:
+@URL_OPTION
+@with_settings(*ADMINISTRATION_SETTINGS)
+def quotas_remove(
+    settings: Settings, access_id: str | None, scheme: str, namespace: str | None, url: str | None
+) -> None:
     """Remove the quota of a credential or a namespace."""
     owner = _owner(access_id, scheme, namespace)
-    with opened_database(settings) as opened:
-        with opened.store.write() as session:
-            if not rows.remove(session, owner):
-                raise click.ClickException(f"{owner} has no quota. `tablegate quotas list` lists all.")
-        audit.record("quota removed", owner=owner)
-    click.echo(f"removed {owner}")
+    with administration(settings, url) as operate:
+        removed = operate("DELETE", "/quotas", **owner)
+    click.echo(f"removed {removed['owner']}")

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
 import click
 
+from tablegate.gateway.command_line.administering import (
+    ADMINISTRATION_SETTINGS,
+    URL_OPTION,
+    administration,
+)
 from tablegate.gateway.command_line.distributing import list_placement
 from tablegate.gateway.command_line.flags import AUDIT_SETTINGS, DATABASE_SETTINGS, with_settings
 from tablegate.gateway.command_line.help_sections import SectionedGroup
 from tablegate.gateway.command_line.opening import opened_database
 from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.model.tables.backups import RECOVERY_DAYS
-from tablegate.gateway.model.tables.namespaces import is_reserved
 from tablegate.gateway.security.credentials import SHARED_NAMESPACE
 
 _NAMESPACE = click.option(
@@ -24,12 +27,15 @@ _NAMESPACE = click.option(
 
 
 @click.group(cls=SectionedGroup, invoke_without_command=True)
-@with_settings(*DATABASE_SETTINGS, "backup_directory", *AUDIT_SETTINGS)
+@URL_OPTION
+@with_settings(*ADMINISTRATION_SETTINGS, "backup_directory")
 @click.pass_context
-def tables(context: click.Context, settings: Settings) -> None:
+def tables(context: click.Context, settings: Settings, url: str | None) -> None:
     """List each table with its name, key and address in each dialect. * is any account or instance."""
     if context.invoked_subcommand is None:
-        _list(settings)
+        _list(settings, url)
+    elif url is not None:
+        raise click.UsageError(f"{context.invoked_subcommand} opens the database itself: remove --url")
 
 
 @tables.command("keep-history")
@@ -222,24 +228,16 @@ def _outcome(opened: Any, command: Any) -> Any:
     return outcome
 
 
-def _list(settings: Settings) -> None:
-    from tablegate.gateway.adapter_modules import table_describers
-    from tablegate.gateway.store.sql import progress
-
-    with opened_database(settings) as opened:
-        with opened.store.read() as session:
-            found = [each for each in opened.store.catalog.all(session) if not is_reserved(each.namespace)]
-            pieces = progress.unfinished_work(session)
-        now_ms = time.time_ns() // 1_000_000
-        for table in sorted(found, key=lambda item: (item.namespace, item.name)):
-            click.echo(f"{table.name}\n  namespace {table.namespace}, {table.state_at(now_ms).value}")
-            for dialect, listed in table_describers(settings).items():
-                name, keys, address = listed(table)
-                click.echo(f"  {dialect}\t{name}\t{keys}\t{address}")
-            click.echo()
-        indexes = {index.id: f"{table.name}/{index.name}" for table in found for index in table.all_indexes}
-        names = {table.id: table.name for table in found} | indexes
-        for piece in pieces:
-            name = names.get(piece.id, f"dropped, id {piece.id}")
-            click.echo(f"{piece.work}\t{name}\t{piece.done:,} rows done\tabout {piece.left:,} left")
-    list_placement(settings.database)
+def _list(settings: Settings, url: str | None) -> None:
+    with administration(settings, url) as operate:
+        listed = operate("GET", "/tables")
+    for table in listed["tables"]:
+        click.echo(f"{table['name']}\n  namespace {table['namespace']}, {table['state']}")
+        for dialect, (name, keys, address) in table["dialects"].items():
+            click.echo(f"  {dialect}\t{name}\t{keys}\t{address}")
+        click.echo()
+    for piece in listed["work"]:
+        done, left = f"{piece['rows_done']:,} rows done", f"about {piece['rows_left']:,} left"
+        click.echo(f"{piece['work']}\t{piece['name']}\t{done}\t{left}")
+    if url is None:
+        list_placement(settings.database)

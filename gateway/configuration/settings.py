@@ -95,8 +95,7 @@ class Settings:
         "Verify the checksum of every row that is read, at about 0.5 microseconds a row. A damaged row is then an error.",
     )
     prepared_statements: bool = _database(
-        True,
-        "PostgreSQL: use prepared statements. Disable them behind an old PgBouncer in transaction mode.",
+        True, "PostgreSQL: use prepared statements. Disable them behind an old PgBouncer in transaction mode."
     )
     failover_seconds: float = _database(
         5.0,
@@ -159,9 +158,7 @@ class Settings:
     )
     port: int = _network(8000, "TCP port to listen on. 0 picks a free port.", most=MOST_PORT)
     azure_port: int | None = _network(
-        None,
-        "Additional TCP port to listen on. UseDevelopmentStorage=true connects to 10002.",
-        most=MOST_PORT,
+        None, "Additional TCP port. UseDevelopmentStorage=true connects to 10002.", most=MOST_PORT
     )
     dialects: tuple[str, ...] = _network(
         ("dynamodb", "tablestore", "azuretable"),
@@ -185,8 +182,7 @@ class Settings:
     max_header_bytes: int = _network(16 << 10, "Maximum size of the headers of a request, in bytes.")
     max_body_bytes: int = _network(20 << 20, "Maximum size of a request body as it is sent, in bytes.")
     max_buffered_bytes: int = _network(
-        256 << 20,
-        "Maximum memory of requests in progress, in bytes: their bodies and the decoded values.",
+        256 << 20, "Maximum memory of requests in progress, in bytes: their bodies and the decoded values."
     )
     header_seconds: float = _network(15.0, "Maximum time for the headers of a request to arrive, in seconds.")
     body_seconds: float = _network(60.0, "Maximum time for the body of a request to arrive, in seconds.")
@@ -413,8 +409,7 @@ class Settings:
         value="NUMBER",
     )
     emulator_health: bool = _test(
-        False,
-        "Answer GET and HEAD of / with 400, for health checks written for DynamoDB Local and Azurite.",
+        False, "Answer GET and HEAD of / with 400, for health checks written for DynamoDB Local and Azurite."
     )
     table_creation_delay: float = _test(
         0.0,

@@ -70,7 +70,12 @@ def check(request: Request, settings: Settings, attempts: AttemptLimiter) -> str
         return ADMINISTRATOR
     if settings.auth == "dev" and not given and is_loopback(request.client):
         return ""
-    raise NotAllowed(
+    raise token_required()
+
+
+def token_required() -> NotAllowed:
+    """Return the refusal of a request without the administrator's token."""
+    return NotAllowed(
         "administrator",
         text="The control API requires the administrator's token. Set it with --admin-token and send it in the header "
         "Authorization: Bearer TOKEN.",

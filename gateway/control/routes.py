@@ -18,6 +18,7 @@ import orjson
 from tablegate.gateway.clock import BadTime, Clock
 from tablegate.gateway.control import access, clocks, resets, seeds, snapshots
 from tablegate.gateway.control.access import PREFIX
+from tablegate.gateway.control.administration import Administration
 from tablegate.gateway.control.answers import BadRequest, OperationRejected
 from tablegate.gateway.control.interceptor import RequestInterceptor
 from tablegate.gateway.dialect import Gateway
@@ -27,19 +28,33 @@ from tablegate.gateway.model.request_facts import RequestFacts, RequestKind, tab
 from tablegate.gateway.request_bodies import Undecodable, parse_json
 
 _HEADERS = (("Content-Type", "application/json"), ("Cache-Control", "no-store"))
+# Stored credentials outlive auth dev, so each caller needs the token.
+_OF_ACCOUNTS = ("/credentials", "/grants", "/quotas")
 _OF_ONE_PROCESS = ("/clock", "/faults", "/requests")
 Operation = Callable[..., Any]
 
 
 class Routes:
-    """The control API of a gateway. `clock` is the clock of its tables."""
+    """The control API of a gateway.
 
-    def __init__(self, gateway: Gateway, clock: Clock, watch: RequestInterceptor) -> None:
+    `clock` is the clock of its tables. `administration` is None if it has no stored credentials.
+    """
+
+    def __init__(
+        self,
+        gateway: Gateway,
+        clock: Clock,
+        watch: RequestInterceptor,
+        administration: Administration | None = None,
+    ) -> None:
         self._settings = gateway.settings
         self._attempts = gateway.attempts
         self._routes = [
             (method, path, re.compile(re.sub(r"<(\w+)>", r"(?P<\1>[^/]+)", re.escape(path))), operation)
-            for method, path, operation in _operations(gateway, clock, watch)
+            for method, path, operation in (
+                *_operations(gateway, clock, watch),
+                *(() if administration is None else administration.operations()),
+            )
         ]
 
     @property
@@ -54,7 +69,7 @@ class Routes:
         try:
             caller = access.check(request, self._settings, self._attempts)
             request.facts = RequestFacts(kind=kind, caller=caller, tables=_tables_in(request.body))
-            answer = self._answer(request)
+            answer = self._answer(request, caller)
             return answer if isinstance(answer, Reply) else _json(200, answer)
         except TooManyAttempts as error:
             request.facts = RequestFacts(kind=kind, is_refusal=True)
@@ -69,7 +84,7 @@ class Routes:
         except GatewayError as error:
             return _json(503, {"error": type(error).__name__, "message": f"the database failed: {error!r}"})
 
-    def _answer(self, request: Request) -> Any:
+    def _answer(self, request: Request, caller: str) -> Any:
         wanted = unquote(request.path.removeprefix(PREFIX.rstrip("/")))
         methods: list[str] = []
         for method, path, pattern, operation in self._routes:
@@ -77,6 +92,8 @@ class Routes:
             if found is None:
                 continue
             if method == request.method:
+                if path in _OF_ACCOUNTS and caller != access.ADMINISTRATOR:
+                    raise access.token_required()
                 if path.startswith(_OF_ONE_PROCESS) and self._settings.workers > 1:
                     raise OperationRejected(
                         409,

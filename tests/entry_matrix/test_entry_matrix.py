@@ -26,7 +26,6 @@ from tablegate.gateway.app import application_of
 from tablegate.gateway.console.searches import place_of
 from tablegate.gateway.console.sign_in import COOKIE, SignIn
 from tablegate.gateway.control.access import CONSOLE
-from tablegate.gateway.control.routes import Routes
 from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.model.values.keys import Position
 from tests.conftest import new_database
@@ -221,7 +220,7 @@ def told(lines: list[dict[str, Any]]) -> list[Told]:
 def test_routes_of_the_control_api(matrix: Matrix, has: Handles, entry: str) -> None:
     """Its administrator has no quotas. A credential's signature is no token."""
     of = application_of(matrix.app)
-    paths = Routes(of.gateway, of.clock, of.watch).paths
+    paths = of.control_routes().paths
     wrong: dict[tuple[str, ...], Any] = {}
     for token in ("Bearer the token", "", "Bearer no", "AWS4-HMAC-SHA256 Credential=full"):
         for method, path in paths:

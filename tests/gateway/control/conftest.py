@@ -35,6 +35,6 @@ def shared_server(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactor
     """The URL of a server for tests that change nothing."""
     path = tmp_path_factory.mktemp("shared") / "test.sqlite"
     shutil.copy(sqlite_template, path)
-    server = start(f"sqlite:///{path}")
+    server = start(f"sqlite:///{path}", admin_token="s3cret")
     yield server.url
     server.stop()

@@ -12,16 +12,15 @@ import requests
 from tablegate.gateway.app import application_of, create_app
 from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.control.faults import _KINDS
-from tablegate.gateway.control.routes import Routes
 
+TOKEN = {"Authorization": "Bearer s3cret"}
 DOCUMENT: dict[str, Any] = json.loads(Path("gateway/control/openapi.json").read_text())
 
 
 def test_every_route_is_in_the_document_and_nothing_else(sqlite_url: str) -> None:
     made = application_of(create_app(Settings(database=sqlite_url)))
     routes = {
-        (re.sub(r"<(\w+)>", r"{\1}", path), method.lower())
-        for method, path in Routes(made.gateway, made.clock, made.watch).paths
+        (re.sub(r"<(\w+)>", r"{\1}", path), method.lower()) for method, path in made.control_routes().paths
     }
     assert routes == {(path, method) for path, methods in DOCUMENT["paths"].items() for method in methods}
 
@@ -57,10 +56,10 @@ def test_bodies_of_the_document_are_taken_and_others_refused(shared_server: str)
             schema = content["application/json"]["schema"]
             names = schema.get("properties") or DOCUMENT["components"]["schemas"]["NewFault"]["properties"]
             for name in names:
-                answer = requests.request(method, url, json={name: None}, timeout=5)
+                answer = requests.request(method, url, json={name: None}, headers=TOKEN, timeout=5)
                 assert "is unknown. Known" not in answer.text, (path, name)
             if "{name}" not in path:
-                answer = requests.request(method, url, json={"no_such_member": 1}, timeout=5)
+                answer = requests.request(method, url, json={"no_such_member": 1}, headers=TOKEN, timeout=5)
                 assert (answer.status_code, "is unknown. Known" in answer.text) == (400, True), path
 
 
