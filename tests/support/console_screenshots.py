@@ -7,6 +7,7 @@ and docs show go to docs/images, too.
 from __future__ import annotations
 
 import base64
+import json
 import math
 import random
 import sys
@@ -23,8 +24,10 @@ from selenium.webdriver.common.by import By
 
 from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.console.charts import BOUNDS, bucket
+from tablegate.gateway.model.commands.job_commands import StartJob
 from tablegate.gateway.observability import metric_history
 from tablegate.gateway.observability.metric_history import DAY_S, FINE_S, Counter, MetricHistory
+from tablegate.gateway.security.grant_store import WrittenGrant
 from tablegate.gateway.store.opening.migrating import migrate
 from tablegate.gateway.wiring import connect
 from tests.support.browser import SCHEMES, SIZES, appear_as, chromium
@@ -34,12 +37,14 @@ from tests.support.running import Running, start
 ROOT = Path(__file__).parents[2]
 EVERYTHING, PUBLISHED = ROOT / "build/screenshots", ROOT / "docs/images"
 _ORDERS = "namespace=shared&name=orders"
+_LONG_NAME = "eu-central-1.production.PreferencesOfSubscriptionsByDeviceAndCustomer"
 PAGES: Mapping[str, str] = {
     "tables": "/",
     "rows": "/rows?{orders}&attribute=state&comparison=%3D&value=paid",
     "rows-of-index": "/rows?{orders}&index=by-state&key0=sent&order=desc",
     "rows-as-json": "/rows?{orders}&as=dynamodb",
     "rows-none": "/rows?{orders}&key0=nobody",
+    "rows-empty": "/rows?namespace=shared&name={long_name}",
     "row": "/row?{orders}&at={first}",
     "row-new": "/row/new?{orders}",
     "row-edit": "/row/edit?{orders}&at={first}",
@@ -50,6 +55,7 @@ PAGES: Mapping[str, str] = {
     "statement": "/statement?{orders}&statement=SELECT+*+FROM+%22orders%22+WHERE+customer%3D%27ada%27",
     "table": "/table?{orders}",
     "changes": "/changes?{orders}",
+    "changes-none": "/changes?namespace=shared&name={long_name}",
     "jobs": "/jobs",
     "grants": "/grants",
     "figures": "/figures?range=24h",
@@ -61,9 +67,16 @@ PAGES: Mapping[str, str] = {
     "sign-in": "/sign-in",
     "not-found": "/nothing",
 }
-"""Name -> path below the console. `{orders}`: the fields of a table. `{first}`, `{second}`: the places of two of its rows."""
+"""Name -> path below the console.
+
+`{orders}`: the fields of a table. `{first}`, `{second}`: the places of two of its rows. `{long_name}`: a table without rows.
+"""
 SHOWN = ("rows", "figures")
 """The pages whose pictures are in docs/images."""
+GRANTS = {
+    "aws/reports": {"read": ["orders", "customers"], "query": ["orders"]},
+    "role/shop": {"write": ["orders"], "read": ["orders"]},
+}
 _LONGEST = 3
 """Maximum length of a picture, in screens."""
 _NAMES = ("Ada", "Ben", "Chen", "Dalia", "Emre", "Fatou", "Greta", "Hugo", "Ines", "Jun")
@@ -86,12 +99,16 @@ def main() -> None:
 
 @contextmanager
 def seeded_server() -> Iterator[Running]:
-    """Run a server with three tables."""
+    """Run a server with three tables, two grants and a job."""
     with tempfile.TemporaryDirectory() as folder:
         running = start(migrated(Path(folder)), console_writes=True)
         try:
             seed(Live(running.url))
             seed_figures()
+            gateway = running.app.extensions["tablegate"].gateway
+            gateway.engine.run([StartJob("archive", "shared", "orders", {}, "IN_PROGRESS", 9)])
+            for grantee, short in GRANTS.items():
+                gateway.grants.add(grantee, WrittenGrant("short", json.dumps(short)))
             yield running
         finally:
             running.stop()
@@ -111,6 +128,7 @@ def seed(live: Live) -> None:
     live.create("customer:S", "order:N", name="orders", indexes=[Index("by-state", "state:S", "total:N")],
                 StreamSpecification=stream)  # fmt: skip
     live.create("id:S", name="customers")
+    live.create("id:S", name=_LONG_NAME)
     live.create("device:B", "at:N", name="readings")
     orders = [_order(number, numbers) for number in range(200)]
     customers = [
@@ -177,7 +195,7 @@ def seed_figures() -> None:
             grow("server", "", "requests", requests)
             grow("operation", f"dynamodb {operation}", "requests", requests)
             grow("operation", f"dynamodb {operation}", "seconds", requests * 0.002)
-        for table, share in (("orders", 60), ("customers", 30), ("readings", 8)):
+        for table, share in (("orders", 60), ("customers", 30), (_LONG_NAME, 15), ("readings", 8)):
             grow("table", table, "read", share * load * FINE_S)
             grow("table", table, "write", share / 3 * load * FINE_S)
         errors = FINE_S * numbers.random()
@@ -198,7 +216,10 @@ def paths_of(running: Running, browser: webdriver.Chrome) -> dict[str, str]:
     first, second = [
         quote(str(box.get_attribute("value")), safe="") for box in browser.find_elements(By.NAME, "at")[:2]
     ]
-    return {name: path.format(orders=_ORDERS, first=first, second=second) for name, path in PAGES.items()}
+    return {
+        name: path.format(orders=_ORDERS, long_name=_LONG_NAME, first=first, second=second)
+        for name, path in PAGES.items()
+    }
 
 
 def photograph(browser: webdriver.Chrome, path: Path, screens: int) -> None:

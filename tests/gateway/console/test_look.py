@@ -11,6 +11,7 @@ import requests
 from tablegate.gateway.console.entry import Entry
 from tests.conftest import Serve
 from tests.gateway.console.test_console import Console
+from tests.support.live_dynamodb import Live
 from tests.support.running import ENTRIES
 
 STATIC = Path(__file__).parents[3] / "gateway/console/static"
@@ -103,6 +104,24 @@ def test_an_error_page_has_the_navigation_of_a_visitor_who_has_signed_in(
     console.sign_in("administrator", "the token")
     for path, status in (("/nothing", 404), ("/sign-out", 405)):
         assert 'aria-label="Pages"' in console.get(path, status)
+
+
+def test_a_page_without_content_says_what_to_do(console: Console) -> None:
+    for path, advice in (
+        ("/", "Create one"), ("/jobs", "Start one"), ("/grants", "tablegate grants add"), ("/figures", "Create a table"),
+    ):  # fmt: skip
+        assert advice in advice_of(console.get(path))
+    Live(console.url.partition("/_tablegate")[0]).create("p:S", name="songs")
+    songs = {"namespace": "shared", "name": "songs"}
+    assert "Write a row" in advice_of(console.get("/rows", **songs))
+    assert "show all rows" in advice_of(console.get("/rows", **songs, key0="a"))
+    assert "Enable one" in advice_of(console.get("/changes", **songs))
+
+
+def advice_of(page: str) -> str:
+    """Return the text of the only empty state of a page."""
+    [found] = re.findall(r'<div class="empty">(.*?)</div>', page, re.DOTALL)
+    return str(found)
 
 
 def test_methods_of_a_page_are_named(console: Console) -> None:
