@@ -203,7 +203,8 @@ class BulkPages(Pages):
         problem: str = "",
     ) -> Any:
         table, display = search.table, self._display(search.table)
-        page = read_page(self._reading(visitor), search, display.view, Cursor(), _COUNTED)
+        reading = self._reading(visitor)
+        page = read_page(reading, search, display.view, Cursor(), _COUNTED)
         first = [row.latest for row in page.rows[:_PREVIEWED]]
         preview = Preview(
             len(page.rows), page.scanned, page.after is None, row_table(table, display, first, ())
@@ -211,7 +212,7 @@ class BulkPages(Pages):
         return render(
             "bulk.html", 400 if problem else 200, visitor=visitor, table=table, fields=fields, form=form,
             problem=problem, preview=preview, done=None, conditions=_conditions(search, display),
-            types=list(display.type_names.values()),
+            types=list(display.type_names.values()), may=self._row_rights(reading, table),
         )  # fmt: skip
 
 

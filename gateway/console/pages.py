@@ -31,8 +31,9 @@ class Route(NamedTuple):
 
 
 class RowRights(NamedTuple):
-    """The changes of rows that a visitor can send."""
+    """What a visitor can do with one row."""
 
+    get: bool
     put: bool
     delete: bool
 
@@ -60,10 +61,11 @@ class Pages:
         """Return all displays. Those of the dialect that created a table come first."""
         return sorted(self._displays.values(), key=lambda each: not each.is_own(table))
 
-    def _may_change(self, reading: TableReader, table: Table) -> RowRights:
-        """Return the changes of rows that the visitor can send. There are none without `--console-writes`."""
+    def _row_rights(self, reading: TableReader, table: Table) -> RowRights:
+        """Return what the visitor can do with rows. There are no changes without `--console-writes`."""
         writes = self._gateway.settings.console_writes
         return RowRights(
+            self._may_see(reading, table, Permission.READ),
             writes and self._may_see(reading, table, Permission.PUT),
             writes and self._may_see(reading, table, Permission.DELETE),
         )

@@ -107,7 +107,7 @@ class RowPages(Pages):
             problem=reason, wrong_field=field, hint=hint, display=display, displays=self._displays,
             indexes=[each for each in table.indexes if self._may_read(reading, table, each)],
             key_operators=[each.value for each in KEY_OPERATORS], operators=[each.value for each in Operator],
-            may=self._may_change(reading, table),
+            may=self._row_rights(reading, table),
             codes=[] if reason else self._codes(search),
             results=None if page is None else self._results(page, search, fields, shown),
         )  # fmt: skip
@@ -196,7 +196,7 @@ class RowPages(Pages):
             attributes=attributes_of(table, display, row.latest) if row else [],
             key="" if row is None else _key_text(table, row),
             history=_versions(display, changes, row), stream=stream_of(table),
-            place=searches.place_of(position), may=self._may_change(reading, table), changes=CHANGES,
+            place=searches.place_of(position), may=self._row_rights(reading, table), changes=CHANGES,
             shows_history=shows_history, left_out=max(len(changes) - _SHOWN_CHANGES, 0),
         )  # fmt: skip
 

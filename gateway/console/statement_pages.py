@@ -72,7 +72,7 @@ class StatementPages(Pages):
             onward = address("console.statement", table, statement=statement, token=token)
         return render(
             "statement.html", status, visitor=visitor, table=table, source=source, problem=problem, onward=onward,
-            statement=statement or display.statement_of(RowSearch(table)),
+            may=self._row_rights(reading, source), statement=statement or display.statement_of(RowSearch(table)),
             made=row_table(source, self._display(source), rows, ()) if given and not problem else None,
         )  # fmt: skip
 

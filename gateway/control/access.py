@@ -21,13 +21,15 @@ ADMINISTRATOR = "administrator"
 """The name for signing in with the administrator's token."""
 CONSOLE = f"{PREFIX}console"
 """The prefix of the console's pages, which do not belong to the control API."""
-# A row has at most 400 KB, and a form encodes a byte as up to three.
 _SIGN_IN_BYTES, _FORM_BYTES = 8 << 10, 2 << 20
+# An entity has at most 1 MiB in UTF-16, and a form encodes a character of two bytes as up to nine.
+_ROW_BYTES = 6 << 20
 
 
 def form_limit(path: str) -> int:
     """Return the maximum size of a form of the console, in bytes."""
-    return _SIGN_IN_BYTES if path == f"{CONSOLE}/sign-in" else _FORM_BYTES
+    limits = {f"{CONSOLE}/sign-in": _SIGN_IN_BYTES, f"{CONSOLE}/row/put": _ROW_BYTES}
+    return limits.get(path, _FORM_BYTES)
 
 
 def refusal_of_form(request: Request) -> Reply | None:

@@ -342,6 +342,22 @@ def test_control_characters_are_changed_as_json(things: Live, console: Console) 
     assert item_of(things) == {**KEY, "text": {"S": "a\x00b"}, "y": {"S": "a\r\nb"}}
 
 
+def test_the_largest_entity_is_changed_in_any_script(server: Running, console: Console) -> None:
+    """A form encodes a character of two bytes of UTF-16 as nine."""
+    table = LiveAzure(server.url).service.create_table("large")
+    texts = {f"a{number}": "\u6f22" * 32_000 for number in range(16)}
+    table.create_entity({"PartitionKey": "a", "RowKey": "b", **texts})
+    form = fields_of(console.get("/row/edit", **of("large", at=place_of_first(console, "large"))))
+    number = number_of(form, "a15")
+    console.post("/row/put", **{**form, f"value{number}": "\u5b57" * 32_000})
+    assert dict(table.get_entity("a", "b")) == {
+        "PartitionKey": "a",
+        "RowKey": "b",
+        **texts,
+        "a15": "\u5b57" * 32_000,
+    }
+
+
 # Differences
 
 
