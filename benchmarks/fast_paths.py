@@ -10,6 +10,7 @@ CPU of this process counts. Requests do not reach two fast paths: `fast_load` is
 from __future__ import annotations
 
 import gc
+import json
 import statistics
 import sys
 import tempfile
@@ -43,12 +44,14 @@ from tablegate.adapters.tablestore.rows import checks as tablestore_checks
 from tablegate.adapters.tablestore.rows import selections
 from tablegate.adapters.tablestore.wire.plainbuffer import WireCell
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from tablegate.gateway.engine.engine import Engine
+from tablegate.gateway.engine.engine import Engine, EngineOptions
 from tablegate.gateway.engine.rows import loading, page_builder, reading
+from tablegate.gateway.engine.tables import expiring
 from tablegate.gateway.model.commands.row_commands import BulkLoad
 from tablegate.gateway.model.commands.table_commands import CreateTable
 from tablegate.gateway.model.expressions import updates
 from tablegate.gateway.model.fast_paths import FAST_PATHS
+from tablegate.gateway.model.tables.tables import ExpiryRule, Rules
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.rows import Contents, Row
 from tablegate.gateway.model.values.values import Kind, text
@@ -283,10 +286,17 @@ def _item(number: int) -> bytes:
     )
 
 
-def _alone(name: str, work: str, fast: Callable[[], object], general: Callable[[], object]) -> None:
+def _alone(
+    name: str,
+    work: str,
+    fast: Callable[[], object],
+    general: Callable[[], object],
+    prepare: Callable[[], object] = lambda: None,
+) -> None:
     times_of: tuple[list[float], list[float]] = ([], [])
     for _ in range(_ROUNDS):
         for run, times in zip((fast, general), times_of, strict=True):
+            prepare()
             began = time.process_time()
             run()
             times.append((time.process_time() - began) * 1e6)
@@ -310,6 +320,33 @@ def _load(folder: Path) -> None:
             load()
 
     _alone("fast_load", "1,000 new rows loaded", load, generally)
+
+
+def _expire(folder: Path) -> None:
+    database = open_database(f"sqlite:///{folder}/expired.sqlite", synchronous="off")
+    migrate(database)
+    engine = Engine(Store(database), EngineOptions(sweep_period_s=0))
+    rules = Rules(expiry=ExpiryRule(attribute="t"))
+    [table] = engine.run([CreateTable("bench", "", "things", _PAIR, rules=rules)])
+
+    def expire() -> None:
+        engine.background.catch_up()
+
+    def fill() -> None:
+        numbers = [next(_NUMBERS) for _ in range(_MANY)]
+        positions = [_PAIR.position((text("partition"), text(f"{number:08}"))) for number in numbers]
+        expired_at = {"t": {"N": str(int(time.time()) - 1_000)}}
+        contents = [
+            Contents(json.dumps(json.loads(_item(number)) | expired_at).encode(), None, 310)
+            for number in numbers
+        ]
+        engine.run([BulkLoad(table, list(zip(positions, contents, strict=True)))])
+
+    def generally() -> None:
+        with mock.patch.multiple(expiring, remove=expiring._write_all):
+            expire()
+
+    _alone("fast_remove", "1,000 rows expired", expire, generally, fill)
 
 
 def _comparing(folder: Path) -> None:
@@ -349,6 +386,7 @@ def main() -> None:
         for end, measure in (
             ("fast_look_up", _on_postgresql),
             ("fast_load", _load),
+            ("fast_remove", _expire),
             ("fast_add_bodies", _comparing),
         ):
             if not names or end in names:

@@ -105,6 +105,12 @@ FAST_PATHS: tuple[FastPath, ...] = (
         1.96,
     ),
     FastPath(
+        "tablegate.gateway.engine.tables.expiring:fast_remove",
+        "tablegate.gateway.engine.tables.expiring:deletes_of",
+        "tests/gateway/engine/tables/test_expiring.py::test_both_ways_of_removal_leave_the_same",
+        2.08,
+    ),
+    FastPath(
         "tablegate.gateway.engine.rows.reading:fast_look_up",
         "tablegate.gateway.engine.rows.reading:read_in_slices",
         "tests/gateway/engine/rows/test_reading.py::test_looking_up_in_one_statement_finds_what_a_transaction_finds",

@@ -58,7 +58,7 @@ ALLOWED = {
     r"^SELECT (0, r\.slot|r\.partition), .* FROM rows r WHERE .*\(r\.slot, r\.partition, r\.sort\) >":
         "a copy walks its source by slot",
     r"^SELECT count\(\*\) FROM \(SELECT 1 FROM \w+ WHERE \w+_id = \?": "what background work has left is counted",
-    r"FROM rows r WHERE r\.expires_at_ms IS NOT NULL": "the sweep looks for expired rows",
+    r"FROM rows (r )?WHERE (r\.)?expires_at_ms IS NOT NULL": "the sweep looks for expired rows, and counts them",
     r"^DELETE FROM tokens WHERE \(scope, name, slot\) IN": "the sweep forgets tokens, wherever they are",
     r"^SELECT id FROM partition_locks WHERE expires_at_ms <=": "the sweep looks for local transactions that are over",
     r"^DELETE FROM counters WHERE \(name, slot\) IN": "counters of what is gone are swept",

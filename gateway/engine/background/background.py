@@ -15,7 +15,7 @@ from tablegate.gateway.engine.streams import streaming
 from tablegate.gateway.engine.tables import expiring, indexing, table_definitions
 from tablegate.gateway.engine.transactions import Transactions
 from tablegate.gateway.model.errors import GatewayError
-from tablegate.gateway.store.rows import purges
+from tablegate.gateway.store.rows import purges, rows
 from tablegate.gateway.store.sql import progress
 from tablegate.gateway.store.store import Store
 from tablegate.gateway.store.transactions import tokens
@@ -26,6 +26,7 @@ _MAINTENANCE_PERIOD_S = 60.0
 _CATCH_UP_ROWS = 1_000
 # Maximum time for which a search waits for a graph.
 _GRAPH_BATCH_S = 0.005
+_EXPIRY_SWEEP = "expiry_sweep"
 
 
 class BackgroundOptions(NamedTuple):
@@ -56,12 +57,13 @@ class Background:
             progress.COPY: lambda limit: restoring.advance(store, copies, limit),
             "replication": self._replicate,
             "history_trim": self._trim_histories,
-            "expiry_sweep": self._sweep,
+            _EXPIRY_SWEEP: self._sweep,
             "stream_trim": self._maintain_streams,
             "dropped_names": lambda limit: table_definitions.remove_deleted(store, self._now_ms(), limit),
             "tokens": self._forget,
         }
-        self._round_robin = pacing.RoundRobin(works, progress.WORKS, self._count_left)
+        countable = {*progress.WORKS, _EXPIRY_SWEEP}
+        self._round_robin = pacing.RoundRobin(works, countable, self._count_left)
 
     def next_batch(self) -> BatchDone | None:
         """Run one batch of a bounded time: fill an index, delete expired or dropped rows, trim streams. None if there
@@ -76,13 +78,13 @@ class Background:
 
     def vector_graph_batch(self) -> BatchDone | None:
         """Add vectors to the approximate graphs of this process, for some milliseconds. None if they are complete."""
-        rows, until = 0, time.monotonic() + _GRAPH_BATCH_S
+        number, until = 0, time.monotonic() + _GRAPH_BATCH_S
         images = self._store.vector_images
         while images is not None and (added := images.grow_graph()):
-            rows += added
+            number += added
             if time.monotonic() >= until:
                 break
-        return BatchDone("vector_graphs", rows) if rows else None
+        return BatchDone("vector_graphs", number) if number else None
 
     def catch_up(self) -> None:
         """Do all work that is due. Called after the clock was moved, so that expiry does not wait for its period."""
@@ -113,6 +115,7 @@ class Background:
         with self._store.read() as session:
             for piece in progress.unfinished_work(session):
                 left[piece.work] = left.get(piece.work, 0) + piece.left
+            left[_EXPIRY_SWEEP] = rows.count_expired(session, self._now_ms(), progress.COUNTED_ROWS)
         return left
 
     def _purge(self, limit: int) -> int | None:
@@ -125,12 +128,14 @@ class Background:
     def _sweep(self, limit: int) -> int | None:
         if time.monotonic() < self._next_sweep:
             return None
-        groups = expiring.sweep(self._store, self._now_ms(), limit)
-        if not groups:
+        expired = expiring.due(self._store, self._now_ms(), limit)
+        if not expired:
             self._next_sweep = time.monotonic() + self._options.sweep_period_s
             return None
-        self._transactions.write(groups)
-        return len(groups)
+        remaining = expiring.remove(self._store, expired, self._now_ms())
+        if remaining:
+            self._transactions.write(expiring.deletes_of(remaining))
+        return len(expired)
 
     def _maintain_streams(self, limit: int) -> int | None:
         if time.monotonic() < self._next_maintenance:

@@ -1,12 +1,17 @@
 """Expiry: expired rows become ordinary deletes by the actor "expiry". A new rule gives rows new times.
 
 `Table.expires_at_ms` (model) decides when a row expires. The column `expires_at_ms` only finds due rows quickly. It may
-be out of date for a while after a rule changed, so the sweep evaluates the rule again before it deletes.
+be out of date for a while after a rule changed, so the rule is evaluated again before a row is deleted.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tablegate.gateway.engine.background import batch_walk
+from tablegate.gateway.engine.rows.writing import UNWRITABLE_STATES
+from tablegate.gateway.engine.tables import indexing
+from tablegate.gateway.model import fast_paths
 from tablegate.gateway.model.commands.row_commands import WriteGroup
 from tablegate.gateway.model.commands.writes import Remove, Write
 from tablegate.gateway.model.expressions.predicates import RevisionIs
@@ -14,14 +19,20 @@ from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.keys import Key
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.store.rows import rows
+from tablegate.gateway.store.rows.row_counts import CountChanges
+from tablegate.gateway.store.sql.databases import RetryableFailure
 from tablegate.gateway.store.store import Store
 from tablegate.gateway.store.tables import expiry_backfills
 
 EXPIRY_ACTOR = "expiry"
+_FEATURES = frozenset({"expiry.attribute", "expiry.age_ms", "indexes", "max_versions", "stamped"})
+"""Features (Table.features) that `fast_remove` supports: the row alone says what else must be deleted."""
+
+ExpiredRow = tuple[Table, Row]
 
 
-def sweep(store: Store, now_ms: int, limit: int) -> list[WriteGroup]:
-    """Return deletes of at most `limit` expired rows. Each applies only if its row was not written since."""
+def due(store: Store, now_ms: int, limit: int) -> list[ExpiredRow]:
+    """Return at most `limit` expired rows with their tables. Corrects the times of rows that are not due by the rule."""
     with store.read() as session:
         found, damaged = rows.expired(session, now_ms, limit)
         tables = {
@@ -30,7 +41,7 @@ def sweep(store: Store, now_ms: int, limit: int) -> list[WriteGroup]:
         }
     for error in damaged:
         store.note_damage(error)
-    groups = []
+    expired: list[ExpiredRow] = []
     outdated: list[tuple[int, Row]] = []
     for table_id, row in found:
         table = tables[table_id]
@@ -41,11 +52,60 @@ def sweep(store: Store, now_ms: int, limit: int) -> list[WriteGroup]:
             outdated.append((table_id, row))
             row.expires_at_ms = expires_at_ms
         else:
-            groups.append(WriteGroup((_removal(table, row),)))
+            expired.append((table, row))
     if outdated:
         with store.write() as session:
             rows.set_expiry(session, outdated)
-    return groups
+    return expired
+
+
+def deletes_of(expired: Sequence[ExpiredRow]) -> list[WriteGroup]:
+    """Return a delete for each row, which applies only if the row was not written since it was read."""
+    return [WriteGroup((_removal(table, row),)) for table, row in expired]
+
+
+def fast_remove(store: Store, expired: Sequence[ExpiredRow], now_ms: int) -> Sequence[ExpiredRow]:
+    """Delete rows in one transaction, without reading them again. Return those that need the write path.
+
+    These are the rows of tables with other features, such as streams. All rows need it if one was written meanwhile.
+    """
+    simple = [
+        (table, row)
+        for table, row in expired
+        if table.features <= _FEATURES and table.state_at(now_ms) not in UNWRITABLE_STATES
+    ]
+    if not simple or not _remove(store, simple):
+        return expired
+    return [pair for pair in expired if not pair[0].features <= _FEATURES]
+
+
+def _remove(store: Store, expired: Sequence[ExpiredRow]) -> bool:
+    changes: dict[int, tuple[Table, list[tuple[Row | None, Row | None]]]] = {}
+    counts = CountChanges()
+    for table, row in expired:
+        changes.setdefault(table.id, (table, []))[1].append((row, None))
+        counts.add(table.id, row, None)
+    tables = [table for table, _ in changes.values()]
+    near = expired[0][1].position.partition
+    try:
+        with store.write() as session:
+            if store.catalog.check(session, tables, lock=True, near=near)():
+                raise RetryableFailure("a table changed")
+            if not rows.remove_unchanged(session, [(table.id, row) for table, row in expired]):
+                raise RetryableFailure("a row was written after it was read")
+            for table, pairs in changes.values():
+                indexing.update_indexes(session, table, pairs, counts)
+            counts.save(session, near)
+    except RetryableFailure:
+        return False
+    return True
+
+
+def _write_all(store: Store, expired: Sequence[ExpiredRow], now_ms: int) -> Sequence[ExpiredRow]:
+    return expired
+
+
+remove = fast_paths.choose(fast_remove, _write_all)
 
 
 def _removal(table: Table, row: Row) -> Write:

@@ -207,7 +207,7 @@ class Table:
         if rule is None:
             return None
         if rule.attribute is not None:
-            value = row.latest.get(rule.attribute)
+            value = row.contents.value(rule.attribute)
             number = None if value is None or value.kind is not Kind.DECIMAL else number_of(value)
             if number is None:
                 return None

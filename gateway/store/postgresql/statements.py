@@ -80,6 +80,17 @@ _REMOVE_MANY = f"""
 DELETE FROM rows r USING {_KEYS} AS k(table_id, partition, sort, slot)
 WHERE r.table_id = k.table_id AND r.partition = k.partition AND r.sort = k.sort AND r.slot = k.slot"""
 
+# A row that another transaction has locked is skipped, so two transactions cannot wait for each other.
+_REMOVE_UNCHANGED = """
+DELETE FROM rows r USING (
+    SELECT s.ctid FROM rows s
+    JOIN unnest(?::bigint[], ?::bytea[], ?::bytea[], ?::smallint[], ?::bigint[])
+        AS k(table_id, partition, sort, slot, modified_at)
+    ON s.table_id = k.table_id AND s.partition = k.partition AND s.sort = k.sort AND s.slot = k.slot
+        AND s.modified_at = k.modified_at
+    FOR UPDATE OF s SKIP LOCKED
+) unchanged WHERE r.ctid = unchanged.ctid"""
+
 _ADD_ENTRIES = f"INSERT INTO entries ({entries.COLUMNS}) SELECT * FROM {_ENTRIES}" + entries.RESIZE
 _REMOVE_ENTRIES = f"""
 DELETE FROM entries e USING {_KEYS} AS k(index_id, partition, sort, slot)
@@ -153,6 +164,9 @@ class PostgreSQLStatements(Statements):
 
     def remove_rows(self, session: Session, keys: Sequence[Key], claims: Sequence[Key]) -> None:
         _send(session, rows.REMOVE, _REMOVE_MANY, [*keys, *claims])
+
+    def remove_unchanged_rows(self, session: Session, versions: Sequence[Row]) -> int:
+        return session.execute(_REMOVE_UNCHANGED, _columns(versions))
 
     def add_entries(self, session: Session, entries_to_add: Sequence[Row]) -> None:
         _send(session, entries.ADD, _ADD_ENTRIES, entries_to_add)

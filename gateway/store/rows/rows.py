@@ -41,6 +41,7 @@ ON CONFLICT (table_id, partition, sort, slot) DO UPDATE SET modified_at = exclud
     body = excluded.body, full_key = excluded.full_key, checksum = excluded.checksum, checksum_at = excluded.checksum_at"""
 
 REMOVE = "DELETE FROM rows WHERE table_id = ? AND partition = ? AND sort = ? AND slot = ?"
+REMOVE_UNCHANGED = REMOVE + " AND modified_at = ?"
 
 
 def claim(session: Session, keys: Sequence[RowKey]) -> None:
@@ -97,6 +98,18 @@ def remove_many(session: Session, keys: Sequence[RowKey], claims: Sequence[RowKe
         session.statements.remove_rows(session, _stored(keys), _stored(claims))
 
 
+def remove_unchanged(session: Session, rows: Sequence[tuple[int, Row]]) -> bool:
+    """Delete rows, given as (table id, row), that nobody has written since they were read.
+
+    Return False if that is not so of one of them, or another transaction has locked it. The transaction must then be
+    rolled back.
+    """
+    versions = sorted(
+        (table_id, *stored_position(row.position)[:3], row.modified_at) for table_id, row in rows
+    )
+    return session.statements.remove_unchanged_rows(session, versions) == len(versions)
+
+
 def positions_after(
     session: Session, table_id: int, after: Position | None, limit: int, limit_bytes: int
 ) -> list[Position]:
@@ -141,6 +154,16 @@ def expired(session: Session, now_ms: int, limit: int) -> tuple[list[tuple[int, 
         except DataCorrupted as error:
             damaged.append(error)
     return found, damaged
+
+
+def count_expired(session: Session, now_ms: int, at_most: int) -> int:
+    """Return the number of rows that are due by their column `expires_at_ms`. Stops counting at a number."""
+    [(number,)] = session.query(
+        "SELECT count(*) FROM (SELECT 1 FROM rows WHERE expires_at_ms IS NOT NULL AND expires_at_ms <= ? LIMIT ?)"
+        " AS counted",
+        (now_ms, at_most),
+    )
+    return number
 
 
 def set_expiry(session: Session, rows: Iterable[tuple[int, Row]]) -> None:

@@ -237,6 +237,14 @@ class Statements(ABC):
         """Delete rows, and the placeholders of unused claims."""
 
     @abstractmethod
+    def remove_unchanged_rows(self, session: Session, versions: Sequence[Row]) -> int:
+        """Delete the rows that still have this version, and return their number.
+
+        A version is (key, modified_at). Rows that another transaction has locked may be skipped, and no lock is waited
+        for.
+        """
+
+    @abstractmethod
     def add_entries(self, session: Session, entries: Sequence[Row]) -> None:
         """Insert index entries. An existing entry gets the new size."""
 

@@ -89,6 +89,9 @@ class SQLiteStatements(Statements):
         if keys:
             session.execute_many(rows.REMOVE, keys)
 
+    def remove_unchanged_rows(self, session: Session, versions: Sequence[Row]) -> int:
+        return session.execute_many(rows.REMOVE_UNCHANGED, versions)
+
     def add_entries(self, session: Session, entries_to_add: Sequence[Row]) -> None:
         session.execute_many(entries.ADD, entries_to_add)
 

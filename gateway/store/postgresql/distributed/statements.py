@@ -128,6 +128,10 @@ class DistributedStatements(PostgreSQLStatements):
     def remove_rows(self, session: Session, keys: Sequence[Key], claims: Sequence[Key]) -> None:
         _send_each(session, rows.REMOVE, [*keys, *claims])
 
+    def remove_unchanged_rows(self, session: Session, versions: Sequence[Row]) -> int:
+        numbers = [session.send(rows.REMOVE_UNCHANGED, version) for version in versions]
+        return sum(number() for number in numbers)
+
     def add_entries(self, session: Session, entries_to_add: Sequence[Row]) -> None:
         _send_together(session, entries.ADD, entries_to_add)
 

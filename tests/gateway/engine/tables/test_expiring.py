@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import random
+
+import pytest
+
 from tablegate.gateway.engine.engine import Engine
 from tablegate.gateway.engine.tables import expiring
+from tablegate.gateway.model.commands.row_commands import WriteGroup
 from tablegate.gateway.model.commands.table_commands import AlterTable
+from tablegate.gateway.model.commands.writes import Replace, Write
 from tablegate.gateway.model.tables.tables import ExpiryRule, Rules
 from tablegate.gateway.model.values.values import Value, decimal, text
-from tests.gateway.engine.conftest import Client, do_background_work, make_table
+from tablegate.gateway.store.sql.databases import Database
+from tests.gateway.engine.conftest import PAIR, Client, by_color, do_background_work, make_table
+from tests.gateway.engine.rows.test_loading import STREAM, contents, stored
 from tests.support.clock import Clock
 
 
@@ -53,9 +61,10 @@ def test_only_numbers_of_the_last_five_years_count(engine: Engine, clock: Clock)
 def test_a_row_that_was_written_since_stays(engine: Engine, clock: Clock) -> None:
     things = expiring_table(engine)
     things.write(things.put("a", ttl=in_seconds(clock, -10)))
-    found = expiring.sweep(engine._store, clock.ms, 10)
+    expired = expiring.due(engine._store, clock.ms, 10)
     things.write(things.put("a", ttl=in_seconds(clock, 100)))
-    engine.run(list(found))
+    assert expiring.remove(engine._store, expired, clock.ms) == expired
+    engine.run(list(expiring.deletes_of(expired)))
     assert names(things) == ["a"]
 
 
@@ -80,3 +89,67 @@ def test_without_a_rule_nothing_expires_any_more(engine: Engine, clock: Clock) -
     clock.advance(20)
     do_background_work(engine)
     assert len(things.rows()) == 3
+
+
+@pytest.mark.parametrize("has_index", [False, True], ids=["no index", "index"])
+@pytest.mark.parametrize(
+    "rule", [ExpiryRule(attribute="t"), ExpiryRule(age_ms=1_000)], ids=["attribute", "age"]
+)
+def test_both_ways_of_removal_leave_the_same(
+    database: Database, engine: Engine, clock: Clock, rule: ExpiryRule, has_index: bool
+) -> None:
+    indexes = (by_color(),) if has_index else ()
+    rules = Rules(expiry=rule, stamped=rule.age_ms is not None)
+    tables = [Client(engine, make_table(engine, name, indexes=indexes, rules=rules)) for name in "ab"]
+    chance = random.Random(f"{rule} {has_index}")
+    for _ in range(4):
+        batch = [contents(tables[0], chance) for _ in range(30)]
+        for table in tables:
+            engine.run(
+                [WriteGroup((Write(table.table, PAIR.key(row.latest), Replace(row)),)) for row in batch]
+            )
+    clock.advance(chance.randrange(20, 80) if rule.attribute else 10)
+    expired = expiring.due(engine._store, clock.ms, 1_000)
+    by_table = [[row for row in expired if row[0].id == table.table.id] for table in tables]
+    assert len(by_table[0]) == len(by_table[1]) > 0
+    assert expiring.fast_remove(engine._store, by_table[0], clock.ms) == []
+    engine.run(list(expiring.deletes_of(by_table[1])))
+    assert stored(database, tables[0]) == stored(database, tables[1])
+    assert expiring.due(engine._store, clock.ms, 1_000) == []
+
+
+@pytest.mark.fast_paths
+def test_rows_of_tables_with_streams_need_the_write_path(engine: Engine, clock: Clock) -> None:
+    plain = expiring_table(engine)
+    rules = Rules(expiry=ExpiryRule(attribute="ttl"), stream=STREAM)
+    recorded = Client(engine, make_table(engine, "recorded", rules=rules))
+    for table in (plain, recorded):
+        table.write(table.put("a", ttl=in_seconds(clock, -10)), table.put("b", ttl=in_seconds(clock, -10)))
+    expired = expiring.due(engine._store, clock.ms, 10)
+    remaining = expiring.remove(engine._store, expired, clock.ms)
+    assert {table.name for table, _ in remaining} == {"recorded"}
+    assert (names(plain), names(recorded)) == ([], ["a", "b"])
+    do_background_work(engine)
+    assert names(recorded) == []
+
+
+@pytest.mark.fast_paths
+def test_one_changed_row_sends_the_whole_batch_to_the_write_path(engine: Engine, clock: Clock) -> None:
+    things = expiring_table(engine)
+    things.write(*(things.put(f"p{n}", ttl=in_seconds(clock, -10)) for n in range(5)))
+    expired = expiring.due(engine._store, clock.ms, 10)
+    things.write(things.put("p3"))
+    assert expiring.remove(engine._store, expired, clock.ms) == expired
+    assert len(things.rows()) == 5
+    engine.run(list(expiring.deletes_of(expired)))
+    assert names(things) == ["p3"]
+
+
+def test_expired_rows_are_counted_as_work_that_is_left(engine: Engine, clock: Clock) -> None:
+    things = expiring_table(engine)
+    things.write(*(things.put(f"p{n}", ttl=in_seconds(clock, -10)) for n in range(300)))
+    batch = engine.background.next_batch()
+    while batch is not None and batch.work != "expiry_sweep":
+        batch = engine.background.next_batch()
+    assert batch is not None
+    assert batch.rows + engine.background.rows_left["expiry_sweep"] == 300
