@@ -1,0 +1,194 @@
+"""Every form that administers tables, submitted in Chromium at the widths of a desktop and a phone, light and dark."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+from selenium import webdriver
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.remote.webelement import WebElement
+from selenium.webdriver.support.expected_conditions import staleness_of
+
+from tablegate.gateway.adapter_modules import Administration, administrations
+from tablegate.gateway.configuration.loading import load
+from tablegate.gateway.store.opening.migrating import migrate
+from tablegate.gateway.wiring import connect
+from tests.gateway.console.test_administration import backup_state, has_settled, wait_until
+from tests.gateway.console.test_browser import problems, text_of, waiting
+from tests.support.browser import SCHEMES, SIZES, appear_as, chromium, needs_chromium
+from tests.support.console_screenshots import photograph
+from tests.support.live_dynamodb import Live
+from tests.support.running import Running, start
+
+pytestmark = needs_chromium
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    database = f"sqlite:///{tmp_path_factory.mktemp('console')}/console.sqlite"
+    migrate(connect(load({"database": database}, {})))
+    running = start(database, console_writes=True)
+    yield running
+    running.stop()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[webdriver.Chrome]:
+    with chromium() as driver:
+        yield driver
+
+
+class Walk:
+    """A walk through the forms of one dialect, which notes those that were accepted."""
+
+    def __init__(self, server: Running, browser: webdriver.Chrome, dialect: str, table: str) -> None:
+        self._console = f"{server.url}/_tablegate/console"
+        self._browser = browser
+        self._dialect = dialect
+        self.table = table
+        self.forms: Administration = administrations(server.settings)[dialect]
+        self.accepted: set[str] = set()
+
+    def create(self, **values: str) -> None:
+        """Create the table of the walk."""
+        self._browser.get(f"{self._console}/tables/new?dialect={self._dialect}")
+        self._submit("create", {"name": self.table, **values})
+        waiting(self._browser).until(lambda _: text_of(self._browser, "h1") == "Tables")
+        assert self.table in text_of(self._browser, "main")
+
+    def settings(self) -> None:
+        """Show the settings of the table."""
+        query = urlencode({"namespace": "shared", "name": self.table, "dialect": self._dialect})
+        self._browser.get(f"{self._console}/settings?{query}")
+
+    def change(self, key: str, /, **values: str) -> None:
+        """Submit a form on the page of settings."""
+        self.settings()
+        self._submit(key, values)
+        done = self.forms.forms[key].done
+        waiting(self._browser).until(lambda _: text_of(self._browser, ".alert.ok") == done)
+
+    def delete(self) -> None:
+        """Delete the table."""
+        self.settings()
+        self._submit("delete", {"typed": self.table})
+        waiting(self._browser).until(lambda _: text_of(self._browser, "h1") == "Tables")
+
+    def form(self, key: str) -> WebElement:
+        [name] = self._browser.find_elements(By.CSS_SELECTOR, f'input[name="form"][value="{key}"]')
+        form = name.find_element(By.XPATH, "ancestor::form")
+        for details in form.find_elements(By.XPATH, "ancestor::details[not(@open)]"):
+            details.find_element(By.TAG_NAME, "summary").send_keys(Keys.ENTER)
+        return form
+
+    def _submit(self, key: str, values: dict[str, str]) -> None:
+        form = self.form(key)
+        for name, value in values.items():
+            control = form.find_element(By.NAME, name)
+            if control.tag_name == "select":
+                control.find_element(By.CSS_SELECTOR, f'option[value="{value}"]').click()
+            else:
+                control.clear()
+                control.send_keys(value)
+        button = form.find_element(By.TAG_NAME, "button")
+        button.send_keys(Keys.ENTER)
+        if self.forms.forms[key].question:
+            self._browser.switch_to.alert.accept()
+        waiting(self._browser).until(staleness_of(button))
+        self.accepted.add(key)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("size", SIZES)
+def test_every_form_of_dynamodb_is_accepted(
+    server: Running, browser: webdriver.Chrome, size: str, scheme: str, tmp_path: Path
+) -> None:
+    appear_as(browser, size, scheme)
+    live, walk = Live(server.url), Walk(server, browser, "dynamodb", f"table-{size}-{scheme}")
+    walk.create(partition="p", sort="s", sort_type="N", tags="a=b")
+    walk.change("index_new", index="by-color", partition="color")
+    wait_until(lambda: has_settled(live, walk.table))
+    walk.change("index_drop")
+    wait_until(lambda: has_settled(live, walk.table))
+    walk.change("stream_on", view="NEW_IMAGE")
+    walk.change("stream_off")
+    walk.change("capacity", billing="PROVISIONED", read="5", write="5")
+    walk.change("ttl_on", attribute="ends")
+    walk.change("ttl_off")
+    walk.change("recovery_on", days="2")
+    _restore_by_time_line(walk, browser)
+    walk.change("recovery_off")
+    walk.change("backup_new", backup="first")
+    [backup] = live.client.list_backups(TableName=walk.table)["BackupSummaries"]
+    wait_until(lambda: backup_state(live, backup["BackupArn"]) == "AVAILABLE")
+    walk.change("backup_restore", target=f"{walk.table}-copy")
+    wait_until(lambda: has_settled(live, f"{walk.table}-copy"))
+    walk.settings()
+    photograph(browser, tmp_path / f"settings-{size}-{scheme}.png", screens=3)
+    walk.change("backup_delete")
+    walk.change("tag_drop")
+    walk.change("tag_new", key="team", value="blue")
+    walk.change("protect")
+    walk.change("unprotect")
+    walk.delete()
+    assert walk.accepted == set(walk.forms.forms)
+    assert problems(browser) == []
+
+
+def _restore_by_time_line(walk: Walk, browser: webdriver.Chrome) -> None:
+    """Choose the last second but one with the keys of the slider."""
+    until = time.monotonic() + 60
+    while True:
+        walk.settings()
+        field = walk.form("restore").find_element(By.NAME, "at")
+        slider = browser.find_element(By.CSS_SELECTOR, 'input[type="range"]')
+        if int(str(slider.get_property("max"))) - int(str(slider.get_property("min"))) >= 2:
+            break
+        assert time.monotonic() < until
+    latest = str(field.get_property("value"))
+    slider.send_keys(Keys.ARROW_LEFT)
+    assert str(field.get_property("value")) < latest
+    assert slider.get_attribute("aria-label") == "Time line"
+    button = walk.form("restore").find_element(By.TAG_NAME, "button")
+    button.send_keys(Keys.ENTER)
+    waiting(browser).until(staleness_of(button))
+    waiting(browser).until(lambda _: text_of(browser, ".alert.ok") == walk.forms.forms["restore"].done)
+    walk.accepted.add("restore")
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("size", SIZES)
+def test_every_form_of_table_store_is_accepted(
+    server: Running, browser: webdriver.Chrome, size: str, scheme: str
+) -> None:
+    appear_as(browser, size, scheme)
+    walk = Walk(server, browser, "tablestore", f"ots_{size}_{scheme}")
+    walk.create(key1="p", key2="n", type2="INTEGER", increments="2")
+    walk.change("column_new", column="color")
+    walk.change("index_new", index=f"i_{size}_{scheme}", keys="color")
+    walk.change("index_drop")
+    walk.change("column_drop")
+    walk.change("options", lifetime="86400", versions="2", deviation="100")
+    walk.change("stream_on", hours="24")
+    walk.change("stream_off")
+    walk.delete()
+    assert walk.accepted == set(walk.forms.forms)
+    assert problems(browser) == []
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("size", SIZES)
+def test_every_form_of_azure_table_is_accepted(
+    server: Running, browser: webdriver.Chrome, size: str, scheme: str
+) -> None:
+    appear_as(browser, size, scheme)
+    walk = Walk(server, browser, "azuretable", f"Azure{size}{scheme}")
+    walk.create()
+    walk.delete()
+    assert walk.accepted == set(walk.forms.forms)
+    assert problems(browser) == []
