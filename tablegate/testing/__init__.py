@@ -1,4 +1,4 @@
-"""A server for tests: `Server`, its control API (`ControlClient`), and a pytest plugin.
+"""A server for tests: `Server`, its control API (`ControlClient`), `mock_aws`, and a pytest plugin.
 
     with Server() as server:
         client = server.dynamodb_client()
@@ -11,15 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tablegate.testing.control import ControlClient, ControlError
+    from tablegate.testing.mock import mock_aws
     from tablegate.testing.server import Server, ServerFailed
 
-__all__ = ["ControlClient", "ControlError", "Server", "ServerFailed"]
+__all__ = ["ControlClient", "ControlError", "Server", "ServerFailed", "mock_aws"]
 
 _MODULES = {
     "ControlClient": "control",
     "ControlError": "control",
     "Server": "server",
     "ServerFailed": "server",
+    "mock_aws": "mock",
 }
 
 

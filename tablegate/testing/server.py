@@ -180,19 +180,8 @@ class Server:
     @contextlib.contextmanager
     def set_environment(self) -> Iterator[None]:
         """Set the variables of `environment` within the block, and unset those in ELSEWHERE."""
-        wanted: Mapping[str, str | None] = {**dict.fromkeys(ELSEWHERE), **self.environment()}
-        before = {name: os.environ.get(name) for name in wanted}
-        boto3 = sys.modules.get("boto3")
-        session = getattr(boto3, "DEFAULT_SESSION", None)
-        try:
-            _set(wanted)
-            if boto3 is not None:
-                boto3.DEFAULT_SESSION = None  # type: ignore[attr-defined]
+        with environment_set({**dict.fromkeys(ELSEWHERE), **self.environment()}):
             yield
-        finally:
-            _set(before)
-            if boto3 is not None:
-                boto3.DEFAULT_SESSION = session  # type: ignore[attr-defined]
 
     @property
     def azure_connection_string(self) -> str:
@@ -275,6 +264,23 @@ ELSEWHERE = (
     "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS",
 )
 """Variables that lead SDKs to other credentials than those of `environment`."""
+
+
+@contextlib.contextmanager
+def environment_set(wanted: Mapping[str, str | None]) -> Iterator[None]:
+    """Set these variables within the block, and unset those without a value. boto3 makes a new default session."""
+    before = {name: os.environ.get(name) for name in wanted}
+    boto3 = sys.modules.get("boto3")
+    session = getattr(boto3, "DEFAULT_SESSION", None)
+    try:
+        _set(wanted)
+        if boto3 is not None:
+            boto3.DEFAULT_SESSION = None  # type: ignore[attr-defined]
+        yield
+    finally:
+        _set(before)
+        if boto3 is not None:
+            boto3.DEFAULT_SESSION = session  # type: ignore[attr-defined]
 
 
 def _set(variables: Mapping[str, str | None]) -> None:

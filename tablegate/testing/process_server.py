@@ -1,0 +1,105 @@
+"""The server that a process of tests uses: one at a time, always on one port.
+
+Clients that are made once, at import or by a cache, reach it in every test. The pytest plugin and `mock_aws` share it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import socket
+import sys
+from typing import Any
+
+from tablegate.testing.server import Server
+
+_BEGINNING = "tablegate-beginning"
+# A clock cannot go back. A server whose clock was moved further than this is replaced.
+_CLOCK_SLACK_MS = 1000
+
+
+class ProcessServer:
+    """A server in its initial state for each test. Other settings, or a moved clock, replace the running server."""
+
+    def __init__(self) -> None:
+        self.defaults: dict[str, Any] = {}
+        """Settings of a server for which no others are given."""
+        self._server: Server | None = None
+        self._settings: dict[str, Any] = {}
+        self._reservation: socket.socket | None = None
+        self._port = 0
+        self._owner = 0
+
+    def begin(self, settings: dict[str, Any] | None = None) -> Server:
+        """Return a server with these settings in its initial state. Start it if there is none."""
+        wanted = dict(self.defaults if settings is None else settings)
+        server = self._server
+        if server is None or wanted != self._settings or not _can_go_on(server):
+            return self._start(wanted)
+        server.control.unfreeze()
+        server.control.clear_faults()
+        server.control.record(0)
+        server.control.forget_requests()
+        if _has_beginning(wanted):
+            server.control.load(_BEGINNING)
+        else:
+            server.control.reset()
+        return server
+
+    def current(self) -> Server:
+        """Return the running server as it is. Start one if there is none."""
+        return self._server or self.begin()
+
+    def stop(self) -> None:
+        """Stop the server and release its port."""
+        if self._owner != os.getpid():  # a fork of the process that started it
+            return
+        self._stop_server()
+        if self._reservation is not None:
+            self._reservation.close()
+        self._reservation, self._port = None, 0
+
+    def _start(self, wanted: dict[str, Any]) -> Server:
+        self._stop_server()
+        if not self._port:
+            self._reserve_port()
+        server = Server(**{"port": self._port, **wanted}).start()
+        if _has_beginning(wanted):
+            server.control.save(_BEGINNING)
+        else:
+            server.control.reset()  # a database keeps the tables of an earlier run
+        self._server, self._settings = server, wanted
+        return server
+
+    def _stop_server(self) -> None:
+        if self._server is not None:
+            self._server.stop()
+        self._server = None
+
+    def _reserve_port(self) -> None:
+        """Choose a free port. On Linux it stays bound, so that no other process gets it between two servers."""
+        self._reservation = socket.socket()
+        self._reservation.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._reservation.bind(("127.0.0.1", 0))
+        self._port, self._owner = self._reservation.getsockname()[1], os.getpid()
+        atexit.register(self.stop)
+        if sys.platform != "linux":
+            self._reservation.close()
+
+
+PROCESS_SERVER = ProcessServer()
+
+
+def _has_beginning(settings: dict[str, Any]) -> bool:
+    """True if the initial state is not empty."""
+    return not {"seed", "start_from"}.isdisjoint(settings)
+
+
+def _can_go_on(server: Server) -> bool:
+    """True if the server is running and its clock is close to real time."""
+    if server.pid is None:
+        return False
+    try:
+        return abs(server.control.clock()["ahead_ms"]) <= _CLOCK_SLACK_MS
+    except OSError:
+        return False  # a test has killed it
