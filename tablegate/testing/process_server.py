@@ -14,7 +14,7 @@ from typing import Any
 from tablegate.testing.server import Server
 
 _BEGINNING = "tablegate-beginning"
-# A clock cannot go back. A server whose clock was moved further than this is replaced.
+# A clock cannot go back, so a server is replaced if its clock was moved further than this.
 _CLOCK_SLACK_MS = 1000
 
 

@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 
 from tablegate.testing import Server
+from tests.support.document_blocks import blocks_of, chapter_of
+from tests.support.node import node_with
 from tests.support.running import free_port
 
 ROOT = Path(__file__).parents[2]
@@ -70,6 +72,15 @@ def test_pytest(tmp_path: Path, on_path: dict[str, str]) -> None:
     assert "4 passed" in said
 
 
+def test_a_server_for_one_module(tmp_path: Path, on_path: dict[str, str]) -> None:
+    text = block("One server state for a module or the whole run", "python")
+    (tmp_path / "test_orders.py").write_text(text)
+    said = run(
+        sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_orders.py", cwd=tmp_path, env=on_path
+    )  # fmt: skip
+    assert "2 passed" in said
+
+
 def test_the_ini_file_has_the_plugins_options() -> None:
     names = re.findall(r"^(tablegate_\w+) =", block("Options of a test", "ini"), re.MULTILINE)
     plugin = (ROOT / "tablegate/testing/pytest_plugin.py").read_text()
@@ -92,15 +103,57 @@ def test_the_control_api_by_curl(tmp_path: Path, on_path: dict[str, str]) -> Non
         assert server.control.snapshots() == {}
 
 
-@pytest.mark.skipif(shutil.which("node") is None, reason="no node")
-def test_jest_and_vitest(tmp_path: Path, on_path: dict[str, str]) -> None:
-    (tmp_path / "setup.mjs").write_text(block("Jest and Vitest", "js"))
-    [reset] = re.findall(r"Before each test: `(.+)`\.", DOCUMENT)
-    (tmp_path / "run.mjs").write_text(
-        'import setUp, { teardown } from "./setup.mjs";\nawait setUp();\n'
-        f"const answer = {reset};\nconsole.log(answer.status, await answer.text());\nawait teardown();\n"
+_JAVASCRIPT = ("vitest@5.1.1", "jest@30.5.2", "@aws-sdk/client-dynamodb@3.1164.0")
+
+
+@pytest.fixture
+def javascript(tmp_path: Path, on_path: dict[str, str]) -> tuple[str, dict[str, str]]:
+    """Node.js and its environment. The blocks of the page are in `tmp_path` as the files that they name."""
+    try:
+        node, found, packages = node_with(*_JAVASCRIPT)
+    except subprocess.CalledProcessError as error:
+        pytest.skip(f"no npm registry: {error}")
+    for each in blocks_of(chapter_of(DOCUMENT, "Vitest and Jest")):
+        assert each.file is not None
+        (tmp_path / each.file).write_text(each.text)
+    (tmp_path / "package.json").write_text('{"private": true}')
+    (tmp_path / "node_modules").symlink_to(packages / "node_modules")
+    path = on_path["PATH"].partition(":")[0]
+    return str(node), {**on_path, "PATH": f"{path}:{found['PATH']}", "NO_COLOR": "1"}
+
+
+def test_vitest(tmp_path: Path, javascript: tuple[str, dict[str, str]]) -> None:
+    node, environment = javascript
+    said = run(
+        node, "node_modules/vitest/vitest.mjs", "run", "--no-file-parallelism", cwd=tmp_path, env=environment
+    )  # fmt: skip
+    assert re.search(r"Tests +2 passed", said)
+    assert "close timed out" not in said, "teardown was not called"
+
+
+def test_jest(tmp_path: Path, javascript: tuple[str, dict[str, str]]) -> None:
+    node, environment = javascript
+    said = run(
+        node, "node_modules/jest/bin/jest.js", "--runInBand", "--detectOpenHandles", cwd=tmp_path, env=environment
+    )  # fmt: skip
+    assert "2 passed" in said
+    assert "open handle" not in said, "teardown was not called"
+
+
+def test_the_set_up_for_javascript_fails_with_the_server(
+    tmp_path: Path, javascript: tuple[str, dict[str, str]]
+) -> None:
+    node, environment = javascript
+    done = subprocess.run(
+        [node, "node_modules/vitest/vitest.mjs", "run"],
+        cwd=tmp_path,
+        env={**environment, "TABLEGATE_PORT": "70000"},
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
-    assert run("node", "run.mjs", cwd=tmp_path, env=on_path).startswith('200 {"tables":0}')
+    assert done.returncode != 0
+    assert "tablegate did not start" in done.stdout + done.stderr
 
 
 @pytest.mark.skipif(shutil.which("go") is None, reason="no go")

@@ -100,6 +100,141 @@ def test_settings(tablegate, dynamodb_client):
     pytester.runpytest_subprocess("-q", "-p", "no:cacheprovider").assert_outcomes(passed=1)
 
 
+SCOPES = """
+import pytest
+
+@pytest.fixture(scope="{scope}")
+def things(dynamodb):
+    return dynamodb.create_table(**TABLE)
+
+def test_it_begins_empty(dynamodb_client, azure_tables):
+    assert dynamodb_client.list_tables()["TableNames"] == []
+
+def test_one(things):
+    things.put_item(Item={{"id": "1"}})
+
+def test_two(things, tablegate):
+    assert things.scan()["Count"] == 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("scope", "outcomes"),
+    [
+        ("module", {"passed": 6}),
+        # Each function is a class of its own, so the second one finds an empty table.
+        ("class", {"passed": 4, "failed": 2}),
+        # The second module finds the table of the first.
+        ("session", {"passed": 3, "failed": 1, "errors": 2}),
+    ],
+)
+def test_scopes(pytester: pytest.Pytester, scope: str, outcomes: dict[str, int]) -> None:
+    pytester.makeini(f"[pytest]\ntablegate_scope = {scope}")
+    text = TABLE + SCOPES.format(scope=scope)
+    pytester.makepyfile(test_first=text, test_second=text)
+    pytester.runpytest_subprocess("-q", "-p", "no:cacheprovider").assert_outcomes(**outcomes)
+
+
+IMPORTED = """
+import boto3
+
+client = boto3.client("dynamodb")  # reads the environment while it is imported
+"""
+
+
+@pytest.mark.parametrize("options", [(), ("-n", "2")])
+def test_clients_that_are_made_at_import(pytester: pytest.Pytester, options: tuple[str, ...]) -> None:
+    """They reach the server of every test, also after one with other settings, a moved clock or a stopped server."""
+    pytester.makeini("[pytest]\ntablegate_environment = session\nusefixtures = tablegate")
+    pytester.makeconftest("import application")
+    pytester.makepyfile(application=IMPORTED)
+    pytester.makepyfile(
+        TABLE
+        + """
+import unittest
+import pytest
+from application import client
+from tablegate.testing import mock_aws
+
+def test_first():
+    client.create_table(**TABLE)
+
+class Things(unittest.TestCase):
+    def test_in_a_test_case(self):
+        client.create_table(**TABLE)
+
+def test_a_moved_clock(tablegate):
+    tablegate.control.advance(100 * 86400)
+    client.create_table(**TABLE)
+
+def test_after_it(tablegate, dynamodb_client):
+    assert tablegate.control.clock()["ahead_ms"] < 1000
+    client.create_table(**TABLE)
+    assert dynamodb_client.list_tables()["TableNames"] == ["things"]
+
+@pytest.mark.tablegate(message_style="classic")
+def test_other_settings():
+    client.create_table(**TABLE)
+
+def test_a_stopped_server(tablegate):
+    client.create_table(**TABLE)
+    tablegate.stop()
+
+@mock_aws
+def test_mock():
+    client.create_table(**TABLE)
+"""
+    )
+    result = pytester.runpytest_subprocess("-q", "-p", "no:cacheprovider", *options)
+    result.assert_outcomes(passed=7)
+
+
+def test_the_environment_of_a_session_needs_no_fixture(pytester: pytest.Pytester) -> None:
+    pytester.makeini(
+        "[pytest]\ntablegate_environment = session\ntablegate_settings =\n    message-style = classic"
+    )
+    pytester.makepyfile(
+        TABLE
+        + """
+import boto3
+boto3.client("dynamodb").create_table(**TABLE)  # while the module is imported
+
+def test_one():
+    assert boto3.client("dynamodb").list_tables()["TableNames"] == ["things"]
+"""
+    )
+    pytester.runpytest_subprocess("-q", "-p", "no:cacheprovider").assert_outcomes(passed=1)
+
+
+def test_wrong_options_are_errors_of_use(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("def test_one(tablegate): pass")
+    for options, text in (
+        (["tablegate_environment=always"], "tablegate_environment: 'always' is neither test nor session"),
+        (["tablegate_environment=session", "tablegate_settings=no-such=1"], "No such option"),
+    ):
+        words = [word for option in options for word in ("-o", option)]
+        result = pytester.runpytest_subprocess("-q", "-p", "no:cacheprovider", *words)
+        assert result.ret == pytest.ExitCode.USAGE_ERROR
+        result.stderr.fnmatch_lines([f"*{text}*"])
+
+
+def test_mock_aws_takes_the_settings_of_the_ini_file(pytester: pytest.Pytester) -> None:
+    pytester.makeini("[pytest]\ntablegate_settings =\n    namespaces = separate")
+    pytester.makepyfile(
+        TABLE
+        + """
+import boto3
+from tablegate.testing import mock_aws
+
+@mock_aws
+def test_regions_are_apart():
+    for region in ("us-east-1", "eu-west-1"):
+        boto3.client("dynamodb", region_name=region).create_table(**TABLE)
+"""
+    )
+    pytester.runpytest_subprocess("-q", "-p", "no:cacheprovider").assert_outcomes(passed=1)
+
+
 def test_a_database_for_all_workers_is_refused(pytester: pytest.Pytester) -> None:
     pytester.makeini("[pytest]\ntablegate_database = sqlite:///one.sqlite")
     pytester.makepyfile("def test_one(tablegate): pass")
