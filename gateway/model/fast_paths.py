@@ -27,13 +27,13 @@ def choose(fast: _Way, general: _Way, is_safe: bool = True) -> _Way:
     return fast if ARE_ON and is_safe else general
 
 
-def covers(kind: type, known: str) -> bool:
+def covers(kind: type, known_fields: str) -> bool:
     """Return True if a command or context type has no other fields than the known ones, and fast paths are on.
 
     A fast path is designed for the known fields. A new field disables it until the author of the field has checked it.
     """
-    names = {each.name for each in fields(kind)} if is_dataclass(kind) else {*kind._fields}  # type: ignore[attr-defined]
-    return ARE_ON and names <= {*known.split()}
+    names = {item.name for item in fields(kind)} if is_dataclass(kind) else {*kind._fields}  # type: ignore[attr-defined]
+    return ARE_ON and names <= {*known_fields.split()}
 
 
 class FastPath(NamedTuple):

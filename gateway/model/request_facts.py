@@ -51,9 +51,9 @@ class RequestFacts(NamedTuple):
     refused_parts: RejectedParts | None = None
 
 
-def table_names(found: Iterable[Any]) -> list[str]:
+def table_names(names: Iterable[Any]) -> list[str]:
     """Return the distinct non-empty texts, cut to MAX_TEXT_LENGTH."""
-    return list(dict.fromkeys(name[:MAX_TEXT_LENGTH] for name in found if isinstance(name, str) and name))
+    return list(dict.fromkeys(name[:MAX_TEXT_LENGTH] for name in names if isinstance(name, str) and name))
 
 
 def kind_of(operation: str, writes: Iterable[str], read_prefixes: tuple[str, ...]) -> RequestKind:

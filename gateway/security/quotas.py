@@ -133,7 +133,7 @@ class RequestUsage:
         for allowance, scope in self._held:
             most = allowance.quota.bytes
             if most is not None and added and self._quotas.stored(scope) + added > most:
-                raise allowance.exceeded(BYTES)
+                raise allowance.error(BYTES)
 
     def _bounded(self, command: Any) -> Any:
         bounds = tuple(
@@ -146,14 +146,16 @@ class RequestUsage:
         match command:
             case table_commands.CreateTable() | job_commands.StartJob(makes_table=True):
                 return dataclasses.replace(command, bounds=bounds)
-            case backup_commands.RestoreTable(made=made):
-                return dataclasses.replace(command, made=dataclasses.replace(made, bounds=bounds))
-            case job_commands.AdvanceJob(makes=table_commands.CreateTable() as made):
-                return dataclasses.replace(command, makes=dataclasses.replace(made, bounds=bounds))
+            case backup_commands.RestoreTable(definition=definition):
+                return dataclasses.replace(command, definition=dataclasses.replace(definition, bounds=bounds))
+            case job_commands.AdvanceJob(makes=table_commands.CreateTable() as definition):
+                return dataclasses.replace(command, makes=dataclasses.replace(definition, bounds=bounds))
             case replica_commands.AddReplicas(replicas=replicas):
                 bounded = tuple(
-                    dataclasses.replace(each, made=dataclasses.replace(each.made, bounds=bounds))
-                    for each in replicas
+                    dataclasses.replace(
+                        replica, definition=dataclasses.replace(replica.definition, bounds=bounds)
+                    )
+                    for replica in replicas
                 )
                 return dataclasses.replace(command, replicas=bounded)
         return command

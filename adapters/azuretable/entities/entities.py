@@ -93,7 +93,7 @@ def get(call: CallContext, resource: Entity) -> Steps[OperationReply]:
             raise ServiceError("ResourceNotFound")
         count_transaction(table, "read")
         may_be_old = call.address.secondary or call.gateway.settings.replica_reads == "all"
-        get = row_commands.Get(table, key.position, may_be_old=may_be_old, shown=shown_of(call))
+        get = row_commands.Get(table, key.position, may_be_old=may_be_old, visible_attributes=shown_of(call))
         return SingleStep(get, partial(_get_reply, format_of(table)))
 
     return on_table(call, resource.table, step_of)

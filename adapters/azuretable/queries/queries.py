@@ -96,7 +96,13 @@ def _read(call: CallContext, table: Table, top: int) -> Read:
     page_limits = PageLimits(returned=top, returned_bytes=limits.PAGE_MAX_BYTES, seconds=seconds, peek=True)
     may_be_old = call.address.secondary or call.gateway.settings.replica_reads == "all"
     return Read(
-        table, key_range, page_limits, filter=residue, view=view, may_be_old=may_be_old, shown=shown_of(call)
+        table,
+        key_range,
+        page_limits,
+        filter=residue,
+        view=view,
+        may_be_old=may_be_old,
+        visible_attributes=shown_of(call),
     )
 
 

@@ -88,7 +88,7 @@ def vector_write_bytes(index: VectorIndex, old: Row | None, new: Row | None) -> 
     if before is not None and after is not None:
         if before.partition != after.partition:
             return _vector_bytes(before) + _vector_bytes(after)
-        if before.is_stored_as(after) and _same_in(index.shown, before.row, after.row):
+        if before.is_stored_as(after) and _same_in(index.projected_names, before.row, after.row):
             return 0
     charged = after or before
     return 0 if charged is None else _vector_bytes(charged)
@@ -124,7 +124,7 @@ def _blocks(size_bytes: int) -> int:
 
 
 def _shows_the_same(index: Index, before: Entry, after: Entry) -> bool:
-    return _same_in(index.shown, before.row, after.row)
+    return _same_in(index.projected_names, before.row, after.row)
 
 
 def _same_in(names: frozenset[str] | None, before: Row, after: Row) -> bool:

@@ -248,7 +248,7 @@ def _can_affect(write: Write, index: Index) -> bool:
         case Replace(contents):
             return all(name in contents.latest for name in index.key_schema.names)
         case Edit(actions):
-            projected = index.shown
+            projected = index.projected_names
             return projected is None or not projected.isdisjoint(names_of(actions))
         case CheckOnly():
             return False

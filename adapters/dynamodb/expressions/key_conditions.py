@@ -128,7 +128,11 @@ def _bounds_of(test: KeyTest) -> ranges.ColumnBounds:
         return ranges.bounds_of_prefix(test.values[0])
     if test.operator == "BETWEEN":
         lower, upper = test.values
-        return ranges.ColumnBounds().also(_bounds(Comparison.GE, lower)).also(_bounds(Comparison.LE, upper))
+        return (
+            ranges.ColumnBounds()
+            .intersect(_bounds(Comparison.GE, lower))
+            .intersect(_bounds(Comparison.LE, upper))
+        )
     return _bounds(_COMPARISONS[test.operator], test.values[0])
 
 

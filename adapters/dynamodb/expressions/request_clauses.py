@@ -27,7 +27,7 @@ from tablegate.adapters.dynamodb.values.keys import check_given_index_keys
 from tablegate.adapters.dynamodb.values.values import render_values
 from tablegate.adapters.dynamodb.wire.call_context import CallContext
 from tablegate.adapters.dynamodb.wire.wording import Wording
-from tablegate.gateway.model.commands.writes import SHOWN_NOT, ReturnedRows, Returns
+from tablegate.gateway.model.commands.writes import RETURNS_NOTHING, ReturnedRows, Returns
 from tablegate.gateway.model.expressions.predicates import ALWAYS, Path, Predicate, paths_of
 from tablegate.gateway.model.expressions.ranges import KeyRange
 from tablegate.gateway.model.expressions.updates import Action
@@ -141,9 +141,9 @@ class ReadClauses:
         2026. DynamoDB Local for both. Users of AppSync report the text "Secondary index ... does not project one
         or more filter attributes" for queries.
         """
-        if self._filter is ALWAYS or index.shown is None:
+        if self._filter is ALWAYS or index.projected_names is None:
             return
-        projected_names = {*index.shown, *composites.shown_schema(table.key_schema).names}
+        projected_names = {*index.projected_names, *composites.shown_schema(table.key_schema).names}
         missing_names = [str(path[0]) for path in paths_of(self._filter) if path[0] not in projected_names]
         if missing_names:
             raise projections.filter_beyond(index.name, missing_names)
@@ -179,18 +179,18 @@ class ReadClauses:
 class WriteClauses:
     """The condition and actions of a write. `given`: the request, or one action of a transaction."""
 
-    __slots__ = ("_actions", "_condition", "_document_paths", "facts", "has_condition", "shown")
+    __slots__ = ("_actions", "_condition", "_document_paths", "facts", "has_condition", "returned_rows")
     facts: updates.UpdateFacts
     """Properties of the update that do not depend on its values."""
     _actions: tuple[Action, ...]
     _condition: Predicate
     _document_paths: tuple[Path, ...]
     has_condition: bool
-    shown: ReturnedRows
+    returned_rows: ReturnedRows
     """The parts of the item in the answer."""
 
     def __init__(self, call: CallContext, arguments: Input) -> None:
-        self.shown = SHOWN_NOT if _RETURNS.isdisjoint(arguments) else shown_of(arguments)
+        self.returned_rows = RETURNS_NOTHING if _RETURNS.isdisjoint(arguments) else shown_of(arguments)
         if _WRITE_CLAUSES.isdisjoint(arguments):
             self.facts, self._actions, self._condition, self._document_paths = _NO_UPDATE, (), ALWAYS, ()
             self.has_condition = False
@@ -224,7 +224,7 @@ class WriteClauses:
         """Return clauses for actions and a condition from another source than expressions: a statement (partiql)."""
         clauses = cls.__new__(cls)
         clauses._set(actions, condition)
-        clauses.shown = SHOWN_NOT
+        clauses.returned_rows = RETURNS_NOTHING
         return clauses
 
     def _set(self, actions: tuple[Action, ...], condition: Predicate) -> None:

@@ -84,7 +84,9 @@ def _gets_of_table(
         raise validation(messages.bare("duplicate-keys"))
     may_be_old = not request.get("ConsistentRead")
     projection = clauses.projection
-    return [Get(table, position, may_be_old=may_be_old, shown=projection) for position in positions]
+    return [
+        Get(table, position, may_be_old=may_be_old, visible_attributes=projection) for position in positions
+    ]
 
 
 def _return_key(unprocessed: dict[str, dict[str, Any]], name: str, request: dict[str, Any], at: int) -> None:

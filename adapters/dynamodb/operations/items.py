@@ -25,7 +25,7 @@ from tablegate.adapters.dynamodb.wire.errors import condition_failed
 from tablegate.gateway.exchanges import SingleStep, exchange_of
 from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.row_commands import Get, WriteGroup, WriteOutcome
-from tablegate.gateway.model.commands.writes import SHOWN_NOT, CheckOnly, Edit, Remove, Replace, Write
+from tablegate.gateway.model.commands.writes import RETURNS_NOTHING, CheckOnly, Edit, Remove, Replace, Write
 from tablegate.gateway.model.errors import BadOperand, ConditionFailed, GatewayError
 from tablegate.gateway.model.expressions.predicates import ALWAYS
 from tablegate.gateway.model.tables.tables import Table
@@ -37,7 +37,7 @@ def _get(call: CallContext, clauses: ReadClauses, table: Table) -> SingleStep:
     if clauses.projection is not None:
         clauses.check_projection(table)
     may_be_old = not call.input.get("ConsistentRead")
-    get = Get(table, key.position, may_be_old=may_be_old, shown=clauses.projection)
+    get = Get(table, key.position, may_be_old=may_be_old, visible_attributes=clauses.projection)
     return SingleStep(get, partial(_get_answer, call, clauses, get))
 
 
@@ -84,19 +84,19 @@ def put_write(table: Table, item: ParsedItem, clauses: WriteClauses | None) -> W
     if table.vector_indexes:
         vectors.check_put(table, item.contents)
     condition = clauses.condition(table) if clauses is not None and clauses.has_condition else ALWAYS
-    returned_rows = SHOWN_NOT if clauses is None else clauses.shown
+    returned_rows = RETURNS_NOTHING if clauses is None else clauses.returned_rows
     contents = item.contents
     if not table.key_schema.is_text_pair:
         contents = composites.stored_contents(table, key, contents)
-    return Write(table, key, Replace(contents), condition, view, keep_kinds, shown=returned_rows)
+    return Write(table, key, Replace(contents), condition, view, keep_kinds, returned_rows=returned_rows)
 
 
 def delete_write(table: Table, wire_key: Mapping[str, Any], clauses: WriteClauses | None) -> Write:
     """Return the write that deletes the item with a wire key. Raises ServiceError, BadKey."""
     key = keys.key_of(table, wire_key)
     condition = clauses.condition(table) if clauses is not None and clauses.has_condition else ALWAYS
-    returned_rows = SHOWN_NOT if clauses is None else clauses.shown
-    return Write(table, key, Remove(), condition, view, shown=returned_rows)
+    returned_rows = RETURNS_NOTHING if clauses is None else clauses.returned_rows
+    return Write(table, key, Remove(), condition, view, returned_rows=returned_rows)
 
 
 def update_write(table: Table, wire_key: Mapping[str, Any], clauses: WriteClauses) -> Write:
@@ -106,14 +106,14 @@ def update_write(table: Table, wire_key: Mapping[str, Any], clauses: WriteClause
     change = Edit(clauses.actions(table), facts.may_create)
     rule = partial(check_updated, table, facts.may_nest)
     condition = clauses.condition(table) if clauses.has_condition else ALWAYS
-    return Write(table, key, change, condition, view, rule, shown=clauses.shown)
+    return Write(table, key, change, condition, view, rule, returned_rows=clauses.returned_rows)
 
 
 def check_write(table: Table, wire_key: Mapping[str, Any], clauses: WriteClauses) -> Write:
     """Return the write of a ConditionCheck, which changes nothing. Raises ServiceError, BadKey."""
     key = keys.key_of(table, wire_key)
     condition = clauses.condition(table) if clauses.has_condition else ALWAYS
-    return Write(table, key, CheckOnly(), condition, view, shown=clauses.shown)
+    return Write(table, key, CheckOnly(), condition, view, returned_rows=clauses.returned_rows)
 
 
 # Answers

@@ -76,7 +76,7 @@ def _query(call: CallContext, clauses: ReadClauses, table: Table) -> Read:
         if schema is table.key_schema and clauses.projection is None and arguments.get("Select") != "COUNT"
         else None,
         may_be_old=not arguments.get("ConsistentRead"),
-        shown=_COUNTED if arguments.get("Select") == "COUNT" else clauses.projection,
+        visible_attributes=_COUNTED if arguments.get("Select") == "COUNT" else clauses.projection,
     )
 
 
@@ -108,7 +108,7 @@ def _scan(call: CallContext, clauses: ReadClauses, table: Table) -> Read:
         after=after,
         whole_rows=_wants_whole_rows(call, table, index, clauses),
         may_be_old=not call.input.get("ConsistentRead"),
-        shown=_COUNTED if call.input.get("Select") == "COUNT" else clauses.projection,
+        visible_attributes=_COUNTED if call.input.get("Select") == "COUNT" else clauses.projection,
     )
 
 
@@ -154,10 +154,10 @@ def _check_select(call: CallContext, index: Index | None) -> None:
 
 def _wants_whole_rows(call: CallContext, table: Table, index: Index | None, clauses: ReadClauses) -> bool:
     """Return True if items must be fetched from the table, because a local index does not project enough."""
-    if index is None or index.shown is None:
+    if index is None or index.projected_names is None:
         return False
     projection = clauses.projection
-    projected_names = {*index.shown, *shown_schema(table.key_schema).names}
+    projected_names = {*index.projected_names, *shown_schema(table.key_schema).names}
     missing_names = [] if projection is None else sorted(projection.names - projected_names)
     if missing_names and not index.local:
         names = ", ".join(missing_names)

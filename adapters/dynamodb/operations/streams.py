@@ -207,7 +207,7 @@ def _view_of(stream: Stream) -> str:
 
 
 def _describe_shard(stream: Stream, shard: Shard) -> dict[str, Any]:
-    first = shard.trimmed + 1
+    first = shard.trimmed_sequence + 1
     sequences = {"StartingSequenceNumber": _sequence_number(first)}
     if shard.last_sequence is not None:
         sequences["EndingSequenceNumber"] = _sequence_number(max(first, shard.last_sequence))

@@ -92,7 +92,9 @@ def transact_get_items(call: CallContext) -> Exchange[Answer]:
         clause.check_projection(table)
         try:
             gets.append(
-                row_commands.Get(table, keys.key_of(table, member["Key"]).position, shown=clause.projection)
+                row_commands.Get(
+                    table, keys.key_of(table, member["Key"]).position, visible_attributes=clause.projection
+                )
             )
             reasons.append(None)
         except BadKey as error:

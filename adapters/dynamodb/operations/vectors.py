@@ -90,7 +90,7 @@ def _answer(
 
 def _item(search: SearchVectors, projection: ProjectionPaths | None, nearest: VectorMatch) -> dict[str, Any]:
     table, index = search.table, search.index
-    projected_names = index.shown
+    projected_names = index.projected_names
     if projected_names is not None:
         projected_names = projected_names.union(shown_schema(table.key_schema).names)
     attributes = visible_attributes(table.key_schema, nearest.row)

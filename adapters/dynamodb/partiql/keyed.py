@@ -265,7 +265,7 @@ def _range(tests: list[KeyTest], schema: KeySchema) -> KeyRange:
         if not equalities:
             bounds = ColumnBounds()
             for test in column_tests:
-                bounds = bounds.also(_bounds(test))
+                bounds = bounds.intersect(_bounds(test))
             return range_of(schema, exact, bounds)
         if any(value != equalities[0] for value in equalities):
             key_range = range_of(schema, exact)
@@ -279,7 +279,7 @@ def _bounds(test: KeyTest) -> ColumnBounds:
         return bounds_of_prefix(test.values[0])
     if test.operator == "BETWEEN":
         lower, upper = test.values
-        return _side(Comparison.GE, lower).also(_side(Comparison.LE, upper))
+        return _side(Comparison.GE, lower).intersect(_side(Comparison.LE, upper))
     return _side(_COMPARISONS[test.operator], test.values[0])
 
 

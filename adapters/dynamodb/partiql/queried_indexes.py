@@ -33,9 +33,9 @@ def queried_index(call: CallContext, table: Table, statement: Select) -> Index |
 
 def needs_whole_rows(statement: Select, table: Table, index: Index | None) -> bool:
     """True if items must be fetched from the table, because a local index does not project all selected attributes."""
-    if index is None or index.shown is None or statement.paths is None:
+    if index is None or index.projected_names is None or statement.paths is None:
         return False
-    projected_names = {*index.shown, *composites.shown_schema(table.key_schema).names}
+    projected_names = {*index.projected_names, *composites.shown_schema(table.key_schema).names}
     missing_names = list(
         dict.fromkeys(str(path.steps[0]) for path in statement.paths if path.steps[0] not in projected_names)
     )
@@ -47,9 +47,11 @@ def needs_whole_rows(statement: Select, table: Table, index: Index | None) -> bo
 
 def check_filter(key_branches: tuple[KeyBranch, ...], index: Index) -> None:
     """Raise ServiceError if every branch reads an attribute that the index does not project."""
-    if index.shown is None:
+    if index.projected_names is None:
         return
-    missing_names = [name for name in dict.fromkeys(key_branches[0].others) if name not in index.shown]
+    missing_names = [
+        name for name in dict.fromkeys(key_branches[0].others) if name not in index.projected_names
+    ]
     common = [name for name in missing_names if all(name in branch.others for branch in key_branches)]
     if common:
         raise filter_beyond(index.name, common)

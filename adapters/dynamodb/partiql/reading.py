@@ -59,7 +59,7 @@ def select(call: CallContext, statement: Select, arguments: Arguments) -> Exchan
         view=view,
         whole_rows=whole_rows,
         may_be_old=not call.input.get("ConsistentRead"),
-        shown=shown_by(statement),
+        visible_attributes=shown_by(statement),
     )
     return (yield from _pages(call, statement, base, bounds, page_start, is_scan=key_branches is None))
 

@@ -105,4 +105,4 @@ def member_write(member: PreparedStatement) -> Write:
 def with_shown(write: Write, statement: Insert | Update | Delete | Exists, members: Input) -> Write:
     """Return a write with the attributes to return: by RETURNING, and by the member's option for failed conditions."""
     returning = statement.returning if isinstance(statement, (Update, Delete)) else ""
-    return write._replace(shown=shown_of({**members, "ReturnValues": returning or "NONE"}))
+    return write._replace(returned_rows=shown_of({**members, "ReturnValues": returning or "NONE"}))

@@ -138,7 +138,7 @@ def _transact_writes(call: CallContext, members: list[PreparedStatement | None])
 def _get_of(member: PreparedStatement, operation: str) -> Get:
     assert isinstance(member.statement, Select)
     position = read_position(member, operation)
-    return Get(member.table, position, shown=shown_by(member.statement))
+    return Get(member.table, position, visible_attributes=shown_by(member.statement))
 
 
 def _payload_of(member: PreparedStatement) -> int:

@@ -181,7 +181,7 @@ def _batch_command(member: statement_members.PreparedStatement) -> Get | WriteGr
     if isinstance(statement, Select):
         position = statement_members.read_position(member, "BatchExecuteStatement")
         may_be_old = not member.given.get("ConsistentRead")
-        return Get(member.table, position, may_be_old=may_be_old, shown=shown_by(statement))
+        return Get(member.table, position, may_be_old=may_be_old, visible_attributes=shown_by(statement))
     if isinstance(statement, Exists):
         raise validation(_EXISTS_ELSEWHERE)
     return WriteGroup((statement_members.member_write(member),))

@@ -125,7 +125,7 @@ def _page_of(
         reverse,
         selection.row_predicate(target),
         whole_rows=True,
-        shown=selection if selection.columns else None,
+        visible_attributes=selection if selection.columns else None,
         cut=cut,
         cut_many=selection.encoder_of_many(target, cut) if encodes else None,
     )

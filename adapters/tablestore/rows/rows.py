@@ -61,7 +61,7 @@ def command_to_read(
     """Return the command that reads a row of a table or of an index by its key. Raises ServiceError."""
     shown = selection if selection.columns else None
     if target.index is not None:
-        return keys.index_get(target, wire.key)._replace(may_be_old=call.may_be_old, shown=shown)
+        return keys.index_get(target, wire.key)._replace(may_be_old=call.may_be_old, visible_attributes=shown)
     keys.check_values(wire.key, allows_auto_increment=False)
     key = keys.key_of(target.table, wire.key)
     return get(target.table, key.position, transaction, call.may_be_old, shown)

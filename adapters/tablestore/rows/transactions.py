@@ -88,12 +88,14 @@ def get(
     position: Position,
     transaction: str,
     may_be_old: bool = False,
-    shown: VisibleAttributes | None = None,
+    visible_attributes: VisibleAttributes | None = None,
 ) -> Get:
     """Return the command that reads a row. In a transaction it always reads the latest data. Raises ServiceError."""
     if not transaction:
-        return Get(table, position, "", may_be_old, shown)
-    return Get(table, position, engine_id(table.namespace, transaction), shown=shown)
+        return Get(table, position, "", may_be_old, visible_attributes)
+    return Get(
+        table, position, engine_id(table.namespace, transaction), visible_attributes=visible_attributes
+    )
 
 
 def write_groups(groups: Sequence[WriteGroup], transaction: str) -> Exchange[list[GroupOutcome]]:

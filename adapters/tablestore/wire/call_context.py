@@ -87,7 +87,7 @@ class TableOrIndex:
         own = index.key_schema.columns
         names = index.key_schema.names
         key = own + tuple(column for column in table.key_schema.columns if column.name not in names)
-        return cls(table, index, key, tuple(column.name for column in key), index.shown)
+        return cls(table, index, key, tuple(column.name for column in key), index.projected_names)
 
 
 _TABLE_OF_INDEX: OrderedDict[tuple[str, str], str] = OrderedDict()

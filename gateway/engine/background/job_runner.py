@@ -92,8 +92,8 @@ def _start(store: Store, definer: TableDefiner, command: job_commands.StartJob, 
         if known is not None:
             return known
         waiting = jobs.count_unfinished(session, command.namespace, command.kind)
-        if waiting >= command.most:
-            raise LimitExceeded("jobs", command.most, waiting + 1)
+        if waiting >= command.max_jobs:
+            raise LimitExceeded("jobs", command.max_jobs, waiting + 1)
         definer.check_bounds(session, command.bounds, now_ms)
         jobs.forget(session, now_ms - _REMEMBERED_MS)
         job_id = store.catalog.next_id(session)

@@ -142,11 +142,11 @@ def _restore(store: Store, definer: TableDefiner, command: backup_commands.Resto
     source = command.source
     now_ms = now // TICKS_PER_MS
     if isinstance(source, Backup):
-        made = _restore_backup(store, definer, command.made, source, now_ms)
+        made = _restore_backup(store, definer, command.definition, source, now_ms)
     else:
         with store.write() as session:
             moment = _moment(store, session, source, command.at, now)
-            made = definer.make(session, command.made, _FOREVER_MS, now_ms)
+            made = definer.make(session, command.definition, _FOREVER_MS, now_ms)
             copies.add(session, PendingCopy(made.id, source.id, moment))
         store.catalog.cache.forget(source.id)
     store.catalog.cache.forget(made.id)

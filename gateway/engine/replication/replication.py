@@ -58,7 +58,7 @@ def _add(store: Store, definer: TableDefiner, command: AddReplicas, now_ms: int)
         known = members(store, session, table)
         is_empty = not rows.positions_after(session, table.id, None, 1, 0)
         until_ms = 0 if command.strong or is_empty else _FOREVER_MS
-        made = [definer.make(session, new.made, until_ms, now_ms) for new in command.replicas]
+        made = [definer.make(session, new.definition, until_ms, now_ms) for new in command.replicas]
         names = [each.rules.replication.name for each in known if each.rules.replication is not None]
         names += [command.name] * (not names) + [new.name for new in command.replicas]
         ready = [True] * max(1, len(known)) + [not until_ms] * len(made)
@@ -188,7 +188,7 @@ def _row_copy_batch(session: Session, follower: Follower, target: Table, limit: 
     for (_, position), row in rows.fetch_many(session, keys).items():
         key = target.key_schema.decode(position)
         write = Write(
-            target, key, Replace(row.contents), actor=REPLICATED, recorded=_UNRECORDED, stamp=row.modified_at
+            target, key, Replace(row.contents), actor=REPLICATED, recording=_UNRECORDED, stamp=row.modified_at
         )
         groups.append(WriteGroup((write,)))
     after = follower._replace(mark=batch_walk.mark_of(positions[-1]))
@@ -200,12 +200,12 @@ def _write_of(target: Table, change: Change) -> Write:
     key = target.key_schema.key(change.key_values)
     recorded = StreamRecording(change.kind, change.actions)
     if change.new is not None:
-        contents = Contents.measured(change.new.body, change.new.kinds)
+        contents = Contents.of_stored(change.new.body, change.new.kinds)
         stamp = change.new.modified_at
-        return Write(target, key, Replace(contents), actor=REPLICATED, recorded=recorded, stamp=stamp)
+        return Write(target, key, Replace(contents), actor=REPLICATED, recording=recorded, stamp=stamp)
     assert change.old is not None
     stamp = deleted_at(change.at_ms, change.old)
-    return Write(target, key, Remove(), actor=REPLICATED, recorded=recorded, stamp=stamp)
+    return Write(target, key, Remove(), actor=REPLICATED, recording=recorded, stamp=stamp)
 
 
 def record_progress(store: Store, done: ReplicationBatch) -> None:

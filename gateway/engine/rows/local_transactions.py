@@ -172,7 +172,7 @@ def commit_group(store: Store, transaction: str, now_ms: int) -> WriteGroup:
 def _carried_out(table: Table, write: StagedWrite) -> Write:
     key = table.key_schema.decode(write.position)
     change = Remove() if write.new is None else Replace(write.new.contents)
-    return Write(table, key, change, recorded=write.recorded)
+    return Write(table, key, change, recording=write.recording)
 
 
 def find_locked_partition(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tablegate.gateway.model.commands.writes import Write, numbered
+from tablegate.gateway.model.commands.writes import Write, with_number
 from tablegate.gateway.model.values.keys import AUTO_INCREMENT
 from tablegate.gateway.store.sql.counters import advance, partition_counter
 from tablegate.gateway.store.sql.databases import Session
@@ -31,5 +31,5 @@ def draw(session: Session, groups: Mapping[int, Sequence[Write]], now: int) -> d
         requests = requests_by_counter[name]
         first = advance(session, name, len(requests), now // 10) - len(requests) + 1
         for number, (at, ordinal) in enumerate(requests, first):
-            writes[at][ordinal] = numbered(writes[at][ordinal], number)
+            writes[at][ordinal] = with_number(writes[at][ordinal], number)
     return {**writes}

@@ -56,7 +56,7 @@ class PageBuilder:
         self._now_ms = now_ms
         self._size_at = size_at
         self.budget = PageBudget(command.limits)
-        shown = None if command.index is None or command.whole_rows else command.index.shown
+        shown = None if command.index is None or command.whole_rows else command.index.projected_names
         self._shown = shown
         self._takes_many = (
             _TAKES_MANY

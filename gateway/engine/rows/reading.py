@@ -40,9 +40,9 @@ _MIN_PREFILTER_ROWS = 24
 # Rows fetched before their total size is checked.
 _ROWS_PER_FETCH = 10
 
-_LOOKS_UP = fast_paths.covers(Get, "table position transaction may_be_old shown") and fast_paths.covers(
-    ReadAll, "gets max_bytes"
-)
+_LOOKS_UP = fast_paths.covers(
+    Get, "table position transaction may_be_old visible_attributes"
+) and fast_paths.covers(ReadAll, "gets max_bytes")
 _IS_SAFE = fast_paths.covers(Read, READ_FIELDS)
 
 Outcome = Row | list[Row | None] | Page | list[VectorMatch] | errors.GatewayError | None

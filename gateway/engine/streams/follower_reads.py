@@ -83,7 +83,7 @@ def _next_stream(session: Session, follower: Follower, shards: Sequence[Shard]) 
 
 
 def _position(shard: Shard, positions: Mapping[int, int]) -> int:
-    return positions.get(shard.number, shard.trimmed + 1)
+    return positions.get(shard.number, shard.trimmed_sequence + 1)
 
 
 def _is_drained(shard: Shard, positions: Mapping[int, int]) -> bool:

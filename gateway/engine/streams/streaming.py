@@ -71,11 +71,11 @@ def record(session: Session, records: Iterable[RowChange], now_ms: int) -> None:
     for write, old, new in records:
         rule = write.table.rules.recorder
         assert rule is not None
-        kind = write.recorded.kind if write.recorded is not None else kind_of(write)
+        kind = write.recording.kind if write.recording is not None else kind_of(write)
         if kind is None:
             continue
         actions = (
-            write.recorded.actions if write.recorded is not None else resolved_actions(write, new, now_ms)
+            write.recording.actions if write.recording is not None else resolved_actions(write, new, now_ms)
         )
         number = rule.shard_of(slot_of(write.key.position.partition))
         key_values = dict(zip(write.table.key_schema.names, write.key.values, strict=True))
@@ -150,7 +150,7 @@ def _position(session: Session, shard: tuple[int, int], at: Oldest | Latest | At
     found = _shard(session, shard)
     match at:
         case Oldest():
-            return found.trimmed + 1
+            return found.trimmed_sequence + 1
         case AtTime(at_ms):
             sequence = changes.first_since(session, shard, at_ms)
             if sequence is not None:
@@ -161,7 +161,7 @@ def _position(session: Session, shard: tuple[int, int], at: Oldest | Latest | At
 def _page(session: Session, command: stream_commands.ReadChanges) -> ChangePage:
     shard = command.stream.id, command.shard
     found = _shard(session, shard)
-    if command.sequence <= found.trimmed:
+    if command.sequence <= found.trimmed_sequence:
         raise PositionExpired()
     page: list[Change] = []
     size, after, is_full = 0, command.sequence, False
@@ -244,7 +244,9 @@ def _carry_out(session: Session, store: Store, table: Table, plan: _ReshardPlan,
         # A child continues after the last sequence of its parents, so that the numbers of a key's changes always grow.
         ends[shard.number] = before = max(ends[parent] for parent in shard.parents)
         last = None if shard.closed_at_ms is None else before
-        changes.add_shard(session, rule.id, dataclasses.replace(shard, trimmed=before, last_sequence=last))
+        changes.add_shard(
+            session, rule.id, dataclasses.replace(shard, trimmed_sequence=before, last_sequence=last)
+        )
     rule = dataclasses.replace(rule, shards=tuple((shard.number, shard.slots[0]) for shard in plan.live))
     changes.update_rule(session, rule)
     table = dataclasses.replace(table, rules=dataclasses.replace(table.rules, stream=rule))
@@ -385,4 +387,4 @@ def _is_expired(shard: Shard, before_ms: int) -> bool:
     """Return True if a shard is closed and all its changes have expired."""
     if shard.closed_at_ms is None or shard.last_sequence is None:
         return False
-    return shard.closed_at_ms < before_ms and shard.trimmed >= shard.last_sequence
+    return shard.closed_at_ms < before_ms and shard.trimmed_sequence >= shard.last_sequence

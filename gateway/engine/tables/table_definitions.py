@@ -146,9 +146,9 @@ class TableDefiner:
         tables."""
         if bounds:
             self._catalog.lock_ids(session)
-        for owner, scope, most in bounds:
-            if self._catalog.count(session, scope, now_ms) >= most:
-                raise errors.QuotaExceeded(TABLES, most, owner)
+        for owner, scope, limit in bounds:
+            if self._catalog.count(session, scope, now_ms) >= limit:
+                raise errors.QuotaExceeded(TABLES, limit, owner)
 
     def forget(self, session: Session, table: Table, now_ms: int) -> None:
         """Remove a table that the session has locked. The caller clears the cache after the transaction."""

@@ -1,6 +1,6 @@
 """Accesses: operations of a command on one resource, and the facts that conditions test.
 
-A fact is computed only when a condition tests it (`Access.known`).
+A fact is computed only when a condition tests it (`Access.values_of`).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import base64
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from tablegate.gateway.model.authorization.conditions import EVERYTHING, ConditionKey, Known
+from tablegate.gateway.model.authorization.conditions import EVERYTHING, ConditionKey, FactValues
 from tablegate.gateway.model.authorization.permissions import Channel, Permission
 from tablegate.gateway.model.commands import (
     backup_commands,
@@ -52,7 +52,7 @@ class Access(NamedTuple):
         """The name of the table that the resource is, or belongs to."""
         return self.path.partition("/")[0]
 
-    def known(self, fact: ConditionKey) -> Known:
+    def values_of(self, fact: ConditionKey) -> FactValues:
         """Return the values of a fact as IAM policies spell them. None: the access has no such fact."""
         return _FACTS[fact](self)
 
@@ -75,34 +75,38 @@ _IN_TRANSACTIONS = {
     Channel.STATEMENT_TRANSACTION: {True: "ExecuteTransaction", False: "ExecuteTransaction"},
 }
 _SELECTING = (Permission.READ, Permission.QUERY, Permission.SCAN)
+_ANY_ROWS = (
+    row_commands.BulkLoad, backup_commands.RestoreTable, vector_commands.SearchVectors, job_commands.AdvanceJob,
+)  # fmt: skip
+"""Commands with unbounded keys and attributes."""
 
 
-def _leading_keys(access: Access) -> Known:
+def _leading_keys(access: Access) -> FactValues:
     return EVERYTHING if access.permission in _TABLE_WIDE else leading_keys(access.source)
 
 
-def _attributes(access: Access) -> Known:
+def _attributes(access: Access) -> FactValues:
     return EVERYTHING if access.permission in _TABLE_WIDE else attributes(access.source)
 
 
-def _selected(access: Access) -> Known:
-    found = selected(access.source)
-    return None if found is None else (found,)
+def _select(access: Access) -> FactValues:
+    value = select_value(access.source)
+    return None if value is None else (value,)
 
 
-def _returned(access: Access) -> Known:
+def _return_values(access: Access) -> FactValues:
     source = access.source
     if not isinstance(source, Write) or access.channel is Channel.BATCH:
         return None
-    return frozenset(each.value for each in source.shown)
+    return frozenset(mode.value for mode in source.returned_rows)
 
 
-def _enclosing(access: Access) -> Known:
-    enclosing = _IN_TRANSACTIONS.get(access.channel)
-    return None if enclosing is None else (enclosing[access.permission in _SELECTING],)
+def _enclosing_operation(access: Access) -> FactValues:
+    operations = _IN_TRANSACTIONS.get(access.channel)
+    return None if operations is None else (operations[access.permission in _SELECTING],)
 
 
-def _full_scan(access: Access) -> Known:
+def _full_scan(access: Access) -> FactValues:
     if access.permission not in _SELECTING or access.channel not in (
         Channel.STATEMENT,
         Channel.STATEMENT_TRANSACTION,
@@ -111,24 +115,24 @@ def _full_scan(access: Access) -> Known:
     return ("true" if access.permission is Permission.SCAN else "false",)
 
 
-_FACTS: Mapping[ConditionKey, Callable[[Access], Known]] = {
+_FACTS: Mapping[ConditionKey, Callable[[Access], FactValues]] = {
     ConditionKey.LEADING_KEYS: _leading_keys,
     ConditionKey.ATTRIBUTES: _attributes,
-    ConditionKey.SELECT: _selected,
-    ConditionKey.RETURN_VALUES: _returned,
-    ConditionKey.ENCLOSING: _enclosing,
+    ConditionKey.SELECT: _select,
+    ConditionKey.RETURN_VALUES: _return_values,
+    ConditionKey.ENCLOSING: _enclosing_operation,
     ConditionKey.FULL_SCAN: _full_scan,
 }
 
 
-def leading_keys(source: Any) -> Known:
+def leading_keys(source: Any) -> FactValues:
     """Return the values of the first partition column that a part of a command accesses, as text."""
     kind = type(source)
     if kind is row_commands.Get:
         return _leading(source.table.key_schema, source.position.partition)
     if kind is Write:
-        first = source.key.values[0]
-        return (key_text(first),) if isinstance(first, Value) else EVERYTHING
+        value = source.key.values[0]
+        return (key_text(value),) if isinstance(value, Value) else EVERYTHING
     if kind is row_commands.Read:
         partition = partition_of(source)
         if partition is None:
@@ -137,20 +141,10 @@ def leading_keys(source: Any) -> Known:
     if kind is transaction_commands.BeginTransaction:
         return _leading(source.table.key_schema, source.partition)
     if kind in (transaction_commands.CommitTransaction, transaction_commands.AbortTransaction):
-        held = source.held
-        known = held is not None and held.partition is not None
-        return _leading(held.table.key_schema, held.partition) if known else EVERYTHING
-    return (
-        EVERYTHING
-        if kind
-        in (
-            row_commands.BulkLoad,
-            backup_commands.RestoreTable,
-            vector_commands.SearchVectors,
-            job_commands.AdvanceJob,
-        )
-        else None
-    )
+        lock = source.locked_partition
+        is_found = lock is not None and lock.partition is not None
+        return _leading(lock.table.key_schema, lock.partition) if is_found else EVERYTHING
+    return EVERYTHING if kind in _ANY_ROWS else None
 
 
 def partition_of(read: row_commands.Read) -> bytes | None:
@@ -161,7 +155,7 @@ def partition_of(read: row_commands.Read) -> bytes | None:
     return lower.partition
 
 
-def _leading(schema: KeySchema, partition: bytes) -> Known:
+def _leading(schema: KeySchema, partition: bytes) -> FactValues:
     if schema.is_text_pair and partition[-1:] == b"\x00" and partition.find(b"\x00") == len(partition) - 1:
         return (partition[1:-1].decode(),)  # equals decode_column for a text without a zero byte
     try:
@@ -180,37 +174,32 @@ def key_text(value: Value) -> str:
     return format(value.data.normalize(), "f") if value.kind is Kind.DECIMAL else str(value.data)
 
 
-def attributes(source: Any) -> Known:
+def attributes(source: Any) -> FactValues:
     """Return the top-level attributes that a part of a command reads or writes.
 
     These are its keys, the names in its condition, filter or edits, and the attributes in its reply.
     """
     match source:
         case row_commands.Get(table):
-            return _with_shown(set(table.key_schema.names), source.shown, None)
+            return _with_visible(set(table.key_schema.names), source.visible_attributes, None)
         case row_commands.Read():
             schema = source.table.key_schema if source.index is None else source.index.key_schema
             names = _names_of_range(source, schema)
             names.update(_names_in(source.filter))
-            shows = None if source.whole_rows or source.index is None else source.index.shown
-            return _with_shown(names, source.shown, shows)
+            projected_names = (
+                None if source.whole_rows or source.index is None else source.index.projected_names
+            )
+            return _with_visible(names, source.visible_attributes, projected_names)
         case Write():
             return _attributes_of_write(source)
-        case (
-            row_commands.BulkLoad()
-            | backup_commands.RestoreTable()
-            | vector_commands.SearchVectors()
-            | job_commands.AdvanceJob()
-        ):
-            return EVERYTHING
-    return None
+    return EVERYTHING if type(source) in _ANY_ROWS else None
 
 
 _WHOLE_ROWS = frozenset({Returns.OLD, Returns.NEW})
 
 
-def _attributes_of_write(write: Write) -> Known:
-    if not _WHOLE_ROWS.isdisjoint(write.shown):
+def _attributes_of_write(write: Write) -> FactValues:
+    if not _WHOLE_ROWS.isdisjoint(write.returned_rows):
         return EVERYTHING
     names = {*write.table.key_schema.names, *_names_in(write.condition)}
     match write.change:
@@ -243,24 +232,24 @@ def _names_in(predicate: Predicate) -> set[str]:
     return set() if predicate is ALWAYS else {str(path[0]) for path in paths_of(predicate)}
 
 
-def _with_shown(
-    names: set[str], shown: row_commands.VisibleAttributes | None, limit: frozenset[str] | None
-) -> Known:
+def _with_visible(
+    names: set[str], visible: row_commands.VisibleAttributes | None, limit: frozenset[str] | None
+) -> FactValues:
     """Return `names` and the visible attributes: those selected by the reader, else those of the index (None: all)."""
-    if shown is not None:
-        return frozenset(names | shown.names)
+    if visible is not None:
+        return frozenset(names | visible.names)
     return EVERYTHING if limit is None else frozenset(names | limit)
 
 
-def selected(source: Any) -> str | None:
+def select_value(source: Any) -> str | None:
     """Return the Select value of a read, None for other commands.
 
     The values are ALL_ATTRIBUTES, ALL_PROJECTED_ATTRIBUTES, SPECIFIC_ATTRIBUTES and COUNT.
     """
     match source:
         case row_commands.Get() | row_commands.Read():
-            if source.shown is not None:
-                return "SPECIFIC_ATTRIBUTES" if source.shown.names else "COUNT"
+            if source.visible_attributes is not None:
+                return "SPECIFIC_ATTRIBUTES" if source.visible_attributes.names else "COUNT"
             is_projected = (
                 isinstance(source, row_commands.Read) and source.index is not None and not source.whole_rows
             )

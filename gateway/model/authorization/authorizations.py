@@ -191,8 +191,8 @@ class Authorization:
                     if readable and readable.get(key) is table.key_schema:
                         self.is_checked = True
                         continue
-                    decided = policy.decisions.get((_READ, channel, namespace, name))
-                    if decided is not None and decided[0] is _ALLOWED:
+                    decision = policy.decisions.get((_READ, channel, namespace, name))
+                    if decision is not None and decision[0] is _ALLOWED:
                         self.is_checked = True
                         continue
             if kind in _LOOK_UPS:
@@ -221,18 +221,18 @@ class Authorization:
         return None
 
     def refusal_of_named(
-        self, named: Iterable[NamedResource], found: Table | None = None
+        self, resources: Iterable[NamedResource], table: Table | None = None
     ) -> NotPermitted | None:
         """Return the reason why a request is refused for all keys and attributes, or None if it could be allowed.
 
         It is evaluated before a table is looked up or a key is read. So forbidden and absent tables get the same
-        answer. `found`: the descriptor of the table, if it is available.
+        answer. `table`: the descriptor of the table, if it is available.
         """
         channel = self.purpose.channel
-        for permissions, namespace, path in named:
+        for permissions, namespace, path in resources:
             self.is_checked = True
             verdicts = [
-                self.judge(Access(permission, channel, namespace, path, None, found), POSSIBLE)
+                self.judge(Access(permission, channel, namespace, path, None, table), POSSIBLE)
                 for permission in permissions
             ]
             if _ALLOWED not in verdicts:
@@ -240,9 +240,9 @@ class Authorization:
             self._named[namespace, path.partition("/")[0]] = path
         return None
 
-    def require_named(self, named: Iterable[NamedResource]) -> None:
+    def require_named(self, resources: Iterable[NamedResource]) -> None:
         """Raise NotPermitted if the resources that a request names are forbidden (refusal_of_named)."""
-        refusal = self.refusal_of_named(named)
+        refusal = self.refusal_of_named(resources)
         if refusal is not None:
             raise refusal
 
@@ -251,8 +251,8 @@ class Authorization:
 
         Any other table must be looked up like an absent one, even if its descriptor is cached.
         """
-        named = NamedResource(self.purpose.permissions, table.namespace, path or table.name)
-        return self.refusal_of_named([named], table) is None
+        resource = NamedResource(self.purpose.permissions, table.namespace, path or table.name)
+        return self.refusal_of_named([resource], table) is None
 
     def judge(self, access: Access, facts: AccessFacts | None = None) -> Verdict:
         """Return the verdict on one access by the caller's grants and the policy of the resource.
@@ -262,16 +262,16 @@ class Authorization:
         facts = access if facts is None else facts
         policy = self.policy
         decision = policy.decisions.get(access[:4]) or policy.decide(access)
-        own = decision.judge(facts, self)
+        verdict = decision.judge(facts, self)
         if self._resources is None:
-            return own
-        theirs = self._of_resource(access.table, access.namespace, access.path)
-        if theirs is None or self._ignores_resource_policies(access.permission):
-            return own
-        return _combined(
-            own,
-            theirs.sufficient.decide(access).judge(facts, self),
-            theirs.delegating.decide(access).judge(facts, self),
+            return verdict
+        resource_decision = self._decision_of_resource(access.table, access.namespace, access.path)
+        if resource_decision is None or self._ignores_resource_policies(access.permission):
+            return verdict
+        return _combine(
+            verdict,
+            resource_decision.sufficient.decide(access).judge(facts, self),
+            resource_decision.delegating.decide(access).judge(facts, self),
         )
 
     def allows(self, namespace: str, path: str) -> bool:
@@ -280,25 +280,27 @@ class Authorization:
         permission, channel = self.purpose.permissions[0], self.purpose.channel
         return self.judge(Access(permission, channel, namespace, path, None)) is _ALLOWED
 
-    def _of_resource(self, table: Table | None, namespace: str, path: str) -> ResourceDecision | None:
+    def _decision_of_resource(
+        self, table: Table | None, namespace: str, path: str
+    ) -> ResourceDecision | None:
         """Return the decision of the policy of a table or a stream for the caller, None without a policy.
 
         The policy of a table also applies to its indexes.
         """
         if self._resources is None:
             return None
-        name, _, rest = path.partition("/")
-        kind, _, label = rest.partition("/")
+        name, _, part = path.partition("/")
+        kind, _, label = part.partition("/")
         if kind not in ("", "index", "stream"):
             return None
-        known = (
+        policies = (
             self._resources.named.get((namespace, name))
             if table is None
             else table.properties.get(RESOURCE_POLICIES)
         )
-        found = known and known.get(label if kind == "stream" else "")
+        entry = policies and policies.get(label if kind == "stream" else "")
         # A deleted policy has an entry without text.
-        return self._resources.read(found["text"], self.identity) if found and "text" in found else None
+        return self._resources.read(entry["text"], self.identity) if entry and "text" in entry else None
 
     def _ignores_resource_policies(self, permission: Permission) -> bool:
         """True if resource policies are ignored: a caller with all permissions removes a policy.
@@ -319,39 +321,39 @@ class Authorization:
             self.usage.charge(commands, outcomes)
         for at, command in enumerate(commands):
             if isinstance(command, (FindTable, FindStream, ListBackups)):
-                refusal = self._refusal_of_found(command, outcomes[at])
+                refusal = self._refusal_of_result(command, outcomes[at])
                 if refusal is not None:
                     self.is_checked = True
                     outcomes = [*outcomes[:at], refusal, *outcomes[at + 1 :]]
         return outcomes
 
-    def _refusal_of_found(
-        self, command: FindTable | FindStream | ListBackups, outcome: Any
+    def _refusal_of_result(
+        self, look_up: FindTable | FindStream | ListBackups, outcome: Any
     ) -> NotPermitted | None:
-        namespace = command.namespace
-        match command, outcome:
+        namespace = look_up.namespace
+        match look_up, outcome:
             case ListBackups(), _:
-                return self._refusal_of_backups(command, outcome)
+                return self._refusal_of_backups(look_up, outcome)
             case _, Table():
                 return self._refusal_of_table(namespace, outcome.name, outcome)
             case _, Stream():
                 return self._refusal_of_stream(namespace, outcome.table_name, outcome.label)
             case FindTable(), TableMissing():
-                return self._refusal_of_table(namespace, command.name, None)
+                return self._refusal_of_table(namespace, look_up.name, None)
             case FindStream(), StreamMissing():
-                return self._refusal_of_stream(namespace, command.table_name, command.label)
+                return self._refusal_of_stream(namespace, look_up.table_name, look_up.label)
         return None
 
-    def _refusal_of_table(self, namespace: str, name: str, found: Table | None) -> NotPermitted | None:
+    def _refusal_of_table(self, namespace: str, name: str, table: Table | None) -> NotPermitted | None:
         permissions, channel, *_ = self.purpose
         path = self._named.get((namespace, name))
         if path is None:
-            refusal = self.refusal_of_named([NamedResource(permissions, namespace, name)], found)
+            refusal = self.refusal_of_named([NamedResource(permissions, namespace, name)], table)
             if refusal is not None:
                 return refusal
         if permissions[0] not in _BY_LOOK_UP:
             return None
-        access = Access(permissions[0], channel, namespace, path or name, None, found)
+        access = Access(permissions[0], channel, namespace, path or name, None, table)
         verdict = self.judge(access)
         return None if verdict is _ALLOWED else NotPermitted(permissions[0], access.path, verdict.value)
 
@@ -366,12 +368,14 @@ class Authorization:
             return None
         name, permissions = command.table_name or "", self.purpose.permissions
         if outcome:
-            named = [NamedResource(permissions, backup.namespace, backup_path(backup)) for backup in outcome]
+            resources = [
+                NamedResource(permissions, backup.namespace, backup_path(backup)) for backup in outcome
+            ]
         elif (command.namespace, name) in self._named:
-            named = []
+            resources = []
         else:
-            named = [NamedResource(permissions, command.namespace, f"{name}/backup/")]
-        return self.refusal_of_named(named)
+            resources = [NamedResource(permissions, command.namespace, f"{name}/backup/")]
+        return self.refusal_of_named(resources)
 
     def refusal_before_access(self, is_error: bool) -> NotPermitted | None:
         """Return the refusal of a request that was answered before any authorization.
@@ -390,13 +394,13 @@ class Authorization:
         return None if verdict is Verdict.ALLOWED else NotPermitted(permission, "", verdict.value)
 
 
-def _combined(own: Verdict, sufficient: Verdict, delegating: Verdict) -> Verdict:
+def _combine(of_caller: Verdict, sufficient: Verdict, delegating: Verdict) -> Verdict:
     """Combine verdicts within one account (IAM guide, "Policy evaluation logic").
 
     A denial on either side denies. Otherwise an allowance on either side allows.
     """
-    if own is Verdict.REFUSED:
-        return own
+    if of_caller is Verdict.REFUSED:
+        return of_caller
     if Verdict.REFUSED in (sufficient, delegating):
         return Verdict.REFUSED_BY_RESOURCE
-    return Verdict.ALLOWED if Verdict.ALLOWED in (own, sufficient) else Verdict.NOT_ALLOWED
+    return Verdict.ALLOWED if Verdict.ALLOWED in (of_caller, sufficient) else Verdict.NOT_ALLOWED

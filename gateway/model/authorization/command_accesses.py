@@ -134,8 +134,8 @@ def _paths_of_policies(command: table_commands.AlterTable) -> Iterator[Path]:
     """Return the resources with changed policies: the table, or streams of it."""
     table, new = command.table, (command.properties or {}).get(RESOURCE_POLICIES, {})
     old = table.properties.get(RESOURCE_POLICIES, {})
-    changed = [label for label in dict.fromkeys((*old, *new)) if old.get(label) != new.get(label)]
-    for label in changed or [""]:
+    labels = [label for label in dict.fromkeys((*old, *new)) if old.get(label) != new.get(label)]
+    for label in labels or [""]:
         yield f"{table.name}/stream/{label}" if label else table.name
 
 
@@ -159,9 +159,11 @@ def _of_started_job(command: job_commands.StartJob, purpose: Purpose) -> Iterato
     An export also needs the permission to scan its table, a bulk put the permission to put rows. So denials of these
     apply to jobs.
     """
-    permission = _finer(purpose, Permission.EXPORT, Permission.IMPORT, Permission.LOAD)
-    for each in (permission, *_ALSO_OF_JOBS.get(permission, ())):
-        yield Access(each, purpose.channel, command.namespace, command.table_name, command, command.source)
+    job_permission = _finer(purpose, Permission.EXPORT, Permission.IMPORT, Permission.LOAD)
+    for permission in (job_permission, *_ALSO_OF_JOBS.get(job_permission, ())):
+        yield Access(
+            permission, purpose.channel, command.namespace, command.table_name, command, command.source
+        )
 
 
 _ALSO_OF_JOBS = {Permission.EXPORT: (Permission.SCAN,), Permission.LOAD: (Permission.PUT,)}
@@ -190,7 +192,7 @@ def _of_cancelled_job(command: job_commands.CancelJob, purpose: Purpose) -> Iter
 def _of_new_replicas(command: replica_commands.AddReplicas, purpose: Purpose) -> Iterator[Access]:
     yield _of_table(command, command.table, Permission.ALTER, purpose)
     for replica in command.replicas:
-        yield from _of_create(replica.made, purpose)
+        yield from _of_create(replica.definition, purpose)
 
 
 def _of_removed_replicas(command: replica_commands.RemoveReplicas, purpose: Purpose) -> Iterator[Access]:
@@ -238,17 +240,16 @@ def _of_restore(command: backup_commands.RestoreTable, purpose: Purpose) -> Iter
 
     The new table exposes the rows of the source, so the permission to scan the original table is needed too.
     """
-    made, source = command.made, command.source
+    definition, source = command.definition, command.source
     if isinstance(source, Table):
-        permission = Permission.RESTORE_MOMENT
-        yield _of_table(command, source, permission, purpose)
+        name, restore_permission = source.name, Permission.RESTORE_MOMENT
+        yield _of_table(command, source, restore_permission, purpose)
     else:
-        permission = Permission.RESTORE_BACKUP
-        yield Access(permission, purpose.channel, source.namespace, backup_path(source), command)
-    name = source.name if isinstance(source, Table) else source.table_name
+        name, restore_permission = source.table_name, Permission.RESTORE_BACKUP
+        yield Access(restore_permission, purpose.channel, source.namespace, backup_path(source), command)
     yield Access(Permission.SCAN, Channel.SINGLE, source.namespace, name, command)
-    for each, channel in ((permission, purpose.channel), *_COPIED):
-        yield Access(each, channel, made.namespace, made.name, command)
+    for permission, channel in ((restore_permission, purpose.channel), *_COPIED):
+        yield Access(permission, channel, definition.namespace, definition.name, command)
 
 
 def _of_begin(command: transaction_commands.BeginTransaction, purpose: Purpose) -> Iterator[Access]:
@@ -268,15 +269,14 @@ def _of_stream(
     command: stream_commands.ListShards | stream_commands.FindPosition | stream_commands.ReadChanges,
     purpose: Purpose,
 ) -> Iterator[Access]:
-    possible = (
-        (Permission.READ_STREAM,) if isinstance(command, stream_commands.ReadChanges) else _READING_STREAMS
-    )
+    is_read = isinstance(command, stream_commands.ReadChanges)
+    possible = (Permission.READ_STREAM,) if is_read else _READING_STREAMS
     stream = command.stream
     path = f"{stream.table_name}/stream/{stream.label}"
     yield Access(_finer(purpose, *possible), purpose.channel, stream.namespace, path, command)
 
 
-def _of_ended(
+def _of_end(
     command: transaction_commands.CommitTransaction | transaction_commands.AbortTransaction, purpose: Purpose
 ) -> Iterator[Access]:
     """Return the access of a commit or an abort.
@@ -284,13 +284,12 @@ def _of_ended(
     Writes are authorized when they are staged. Ending needs its own permission, because a known transaction id must not
     be enough to end a transaction on a foreign table or partition.
     """
-    permission = (
-        Permission.COMMIT if isinstance(command, transaction_commands.CommitTransaction) else Permission.ABORT
-    )
-    if command.held is None:
+    is_commit = isinstance(command, transaction_commands.CommitTransaction)
+    permission = Permission.COMMIT if is_commit else Permission.ABORT
+    if command.locked_partition is None:
         yield Access(permission, purpose.channel, "", ANYWHERE, command)
     else:
-        yield _of_table(command, command.held.table, permission, purpose)
+        yield _of_table(command, command.locked_partition.table, permission, purpose)
 
 
 def _of_account(permission: Permission) -> Callable[[Any, Purpose], Iterator[Access]]:
@@ -375,8 +374,8 @@ ACCESSES: Mapping[type, Callable[[Any, Purpose], Iterable[Access]]] = {
     transaction_commands.BeginTransaction: _of_begin,
     transaction_commands.StageWrites: _of_stage,
     transaction_commands.FindTransaction: _of_look_up,
-    transaction_commands.CommitTransaction: _of_ended,
-    transaction_commands.AbortTransaction: _of_ended,
+    transaction_commands.CommitTransaction: _of_end,
+    transaction_commands.AbortTransaction: _of_end,
 }
 """The function for each type of command. It returns the accesses of a command for a purpose."""
 

@@ -31,7 +31,7 @@ class NotYetKnown(Enum):
 
 EVERYTHING: Final = AnyValue.EVERYTHING
 UNDETERMINED: Final = NotYetKnown.UNDETERMINED
-Known = Collection[str] | AnyValue | NotYetKnown | None
+FactValues = Collection[str] | AnyValue | NotYetKnown | None
 
 
 class ConditionKey(Enum):
@@ -79,7 +79,7 @@ MANY_VALUED = frozenset({ConditionKey.LEADING_KEYS, ConditionKey.ATTRIBUTES})
 class AccessFacts(Protocol):
     """The facts of an access."""
 
-    def known(self, fact: ConditionKey) -> Known:
+    def values_of(self, fact: ConditionKey) -> FactValues:
         """Return the values of a fact of ACCESS_KEYS."""
         ...
 
@@ -95,7 +95,7 @@ class AuthorizationContext(Protocol):
 class _PossibleFacts:
     """Facts of an access that is not known yet."""
 
-    def known(self, fact: ConditionKey) -> Known:
+    def values_of(self, fact: ConditionKey) -> FactValues:
         return UNDETERMINED
 
 
@@ -133,30 +133,30 @@ class Condition:
 
     def holds(self, facts: AccessFacts, context: AuthorizationContext, is_allowance: bool) -> bool:
         """Return True if the condition holds. An uncertain result is False for an allowance and True for a denial."""
-        known: Known
+        values: FactValues
         if self.fact in ACCESS_KEYS:
-            known = facts.known(self.fact)
+            values = facts.values_of(self.fact)
         else:
             value = context.value(self.fact)
-            known = None if value is None else (value,)
-        if known is UNDETERMINED:
+            values = None if value is None else (value,)
+        if values is UNDETERMINED:
             return is_allowance
         if self.test is None:
-            return (known is None or known is EVERYTHING) is self.is_absent
-        if known is EVERYTHING:
+            return (values is None or values is EVERYTHING) is self.is_absent
+        if values is EVERYTHING:
             return not is_allowance
-        if not known:
+        if not values:
             return self._holds_of_none()
-        if len(known) == 1:
-            [value] = known
+        if len(values) == 1:
+            [value] = values
             return self.test(value) is not self.negated
-        rights = [self.test(value) is not self.negated for value in known]
+        results = [self.test(value) is not self.negated for value in values]
         if self.quantifier is Quantifier.ANY:
-            return any(rights)
+            return any(results)
         if self.quantifier is Quantifier.ALL:
-            return all(rights)
+            return all(results)
         # A single-valued fact with two values: the ReturnValues of success and of failure.
-        return all(rights) if is_allowance else any(rights)
+        return all(results) if is_allowance else any(results)
 
     def _holds_of_none(self) -> bool:
         if self.if_exists or self.quantifier is Quantifier.ALL:

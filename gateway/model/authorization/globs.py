@@ -46,11 +46,11 @@ class Glob:
         """Return True if the pattern matches the whole text."""
         if self.stops_at:
             # No wildcard matches that character, so the text has it exactly where the pattern has it.
-            found = text.split(self.stops_at, len(self._pieces))
-            return len(found) == len(self._pieces) and all(map(Glob.matches, self._pieces, found))
+            pieces = text.split(self.stops_at, len(self._pieces))
+            return len(pieces) == len(self._pieces) and all(map(Glob.matches, self._pieces, pieces))
         parts = self._parts
         if parts is None:
-            return len(self.steps) in self._after(text)
+            return len(self.steps) in self._positions_after(text)
         if len(parts) == 1:
             return text == parts[0]
         first, last = parts[0], parts[-1]
@@ -64,34 +64,34 @@ class Glob:
             at += len(part)
         return True
 
-    def _after(self, text: str) -> set[int]:
+    def _positions_after(self, text: str) -> set[int]:
         """Return the numbers of steps that may be matched after the whole text.
 
         The simulation needs at most len(pattern) * len(text) steps.
         """
-        reached = self._closed({0})
+        positions = self._closure({0})
         for character in text:
-            following = set()
-            for at in reached:
+            next_positions = set()
+            for at in positions:
                 if at == len(self.steps):
                     continue
                 step, is_wildcard = self.steps[at]
                 if is_wildcard and step == MANY:
-                    following.add(at)
+                    next_positions.add(at)
                 elif is_wildcard or step == character:
-                    following.add(at + 1)
-            reached = self._closed(following)
-            if not reached:
+                    next_positions.add(at + 1)
+            positions = self._closure(next_positions)
+            if not positions:
                 break
-        return reached
+        return positions
 
-    def _closed(self, reached: set[int]) -> set[int]:
+    def _closure(self, positions: set[int]) -> set[int]:
         """Add the positions after `*` wildcards that match nothing."""
-        for at in tuple(reached):
+        for at in tuple(positions):
             while at < len(self.steps) and self.steps[at] == (MANY, True):
                 at += 1
-                reached.add(at)
-        return reached
+                positions.add(at)
+        return positions
 
 
 def _parts_of(steps: tuple[tuple[str, bool], ...]) -> tuple[str, ...] | None:

@@ -117,27 +117,27 @@ class Statement:
         if (access.permission, access.channel) not in self.actions:
             return False
         location = location_of(access.namespace)
-        return any(each.covers(location, access.path) for each in self.resources) is not self.excludes
+        return any(pattern.covers(location, access.path) for pattern in self.resources) is not self.excludes
 
     def can_cover(self, purpose: Purpose) -> bool:
         """Return True if the statement covers some permission of a purpose on some resource."""
         if not any((permission, purpose.channel) in self.actions for permission in purpose.permissions):
             return False
-        return not (self.excludes and any(each.path.matches(ANYWHERE) for each in self.resources))
+        return not (self.excludes and any(pattern.path.matches(ANYWHERE) for pattern in self.resources))
 
     def must_cover(self, purpose: Purpose) -> bool:
         """Return True if the statement covers every permission of a purpose on every resource."""
         if not all((permission, purpose.channel) in self.actions for permission in purpose.permissions):
             return False
-        return any(each.path.matches("") for each in self.resources) is not self.excludes
+        return any(pattern.path.matches("") for pattern in self.resources) is not self.excludes
 
     def holds(self, facts: AccessFacts, context: AuthorizationContext) -> bool:
         """Return True if all conditions hold. An uncertain fact makes an allowance fail and a denial hold."""
         is_allowance = self.effect is _ALLOW
-        for each in (
+        for condition in (
             self.conditions
         ):  # a loop is faster than `all` with a generator, and this runs for every row that is read
-            if not each.holds(facts, context, is_allowance):
+            if not condition.holds(facts, context, is_allowance):
                 return False
         return True
 
@@ -157,11 +157,11 @@ class Decision(NamedTuple):
     def judge(self, facts: AccessFacts, context: AuthorizationContext) -> Verdict:
         if self.verdict is not None:
             return self.verdict
-        for each in self.refusing:
-            if each.holds(facts, context):
+        for statement in self.refusing:
+            if statement.holds(facts, context):
                 return _REFUSED
-        for each in self.allowing:
-            if each.holds(facts, context):
+        for statement in self.allowing:
+            if statement.holds(facts, context):
                 return _ALLOWED
         return Verdict.NOT_ALLOWED
 
@@ -186,25 +186,25 @@ class Policy:
     @property
     def is_everything(self) -> bool:
         """True if the policy allows everything unconditionally."""
-        return not any(each.effect is Effect.DENY for each in self.statements) and any(
-            each.actions == EVERY_ACTION
-            and not each.conditions
-            and not each.excludes
-            and any(resources == Resources(EVERY) for resources in each.resources)
-            for each in self.statements
+        return not any(statement.effect is Effect.DENY for statement in self.statements) and any(
+            statement.actions == EVERY_ACTION
+            and not statement.conditions
+            and not statement.excludes
+            and any(resources == Resources(EVERY) for resources in statement.resources)
+            for statement in self.statements
         )
 
     def decide(self, access: Access) -> Decision:
         """Return the decision that needs no facts of the access, from the cache if possible."""
         key = access[:4]
-        found = self.decisions.get(key)
-        if found is None:
-            found = decide(self.statements, access)
+        decision = self.decisions.get(key)
+        if decision is None:
+            decision = decide(self.statements, access)
             if len(access.path) <= _LONGEST_KEPT_PATH:
                 if len(self.decisions) >= _DECISIONS_KEPT:
                     self.decisions.clear()
-                self.decisions[key] = found
-        return found
+                self.decisions[key] = decision
+        return decision
 
     def remember_readable(self, access: Access) -> None:
         """Cache the partition of an allowed Get, if the decision depended on the partition only."""
@@ -221,15 +221,19 @@ class Policy:
 
     def possible_verdict(self, purpose: Purpose, context: AuthorizationContext) -> Verdict:
         """Return the verdict on a purpose without a known resource: allowed if some resource could be allowed."""
-
-        def holds(statement: Statement, is_allowance: bool) -> bool:
-            return all(each.holds(POSSIBLE, context, is_allowance) for each in statement.conditions)
-
-        for each in self.statements:
-            if each.effect is Effect.DENY and each.must_cover(purpose) and holds(each, False):
+        for statement in self.statements:
+            if (
+                statement.effect is Effect.DENY
+                and statement.must_cover(purpose)
+                and statement.holds(POSSIBLE, context)
+            ):
                 return Verdict.REFUSED
-        for each in self.statements:
-            if each.effect is Effect.ALLOW and each.can_cover(purpose) and holds(each, True):
+        for statement in self.statements:
+            if (
+                statement.effect is Effect.ALLOW
+                and statement.can_cover(purpose)
+                and statement.holds(POSSIBLE, context)
+            ):
                 return Verdict.ALLOWED
         return Verdict.NOT_ALLOWED
 
@@ -237,16 +241,16 @@ class Policy:
 def decide(statements: Sequence[Statement], access: Access) -> Decision:
     """Evaluate statements for an action and a resource, and select those whose conditions each access must be tested
     against."""
-    about = [each for each in statements if each.covers(access)]
-    refusing = tuple(each for each in about if each.effect is Effect.DENY)
-    allowing = tuple(each for each in about if each.effect is Effect.ALLOW)
-    if any(not each.conditions for each in refusing):
+    covering = [statement for statement in statements if statement.covers(access)]
+    refusing = tuple(statement for statement in covering if statement.effect is Effect.DENY)
+    allowing = tuple(statement for statement in covering if statement.effect is Effect.ALLOW)
+    if any(not statement.conditions for statement in refusing):
         return Decision(Verdict.REFUSED)
     if not allowing and not refusing:
         return Decision(Verdict.NOT_ALLOWED)
-    if not refusing and any(not each.conditions for each in allowing):
+    if not refusing and any(not statement.conditions for statement in allowing):
         return Decision(Verdict.ALLOWED)
-    facts = {condition.fact for each in about for condition in each.conditions}
+    facts = {condition.fact for statement in covering for condition in statement.conditions}
     return Decision(None, allowing, refusing, facts == {ConditionKey.LEADING_KEYS})
 
 
@@ -261,10 +265,10 @@ def location_of(namespace: str) -> TableLocation:
 
     Namespaces of access keys have no account, so that patterns are compared with the region only.
     """
-    kind, _, rest = namespace.partition("/")
+    kind, _, name = namespace.partition("/")
     if kind == "tablestore":
-        return TableLocation(instance=rest)
-    account, _, region = rest.partition("/")
+        return TableLocation(instance=name)
+    account, _, region = name.partition("/")
     if kind != "aws":
         return TableLocation()
     return TableLocation(account if _ACCOUNT.fullmatch(account) else "", region)

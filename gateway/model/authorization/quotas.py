@@ -25,7 +25,7 @@ class TableLimit(NamedTuple):
 
     owner: str
     scope: str
-    most: int
+    limit: int
 
 
 def covers(scope: str, namespace: str) -> bool:
@@ -54,8 +54,8 @@ class Quota:
     @classmethod
     def of(cls, document: str) -> Quota:
         """Parse a quota from JSON. Members of a later release are ignored."""
-        given = orjson.loads(document)
-        return cls(**{item.name: given.get(item.name) for item in fields(cls)})
+        members = orjson.loads(document)
+        return cls(**{item.name: members.get(item.name) for item in fields(cls)})
 
     def document(self) -> str:
         return orjson.dumps(
@@ -82,15 +82,15 @@ class RateBucket:
         self.rate = rate
         self.share = share
         self.requested = 0.0
-        self.left = self._most()
+        self.left = self._capacity()
         self._at = now
 
-    def _most(self) -> float:
+    def _capacity(self) -> float:
         return max(1.0, self.rate * self.share * BURST_S)
 
     def can_take(self, now: float) -> bool:
         """Return True if at least one unit is left."""
-        self.left = min(self._most(), self.left + (now - self._at) * self.rate * self.share)
+        self.left = min(self._capacity(), self.left + (now - self._at) * self.rate * self.share)
         self._at = now
         return self.left >= 1.0
 
@@ -115,13 +115,13 @@ class Allowance:
         bucket = self.buckets.get(kind)
         if bucket is not None and not bucket.can_take(now):
             bucket.requested += 1
-            raise self.exceeded(kind)
+            raise self.error(kind)
 
     def take(self, kind: str, amount: float) -> None:
         bucket = self.buckets.get(kind)
         if bucket is not None:
             bucket.take(amount)
 
-    def exceeded(self, kind: str) -> QuotaExceeded:
+    def error(self, kind: str) -> QuotaExceeded:
         """Return the error for a limit."""
         return QuotaExceeded(kind, getattr(self.quota, kind), self.owner)

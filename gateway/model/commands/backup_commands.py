@@ -27,7 +27,7 @@ class RestoreTable(BaseCommand[Table]):
     BackupUnreadable, QuotaExceeded.
     """
 
-    made: CreateTable
+    definition: CreateTable
     source: Table | Backup
     at: int | None = None
     size_bytes: int = 0

@@ -23,7 +23,7 @@ class StartJob(BaseCommand[Job]):
 
     - `source`: a table. Its rows at a time (`at`, in ticks, None: now) are copied to the job's own namespace. With
       `window` (from, until before), its changes are copied instead.
-    - `most`: maximum number of concurrent jobs of the kind in the namespace.
+    - `max_jobs`: maximum number of concurrent jobs of the kind in the namespace.
     - `makes_table`, `stores_rows`: the job creates a table or stores rows, so quotas apply. `bounds`: bounds of quotas.
     """
 
@@ -32,7 +32,7 @@ class StartJob(BaseCommand[Job]):
     table_name: str
     definition: Mapping[str, Any]
     state: str
-    most: int
+    max_jobs: int
     token: IdempotencyToken | None = None
     source: Table | None = None
     at: int | None = None

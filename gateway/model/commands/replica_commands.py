@@ -14,7 +14,7 @@ class NewReplica:
     """A replica to create, and its name within the group of replicas."""
 
     name: str
-    made: CreateTable
+    definition: CreateTable
 
 
 @dataclass(frozen=True, slots=True)

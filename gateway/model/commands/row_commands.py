@@ -42,14 +42,14 @@ class Get(NamedTuple):
 
     - `transaction`: the id of an open local transaction. The read sees its staged writes.
     - `may_be_old`: an eventually consistent read, which a replica may answer.
-    - `shown`: the visible part of the row. None: everything.
+    - `visible_attributes`: the visible part of the row. None: everything.
     """
 
     table: Table
     position: Position
     transaction: str = ""
     may_be_old: bool = False
-    shown: VisibleAttributes | None = None
+    visible_attributes: VisibleAttributes | None = None
 
     def outcome(self) -> Row | None:
         """Never called. See Command."""
@@ -81,7 +81,7 @@ class Read(NamedTuple):
     - `transaction`: the id of an open local transaction. The read sees its staged writes in the table, not in indexes.
       Error: TransactionMissing.
     - `concatenation`: the reader needs only this part of each row, so rows may be concatenated (Page.concatenated).
-    - `may_be_old`, `shown`: as in Get.
+    - `may_be_old`, `visible_attributes`: as in Get.
     """
 
     table: Table
@@ -99,7 +99,7 @@ class Read(NamedTuple):
     transaction: str = ""
     concatenation: Concatenation | None = None
     may_be_old: bool = False
-    shown: VisibleAttributes | None = None
+    visible_attributes: VisibleAttributes | None = None
 
     def outcome(self) -> Page:
         """Never called. See Command."""

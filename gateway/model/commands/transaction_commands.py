@@ -56,22 +56,22 @@ class FindTransaction(BaseCommand[LockedPartition]):
 class CommitTransaction(BaseCommand[None]):
     """Apply the staged writes of a local transaction atomically. Outcome: None. Error: TransactionMissing.
 
-    `held`: the locked partition, used for authorization. If None, only unrestricted callers may commit.
+    `locked_partition`: the locked partition, used for authorization. If None, only unrestricted callers may commit.
     """
 
     transaction: str
-    held: LockedPartition | None = None
+    locked_partition: LockedPartition | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class AbortTransaction(BaseCommand[None]):
     """Discard the staged writes of a local transaction. Outcome: None. Error: TransactionMissing.
 
-    `held`: as in CommitTransaction.
+    `locked_partition`: as in CommitTransaction.
     """
 
     transaction: str
-    held: LockedPartition | None = None
+    locked_partition: LockedPartition | None = None
 
 
 TransactionCommand = BeginTransaction | StageWrites | FindTransaction | CommitTransaction | AbortTransaction

@@ -30,16 +30,16 @@ def apply_group(
     returns an error for writes that must not be evaluated. An unexpected exception is a defect and becomes
     DatabaseFailed, with the exception as its cause.
     """
-    drafted: dict[RowKey, Row | None] = {}
+    drafts: dict[RowKey, Row | None] = {}
     outcomes: list[WriteOutcome] = []
     reasons: list[GatewayError | None] = []
     for write in writes:
         key = write.table.id, write.key.position
-        old = drafted[key] if key in drafted else view.get(key)
+        old = drafts[key] if key in drafts else view.get(key)
         try:
             reason = None if refusal is None else refusal(write)
             if reason is None:
-                drafted[key] = new = apply(write, old, now)
+                drafts[key] = new = apply(write, old, now)
                 outcomes.append(WriteOutcome(old, new))
         except GatewayError as error:
             reason = error
@@ -50,13 +50,13 @@ def apply_group(
     if len(outcomes) < len(writes):
         [*_, only] = reasons
         return only if len(reasons) == 1 and only is not None else GroupRefused(reasons)
-    view.update(drafted)
+    view.update(drafts)
     return outcomes
 
 
-def defects(refused: GatewayError) -> list[BaseException]:
+def defects(error: GatewayError) -> list[BaseException]:
     """Return the unexpected exceptions that failed a group, for the log."""
-    reasons = refused.reasons if isinstance(refused, GroupRefused) else [refused]
+    reasons = error.reasons if isinstance(error, GroupRefused) else [error]
     return [
         reason.__cause__
         for reason in reasons

@@ -1,7 +1,8 @@
 """One write, and the pure function that applies it to the old row.
 
-`apply` defines a conditional write: first the condition, then the change, then the dialect's rule for the result. It
-reads no clock and no database, so attempts can be repeated and tests need no server.
+`apply` evaluates the condition, makes the change, and applies the dialect's rule to the result. A write of another
+replica (`Write.stamp`) has neither condition nor rule: the later of it and the row wins. `apply` reads no clock and no
+database, so attempts can be repeated and tests need no server.
 """
 
 from __future__ import annotations
@@ -81,11 +82,11 @@ class Returns(Enum):
 class ReturnedRows(NamedTuple):
     """The returned part of the row for a successful write and for a failed condition."""
 
-    done: Returns = Returns.NOTHING
-    failed: Returns = Returns.NOTHING
+    on_success: Returns = Returns.NOTHING
+    on_failure: Returns = Returns.NOTHING
 
 
-SHOWN_NOT = ReturnedRows()
+RETURNS_NOTHING = ReturnedRows()
 
 
 RowRule = Callable[[Row | None, Contents], Contents]
@@ -100,8 +101,8 @@ class Write(NamedTuple):
 
     - `view`: how the dialect of the request sees stored values.
     - `actor`: the author of the change in streams: "" for clients, "expiry" for the expiry job.
-    - `recorded`: the stream record, if it does not follow from `change`.
-    - `shown`: the part of the row in the reply.
+    - `recording`: the stream record, if it does not follow from `change`.
+    - `returned_rows`: the part of the row in the reply.
     - `stamp`: for a Replace or Remove from another replica, its original time (ticks). It is ignored if the row is
       newer.
     """
@@ -113,8 +114,8 @@ class Write(NamedTuple):
     view: View | None = None
     rule: RowRule | None = None
     actor: str = ""
-    recorded: StreamRecording | None = None
-    shown: ReturnedRows = SHOWN_NOT
+    recording: StreamRecording | None = None
+    returned_rows: ReturnedRows = RETURNS_NOTHING
     stamp: int | None = None
 
 
@@ -132,9 +133,9 @@ def apply(write: Write, old: Row | None, now: int) -> Row | None:
     ):  # expired rows are visible to the expiry job only
         old = write.table.visible(stored, now // 10_000)
     if write.condition is not ALWAYS:
-        failed = failing_part(write.condition, old, write.view)
-        if failed is not None:
-            raise ConditionFailed(failed, old)
+        failed_part = failing_part(write.condition, old, write.view)
+        if failed_part is not None:
+            raise ConditionFailed(failed_part, old)
     match write.change:
         case Replace(contents):
             pass
@@ -186,7 +187,7 @@ def deleted_at(at_ms: int, old: Row) -> int:
     return max(at_ms * TICKS_PER_MS, old.modified_at + 1)
 
 
-def numbered(write: Write, number: int) -> Write:
+def with_number(write: Write, number: int) -> Write:
     """Return a write with a number for the auto-increment column in its key and contents."""
     table = write.table
     values = tuple(

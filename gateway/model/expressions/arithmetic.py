@@ -10,46 +10,46 @@ from tablegate.gateway.model.expressions.predicates import View
 from tablegate.gateway.model.values import values
 
 
-def added(left: values.Value, right: values.Value, view: View | None, minus: bool = False) -> values.Value:
+def add(left: values.Value, right: values.Value, view: View | None, minus: bool = False) -> values.Value:
     """Return the exact sum or difference, in the first stored kind among the operands that can represent it, else a
     DECIMAL."""
-    mine, other = _decimal_of(left, view), _decimal_of(right, view)
-    total = values.add_exactly(mine, -other if minus else other)
+    left_number, right_number = _decimal_of(left, view), _decimal_of(right, view)
+    total = values.add_exactly(left_number, -right_number if minus else right_number)
     if total is None:
-        raise NumberOutOfRange(_range_rule(mine, -other if minus else other))
+        raise NumberOutOfRange(_range_rule(left_number, -right_number if minus else right_number))
     for kind in (left.kind, right.kind):
         if kind is not values.Kind.DECIMAL:
-            fitting = _in_kind(total, kind)
-            if fitting is not None:
-                return fitting
+            result = _in_kind(total, kind)
+            if result is not None:
+                return result
     return values.Value(values.Kind.DECIMAL, total)
 
 
-def incremented(current: values.Value | None, delta: values.Value, view: View | None) -> values.Value:
+def increment(current: values.Value | None, delta: values.Value, view: View | None) -> values.Value:
     """Return the result of `Increment`: a number of the stored kind, or of the delta's kind if there is no value.
 
     DOUBLEs use floating-point addition, which rounds.
     """
     if current is None:
         return delta
-    seen = current if view is None else view(current)
-    if seen.kind is not delta.kind:
+    visible_value = current if view is None else view(current)
+    if visible_value.kind is not delta.kind:
         raise BadOperand("operand", actual=current)
     if delta.kind is values.Kind.DOUBLE:
-        rounded = seen.data + delta.data
-        if not math.isfinite(rounded):
+        sum_ = visible_value.data + delta.data
+        if not math.isfinite(sum_):
             raise NumberOutOfRange("overflow")
-        return values.Value(values.Kind.DOUBLE, rounded)
-    total = Decimal(seen.data) + delta.data
-    fitting = _in_kind(total, current.kind if current.kind in values.NUMBERS else delta.kind)
-    if fitting is None:
+        return values.Value(values.Kind.DOUBLE, sum_)
+    total = Decimal(visible_value.data) + delta.data
+    result = _in_kind(total, current.kind if current.kind in values.NUMBERS else delta.kind)
+    if result is None:
         raise NumberOutOfRange("overflow")
-    return fitting
+    return result
 
 
 def _decimal_of(value: values.Value, view: View | None) -> Decimal:
-    seen = value if view is None else view(value)
-    number = values.number_of(seen)
+    visible_value = value if view is None else view(value)
+    number = values.number_of(visible_value)
     if number is None:
         raise BadOperand("operand", actual=value)
     return Decimal(number)
@@ -69,8 +69,8 @@ _INTEGER_BITS = {values.Kind.INT32: 31, values.Kind.INT64: 63}
 def _in_kind(number: Decimal, kind: values.Kind) -> values.Value | None:
     """Return the number as a value of the kind, None if the kind cannot represent it exactly."""
     if kind in _INTEGER_BITS:
-        bound = 1 << _INTEGER_BITS[kind]
-        if number != number.to_integral_value() or not -bound <= number < bound:
+        limit = 1 << _INTEGER_BITS[kind]
+        if number != number.to_integral_value() or not -limit <= number < limit:
             return None
         return values.Value(kind, int(number))
     if kind is values.Kind.DOUBLE:

@@ -92,9 +92,9 @@ class Documents:
             return
         if current.kind is not value.kind or value.kind not in SETS:
             raise BadOperand("operand", actual=current)
-        rest = current.data - value.data
-        if rest:
-            self.put(path, Value(value.kind, rest))
+        members = current.data - value.data
+        if members:
+            self.put(path, Value(value.kind, members))
         else:
             self.remove(path)
 
@@ -112,11 +112,11 @@ class Documents:
         if not isinstance(branch, _Branch):
             branch = _Branch.of(self._before.get(name), path[1])
             self._changed[name] = branch
-        for step, following in pairwise(path[1:]):
+        for step, next_step in pairwise(path[1:]):
             self._require(branch, step)
             child = branch.members.get(step)
             if not isinstance(child, _Branch):
-                child = _Branch.of(child, following)
+                child = _Branch.of(child, next_step)
                 branch.members[step] = child
             branch = child
         self._require(branch, path[-1])

@@ -55,8 +55,8 @@ class Pattern:
         match = _compiled(self.source).search(data)
         if match is None:
             return None
-        found: bytes | None = match.group(min(match.re.groups, 1))
-        return None if found is None else found.decode("utf-8", "replace")
+        group: bytes | None = match.group(min(match.re.groups, 1))
+        return None if group is None else group.decode("utf-8", "replace")
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Pattern) and other.source == self.source

@@ -206,11 +206,11 @@ def matches(predicate: Predicate, row: Row | None, view: View | None = None) -> 
             if (
                 type(left) is Attribute and type(right) is Literal and row is not None
             ):  # the most frequent form
-                found = _seen_at(row, left.path, view)
+                left_value = _view_at(row, left.path, view)
                 return (
                     comparison is Comparison.NE
-                    if found is None
-                    else _COMPARATORS[comparison](found, right.value)
+                    if left_value is None
+                    else _COMPARATORS[comparison](left_value, right.value)
                 )
             return _compares(_values_of(left, row, view), comparison, _values_of(right, row, view))
         case And(parts):
@@ -226,7 +226,7 @@ def matches(predicate: Predicate, row: Row | None, view: View | None = None) -> 
         case Not(part):
             return not matches(part, row, view)
         case Exists(path):
-            return row is not None and _seen_at(row, path, view) is not None
+            return row is not None and _view_at(row, path, view) is not None
         case StartsWith(operand, prefix):
             return _any_pair(_starts_with, _values_of(operand, row, view), _values_of(prefix, row, view))
         case Contains(container, member):
@@ -251,21 +251,21 @@ def failing_part(predicate: Predicate, row: Row | None, view: View | None = None
     return None
 
 
-def extracted(value: Value, operand: ExtractedValue) -> Value | None:
+def extract(value: Value, operand: ExtractedValue) -> Value | None:
     """Evaluate ExtractedValue on a value."""
     kind = operand.kind
-    found = operand.pattern.find(value.data, operand.reach_bytes) if value.kind is Kind.TEXT else None
-    if found is None:
+    match = operand.pattern.find(value.data, operand.reach_bytes) if value.kind is Kind.TEXT else None
+    if match is None:
         return None
     if kind is Kind.TEXT:
-        return Value(kind, found)
+        return Value(kind, match)
     if kind is Kind.BYTES:
-        return Value(kind, found.encode())
+        return Value(kind, match.encode())
     try:
         if kind is Kind.INT64:
-            number = int(found) if len(found) <= _INTEGER_TEXT_MAX else _INT64_END
+            number = int(match) if len(match) <= _INTEGER_TEXT_MAX else _INT64_END
             return Value(kind, number) if -_INT64_END <= number < _INT64_END else None
-        return Value(kind, float(found))
+        return Value(kind, float(match))
     except ValueError:
         return None
 
@@ -356,50 +356,50 @@ def _values_of(operand: Operand, row: Row | None, view: View | None) -> tuple[Va
         case Literal(value):
             return (value,)
         case Attribute(path):
-            found = None if row is None else _seen_at(row, path, view)
-            return () if found is None else (found,)
+            stored_value = None if row is None else _view_at(row, path, view)
+            return () if stored_value is None else (stored_value,)
         case SizeOf(path):
-            found = None if row is None else _seen_at(row, path, view)
-            size = None if found is None else size_of(found)
+            stored_value = None if row is None else _view_at(row, path, view)
+            size = None if stored_value is None else size_of(stored_value)
             return () if size is None else (Value(Kind.DECIMAL, Decimal(size)),)
         case AnyVersion(name):
             return () if row is None else _versions_of(row, name, view)
         case ExtractedValue(inner):
-            found_in = (extracted(value, operand) for value in _values_of(inner, row, view))
-            return tuple(value for value in found_in if value is not None)
+            results = (extract(value, operand) for value in _values_of(inner, row, view))
+            return tuple(value for value in results if value is not None)
         case Computed(of):
-            computed = None if row is None else of(row)
-            return () if computed is None else (computed,)
+            result = None if row is None else of(row)
+            return () if result is None else (result,)
     assert_never(operand)
 
 
 def _versions_of(row: Row, name: str, view: View | None) -> tuple[Value, ...]:
     cells = row.cells.get(name)
     if cells is None:  # missing, or a key column, which has no versions
-        found = _seen_at(row, (name,), view)
-        return () if found is None else (found,)
+        value = _view_at(row, (name,), view)
+        return () if value is None else (value,)
     return tuple(cell.value if view is None else view(cell.value) for cell in cells)
 
 
-def _seen_at(row: Row, path: Path, view: View | None) -> Value | None:
+def _view_at(row: Row, path: Path, view: View | None) -> Value | None:
     """Return the value at a path as the dialect sees it. Values inside documents have kinds that all dialects have."""
-    found = row.contents.value(path[0])  # type: ignore[arg-type]
-    if found is not None and view is not None:
-        found = view(found)
-    return found if len(path) == 1 else _walk(found, path)
+    value = row.contents.value(path[0])  # type: ignore[arg-type]
+    if value is not None and view is not None:
+        value = view(value)
+    return value if len(path) == 1 else _walk(value, path)
 
 
-def _walk(found: Value | None, path: Path) -> Value | None:
+def _walk(value: Value | None, path: Path) -> Value | None:
     for step in path[1:]:
-        if found is None:
+        if value is None:
             return None
         if isinstance(step, str):
-            found = found.data.get(step) if found.kind is Kind.MAP else None
-        elif found.kind is Kind.LIST and step < len(found.data):
-            found = found.data[step]
+            value = value.data.get(step) if value.kind is Kind.MAP else None
+        elif value.kind is Kind.LIST and step < len(value.data):
+            value = value.data[step]
         else:
             return None
-    return found
+    return value
 
 
 def _compares(lefts: tuple[Value, ...], comparison: Comparison, rights: tuple[Value, ...]) -> bool:

@@ -67,7 +67,7 @@ class ColumnBounds(NamedTuple):
     lower: bytes = keys.LOWEST
     upper: bytes = keys.HIGHEST
 
-    def also(self, other: ColumnBounds) -> ColumnBounds:
+    def intersect(self, other: ColumnBounds) -> ColumnBounds:
         """Return the intersection of both bounds."""
         return ColumnBounds(max(self.lower, other.lower), min(self.upper, other.upper))
 
@@ -99,11 +99,11 @@ def bounds_of_prefix(value: Value) -> ColumnBounds:
 
 
 def range_of(
-    schema: keys.KeySchema, equal: Sequence[Value], following: ColumnBounds | None = None
+    schema: keys.KeySchema, equal: Sequence[Value], next_bounds: ColumnBounds | None = None
 ) -> KeyRange:
     """Return the range of keys with these values in the first columns and the next column within the bounds."""
     head = schema.position(equal)
-    lower, upper = following or ColumnBounds()
+    lower, upper = next_bounds or ColumnBounds()
     if len(equal) < len(schema.partition):
         return KeyRange(
             keys.Position(head.partition + lower, keys.LOWEST),
@@ -120,25 +120,28 @@ def narrow(predicate: Predicate, schema: keys.KeySchema) -> tuple[KeyRange, Pred
     evaluation.
     """
     equal: list[Value] = []
-    used: list[Predicate] = []
+    used_conjuncts: list[Predicate] = []
     conjuncts = list(_conjuncts(predicate))
-    following = None
+    next_bounds = None
     for column in schema.columns:
-        bounds, exact, spent = _bounds_on(column, conjuncts)
+        bounds, exact, column_conjuncts = _bounds_on(column, conjuncts)
         if bounds is None:
             break
-        used += spent
+        used_conjuncts += column_conjuncts
         if exact is None:
-            following = bounds
+            next_bounds = bounds
             break
         equal.append(exact)
-    rest = tuple(part for part in conjuncts if not any(part is spent for spent in used))
-    residual = ALWAYS if not rest else rest[0] if len(rest) == 1 else And(rest)
-    return _narrowest(range_of(schema, equal, following)), residual
-
-
-def _narrowest(found: KeyRange) -> KeyRange:
-    return found if not found.is_empty else KeyRange(found.lower, found.lower)
+    other_conjuncts = tuple(part for part in conjuncts if not any(part is used for used in used_conjuncts))
+    residual = (
+        ALWAYS
+        if not other_conjuncts
+        else other_conjuncts[0]
+        if len(other_conjuncts) == 1
+        else And(other_conjuncts)
+    )
+    key_range = range_of(schema, equal, next_bounds)
+    return KeyRange(key_range.lower, key_range.lower) if key_range.is_empty else key_range, residual
 
 
 def _conjuncts(predicate: Predicate) -> list[Predicate]:
@@ -158,18 +161,18 @@ def _bounds_on(
     if column.kind is not Kind.TEXT:
         return None, None, []
     bounds: ColumnBounds | None = None
-    spent: list[Predicate] = []
+    used_conjuncts: list[Predicate] = []
     for conjunct in conjuncts:
         comparison, value = _key_comparison(conjunct, column.name)
         if value is None:
             continue
         if comparison is Comparison.EQ:
             return bounds_of(Comparison.EQ, value), value, [conjunct]
-        found = bounds_of_prefix(value) if comparison is None else bounds_of(comparison, value)
-        if found is not None:
-            bounds = found if bounds is None else bounds.also(found)
-            spent.append(conjunct)
-    return bounds, None, spent
+        bounds_of_conjunct = bounds_of_prefix(value) if comparison is None else bounds_of(comparison, value)
+        if bounds_of_conjunct is not None:
+            bounds = bounds_of_conjunct if bounds is None else bounds.intersect(bounds_of_conjunct)
+            used_conjuncts.append(conjunct)
+    return bounds, None, used_conjuncts
 
 
 _FLIPPED = {
@@ -188,11 +191,11 @@ def _key_comparison(conjunct: Predicate, name: str) -> tuple[Comparison | None, 
     A comparison of None is a prefix test. A value of None: the conjunct is something else.
     """
     match conjunct:
-        case Compare(Attribute((found,)), comparison, Literal(value)) if found == name:
+        case Compare(Attribute((attribute,)), comparison, Literal(value)) if attribute == name:
             pass
-        case Compare(Literal(value), comparison, Attribute((found,))) if found == name:
+        case Compare(Literal(value), comparison, Attribute((attribute,))) if attribute == name:
             comparison = _FLIPPED[comparison]
-        case StartsWith(Attribute((found,)), Literal(value)) if found == name:
+        case StartsWith(Attribute((attribute,)), Literal(value)) if attribute == name:
             return None, value if _is_spellable(value) else None
         case _:
             return None, None

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, assert_never
 
 from tablegate.gateway.model import fast_paths
 from tablegate.gateway.model.errors import BadOperand, BadPath
-from tablegate.gateway.model.expressions.arithmetic import added, incremented
+from tablegate.gateway.model.expressions.arithmetic import add, increment
 from tablegate.gateway.model.expressions.documents import Documents
 from tablegate.gateway.model.expressions.predicates import Attributes, Path, View, value_at
 from tablegate.gateway.model.values.bodies import FOREIGN, tagged, untagged
@@ -181,11 +181,11 @@ def edit(old: Row | None, actions: tuple[Action, ...], context: EditContext) -> 
     """
     draft = _draft_of(old, context)
     before = dict(context.key_values) if old is None else old.contents
-    changed = _whole_attributes(actions, before, context.view)
-    if changed is None:
+    attributes = _whole_attributes(actions, before, context.view)
+    if attributes is None:
         _apply_actions(actions, draft, before, context.view)
     else:
-        for name, value in changed.items():
+        for name, value in attributes.items():
             draft.put(name, value, None)
     return draft.contents()
 
@@ -197,29 +197,29 @@ def _whole_attributes(
 
     None if an action removes an attribute or changes a part of one.
     """
-    changed: dict[str, Value] = {}
+    attributes: dict[str, Value] = {}
     for action in actions:
         if type(action) is SetTo and len(action.path) == 1:
             operand = action.operand
-            changed[str(action.path[0])] = (
+            attributes[str(action.path[0])] = (
                 operand.value if type(operand) is Literal else _resolve(operand, before, view)
             )
         elif type(action) is Add and len(action.path) == 1 and len(actions) == 1:
             name = str(action.path[0])
-            changed[name] = _sum_of(before.get(name), action.value, view)
+            attributes[name] = _sum_of(before.get(name), action.value, view)
         else:
             return None
-    return changed
+    return attributes
 
 
 def _apply_actions(
     actions: tuple[Action, ...], draft: RowDraft | FastDraft, before: Attributes, view: View | None
 ) -> None:
-    resolved = [
+    operands = [
         _resolve(action.operand, before, view) if isinstance(action, SetTo) else None for action in actions
     ]
     documents = Documents(before)
-    for action, value in zip(actions, resolved, strict=True):
+    for action, value in zip(actions, operands, strict=True):
         match action:
             case SetTo(path):
                 assert value is not None
@@ -237,7 +237,7 @@ def _apply_actions(
             case DeleteCells(name):
                 draft.drop(name)
             case Increment(name, delta, stamp_ms):
-                draft.put(name, incremented(draft.newest(name), delta, view), stamp_ms)
+                draft.put(name, increment(draft.newest(name), delta, view), stamp_ms)
             case _:
                 assert_never(action)
     for name, result in documents.results():
@@ -366,7 +366,7 @@ class RowDraft:
         versions = [cell for cell in self.cells.get(name, ()) if cell.stamp_ms != stamp_ms]
         versions.append(Cell(value, stamp_ms))
         versions.sort(key=lambda cell: -cell.stamp_ms)
-        self._keep(name, tuple(versions[: max(self.context.max_versions, 1)]))
+        self._set_versions(name, tuple(versions[: max(self.context.max_versions, 1)]))
 
     def drop(self, name: str) -> None:
         """Remove an attribute with all its versions."""
@@ -377,11 +377,13 @@ class RowDraft:
     def drop_version(self, name: str, stamp_ms: int) -> None:
         """Remove the version with that stamp. A cell without a stamp has the time of the row's last write."""
         if self.cells is not None:
-            self._keep(name, tuple(cell for cell in self.cells.get(name, ()) if cell.stamp_ms != stamp_ms))
+            self._set_versions(
+                name, tuple(cell for cell in self.cells.get(name, ()) if cell.stamp_ms != stamp_ms)
+            )
         elif stamp_ms == self.default_stamp_ms:
             self.latest.pop(name, None)
 
-    def _keep(self, name: str, versions: tuple[Cell, ...]) -> None:
+    def _set_versions(self, name: str, versions: tuple[Cell, ...]) -> None:
         assert self.cells is not None
         if versions:
             self.cells[name] = versions
@@ -403,8 +405,8 @@ def _in_stored_kind(value: Value, stored: Value, view: View | None) -> Value:
     changes nothing."""
     if view is None or stored.kind is value.kind:
         return value
-    seen = view(stored)
-    return stored if seen is not stored and seen == value else value
+    visible_value = view(stored)
+    return stored if visible_value is not stored and visible_value == value else value
 
 
 # Operands
@@ -415,22 +417,22 @@ def _resolve(operand: Operand, before: Attributes, view: View | None) -> Value:
         case Literal(value):
             return value
         case Current(path):
-            found = value_at(before, path)
-            if found is None:
+            current_value = value_at(before, path)
+            if current_value is None:
                 raise BadPath("operand-missing", path=path)
-            return found
+            return current_value
         case CurrentOrDefault(path, fallback):
-            found = value_at(before, path)
-            return _resolve(fallback, before, view) if found is None else found
+            current_value = value_at(before, path)
+            return _resolve(fallback, before, view) if current_value is None else current_value
         case Plus(left, right):
-            return added(_resolve(left, before, view), _resolve(right, before, view), view)
+            return add(_resolve(left, before, view), _resolve(right, before, view), view)
         case Minus(left, right):
-            return added(_resolve(left, before, view), _resolve(right, before, view), view, minus=True)
+            return add(_resolve(left, before, view), _resolve(right, before, view), view, minus=True)
         case Concatenate(left, right):
-            first, second = _resolve(left, before, view), _resolve(right, before, view)
-            if first.kind is not Kind.LIST or second.kind is not Kind.LIST:
-                raise BadOperand("operand", actual=second if first.kind is Kind.LIST else first)
-            return Value(Kind.LIST, first.data + second.data)
+            left_list, right_list = _resolve(left, before, view), _resolve(right, before, view)
+            if left_list.kind is not Kind.LIST or right_list.kind is not Kind.LIST:
+                raise BadOperand("operand", actual=right_list if left_list.kind is Kind.LIST else left_list)
+            return Value(Kind.LIST, left_list.data + right_list.data)
     assert_never(operand)
 
 
@@ -438,7 +440,7 @@ def _sum_of(current: Value | None, value: Value, view: View | None) -> Value:
     if current is None:
         return value
     if value.kind in NUMBERS:
-        return added(current, value, view)
+        return add(current, value, view)
     if current.kind is value.kind and value.kind in SETS:
         return Value(value.kind, current.data | value.data)
     if current.kind is value.kind is Kind.LIST:

@@ -23,8 +23,8 @@ class Change:
     """One recorded write.
 
     - `sequence`: increases within its shard in commit order.
-    - `actions`: the cell actions of an update in the order of the request, with resolved times and sums. Empty for
-      other writes.
+    - `actions`: the actions of an update of cells in the order of the request, with resolved times and sums (see
+      resolved_actions). Empty for all other writes, updates of documents included.
     - `is_noop`: the latest values of the row did not change.
     """
 
@@ -67,7 +67,7 @@ class Stream:
 class Shard:
     """A shard: its first and last slot, its parent shards, and once it is closed its last sequence.
 
-    `trimmed`: sequences up to this one are no longer retained, or belong to the parents.
+    `trimmed_sequence`: sequences up to this one are no longer retained, or belong to the parents.
     """
 
     number: int
@@ -76,7 +76,7 @@ class Shard:
     opened_at_ms: int
     closed_at_ms: int | None
     last_sequence: int | None
-    trimmed: int
+    trimmed_sequence: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,24 +112,24 @@ def is_noop(old: Row | None, new: Row | None) -> bool:
 def resolved_actions(write: Write, new: Row | None, now_ms: int) -> tuple[Action, ...]:
     """Return the actions of an Edit with explicit stamps, and increments as puts of their sums.
 
-    Empty if some action is not on cells. If the new row is None, all of them are deletes.
+    Empty if some action is not on cells. Without a new row, increments are not on cells either.
     """
     if not isinstance(write.change, Edit):
         return ()
-    found: list[Action] = []
+    actions: list[Action] = []
     for action in write.change.actions:
         match action:
             case PutCell(name, value, stamp_ms):
-                found.append(PutCell(name, value, now_ms if stamp_ms is None else stamp_ms))
+                actions.append(PutCell(name, value, now_ms if stamp_ms is None else stamp_ms))
             case Increment(name, _, stamp_ms) if new is not None:
                 stamp_ms = now_ms if stamp_ms is None else stamp_ms
                 sums = [cell.value for cell in new.cells.get(name, ()) if cell.stamp_ms == stamp_ms]
-                found.append(PutCell(name, sums[0] if sums else new.latest[name], stamp_ms))
+                actions.append(PutCell(name, sums[0] if sums else new.latest[name], stamp_ms))
             case DeleteCell() | DeleteCells():
-                found.append(action)
+                actions.append(action)
             case _:
                 return ()
-    return tuple(found)
+    return tuple(actions)
 
 
 # Positions to begin reading a shard at

@@ -54,7 +54,7 @@ class Index:
         return self.filled and now_ms >= self.busy_until_ms
 
     @property
-    def shown(self) -> frozenset[str] | None:
+    def projected_names(self) -> frozenset[str] | None:
         """Names of the attributes that the index shows. None: all."""
         if self.projection is IndexProjection.ALL:
             return None
@@ -63,7 +63,7 @@ class Index:
     def entry(self, row: Row) -> Entry | None:
         """Return the row's entry. None if a key column is missing or of another kind. No other code decides this."""
         values = row.latest
-        found = []
+        key_values = []
         split = len(self.key_schema.partition)
         for at, column in enumerate(self.key_schema.columns):
             value = values.get(column.name)
@@ -71,10 +71,10 @@ class Index:
                 value = self.view(value, at < split)
             if value is None or value.kind is not column.kind:
                 return None
-            found.append(value)
-        head = self.key_schema.position(found)
+            key_values.append(value)
+        head = self.key_schema.position(key_values)
         position = Position(head.partition, head.sort + row.position.partition + row.position.sort)
-        return Entry(position, row, projected_size_bytes(row, self.shown))
+        return Entry(position, row, projected_size_bytes(row, self.projected_names))
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ class VectorIndex:
         return self.filters if self.partition is None else (self.partition, *self.filters)
 
     @property
-    def shown(self) -> frozenset[str] | None:
+    def projected_names(self) -> frozenset[str] | None:
         """Names of the attributes that the index shows. None: all."""
         if self.projection is IndexProjection.ALL:
             return None
@@ -149,19 +149,19 @@ class VectorIndex:
             return None
         partition = b""
         if self.partition is not None:
-            value = self._seen(contents, self.partition)
+            value = self._column_value(contents, self.partition)
             if value is None or not vectors.is_of_kind(value, self.partition.kind):
                 return None
             partition = vectors.digest_of(value)
         filters = []
         for column in self.filters:
-            value = self._seen(contents, column)
+            value = self._column_value(contents, column)
             if value is not None and not vectors.is_of_kind(value, column.kind):
                 return None
             filters.append(vectors.ABSENT if value is None else vectors.digest_of(value))
         return VectorEntry(row, vector, partition, b"".join(filters), self.size_bytes(contents))
 
-    def _seen(self, contents: Contents, column: KeyColumn) -> Value | None:
+    def _column_value(self, contents: Contents, column: KeyColumn) -> Value | None:
         value = contents.value(column.name)
         if value is None or self.view is None:
             return value
@@ -175,8 +175,8 @@ class VectorIndex:
         Source: docs/protocols/dynamodb.md rule 42.
         """
         size = len(self.attribute.encode()) + vectors.COMPONENT_BYTES * self.dimensions
-        members, shown = contents.members, self.shown
-        for name in members if shown is None else shown:
+        members, names = contents.members, self.projected_names
+        for name in members if names is None else names:
             if name != self.attribute and name in members:
                 value = contents.value(name)
                 assert value is not None

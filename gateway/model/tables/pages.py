@@ -14,11 +14,12 @@ from tablegate.gateway.model.values.rows import Row
 
 
 class PageLimits(NamedTuple):
-    """The limits of a page: rows evaluated, rows returned, billed bytes evaluated, time. A page has at least one row.
+    """The limits of a page. None: unlimited. A page evaluates at least one row, if there is one.
 
-    - `size_bytes`: the page ends before the row that would exceed this size.
-    - `filled_bytes`: the page ends after the row that reaches this size.
-    - `returned_bytes`: the page ends after the returned row with which the returned rows reach this size.
+    - `scanned`, `returned`: maximum number of evaluated and of returned rows.
+    - `size_bytes`: the page ends before the row with which the billed bytes of the evaluated rows exceed this size.
+    - `filled_bytes`: the page ends after the row with which the billed bytes of the evaluated rows reach this size.
+    - `returned_bytes`: the page ends after the row with which the billed bytes of the returned rows reach this size.
     - `peek`: the page looks one row ahead to find out if and where there is more.
     """
 
@@ -56,7 +57,7 @@ class Concatenation(NamedTuple):
     """A request to concatenate the bodies of rows.
 
     - `separator`: the characters between bodies.
-    - `native`: only native rows. If False, all rows.
+    - `native`: only native rows (Row.is_native) can be concatenated. If there is another one, rows are read one by one.
     - `moments`: also return the times of modification.
     """
 

@@ -28,7 +28,7 @@ def copied_definition(source: Table, namespace: str, name: str) -> CreateTable:
         source.key_schema,
         indexes_like(source),
         rules,
-        {name: known for name, known in source.properties.items() if name != RESOURCE_POLICIES},
+        {name: value for name, value in source.properties.items() if name != RESOURCE_POLICIES},
         vector_indexes=vector_indexes_like(source),
     )
 

@@ -77,8 +77,8 @@ class HistoryRule:
     - `days`: the retention. None: only until pending copies are complete.
     - `since_ms`: the start of the history.
     - `id`: set by the engine, new for each rule.
-    - `floor`: set by the engine, in ticks. All later changes have a later time, so a time that is being copied is
-      final.
+    - `floor`: set by the engine, in ticks. The latest moment that a backup or a restore reads. All later writes have a
+      greater time, so the rows of that moment no longer change.
     """
 
     days: int | None
@@ -108,7 +108,7 @@ class ReplicationRule:
     """The replicas of a table, and its own name among them.
 
     `strong`: writes are atomic over all replicas. Otherwise they follow asynchronously, and the later of two writes of
-    a row wins. `witness`: the name of a replica without rows, which stands for a third one.
+    a row wins. `witness`: the region of DynamoDB's witness, "" without one. No table is stored for it.
     """
 
     name: str
@@ -241,10 +241,14 @@ class Table:
         if all(versions[-1].stamp_ms >= since_ms for versions in cells.values()):
             return row
         window = VersionWindow(start_ms=since_ms)
-        left = {name: kept for name, versions in cells.items() if (kept := window.of(versions))}
-        if not left:
+        visible_cells = {
+            name: visible_versions
+            for name, versions in cells.items()
+            if (visible_versions := window.of(versions))
+        }
+        if not visible_cells:
             return None
-        contents = Contents.of_cells(self.key_values(row.latest), left)
+        contents = Contents.of_cells(self.key_values(row.latest), visible_cells)
         return Row(row.position, contents, row.modified_at, row.expires_at_ms)
 
     def key_values(self, values: Mapping[str, Value]) -> dict[str, Value]:
@@ -260,44 +264,48 @@ def _features_of(table: Table) -> frozenset[str]:
     one.
     """
     rules = table.rules
-    found = {f"expiry.{name}" for name in _unusual(rules.expiry)} if rules.expiry is not None else set()
-    found |= _unusual(rules) - {"expiry", "stream"}
+    features = (
+        {f"expiry.{name}" for name in _non_default_fields(rules.expiry)}
+        if rules.expiry is not None
+        else set()
+    )
+    features |= _non_default_fields(rules) - {"expiry", "stream"}
     if rules.stream is not None and rules.stream.enabled:
-        found.add("stream")
+        features.add("stream")
     if table.indexes:
-        found.add("indexes")
+        features.add("indexes")
     if table.vector_indexes:
-        found.add("vector_indexes")
+        features.add("vector_indexes")
     for column in table.key_schema.columns:
-        found |= _unusual(column)
-    return frozenset(found)
+        features |= _non_default_fields(column)
+    return frozenset(features)
 
 
-def _unusual(described: Any) -> set[str]:
+def _non_default_fields(instance: Any) -> set[str]:
     """Return the names of the dataclass fields that differ from their defaults."""
     return {
         each.name
-        for each in fields(described)
-        if each.default is not MISSING and getattr(described, each.name) != each.default
+        for each in fields(instance)
+        if each.default is not MISSING and getattr(instance, each.name) != each.default
     }
 
 
 _AZURE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]{2,62}")
 
 
-def azure_name_for(name: str, taken: Callable[[str], bool]) -> str:
+def azure_name_for(name: str, is_taken: Callable[[str], bool]) -> str:
     """Return the Azure name of a table: its own if it is legal and unique without case, else a readable stem with a
     digest.
 
     It is stored at creation and never computed again.
     """
-    if _AZURE_NAME.fullmatch(name) and name.lower() != "tables" and not taken(name.lower()):
+    if _AZURE_NAME.fullmatch(name) and name.lower() != "tables" and not is_taken(name.lower()):
         return name
     stem = re.sub("[^A-Za-z0-9]", "", name)[:40]
     if not stem[:1].isalpha():
         stem = "t" + stem
     for attempt in range(1_000):
         digest = hashlib.sha256(f"{name}/{attempt}".encode()).hexdigest()[:12]
-        if not taken((stem + digest).lower()):
+        if not is_taken((stem + digest).lower()):
             return stem + digest
     raise AssertionError("sha256 gave a thousand names that were taken")

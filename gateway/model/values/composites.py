@@ -55,10 +55,10 @@ def split(columns: Sequence[KeyColumn], text: str) -> list[Value] | None:
         value_of(column.kind, part.replace("%7C", "|").replace("%25", "%"))
         for column, part in zip(columns, parts, strict=True)
     ]
-    found = [value for value in values if value is not None]
-    if len(found) != len(columns) or composite_text(found) != text:
+    known_values = [value for value in values if value is not None]
+    if len(known_values) != len(columns) or composite_text(known_values) != text:
         return None
-    return found
+    return known_values
 
 
 def value_of(kind: Kind, text: str) -> Value | None:

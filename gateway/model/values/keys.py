@@ -184,22 +184,22 @@ class KeySchema:
 
         Raises BadKey: rule `missing` or `kind`, with the column and the actual value.
         """
-        found = []
+        key_values = []
         for column in self.columns:
             value = values.get(column.name)
             if value is None:
                 raise BadKey("missing", column=column)
             if value.kind is not column.kind:
                 raise BadKey("kind", column=column, actual=value)
-            found.append(value)
-        return Key(tuple(found), self.position(found))
+            key_values.append(value)
+        return Key(tuple(key_values), self.position(key_values))
 
     def position(self, values: Any) -> Position:
         """Return the position of values in column order. Fewer values give a prefix."""
         split = len(self.partition)
         if split == 1 and len(values) == 2:  # the most frequent key, without lists
-            (one, first), (other, second) = values
-            if one is other is Kind.TEXT:  # equals encode_column
+            (first_kind, first), (second_kind, second) = values
+            if first_kind is second_kind is Kind.TEXT:  # equals encode_column
                 partition = _TEXT + first.encode().replace(b"\x00", b"\x00\xff") + b"\x00"
                 sort = _TEXT + second.encode().replace(b"\x00", b"\x00\xff") + b"\x00"
                 return Position(partition, sort)

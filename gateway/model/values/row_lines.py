@@ -155,8 +155,8 @@ _RANGES = {Kind.INT32: 2**31, Kind.INT64: 2**63}
 def check(value: Value) -> None:
     """Raise ValueError or TypeError if the data of a value do not fit its kind."""
     kind, data = value
-    expected = _TYPES.get(kind)
-    if expected is not None and type(data) is not expected:
+    expected_type = _TYPES.get(kind)
+    if expected_type is not None and type(data) is not expected_type:
         raise TypeError(f"{data!r} is not a value of kind {kind.value}")
     if kind is Kind.DECIMAL:
         _check_number(data)
@@ -183,9 +183,9 @@ def _check_number(number: Any) -> None:
 def json_object(line: bytes) -> dict[str, Any]:
     """Parse a line with a JSON object. Raises UnreadableFile."""
     try:
-        found = orjson.loads(line)
+        document = orjson.loads(line)
     except orjson.JSONDecodeError as error:
         raise UnreadableFile(f"not JSON: {error}") from None
-    if not isinstance(found, dict):
+    if not isinstance(document, dict):
         raise UnreadableFile("no JSON object")
-    return found
+    return document

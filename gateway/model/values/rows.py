@@ -81,12 +81,12 @@ class Contents:
         self._cells: dict[str, tuple[Cell, ...]] | None = None
 
     @classmethod
-    def measured(cls, body: bytes, kinds: bytes | None) -> Contents:
+    def of_stored(cls, body: bytes, kinds: bytes | None) -> Contents:
         """Return contents of stored bytes, and compute their size."""
-        made = cls(body, kinds, 0)
-        for name, versions in made.cells(0).items():
-            made.size_bytes += sum(len(name.encode()) + size_bytes(cell.value) for cell in versions)
-        return made
+        contents = cls(body, kinds, 0)
+        for name, versions in contents.cells(0).items():
+            contents.size_bytes += sum(len(name.encode()) + size_bytes(cell.value) for cell in versions)
+        return contents
 
     @classmethod
     def of_values(cls, values: dict[str, Value]) -> Contents:
@@ -107,9 +107,9 @@ class Contents:
                 *([cell.stamp_ms, bodies.tagged(cell.value)] for cell in versions[1:]),
             ]
             size += sum(len(name.encode()) + size_bytes(cell.value) for cell in versions)
-        made = cls(None, orjson.dumps({"cells": stamps}), size, latest)
-        made._cells = dict(cells)
-        return made
+        contents = cls(None, orjson.dumps({"cells": stamps}), size, latest)
+        contents._cells = dict(cells)
+        return contents
 
     @classmethod
     def visible(cls, key_values: Mapping[str, Value], cells: dict[str, tuple[Cell, ...]]) -> Contents:
@@ -128,9 +128,9 @@ class Contents:
                 continue
             for version in versions:
                 size += name_size + size_bytes(version.value)
-        made = cls(None, FOREIGN_KINDS, size, latest)
-        made._cells = cells
-        return made
+        contents = cls(None, FOREIGN_KINDS, size, latest)
+        contents._cells = cells
+        return contents
 
     def replacing(self, values: Mapping[str, Value], key_names: tuple[str, ...]) -> Contents:
         """Return contents with new latest values of some attributes. Stamps stay."""
@@ -152,12 +152,12 @@ class Contents:
         cut = {name: value for name, value in self.latest.items() if name in names}
         if len(cut) == len(self.latest):
             return self
-        made = Contents.of_values(cut)
+        contents = Contents.of_values(cut)
         if self.kinds is not None:
             stamps = orjson.loads(self.kinds).get("cells", {})
-            kept = {name: versions for name, versions in stamps.items() if name in names}
-            made.kinds = orjson.dumps({"cells": kept}) if kept else made.kinds
-        return made
+            kept_stamps = {name: versions for name, versions in stamps.items() if name in names}
+            contents.kinds = orjson.dumps({"cells": kept_stamps}) if kept_stamps else contents.kinds
+        return contents
 
     @property
     def body(self) -> bytes:
@@ -216,17 +216,17 @@ class Contents:
         """
         if self._cells is None:
             stamps = orjson.loads(self.kinds).get("cells", {}) if self.kinds else {}
-            found: dict[str, tuple[Cell, ...]] = {}
-            unstamped = (default_stamp_ms,)
+            versions_by_name: dict[str, tuple[Cell, ...]] = {}
+            default_stamps = (default_stamp_ms,)
             for name, value in self.latest.items():
-                kept = stamps.get(name, unstamped)
-                newest = _new(Cell, (value, kept[0]))
-                if len(kept) == 1:
-                    found[name] = (newest,)
+                stamps_of_name = stamps.get(name, default_stamps)
+                newest = _new(Cell, (value, stamps_of_name[0]))
+                if len(stamps_of_name) == 1:
+                    versions_by_name[name] = (newest,)
                 else:
-                    older = (Cell(bodies.untagged(member), stamp) for stamp, member in kept[1:])
-                    found[name] = (newest, *older)
-            self._cells = found
+                    older = (Cell(bodies.untagged(member), stamp) for stamp, member in stamps_of_name[1:])
+                    versions_by_name[name] = (newest, *older)
+            self._cells = versions_by_name
         return self._cells
 
 

@@ -93,10 +93,10 @@ def equal(left: Value, right: Value) -> bool:
     if left.kind in NUMBERS and right.kind in NUMBERS:
         if left.kind is right.kind:
             return bool(left.data == right.data)
-        mine, other = number_of(left), number_of(right)
-        if mine is None or other is None:
+        left_number, right_number = number_of(left), number_of(right)
+        if left_number is None or right_number is None:
             return _float_of(left) == _float_of(right)
-        return mine == other
+        return left_number == right_number
     return left.kind is right.kind and left.data == right.data
 
 
@@ -106,19 +106,19 @@ def compare(left: Value, right: Value) -> int | None:
     TEXT is ordered by its UTF-8 bytes, which is code point order, and BYTES by unsigned bytes.
     """
     if left.kind in NUMBERS and right.kind in NUMBERS:
-        mine: Any = number_of(left)
-        other: Any = number_of(right)
-        if mine is None or other is None:
-            mine, other = _float_of(left), _float_of(right)
-            if math.isnan(mine) or math.isnan(other):
+        left_data: Any = number_of(left)
+        right_data: Any = number_of(right)
+        if left_data is None or right_data is None:
+            left_data, right_data = _float_of(left), _float_of(right)
+            if math.isnan(left_data) or math.isnan(right_data):
                 return None
     elif left.kind is right.kind and left.kind in ORDERED:
-        mine, other = left.data, right.data
+        left_data, right_data = left.data, right.data
         if left.kind is Kind.GUID:
-            mine, other = mine.bytes, other.bytes
+            left_data, right_data = left_data.bytes, right_data.bytes
     else:
         return None
-    return (mine > other) - (mine < other)
+    return (left_data > right_data) - (left_data < right_data)
 
 
 def contains(container: Value, member: Value) -> bool:
@@ -177,14 +177,14 @@ def number_size_bytes(number: Decimal | int) -> int:
     if not number:
         return 1
     plain = decimal_text(number).lstrip("-")  # abs() would round to the context
-    whole, _, fraction = plain.partition(".")
-    if whole == "0":
-        whole = ""
+    integer, _, fraction = plain.partition(".")
+    if integer == "0":
+        integer = ""
     if fraction:
-        fraction = fraction if whole else fraction.lstrip("0")
-        size = (len(whole) + 1) // 2 + (len(fraction) + 1) // 2
+        fraction = fraction if integer else fraction.lstrip("0")
+        size = (len(integer) + 1) // 2 + (len(fraction) + 1) // 2
     else:
-        size = (len(whole.rstrip("0")) + 1) // 2
+        size = (len(integer.rstrip("0")) + 1) // 2
     return size + 1 + (number < 0)
 
 

@@ -64,13 +64,13 @@ def unpacked(vector: bytes) -> tuple[float, ...]:
 
 def components_of(vector: bytes) -> list[Decimal]:
     """Return the components of a vector, each as the shortest decimal that converts back to it."""
-    found = []
+    components = []
     for component in unpacked(vector):
         shortest = next(
             text for digits in range(6, 10) if float_of(text := f"{component:.{digits}g}") == component
         )
-        found.append(Decimal(shortest))
-    return found
+        components.append(Decimal(shortest))
+    return components
 
 
 @lru_cache(64)

@@ -146,7 +146,7 @@ def _rule_json(rule: StreamRule) -> str:
 
 
 def add_shard(session: Session, stream_id: int, shard: Shard) -> None:
-    """Insert a shard. Its first change comes after `trimmed`."""
+    """Insert a shard. Its first change comes after `trimmed_sequence`."""
     session.execute(
         f"INSERT INTO shards (stream_id, {_SHARD}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
@@ -157,11 +157,13 @@ def add_shard(session: Session, stream_id: int, shard: Shard) -> None:
             shard.opened_at_ms,
             shard.closed_at_ms,
             shard.last_sequence,
-            shard.trimmed,
+            shard.trimmed_sequence,
         ),
     )
-    if shard.trimmed:
-        counters.advance(session, counters.shard_counter(stream_id, shard.number), 0, floor=shard.trimmed)
+    if shard.trimmed_sequence:
+        counters.advance(
+            session, counters.shard_counter(stream_id, shard.number), 0, floor=shard.trimmed_sequence
+        )
 
 
 def close_shard(session: Session, shard: Numbered, now_ms: int) -> int:

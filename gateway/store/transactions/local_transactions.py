@@ -52,7 +52,7 @@ class StagedWrite:
 
     position: Position
     new: Row | None
-    recorded: StreamRecording
+    recording: StreamRecording
 
 
 def locked_partition(partition: bytes) -> bytes:
@@ -201,7 +201,7 @@ def writes_of(session: Session, transaction: str) -> list[StagedWrite]:
 
 def _columns(write: StagedWrite) -> tuple[Any, ...]:
     stored = stored_position(write.position)
-    new, recorded = write.new, write.recorded
+    new, recorded = write.new, write.recording
     assert recorded.kind is not None  # clients' writes are always recorded
     return (
         stored.partition,

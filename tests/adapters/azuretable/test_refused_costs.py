@@ -56,7 +56,7 @@ BATCHES = {
     "POST a change with a long HTTP in a line",
     "POST a query with a long filter of ands",
     "POST a query with a long option",
-    "POST a part with long numbered headers",
+    "POST a part with long with_number headers",
     "POST line breaks",
 }
 DOCUMENTS = {
@@ -78,7 +78,7 @@ HEADS = {
     "GET query of $orderby",
     "GET address of quotes",
     "GET address of parentheses",
-    "DELETE headers: numbered",
+    "DELETE headers: with_number",
     "DELETE headers: bearer token",
 }
 

@@ -116,7 +116,7 @@ def batches(size_bytes: int) -> Iterator[Wasteful]:
     line = _HTTP + post + "Content-Type: application/json\r\n\r\n"
     heads = {
         "changes": "--c\r\n" + line + _ENTITY_BODY + "\r\n",
-        "numbered changes": "--c\r\n" + line + '{"PartitionKey":"p","RowKey":"#"}\r\n',
+        "with_number changes": "--c\r\n" + line + '{"PartitionKey":"p","RowKey":"#"}\r\n',
         "empty parts": "--c\r\n\r\n",
         "bare delimiters": "--c\r\n",
         "bare delimiters of LF": "--c\n",
@@ -140,7 +140,7 @@ def batches(size_bytes: int) -> Iterator[Wasteful]:
     # One operation, of which something is long.
     inner = {
         "headers": post + many("a: b\r\n", size_bytes) + "\r\n" + _ENTITY_BODY,
-        "numbered headers": post + many("a#: b\r\n", size_bytes) + "\r\n" + _ENTITY_BODY,
+        "with_number headers": post + many("a#: b\r\n", size_bytes) + "\r\n" + _ENTITY_BODY,
         "empty lines": many("\r\n", size_bytes) + post + "\r\n" + _ENTITY_BODY,
         "LF lines": post + many("a:b\n", size_bytes) + "\n" + _ENTITY_BODY,
         "CR lines": post + many("a:b\r", size_bytes) + "\r\n\r\n" + _ENTITY_BODY,
@@ -193,7 +193,7 @@ def batches(size_bytes: int) -> Iterator[Wasteful]:
         yield batch(f"a query with a long {name}", f"--b\r\n{_HTTP}{text} HTTP/1.1\r\n\r\n\r\n--b--\r\n")
     part_heads = {
         "headers": many("a: b\r\n", size_bytes),
-        "numbered headers": many("a#: b\r\n", size_bytes),
+        "with_number headers": many("a#: b\r\n", size_bytes),
         "Content-Type": "Content-Type: multipart/mixed" + many(" boundary", size_bytes) + "\r\n",
         "Content-Type of blanks": "Content-Type: multipart/mixed; boundary" + many(" ", size_bytes) + "x\r\n",
         "Content-Type of boundaries": "Content-Type: multipart/mixed"
@@ -323,7 +323,7 @@ def heads(size_bytes: int) -> Iterator[Wasteful]:
     for name, text in addresses.items():
         yield Wasteful(f"address of {name}", "GET", text)
     headers = {
-        "numbered": {f"a{n}": "b" for n in range(size_bytes // 12)},
+        "with_number": {f"a{n}": "b" for n in range(size_bytes // 12)},
         "x-ms-": {f"x-ms-a{n}": "b" for n in range(size_bytes // 12)},
         "Accept": {"Accept": many("xml,", size_bytes)},
         "Prefer": {"Prefer": many("a ", size_bytes), "Accept": "xml"},

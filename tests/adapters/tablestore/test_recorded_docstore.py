@@ -265,7 +265,7 @@ def delete(on: Recording) -> None:
 def _filled(
     on: Recording, game: str, numbers: list[int], cleared: list[int], spared: tuple[int, ...] = ()
 ) -> None:
-    """Deletes of rows that are absent, puts of numbered rows, deletes of the first three."""
+    """Deletes of rows that are absent, puts of with_number rows, deletes of the first three."""
     for number in cleared:
         on.delete((game, str(number)), (1, 1))
     for number in numbers:

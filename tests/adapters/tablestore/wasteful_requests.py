@@ -58,7 +58,7 @@ def times(part: bytes, size_bytes: int) -> bytes:
     return part * (size_bytes // len(part))
 
 
-def numbered(part: Callable[[bytes], bytes], size_bytes: int) -> bytes:
+def with_number(part: Callable[[bytes], bytes], size_bytes: int) -> bytes:
     """Parts that are each made of their number."""
     return b"".join(part(b"%d" % number) for number in range(size_bytes // (len(part(b"")) + 6)))
 
@@ -85,7 +85,7 @@ def batches(size_bytes: int) -> Iterator[Wasteful]:
         "tables without rows": lambda n: encoded(batch, tables=encoded(table, table_name=b"t" + n)),
         "empty tables": lambda n: encoded(batch, tables=b""),
     }.items():
-        yield Wasteful(f"many {name}", "BatchWriteRow", numbered(make, size_bytes))
+        yield Wasteful(f"many {name}", "BatchWriteRow", with_number(make, size_bytes))
     bulk, bulk_row = messages.BulkImportRequest, messages.RowInBulkImportRequest
     rows = times(encoded(bulk, rows=encoded(bulk_row, type=messages.PUT, row_change=_ROW)), size_bytes)
     yield Wasteful("many rows", "BulkImport", encoded(bulk, table_name=b"t") + rows)
@@ -196,7 +196,7 @@ def tables(size_bytes: int) -> Iterator[Wasteful]:
     for name, columns in {
         "key columns": times(encoded(meta, primary_key=schema), size_bytes),
         "empty key columns": times(encoded(meta, primary_key=b""), size_bytes),
-        "defined columns": numbered(lambda n: encoded(meta, defined_column=defined(n)), size_bytes),
+        "defined columns": with_number(lambda n: encoded(meta, defined_column=defined(n)), size_bytes),
         "empty defined columns": times(encoded(meta, defined_column=b""), size_bytes),
     }.items():
         yield Wasteful(f"many {name}", "CreateTable", made + encoded(create, table_meta=table + columns))
@@ -214,7 +214,7 @@ def tables(size_bytes: int) -> Iterator[Wasteful]:
     asked = encoded(messages.CreateIndexRequest, main_table_name=b"t", index_meta=wide)
     yield Wasteful("a wide index", "CreateIndex", asked)
     add = messages.AddDefinedColumnRequest
-    columns = numbered(lambda n: encoded(add, columns=defined(n)), size_bytes)
+    columns = with_number(lambda n: encoded(add, columns=defined(n)), size_bytes)
     yield Wasteful("many columns", "AddDefinedColumn", encoded(add, table_name=b"t") + columns)
     drop = messages.DeleteDefinedColumnRequest
     names = times(encoded(drop, columns=b"d"), size_bytes)

@@ -20,7 +20,7 @@ from tablegate.gateway.model.authorization.authorizations import (
     RequestSource,
 )
 from tablegate.gateway.model.authorization.conditions import EVERYTHING as EVERY_VALUE
-from tablegate.gateway.model.authorization.conditions import ConditionKey, Known
+from tablegate.gateway.model.authorization.conditions import ConditionKey, FactValues
 from tablegate.gateway.model.authorization.globs import Glob
 from tablegate.gateway.model.authorization.grants import EVERYTHING, Policy, Verdict
 from tablegate.gateway.model.authorization.permissions import Channel, Permission, Purpose
@@ -34,10 +34,10 @@ T = "arn:aws:dynamodb:*:*:table/T"
 class Given:
     """Facts as a test gives them."""
 
-    def __init__(self, **facts: Known) -> None:
+    def __init__(self, **facts: FactValues) -> None:
         self._facts = facts
 
-    def known(self, fact: ConditionKey) -> Known:
+    def values_of(self, fact: ConditionKey) -> FactValues:
         return self._facts.get(fact.name.lower())
 
     def value(self, fact: ConditionKey) -> str | None:

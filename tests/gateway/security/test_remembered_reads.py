@@ -44,7 +44,9 @@ TABLES = [table(Kind.TEXT), table(Kind.DECIMAL), table(Kind.TEXT, "others")]
 
 def get_of(of: Table, key: str, shown: frozenset[str] | None) -> Get:
     return Get(
-        of, Position(encode_column(text(key)), b""), shown=None if shown is None else VisibleNames(shown)
+        of,
+        Position(encode_column(text(key)), b""),
+        visible_attributes=None if shown is None else VisibleNames(shown),
     )
 
 

@@ -209,7 +209,7 @@ def test_the_collection_estimate_is_in_whole_gigabytes() -> None:
 def test_foreign_key_kinds_are_shown_as_this_dialect_sees_them() -> None:
     schema = KeySchema((KeyColumn("pk", Kind.INT64),))
     lsi = table(index("lsi", "l", local=True))
-    numbered = Table(1, "n", "t", "t", schema, lsi.indexes, Rules(), {}, State.ACTIVE, 0, 1, 0)
+    with_number = Table(1, "n", "t", "t", schema, lsi.indexes, Rules(), {}, State.ACTIVE, 0, 1, 0)
     values = {"pk": Value(Kind.INT64, 7)}
     made = Row(schema.key(values).position, Contents.of_values(values), 1)
-    assert capacity.collection_block({"pk": {"N": "7"}}) == capacity.collection_metrics(numbered, made)
+    assert capacity.collection_block({"pk": {"N": "7"}}) == capacity.collection_metrics(with_number, made)

@@ -75,7 +75,7 @@ class Counting:
 
 
 def start(engine: Engine, **more: Any) -> Job:
-    given = {"namespace": "", "most": 3, "definition": {"a": 1}, **more}
+    given = {"namespace": "", "max_jobs": 3, "definition": {"a": 1}, **more}
     job = run(engine, StartJob(KIND, table_name="t", state="running", **given))
     assert isinstance(job, Job)
     return job
@@ -126,7 +126,7 @@ def test_namespaces_take_turns_and_then_their_jobs(engine: Engine) -> None:
     spaces = [f"n{number}" for number in range(10)]
     for space in spaces[1:]:
         for _ in range(5):
-            start(engine, namespace=space, most=9)
+            start(engine, namespace=space, max_jobs=9)
     for _ in range(9):
         assert engine.job_batch() is not None
     start(engine, namespace=spaces[0])
@@ -148,7 +148,7 @@ def test_no_job_waits_for_good(engine: Engine, monkeypatch: pytest.MonkeyPatch) 
     for space in spaces:
         start(engine, namespace=space)
     for _ in range(3 * job_runner._MAX_ACTIVE_JOBS_PER_OWNER):
-        start(engine, namespace=spaces[0], most=99)
+        start(engine, namespace=spaces[0], max_jobs=99)
     held = set()
     for _ in range(4 * len(spaces) * 13):
         assert engine.job_batch() is not None
@@ -164,8 +164,8 @@ def test_jobs_that_wait_hold_up_no_others(engine: Engine) -> None:
     Counting(engine, 3)
     for number in range(job_runner._MAX_ACTIVE_JOBS + 4):
         start(engine, namespace=f"n{number:02}", definition={"waits": True})
-        start(engine, namespace="many", definition={"waits": True}, most=99)
-    start(engine, namespace="many", most=99)
+        start(engine, namespace="many", definition={"waits": True}, max_jobs=99)
+    start(engine, namespace="many", max_jobs=99)
     start(engine, namespace="one")
     for _ in range(60):
         engine.job_batch()

@@ -596,7 +596,7 @@ def test_a_commit_contains_the_stream_records(engine: Engine) -> None:
     table = make(engine)
     recorded = StreamRecording(ChangeKind.UPDATE, (DeleteCells("x"),))
     key = table.key("a", 1)
-    write = Write(table.table, key, Replace(table.contents("a", 1)), recorded=recorded)
+    write = Write(table.table, key, Replace(table.contents("a", 1)), recording=recorded)
     table.write(write)
     [change] = everything(engine, stream_of(engine))
     assert (change.kind, change.actions) == (ChangeKind.UPDATE, (DeleteCells("x"),))

@@ -42,7 +42,7 @@ def test_a_pattern_that_stops_is_matched_without_a_look_at_each_character(
     def after(glob: Glob, text: str) -> None:
         raise AssertionError("a look at each character")
 
-    monkeypatch.setattr(Glob, "_after", after)
+    monkeypatch.setattr(Glob, "_positions_after", after)
     glob = Glob.of(pattern, "/")
     assert glob.matches("TTT") is (pattern != "T*/index/*")
     assert glob.matches("TTT/index/TTT") is (pattern == "T*/index/*")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from tablegate.gateway.model.errors import BadOperand, NumberOutOfRange
-from tablegate.gateway.model.expressions.arithmetic import added, incremented
+from tablegate.gateway.model.expressions.arithmetic import add, increment
 from tablegate.gateway.model.values.values import Kind, Value, decimal, text
 
 MOST_INT64, LEAST_INT64 = 2**63 - 1, -(2**63)
@@ -24,22 +24,22 @@ def int64(number: int) -> Value:
 
 def test_a_sum_of_decimals_keeps_all_38_digits() -> None:
     nines = "9" * 38
-    assert added(decimal(f"{nines[:-1]}8"), decimal(1), None) == decimal(nines)
+    assert add(decimal(f"{nines[:-1]}8"), decimal(1), None) == decimal(nines)
     with pytest.raises(NumberOutOfRange) as caught:
-        added(decimal(nines), decimal("0.1"), None)
+        add(decimal(nines), decimal("0.1"), None)
     assert caught.value.args[0] == "precision"
 
 
 def test_a_sum_above_the_greatest_decimal_is_an_overflow() -> None:
     half = decimal("5E+125")
-    assert added(half, decimal("4E+125"), None) == decimal("9E+125")
+    assert add(half, decimal("4E+125"), None) == decimal("9E+125")
     with pytest.raises(NumberOutOfRange) as caught:
-        added(half, half, None)
+        add(half, half, None)
     assert caught.value.args[0] == "overflow"
 
 
 def test_a_difference_is_exact() -> None:
-    assert added(decimal("0.3"), decimal("0.1"), None, minus=True) == decimal("0.2")
+    assert add(decimal("0.3"), decimal("0.1"), None, minus=True) == decimal("0.2")
 
 
 @pytest.mark.parametrize(
@@ -56,13 +56,13 @@ def test_a_difference_is_exact() -> None:
     ],
 )
 def test_the_first_stored_kind_that_holds_a_sum_is_its_kind(left: Value, right: Value, total: Value) -> None:
-    found = added(left, right, None)
+    found = add(left, right, None)
     assert (found.kind, found.data) == (total.kind, total.data)
 
 
 def test_what_is_no_number_has_no_sum() -> None:
     with pytest.raises(BadOperand):
-        added(decimal(1), text("1"), None)
+        add(decimal(1), text("1"), None)
 
 
 @pytest.mark.parametrize(
@@ -76,20 +76,20 @@ def test_what_is_no_number_has_no_sum() -> None:
 )
 def test_an_increment_stays_within_64_bits(current: int, delta: int, fits: bool) -> None:
     if fits:
-        assert incremented(int64(current), int64(delta), None) == int64(current + delta)
+        assert increment(int64(current), int64(delta), None) == int64(current + delta)
     else:
         with pytest.raises(NumberOutOfRange):
-            incremented(int64(current), int64(delta), None)
+            increment(int64(current), int64(delta), None)
 
 
 def test_an_increment_of_nothing_is_its_delta_and_of_another_kind_is_refused() -> None:
-    assert incremented(None, int64(5), None) == int64(5)
+    assert increment(None, int64(5), None) == int64(5)
     with pytest.raises(BadOperand):
-        incremented(text("5"), int64(5), None)
+        increment(text("5"), int64(5), None)
 
 
 def test_an_increment_of_doubles_must_stay_finite() -> None:
     double = Value(Kind.DOUBLE, 1.7e308)
-    assert incremented(double, Value(Kind.DOUBLE, -1.7e308), None) == Value(Kind.DOUBLE, 0.0)
+    assert increment(double, Value(Kind.DOUBLE, -1.7e308), None) == Value(Kind.DOUBLE, 0.0)
     with pytest.raises(NumberOutOfRange):
-        incremented(double, double, None)
+        increment(double, double, None)

@@ -148,5 +148,5 @@ def test_bounds_of_numbers(low: int, high: int, comparison: Comparison) -> None:
 
 
 def test_bounds_together() -> None:
-    both = bounds_of_prefix(text("a")).also(bounds_of_prefix(text("ab")))
+    both = bounds_of_prefix(text("a")).intersect(bounds_of_prefix(text("ab")))
     assert both == bounds_of_prefix(text("ab"))

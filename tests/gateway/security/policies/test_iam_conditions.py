@@ -21,7 +21,7 @@ class Request:
     def __init__(self, **known: Any) -> None:
         self._known = {ConditionKey[name]: value for name, value in known.items()}
 
-    def known(self, fact: ConditionKey) -> Any:
+    def values_of(self, fact: ConditionKey) -> Any:
         return self._known.get(fact)
 
     def value(self, fact: ConditionKey) -> str | None:
