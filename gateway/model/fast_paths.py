@@ -31,9 +31,13 @@ def covers(kind: type, known_fields: str) -> bool:
     """Return True if a command or context type has no other fields than the known ones, and fast paths are on.
 
     A fast path is designed for the known fields. A new field disables it until the author of the field has checked it.
+    Raises ValueError for a known field that does not exist, because a renamed field would disable it unnoticed.
     """
     names = {item.name for item in fields(kind)} if is_dataclass(kind) else {*kind._fields}  # type: ignore[attr-defined]
-    return ARE_ON and names <= {*known_fields.split()}
+    known = {*known_fields.split()}
+    if not known <= names:
+        raise ValueError(f"{kind.__name__} has no fields {sorted(known - names)}")
+    return ARE_ON and names == known
 
 
 class FastPath(NamedTuple):

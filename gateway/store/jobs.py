@@ -13,7 +13,7 @@ from tablegate.gateway.model.tables.namespaces import RETAINED
 from tablegate.gateway.store.sql.databases import Session
 
 _COLUMNS = "id, kind, namespace, table_name, definition, progress, state, created_at_ms, ended_at_ms, cancelled, claim"
-_FORGOTTEN = 100
+_FORGET_BATCH = 100
 
 
 def add(session: Session, job: Job) -> None:
@@ -35,30 +35,30 @@ def add(session: Session, job: Job) -> None:
 
 def by_id(session: Session, job_id: int) -> Job | None:
     """Return the job with this id, or None."""
-    found = session.query(f"SELECT {_COLUMNS} FROM jobs WHERE id = ?", (job_id,))
-    return _job(*found[0]) if found else None
+    rows = session.query(f"SELECT {_COLUMNS} FROM jobs WHERE id = ?", (job_id,))
+    return _job(*rows[0]) if rows else None
 
 
-def page(session: Session, wanted: ListJobs) -> list[Job]:
+def page(session: Session, command: ListJobs) -> list[Job]:
     """Return the jobs that a ListJobs command selects, newest first."""
     conditions = ["namespace = ?", "kind = ?"]
-    parameters: list[Any] = [wanted.namespace, wanted.kind]
+    parameters: list[Any] = [command.namespace, command.kind]
     for condition, value in (
-        ("table_name = ?", wanted.table_name),
-        ("created_at_ms >= ?", wanted.from_ms),
-        ("created_at_ms < ?", wanted.before_ms),
+        ("table_name = ?", command.table_name),
+        ("created_at_ms >= ?", command.from_ms),
+        ("created_at_ms < ?", command.before_ms),
     ):
         if value is not None:
             conditions.append(condition)
             parameters.append(value)
-    if wanted.after is not None:
+    if command.after is not None:
         conditions.append("(created_at_ms, id) < (?, ?)")
-        parameters += wanted.after
-    found = session.query(
+        parameters += command.after
+    rows = session.query(
         f"SELECT {_COLUMNS} FROM jobs WHERE {' AND '.join(conditions)} ORDER BY created_at_ms DESC, id DESC LIMIT ?",
-        (*parameters, wanted.limit),
+        (*parameters, command.limit),
     )
-    return [_job(*columns) for columns in found]
+    return [_job(*columns) for columns in rows]
 
 
 def count_unfinished(session: Session, namespace: str, kind: str) -> int:
@@ -75,35 +75,35 @@ def unfinished(session: Session, kinds: Collection[str]) -> list[tuple[int, str,
     if not kinds:
         return []
     places = ", ".join("?" * len(kinds))
-    found = session.query(
+    rows = session.query(
         f"SELECT id, namespace, cancelled FROM jobs WHERE ended_at_ms IS NULL AND kind IN ({places}) ORDER BY id",
         tuple(sorted(kinds)),
     )
-    return [(job_id, namespace, bool(cancelled)) for job_id, namespace, cancelled in found]
+    return [(job_id, namespace, bool(cancelled)) for job_id, namespace, cancelled in rows]
 
 
-def list_unfinished(session: Session, wanted: ListUnfinishedJobs) -> list[Job]:
+def list_unfinished(session: Session, command: ListUnfinishedJobs) -> list[Job]:
     """Return the jobs that a ListUnfinishedJobs command selects, oldest first."""
-    found = session.query(
-        f"SELECT {_COLUMNS} FROM jobs WHERE ended_at_ms IS NULL{'' if wanted.job_id is None else ' AND id = ?'}"
+    rows = session.query(
+        f"SELECT {_COLUMNS} FROM jobs WHERE ended_at_ms IS NULL{'' if command.job_id is None else ' AND id = ?'}"
         " ORDER BY id LIMIT ?",
-        (*([] if wanted.job_id is None else [wanted.job_id]), wanted.limit),
+        (*([] if command.job_id is None else [command.job_id]), command.limit),
     )
-    return [_job(*columns) for columns in found]
+    return [_job(*columns) for columns in rows]
 
 
 def unfinished_of_kind(session: Session, kind: str) -> list[Job]:
     """Return the unfinished jobs of a kind."""
-    found = session.query(f"SELECT {_COLUMNS} FROM jobs WHERE ended_at_ms IS NULL AND kind = ?", (kind,))
-    return [_job(*columns) for columns in found]
+    rows = session.query(f"SELECT {_COLUMNS} FROM jobs WHERE ended_at_ms IS NULL AND kind = ?", (kind,))
+    return [_job(*columns) for columns in rows]
 
 
 def unfinished_by_id(session: Session, job_id: int) -> tuple[Job, int] | None:
     """Return an unfinished job and the end of its claim in milliseconds, or None."""
-    found = session.query(
+    rows = session.query(
         f"SELECT {_COLUMNS}, claimed_until_ms FROM jobs WHERE id = ? AND ended_at_ms IS NULL", (job_id,)
     )
-    return (_job(*found[0][:-1]), found[0][-1]) if found else None
+    return (_job(*rows[0][:-1]), rows[0][-1]) if rows else None
 
 
 def claim(session: Session, job: Job, until_ms: int) -> bool:
@@ -161,18 +161,18 @@ def delete_of_namespace(session: Session, namespace: str | None, tables: Collect
     if tables is not None:
         where += f" AND table_name IN ({', '.join('?' * len(tables))})"
         parameters += sorted(tables)
-    unfinished = session.query(
+    rows = session.query(
         f"SELECT id FROM jobs WHERE {where} AND ended_at_ms IS NULL ORDER BY id", tuple(parameters)
     )
     session.send(f"DELETE FROM jobs WHERE {where}", tuple(parameters))
-    return [int(job_id) for (job_id,) in unfinished]
+    return [int(job_id) for (job_id,) in rows]
 
 
 def forget(session: Session, before_ms: int) -> None:
     """Delete a batch of the jobs that ended before a time."""
     session.execute(
         "DELETE FROM jobs WHERE id IN (SELECT id FROM jobs WHERE ended_at_ms < ? ORDER BY ended_at_ms LIMIT ?)",
-        (before_ms, _FORGOTTEN),
+        (before_ms, _FORGET_BATCH),
     )
 
 
@@ -181,10 +181,8 @@ def _text(document: Any) -> str:
 
 
 def _job(*columns: Any) -> Job:
-    job_id, kind, namespace, table_name, definition, progress, state, created, ended, cancelled, claimed = (
-        columns
-    )
-    described = (orjson.loads(definition), orjson.loads(progress))
-    return Job(
-        job_id, kind, namespace, table_name, *described, state, created, ended, bool(cancelled), claimed
-    )
+    job_id, kind, namespace, table_name, definition, progress, *state_and_times, cancelled, claim = columns
+    state, created_at_ms, ended_at_ms = state_and_times
+    documents = (orjson.loads(definition), orjson.loads(progress))
+    times = (created_at_ms, ended_at_ms)
+    return Job(job_id, kind, namespace, table_name, *documents, state, *times, bool(cancelled), claim)

@@ -42,7 +42,7 @@ SHOWN_AS_STORED = frozenset(
 """Features (Table.features) that do not change what a reader sees of the stored rows."""
 READ_FIELDS = (
     "table range limits index reverse filter view segment after whole_rows cut cut_many transaction concatenation"
-    " may_be_old shown"
+    " may_be_old visible_attributes"
 )
 """The fields of Read that the fast paths support (fast_paths.covers)."""
 _TAKES_MANY = fast_paths.covers(Read, READ_FIELDS)
@@ -220,7 +220,7 @@ class PageBuilder:
         size of the rows up to a row.
         """
         until = perf_counter() + _SLICE_S
-        for columns in scanned_range.passing:
+        for columns in scanned_range.passing_rows:
             if perf_counter() >= until:
                 yield
                 until = perf_counter() + _SLICE_S

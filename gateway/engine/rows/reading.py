@@ -26,7 +26,7 @@ from tablegate.gateway.model.tables.tables import State, Table
 from tablegate.gateway.model.values.keys import Position
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.store.rows import concatenated, rows, scans
-from tablegate.gateway.store.rows.prefiltered_scans import Measured, PrefilteredScan
+from tablegate.gateway.store.rows.prefiltered_scans import Counts, PrefilteredScan
 from tablegate.gateway.store.sql.databases import Session
 from tablegate.gateway.store.sql.prefilters import condition_of, prefilter_of
 from tablegate.gateway.store.store import Store
@@ -77,7 +77,7 @@ def read_in_slices(
     with store.database.read_one() if is_alone else store.read(reader) as session:
         stale = _stale(store, session, commands) if store.database.shared else set()
         found = rows.fetch_many(session, list({(get.table.id, get.position) for get in gets})) if gets else {}
-        measured: Measured = {}
+        counts: Counts = {}
         pages: deque[tuple[int, Slices | SearchSlices]] = deque()
         for at, command in enumerate(commands):
             if outcomes and at in outcomes:
@@ -89,14 +89,14 @@ def read_in_slices(
                 # The most frequent case. The general code below would find the same row.
                 outcomes[at] = found.get((table.id, command.position))  # type: ignore[union-attr]
             elif is_ready and kind is Read and command.index is None and not command.transaction:  # type: ignore[union-attr]
-                pages.append((at, _page(session, command, now_ms, measured)))  # type: ignore[arg-type]
+                pages.append((at, _page(session, command, now_ms, counts)))  # type: ignore[arg-type]
             elif (refusal := _refusal(command, stale, now_ms)) is not None:
                 outcomes[at] = refusal
             elif isinstance(command, SearchVectors):
                 pages.append((at, vector_support.search(store, session, command, now_ms)))
             elif isinstance(command, Read):
                 begin = _staged_page if command.transaction else _page
-                pages.append((at, begin(session, command, now_ms, measured)))
+                pages.append((at, begin(session, command, now_ms, counts)))
             elif _transaction(command):
                 outcomes[at] = _staged(session, command, found, now_ms)
             elif _is_byte_limited(command):
@@ -195,11 +195,11 @@ def _staged(session: Session, command: Reading, found: dict[RowKey, Row], now_ms
     return _found(command, found, now_ms)
 
 
-def _staged_page(session: Session, command: Read, now_ms: int, measured: Measured) -> Slices:
+def _staged_page(session: Session, command: Read, now_ms: int, counts: Counts) -> Slices:
     written = _written(session, command, now_ms)
     if isinstance(written, errors.GatewayError):
         return written
-    return (yield from _page(session, command, now_ms, measured, written))
+    return (yield from _page(session, command, now_ms, counts, written))
 
 
 def _written(
@@ -293,7 +293,7 @@ def _page(
     session: Session,
     command: Read,
     now_ms: int,
-    measured: Measured,
+    counts: Counts,
     written: Mapping[Position, Row | None] | None = None,
 ) -> Slices:
     if command.index is None:
@@ -306,7 +306,7 @@ def _page(
         if command.concatenation is not None and page_builder.takes_concatenated:
             rest = _concatenated(session, command, command.concatenation, page_builder)
         else:
-            rest = yield from _prefiltered(session, command, source, page_builder, measured)
+            rest = yield from _prefiltered(session, command, source, page_builder, counts)
     if rest.is_empty and not written:  # the range is exhausted
         return _finished(session, command, page_builder)
     expected = page_builder.budget.expected_rows(is_filtered=command.filter is not ALWAYS)
@@ -332,7 +332,11 @@ def _finished(session: Session, command: Read, page_builder: PageBuilder) -> Pag
 
 
 def fast_prefiltered(
-    session: Session, command: Read, source: scans.ScanSource, page_builder: PageBuilder, measured: Measured
+    session: Session,
+    command: Read,
+    source: scans.ScanSource,
+    page_builder: PageBuilder,
+    counts: Counts,
 ) -> Generator[None, None, KeyRange]:
     """Fill a page from rows that pass a prefilter in SQL (fast path of `PageBuilder.add_in_slices`).
 
@@ -350,15 +354,21 @@ def fast_prefiltered(
         return command.range
     condition = condition_of(prefilter, session.statements)
     scan = PrefilteredScan(
-        session, source, command.range, command.reverse, condition, measured, page_builder.budget.needs_sizes
+        session,
+        source,
+        command.range,
+        command.reverse,
+        condition,
+        counts,
+        page_builder.budget.needs_sizes,
     )
     is_worth_it = True
     while is_worth_it and not scan.rest.is_empty:
         scanned_range = scan.next(*page_builder.budget.skippable())
         if scanned_range is None:
             break
-        is_worth_it = 2 * len(scanned_range.passing) <= scanned_range.count
-        full = yield from page_builder.take_scanned_range(scanned_range, scan.until)
+        is_worth_it = 2 * len(scanned_range.passing_rows) <= scanned_range.count
+        full = yield from page_builder.take_scanned_range(scanned_range, scan.measure_through)
         scan.take(scanned_range.last if full is None else full)
         is_worth_it = is_worth_it and full is None and not scan.is_full
         yield
@@ -391,7 +401,11 @@ def fast_concatenated(
 
 
 def _row_by_row(
-    session: Session, command: Read, source: scans.ScanSource, page_builder: PageBuilder, measured: Measured
+    session: Session,
+    command: Read,
+    source: scans.ScanSource,
+    page_builder: PageBuilder,
+    counts: Counts,
 ) -> Generator[None, None, KeyRange]:
     yield from ()
     return command.range

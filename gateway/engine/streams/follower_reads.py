@@ -54,7 +54,7 @@ def pending(session: Session, follower: Follower, until_ms: int, limit: int) -> 
 class _ShardRange(NamedTuple):
     """The part of a shard that a follower receives: up to a time and, if `end` is given, before that sequence."""
 
-    shard: changes.Numbered
+    shard: changes.ShardKey
     end: int | None
     until_ms: int
 

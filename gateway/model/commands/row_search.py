@@ -132,7 +132,7 @@ class Condition(NamedTuple):
             )
             assert least is not None
             assert most is not None
-            return least.also(most)
+            return least.intersect(most)
         comparison = self.operator.comparison
         assert comparison is not None
         found = bounds_of(comparison, self.values[0])

@@ -12,8 +12,8 @@ def add(session: Session, at_ms: int, event_id: str, line: str) -> None:
 
 def trim(session: Session, before_ms: int, limit: int) -> int:
     """Delete up to `limit` lines older than `before_ms`, oldest first, and return their number."""
-    found = session.query(
+    keys = session.query(
         "SELECT at_ms, id FROM audit_events WHERE at_ms < ? ORDER BY at_ms, id LIMIT ?", (before_ms, limit)
     )
-    session.execute_many("DELETE FROM audit_events WHERE at_ms = ? AND id = ?", found)
-    return len(found)
+    session.execute_many("DELETE FROM audit_events WHERE at_ms = ? AND id = ?", keys)
+    return len(keys)

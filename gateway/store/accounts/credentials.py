@@ -19,10 +19,10 @@ class StoredCredential(NamedTuple):
 
 def all_of(session: Session) -> list[StoredCredential]:
     """Return all credentials, ordered by scheme and access id."""
-    found = session.query(
+    rows = session.query(
         "SELECT scheme, access_id, place, encrypted_secrets, changed_at_ms FROM credentials ORDER BY scheme, access_id"
     )
-    return [StoredCredential(*columns) for columns in found]
+    return [StoredCredential(*columns) for columns in rows]
 
 
 def save(session: Session, credential: StoredCredential) -> None:

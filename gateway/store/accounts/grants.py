@@ -22,10 +22,10 @@ class StoredGrant(NamedTuple):
 
 def all_of(session: Session) -> list[StoredGrant]:
     """Return all grants, oldest first."""
-    found = session.query(
+    rows = session.query(
         "SELECT id, grantee, form, document, created_at_ms FROM grants ORDER BY created_at_ms, id"
     )
-    return [StoredGrant(*columns) for columns in found]
+    return [StoredGrant(*columns) for columns in rows]
 
 
 def save(session: Session, grant: StoredGrant) -> None:

@@ -10,8 +10,8 @@ StoredQuota = tuple[str, str, int]
 
 def all_of(session: Session) -> list[StoredQuota]:
     """Return all quotas, ordered by owner."""
-    found = session.query("SELECT owner, document, changed_at_ms FROM quotas ORDER BY owner")
-    return [(owner, document, changed_at_ms) for owner, document, changed_at_ms in found]
+    rows = session.query("SELECT owner, document, changed_at_ms FROM quotas ORDER BY owner")
+    return [(owner, document, changed_at_ms) for owner, document, changed_at_ms in rows]
 
 
 def save(session: Session, owner: str, document: str, now_ms: int) -> None:
@@ -29,8 +29,8 @@ def remove(session: Session, owner: str) -> bool:
 
 def demands(session: Session, since_ms: int) -> list[tuple[str, str, str]]:
     """Return the demands recorded since a time, as (owner, process, document)."""
-    found = session.query("SELECT owner, process, document FROM quota_demands WHERE at_ms >= ?", (since_ms,))
-    return [(owner, process, document) for owner, process, document in found]
+    rows = session.query("SELECT owner, process, document FROM quota_demands WHERE at_ms >= ?", (since_ms,))
+    return [(owner, process, document) for owner, process, document in rows]
 
 
 def save_demand(session: Session, owner: str, process: str, document: str, now_ms: int) -> None:

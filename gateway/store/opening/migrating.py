@@ -43,30 +43,30 @@ def migrate(database: Database, report: Callable[[str], None] = lambda line: Non
 
     `report` gets a line before the first step and after each step, since steps rewrite large databases.
     """
-    known = steps()
-    before = revision_of(database)
-    if not before:
+    revisions = steps()
+    previous = revision_of(database)
+    if not previous:
         with database.define() as session:
-            before = _revision(
-                session, known
+            previous = _revision(
+                session, revisions
             )  # checked again under the lock: another server may have been faster
-            if not before and _make_schema(session, database.name, known[-1]):
-                return known
-    if before != known[-1]:
+            if not previous and _make_schema(session, database.name, revisions[-1]):
+                return revisions
+    if previous != revisions[-1]:
         database.begin_migrating()
-        before = _upgrade(database, known, report)
+        previous = _upgrade(database, revisions, report)
     database.end_migrating()
-    return known[known.index(before) + 1 :] if before else known
+    return revisions[revisions.index(previous) + 1 :] if previous else revisions
 
 
-def revision_of(database: Database, known: list[str] | None = None) -> str:
+def revision_of(database: Database, revisions: list[str] | None = None) -> str:
     """Return the revision of a database, or "" if it is empty. Raises NewerDatabase.
 
-    `known`: the revisions of this release. By default they are read from the installed package. A long-running process
+    `revisions`: the revisions of this release. By default they are read from the installed package. A long-running process
     passes its own list, because a later release may have been installed since it started.
     """
     with database.read() as session:
-        return _revision(session, known or steps())
+        return _revision(session, revisions or steps())
 
 
 def script_of(name: str) -> str:
@@ -89,33 +89,33 @@ def _make_schema(session: Session, name: str, newest: str) -> bool:
     return True
 
 
-def _revision(session: Session, known: list[str]) -> str:
+def _revision(session: Session, revisions: list[str]) -> str:
     """Return the revision of a database, or "" if it is empty. Raises NewerDatabase.
 
     A later revision that this release can serve counts as the newest known one.
     """
     if not session.statements.has_table(session, "alembic_version"):
         return ""
-    [*found] = session.query("SELECT version_num FROM alembic_version")
-    revision = str(found[0][0]) if found else ""
-    if not revision or revision in known:
+    [*rows] = session.query("SELECT version_num FROM alembic_version")
+    revision = str(rows[0][0]) if rows else ""
+    if not revision or revision in revisions:
         return revision
     # The revision is of a later release, which records the oldest release that its schema still supports.
     oldest = _oldest(session)
-    if not oldest or oldest > known[-1]:
+    if not oldest or oldest > revisions[-1]:
         raise NewerDatabase(revision)
-    return known[-1]
+    return revisions[-1]
 
 
 def _oldest(session: Session) -> str:
     """Return the schema of the oldest release that may serve this database, or "" if none is recorded."""
     if not session.statements.has_table(session, "schema_compatibility"):
         return ""
-    found = session.query("SELECT oldest FROM schema_compatibility")
-    return str(found[0][0]) if found else ""
+    rows = session.query("SELECT oldest FROM schema_compatibility")
+    return str(rows[0][0]) if rows else ""
 
 
-def _upgrade(database: Database, known: list[str], report: Callable[[str], None]) -> str:
+def _upgrade(database: Database, revisions: list[str], report: Callable[[str], None]) -> str:
     """Apply the missing revisions. Return the previous revision, or "" if the database was empty."""
     from alembic import command
     from alembic.config import Config
@@ -123,11 +123,11 @@ def _upgrade(database: Database, known: list[str], report: Callable[[str], None]
 
     with database.engine.connect() as connection:
         _begin(connection)
-        before = MigrationContext.configure(connection).get_current_revision() or ""
-        if before != known[-1]:
-            missing = known[known.index(before) + 1 :] if before else known
+        previous = MigrationContext.configure(connection).get_current_revision() or ""
+        if previous != revisions[-1]:
+            missing = revisions[revisions.index(previous) + 1 :] if previous else revisions
             report(
-                f"migrating from schema {before or 'none'} to {known[-1]}: {len(missing)} steps in one transaction"
+                f"migrating from schema {previous or 'none'} to {revisions[-1]}: {len(missing)} steps in one transaction"
             )
 
             def step_done(step: Any, **_: Any) -> None:
@@ -139,12 +139,12 @@ def _upgrade(database: Database, known: list[str], report: Callable[[str], None]
             config.set_main_option("path_separator", "os")
             config.attributes.update(connection=connection, step_done=step_done)
             command.upgrade(config, "head")
-            _tell_oldest(connection)
+            _record_oldest(connection)
         connection.commit()
-    return before
+    return previous
 
 
-def _tell_oldest(connection: sqlalchemy.Connection) -> None:
+def _record_oldest(connection: sqlalchemy.Connection) -> None:
     import sqlalchemy
 
     if sqlalchemy.inspect(connection).has_table("schema_compatibility"):

@@ -66,7 +66,7 @@ def distribute(url: str, shards: int) -> Iterator[str]:
     """Distribute the tables of a PostgreSQL database over the nodes of Citus. Yield each step. Raises DatabaseUnusable."""
     from tablegate.gateway.store.postgresql.distributed import placement
 
-    with placement.connected(url) as connection:
+    with placement.connect(url) as connection:
         placement.check_no_other_clients(connection)
         yield from placement.distribute(connection, shards)
 
@@ -75,7 +75,7 @@ def undistribute(url: str) -> Iterator[str]:
     """Move all tables back to the coordinator. Yield each step. Raises DatabaseUnusable."""
     from tablegate.gateway.store.postgresql.distributed import placement
 
-    with placement.connected(url) as connection:
+    with placement.connect(url) as connection:
         placement.check_no_other_clients(connection)
         yield from placement.undistribute(connection)
 
@@ -87,8 +87,8 @@ def placement_of(url: str) -> TablePlacement | None:
     from tablegate.gateway.store.postgresql.distributed import placement
 
     try:
-        with placement.connected(url) as connection:
-            found = placement.placement(connection)
+        with placement.connect(url) as connection:
+            table_placement = placement.placement(connection)
     except DatabaseUnusable:
         return None
-    return found if found.distributed else None
+    return table_placement if table_placement.distributed else None

@@ -75,19 +75,19 @@ class Standbys:
         """Seconds between two polls."""
         return max(_SHORTEST_PERIOD_S, self.lag_s / _POLLS)
 
-    def choose(self, written: int, reader: int) -> Standby | None:
+    def choose(self, own_position: int, reader: int) -> Standby | None:
         """Return a standby that is fresh enough, or None if the primary must answer.
 
-        A standby must have all that was committed before the staleness bound, and the log up to position `written` (0:
+        A standby must have all that was committed before the staleness bound, and the log up to position `own_position` (0:
         no such condition). Waits a short time for the latter.
         """
-        needed = self._needed()
-        if needed is None:
+        required_position = self._required_position()
+        if required_position is None:
             return None
         for _ in self.all:
             self._turn = (self._turn + 1) % len(self.all)
             replica = self.all[self._turn]
-            if replica.is_healthy and self._has(replica, needed, written, reader):
+            if replica.is_healthy and self._reaches(replica, required_position, own_position, reader):
                 return replica
         return None
 
@@ -103,13 +103,13 @@ class Standbys:
         for replica in self.all:
             try:
                 is_ours = replica.database.log_timeline() == timeline
-                replayed = replica.database.log_replayed()
+                position = replica.database.log_replayed()
             except _FAILURES as error:
                 self.set_aside(replica, error)
                 replica.lag_ms = None
                 continue
-            replica.lag_ms = self._lag_ms(replayed) if is_ours else None
-            if is_ours and replayed >= 0:
+            replica.lag_ms = self._lag_ms(position) if is_ours else None
+            if is_ours and position >= 0:
                 if not replica.is_healthy:
                     log.warning("replica %s is used for reads", replica.name)
                 replica.is_healthy = True
@@ -121,9 +121,11 @@ class Standbys:
         bound_ms = self.lag_s * 1000
         return [
             StandbyStatus(
-                it.name, it.lag_ms, it.is_healthy and it.lag_ms is not None and it.lag_ms <= bound_ms
+                replica.name,
+                replica.lag_ms,
+                replica.is_healthy and replica.lag_ms is not None and replica.lag_ms <= bound_ms,
             )
-            for it in self.all
+            for replica in self.all
         ]
 
     def close(self) -> None:
@@ -137,7 +139,7 @@ class Standbys:
         self._polls.append((began, position))
         return timeline
 
-    def _needed(self) -> int | None:
+    def _required_position(self) -> int | None:
         """Return the oldest recorded log position within the bound, or None if there is none."""
         since = time.monotonic() - self.lag_s
         for polled_at, position in tuple(self._polls):
@@ -145,18 +147,18 @@ class Standbys:
                 return position
         return None
 
-    def _lag_ms(self, replayed: int) -> float | None:
+    def _lag_ms(self, replayed_position: int) -> float | None:
         now = time.monotonic()
         for polled_at, position in reversed(tuple(self._polls)):
-            if position <= replayed:
+            if position <= replayed_position:
                 return (now - polled_at) * 1000
         return None
 
-    def _has(self, replica: Standby, needed: int, written: int, reader: int) -> bool:
-        until = time.monotonic() + self.wait_s
+    def _reaches(self, replica: Standby, required_position: int, own_position: int, reader: int) -> bool:
+        deadline = time.monotonic() + self.wait_s
         try:
-            while (replayed := replica.database.log_replayed(reader)) < max(needed, written):
-                if replayed < needed or time.monotonic() >= until:
+            while (position := replica.database.log_replayed(reader)) < max(required_position, own_position):
+                if position < required_position or time.monotonic() >= deadline:
                     return False
                 time.sleep(_POLL_S)
         except _FAILURES as error:

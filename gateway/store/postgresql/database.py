@@ -189,33 +189,37 @@ class PostgreSQL(Database):
         return self._engine
 
     def _pipeline(self, purpose: str) -> Pipeline:
-        pooled = getattr(self._local, purpose, None)
-        if pooled is None or pooled.driver_connection is None or pooled.driver_connection.closed:
-            pooled = self._open_connection(purpose)
-            setattr(self._local, purpose, pooled)
+        pool_connection = getattr(self._local, purpose, None)
+        if (
+            pool_connection is None
+            or pool_connection.driver_connection is None
+            or pool_connection.driver_connection.closed
+        ):
+            pool_connection = self._open_connection(purpose)
+            setattr(self._local, purpose, pool_connection)
         # The pipeline is kept with the pooled connection, because it tracks which statements are prepared on it.
         # Another thread may have used the connection before.
-        pipeline: Pipeline | None = pooled.info.get("pipeline")
+        pipeline: Pipeline | None = pool_connection.info.get("pipeline")
         if pipeline is None:
-            connection: Any = pooled.driver_connection
+            connection: Any = pool_connection.driver_connection
             is_alive = partial(_accepts_connections, connection.info) if self._probes_server else None
-            pipeline = pooled.info["pipeline"] = Pipeline(
+            pipeline = pool_connection.info["pipeline"] = Pipeline(
                 connection, not self._pooled, self._patience_ms, is_alive
             )
         return pipeline
 
     def _open_connection(self, purpose: str) -> sqlalchemy.PoolProxiedConnection:
-        until, reason = self._unreachable
-        if time.monotonic() < until:
+        retry_at, reason = self._unreachable
+        if time.monotonic() < retry_at:
             raise Unreachable(reason)
         try:
-            pooled = self.engine.raw_connection()
-            connection: Any = pooled.driver_connection
+            pool_connection = self.engine.raw_connection()
+            connection: Any = pool_connection.driver_connection
             is_newer = connection.info.server_version >= _TRANSACTION_TIMEOUT_SINCE
             if purpose == "writer" and not self._pooled and is_newer:
                 connection.execute(f"SET transaction_timeout = {WRITE_TRANSACTION_TIMEOUT_MS}")
             if purpose == "writer":
-                pooled.info["server"], has_citus = connection.execute(_SERVER_AND_CITUS).fetchone()
+                pool_connection.info["server"], has_citus = connection.execute(_SERVER_AND_CITUS).fetchone()
                 if (
                     self.verifies_distribution
                     and (has_citus and is_distributed(connection)) != self.is_distributed
@@ -227,17 +231,17 @@ class PostgreSQL(Database):
             reason = str(getattr(error, "orig", error))
             self._unreachable = (time.monotonic() + _RECONNECT_PAUSE_S, reason)
             raise Unreachable(reason) from error
-        return pooled
+        return pool_connection
 
     def _drop(self, purpose: str) -> None:
-        pooled = getattr(self._local, purpose, None)
+        pool_connection = getattr(self._local, purpose, None)
         setattr(self._local, purpose, None)
-        if pooled is not None:
-            pooled.invalidate()
+        if pool_connection is not None:
+            pool_connection.invalidate()
 
     @contextmanager
     def read(self, reader: int = 0) -> Iterator[Session]:
-        with self._guarded(f"reader {reader}") as pipeline:
+        with self._use_pipeline(f"reader {reader}") as pipeline:
             pipeline.send("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             self._set_locally(pipeline)
             yield self.session_class(pipeline)
@@ -246,7 +250,7 @@ class PostgreSQL(Database):
 
     @contextmanager
     def read_one(self, reader: int = 0) -> Iterator[Session]:
-        with self._guarded(f"reader {reader}") as pipeline:
+        with self._use_pipeline(f"reader {reader}") as pipeline:
             if not self._pooled:
                 yield self.session_class(pipeline)  # each query is a transaction by itself
                 pipeline.settle()
@@ -260,7 +264,7 @@ class PostgreSQL(Database):
     @contextmanager
     def write(self, nowait: bool = False, near: bytes = b"") -> Iterator[Session]:
         transaction_id = None
-        with self._guarded("writer") as pipeline:
+        with self._use_pipeline("writer") as pipeline:
             try:
                 pipeline.send("BEGIN")
                 self._set_for_writing(pipeline, nowait)
@@ -273,7 +277,7 @@ class PostgreSQL(Database):
                 pending_position = session.ask(write_ahead_log.WRITTEN) if self.tracks_lsn else None
                 pipeline.settle()
                 if pending_position is not None:
-                    self._note_written(write_ahead_log.written(pending_position())[0])
+                    self._note_written(write_ahead_log.parse_written(pending_position())[0])
             except psycopg.OperationalError as error:
                 # An error with a code is the server's statement that there was no commit. Without one the connection
                 # broke.
@@ -295,7 +299,7 @@ class PostgreSQL(Database):
             pipeline.send(f"SET LOCAL lock_timeout = {NOWAIT_LOCK_TIMEOUT_MS}")
 
     @contextmanager
-    def _guarded(self, purpose: str) -> Iterator[Pipeline]:
+    def _use_pipeline(self, purpose: str) -> Iterator[Pipeline]:
         """Yield this thread's pipeline for a purpose.
 
         It is rolled back after an error of the caller and closed after an error of the database.
@@ -316,10 +320,10 @@ class PostgreSQL(Database):
             raise
         except psycopg.Error as error:
             self._drop(purpose)
-            raised = translate_error(error)
-            if purpose == "writer" and isinstance(raised, OutOfSpace):
-                self.refuses_writes = str(raised)
-            raise raised from error
+            translated = translate_error(error)
+            if purpose == "writer" and isinstance(translated, OutOfSpace):
+                self.refuses_writes = str(translated)
+            raise translated from error
 
     def _roll_back(self, purpose: str, pipeline: Pipeline) -> None:
         try:
@@ -343,11 +347,11 @@ class PostgreSQL(Database):
 
     def log_written(self) -> tuple[int, int]:
         with self.read_one() as session:
-            return write_ahead_log.written(session.query(write_ahead_log.WRITTEN))
+            return write_ahead_log.parse_written(session.query(write_ahead_log.WRITTEN))
 
     def log_replayed(self, reader: int = 0) -> int:
         with self.read_one(reader) as session:
-            return write_ahead_log.replayed(session)
+            return write_ahead_log.replayed_position(session)
 
     def log_timeline(self) -> int:
         with self.read_one() as session:
@@ -357,8 +361,8 @@ class PostgreSQL(Database):
         with self._written_lock:
             self.written_up_to = max(self.written_up_to, position)
 
-    def trace_statements(self, traced: Traced) -> None:
-        trace(partial(traced, self.name))
+    def trace_statements(self, wrap: Traced) -> None:
+        trace(partial(wrap, self.name))
 
     def close(self) -> None:
         for purpose in [*vars(self._local)]:
@@ -376,8 +380,8 @@ class PostgreSQL(Database):
                 if session.query(SERVER) != [(server,)]:
                     # This server may have reused the transaction's number, unless it replayed a part of the transaction.
                     # A COMMIT is later in the log than `position`.
-                    [(replayed,)] = session.query(_REPLAYED_BEFORE)
-                    if replayed is not None and replayed < int(position):
+                    [(replay_position,)] = session.query(_REPLAYED_BEFORE)
+                    if replay_position is not None and replay_position < int(position):
                         return False
                 [(status,)] = session.query("SELECT pg_xact_status(?::text::xid8)", (number,))
             if status == "committed" and self.tracks_lsn:
@@ -387,8 +391,8 @@ class PostgreSQL(Database):
         return {"committed": True, "aborted": False}.get(status)
 
     def _server_of_writer(self) -> str:
-        pooled: sqlalchemy.PoolProxiedConnection = self._local.writer
-        return str(pooled.info["server"])
+        pool_connection: sqlalchemy.PoolProxiedConnection = self._local.writer
+        return str(pool_connection.info["server"])
 
 
 def _accepts_connections(info: psycopg.ConnectionInfo) -> bool:
@@ -431,12 +435,12 @@ def is_distributed(connection: psycopg.Connection[Any]) -> bool:
     return connection.execute(_IS_DISTRIBUTED).fetchone() == (True,)
 
 
-def _connect(dialect: Any, record: Any, arguments: Any, named: dict[str, Any]) -> Any:
+def _connect(dialect: Any, record: Any, arguments: Any, keywords: dict[str, Any]) -> Any:
     """Connect, and raise DatabaseUnusable if the encoding of the database is not UTF-8.
 
     With SQL_ASCII all texts would come as bytes, and other encodings cannot store every text.
     """
-    connection = dialect.connect(*arguments, **named)
+    connection = dialect.connect(*arguments, **keywords)
     encoding = connection.info.parameter_status("server_encoding")
     if encoding not in (None, "UTF8"):
         connection.close()

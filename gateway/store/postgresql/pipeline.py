@@ -98,9 +98,9 @@ class PipelineStatement:
     def __init__(self, text: str) -> None:
         encoders: list[Callable[[Any], Wire]] = []
 
-        def number(found: re.Match[str]) -> str:
-            encoders.append(_ARRAYS[found[2]] if found[2] else _plain)
-            return f"${len(encoders)}{found[1] or ''}"
+        def number(match: re.Match[str]) -> str:
+            encoders.append(_ARRAYS[match[2]] if match[2] else _plain)
+            return f"${len(encoders)}{match[1] or ''}"
 
         self.command = re.sub(r"\?(::(\w+)\[\])?", number, text).encode()
         self.encoders = tuple(encoders)
@@ -123,23 +123,23 @@ class StatementResult:
         self.result: pq.abc.PGresult | None = None
 
 
-def trace(traced: Callable[[list[str]], AbstractContextManager[Any]]) -> None:
-    """Wrap each wait for the results of statements that were sent together in `traced`, from now on."""
+def trace(wrap: Callable[[list[str]], AbstractContextManager[Any]]) -> None:
+    """Wrap each wait for the results of statements that were sent together in `wrap`, from now on."""
     send, settle = Pipeline.send, Pipeline.settle
-    sent: dict[int, list[str]] = {}
+    texts_by_pipeline: dict[int, list[str]] = {}
 
     @functools.wraps(send)
     def noting_send(pipeline: Pipeline, text: str, parameters: Sequence[Any] = ()) -> StatementResult:
-        sent.setdefault(id(pipeline), []).append(text)
+        texts_by_pipeline.setdefault(id(pipeline), []).append(text)
         return send(pipeline, text, parameters)
 
     @functools.wraps(settle)
     def traced_settle(pipeline: Pipeline) -> None:
-        texts = sent.pop(id(pipeline), [])
+        texts = texts_by_pipeline.pop(id(pipeline), [])
         if not texts:
             settle(pipeline)
             return
-        with traced(texts):
+        with wrap(texts):
             settle(pipeline)
 
     Pipeline.send, Pipeline.settle = noting_send, traced_settle  # type: ignore[assignment,method-assign]

@@ -145,10 +145,10 @@ class PostgreSQLStatements(Statements):
 
     def look_up_rows(self, session: Session, keys: Sequence[Key]) -> list[tuple[int, Row]]:
         if len(keys) == 1:
-            table_id, *stored = keys[0]
-            return [(0, columns) for columns in session.query(rows.LOOK_UP, (*stored, table_id))]
-        found = session.query(_LOOK_UP_MANY, _columns(keys))
-        return [(columns[ROW_WIDTH + 1] - 1, columns) for columns in found]
+            table_id, *key_columns = keys[0]
+            return [(0, columns) for columns in session.query(rows.LOOK_UP, (*key_columns, table_id))]
+        columns_of_rows = session.query(_LOOK_UP_MANY, _columns(keys))
+        return [(columns[ROW_WIDTH + 1] - 1, columns) for columns in columns_of_rows]
 
     def save_rows(self, session: Session, rows_to_save: Sequence[Row]) -> None:
         if len(rows_to_save) == 1:
@@ -197,7 +197,6 @@ class PostgreSQLStatements(Statements):
 
 
 def _columns(rows_or_keys: Sequence[tuple[Any, ...]]) -> list[list[Any]]:
-    """Return rows as one array for each column."""
     return [list(column) for column in zip(*rows_or_keys, strict=True)]
 
 

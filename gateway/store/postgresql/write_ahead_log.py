@@ -25,14 +25,14 @@ SELECT greatest((SELECT timeline_id FROM pg_control_checkpoint()),
 _PAGE_HEADERS = (24, 40)
 
 
-def written(found: Sequence[tuple[Any, ...]]) -> tuple[int, int]:
+def parse_written(rows: Sequence[tuple[Any, ...]]) -> tuple[int, int]:
     """Return the position and the timeline of a primary's log, from the result of WRITTEN."""
-    [(position, block_size, timeline)] = found
+    [(position, block_size, timeline)] = rows
     header = position % block_size
     return position - (header if header in _PAGE_HEADERS else 0), timeline
 
 
-def replayed(session: Session) -> int:
+def replayed_position(session: Session) -> int:
     """Return the position up to which a standby has replayed the log, or -1 if the server is not a standby."""
     [(position,)] = session.query(_REPLAYED)
     return -1 if position is None else int(position)

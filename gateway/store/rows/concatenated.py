@@ -31,9 +31,9 @@ class ConcatenatedBodies(NamedTuple):
 
 
 def fetch(
-    session: Session, table_id: int, bounds: KeyRange, most: int, concatenation: Concatenation, reverse: bool
+    session: Session, table_id: int, bounds: KeyRange, limit: int, concatenation: Concatenation, reverse: bool
 ) -> ConcatenatedBodies | None:
-    """Return up to `most` rows of a range within one partition. None if they must be read row by row.
+    """Return up to `limit` rows of a range within one partition. None if they must be read row by row.
 
     Raises DataCorrupted.
     """
@@ -43,9 +43,9 @@ def fetch(
     lower, upper = bounds.lower.sort, bounds.upper.sort
     if max(len(column), len(lower), len(upper)) >= KEPT_BYTES:
         return None
-    parameters = (table_id, column, stored.slot, lower, upper, most)
+    parameters = (table_id, column, stored.slot, lower, upper, limit)
     if checksums.are_verified:
-        return _verified(session, parameters, concatenation, reverse)
+        return _fetch_verified(session, parameters, concatenation, reverse)
     statement = _statement(session.statements, reverse, concatenation)
     [(number, size, foreign, longest, edge, moments, bodies)] = session.query(statement, parameters)
     if foreign or (longest or 0) >= KEPT_BYTES:
@@ -56,37 +56,36 @@ def fetch(
     return ConcatenatedBodies(number, int(size), bodies, modified_at, Position(partition, edge))
 
 
-def _verified(
+def _fetch_verified(
     session: Session, parameters: tuple[Any, ...], concatenation: Concatenation, reverse: bool
 ) -> ConcatenatedBodies | None:
     """Verify the checksums of the rows, and return the result of `fetch`."""
     partition = parameters[1]
-    found = session.query(_verifiable(reverse, concatenation.moments), parameters)
-    if not found:
+    rows = session.query(_statement_for_verifying(reverse, concatenation.moments), parameters)
+    if not rows:
         return ConcatenatedBodies(0, 0, b"", [], Position(partition, b""))
-    sorts, sizes, kinds, _, bodies, moments = zip(*found, strict=True)
+    sorts, sizes, kinds, _, bodies, moments = zip(*rows, strict=True)
     if max(map(len, sorts)) >= KEPT_BYTES or (concatenation.native and kinds.count(None) < len(kinds)):
         return None
-    checksums.verify(partition, found)
-    joined = concatenation.separator.encode().join(bodies)
+    checksums.verify(partition, rows)
     return ConcatenatedBodies(
-        len(found),
+        len(rows),
         sum(sizes),
-        joined,
+        concatenation.separator.encode().join(bodies),
         [*moments] if concatenation.moments else [],
         Position(partition, sorts[-1]),
     )
 
 
-_SELECTED = """
+_FROM_RANGE = """
 FROM rows r WHERE r.table_id = ? AND r.partition = ? AND r.slot = ? AND r.sort >= ? AND r.sort < ?
 ORDER BY r.sort{} LIMIT ?"""
 
 
 @lru_cache(maxsize=4)
-def _verifiable(reverse: bool, moments: bool) -> str:
+def _statement_for_verifying(reverse: bool, moments: bool) -> str:
     columns = f"r.sort, r.size_bytes, r.kinds, {CHECKSUM}, r.body, {'r.modified_at' if moments else 'NULL'}"
-    return f"SELECT {columns}{_SELECTED.format(' DESC' if reverse else '')}"
+    return f"SELECT {columns}{_FROM_RANGE.format(' DESC' if reverse else '')}"
 
 
 @lru_cache(maxsize=16)
@@ -96,4 +95,4 @@ def _statement(statements: Statements, reverse: bool, concatenation: Concatenati
     return f"""
 SELECT count(*), sum(s.size_bytes), {foreign}, max(length(s.sort)), {edge},
     {moments if concatenation.moments else "NULL"}, {bodies}
-FROM (SELECT r.sort, r.size_bytes, r.kinds, r.body, r.modified_at{_SELECTED.format(" DESC" if reverse else "")}) s"""
+FROM (SELECT r.sort, r.size_bytes, r.kinds, r.body, r.modified_at{_FROM_RANGE.format(" DESC" if reverse else "")}) s"""

@@ -32,19 +32,19 @@ class ScannedRange:
 
     count: int
     size: int
-    passing: Chunk
+    passing_rows: Chunk
     last: Columns | None
 
 
-Measured = dict[tuple[str, tuple[object, ...]], tuple[int, int]]
-"""Measurements of one snapshot. Concurrent readers often measure the same range."""
+Counts = dict[tuple[str, tuple[object, ...]], tuple[int, int]]
+"""Numbers and bytes of rows in one snapshot, by statement. Concurrent readers often measure the same range."""
 
 
 class PrefilteredScan:
     """A scan over a key range of one source in one session.
 
     `rest`: the part of the range that is not taken yet. `needs_sizes`: if False, sizes are 0, which halves the time of
-    measuring. `measured`: shared by all scans in one snapshot. `is_full`: the last part ended before a row that was too
+    measuring. `counts`: shared by all scans in one snapshot. `is_full`: the last part ended before a row that was too
     large, so no part follows.
     """
 
@@ -55,43 +55,45 @@ class PrefilteredScan:
         bounds: KeyRange,
         reverse: bool,
         condition: Condition,
-        measured: Measured,
+        counts: Counts,
         needs_sizes: bool = True,
     ) -> None:
         self._session = session
         self._source = source
         self._reverse = reverse
         self._condition = condition
-        self._known = measured
+        self._counts = counts
         self._needs_sizes = needs_sizes
-        self._wanted = _FIRST_RANGE_ROWS
+        self._range_rows = _FIRST_RANGE_ROWS
         self.rest = bounds
         self.is_full = False
 
-    def next(self, most_rows: int = sys.maxsize, most_bytes: int = sys.maxsize) -> ScannedRange | None:
+    def next(self, max_rows: int = sys.maxsize, max_bytes: int = sys.maxsize) -> ScannedRange | None:
         """Return the next part, within these limits of rows and billed bytes.
 
         None if the scan ends: no row fits, keys may tie, or the range is exhausted.
         """
-        wanted = min(self._wanted, most_rows)
-        if wanted <= 0 or any(len(column) > KEPT_BYTES for bound in self.rest for column in bound):
+        limit = min(self._range_rows, max_rows)
+        if limit <= 0 or any(len(column) > KEPT_BYTES for bound in self.rest for column in bound):
             return None
         began = monotonic()
-        count, size = self._measured(self.rest, wanted)
-        is_end = count < wanted
-        if size > most_bytes:
-            count, size = self._fitting(count, most_bytes)
+        count, size = self._measure(self.rest, limit)
+        is_end = count < limit
+        if size > max_bytes:
+            count, size = self._measure_fitting(count, max_bytes)
             is_end, self.is_full = False, True
         if not count:
             return None
-        last = None if is_end else self._at(count - 1)
+        last = None if is_end else self._row_at(count - 1)
         if last is not None and self._may_tie(last):
             return None
-        passing = self._passing(self._through(last))
+        passing = self._fetch_passing(self._through(last))
         if any(map(self._may_tie, passing)):
             return None
         is_quick = monotonic() - began < _RANGE_S
-        self._wanted = min(self._wanted * 4, _LARGEST_RANGE_ROWS) if is_quick else max(self._wanted // 4, 1)
+        self._range_rows = (
+            min(self._range_rows * 4, _LARGEST_RANGE_ROWS) if is_quick else max(self._range_rows // 4, 1)
+        )
         return ScannedRange(count, size, passing, last)
 
     def take(self, last: Columns | None) -> None:
@@ -102,9 +104,9 @@ class PrefilteredScan:
             position = self._source.position(last)
             self.rest = self.rest.before(position) if self._reverse else self.rest.after(position)
 
-    def until(self, last: Columns) -> tuple[int, int]:
+    def measure_through(self, last: Columns) -> tuple[int, int]:
         """Return the number and billed bytes of the rows up to and including this one."""
-        return self._measured(self._through(last), sys.maxsize)
+        return self._measure(self._through(last), sys.maxsize)
 
     def _may_tie(self, columns: Columns) -> bool:
         source = self._source
@@ -117,51 +119,54 @@ class PrefilteredScan:
         lower, upper = self.rest
         return KeyRange(position, upper) if self._reverse else KeyRange(lower, position.after)
 
-    def _measured(self, bounds: KeyRange, wanted: int) -> tuple[int, int]:
+    def _measure(self, bounds: KeyRange, limit: int) -> tuple[int, int]:
         """Return the number and billed bytes of the first rows of a range."""
         tail, parameters = self._tail(bounds)
         size_of_row = f"{self._source.alias}.size_bytes" if self._needs_sizes else "1 AS size_bytes"
         total = "SUM(s.size_bytes)" if self._needs_sizes else "0"
-        question = (
+        query = (
             f"SELECT COUNT(*), {total} FROM (SELECT {size_of_row} {tail} LIMIT ?) s",
-            (*parameters, wanted),
+            (*parameters, limit),
         )
-        known = self._known.get(question)
-        if known is None:
-            [(count, size)] = self._session.query(*question)
-            known = self._known[question] = (count, int(size or 0))
-        return known
+        result = self._counts.get(query)
+        if result is None:
+            [(count, size)] = self._session.query(*query)
+            result = self._counts[query] = (count, int(size or 0))
+        return result
 
-    def _fitting(self, wanted: int, most_bytes: int) -> tuple[int, int]:
-        """Return the number and billed bytes of the next rows that together fit into `most_bytes`."""
+    def _measure_fitting(self, limit: int, max_bytes: int) -> tuple[int, int]:
+        """Return the number and billed bytes of the next rows that together fit into `max_bytes`."""
         tail, parameters = self._tail(self.rest)
         sizes = self._session.query(
-            f"SELECT {self._source.alias}.size_bytes {tail} LIMIT ?", (*parameters, wanted)
+            f"SELECT {self._source.alias}.size_bytes {tail} LIMIT ?", (*parameters, limit)
         )
         total = 0
         for count, (size,) in enumerate(sizes):
-            if total + size > most_bytes:
+            if total + size > max_bytes:
                 return count, total
             total += size
         return len(sizes), total
 
-    def _at(self, offset: int) -> Columns:
+    def _row_at(self, offset: int) -> Columns:
         tail, parameters = self._tail(self.rest)
-        found = self._session.query(
-            f"SELECT {ROW_COLUMNS}{self._source.added} {tail} LIMIT 1 OFFSET ?", (*parameters, offset)
+        rows = self._session.query(
+            f"SELECT {ROW_COLUMNS}{self._source.extra_columns} {tail} LIMIT 1 OFFSET ?", (*parameters, offset)
         )
-        return found[0]
+        return rows[0]
 
-    def _passing(self, bounds: KeyRange) -> Chunk:
-        prefilter, wanted = self._condition
-        tail, parameters = self._tail(bounds, f" AND {prefilter}", wanted)
-        return self._session.query(f"SELECT {ROW_COLUMNS}{self._source.added} {tail}", parameters)
+    def _fetch_passing(self, bounds: KeyRange) -> Chunk:
+        prefilter, prefilter_parameters = self._condition
+        tail, parameters = self._tail(bounds, f" AND {prefilter}", prefilter_parameters)
+        return self._session.query(f"SELECT {ROW_COLUMNS}{self._source.extra_columns} {tail}", parameters)
 
     def _tail(
-        self, bounds: KeyRange, also: str = "", wanted: list[str | bytes | float] | None = None
+        self,
+        bounds: KeyRange,
+        prefilter: str = "",
+        prefilter_parameters: list[str | bytes | float] | None = None,
     ) -> tuple[str, tuple[object, ...]]:
         """Return FROM, WHERE and ORDER BY for the rows of a range, and their parameters."""
         source = self._source
         where, parameters, order = columns_between(source.alias, bounds.lower, bounds.upper, self._reverse)
-        tail = f"FROM {source.tables} AND {where}{also} ORDER BY {order}"
-        return tail, (*source.owners, *parameters, *(wanted or ()))
+        tail = f"FROM {source.tables} AND {where}{prefilter} ORDER BY {order}"
+        return tail, (*source.owners, *parameters, *(prefilter_parameters or ()))

@@ -23,28 +23,26 @@ def is_pending(session: Session) -> bool:
 
 def purge(session: Session, limit: int) -> int | None:
     """Delete up to `limit` rows of dropped owners. Return their number, or None if nothing waits for deletion."""
-    waiting = session.query("SELECT kind, id FROM purges ORDER BY id LIMIT 1")
-    if not waiting:
+    owners = session.query("SELECT kind, id FROM purges ORDER BY id LIMIT 1")
+    if not owners:
         return None
-    kind, owner_id = waiting[0]
+    kind, owner_id = owners[0]
     table, owner, key, bytes_column = _OWNED[kind]
-    found = session.query(
+    rows = session.query(
         f"SELECT {key}, {bytes_column} FROM {table} WHERE {owner} = ? ORDER BY {key} LIMIT ?",
         (owner_id, limit + 1),
     )
     size = deleted = 0
     while (
-        deleted < len(found)
-        and deleted < limit
-        and (not deleted or size + found[deleted][-1] <= _BATCH_BYTES)
+        deleted < len(rows) and deleted < limit and (not deleted or size + rows[deleted][-1] <= _BATCH_BYTES)
     ):
-        size += found[deleted][-1]
+        size += rows[deleted][-1]
         deleted += 1
-    if deleted < len(found):
+    if deleted < len(rows):
         # By a range of the primary key, because SQLite would scan for an IN over several columns.
         session.execute(
-            f"DELETE FROM {table} WHERE {owner} = ? AND ({key}) < ({', '.join('?' * (len(found[deleted]) - 1))})",
-            (owner_id, *found[deleted][:-1]),
+            f"DELETE FROM {table} WHERE {owner} = ? AND ({key}) < ({', '.join('?' * (len(rows[deleted]) - 1))})",
+            (owner_id, *rows[deleted][:-1]),
         )
         progress.advance(session, progress.PURGE, owner_id, deleted)
         return deleted

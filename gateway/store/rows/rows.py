@@ -47,37 +47,37 @@ REMOVE_UNCHANGED = REMOVE + " AND modified_at = ?"
 def claim(session: Session, keys: Sequence[RowKey]) -> None:
     """Lock these keys until the transaction ends, with or without rows. `keys` must be sorted and unique."""
     if keys:
-        session.statements.claim_rows(session, _stored(keys))
+        session.statements.claim_rows(session, _stored_keys(keys))
 
 
 def fetch_many(session: Session, keys: Sequence[RowKey]) -> dict[RowKey, Row]:
     """Return the existing rows by key."""
     if not keys:
         return {}
-    found = session.statements.fetch_rows(session, _stored(keys))()
-    return {keys[at]: StoredRow(columns) for at, columns in found}
+    columns_of_rows = session.statements.fetch_rows(session, _stored_keys(keys))()
+    return {keys[at]: StoredRow(columns) for at, columns in columns_of_rows}
 
 
 def claim_and_fetch(session: Session, keys: Sequence[RowKey]) -> Pending[dict[RowKey, Row]]:
     """Lock these keys as `claim` does, and return the existing rows by key."""
     if not keys:
         return dict
-    stored = _stored(keys)
-    session.statements.claim_rows(session, stored)
-    answer = session.statements.fetch_rows(session, stored)
+    stored_keys = _stored_keys(keys)
+    session.statements.claim_rows(session, stored_keys)
+    answer = session.statements.fetch_rows(session, stored_keys)
     return lambda: {keys[at]: StoredRow(columns) for at, columns in answer()}
 
 
 def look_up(session: Session, keys: Sequence[RowKey]) -> tuple[dict[RowKey, Row], dict[int, int]]:
     """Return the existing rows by key, and the versions of the existing tables by id."""
-    found: dict[RowKey, Row] = {}
+    rows: dict[RowKey, Row] = {}
     versions: dict[int, int] = {}
-    for at, columns in session.statements.look_up_rows(session, _stored(keys)):
+    for at, columns in session.statements.look_up_rows(session, _stored_keys(keys)):
         key = keys[at]
         versions[key[0]] = columns[ROW_WIDTH]
         if columns[ROW_WIDTH - 1] is not None:
-            found[key] = StoredRow(columns)
-    return found, versions
+            rows[key] = StoredRow(columns)
+    return rows, versions
 
 
 def save_many(session: Session, rows: Iterable[tuple[int, Row]]) -> None:
@@ -95,7 +95,7 @@ def load(session: Session, rows: Iterable[tuple[int, Row]]) -> None:
 def remove_many(session: Session, keys: Sequence[RowKey], claims: Sequence[RowKey] = ()) -> None:
     """Delete rows, and release claims on keys that neither have nor need a row."""
     if keys or claims:
-        session.statements.remove_rows(session, _stored(keys), _stored(claims))
+        session.statements.remove_rows(session, _stored_keys(keys), _stored_keys(claims))
 
 
 def remove_unchanged(session: Session, rows: Sequence[tuple[int, Row]]) -> bool:
@@ -122,13 +122,13 @@ def positions_after(
     if after is not None:
         stored = stored_position(after)
         slot, partition, sort = stored.slot, stored.partition, stored.sort + b"\x00"
-    found = session.query(
+    keys = session.query(
         "SELECT partition, sort, full_key, size_bytes FROM rows WHERE table_id = ? AND (slot, partition, sort) >= (?, ?, ?)"
         " ORDER BY slot, partition, sort LIMIT ?",
         (table_id, slot, partition, sort, limit),
     )
     positions: list[Position] = []
-    for *key, size_bytes in found:
+    for *key, size_bytes in keys:
         limit_bytes -= size_bytes
         if positions and limit_bytes < 0:
             break
@@ -142,7 +142,7 @@ def expired(session: Session, now_ms: int, limit: int) -> tuple[list[tuple[int, 
     A damaged row does not prevent the others from being returned.
     """
     found: list[tuple[int, Row]] = []
-    damaged: list[DataCorrupted] = []
+    errors: list[DataCorrupted] = []
     rows = session.query(
         f"SELECT {ROW_COLUMNS}, r.table_id FROM rows r WHERE r.expires_at_ms IS NOT NULL AND r.expires_at_ms <= ?"
         " ORDER BY r.expires_at_ms LIMIT ?",
@@ -152,8 +152,8 @@ def expired(session: Session, now_ms: int, limit: int) -> tuple[list[tuple[int, 
         try:
             found.append((columns[ROW_WIDTH], StoredRow(columns)))
         except DataCorrupted as error:
-            damaged.append(error)
-    return found, damaged
+            errors.append(error)
+    return found, errors
 
 
 def count_expired(session: Session, now_ms: int, at_most: int) -> int:
@@ -189,12 +189,12 @@ def count(session: Session, table_id: int) -> tuple[int, int]:
 
 def _columns(rows: Iterable[tuple[int, Row]]) -> list[tuple[object, ...]]:
     """Return rows, given as (table id, row), in the order of COLUMNS."""
-    found: list[tuple[object, ...]] = []
+    columns: list[tuple[object, ...]] = []
     for table_id, row in rows:
         partition, sort, slot, full_key = stored_position(row.position)
         contents = row.contents
         body, kinds, size_bytes = contents.body, contents.kinds, contents.size_bytes
-        found.append(
+        columns.append(
             (
                 table_id,
                 partition,
@@ -210,10 +210,10 @@ def _columns(rows: Iterable[tuple[int, Row]]) -> list[tuple[object, ...]]:
                 row.modified_at,
             )
         )
-    return found
+    return columns
 
 
-def _stored(keys: Sequence[RowKey]) -> list[Key]:
+def _stored_keys(keys: Sequence[RowKey]) -> list[Key]:
     return [(table_id, *stored_position(position)[:3]) for table_id, position in keys]
 
 

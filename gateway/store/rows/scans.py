@@ -73,15 +73,15 @@ class ScanSource:
     """A source to read: its FROM clause and where its columns are in a result.
 
     `keys`: the FROM clause of the keys alone, which takes the first of `owners` as a parameter. `alias`: the table that
-    has the keys. `added`: the columns beside ROW_COLUMNS. The other fields are the indexes of the source's columns in a
-    result.
+    has the keys. `extra_columns`: the columns beside ROW_COLUMNS. The other fields are the indexes of the source's
+    columns in a result.
     """
 
     tables: str
     keys: str
     alias: str
     owners: tuple[int, ...]
-    added: str
+    extra_columns: str
     partition: int
     sort: int
     full_key: int
@@ -158,10 +158,10 @@ class Walk:
         lower = self._column_bound(bounds.lower, positions.lower_bound, LOWEST)
         upper = self._column_bound(bounds.upper, positions.upper_bound, HIGHEST)
         while True:
-            tied = yield from self._untied(lower, upper, reverse)
-            if tied is None:
+            tied_row = yield from self._fetch_until_tie(lower, upper, reverse)
+            if tied_row is None:
                 return
-            partition, sort = tied[source.partition], tied[source.sort]
+            partition, sort = tied_row[source.partition], tied_row[source.sort]
             if len(partition) >= positions.KEPT_BYTES:
                 head = partition[: positions.KEPT_BYTES]
                 yield from self._tied_partitions(head, bounds, reverse)
@@ -173,9 +173,9 @@ class Walk:
             lower, upper = (lower, below) if reverse else (above, upper)
 
     @staticmethod
-    def _column_bound(position: Position, clip: Any, rest: bytes) -> tuple[bytes, bytes]:
+    def _column_bound(position: Position, clip: Any, sort: bytes) -> tuple[bytes, bytes]:
         partition, exact = clip(position.partition)
-        return (partition, clip(position.sort)[0]) if exact else (partition, rest)
+        return (partition, clip(position.sort)[0]) if exact else (partition, sort)
 
     def _partition(self, column: bytes, slot: int, bounds: KeyRange, reverse: bool) -> Iterator[Chunk]:
         """Yield the rows of the one partition with this exact column and slot."""
@@ -184,14 +184,14 @@ class Walk:
             positions.upper_bound(bounds.upper.sort)[0],
         )
         while True:
-            tied = yield from self._untied((column, lower), (column, upper), reverse, slot)
-            if tied is None:
+            tied_row = yield from self._fetch_until_tie((column, lower), (column, upper), reverse, slot)
+            if tied_row is None:
                 return
-            head = tied[self._source.sort][: positions.KEPT_BYTES]
+            head = tied_row[self._source.sort][: positions.KEPT_BYTES]
             yield from self._tied_sorts(column, head, bounds, reverse)
             lower, upper = (lower, head) if reverse else (head + _ABOVE_TIES, upper)
 
-    def _untied(
+    def _fetch_until_tie(
         self, lower: tuple[bytes, bytes], upper: tuple[bytes, bytes], reverse: bool, slot: int | None = None
     ) -> Any:
         """Yield chunks in column order up to the first row that may tie with others. Return that row, or None at the
@@ -225,18 +225,18 @@ class Walk:
 
         Only the source's own columns of that key are valid.
         """
-        source, wanted = self._source, self._chunk
+        source, limit = self._source, self._chunk
         if len(source.owners) > 1 and not self._session.statements.joins_entries:
             chunk, last = self._fetch_entries(where, parameters, order)
         else:
             chunk = self._session.query(
-                f"SELECT {ROW_COLUMNS}{source.added} FROM {source.tables} AND {where} ORDER BY {order} LIMIT ?",
-                (*source.owners, *parameters, wanted),
+                f"SELECT {ROW_COLUMNS}{source.extra_columns} FROM {source.tables} AND {where} ORDER BY {order} LIMIT ?",
+                (*source.owners, *parameters, limit),
             )
-            last = chunk[-1] if len(chunk) == wanted else None
+            last = chunk[-1] if len(chunk) == limit else None
         if last is not None:
             total = sum([columns[_SIZE] for columns in chunk])
-            self._chunk = min(max(4, _CHUNK_BYTES * wanted // (total + 1)), wanted * 4, _LARGEST_CHUNK)
+            self._chunk = min(max(4, _CHUNK_BYTES * limit // (total + 1)), limit * 4, _LARGEST_CHUNK)
         return chunk, last
 
     def _fetch_entries(
@@ -248,24 +248,24 @@ class Walk:
         the last entry.
         """
         index_id, table_id = self._source.owners
-        found = self._session.query(
+        entries = self._session.query(
             "SELECT k.slot, k.partition, k.sort, k.full_key, k.size_bytes, k.row_partition, k.row_sort, k.row_slot"
             f" FROM entries k WHERE k.index_id = ? AND {where} ORDER BY {order} LIMIT ?",
             (index_id, *parameters, self._chunk),
         )
-        keys = [(table_id, *columns[_ENTRY_WIDTH:]) for columns in found]
+        keys = [(table_id, *columns[_ENTRY_WIDTH:]) for columns in entries]
         rows = self._session.statements.fetch_rows(self._session, keys)() if keys else []
-        chunk = [(*row[:ROW_WIDTH], *found[at][:_ENTRY_WIDTH]) for at, row in sorted(rows)]
-        last = (*_NO_ROW, *found[-1][:_ENTRY_WIDTH]) if len(found) == self._chunk else None
+        chunk = [(*row[:ROW_WIDTH], *entries[at][:_ENTRY_WIDTH]) for at, row in sorted(rows)]
+        last = (*_NO_ROW, *entries[-1][:_ENTRY_WIDTH]) if len(entries) == self._chunk else None
         return chunk, last
 
     def _tied_sorts(self, partition: bytes, head: bytes, bounds: KeyRange, reverse: bool) -> Iterator[Chunk]:
         """Yield the rows of a partition with sort columns that begin with `head`, ordered by their full sort bytes."""
         alias, way = self._source.alias, " DESC" if reverse else ""
-        whole = f"COALESCE(substr({alias}.full_key, ?), {alias}.sort)"
+        full_sort = f"COALESCE(substr({alias}.full_key, ?), {alias}.sort)"
         where = (
             f"{alias}.partition = ? AND {alias}.slot = ? AND {alias}.sort >= ? AND {alias}.sort < ?"
-            f" AND {whole} >= ? AND {whole} < ?"
+            f" AND {full_sort} >= ? AND {full_sort} < ?"
         )
         # A clipped partition is only walked alone, so the bounds hold its full key.
         full = bounds.lower.partition if len(partition) == positions.COLUMN_BYTES else partition
@@ -275,13 +275,13 @@ class Walk:
         slot = slot_of(full)
         while True:
             parameters = (partition, slot, head, head + _ABOVE_TIES, start, lower, start, upper, start)
-            chunk, walked = self._fetch(where, parameters, whole + way)
+            chunk, last_row = self._fetch(where, parameters, full_sort + way)
             if chunk:
                 yield chunk
-            if walked is None:
+            if last_row is None:
                 return
-            last = self._source.position(walked).sort
-            lower, upper = (lower, last) if reverse else (last + b"\x00", upper)
+            last_sort = self._source.position(last_row).sort
+            lower, upper = (lower, last_sort) if reverse else (last_sort + b"\x00", upper)
 
     def _tied_partitions(self, head: bytes, bounds: KeyRange, reverse: bool) -> Iterator[Chunk]:
         """Yield the rows of all partitions with columns that begin with `head`, in the full order of partitions."""
@@ -299,11 +299,12 @@ class Walk:
                 break
             partitions[positions.position_of(*rows[0]).partition] = rows[0][0]
             above = rows[0][0] + b"\x00"
-        for whole in sorted(partitions, reverse=reverse):
-            lower = max(bounds.lower, Position(whole, LOWEST))
-            upper = min(bounds.upper, Position(whole, HIGHEST * (positions.KEPT_BYTES + 1)))
+        for partition in sorted(partitions, reverse=reverse):
+            lower = max(bounds.lower, Position(partition, LOWEST))
+            upper = min(bounds.upper, Position(partition, HIGHEST * (positions.KEPT_BYTES + 1)))
             if lower < upper:
-                yield from self._partition(partitions[whole], slot_of(whole), KeyRange(lower, upper), reverse)
+                column, slot = partitions[partition], slot_of(partition)
+                yield from self._partition(column, slot, KeyRange(lower, upper), reverse)
 
     def segment(self, lowest: int, highest: int, after: Position | None) -> Iterator[Chunk]:
         """Yield rows with lowest <= partition_hash < highest, ordered by slot and columns.
@@ -336,22 +337,22 @@ def overlaid(
     chunks: Iterator[Chunk], written: Mapping[Position, Row | None], source: ScanSource, reverse: bool
 ) -> Iterator[Chunk]:
     """Replace rows of a walk by the rows in `written`. None removes a row."""
-    waiting = sorted(written, reverse=not reverse)  # the next one last
+    keys = sorted(written, reverse=not reverse)  # the next one last
     for chunk in chunks:
-        merged: Chunk = []
+        result: Chunk = []
         for columns in chunk:
             position = source.position(columns)
-            while waiting and (waiting[-1] > position if reverse else waiting[-1] < position):
-                merged += _columns_of(written[waiting.pop()])
-            if waiting and waiting[-1] == position:
-                merged += _columns_of(written[waiting.pop()])
+            while keys and (keys[-1] > position if reverse else keys[-1] < position):
+                result += _columns_of(written[keys.pop()])
+            if keys and keys[-1] == position:
+                result += _columns_of(written[keys.pop()])
             else:
-                merged.append(columns)
-        if merged:
-            yield merged
-    rest = [columns for position in reversed(waiting) for columns in _columns_of(written[position])]
-    if rest:
-        yield rest
+                result.append(columns)
+        if result:
+            yield result
+    last_chunk = [columns for position in reversed(keys) for columns in _columns_of(written[position])]
+    if last_chunk:
+        yield last_chunk
 
 
 def _columns_of(row: Row | None) -> list[Columns]:

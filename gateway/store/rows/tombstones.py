@@ -14,13 +14,13 @@ def of_keys(session: Session, keys: Sequence[RowKey]) -> dict[RowKey, int]:
     statement = (
         "SELECT deleted_at FROM tombstones WHERE table_id = ? AND partition = ? AND sort = ? AND slot = ?"
     )
-    pending = [
+    answers = [
         session.ask(statement, (table_id, *stored_position(position)[:3])) for table_id, position in keys
     ]
-    return {key: rows[0][0] for key, answer in zip(keys, pending, strict=True) if (rows := answer())}
+    return {key: rows[0][0] for key, answer in zip(keys, answers, strict=True) if (rows := answer())}
 
 
-def keep(session: Session, deleted: Mapping[RowKey, int]) -> None:
+def keep(session: Session, deletion_times: Mapping[RowKey, int]) -> None:
     """Store times of deletion. The later of two times is kept."""
     greatest = session.statements.greatest
     session.execute_many(
@@ -28,8 +28,8 @@ def keep(session: Session, deleted: Mapping[RowKey, int]) -> None:
         " ON CONFLICT (table_id, partition, sort, slot) DO UPDATE SET"
         f" deleted_at = {greatest}(tombstones.deleted_at, excluded.deleted_at)",
         [
-            (table_id, *stored_position(position), deleted[table_id, position])
-            for table_id, position in sorted(deleted)
+            (table_id, *stored_position(position), deletion_times[table_id, position])
+            for table_id, position in sorted(deletion_times)
         ],
     )
 
@@ -59,13 +59,13 @@ def trim(session: Session, table_id: int, before: int, limit: int) -> int:
 
 def owners(session: Session) -> list[int]:
     """Return the tables that have tombstones. Skips from table to table, so the number of tombstones does not matter."""
-    found: list[int] = []
+    table_ids: list[int] = []
     while rows := session.query(
         "SELECT table_id FROM tombstones WHERE table_id > ? ORDER BY table_id LIMIT 1",
-        (found[-1] if found else 0,),
+        (table_ids[-1] if table_ids else 0,),
     ):
-        found.append(rows[0][0])
-    return found
+        table_ids.append(rows[0][0])
+    return table_ids
 
 
 def forget(session: Session, table_id: int) -> None:

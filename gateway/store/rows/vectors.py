@@ -51,12 +51,12 @@ def save_many(
     removed: Sequence[VectorEntry],
 ) -> None:
     """Insert new entries, update changed ones and delete removed ones."""
-    saved = [*added, *changed]
-    last = counters.advance(session, _counter(index_id), len(saved) + 1)
+    entries = [*added, *changed]
+    last = counters.advance(session, _counter(index_id), len(entries) + 1)
     if changed or removed:
-        counters.advance(session, _replaced(index_id), 0, floor=last)
-    if saved:
-        session.execute_many(_SAVE, _numbered(index_id, saved, last - len(saved)))
+        counters.advance(session, _replacement_counter(index_id), 0, floor=last)
+    if entries:
+        session.execute_many(_SAVE, _columns(index_id, entries, last - len(entries)))
     if removed:
         keys = [(index_id, *stored_position(entry.row.position)[:3]) for entry in removed]
         session.execute_many(_REMOVE, sorted(keys))
@@ -66,10 +66,10 @@ def fill(session: Session, index_id: int, entries: Sequence[VectorEntry]) -> Non
     """Insert entries for rows that had none. Entries that writers stored meanwhile are kept."""
     if entries:
         last = counters.advance(session, _counter(index_id), len(entries))
-        session.execute_many(_FILL, _numbered(index_id, entries, last - len(entries)))
+        session.execute_many(_FILL, _columns(index_id, entries, last - len(entries)))
 
 
-def _numbered(index_id: int, entries: Sequence[VectorEntry], before: int) -> list[Row]:
+def _columns(index_id: int, entries: Sequence[VectorEntry], before: int) -> list[Row]:
     columns = []
     for number, entry in enumerate(entries, before + 1):
         partition, sort, slot, full_key = stored_position(entry.row.position)
@@ -105,7 +105,7 @@ def copy(session: Session, index_id: int, to: int) -> None:
 def forget(session: Session, index_id: int) -> None:
     """Delete the counters of a dropped index."""
     counters.forget(session, _counter(index_id))
-    counters.forget(session, _replaced(index_id))
+    counters.forget(session, _replacement_counter(index_id))
 
 
 # Reading
@@ -113,14 +113,14 @@ def forget(session: Session, index_id: int) -> None:
 
 def versions(session: Session, index_id: int) -> IndexVersions:
     """Return the current versions of an index."""
-    names = _counter(index_id), _replaced(index_id)
-    found = session.query(
+    names = _counter(index_id), _replacement_counter(index_id)
+    rows = session.query(
         f"SELECT name, value, {session.statements.server_start} FROM counters"
         " WHERE (name = ? AND slot = ?) OR (name = ? AND slot = ?)",
-        [each for name in names for each in (name, counters.slot_of_counter(name))],
+        [parameter for name in names for parameter in (name, counters.slot_of_counter(name))],
     )
-    values = {name: int(value) for name, value, _ in found}
-    return IndexVersions(values.get(names[0], 0), values.get(names[1], 0), found[0][2] if found else "")
+    values = {name: int(value) for name, value, _ in rows}
+    return IndexVersions(values.get(names[0], 0), values.get(names[1], 0), rows[0][2] if rows else "")
 
 
 def count(session: Session, index_id: int) -> tuple[int, int]:
@@ -131,13 +131,13 @@ def count(session: Session, index_id: int) -> tuple[int, int]:
     return number, int(size)
 
 
-def has_at_most(session: Session, index_id: int, partition: bytes, most: int) -> bool:
-    """Return True if a partition of an index has at most `most` entries."""
+def has_at_most(session: Session, index_id: int, partition: bytes, limit: int) -> bool:
+    """Return True if a partition of an index has at most `limit` entries."""
     [(number,)] = session.query(
         "SELECT count(*) FROM (SELECT 1 FROM vectors WHERE index_id = ? AND partition_digest = ? LIMIT ?) AS counted",
-        (index_id, partition, most + 1),
+        (index_id, partition, limit + 1),
     )
-    return bool(number <= most)
+    return bool(number <= limit)
 
 
 def between(
@@ -164,36 +164,36 @@ def counts_by_range(session: Session, index_id: int, first: int, last: int, widt
 
     Range n begins at version n * width.
     """
-    found = session.query(
+    rows = session.query(
         "SELECT version / ? AS part, count(*) FROM vectors WHERE index_id = ? AND version >= ? AND version <= ?"
         " GROUP BY 1",
         (width, index_id, first, last),
     )
-    return {int(part): int(number) for part, number in found}
+    return {int(part): int(number) for part, number in rows}
 
 
 def versions_between(session: Session, index_id: int, first: int, last: int) -> list[int]:
     """Return the existing versions in [first, last], in order."""
-    found = session.query(
+    rows = session.query(
         "SELECT version FROM vectors WHERE index_id = ? AND version >= ? AND version <= ? ORDER BY version",
         (index_id, first, last),
     )
-    return [version for (version,) in found]
+    return [version for (version,) in rows]
 
 
-def by_version(session: Session, index_id: int, wanted: Sequence[int]) -> dict[int, tuple[Position, bytes]]:
+def by_version(session: Session, index_id: int, versions: Sequence[int]) -> dict[int, tuple[Position, bytes]]:
     """Return the row's position and the vector of each entry, by version."""
-    condition, parameters = session.statements.one_of("version", wanted)
-    found = session.query(
+    condition, parameters = session.statements.one_of("version", versions)
+    rows = session.query(
         f"SELECT version, partition, sort, full_key, vector FROM vectors WHERE index_id = ? AND {condition}",
         (index_id, *parameters),
     )
-    return {version: (position_of(*key), vector) for version, *key, vector in found}
+    return {version: (position_of(*key), vector) for version, *key, vector in rows}
 
 
 def _counter(index_id: int) -> str:
     return f"vectors/{index_id}"
 
 
-def _replaced(index_id: int) -> str:
+def _replacement_counter(index_id: int) -> str:
     return f"vectors-replaced/{index_id}"

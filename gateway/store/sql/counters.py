@@ -24,10 +24,10 @@ def advance(session: Session, name: str, step: int, floor: int = 0) -> int:
 
 def value_of(session: Session, name: str) -> int:
     """Return the value of a counter, or 0 if it was never advanced."""
-    found = session.query(
+    rows = session.query(
         "SELECT value FROM counters WHERE name = ? AND slot = ?", (name, slot_of_counter(name))
     )
-    return int(found[0][0]) if found else 0
+    return int(rows[0][0]) if rows else 0
 
 
 def forget(session: Session, name: str) -> None:

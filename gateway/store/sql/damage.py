@@ -45,12 +45,12 @@ class DamageLog:
 
 def table_of(session: Session, partition: bytes, sort: bytes) -> str | None:
     """Return the name of the table that has a damaged row at these columns, or None."""
-    found = session.query(
+    rows = session.query(
         f"SELECT {ROW_COLUMNS}, t.name FROM tables t JOIN rows r ON r.table_id = t.id"
         " WHERE r.partition = ? AND r.sort = ? AND r.slot = ?",
         (partition, sort, slot_of(partition)),
     )
-    for columns in found:
+    for columns in rows:
         try:
             StoredRow(columns)
         except DataCorrupted:

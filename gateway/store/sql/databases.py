@@ -117,13 +117,13 @@ class Session:
 
     def query(self, statement: str, parameters: Sequence[Any] = ()) -> list[Row]:
         """Run a statement and return all its rows."""
-        found: list[Row] = self._connection.execute(statement, parameters).fetchall()
-        return found
+        rows: list[Row] = self._connection.execute(statement, parameters).fetchall()
+        return rows
 
     def query_each(self, statement: str, parameters: Iterable[Sequence[Any]]) -> list[list[Row]]:
         """Run a statement once for each set of parameters. Return the rows of each."""
         execute = self._connection.execute
-        return [execute(statement, each).fetchall() for each in parameters]
+        return [execute(statement, values).fetchall() for values in parameters]
 
     def ask(self, statement: str, parameters: Sequence[Any] = ()) -> Pending[list[Row]]:
         """Send a statement. Its rows are pending."""
@@ -280,11 +280,11 @@ Traced = Callable[[str, list[str]], AbstractContextManager[Any]]
 """Wraps the statements of a database: called with its name and the statements."""
 
 
-def _traced(method: Callable[..., Any], traced: Traced, database: str) -> Callable[..., Any]:
+def _trace(method: Callable[..., Any], wrap: Traced, database: str) -> Callable[..., Any]:
     @wraps(method)
-    def ask(session: Session, statement: str, *given: Any) -> Any:
-        with traced(database, [statement]):
-            return method(session, statement, *given)
+    def ask(session: Session, statement: str, *arguments: Any) -> Any:
+        with wrap(database, [statement]):
+            return method(session, statement, *arguments)
 
     return ask
 
@@ -381,10 +381,10 @@ class Database:
         """Return the timeline of the log that a standby follows. Raises Busy, RetryableFailure, DatabaseFailed."""
         raise NotImplementedError
 
-    def trace_statements(self, traced: Traced) -> None:
-        """Wrap all statements of this process in `traced`, singly or those that are sent together."""
+    def trace_statements(self, wrap: Traced) -> None:
+        """Wrap all statements of this process in `wrap`, singly or those that are sent together."""
         for name in ("query", "query_each", "send", "execute", "execute_many"):
-            setattr(Session, name, _traced(getattr(Session, name), traced, self.name))
+            setattr(Session, name, _trace(getattr(Session, name), wrap, self.name))
 
     def back_up(self, target: Path, progress: Callable[[int, int], None]) -> float:
         """Copy the whole database into a new file while others write. Return the time of the copy (seconds since 1970).

@@ -202,8 +202,10 @@ def _equal(path: Path, value: Value) -> Prefilter:
     if kind is Kind.NULL:
         return BodyContains((head + 'NULL"',))
     if kind is Kind.BYTES:
-        whole = data[: _LONGEST_TEXT // 4 * 3]
-        return BodyContains((f'{head}B":"{base64.b64encode(whole[: len(whole) // 3 * 3]).decode()}',))
+        head_bytes = data[: _LONGEST_TEXT // 4 * 3]
+        return BodyContains(
+            (f'{head}B":"{base64.b64encode(head_bytes[: len(head_bytes) // 3 * 3]).decode()}',)
+        )
     if kind is Kind.DATETIME:
         return BodyContains((f'{head}DT":"{data}"',), foreign=True)
     if kind is Kind.GUID:
@@ -222,8 +224,8 @@ def _number(path: Path, number: Decimal) -> Prefilter:
     head, digits, double = _name(path) + '":{"', decimal_text(number), float(number)
     usual = BodyContains((head, Wildcards.RUN, f':"{digits}', Wildcards.STOP))
     if math.isfinite(double) and Decimal(repr(double)) == number:
-        spelled = {repr(double), repr(-double)} if not double else {repr(double)}
-        unlike = [text for text in sorted(spelled) if text not in (digits, digits + ".0")]
+        texts = {repr(double), repr(-double)} if not double else {repr(double)}
+        unlike = [text for text in sorted(texts) if text not in (digits, digits + ".0")]
         if unlike:
             return AnyOf((usual, *(BodyContains((f'{head}D":"{text}"',), foreign=True) for text in unlike)))
     return usual
@@ -249,15 +251,15 @@ def _text(path: Path, text: str, end: str) -> Prefilter:
     first = text[:1]
     if first in ("", "{") or not isinstance(path[-1], str):
         return _attribute(path)
-    head, spelled = _name(path) + '":{"', _escaped(text)
-    if len(spelled) > _LONGEST_TEXT:
-        spelled, end = spelled[:_LONGEST_TEXT], ""
-    alternatives = [BodyContains((f'{head}S":"{spelled}{end}',))]
+    head, escaped = _name(path) + '":{"', _escaped(text)
+    if len(escaped) > _LONGEST_TEXT:
+        escaped, end = escaped[:_LONGEST_TEXT], ""
+    alternatives = [BodyContains((f'{head}S":"{escaped}{end}',))]
     if first in "-0123456789abcdef":
-        alternatives.append(BodyContains((f'{head}G":"{spelled}{end}',), foreign=True))
+        alternatives.append(BodyContains((f'{head}G":"{escaped}{end}',), foreign=True))
     if first in "-0123456789":
         alternatives += [
-            BodyContains((f'{head}N":"{spelled}{end}',)),
+            BodyContains((f'{head}N":"{escaped}{end}',)),
             BodyContains((f'{head}DT"',), foreign=True),
         ]
     if first in "-0123456789NI":
@@ -272,14 +274,14 @@ def _containing(path: Path, member: Value) -> Prefilter:
     """
     head, (kind, data), number = _name(path) + '":', member, number_of(member)
     if kind is Kind.TEXT:
-        spelled = _escaped(data)
-        if spelled != data or len(spelled) > _LONGEST_TEXT:  # a document shown as TEXT spells it otherwise
+        escaped = _escaped(data)
+        if escaped != data or len(escaped) > _LONGEST_TEXT:  # a document shown as TEXT spells it otherwise
             return _attribute(path)
         shown_otherwise = (
             BodyContains((head + '{"DT"',), foreign=True),
             BodyContains((head + '{"D"',), foreign=True),
         )
-        return AnyOf((BodyContains((head, Wildcards.RUN, spelled)), *shown_otherwise))
+        return AnyOf((BodyContains((head, Wildcards.RUN, escaped)), *shown_otherwise))
     if number is not None and -_GREATEST_EXPONENT < Decimal(number).adjusted() < _GREATEST_EXPONENT:
         return BodyContains((head, Wildcards.RUN, f'"{decimal_text(number)}"'))
     return _attribute(path)
@@ -299,7 +301,7 @@ def condition_of(prefilter: Prefilter, statements: Statements) -> Condition:
     if not parts:
         return "(1 = 0)", []  # an empty Or, which nothing satisfies
     joint = " AND " if isinstance(prefilter, AllOf) else " OR "
-    parameters = [parameter for _, some in parts for parameter in some]
+    parameters = [parameter for _, values in parts for parameter in values]
     return f"({joint.join(sql for sql, _ in parts)})", parameters
 
 
@@ -311,5 +313,5 @@ def spelled(
         yield (
             wild[piece]
             if isinstance(piece, Wildcards)
-            else special.sub(lambda found: quoted % found[0], piece)
+            else special.sub(lambda match: quoted % match[0], piece)
         )

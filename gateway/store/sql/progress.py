@@ -49,15 +49,15 @@ def unfinished_work(
         (work, owner_id): int(rows)
         for work, owner_id, rows in session.query("SELECT work, id, rows_done FROM progress")
     }
-    found: list[WorkProgress] = []
+    progress: list[WorkProgress] = []
     for work, owner_id, kind, counted_id in session.query(_WAITING, (pieces,)):
-        before = done.get((work, owner_id), 0)
+        rows_done = done.get((work, owner_id), 0)
         # Purged rows are gone. Rows that other work has processed are still there.
-        walked = 0 if work == PURGE else before
-        counted = _count(session, kind, counted_id, max(0, at_most) + walked)
-        at_most -= counted - min(walked, counted)
-        found.append(WorkProgress(work, owner_id, before, max(0, counted - walked)))
-    return found
+        rows_processed = 0 if work == PURGE else rows_done
+        count = _count(session, kind, counted_id, max(0, at_most) + rows_processed)
+        at_most -= count - min(rows_processed, count)
+        progress.append(WorkProgress(work, owner_id, rows_done, max(0, count - rows_processed)))
+    return progress
 
 
 # The work that waits, with the owner of the rows or entries to be counted.

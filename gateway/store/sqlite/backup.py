@@ -83,18 +83,18 @@ def _copy_log(source: Path, part: Path) -> float:
     descriptor = os.open(
         part.with_name(part.name + "-wal"), os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600
     )
-    with os.fdopen(descriptor, "r+b") as copied, contextlib.closing(_open(source)) as writer:
+    with os.fdopen(descriptor, "r+b") as log_copy, contextlib.closing(_open(source)) as writer:
         passes = 0
-        while _copy_new_frames(wal, copied, is_quiet=False) > _FINAL_COPY_BYTES and passes < _MAX_PASSES:
+        while _copy_new_frames(wal, log_copy, is_quiet=False) > _FINAL_COPY_BYTES and passes < _MAX_PASSES:
             passes += 1
         writer.execute("BEGIN IMMEDIATE")
         moment = time.time()
-        _copy_new_frames(wal, copied, is_quiet=True)
+        _copy_new_frames(wal, log_copy, is_quiet=True)
         writer.execute("ROLLBACK")
     return moment
 
 
-def _copy_new_frames(wal: Path, copied: BinaryIO, is_quiet: bool) -> int:
+def _copy_new_frames(wal: Path, log_copy: BinaryIO, is_quiet: bool) -> int:
     """Append the new frames of the log to its copy, or all if the log was restarted. Return their number of bytes.
 
     A restarted log has other salts in its header and is overwritten from its start. Frames after its end may be left
@@ -110,32 +110,32 @@ def _copy_new_frames(wal: Path, copied: BinaryIO, is_quiet: bool) -> int:
         return 0  # no write since the database was last closed by all
     with log:
         header = log.read(_WAL_HEADER_BYTES)
-        copied.seek(0)
-        if copied.read(_WAL_HEADER_BYTES) != header:
-            copied.seek(0)
-            copied.truncate()
-            copied.write(header)
-        began = copied.seek(0, os.SEEK_END)
+        log_copy.seek(0)
+        if log_copy.read(_WAL_HEADER_BYTES) != header:
+            log_copy.seek(0)
+            log_copy.truncate()
+            log_copy.write(header)
+        began = log_copy.seek(0, os.SEEK_END)
         log.seek(began)
-        return _append_frames(log, copied, header, is_quiet) if len(header) == _WAL_HEADER_BYTES else 0
+        return _append_frames(log, log_copy, header, is_quiet) if len(header) == _WAL_HEADER_BYTES else 0
 
 
-def _append_frames(log: BinaryIO, copied: BinaryIO, header: bytes, is_quiet: bool) -> int:
+def _append_frames(log: BinaryIO, log_copy: BinaryIO, header: bytes, is_quiet: bool) -> int:
     frame_bytes = _FRAME_HEADER_BYTES + int.from_bytes(header[8:12], "big")
     salts = header[16:24]
-    waiting: list[bytes] = []
-    taken = after_commit = appended = 0
+    frames: list[bytes] = []
+    committed = after_commit = size = 0
     while len(frame := log.read(frame_bytes)) == frame_bytes and frame[8:16] == salts:
-        waiting.append(frame)
+        frames.append(frame)
         if not is_quiet and after_commit:  # a frame after the commit proves that the commit is complete
-            taken = after_commit
+            committed = after_commit
         if any(frame[4:8]):  # a commit frame: the size of the database in pages
-            after_commit = len(waiting)
-        if taken and len(waiting) >= _FRAMES_AT_ONCE:
-            appended += copied.write(b"".join(waiting[:taken]))
-            waiting, after_commit, taken = waiting[taken:], after_commit - taken, 0
-    appended += copied.write(b"".join(waiting if is_quiet else waiting[:taken]))
-    return appended
+            after_commit = len(frames)
+        if committed and len(frames) >= _FRAMES_AT_ONCE:
+            size += log_copy.write(b"".join(frames[:committed]))
+            frames, after_commit, committed = frames[committed:], after_commit - committed, 0
+    size += log_copy.write(b"".join(frames if is_quiet else frames[:committed]))
+    return size
 
 
 def _apply_log(part: Path) -> None:

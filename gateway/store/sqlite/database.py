@@ -172,7 +172,7 @@ class SQLite(Database):
             pool_reset_on_return=None,
         )
 
-    def _held(self) -> HeldConnection:
+    def _take_connection(self) -> HeldConnection:
         try:
             return self._connections.take()
         except sqlite3.Error as error:
@@ -185,7 +185,7 @@ class SQLite(Database):
         except AttributeError:
             readers = self._local.readers = {}
         if reader not in readers:
-            readers[reader] = self._held()
+            readers[reader] = self._take_connection()
         return readers
 
     def read(self, reader: int = 0) -> AbstractContextManager[Session]:
@@ -209,7 +209,7 @@ class SQLite(Database):
                 try:
                     yield SQLiteSession(connection)
                     connection.execute("COMMIT")
-                    if self._files is not None and self._files.lost():
+                    if self._files is not None and self._files.find_lost():
                         self._refuse_writes(connection)
                         if not self._is_saved:
                             raise CommitUnknown(self._lost)
@@ -218,21 +218,21 @@ class SQLite(Database):
                         connection.execute("ROLLBACK")
                     raise
             except sqlite3.Error as error:
-                raised = _sqlite_error(error)
-                if isinstance(raised, OutOfSpace):
-                    self.refuses_writes = str(raised)
-                raise raised from error
+                translated = _sqlite_error(error)
+                if isinstance(translated, OutOfSpace):
+                    self.refuses_writes = str(translated)
+                raise translated from error
 
     def _writer_connection(self) -> sqlite3.Connection:
         if self._writer is None:
-            self._writer = self._held()
+            self._writer = self._take_connection()
         return self._writer.connection
 
     def check_files(self) -> None:
         if self._files is None or self.shared:
             return
         with self._write_lock:
-            if not self._is_saved or (not self._lost and self._files.lost()):
+            if not self._is_saved or (not self._lost and self._files.find_lost()):
                 self._refuse_writes(self._writer_connection())
         if self._lost:
             raise OutOfSpace(self._lost)
@@ -243,7 +243,7 @@ class SQLite(Database):
         If the log was removed, move its contents into the database file, where a restart finds them.
         """
         assert self._files is not None
-        path = self._files.lost()
+        path = self._files.find_lost()
         if not self._lost:
             self._lost = self.refuses_writes = f"{path} was removed or replaced: restart the server"
             log.error("writes are refused: %s", self._lost)

@@ -17,21 +17,23 @@ class OpenFiles:
         self._paths = os.fspath(path), f"{path}-wal"
         self._open: list[tuple[int, int]] | None = None
 
-    def lost(self) -> str:
+    def find_lost(self) -> str:
         """Return the path of the first file that was removed or replaced, or "". Takes 2 microseconds."""
-        found = [_identity(path) for path in self._paths]
-        if self._open == found:
+        identities = [_identity(path) for path in self._paths]
+        if self._open == identities:
             return ""
         if self._open is None:
-            if None not in found:
-                self._open = [each for each in found if each is not None]
+            if None not in identities:
+                self._open = [identity for identity in identities if identity is not None]
             return ""
-        return next(path for path, old, new in zip(self._paths, self._open, found, strict=True) if old != new)
+        return next(
+            path for path, old, new in zip(self._paths, self._open, identities, strict=True) if old != new
+        )
 
 
 def _identity(path: str) -> tuple[int, int] | None:
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except FileNotFoundError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino

@@ -63,19 +63,19 @@ class SQLiteStatements(Statements):
         pass
 
     def fetch_rows(self, session: Session, keys: Sequence[Key]) -> Pending[list[tuple[int, Row]]]:
-        found = [
+        columns_of_rows = [
             (at, columns)
             for at, of_key in enumerate(session.query_each(rows.GET, keys))
             for columns in of_key
             if columns[ROW_WIDTH - 1] is not None
         ]
-        return lambda: found
+        return lambda: columns_of_rows
 
     def look_up_rows(self, session: Session, keys: Sequence[Key]) -> list[tuple[int, Row]]:
         return [
             (at, columns)
-            for at, (table_id, *stored) in enumerate(keys)
-            for columns in session.query(rows.LOOK_UP, (*stored, table_id))
+            for at, (table_id, *key_columns) in enumerate(keys)
+            for columns in session.query(rows.LOOK_UP, (*key_columns, table_id))
         ]
 
     def save_rows(self, session: Session, rows_to_save: Sequence[Row]) -> None:

@@ -34,7 +34,7 @@ _CHANGE = (
 # Maximum size of the images deleted in one batch.
 _TRIMMED_BYTES = 4_000_000
 
-Numbered = tuple[int, int]
+ShardKey = tuple[int, int]
 """(stream id, shard number)."""
 
 
@@ -85,8 +85,8 @@ def find_streams(
                 return []
             condition += f" AND {column} = ?"
             values.append(value)
-    found = session.query(f"SELECT {_STREAM} FROM streams WHERE {condition} ORDER BY table_name, id", values)
-    return [_stream(columns) for columns in found]
+    rows = session.query(f"SELECT {_STREAM} FROM streams WHERE {condition} ORDER BY table_name, id", values)
+    return [_stream(columns) for columns in rows]
 
 
 def all_streams(session: Session) -> list[Stream]:
@@ -96,25 +96,25 @@ def all_streams(session: Session) -> list[Stream]:
 
 def stream_by_id(session: Session, stream_id: int) -> Stream | None:
     """Return the stream with this id, or None. Permissions are not checked."""
-    found = session.query(f"SELECT {_STREAM} FROM streams WHERE id = ?", (stream_id,))
-    return _stream(found[0]) if found else None
+    rows = session.query(f"SELECT {_STREAM} FROM streams WHERE id = ?", (stream_id,))
+    return _stream(rows[0]) if rows else None
 
 
 def next_stream(session: Session, table_id: int, stream_id: int) -> Stream | None:
     """Return the next later stream of a table, or None."""
-    found = session.query(
+    rows = session.query(
         f"SELECT {_STREAM} FROM streams WHERE table_id = ? AND id > ? ORDER BY id LIMIT 1",
         (table_id, stream_id),
     )
-    return _stream(found[0]) if found else None
+    return _stream(rows[0]) if rows else None
 
 
 def streams_after(session: Session, stream_id: int, limit: int) -> list[Stream]:
     """Return the next streams by id."""
-    found = session.query(
+    rows = session.query(
         f"SELECT {_STREAM} FROM streams WHERE id > ? ORDER BY id LIMIT ?", (stream_id, limit)
     )
-    return [_stream(columns) for columns in found]
+    return [_stream(columns) for columns in rows]
 
 
 def remove_stream(session: Session, stream_id: int) -> None:
@@ -166,7 +166,7 @@ def add_shard(session: Session, stream_id: int, shard: Shard) -> None:
         )
 
 
-def close_shard(session: Session, shard: Numbered, now_ms: int) -> int:
+def close_shard(session: Session, shard: ShardKey, now_ms: int) -> int:
     """Close a shard and return its last sequence. The caller must have locked the table, so that no change can follow."""
     last = last_sequence(session, shard)
     session.execute(
@@ -178,36 +178,28 @@ def close_shard(session: Session, shard: Numbered, now_ms: int) -> int:
 
 def shards_of(session: Session, stream_id: int) -> list[Shard]:
     """Return the shards of a stream that are not deleted, by number. Parents come before their children."""
-    found = session.query(f"SELECT {_SHARD} FROM shards WHERE stream_id = ? ORDER BY number", (stream_id,))
-    return [_shard(columns) for columns in found]
+    rows = session.query(f"SELECT {_SHARD} FROM shards WHERE stream_id = ? ORDER BY number", (stream_id,))
+    return [_shard(columns) for columns in rows]
 
 
-def remove_shard(session: Session, shard: Numbered) -> None:
+def remove_shard(session: Session, shard: ShardKey) -> None:
     """Delete a closed shard. Its changes must be deleted already."""
     session.execute("DELETE FROM shards WHERE stream_id = ? AND number = ?", shard)
     counters.forget(session, counters.shard_counter(*shard))
 
 
-def find_shard(session: Session, shard: Numbered) -> Shard | None:
+def find_shard(session: Session, shard: ShardKey) -> Shard | None:
     """Return a shard, or None."""
-    found = session.query(f"SELECT {_SHARD} FROM shards WHERE stream_id = ? AND number = ?", shard)
-    return _shard(found[0]) if found else None
+    rows = session.query(f"SELECT {_SHARD} FROM shards WHERE stream_id = ? AND number = ?", shard)
+    return _shard(rows[0]) if rows else None
 
 
 def _shard(columns: Sequence[Any]) -> Shard:
-    number, first_slot, last_slot, parents, opened_at_ms, closed_at_ms, last, trimmed = columns
-    return Shard(
-        number,
-        (first_slot, last_slot),
-        tuple(orjson.loads(parents)),
-        opened_at_ms,
-        closed_at_ms,
-        last,
-        trimmed,
-    )
+    number, first_slot, last_slot, parents, *times_and_sequences = columns
+    return Shard(number, (first_slot, last_slot), tuple(orjson.loads(parents)), *times_and_sequences)
 
 
-def last_sequence(session: Session, shard: Numbered) -> int:
+def last_sequence(session: Session, shard: ShardKey) -> int:
     """Return the sequence of the last committed change of a shard, or 0."""
     return counters.value_of(session, counters.shard_counter(*shard))
 
@@ -220,7 +212,7 @@ def next_sequences(session: Session, stream_id: int) -> dict[int, int]:
     }
 
 
-def _at_slot(shard: Numbered) -> tuple[int, int, int]:
+def _at_slot(shard: ShardKey) -> tuple[int, int, int]:
     """Return (stream id, shard number, slot), the key prefix of a shard's changes."""
     return (*shard, counters.slot_of_counter(counters.shard_counter(*shard)))
 
@@ -228,7 +220,7 @@ def _at_slot(shard: Numbered) -> tuple[int, int, int]:
 # Changes
 
 
-def append(session: Session, shard: Numbered, changes: Sequence[Change]) -> None:
+def append(session: Session, shard: ShardKey, changes: Sequence[Change]) -> None:
     """Append changes to a shard in this order. Their own sequences are ignored."""
     name = counters.shard_counter(*shard)
     slot = counters.slot_of_counter(name)
@@ -239,17 +231,17 @@ def append(session: Session, shard: Numbered, changes: Sequence[Change]) -> None
     )
 
 
-def page(session: Session, shard: Numbered, sequence: int, limit: int) -> list[Change]:
+def page(session: Session, shard: ShardKey, sequence: int, limit: int) -> list[Change]:
     """Return up to `limit` changes of a shard from a sequence on."""
-    found = session.query(
+    rows = session.query(
         f"SELECT {_CHANGE} FROM changes WHERE stream_id = ? AND shard = ? AND slot = ? AND sequence >= ?"
         " ORDER BY sequence LIMIT ?",
         (*_at_slot(shard), sequence, limit),
     )
-    return [_change(columns) for columns in found]
+    return [_change(columns) for columns in rows]
 
 
-def first_since(session: Session, shard: Numbered, at_ms: int) -> int | None:
+def first_since(session: Session, shard: ShardKey, at_ms: int) -> int | None:
     """Return the sequence of the first change made at this time or later, or None."""
     [(sequence,)] = session.query(
         "SELECT min(sequence) FROM changes WHERE stream_id = ? AND shard = ? AND slot = ? AND at_ms >= ?",
@@ -258,7 +250,7 @@ def first_since(session: Session, shard: Numbered, at_ms: int) -> int | None:
     return None if sequence is None else int(sequence)
 
 
-def trim(session: Session, shard: Numbered, before_ms: int, limit: int, below: int | None = None) -> int:
+def trim(session: Session, shard: ShardKey, before_ms: int, limit: int, below: int | None = None) -> int:
     """Delete up to `limit` of the oldest changes of a shard that were made before a time. Return their number.
 
     If `below` is given, only changes with lower sequences are deleted.
@@ -268,25 +260,27 @@ def trim(session: Session, shard: Numbered, before_ms: int, limit: int, below: i
         " FROM changes WHERE stream_id = ? AND shard = ? AND slot = ? ORDER BY sequence LIMIT ?",
         (*_at_slot(shard), limit),
     )
-    deleted: list[int] = []
+    sequences: list[int] = []
     size = 0
     for sequence, at_ms, size_bytes in oldest:
         size += size_bytes
         is_held = below is not None and sequence >= below
-        if at_ms >= before_ms or is_held or (deleted and size > _TRIMMED_BYTES):
+        if at_ms >= before_ms or is_held or (sequences and size > _TRIMMED_BYTES):
             break
-        deleted.append(sequence)
-    if not deleted:
+        sequences.append(sequence)
+    if not sequences:
         return 0
     session.execute(
         "DELETE FROM changes WHERE stream_id = ? AND shard = ? AND slot = ? AND sequence <= ?",
-        (*_at_slot(shard), deleted[-1]),
+        (*_at_slot(shard), sequences[-1]),
     )
-    session.execute("UPDATE shards SET trimmed = ? WHERE stream_id = ? AND number = ?", (deleted[-1], *shard))
-    return len(deleted)
+    session.execute(
+        "UPDATE shards SET trimmed = ? WHERE stream_id = ? AND number = ?", (sequences[-1], *shard)
+    )
+    return len(sequences)
 
 
-def has_older(session: Session, shard: Numbered, before_ms: int) -> bool:
+def has_older(session: Session, shard: ShardKey, before_ms: int) -> bool:
     """Return True if a shard has changes made before this time."""
     return bool(
         session.query(
@@ -296,7 +290,7 @@ def has_older(session: Session, shard: Numbered, before_ms: int) -> bool:
     )
 
 
-def _columns(shard: Numbered, sequence: int, change: Change) -> tuple[Any, ...]:
+def _columns(shard: ShardKey, sequence: int, change: Change) -> tuple[Any, ...]:
     return (
         *shard,
         sequence,
@@ -354,16 +348,16 @@ def actions_json(actions: Iterable[Action]) -> bytes:
 
 def actions_of(data: bytes) -> tuple[Action, ...]:
     """Return the actions of a JSON text from actions_json."""
-    found: list[Action] = []
+    actions: list[Action] = []
     for document in orjson.loads(data):
         match document:
             case [name, stamp_ms, value]:
-                found.append(PutCell(name, bodies.untagged(value), stamp_ms))
+                actions.append(PutCell(name, bodies.untagged(value), stamp_ms))
             case [name, stamp_ms]:
-                found.append(DeleteCell(name, stamp_ms))
+                actions.append(DeleteCell(name, stamp_ms))
             case [name]:
-                found.append(DeleteCells(name))
-    return tuple(found)
+                actions.append(DeleteCells(name))
+    return tuple(actions)
 
 
 def stream_of(table: Table, rule: StreamRule, stream_id: int, now_ms: int) -> Stream:

@@ -60,29 +60,29 @@ def add(session: Session, follower: Follower) -> None:
 
 def of_kind(session: Session, kind: str, after: int = 0) -> Follower | None:
     """Return the next follower of a kind, by id."""
-    return next(iter(_found(session, "kind = ? AND id > ? ORDER BY id LIMIT 1", (kind, after))), None)
+    return next(iter(_select(session, "kind = ? AND id > ? ORDER BY id LIMIT 1", (kind, after))), None)
 
 
 def by_id(session: Session, follower_id: int) -> Follower | None:
     """Return the follower with this id, or None."""
-    return next(iter(_found(session, "id = ?", (follower_id,))), None)
+    return next(iter(_select(session, "id = ?", (follower_id,))), None)
 
 
 def of_table(session: Session, table_id: int, kind: str | None = None) -> list[Follower]:
     """Return the followers of a table."""
     if kind is None:
-        return _found(session, "table_id = ? ORDER BY id", (table_id,))
-    return _found(session, "table_id = ? AND kind = ? ORDER BY id", (table_id, kind))
+        return _select(session, "table_id = ? ORDER BY id", (table_id,))
+    return _select(session, "table_id = ? AND kind = ? ORDER BY id", (table_id, kind))
 
 
 def of_target(session: Session, kind: str, target: str) -> list[Follower]:
     """Return the followers with this target."""
-    return _found(session, "kind = ? AND target = ? ORDER BY id", (kind, target))
+    return _select(session, "kind = ? AND target = ? ORDER BY id", (kind, target))
 
 
 def of_dropped_tables(session: Session) -> list[Follower]:
     """Return the ending followers of dropped tables."""
-    return _found(session, "ending IS NOT NULL AND table_id NOT IN (SELECT id FROM tables) ORDER BY id", ())
+    return _select(session, "ending IS NOT NULL AND table_id NOT IN (SELECT id FROM tables) ORDER BY id", ())
 
 
 def advance(session: Session, old: Follower, new: Follower) -> bool:
@@ -119,16 +119,16 @@ def first_needed(session: Session, table_id: int, stream_id: int) -> Mapping[int
 
     Shards that are not named must not be trimmed at all. None if no follower needs the stream.
     """
-    behind = [each for each in of_table(session, table_id) if each.stream_id <= stream_id]
+    behind = [follower for follower in of_table(session, table_id) if follower.stream_id <= stream_id]
     if not behind:
         return None
-    if any(each.stream_id < stream_id for each in behind):
+    if any(follower.stream_id < stream_id for follower in behind):
         return {}
-    known = {number for each in behind for number in each.positions}
+    shards = {number for follower in behind for number in follower.positions}
     return {
-        number: min(each.positions[number] for each in behind)
-        for number in known
-        if all(number in each.positions for each in behind)
+        number: min(follower.positions[number] for follower in behind)
+        for number in shards
+        if all(number in follower.positions for follower in behind)
     }
 
 
@@ -137,7 +137,7 @@ def remove(session: Session, follower_id: int) -> None:
     session.execute("DELETE FROM followers WHERE id = ?", (follower_id,))
 
 
-def _found(session: Session, where: str, parameters: Sequence[Any]) -> list[Follower]:
+def _select(session: Session, where: str, parameters: Sequence[Any]) -> list[Follower]:
     return [
         Follower(
             follower_id,

@@ -49,10 +49,10 @@ class BackupDirectory:
 
     def begin(self, backup: Backup, attempt: WriteAttempt, table: Mapping[str, Any]) -> BackupWriter:
         """Start the file of a backup, and remove the files of earlier attempts. `table`: the definition for a restore."""
-        self._remove(backup.file_stem, before=attempt)
-        shown = re.sub(r"[^A-Za-z0-9_-]", "_", backup.table_name)[:_NAME_CHARACTERS]
-        name = f"{backup.file_stem}.{attempt.job_id}-{attempt.claim}.{shown}.jsonl.zst"
-        return BackupWriter(self._path / name, row_lines.header_line(backup=_described(backup, table)))
+        self._remove(backup.file_stem, older_than=attempt)
+        table_name = re.sub(r"[^A-Za-z0-9_-]", "_", backup.table_name)[:_NAME_CHARACTERS]
+        name = f"{backup.file_stem}.{attempt.job_id}-{attempt.claim}.{table_name}.jsonl.zst"
+        return BackupWriter(self._path / name, row_lines.header_line(backup=_header(backup, table)))
 
     def open(self, file: BackupFile, stem: str) -> BackupReader:
         """Open the file of a backup at its first row. Raises BackupUnreadable."""
@@ -73,9 +73,11 @@ class BackupDirectory:
         """Remove all files of a deleted backup."""
         self._remove(stem)
 
-    def _remove(self, stem: str, before: WriteAttempt | None = None) -> None:
+    def _remove(self, stem: str, older_than: WriteAttempt | None = None) -> None:
         for name in os.listdir(self._path):
-            if name.startswith(f"{stem}.") and (before is None or _attempt_of(name, len(stem)) < before):
+            if name.startswith(f"{stem}.") and (
+                older_than is None or _attempt_of(name, len(stem)) < older_than
+            ):
                 (self._path / name).unlink(missing_ok=True)
         _sync(self._path)
 
@@ -85,7 +87,7 @@ def _attempt_of(name: str, at: int) -> WriteAttempt:
     return WriteAttempt(0, 0) if match is None else WriteAttempt(int(match[1]), int(match[2]))
 
 
-def _described(backup: Backup, table: Mapping[str, Any]) -> dict[str, Any]:
+def _header(backup: Backup, table: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "stem": backup.file_stem,
         "kind": backup.kind.value,
@@ -109,14 +111,14 @@ class BackupWriter:
         compressor = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True)
         self._packed = compressor.stream_writer(cast(Any, self._file), closefd=False)
         self._crc64 = self._rows = 0
-        self._put(header)
+        self._write(header)
 
     def add(self, rows: Iterable[Row]) -> None:
         lines = [row_lines.row_line(row) for row in rows]
         self._rows += len(lines)
-        self._put(b"".join(lines))
+        self._write(b"".join(lines))
 
-    def _put(self, data: bytes) -> None:
+    def _write(self, data: bytes) -> None:
         self._crc64 = crc64.xz(data, self._crc64)
         self._packed.write(data)
 
@@ -167,20 +169,20 @@ class BackupReader:
         self._name = path.name
         self._crc64 = self.rows = 0
         self.is_over = False
-        opened = path.open("rb")
+        compressed_file = path.open("rb")
         try:
-            if os.fstat(opened.fileno()).st_size != file.size_bytes:
+            if os.fstat(compressed_file.fileno()).st_size != file.size_bytes:
                 raise row_lines.UnreadableFile(f"its size is not {file.size_bytes} bytes, as written")
-            reader = zstandard.ZstdDecompressor(max_window_size=_WINDOW_BYTES).stream_reader(opened)
+            reader = zstandard.ZstdDecompressor(max_window_size=_WINDOW_BYTES).stream_reader(compressed_file)
             self._lines = io.BufferedReader(cast(io.RawIOBase, reader), _BLOCK_BYTES)
             header = row_lines.read_header(self._line()).get("backup")
             if not isinstance(header, dict) or header.get("stem") != stem:
                 raise row_lines.UnreadableFile("it is the file of another backup")
         except row_lines.UnreadableFile as error:
-            opened.close()
+            compressed_file.close()
             raise BackupUnreadable(f"the file {path.name}: {error}") from None
         except BaseException:
-            opened.close()
+            compressed_file.close()
             raise
 
     def take(self, limit: int, limit_bytes: int) -> list[bytes]:

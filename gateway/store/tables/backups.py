@@ -14,7 +14,7 @@ _COLUMNS = (
     "id, namespace, table_name, name, kind, copy_id, definition, rows, size_bytes, ready, created_at_ms,"
     " expires_at_ms"
 )
-Defined = Callable[[str], Table]
+TableReader = Callable[[str], Table]
 """Returns the table of a definition (Catalog.defined)."""
 
 
@@ -39,64 +39,66 @@ def add(session: Session, backup: Backup, definition: str) -> None:
     )
 
 
-def page(session: Session, defined: Defined, wanted: ListBackups) -> list[Backup]:
+def page(session: Session, read_table: TableReader, command: ListBackups) -> list[Backup]:
     """Return the backups that a ListBackups command selects, in the order of its cursor."""
     conditions = ["namespace = ?", "(table_name, created_at_ms, id) > (?, ?, ?)"]
-    parameters: list[Any] = [wanted.namespace, *wanted.after]
+    parameters: list[Any] = [command.namespace, *command.after]
     for condition, value in (
-        ("table_name = ?", wanted.table_name),
-        ("kind = ?", wanted.kind and wanted.kind.value),
-        ("created_at_ms >= ?", wanted.from_ms),
-        ("created_at_ms < ?", wanted.before_ms),
+        ("table_name = ?", command.table_name),
+        ("kind = ?", command.kind and command.kind.value),
+        ("created_at_ms >= ?", command.from_ms),
+        ("created_at_ms < ?", command.before_ms),
     ):
         if value is not None:
             conditions.append(condition)
             parameters.append(value)
     where = f"{' AND '.join(conditions)} ORDER BY table_name, created_at_ms, id LIMIT ?"
-    return _found(session, defined, where, (*parameters, wanted.limit))
+    return _select(session, read_table, where, (*parameters, command.limit))
 
 
 def bytes_by_namespace(session: Session) -> dict[str, int]:
     """Return the bytes of the backups by namespace, as counted when they were made."""
-    found = session.query("SELECT namespace, sum(size_bytes) FROM backups GROUP BY namespace")
-    return {namespace: int(size) for namespace, size in found}
+    rows = session.query("SELECT namespace, sum(size_bytes) FROM backups GROUP BY namespace")
+    return {namespace: int(size) for namespace, size in rows}
 
 
-def by_id(session: Session, defined: Defined, backup_id: int, lock: bool = False) -> Backup | None:
+def by_id(session: Session, read_table: TableReader, backup_id: int, lock: bool = False) -> Backup | None:
     """Return the backup with this id, or None. With `lock`, it is locked until the transaction ends."""
     if lock:
         session.statements.lock_rows(session, "backups", "id", [backup_id])
-    found = _found(session, defined, "id = ?", (backup_id,))
-    return found[0] if found else None
+    backups = _select(session, read_table, "id = ?", (backup_id,))
+    return backups[0] if backups else None
 
 
-def of_copy(session: Session, defined: Defined, copy_id: int) -> Backup | None:
+def of_copy(session: Session, read_table: TableReader, copy_id: int) -> Backup | None:
     """Return the backup that has its rows in this table, or None."""
-    found = _found(session, defined, "copy_id = ?", (copy_id,))
-    return found[0] if found else None
+    backups = _select(session, read_table, "copy_id = ?", (copy_id,))
+    return backups[0] if backups else None
 
 
-def expired(session: Session, defined: Defined, now_ms: int) -> list[Backup]:
+def expired(session: Session, read_table: TableReader, now_ms: int) -> list[Backup]:
     """Return a batch of expired backups."""
-    return _found(session, defined, "expires_at_ms <= ? ORDER BY expires_at_ms LIMIT ?", (now_ms, _EXPIRED))
+    return _select(
+        session, read_table, "expires_at_ms <= ? ORDER BY expires_at_ms LIMIT ?", (now_ms, _EXPIRED)
+    )
 
 
 _EXPIRED = 20
 
 
-def of_namespace(session: Session, defined: Defined, namespace: str | None) -> list[Backup]:
+def of_namespace(session: Session, read_table: TableReader, namespace: str | None) -> list[Backup]:
     """Return the backups of a namespace, or of all if None."""
     where, parameters = ("1 = 1", ()) if namespace is None else ("namespace = ?", (namespace,))
-    return _found(session, defined, f"{where} ORDER BY copy_id", parameters)
+    return _select(session, read_table, f"{where} ORDER BY copy_id", parameters)
 
 
 def in_tables(session: Session, limit: int) -> list[int]:
     """Return the ids of complete backups that have their rows in tables."""
-    found = session.query(
+    rows = session.query(
         "SELECT b.id FROM backups b JOIN tables t ON t.id = b.copy_id WHERE b.ready = 1 ORDER BY b.id LIMIT ?",
         (limit,),
     )
-    return [int(backup_id) for (backup_id,) in found]
+    return [int(backup_id) for (backup_id,) in rows]
 
 
 def set_ready(session: Session, copy_id: int) -> None:
@@ -109,15 +111,15 @@ def remove(session: Session, copy_id: int) -> None:
     session.send("DELETE FROM backups WHERE copy_id = ?", (copy_id,))
 
 
-def _found(session: Session, defined: Defined, where: str, parameters: tuple[Any, ...]) -> list[Backup]:
-    found = session.query(f"SELECT {_COLUMNS} FROM backups WHERE {where}", parameters)
-    return [_backup(defined, *columns) for columns in found]
+def _select(
+    session: Session, read_table: TableReader, where: str, parameters: tuple[Any, ...]
+) -> list[Backup]:
+    rows = session.query(f"SELECT {_COLUMNS} FROM backups WHERE {where}", parameters)
+    return [_backup(read_table, *columns) for columns in rows]
 
 
-def _backup(defined: Defined, *columns: Any) -> Backup:
-    backup_id, namespace, table_name, name, kind, copy_id, definition, *counts, ready, created, expires = (
-        columns
-    )
-    source = defined(definition)
-    head = (backup_id, namespace, table_name, name, BackupKind(kind), copy_id, source)
-    return Backup(*head, counts[0], counts[1], bool(ready), created, expires)
+def _backup(read_table: TableReader, *columns: Any) -> Backup:
+    backup_id, namespace, table_name, name, kind, copy_id, definition, *counts_and_times = columns
+    rows, size_bytes, ready, *times = counts_and_times
+    head = (backup_id, namespace, table_name, name, BackupKind(kind), copy_id, read_table(definition))
+    return Backup(*head, rows, size_bytes, bool(ready), *times)

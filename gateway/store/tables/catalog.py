@@ -23,7 +23,6 @@ _TABLES_TOGETHER = 500
 
 
 def _indexes_of(session: Session, table_ids: list[int]) -> tuple[str, Sequence[Any]]:
-    """Return a statement for the indexes of some tables, and its parameters."""
     condition, parameters = session.statements.one_of("table_id", table_ids)
     return f"{_INDEXES} WHERE {condition} ORDER BY id", parameters
 
@@ -37,11 +36,15 @@ class Catalog:
 
     def with_property(self, session: Session, name: str) -> dict[tuple[str, str], Any]:
         """Return the values of a property by (namespace, table), for tables that have it."""
-        found = session.query(
+        rows = session.query(
             "SELECT namespace, name, properties FROM tables WHERE properties LIKE ?", (f'%"{name}":%',)
         )
-        read = ((namespace, table, orjson.loads(document)) for namespace, table, document in found)
-        return {(namespace, table): known[name] for namespace, table, known in read if known.get(name)}
+        documents = ((namespace, table, orjson.loads(document)) for namespace, table, document in rows)
+        return {
+            (namespace, table): properties[name]
+            for namespace, table, properties in documents
+            if properties.get(name)
+        }
 
     # Reading
 
@@ -49,8 +52,8 @@ class Catalog:
         """Return the table with this name, or None. Azure names are compared without case."""
         if "\0" in name:  # no name has a NUL, and PostgreSQL accepts no text with one
             return None
-        column, wanted = ("azure_name_lower", name.lower()) if by_azure_name else ("name", name)
-        tables = self._load(session, f"namespace = ? AND {column} = ?", (namespace, wanted))
+        column, value = ("azure_name_lower", name.lower()) if by_azure_name else ("name", name)
+        tables = self._load(session, f"namespace = ? AND {column} = ?", (namespace, value))
         return tables[0] if tables else None
 
     def by_id(self, session: Session, table_id: int) -> Table | None:
@@ -69,8 +72,8 @@ class Catalog:
 
     def namespaces(self, session: Session) -> list[str]:
         """Return the namespaces that have tables, in order."""
-        found = session.query("SELECT DISTINCT namespace FROM tables ORDER BY namespace")
-        return [namespace for (namespace,) in found]
+        rows = session.query("SELECT DISTINCT namespace FROM tables ORDER BY namespace")
+        return [namespace for (namespace,) in rows]
 
     def page(
         self, session: Session, namespace: str, after: str, limit: int | None, by_azure_name: bool = False
@@ -85,15 +88,14 @@ class Catalog:
         return self._load(session, f"namespace = ? AND {column} > ?{tail}", parameters)
 
     def _load(self, session: Session, where: str, parameters: Sequence[Any]) -> list[Table]:
-        found = session.query(f"SELECT {descriptors.TABLE_COLUMNS} FROM tables WHERE {where}", parameters)
+        rows = session.query(f"SELECT {descriptors.TABLE_COLUMNS} FROM tables WHERE {where}", parameters)
         indexes: dict[int, list[tuple[Any, ...]]] = {}
-        for at in range(0, len(found), _TABLES_TOGETHER):
-            ids = [columns[0] for columns in found[at : at + _TABLES_TOGETHER]]
+        for at in range(0, len(rows), _TABLES_TOGETHER):
+            ids = [columns[0] for columns in rows[at : at + _TABLES_TOGETHER]]
             for table_id, *index in session.query(*_indexes_of(session, ids)):
                 indexes.setdefault(table_id, []).append(tuple(index))
         return [
-            descriptors.table_of_columns(columns, indexes.get(columns[0], []), self.views)
-            for columns in found
+            descriptors.table_of_columns(columns, indexes.get(columns[0], []), self.views) for columns in rows
         ]
 
     def check(
@@ -104,23 +106,23 @@ class Catalog:
         With `lock`, the tables are share-locked until the transaction ends. `near`: see Statements.versions. If two
         versions of a table are given, at least one is stale.
         """
-        expected: dict[int, int] = {}
-        several: set[int] = set()
+        versions: dict[int, int] = {}
+        conflicting: set[int] = set()
         for table in tables:
-            if expected.setdefault(table.id, table.version) != table.version:
-                several.add(table.id)
-        answer = session.statements.versions(session, sorted(expected), lock, near)
+            if versions.setdefault(table.id, table.version) != table.version:
+                conflicting.add(table.id)
+        answer = session.statements.versions(session, sorted(versions), lock, near)
 
-        def outdated() -> set[int]:
+        def stale_ids() -> set[int]:
             current: set[int] = set()
             for table_id, version, *transaction_id in answer():
-                if version == expected[table_id]:
+                if version == versions[table_id]:
                     current.add(table_id)
                 if transaction_id:
                     [session.transaction_id] = transaction_id
-            return (expected.keys() - current) | several
+            return (versions.keys() - current) | conflicting
 
-        return outdated
+        return stale_ids
 
     # Writing
 
@@ -149,8 +151,8 @@ class Catalog:
 
     def lock(self, session: Session, table_id: int) -> Table | None:
         """Return the current table, locked exclusively until the transaction ends, or None."""
-        found = self.lock_all(session, [table_id])
-        return found[0] if found else None
+        tables = self.lock_all(session, [table_id])
+        return tables[0] if tables else None
 
     def lock_all(self, session: Session, table_ids: Sequence[int]) -> list[Table]:
         """Lock those of some tables that exist, as `lock` does. Return them in the order of their ids."""
@@ -172,14 +174,14 @@ class Catalog:
 
         The result is False if its name has been taken. The transaction must then be rolled back.
         """
-        inserted = session.send(
+        count = session.send(
             f"INSERT INTO tables ({descriptors.TABLE_COLUMNS}, azure_name_lower) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
             " ON CONFLICT DO NOTHING",
             (*descriptors.columns_of_table(table), table.azure_name.lower()),
         )
         for index in table.all_indexes:
             self.insert_index(session, table.id, index)
-        return lambda: inserted() == 1
+        return lambda: count() == 1
 
     def update(self, session: Session, table: Table) -> None:
         """Update a table's rules, properties and state, and increment its version."""

@@ -43,7 +43,7 @@ def add(session: Session, copy: PendingCopy) -> None:
     history_id, at = copy.moment or (None, None)
     session.execute(
         f"INSERT INTO copies ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)",
-        (copy.target_id, copy.source_id, history_id, at, copy.phase.value, _packed(copy.mark)),
+        (copy.target_id, copy.source_id, history_id, at, copy.phase.value, _pack(copy.mark)),
     )
 
 
@@ -57,8 +57,8 @@ def waiting(session: Session) -> list[tuple[int, str | None, str | None]]:
 
 def by_target(session: Session, target_id: int) -> PendingCopy | None:
     """Return the copy with this target, or None if it is finished or was cancelled."""
-    found = session.query(f"SELECT {_COLUMNS} FROM copies WHERE target_id = ?", (target_id,))
-    return _copy(*found[0]) if found else None
+    rows = session.query(f"SELECT {_COLUMNS} FROM copies WHERE target_id = ?", (target_id,))
+    return _copy(*rows[0]) if rows else None
 
 
 def sources(session: Session) -> dict[int, int]:
@@ -81,7 +81,7 @@ def save_progress(session: Session, copy: PendingCopy, number: int) -> None:
     """Save the progress of a copy, and add `number` to the rows done."""
     session.execute(
         "UPDATE copies SET phase = ?, mark = ? WHERE target_id = ?",
-        (copy.phase.value, _packed(copy.mark), copy.target_id),
+        (copy.phase.value, _pack(copy.mark), copy.target_id),
     )
     progress.advance(session, progress.COPY, copy.target_id, number)
 
@@ -96,17 +96,17 @@ def _copy(
     target_id: int, source_id: int, history_id: int | None, at: int | None, phase: int, mark: bytes | None
 ) -> PendingCopy:
     moment = None if history_id is None or at is None else HistoryPoint(history_id, at)
-    return PendingCopy(target_id, source_id, moment, CopyPhase(phase), _unpacked(mark))
+    return PendingCopy(target_id, source_id, moment, CopyPhase(phase), _unpack(mark))
 
 
-def _packed(mark: Mark | None) -> bytes | None:
+def _pack(mark: Mark | None) -> bytes | None:
     if mark is None:
         return None
     at, slot, partition, sort = mark
     return _HEAD.pack(at, slot, len(partition)) + partition + sort
 
 
-def _unpacked(mark: bytes | None) -> Mark | None:
+def _unpack(mark: bytes | None) -> Mark | None:
     if mark is None:
         return None
     at, slot, length = _HEAD.unpack_from(mark)

@@ -41,9 +41,9 @@ class Cache:
     def keep(self, table: Table) -> None:
         """Insert a descriptor, or replace the one of the same name."""
         with self._lock:
-            known = self._tables.get((table.namespace, table.name))
-            if known is not None:
-                self._drop(known)
+            old = self._tables.get((table.namespace, table.name))
+            if old is not None:
+                self._drop(old)
             elif len(self._tables) >= self._capacity:
                 self._drop(next(iter(self._tables.values())))
             self._tables[table.namespace, table.name] = table
@@ -63,6 +63,6 @@ class Cache:
             (self._tables, (table.namespace, table.name)),
             (self._by_azure_name, (table.namespace, table.azure_name.lower())),
         )
-        for known, key in maps:
-            if known.get(key) is table:
-                del known[key]
+        for index, key in maps:
+            if index.get(key) is table:
+                del index[key]

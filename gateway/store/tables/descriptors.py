@@ -24,25 +24,24 @@ def table_of_columns(
     columns: tuple[Any, ...], indexes: Iterable[tuple[Any, ...]], views: Views
 ) -> tables.Table:
     """Return the table of SQL columns and the columns of its indexes."""
-    (table_id, namespace, name, azure_name, schema, rules, properties, state, busy, version, created) = (
-        columns
-    )
+    table_id, namespace, name, azure_name, schema, rules, properties, *state_and_times = columns
+    state, busy_until_ms, version, created_at_ms = state_and_times
     key_schema = key_schema_of(orjson.loads(schema))
-    made = [index_of_columns(row, key_schema.names, views) for row in indexes]
+    all_indexes = [index_of_columns(row, key_schema.names, views) for row in indexes]
     return tables.Table(
         id=table_id,
         namespace=namespace,
         name=name,
         azure_name=azure_name,
         key_schema=key_schema,
-        indexes=tuple(index for index in made if isinstance(index, Index)),
+        indexes=tuple(index for index in all_indexes if isinstance(index, Index)),
         rules=rules_of(orjson.loads(rules)),
         properties=orjson.loads(properties),
         state=tables.State(state),
-        busy_until_ms=busy,
+        busy_until_ms=busy_until_ms,
         version=version,
-        created_at_ms=created,
-        vector_indexes=tuple(index for index in made if isinstance(index, VectorIndex)),
+        created_at_ms=created_at_ms,
+        vector_indexes=tuple(index for index in all_indexes if isinstance(index, VectorIndex)),
     )
 
 
@@ -51,33 +50,33 @@ def index_of_columns(
 ) -> Index | VectorIndex:
     """Return the index of SQL columns. `table_keys`: the names of its table's key columns."""
     index_id, name, definition, properties, filled, busy_until_ms = columns
-    stored = orjson.loads(definition)
-    if "vector" in stored:
+    document = orjson.loads(definition)
+    if "vector" in document:
         return VectorIndex(
             id=index_id,
             name=name,
-            projection=IndexProjection(stored["projection"]),
+            projection=IndexProjection(document["projection"]),
             table_keys=table_keys,
-            included=tuple(stored["included"]),
+            included=tuple(document["included"]),
             filled=bool(filled),
             busy_until_ms=busy_until_ms,
-            dialect=stored["dialect"],
-            view=views.get(stored["dialect"]),
-            **_vector_of(stored["vector"]),
+            dialect=document["dialect"],
+            view=views.get(document["dialect"]),
+            **_vector_of(document["vector"]),
         )
     return Index(
         id=index_id,
         name=name,
-        key_schema=key_schema_of(stored["key_schema"]),
-        projection=IndexProjection(stored["projection"]),
+        key_schema=key_schema_of(document["key_schema"]),
+        projection=IndexProjection(document["projection"]),
         table_keys=table_keys,
-        included=tuple(stored["included"]),
-        local=stored["local"],
+        included=tuple(document["included"]),
+        local=document["local"],
         filled=bool(filled),
         busy_until_ms=busy_until_ms,
         properties=orjson.loads(properties),
-        dialect=stored["dialect"],
-        view=views.get(stored["dialect"]),
+        dialect=document["dialect"],
+        view=views.get(document["dialect"]),
     )
 
 

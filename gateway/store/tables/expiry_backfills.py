@@ -17,8 +17,8 @@ def begin(session: Session, table_id: int) -> None:
 
 def first(session: Session) -> tuple[int, bytes | None] | None:
     """Return (table id, mark) of one waiting table, or None."""
-    waiting = session.query("SELECT table_id, mark FROM expiry_backfills ORDER BY table_id LIMIT 1")
-    return (waiting[0][0], waiting[0][1]) if waiting else None
+    rows = session.query("SELECT table_id, mark FROM expiry_backfills ORDER BY table_id LIMIT 1")
+    return (rows[0][0], rows[0][1]) if rows else None
 
 
 def save_progress(session: Session, table_id: int, mark: bytes, number: int) -> None:

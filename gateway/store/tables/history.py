@@ -50,11 +50,11 @@ def end(session: Session, history_id: int) -> None:
 
 def with_retention(session: Session) -> list[tuple[int, int, int | None]]:
     """Return (id, days, earliest time in ticks that a copy needs) of each history with a retention."""
-    found = session.query(
+    rows = session.query(
         "SELECT h.id, h.days, (SELECT min(c.at) FROM copies c WHERE c.history_id = h.id) FROM histories h"
         " WHERE h.days IS NOT NULL ORDER BY h.id"
     )
-    return [(history_id, days, at) for history_id, days, at in found]
+    return [(history_id, days, at) for history_id, days, at in rows]
 
 
 # Recording
@@ -62,20 +62,21 @@ def with_retention(session: Session) -> list[tuple[int, int, int | None]]:
 
 def latest_change(session: Session, history_ids: Iterable[int]) -> Pending[int]:
     """Return the time of the last change in these histories, in ticks. 0 if there is none."""
-    pending = [
+    answers = [
         session.ask(
-            "SELECT changed_at FROM history WHERE history_id = ? ORDER BY changed_at DESC LIMIT 1", (each,)
+            "SELECT changed_at FROM history WHERE history_id = ? ORDER BY changed_at DESC LIMIT 1",
+            (history_id,),
         )
-        for each in history_ids
+        for history_id in history_ids
     ]
-    return lambda: max((found[0][0] for answer in pending if (found := answer())), default=0)
+    return lambda: max((rows[0][0] for answer in answers if (rows := answer())), default=0)
 
 
-def record(session: Session, changed: Iterable[tuple[HistoryKey, Row | None]], at: int) -> None:
+def record(session: Session, changes: Iterable[tuple[HistoryKey, Row | None]], at: int) -> None:
     """Record previous versions of rows, valid until `at`, which must be later than the rows' earlier changes."""
     session.execute_many(
         f"INSERT INTO history ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        [_values(key, at, row) for key, row in changed],
+        [_values(key, at, row) for key, row in changes],
     )
 
 
@@ -123,7 +124,7 @@ class HistoryPage(NamedTuple):
 def rows_after(session: Session, table_id: int, mark: Mark | None, limit: int) -> HistoryPage:
     """Return the next rows of a table, by slot and columns, without locks."""
     source = _Source("rows r WHERE r.table_id = ?", (table_id,), "0, r.slot, r.partition, r.sort", ">", "<=")
-    return _part(session, source, ROW_COLUMNS, mark or (0, 0, b"", b""), limit)
+    return _page(session, source, ROW_COLUMNS, mark or (0, 0, b"", b""), limit)
 
 
 def changes_before(session: Session, moment: HistoryPoint, mark: Mark, limit: int) -> HistoryPage:
@@ -135,7 +136,7 @@ def changes_before(session: Session, moment: HistoryPoint, mark: Mark, limit: in
         "<",
         ">=",
     )
-    return _part(session, source, _IMAGE, mark, limit)
+    return _page(session, source, _IMAGE, mark, limit)
 
 
 class _Source(NamedTuple):
@@ -151,31 +152,33 @@ class _Source(NamedTuple):
     up_to: str
 
 
-def _part(session: Session, source: _Source, columns: str, mark: Mark, limit: int) -> HistoryPage:
-    timed = source.mark.startswith("r.")
-    key = source.mark if timed else source.mark.removeprefix("0, ")
-    order = ", ".join(f"{column} DESC" for column in key.split(", ")) if timed else key
-    begin = mark if timed else mark[1:]
+def _page(session: Session, source: _Source, columns: str, mark: Mark, limit: int) -> HistoryPage:
+    is_history = source.mark.startswith("r.")
+    key = source.mark if is_history else source.mark.removeprefix("0, ")
+    order = ", ".join(f"{column} DESC" for column in key.split(", ")) if is_history else key
+    begin = mark if is_history else mark[1:]
     places = ", ".join("?" * len(begin))
     where = f"{source.tables} AND ({key}) {source.after} ({places})"
     # Sizes are read before bodies, to limit the size of a page.
-    found = session.query(
+    sizes = session.query(
         f"SELECT {source.mark}, r.size_bytes FROM {where} ORDER BY {order} LIMIT ?",
         (*source.parameters, *begin, limit),
     )
     length = size = 0
-    while length < len(found) and size <= _BATCH_BYTES:
-        size += found[length][-1]
+    while length < len(sizes) and size <= _BATCH_BYTES:
+        size += sizes[length][-1]
         length += 1
     if not length:
         return HistoryPage({}, None, 0)
-    last: Mark = found[length - 1][:4]
+    last: Mark = sizes[length - 1][:4]
     rows = session.query(
         f"SELECT {columns} FROM {where} AND ({key}) {source.up_to} ({places}) ORDER BY {order}",
-        (*source.parameters, *begin, *(last if timed else last[1:])),
+        (*source.parameters, *begin, *(last if is_history else last[1:])),
     )
-    walked: dict[Position, Row | None] = {
-        position_of(*each[:3]): StoredRow(each) if each[ROW_WIDTH - 1] is not None else None for each in rows
+    page_rows: dict[Position, Row | None] = {
+        position_of(*row[:3]): StoredRow(row) if row[ROW_WIDTH - 1] is not None else None for row in rows
     }
-    changed_at = {position_of(*each[:3]): each[_CHANGED_AT] for each in reversed(rows)} if timed else {}
-    return HistoryPage(walked, last if length == limit or length < len(found) else None, length, changed_at)
+    changed_at = {position_of(*row[:3]): row[_CHANGED_AT] for row in reversed(rows)} if is_history else {}
+    return HistoryPage(
+        page_rows, last if length == limit or length < len(sizes) else None, length, changed_at
+    )

@@ -12,10 +12,10 @@ from tablegate.gateway.store.sql.databases import Session
 
 def find(session: Session, namespace: str, name: str) -> Any:
     """Return the document of a name, or None."""
-    found = session.query(
+    rows = session.query(
         "SELECT document FROM namespace_properties WHERE namespace = ? AND name = ?", (namespace, name)
     )
-    return orjson.loads(found[0][0]) if found else None
+    return orjson.loads(rows[0][0]) if rows else None
 
 
 def lock(session: Session, namespace: str, name: str) -> dict[str, Any]:
@@ -25,8 +25,8 @@ def lock(session: Session, namespace: str, name: str) -> dict[str, Any]:
         " ON CONFLICT (namespace, name) DO UPDATE SET document = namespace_properties.document RETURNING document",
         (namespace, name),
     )
-    found: dict[str, Any] = orjson.loads(document)
-    return found
+    members: dict[str, Any] = orjson.loads(document)
+    return members
 
 
 def keep(session: Session, namespace: str, name: str, document: Mapping[str, Any]) -> None:
@@ -40,13 +40,13 @@ def keep(session: Session, namespace: str, name: str, document: Mapping[str, Any
 
 def present(session: Session, namespace: str, names: Sequence[str]) -> set[str]:
     """Return the names that have a document."""
-    pending = [
+    answers = [
         session.ask(
             "SELECT name FROM namespace_properties WHERE namespace = ? AND name = ?", (namespace, name)
         )
         for name in names
     ]
-    return {name for answer in pending for (name,) in answer()}
+    return {name for answer in answers for (name,) in answer()}
 
 
 def forget(session: Session, namespace: str, name: str) -> None:

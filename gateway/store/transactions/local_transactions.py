@@ -71,7 +71,7 @@ Partition = tuple[int, bytes]
 
 def partition_locks(session: Session, partitions: Iterable[Partition], now_ms: int) -> dict[Partition, str]:
     """Return the transaction ids that lock these partitions. `now_ms`: milliseconds since 1970."""
-    pending = [
+    answers = [
         (
             (table_id, partition),
             session.ask(
@@ -82,7 +82,7 @@ def partition_locks(session: Session, partitions: Iterable[Partition], now_ms: i
         )
         for table_id, partition in partitions
     ]
-    return {partition: found[0][0] for partition, answer in pending if (found := answer())}
+    return {partition: rows[0][0] for partition, answer in answers if (rows := answer())}
 
 
 # Guards. If the row of a table is on many nodes (Statements.guards_partitions), a row at the partition's slot is locked
@@ -100,8 +100,8 @@ def guard(session: Session, partitions: Iterable[Partition]) -> None:
         {(slot_of(partition), counters.partition_guards(table)) for table, partition in partitions}
     )
     while guards:
-        pending = [(each, session.ask(_SHARE_GUARD, each)) for each in guards]
-        guards = [each for each, answer in pending if not answer()]
+        answers = [(key, session.ask(_SHARE_GUARD, key)) for key in guards]
+        guards = [key for key, answer in answers if not answer()]
         for slot, name in guards:
             session.send(_MAKE_GUARD, (name, slot))
 
@@ -125,34 +125,34 @@ def find(session: Session, transaction: str, now_ms: int, lock: bool = False) ->
     With `lock`, no other session can stage, commit or abort it until the database transaction ends.
     """
     suffix = session.statements.for_update if lock else ""
-    found = session.query(
+    rows = session.query(
         f"SELECT {_OPEN_TRANSACTION} FROM partition_locks WHERE id = ? AND slot = ?{suffix}",
         _key(transaction),
     )
-    if not found:
+    if not rows:
         return None
-    opened = OpenTransaction(*found[0])
-    return opened if opened.expires_at_ms > now_ms else None
+    open_transaction = OpenTransaction(*rows[0])
+    return open_transaction if open_transaction.expires_at_ms > now_ms else None
 
 
-def add(session: Session, opened: OpenTransaction) -> None:
+def add(session: Session, open_transaction: OpenTransaction) -> None:
     """Insert a transaction. An expired one that still locks the partition is deleted."""
     old = session.query(
         "SELECT id FROM partition_locks WHERE table_id = ? AND partition = ? AND slot = ?",
-        (opened.table_id, opened.partition, opened.slot),
+        (open_transaction.table_id, open_transaction.partition, open_transaction.slot),
     )
     for (transaction,) in old:
         remove(session, transaction)
     session.execute(
         f"INSERT INTO partition_locks ({_OPEN_TRANSACTION}) VALUES (?, ?, ?, ?, ?, ?, ?)",
         (
-            opened.id,
-            opened.slot,
-            opened.table_id,
-            opened.partition,
-            opened.expires_at_ms,
-            opened.size_bytes,
-            opened.writes,
+            open_transaction.id,
+            open_transaction.slot,
+            open_transaction.table_id,
+            open_transaction.partition,
+            open_transaction.expires_at_ms,
+            open_transaction.size_bytes,
+            open_transaction.writes,
         ),
     )
 
@@ -169,15 +169,17 @@ def _key(transaction: str) -> tuple[str, int]:
 
 def expired(session: Session, now_ms: int, limit: int) -> list[str]:
     """Return the ids of up to `limit` expired transactions."""
-    found = session.query("SELECT id FROM partition_locks WHERE expires_at_ms <= ? LIMIT ?", (now_ms, limit))
-    return [transaction for (transaction,) in found]
+    rows = session.query("SELECT id FROM partition_locks WHERE expires_at_ms <= ? LIMIT ?", (now_ms, limit))
+    return [transaction for (transaction,) in rows]
 
 
-def stage(session: Session, opened: OpenTransaction, writes: Iterable[StagedWrite], size_bytes: int) -> None:
+def stage(
+    session: Session, open_transaction: OpenTransaction, writes: Iterable[StagedWrite], size_bytes: int
+) -> None:
     """Add writes to a transaction that this session has locked (`find`). `size_bytes`: total of all its writes."""
     values = [
-        (opened.id, opened.slot, ordinal, *_columns(write))
-        for ordinal, write in enumerate(writes, opened.writes)
+        (open_transaction.id, open_transaction.slot, ordinal, *_columns(write))
+        for ordinal, write in enumerate(writes, open_transaction.writes)
     ]
     session.execute_many(
         f"INSERT INTO staged_writes (transaction_id, slot, ordinal, {_STAGED})"
@@ -186,41 +188,41 @@ def stage(session: Session, opened: OpenTransaction, writes: Iterable[StagedWrit
     )
     session.execute(
         "UPDATE partition_locks SET writes = ?, size_bytes = ? WHERE id = ? AND slot = ?",
-        (opened.writes + len(values), size_bytes, opened.id, opened.slot),
+        (open_transaction.writes + len(values), size_bytes, open_transaction.id, open_transaction.slot),
     )
 
 
 def writes_of(session: Session, transaction: str) -> list[StagedWrite]:
     """Return the staged writes of a transaction, in order."""
-    found = session.query(
+    rows = session.query(
         f"SELECT {_STAGED} FROM staged_writes WHERE transaction_id = ? AND slot = ? ORDER BY ordinal",
         _key(transaction),
     )
-    return [_staged(columns) for columns in found]
+    return [_staged_write(columns) for columns in rows]
 
 
 def _columns(write: StagedWrite) -> tuple[Any, ...]:
     stored = stored_position(write.position)
-    new, recorded = write.new, write.recording
-    assert recorded.kind is not None  # clients' writes are always recorded
+    new, recording = write.new, write.recording
+    assert recording.kind is not None  # clients' writes are always recorded
     return (
         stored.partition,
         stored.sort,
         stored.full_key,
-        recorded.kind.value,
+        recording.kind.value,
         None if new is None else new.modified_at,
         None if new is None else new.size_bytes,
         None if new is None else new.contents.kinds,
         None if new is None else new.body,
-        actions_json(recorded.actions) if recorded.actions else None,
+        actions_json(recording.actions) if recording.actions else None,
     )
 
 
-def _staged(columns: tuple[Any, ...]) -> StagedWrite:
+def _staged_write(columns: tuple[Any, ...]) -> StagedWrite:
     partition, sort, full_key, kind, modified_at, size, kinds, body, actions = columns
     position = position_of(partition, sort, full_key)
     new = None
     if modified_at is not None and size is not None:
         new = Row(position, Contents(body, kinds, size), modified_at)
-    done: tuple[Action, ...] = actions_of(actions) if actions else ()
-    return StagedWrite(position, new, StreamRecording(ChangeKind(kind), done))
+    cell_actions: tuple[Action, ...] = actions_of(actions) if actions else ()
+    return StagedWrite(position, new, StreamRecording(ChangeKind(kind), cell_actions))

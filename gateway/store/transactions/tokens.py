@@ -53,11 +53,11 @@ def probe(write: Callable[[], AbstractContextManager[Session]]) -> None:
 
 
 def _key(scope: str, name: str) -> tuple[str, str, int]:
-    """Return a token's primary key: (scope, name, slot). The slot is a hash of both."""
-    kept = _kept(name)
-    return scope, kept, slot_of(f"{scope}/{kept}".encode())
+    """Return the primary key (scope, name, slot)."""
+    escaped_name = _escape(name)
+    return scope, escaped_name, slot_of(f"{scope}/{escaped_name}".encode())
 
 
-def _kept(name: str) -> str:
+def _escape(name: str) -> str:
     """Escape a client's text for PostgreSQL, which accepts no NUL."""
     return name.replace("\\", "\\\\").replace("\0", "\\0") if "\0" in name or "\\" in name else name

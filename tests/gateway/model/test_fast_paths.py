@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import pytest
+
 from tablegate.gateway.model import fast_paths
 from tablegate.gateway.model.commands.row_commands import ReadAll, WriteGroup
 from tablegate.gateway.model.tables.tables import Rules, State, Table
@@ -33,3 +35,8 @@ def test_an_unknown_field_disables_fast_paths() -> None:
     assert not fast_paths.covers(WriteGroup, "writes token")
     assert fast_paths.covers(ReadAll, "gets max_bytes")
     assert not fast_paths.covers(ReadAll, "gets")
+
+
+def test_a_field_that_does_not_exist_is_reported() -> None:
+    with pytest.raises(ValueError, match="ReadAll has no fields \\['max_rows'\\]"):
+        fast_paths.covers(ReadAll, "gets max_bytes max_rows")

@@ -64,23 +64,25 @@ class WritingSession(DistributedSession):
     """A write transaction that entered at a node.
 
     A statement about one slot of the node's shards goes to the shard itself. Citus routes all others. The shards are
-    locked as Citus locks them for its own writers, so that none is moved meanwhile. `here`: the node at which it
+    locked as Citus locks them for its own writers, so that none is moved meanwhile. `address`: the node at which it
     entered, or None for the entry of the URL.
     """
 
-    def __init__(self, inner: PostgresSession, nodes: Nodes[DistributedNode], here: Address | None) -> None:
+    def __init__(
+        self, inner: PostgresSession, nodes: Nodes[DistributedNode], address: Address | None
+    ) -> None:
         super().__init__(inner._pipeline)
         self._inner = inner
         self._nodes = nodes
-        self._here = here
+        self._address = address
         # A copy, so that an update of the placement cannot affect a statement in progress.
         self._places = nodes.places
-        at_here = {place.number: place for place in self._places if place.address == here}
-        self._shards = sorted(at_here)
-        self._any_place = at_here[self._shards[0]] if at_here else None
+        own_places = {place.number: place for place in self._places if place.address == address}
+        self._shards = sorted(own_places)
+        self._any_place = own_places[self._shards[0]] if own_places else None
         if self._shards:
             inner.send(LOCK, (self._shards,))
-            self._still_here = inner.ask(HERE, (self._shards,))
+            self._ask_own_shards = inner.ask(HERE, (self._shards,))
 
     @property
     def transaction_id(self) -> str | None:
@@ -92,15 +94,15 @@ class WritingSession(DistributedSession):
 
     def check(self) -> None:
         """Verify before COMMIT that the shards have not moved. Raises RetryableFailure if one has."""
-        if self._shards and self._still_here() != [(len(self._shards),)]:
+        if self._shards and self._ask_own_shards() != [(len(self._shards),)]:
             self._nodes.forget()
             raise RetryableFailure("a shard has moved")
 
     def ask(self, statement: str, parameters: Sequence[Any] = ()) -> Pending[list[Row]]:
-        return self._inner.ask(self._placed(statement, parameters), parameters)
+        return self._inner.ask(self._at_shards(statement, parameters), parameters)
 
     def send(self, statement: str, parameters: Sequence[Any] = ()) -> Pending[int]:
-        return self._inner.send(self._placed(statement, parameters), parameters)
+        return self._inner.send(self._at_shards(statement, parameters), parameters)
 
     def execute_many(self, statement: str, parameters: Iterable[Sequence[Any]]) -> int:
         for values in parameters:
@@ -118,24 +120,26 @@ class WritingSession(DistributedSession):
         if not places:
             return super().split(sets)
 
-        def locked_at(each: Sequence[Any]) -> tuple[Any, ...]:
-            place = places[each[SLOT]]
-            return place.address, place.number, by_slot(each)
+        def lock_order(columns: Sequence[Any]) -> tuple[Any, ...]:
+            place = places[columns[SLOT]]
+            return place.address, place.number, by_slot(columns)
 
         parts: dict[tuple[Any, ...], list[Sequence[Any]]] = {}
-        for each in sorted(sets, key=locked_at):
-            address = places[each[SLOT]].address
-            parts.setdefault((address, each[SLOT] if address == self._here else None), []).append(each)
+        for columns in sorted(sets, key=lock_order):
+            address = places[columns[SLOT]].address
+            parts.setdefault((address, columns[SLOT] if address == self._address else None), []).append(
+                columns
+            )
         return [*parts.values()]
 
-    def _placed(self, statement: str, parameters: Sequence[Any]) -> str:
+    def _at_shards(self, statement: str, parameters: Sequence[Any]) -> str:
         if not self._shards:
             return statement
-        where = slot_parameter(statement)
-        if where is None:
+        slot_index = slot_parameter(statement)
+        if slot_index is None:
             return statement
-        place = self._places[parameters[where]]
-        return place.at_shards(statement) if place.address == self._here else statement
+        place = self._places[parameters[slot_index]]
+        return place.at_shards(statement) if place.address == self._address else statement
 
 
 class RoutingSession(DistributedSession):
@@ -159,12 +163,12 @@ class RoutingSession(DistributedSession):
         self._unchecked: dict[PostgresSession, set[int]] = {}
 
     def ask(self, statement: str, parameters: Sequence[Any] = ()) -> Pending[list[Row]]:
-        where = slot_parameter(statement)
-        at = None if where is None else self._at(parameters[where])
-        if where is None and (scan := _SCAN.search(statement)) is not None:
-            found = self._scan_each_node(statement, parameters, is_reverse=scan[1] is not None)
-            if found is not None:
-                return found
+        slot_index = slot_parameter(statement)
+        at = None if slot_index is None else self._at(parameters[slot_index])
+        if slot_index is None and (scan := _SCAN.search(statement)) is not None:
+            merged_rows = self._scan_each_node(statement, parameters, is_reverse=scan[1] is not None)
+            if merged_rows is not None:
+                return merged_rows
         if at is None:
             session, place = self._entry(), None
         else:
@@ -193,34 +197,36 @@ class RoutingSession(DistributedSession):
         self, statement: str, parameters: Sequence[Any], is_reverse: bool
     ) -> Pending[list[Row]] | None:
         """Query all shards of each node together and merge the rows by key. None if a node is unavailable."""
-        pending = []
-        for known in self._everywhere():
-            first, *others = known
+        answers = []
+        for node_places in self._places_by_node():
+            first, *others = node_places
             at = self._at_place(first)
             if at is None:
                 return None
-            self._unchecked.setdefault(at, set()).update(place.number for place in known)
+            self._unchecked.setdefault(at, set()).update(place.number for place in node_places)
             self._visited[at] = first
-            pending.append(at.ask(first.of_all(statement, others), parameters))
-        if not pending:
+            answers.append(at.ask(first.of_all(statement, others), parameters))
+        if not answers:
             return None
 
         def rows() -> list[Row]:
             if self._unchecked:
                 self._check()
-            merged = heapq.merge(*(answer() for answer in pending), key=_key_of_row, reverse=is_reverse)
-            return [*itertools.islice(merged, parameters[-1])]
+            rows_in_order = heapq.merge(
+                *(answer() for answer in answers), key=_key_of_row, reverse=is_reverse
+            )
+            return [*itertools.islice(rows_in_order, parameters[-1])]
 
         return rows
 
     def _check(self) -> None:
-        pending = [
+        answers = [
             (len(numbers), session.ask(HERE, ([*numbers],))) for session, numbers in self._unchecked.items()
         ]
         self._unchecked.clear()
         for session in self._visited:
             session.flush()
-        if any(answer() != [(number,)] for number, answer in pending):
+        if any(answer() != [(number,)] for number, answer in answers):
             assert self._nodes is not None
             self._nodes.forget()
             raise RetryableFailure("a shard has moved")
@@ -230,7 +236,7 @@ class RoutingSession(DistributedSession):
         session = None if place is None else self._at_place(place)
         return None if place is None or session is None else (session, place)
 
-    def _everywhere(self) -> list[list[SlotPlacement]]:
+    def _places_by_node(self) -> list[list[SlotPlacement]]:
         return [] if self._nodes is None else [*self._nodes.places_by_address().values()]
 
 
@@ -267,12 +273,12 @@ class DistributedNode(PostgreSQL):
             pipeline.send(f"SET LOCAL lock_timeout = {LOCK_TIMEOUT_MS}")
 
     def begin_migrating(self) -> None:
-        with placement.connected(self._url) as connection:
+        with placement.connect(self._url) as connection:
             placement.check_is_coordinator(connection)
 
     def end_migrating(self) -> None:
         """Distribute tables that a revision has added, as their keys require."""
-        with placement.connected(self._url) as connection:
+        with placement.connect(self._url) as connection:
             if placement.placement(connection).alone:
                 for step in placement.distribute(connection, shards=0):
                     log.info(step)
@@ -318,26 +324,26 @@ class DistributedPostgreSQL(DistributedNode):
 
     @contextmanager
     def read(self, reader: int = 0) -> Iterator[Session]:
-        with self._routed(lambda database: PostgreSQL.read(database, reader)) as session:
+        with self._open_routing_session(lambda database: PostgreSQL.read(database, reader)) as session:
             yield session
 
     @contextmanager
     def read_one(self, reader: int = 0) -> Iterator[Session]:
-        with self._routed(lambda database: PostgreSQL.read_one(database, reader)) as session:
+        with self._open_routing_session(lambda database: PostgreSQL.read_one(database, reader)) as session:
             yield session
 
     @contextmanager
     def write(self, nowait: bool = False, near: bytes = b"") -> Iterator[Session]:
         with ExitStack() as stack:
             begin = functools.partial(PostgreSQL.write, nowait=nowait)
-            here = self.node_of(near)
-            inner = self._session_at(stack, here, begin)
+            address = self.node_of(near)
+            inner = self._session_at(stack, address, begin)
             if inner is None:
-                inner, here = cast(PostgresSession, stack.enter_context(begin(self))), None
+                inner, address = cast(PostgresSession, stack.enter_context(begin(self))), None
             if self._pooled:
                 yield inner
                 return
-            session = WritingSession(inner, self._nodes, here)
+            session = WritingSession(inner, self._nodes, address)
             yield session
             session.check()
 
@@ -348,21 +354,21 @@ class DistributedPostgreSQL(DistributedNode):
         return None if place is None else place.address
 
     @contextmanager
-    def _routed(self, begin: Begin) -> Iterator[Session]:
+    def _open_routing_session(self, begin: Begin) -> Iterator[Session]:
         with ExitStack() as stack:
-            found: dict[Address | None, Any] = {}
+            sessions: dict[Address | None, Any] = {}
 
             def at(place: SlotPlacement) -> PostgresSession | None:
                 address = place.address
-                if address not in found:
-                    found[address] = self._session_at(stack, address, begin)
-                session: PostgresSession | None = found[address]
+                if address not in sessions:
+                    sessions[address] = self._session_at(stack, address, begin)
+                session: PostgresSession | None = sessions[address]
                 return session
 
             def entry() -> PostgresSession:
-                if None not in found:
-                    found[None] = stack.enter_context(begin(self))
-                session: PostgresSession = found[None]
+                if None not in sessions:
+                    sessions[None] = stack.enter_context(begin(self))
+                session: PostgresSession = sessions[None]
                 return session
 
             yield RoutingSession(entry, at, None if self._pooled else self._nodes)
@@ -388,14 +394,14 @@ class DistributedPostgreSQL(DistributedNode):
             return []
 
     def committed(self, transaction_id: str | None) -> bool | None:
-        every = [
+        outcomes = [
             super().committed(transaction_id),
-            *(node.committed(transaction_id) for node in self._nodes.opened),
+            *(node.committed(transaction_id) for node in self._nodes.databases),
         ]
-        return True if any(every) else None
+        return True if any(outcomes) else None
 
     def close(self) -> None:
-        for node in self._nodes.opened:
+        for node in self._nodes.databases:
             node.close()
         super().close()
 
@@ -406,25 +412,25 @@ Begin = Callable[[PostgreSQL], AbstractContextManager[Any]]
 def _at(url: str, address: Address) -> str:
     """Return a URL with another host and port."""
     host, port = address
-    there = sqlalchemy.make_url(url).set(host=host, port=port)
-    there = there.difference_update_query(["host", "port", "hostaddr"])
-    return there.render_as_string(hide_password=False)
+    address_url = sqlalchemy.make_url(url).set(host=host, port=port)
+    address_url = address_url.difference_update_query(["host", "port", "hostaddr"])
+    return address_url.render_as_string(hide_password=False)
 
 
 _AT_SLOT = re.compile(r"\?|(?<!\w)slot = (?=\?)")
-_INSERTED = re.compile(r"\s*INSERT INTO \w+ \(([^)]*)\) VALUES \(([^)]*)\)")
+_INSERT = re.compile(r"\s*INSERT INTO \w+ \(([^)]*)\) VALUES \(([^)]*)\)")
 
 
 @functools.lru_cache(1024)
 def slot_parameter(statement: str) -> int | None:
     """Return the index of the parameter that holds the statement's slot. None if it names no slot or several."""
-    inserted = _INSERTED.match(statement)
-    if inserted is not None:
-        columns, values = (part.replace(" ", "").split(",") for part in inserted.groups())
+    insert = _INSERT.match(statement)
+    if insert is not None:
+        columns, values = (part.replace(" ", "").split(",") for part in insert.groups())
         if "slot" not in columns:
             return None
         at = columns.index("slot")
         return at if values[: at + 1] == ["?"] * (at + 1) else None
     # All matches before it are parameters.
-    found = [place for place, each in enumerate(_AT_SLOT.finditer(statement)) if each[0] != "?"]
-    return found[0] if len(found) == 1 else None
+    indexes = [place for place, match in enumerate(_AT_SLOT.finditer(statement)) if match[0] != "?"]
+    return indexes[0] if len(indexes) == 1 else None

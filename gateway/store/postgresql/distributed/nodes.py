@@ -49,7 +49,7 @@ LOCK = "SELECT lock_shard_metadata(5, ?::bigint[])::text"
 Address = tuple[str, int]
 D = TypeVar("D")
 # Shards need an alias where the statement has none. Aliases are in lower case, any other word after a table is not.
-_NAMED = re.compile(r"\b(FROM|JOIN|INTO|UPDATE|USING)\s+(\w+)(?=(\s+[a-z]|))")
+_TABLE_NAME = re.compile(r"\b(FROM|JOIN|INTO|UPDATE|USING)\s+(\w+)(?=(\s+[a-z]|))")
 
 
 class SlotPlacement:
@@ -63,34 +63,36 @@ class SlotPlacement:
 
     def at_shards(self, statement: str) -> str:
         """Return the statement with shards in place of tables."""
-        known = self._statements.get(statement)
-        if known is None:
-            known = self._statements[statement] = _NAMED.sub(self._named, statement)
-        return known
+        text = self._statements.get(statement)
+        if text is None:
+            text = self._statements[statement] = _TABLE_NAME.sub(self._replace_name, statement)
+        return text
 
     def of_all(self, statement: str, others: Sequence[SlotPlacement]) -> str:
         """Return a statement about `rows` as one about this shard and others of the same node."""
         shards = " UNION ALL ".join(f"SELECT * FROM {place.shards['rows']}" for place in (self, *others))
         return statement.replace(" FROM rows r ", f" FROM ({shards}) r ", 1)
 
-    def _named(self, found: re.Match[str]) -> str:
-        clause, name, alias = found.groups()
+    def _replace_name(self, match: re.Match[str]) -> str:
+        clause, name, alias = match.groups()
         shard = self.shards.get(name)
         if shard is None:
-            return found[0]
+            return match[0]
         return f"{clause} {shard}" if alias else f"{clause} {shard} AS {name}"
 
 
 def places(slots: Sequence[Sequence[Any]], shards: Sequence[Sequence[Any]]) -> list[SlotPlacement]:
     """Return the placement of each slot, from the results of SLOTS and SHARDS."""
-    beside: dict[str | None, dict[str, str]] = {}
+    shards_by_group: dict[str | None, dict[str, str]] = {}
     for table, number, group in shards:
-        beside.setdefault(group, {})[table] = f"{table}_{number}"
-    made: dict[int, SlotPlacement] = {}
+        shards_by_group.setdefault(group, {})[table] = f"{table}_{number}"
+    places_by_number: dict[int, SlotPlacement] = {}
     for host, port, number, group in slots:
-        if number not in made:
-            made[number] = SlotPlacement((host, int(port)), number, {**beside.get(None, {}), **beside[group]})
-    return [made[number] for _, _, number, _ in slots]
+        if number not in places_by_number:
+            places_by_number[number] = SlotPlacement(
+                (host, int(port)), number, {**shards_by_group.get(None, {}), **shards_by_group[group]}
+            )
+    return [places_by_number[number] for _, _, number, _ in slots]
 
 
 class Nodes(Generic[D]):
@@ -134,7 +136,7 @@ class Nodes(Generic[D]):
         now = time.monotonic()
         if any(now < self._unused_until.get(address, 0.0) for address in by_address):
             return {}
-        return {address: [*some.values()] for address, some in by_address.items()}
+        return {address: [*by_number.values()] for address, by_number in by_address.items()}
 
     def forget(self) -> None:
         """Fetch the placement again at the next use, because a shard has moved."""
@@ -143,10 +145,10 @@ class Nodes(Generic[D]):
     def database_at(self, address: Address) -> D:
         """Return the database at a node, opened at first use."""
         with self._lock:
-            opened = self._databases.get(address)
-            if opened is None:
-                opened = self._databases[address] = self._open_at(address)
-            return opened
+            database = self._databases.get(address)
+            if database is None:
+                database = self._databases[address] = self._open_at(address)
+            return database
 
     def note_reached(self, address: Address) -> None:
         """Record that a connection to a node succeeded."""
@@ -165,7 +167,7 @@ class Nodes(Generic[D]):
         self._unused_until[address] = time.monotonic() + for_s
 
     @property
-    def opened(self) -> list[D]:
+    def databases(self) -> list[D]:
         """The open databases of the nodes."""
         with self._lock:
             return [*self._databases.values()]

@@ -43,13 +43,13 @@ def distribution_order() -> list[tuple[str, bool]]:
     Reference tables come first, because distributed tables are joined with them. `rows` comes before the tables
     co-located with it. The version of the schema is last.
     """
-    every = [(table.name, is_sharded(table)) for table in metadata.sorted_tables]
-    every.sort(key=lambda item: (item[1], item[0] != "rows", item[0]))
-    return [*every, (_VERSIONS, False)]
+    names = [(table.name, is_sharded(table)) for table in metadata.sorted_tables]
+    names.sort(key=lambda item: (item[1], item[0] != "rows", item[0]))
+    return [*names, (_VERSIONS, False)]
 
 
 @contextlib.contextmanager
-def connected(url: str) -> Iterator[psycopg.Connection[Any]]:
+def connect(url: str) -> Iterator[psycopg.Connection[Any]]:
     """Return a connection in autocommit mode. Raises DatabaseUnusable if Citus is not installed."""
     plain = sqlalchemy.make_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
     with psycopg.connect(plain, autocommit=True) as connection:
@@ -119,15 +119,15 @@ def distribute(connection: psycopg.Connection[Any], shards: int) -> Iterator[str
 def check_no_other_clients(connection: psycopg.Connection[Any]) -> None:
     """Raise DatabaseUnusable if other clients use the database at this node. Waits a few seconds for clients that are
     leaving."""
-    until = time.monotonic() + _DISCONNECT_WAIT_S
+    deadline = time.monotonic() + _DISCONNECT_WAIT_S
     while True:
-        found = connection.execute(
+        count = connection.execute(
             "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
             " AND backend_type = 'client backend' AND application_name NOT LIKE 'citus%'"
         ).fetchone()
-        if found == (0,):
+        if count == (0,):
             return
-        if time.monotonic() > until:
+        if time.monotonic() > deadline:
             raise DatabaseUnusable(
                 "other clients are connected to the database: stop all gateways, which cannot use moved tables"
             )

@@ -68,17 +68,17 @@ class DistributedStatements(PostgreSQLStatements):
     ) -> Pending[list[Row]]:
         if not lock:
             return session.ask(_VERSIONS, (table_ids,))
-        here = cast(SessionOfNodes, session).query_local(LOCK_VERSIONS, (table_ids,))
-        if here is not None:
-            return here
+        answer_of_node = cast(SessionOfNodes, session).query_local(LOCK_VERSIONS, (table_ids,))
+        if answer_of_node is not None:
+            return answer_of_node
         # A separate statement, because the id is that of the entered node and the lock may be on another.
         ask_id = session.ask(f"SELECT {TRANSACTION_ID}")
         answer = session.ask(_LOCK_VERSIONS, (slot_of(near), table_ids))
 
         def versions() -> list[Row]:
-            found = answer()
+            rows = answer()
             [(transaction_id,)] = ask_id()
-            return [(*columns, transaction_id) for columns in found]
+            return [(*columns, transaction_id) for columns in rows]
 
         return versions
 
@@ -100,16 +100,16 @@ class DistributedStatements(PostgreSQLStatements):
         ]
 
     def look_up_rows(self, session: Session, keys: Sequence[Key]) -> list[tuple[int, Row]]:
-        found = self.fetch_rows(session, keys)
+        answer = self.fetch_rows(session, keys)
         # After the rows: a version that is unchanged now was the same while they were read.
         table_ids = sorted({key[0] for key in keys})
-        pending = cast(SessionOfNodes, session).query_visited_nodes(_VERSIONS, (table_ids,))
-        known = dict(found())
-        at_each = [set(versions()) for versions in pending]
+        version_answers = cast(SessionOfNodes, session).query_visited_nodes(_VERSIONS, (table_ids,))
+        rows_by_index = dict(answer())
+        versions_of_nodes = [set(versions()) for versions in version_answers]
         # A change of a table reaches one node after the other. Until all have it, the version is unknown.
-        versions: dict[int, int] = dict(set.intersection(*at_each))
+        versions: dict[int, int] = dict(set.intersection(*versions_of_nodes))
         return [
-            (at, (*known.get(at, _NO_ROW)[:ROW_WIDTH], versions[key[0]]))
+            (at, (*rows_by_index.get(at, _NO_ROW)[:ROW_WIDTH], versions[key[0]]))
             for at, key in enumerate(keys)
             if key[0] in versions
         ]
@@ -148,19 +148,18 @@ def by_slot(row_or_key: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def _send_each(session: Session, of_one: str, sets: Sequence[Sequence[Any]]) -> None:
-    for some in cast(SessionOfNodes, session).split(sets):
-        for each in some:
-            session.send(of_one, each)
+    for part in cast(SessionOfNodes, session).split(sets):
+        for values in part:
+            session.send(of_one, values)
 
 
 def _send_together(session: Session, of_one: str, sets: Sequence[Sequence[Any]]) -> None:
-    for some in cast(SessionOfNodes, session).split(sets):
-        session.send(_of_many(of_one, len(some)), [value for each in some for value in each])
+    for part in cast(SessionOfNodes, session).split(sets):
+        session.send(_insert_of_many(of_one, len(part)), [value for values in part for value in values])
 
 
 @lru_cache(maxsize=1024)
-def _of_many(of_one: str, number: int) -> str:
-    """Return an INSERT of one row as an INSERT of `number` rows."""
+def _insert_of_many(of_one: str, number: int) -> str:
     head, values, tail = of_one.partition("VALUES ")
-    row, closing, rest = tail.partition(")")
-    return head + values + ", ".join([row + closing] * number) + rest
+    row, closing, end = tail.partition(")")
+    return head + values + ", ".join([row + closing] * number) + end
