@@ -42,8 +42,8 @@ class Certificate:
         metrics.certificate_expires(path, self.expires_at)
         if left_s <= _WARNING_S:
             at = datetime.datetime.fromtimestamp(self.expires_at, datetime.UTC).isoformat()
-            what = "has expired, so clients refuse to connect" if left_s <= 0 else "expires soon"
-            logs.warning(f"the TLS certificate {what}", path=path, expires_at=at)
+            problem = "has expired, so clients refuse to connect" if left_s <= 0 else "expires soon"
+            logs.warning(f"the TLS certificate {problem}", path=path, expires_at=at)
         return min(left_s, _DAY_S) if left_s > 0 else _DAY_S
 
     def watch_expiry(self) -> None:

@@ -109,7 +109,7 @@ class Connection(asyncio.Protocol):
         self._parser = RequestParser(self._server, self, self.client, self._is_secure)
         self._expect_next()
         if not self._server.enter(self):
-            self._queue.append(self._parser.refused(framing.plain(503, "too many connections")))
+            self._queue.append(self._parser.refuse_message(framing.plain(503, "too many connections")))
             self._next()
 
     def data_received(self, data: bytes) -> None:
@@ -117,13 +117,13 @@ class Connection(asyncio.Protocol):
         if parser.is_ended:
             self._server.discard(self._transport, len(data))
             return
-        whole = None
+        parts = None
         if not (parser.has_message or parser.quiet_bytes):
-            whole = _whole_request(data, self._max_header_bytes, self._max_target_bytes)
+            parts = _whole_request(data, self._max_header_bytes, self._max_target_bytes)
         available_bytes = min(self._max_body_bytes, memory.receivable_bytes - memory.received_bytes)
-        if whole is not None and len(whole[-1]) <= available_bytes:
-            method, target, headers, known, body = whole
-            pending = PendingRequest(method, target, headers, body, self.client, self._is_secure, known)
+        if parts is not None and len(parts[-1]) <= available_bytes:
+            method, target, headers, header_map, body = parts
+            pending = PendingRequest(method, target, headers, body, self.client, self._is_secure, header_map)
             pending.connection = self
             memory.received_bytes += len(body)
             self._queue.append(pending)
@@ -153,8 +153,8 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         self._parser.is_ended = True
         self._parser.drop_body()
-        for waiting in self._queue:
-            self._memory.received_bytes -= len(waiting.body)
+        for pending in self._queue:
+            self._memory.received_bytes -= len(pending.body)
         self._queue.clear()
         self._server.leave(self)
 
@@ -300,7 +300,9 @@ class Connection(asyncio.Protocol):
         return True
 
     def _time_out(self) -> None:
-        self._queue.append(self._parser.refused(framing.plain(408, "the request took too long to arrive")))
+        self._queue.append(
+            self._parser.refuse_message(framing.plain(408, "the request took too long to arrive"))
+        )
         self._next()
 
     def _has_arrived(self) -> bool:

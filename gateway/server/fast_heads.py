@@ -59,27 +59,27 @@ def whole_request(data: bytes, max_head_bytes: int, max_target_bytes: int) -> Wh
     end = data.find(b"\r\n\r\n")
     if not 0 < end <= max_head_bytes:
         return None
-    rest, proof = b"", ""
-    found = _PROOF.search(data, 0, end + 2)
-    if found is not None:
-        rest = data[: found.start(1)] + b"\r\n\r\n" + data[found.end(1) : end]
-        proof = found[1].decode()
-    head = _heads.get(rest)
+    head_key, proof = b"", ""
+    match = _PROOF.search(data, 0, end + 2)
+    if match is not None:
+        head_key = data[: match.start(1)] + b"\r\n\r\n" + data[match.end(1) : end]
+        proof = match[1].decode()
+    head = _heads.get(head_key)
     if head is not None and len(data) == end + 4 + head[4]:
-        start, before, after, known, _ = head
+        start, before, after, header_map, _ = head
         if len(start[1]) > max_target_bytes:
             return None
         headers_of_head = (*before, (_AUTHORIZATION, proof), *after)
-        return start[0], start[1], headers_of_head, {**known, _AUTHORIZATION: proof}, data[end + 4 :]
-    return _unknown_head(data, end, rest, max_target_bytes)
+        return start[0], start[1], headers_of_head, {**header_map, _AUTHORIZATION: proof}, data[end + 4 :]
+    return _unknown_head(data, end, head_key, max_target_bytes)
 
 
-def _unknown_head(data: bytes, end: int, rest: bytes, max_target_bytes: int) -> Whole | None:
-    """Parse a head line by line. `rest`: the head without the value of its Authorization, empty if it has none."""
+def _unknown_head(data: bytes, end: int, head_key: bytes, max_target_bytes: int) -> Whole | None:
+    """Parse a head line by line. `head_key`: the head without its Authorization, or b""."""
     lines = data[:end].split(b"\r\n")
     first_line = lines[0]
-    first = _starts.get(first_line) or _start_of(first_line)
-    if first is None or len(first[1]) > max_target_bytes:
+    start = _starts.get(first_line) or _start_of(first_line)
+    if start is None or len(start[1]) > max_target_bytes:
         return None
     del lines[0]
     headers: list[tuple[str, str]] = []
@@ -93,45 +93,48 @@ def _unknown_head(data: bytes, end: int, rest: bytes, max_target_bytes: int) -> 
             if field[0] in _CACHED_NAMES and len(line) <= _MAX_CACHED_LINE_BYTES:
                 _cache(_lines, line, field)
         headers.append(field)
-    known = dict(headers)
-    if len(known) < len(headers) or "host" not in known or not _PARSER_NAMES.isdisjoint(known):
+    header_map = dict(headers)
+    if len(header_map) < len(headers) or "host" not in header_map or not _PARSER_NAMES.isdisjoint(header_map):
         return None
-    if "connection" in known and known["connection"] != "keep-alive":
+    if "connection" in header_map and header_map["connection"] != "keep-alive":
         return None
-    length = known.get("content-length", "0")
+    length = header_map.get("content-length", "0")
     if not length.isdecimal() or len(length) > _MAX_LENGTH_DIGITS or (length[0] == "0" and length != "0"):
         return None
     if len(data) != end + 4 + int(length):
         return None
     # A first line that is not cached names a row, and its head is unlikely to be repeated.
-    is_likely_again = rest and len(rest) <= _MAX_CACHED_HEAD_BYTES and first_line in _starts
-    if is_likely_again and known.keys() - _CACHED_NAMES == _PROOF_NAMES:
-        _cache_head(rest, first, headers, known, int(length))
-    return first[0], first[1], tuple(headers), known, data[end + 4 :]
+    is_likely_again = head_key and len(head_key) <= _MAX_CACHED_HEAD_BYTES and first_line in _starts
+    if is_likely_again and header_map.keys() - _CACHED_NAMES == _PROOF_NAMES:
+        _cache_head(head_key, start, headers, header_map, int(length))
+    return start[0], start[1], tuple(headers), header_map, data[end + 4 :]
 
 
 def _is_plain(text: str) -> bool:
-    """Return True if a header's value has the accepted form."""
     return text.isascii() and text.isprintable() and text != "" and text[0] != " " != text[-1]
 
 
 def _cache_head(
-    rest: bytes, start: tuple[str, str], headers: list[tuple[str, str]], known: dict[str, str], length: int
+    head_key: bytes,
+    start: tuple[str, str],
+    headers: list[tuple[str, str]],
+    header_map: dict[str, str],
+    length: int,
 ) -> None:
     """Cache a head, for any Authorization."""
     if len(_heads) >= _MAX_CACHED_HEADS:
         _heads.clear()
-    at = headers.index((_AUTHORIZATION, known[_AUTHORIZATION]))
-    others = {name: value for name, value in known.items() if name != _AUTHORIZATION}
-    _heads[rest] = start, tuple(headers[:at]), tuple(headers[at + 1 :]), others, length
+    at = headers.index((_AUTHORIZATION, header_map[_AUTHORIZATION]))
+    other_headers = {name: value for name, value in header_map.items() if name != _AUTHORIZATION}
+    _heads[head_key] = start, tuple(headers[:at]), tuple(headers[at + 1 :]), other_headers, length
 
 
 def _start_of(line: bytes) -> tuple[str, str] | None:
     """Return method and target of a first line, or None if it does not have the accepted form."""
-    found = _START.fullmatch(line)
-    if found is None:
+    match = _START.fullmatch(line)
+    if match is None:
         return None
-    start = found[1].decode(), found[2].decode()
+    start = match[1].decode(), match[2].decode()
     if start[1][1:].isalnum() or start[1] == "/":  # an operation, and not the key of a row
         _cache(_starts, line, start)
     return start
@@ -141,13 +144,12 @@ def _name_of(name: bytes) -> str:
     """Return the name of a header in lower case, or "" if it does not have the accepted form."""
     if _NAME.fullmatch(name) is None:
         return ""
-    lowered = name.decode().lower()
-    _cache(_names, name, lowered)
-    return lowered
+    lower_name = name.decode().lower()
+    _cache(_names, name, lower_name)
+    return lower_name
 
 
-def _cache(known: dict[bytes, Any], data: bytes, meaning: Any) -> None:
-    """Cache the meaning of these bytes. A full cache is cleared."""
-    if len(known) >= _MAX_CACHED:
-        known.clear()
-    known[data] = meaning
+def _cache(cache: dict[bytes, Any], data: bytes, value: Any) -> None:
+    if len(cache) >= _MAX_CACHED:
+        cache.clear()
+    cache[data] = value

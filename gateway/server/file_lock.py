@@ -70,5 +70,5 @@ def _lock_inode(descriptor: int) -> None:
     This matters on NFS, where flock uses the same locks as SQLite.
     """
     if sys.platform == "linux":
-        wanted = struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, _LOCKED_BYTE, 1, 0)
-        fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, wanted)
+        lock = struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, _LOCKED_BYTE, 1, 0)
+        fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, lock)

@@ -23,9 +23,9 @@ def request_of(environ: dict[str, Any], body: bytes) -> Request:
     Our server passes the request itself. For other servers it is assembled. The raw target is used if werkzeug,
     gunicorn or uWSGI provide it. Otherwise the decoded path is used, which cannot distinguish %2F from /.
     """
-    known = environ.get(WSGI_REQUEST)
-    if isinstance(known, Request):
-        return known
+    request = environ.get(WSGI_REQUEST)
+    if isinstance(request, Request):
+        return request
     target = environ.get("RAW_URI") or environ.get("REQUEST_URI")
     if not target:
         path = environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")
@@ -53,8 +53,8 @@ def current_request() -> Request:
         return request_of(environ, b"")
     if _REQUEST not in flask.g:
         setattr(flask.g, _REQUEST, request_of(environ, flask.request.get_data()))
-    found: Request = flask.g.get(_REQUEST)
-    return found
+    request: Request = flask.g.get(_REQUEST)
+    return request
 
 
 def request_without_body() -> Request:
@@ -73,11 +73,13 @@ def flask_response(reply: Reply) -> flask.Response:
 
 def routes(name: str, methods: frozenset[str], serve: Callable[[Request], Reply]) -> flask.Blueprint:
     """Return the routes of a dialect: one rule for all paths, as the dialect evaluates the raw target."""
-    made = flask.Blueprint(name, __name__)
+    blueprint = flask.Blueprint(name, __name__)
 
     def reply(**_: str) -> flask.Response:
         return flask_response(serve(current_request()))
 
     for route in ("/", "/<path:path>"):
-        made.add_url_rule(route, "reply", reply, methods=sorted(methods), provide_automatic_options=False)
-    return made
+        blueprint.add_url_rule(
+            route, "reply", reply, methods=sorted(methods), provide_automatic_options=False
+        )
+    return blueprint

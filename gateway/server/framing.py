@@ -22,8 +22,8 @@ _FRAMING = frozenset(("content-length", "connection", "transfer-encoding", "keep
 @lru_cache(maxsize=256)
 def _role(name: str) -> str:
     """Return a header name with a special meaning in lower case. "" for others."""
-    lowered = name.lower()
-    return lowered if lowered in _FRAMING or lowered in ("date", "server") else ""
+    lower_name = name.lower()
+    return lower_name if lower_name in _FRAMING or lower_name in ("date", "server") else ""
 
 
 @lru_cache(maxsize=1024)

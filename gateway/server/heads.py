@@ -14,7 +14,7 @@ from tablegate.gateway.http import Headers
 _SINGLE_HEADERS = ("host", "transfer-encoding")
 
 
-def decoded(lines: list[tuple[bytes, bytes]]) -> Headers:
+def decode(lines: list[tuple[bytes, bytes]]) -> Headers:
     """Return header lines as Headers."""
     return tuple([(_name(name), value.decode("latin-1")) for name, value in lines])
 
@@ -24,15 +24,15 @@ def _name(name: bytes) -> str:
     return name.decode("latin-1").lower()
 
 
-def fault(headers: Headers, known: Mapping[str, str], is_http_10: bool) -> str | None:
-    """Return the reason for a 400 reply to a head, or None. `known`: the headers by name."""
-    if "host" not in known and not is_http_10:
+def fault(headers: Headers, header_map: Mapping[str, str], is_http_10: bool) -> str | None:
+    """Return the reason for a 400 reply to a head, or None. `header_map`: the headers by name."""
+    if "host" not in header_map and not is_http_10:
         return "a Host header is required"  # 3.2
-    if len(known) < len(headers):
+    if len(header_map) < len(headers):
         for single in _SINGLE_HEADERS:
             if sum(name == single for name, _ in headers) > 1:
                 return f"{single} is given twice"  # 3.2 and 6.1
-    coding = known.get("transfer-encoding")
+    coding = header_map.get("transfer-encoding")
     if coding is not None and (is_http_10 or coding.strip().lower() != "chunked"):
         return "the only transfer coding that is known here is chunked"  # 6.1
     return None

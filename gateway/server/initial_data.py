@@ -17,14 +17,14 @@ from tablegate.gateway.server.startup_errors import StartupError
 from tablegate.gateway.wiring import OpenDatabase, wire
 
 
-def add_initial_data(settings: Settings, opened: OpenDatabase) -> None:
+def add_initial_data(settings: Settings, open_database: OpenDatabase) -> None:
     """Add the initial credentials and tables. Raises StartupError, BadCredential."""
     sources = [
         name
         for name, value in (("--from", settings.start_from), ("--seed", settings.seed))
         if value is not None
     ]
-    _remove_unfinished_snapshots(opened)
+    _remove_unfinished_snapshots(open_database)
     if settings.credentials_file is None and not sources:
         return
     with contextlib.ExitStack() as stack:
@@ -32,13 +32,13 @@ def add_initial_data(settings: Settings, opened: OpenDatabase) -> None:
             from tablegate.gateway.observability.audit_sinks import recording
 
             try:
-                stack.enter_context(recording(settings, opened.store))
+                stack.enter_context(recording(settings, open_database.store))
             except OSError as error:
                 raise audit_unavailable(settings, error) from None
         if settings.credentials_file is not None:
-            opened.credential_store.add_first(settings.credentials_file)
+            open_database.credential_store.add_first(settings.credentials_file)
         if sources:
-            _add_tables(settings, opened)
+            _add_tables(settings, open_database)
         for name in sources:
             audit.record_operation(f"serve {name}", (), "done")
 
@@ -48,23 +48,25 @@ def audit_unavailable(settings: Settings, error: OSError) -> StartupError:
     return StartupError(f"cannot write the audit {settings.audit}: {error.strerror}")
 
 
-def _remove_unfinished_snapshots(opened: OpenDatabase) -> None:
-    with opened.store.read() as session:
-        names = opened.store.catalog.namespaces(session)
+def _remove_unfinished_snapshots(open_database: OpenDatabase) -> None:
+    with open_database.store.read() as session:
+        names = open_database.store.catalog.namespaces(session)
     if any(name.startswith(SNAPSHOTS) for name in names):
         from tablegate.gateway.control import snapshots
 
-        snapshots.remove_unfinished(opened.engine, opened.store.database.shared, time.time_ns() // 1_000_000)
+        snapshots.remove_unfinished(
+            open_database.engine, open_database.store.database.shared, time.time_ns() // 1_000_000
+        )
 
 
-def _add_tables(settings: Settings, opened: OpenDatabase) -> None:
+def _add_tables(settings: Settings, open_database: OpenDatabase) -> None:
     """Add the tables of the snapshot and of the seed. Raises StartupError."""
     from tablegate.gateway.control import answers, seeds, snapshots
 
-    dialects = wire(settings, opened).dialects
+    dialects = wire(settings, open_database).dialects
     try:
         if settings.start_from is not None:
-            snapshots.start_from(opened.engine, settings.start_from)
+            snapshots.start_from(open_database.engine, settings.start_from)
     except (answers.BadRequest, answers.OperationRejected, GatewayError, OSError) as error:
         raise StartupError(f"from {settings.start_from}: {error}") from None
     try:

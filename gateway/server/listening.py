@@ -33,18 +33,18 @@ _DROP_SYN = (
 def bind(host: str, port: int) -> socket.socket:
     """Return a listening socket. Raises OSError."""
     family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]
-    made = socket.socket(family, socket.SOCK_STREAM)
+    sock = socket.socket(family, socket.SOCK_STREAM)
     try:
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
-            made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)  # "::" includes all IPv4 addresses
-        made.bind((host, port))
-        made.listen(_BACKLOG)
-        made.setblocking(False)
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)  # "::" includes all IPv4 addresses
+        sock.bind((host, port))
+        sock.listen(_BACKLOG)
+        sock.setblocking(False)
     except OSError:
-        made.close()
+        sock.close()
         raise
-    return made
+    return sock
 
 
 def hold_handshakes(listening: socket.socket) -> None:
@@ -74,15 +74,15 @@ class Listener:
         make_protocol: Callable[[], asyncio.Protocol],
         tls: ssl.SSLContext | None,
         handshake_seconds: float,
-        opened: Callable[[], None],
+        on_opened: Callable[[], None],
     ) -> None:
-        """`opened` is called after `opening` has become smaller."""
+        """`on_opened` is called after `opening` has become smaller."""
         self.opening: set[asyncio.Task[None]] = set()
         self._socket = listening
         self._make_protocol = make_protocol
         self._tls = tls
         self._handshake_seconds = handshake_seconds
-        self._opened = opened
+        self._on_opened = on_opened
         self._loop = asyncio.get_running_loop()
         self._server: asyncio.Server | None = None
         self._is_closed = False
@@ -100,7 +100,7 @@ class Listener:
         """Accept all waiting connections."""
         while True:
             try:
-                accepted, _ = self._socket.accept()
+                connection, _ = self._socket.accept()
             except (BlockingIOError, InterruptedError):
                 return
             except ConnectionAbortedError:
@@ -109,10 +109,10 @@ class Listener:
                 self._loop.remove_reader(self._socket)
                 self._loop.call_later(_ACCEPT_AGAIN_S, self._accept_when_ready)
                 return
-            accepted.setblocking(False)
-            task = self._loop.create_task(self._open(accepted))
+            connection.setblocking(False)
+            task = self._loop.create_task(self._open(connection))
             self.opening.add(task)
-            task.add_done_callback(self._done)
+            task.add_done_callback(self._finish_opening)
 
     def hold_handshakes(self) -> None:
         """Stop the system from establishing connections. Established ones are still accepted."""
@@ -131,19 +131,19 @@ class Listener:
         if self._tls is not None and not self._is_closed:
             self._loop.add_reader(self._socket, self.accept)
 
-    async def _open(self, accepted: socket.socket) -> None:
+    async def _open(self, connection: socket.socket) -> None:
         handshake_seconds = closing_seconds = None
         if self._tls is not None:
             handshake_seconds, closing_seconds = self._handshake_seconds, _TLS_CLOSING_S
         with contextlib.suppress(OSError):  # the client has closed, or its handshake failed
             await self._loop.connect_accepted_socket(
                 self._make_protocol,
-                accepted,
+                connection,
                 ssl=self._tls,
                 ssl_handshake_timeout=handshake_seconds,
                 ssl_shutdown_timeout=closing_seconds,
             )
 
-    def _done(self, task: asyncio.Task[None]) -> None:
+    def _finish_opening(self, task: asyncio.Task[None]) -> None:
         self.opening.discard(task)
-        self._opened()
+        self._on_opened()

@@ -45,7 +45,7 @@ class PendingRequest(Request):
     began = 0.0
     dialect: Dialect | None = None
     operation = ""
-    met: InterceptedRequest | None = None
+    interception: InterceptedRequest | None = None
     is_held_back = False
     span: Any = None  # with OpenTelemetry only
 
@@ -58,7 +58,7 @@ class PendingRequest(Request):
     lock_retry: LockRetry | None = None
 
 
-Answered = tuple[PendingRequest, list[Any] | Exception]
+RequestOutcomes = tuple[PendingRequest, list[Any] | Exception]
 """A pending request and its outcomes, or the error of the engine for it."""
 
 

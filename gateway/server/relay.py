@@ -82,24 +82,24 @@ class _Frames(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
-        received = self._received
-        received += data
+        buffer = self._received
+        buffer += data
         at = 0
-        while len(received) - at >= _LENGTH.size:
+        while len(buffer) - at >= _LENGTH.size:
             start = at + _LENGTH.size
-            end = start + _LENGTH.unpack_from(received, at)[0]
-            if end > len(received):
+            end = start + _LENGTH.unpack_from(buffer, at)[0]
+            if end > len(buffer):
                 break
-            self.receive(*marshal.loads(bytes(received[start:end])))
+            self.receive(*marshal.loads(bytes(buffer[start:end])))
             at = end
-        del received[:at]
+        del buffer[:at]
 
     def receive(self, number: int, *parts: Any) -> None:
         """Handle a received frame."""
         raise NotImplementedError
 
     @staticmethod
-    def framed(*parts: Any) -> bytes:
+    def frame(*parts: Any) -> bytes:
         data = marshal.dumps(parts)
         return _LENGTH.pack(len(data)) + data
 
@@ -122,7 +122,7 @@ class Relay(_Frames):
         self._waiting[number] = pending
         if pending.held_bytes:  # the writer decodes it again
             self._server.memory.release(pending)
-        frame = self.framed(
+        frame = self.frame(
             number, pending.method, pending.target, pending.headers, pending.body, pending.client, pending.secure, pending.id
         )  # fmt: skip
         if self._transport is not None:
@@ -160,18 +160,18 @@ class Relay(_Frames):
         self._refuse_all(CommitUnknown("the writer process has exited"))
 
     def _refuse_all(self, error: Exception) -> None:
-        waiting, self._waiting = self._waiting, {}
-        for pending in waiting.values():
+        refused_requests, self._waiting = self._waiting, {}
+        for pending in refused_requests.values():
             pending.connection.answer(self._server.refuse(pending, error))
 
 
 class _RelayedConnection:
     """The connection of a forwarded request, which returns the reply to the reader."""
 
-    __slots__ = ("_body_bytes", "_memory", "_number", "_relayed", "written_up_to")
+    __slots__ = ("_body_bytes", "_memory", "_number", "_reader", "written_up_to")
 
-    def __init__(self, relayed: Relayed, number: int, body_bytes: int, memory: RequestMemory) -> None:
-        self._relayed = relayed
+    def __init__(self, reader: Relayed, number: int, body_bytes: int, memory: RequestMemory) -> None:
+        self._reader = reader
         self._number = number
         self._body_bytes = body_bytes
         self._memory = memory
@@ -179,7 +179,7 @@ class _RelayedConnection:
 
     def answer(self, reply: Reply) -> None:
         self._memory.discard(self._body_bytes)
-        self._relayed.send(self._number, reply)
+        self._reader.send(self._number, reply)
 
 
 class Relayed(_Frames):
@@ -205,7 +205,7 @@ class Relayed(_Frames):
     def send(self, number: int, reply: Reply) -> None:
         if self._transport is not None:
             self._transport.write(
-                self.framed(number, int(reply.status), tuple(map(tuple, reply.headers)), reply.body)
+                self.frame(number, int(reply.status), tuple(map(tuple, reply.headers)), reply.body)
             )
 
     def connection_lost(self, error: Exception | None) -> None:

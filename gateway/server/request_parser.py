@@ -47,7 +47,7 @@ class RequestParser:
     _headers: Headers
     _body: list[bytes]
     _body_bytes: int
-    _reported: int
+    _received_parts: int
     has_message: bool
 
     def __init__(self, server: Refusals, connection: ReplyChannel, client: str, is_secure: bool) -> None:
@@ -76,7 +76,7 @@ class RequestParser:
             self._complete.append(self._refusal)
         return self._complete
 
-    def refused(self, reply: Reply, pending: PendingRequest | None = None) -> PendingRequest:
+    def refuse_message(self, reply: Reply, pending: PendingRequest | None = None) -> PendingRequest:
         """Return a request with a refusal, the last of this connection. `pending`: the request, if it is known."""
         self.drop_body()
         self.is_ended = True
@@ -114,25 +114,25 @@ class RequestParser:
 
     def on_headers_complete(self) -> None:
         self.is_head_complete = True
-        self._headers = headers = heads.decoded(self._raw_headers)
+        self._headers = headers = heads.decode(self._raw_headers)
         if self._refusal is not None:
             return
-        known = dict(headers)
-        fault = heads.fault(headers, known, self._http.get_http_version() == "1.0")
+        header_map = dict(headers)
+        fault = heads.fault(headers, header_map, self._http.get_http_version() == "1.0")
         if fault is not None:
             self._refuse(framing.plain(400, fault))
             return
         if self._http.should_upgrade() and self._http.get_method() == b"CONNECT":
             self._refuse(framing.plain(405, "CONNECT is not supported: this server is not a proxy"))
             return
-        size_bytes = int(known.get("content-length") or 0)
+        size_bytes = int(header_map.get("content-length") or 0)
         self._check_body(size_bytes)
-        if self._refusal is None and (size_bytes > HEAD_FIRST_BYTES or "transfer-encoding" in known):
+        if self._refusal is None and (size_bytes > HEAD_FIRST_BYTES or "transfer-encoding" in header_map):
             pending = self._message(b"")
             refusal = self._server.refusal_of_head(pending)
             if refusal is not None:
                 self._refuse(refusal, pending)
-        self.owes_continue = "expect" in known and known["expect"].lower() == "100-continue"
+        self.owes_continue = "expect" in header_map and header_map["expect"].lower() == "100-continue"
 
     def on_body(self, part: bytes) -> None:
         if self._refusal is None:
@@ -182,9 +182,9 @@ class RequestParser:
 
     def _check_progress(self, fed_bytes: int) -> None:
         """Refuse a line that does not end. httptools would buffer it without a call or limit."""
-        reported = len(self._target) + len(self._raw_headers) + self._body_bytes
-        if reported > self._reported:
-            self._reported = reported
+        parts = len(self._target) + len(self._raw_headers) + self._body_bytes
+        if parts > self._received_parts:
+            self._received_parts = parts
             self.quiet_bytes = 0
         else:
             self.quiet_bytes += fed_bytes
@@ -203,7 +203,7 @@ class RequestParser:
         self._target = b""
         self._raw_headers: list[tuple[bytes, bytes]] = []
         self._headers = ()
-        self._header_bytes = self.quiet_bytes = self._body_bytes = self._reported = 0
+        self._header_bytes = self.quiet_bytes = self._body_bytes = self._received_parts = 0
         self._body = []
         self.is_head_complete = self.has_message = self.owes_continue = False
         self._refusal: PendingRequest | None = None
@@ -220,4 +220,4 @@ class RequestParser:
     def _refuse(self, reply: Reply, pending: PendingRequest | None = None) -> None:
         """Answer the current message with a refusal, unless it is already refused."""
         if self._refusal is None:
-            self._refusal = self.refused(reply, pending)
+            self._refusal = self.refuse_message(reply, pending)

@@ -80,11 +80,11 @@ class Server:
         self._heads: dict[str, dict[Connection, None]] = {}  # by client address, oldest first
         self._threads = ThreadPoolExecutor(_WSGI_THREADS, "wsgi")
         limits = TickLimits(self.settings.tick_requests, self.settings.tick_bytes)
-        traced = self._telemetry.traced if self._telemetry is not None else None
+        trace = self._telemetry.traced if self._telemetry is not None else None
         self._relay = Relay(writer_path, self) if writer_path else None
         forward = self._relay.forward if self._relay is not None else None
         self._ticker = Ticker(
-            self._application.gateway.engine, limits, lane, self.answer, self.refuse, forward, traced
+            self._application.gateway.engine, limits, lane, self.answer, self.refuse, forward, trace
         )
         self._listeners: list[Listener] = []
         self._from_readers: asyncio.Server | None = None
@@ -98,9 +98,13 @@ class Server:
 
     async def listen(self, sockets: list[socket.socket], tls: ssl.SSLContext | None) -> None:
         """Start serving on these bound sockets. They are closed at the end."""
-        for each in sockets:
+        for sock in sockets:
             listener = Listener(
-                each, lambda: Connection(self), tls, self.settings.header_seconds, self._check_all_closed
+                sock,
+                lambda: Connection(self),
+                tls,
+                self.settings.header_seconds,
+                self._check_all_closed,
             )
             await listener.start()
             self._listeners.append(listener)
@@ -114,7 +118,7 @@ class Server:
         is_shared: other processes continue to accept connections from the same sockets.
         """
         self.is_stopping = True
-        until = monotonic() + self.settings.drain_seconds + self.settings.stop_seconds
+        deadline = monotonic() + self.settings.drain_seconds + self.settings.stop_seconds
         for listener in self._listeners:
             if not is_shared:
                 listener.hold_handshakes()
@@ -126,7 +130,7 @@ class Server:
             listener.close()
         await asyncio.sleep(0)  # the loop registers connections that it has accepted in its next iteration
         await asyncio.sleep(0)
-        is_clean = await self._wait_until_closed(until - monotonic())
+        is_clean = await self._wait_until_closed(deadline - monotonic())
         if not is_clean:
             logs.error("stopped before all requests were answered", connections=len(self._connections))
             for connection in list(self._connections):
@@ -179,12 +183,12 @@ class Server:
         metrics.connections = len(self._connections)
         if len(self._connections) <= self.settings.max_connections:
             return True
-        waiting = [
-            (since, id(known), known)
-            for known in self._connections
-            if known is not connection and (since := known.waits_since) < NEVER
+        candidates = [
+            (since, id(other), other)
+            for other in self._connections
+            if other is not connection and (since := other.waits_since) < NEVER
         ]
-        return any(known.give_up() for _, _, known in heapq.nsmallest(_CANDIDATES, waiting))
+        return any(other.give_up() for _, _, other in heapq.nsmallest(_CANDIDATES, candidates))
 
     def leave(self, connection: Connection) -> None:
         self.head_ended(connection)
@@ -210,8 +214,8 @@ class Server:
 
         An intercepted request is passed here a second time after its delay.
         """
-        dialect, met = pending.dialect, pending.met
-        if met is None:
+        dialect, interception = pending.dialect, pending.interception
+        if interception is None:
             pending.began = monotonic()
             if self._telemetry is not None:
                 pending.span = self._telemetry.began(pending)
@@ -220,11 +224,11 @@ class Server:
                 pending.operation = dialect.operation(pending)
             instead = self._application.reject_cross_origin(pending)
             if instead is None and dialect is not None and self._application.watch.is_on:
-                pending.met = self._application.watch.meet(pending, dialect)
-                self._loop.call_later(pending.met.latency_s, self.handle, pending)
+                pending.interception = self._application.watch.meet(pending, dialect)
+                self._loop.call_later(pending.interception.latency_s, self.handle, pending)
                 return
         else:
-            instead = met.instead()
+            instead = interception.instead()
         if instead is not None:
             self._loop.call_soon(self.answer, pending, instead)
             return
@@ -232,7 +236,9 @@ class Server:
             self._relay.forward(pending)
             return
         if dialect is not None and pending.operation not in dialect.blocking_operations:
-            self._ticker.submit(pending, dialect.handle if met is None else met.watched(dialect.handle))
+            self._ticker.submit(
+                pending, dialect.handle if interception is None else interception.watched(dialect.handle)
+            )
         else:
             self._threads.submit(self._serve, pending)
 
@@ -257,7 +263,9 @@ class Server:
             # Spread the replies, as clients that are answered together also retry together.
             self._loop.call_later(HELD_BACK_S * (1 + random()), self.answer, pending, reply)
             return
-        pending.connection.answer(reply if pending.met is None else pending.met.answered(reply))
+        pending.connection.answer(
+            reply if pending.interception is None else pending.interception.answered(reply)
+        )
         seconds = monotonic() - pending.began
         dialect = pending.dialect
         if dialect is not None:
@@ -308,8 +316,8 @@ class Server:
         return self._application.refuse_and_log(request, error)
 
     def _serve(self, pending: PendingRequest) -> None:
-        dialect = pending.dialect
-        token = None if pending.met is None else request_context.CURRENT.set(pending.met.handling)
+        dialect, interception = pending.dialect, pending.interception
+        token = None if interception is None else request_context.CURRENT.set(interception.handling)
         try:
             if dialect is not None:
                 reply = dialect.serve(pending)
@@ -330,8 +338,9 @@ class Server:
             # The first call loads the library, which would block the loop.
             self._threads.submit(metrics.count_noted)
         now = monotonic()
-        for connection in [known for known in self._connections if known.deadline < now]:
-            connection.overdue()
+        for connection in [*self._connections]:
+            if connection.deadline < now:
+                connection.overdue()
         self._sweeper = self._loop.call_later(_SWEEP_S, self._sweep)
 
 

@@ -41,13 +41,13 @@ class ServerProcess:
         tls: Certificate | None,
         announce: Callable[[Application], None],
         relay: RelaySocket | None = None,
-        opened: OpenDatabase | None = None,
+        open_database: OpenDatabase | None = None,
     ) -> None:
         """Open the database and build the application.
 
         - `announce`: called when requests are being answered
         - `relay`: the writer's socket, if several processes use a SQLite file. The first process writes
-        - `opened`: the database, if it is already open
+        - `open_database`: the database, if it is already open
         """
         self._settings = settings
         self._sockets = sockets
@@ -56,7 +56,9 @@ class ServerProcess:
         self._announce = announce
         self._relay = relay
         self._is_writer = relay is None or workers.is_first()
-        self._opened = opened or open_store(settings, connect(settings, reads_only=not self._is_writer))
+        self._opened = open_database or open_store(
+            settings, connect(settings, reads_only=not self._is_writer)
+        )
         self._application = wire(settings, self._opened)
         self._trail = _trail(settings, self._opened)
         self._telemetry = _telemetry(settings, self._opened)
@@ -136,14 +138,14 @@ def _reload_certificate(tls: Certificate) -> bool:
     return True
 
 
-def _trail(settings: Settings, opened: OpenDatabase) -> audit.AuditTrail | None:
+def _trail(settings: Settings, open_database: OpenDatabase) -> audit.AuditTrail | None:
     """Open the audit, if it is enabled. Raises StartupError."""
     if not settings.audit:
         return None
     from tablegate.gateway.observability.audit_sinks import trail_of
 
     try:
-        trail = trail_of(settings, opened.store)
+        trail = trail_of(settings, open_database.store)
     except OSError as error:
         raise audit_unavailable(settings, error) from None
     if trail is not None:
@@ -151,13 +153,13 @@ def _trail(settings: Settings, opened: OpenDatabase) -> audit.AuditTrail | None:
     return trail
 
 
-def _telemetry(settings: Settings, opened: OpenDatabase) -> Telemetry | None:
+def _telemetry(settings: Settings, open_database: OpenDatabase) -> Telemetry | None:
     """Start OpenTelemetry, if it is enabled. Raises StartupError."""
-    made = telemetry_class(settings)
-    if made is None:
+    make = telemetry_class(settings)
+    if make is None:
         return None
-    telemetry = made()
-    opened.store.database.trace_statements(telemetry.statement)
+    telemetry = make()
+    open_database.store.database.trace_statements(telemetry.statement)
     return telemetry
 
 
@@ -179,14 +181,14 @@ def _wsgi_caller(application: Application) -> Callable[[Request], Reply]:
     lock = threading.Lock()
 
     @cache
-    def made() -> wsgi.Application:
+    def make() -> wsgi.Application:
         from tablegate.gateway.app import mount
 
         return mount(application)
 
     def call(request: Request) -> Reply:
         with lock:
-            wsgi_application = made()
+            wsgi_application = make()
         return wsgi.call(wsgi_application, request)
 
     return call
@@ -204,7 +206,7 @@ def _serve_metrics(application: Application, metrics_socket: socket.socket) -> N
 
     metrics_socket.setblocking(True)
     host, port = metrics_socket.getsockname()[:2]
-    made = make_server(
+    http_server = make_server(
         host,
         port,
         metrics_app(application.gateway),
@@ -212,4 +214,4 @@ def _serve_metrics(application: Application, metrics_socket: socket.socket) -> N
         request_handler=Quiet,
         fd=metrics_socket.fileno(),
     )
-    threading.Thread(target=made.serve_forever, name="metrics", daemon=True).start()
+    threading.Thread(target=http_server.serve_forever, name="metrics", daemon=True).start()

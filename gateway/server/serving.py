@@ -52,7 +52,7 @@ class StartupMessage:
 
         The first line is the URL, for callers that chose a free port.
         """
-        urls = [_url(settings, each) for each in sockets]
+        urls = [_url(settings, sock) for sock in sockets]
         if settings.print_json:
             print(_addresses_json(urls, metrics_socket), flush=True)
         else:
@@ -74,16 +74,16 @@ def serve(settings: Settings, announcement: StartupMessage = _ANNOUNCEMENT) -> N
     if settings.stop_with_stdin:
         threading.Thread(target=_stop_with_stdin, name="standard input", daemon=True).start()
     _allow_descriptors(settings.max_connections)
-    inherited = workers.inherited()
-    if inherited is not None:
-        _replace_worker(settings, inherited)
+    handover = workers.take_handover()
+    if handover is not None:
+        _replace_worker(settings, handover)
         return
     with _database_lock(settings):
         tls = _certificate(settings)
         database = connect(settings)
         migrate(database, logs.info)
-        opened = open_store(settings, database)
-        add_initial_data(settings, opened)
+        open_database = open_store(settings, database)
+        add_initial_data(settings, open_database)
         sockets = [_bind(settings.host, port, flag) for port, flag in _ports(settings)]
         metrics_socket = _metrics_socket(settings)
 
@@ -91,9 +91,9 @@ def serve(settings: Settings, announcement: StartupMessage = _ANNOUNCEMENT) -> N
             announcement.ready(settings, application, sockets, metrics_socket)
 
         if settings.workers > 1:
-            _supervise(settings, sockets, metrics_socket, tls, announce, opened)
+            _supervise(settings, sockets, metrics_socket, tls, announce, open_database)
         else:
-            ServerProcess(settings, sockets, metrics_socket, tls, announce, opened=opened).run()
+            ServerProcess(settings, sockets, metrics_socket, tls, announce, open_database=open_database).run()
             announcement.closed()
 
 
@@ -103,13 +103,13 @@ def _supervise(
     metrics_socket: socket.socket | None,
     tls: certificates.Certificate | None,
     announce: Callable[[Application], None],
-    opened: OpenDatabase,
+    open_database: OpenDatabase,
 ) -> None:
     """Run several workers until SIGTERM or SIGINT. `announce` is called once all of them serve."""
     # Wrong settings are reported here, once, and not by each worker.
-    application = wire(settings, opened)
+    application = wire(settings, open_database)
     telemetry_class(settings)
-    opened.close()
+    open_database.close()
     relay = _relay() if settings.database_path is not None else None
     try:
         workers.supervise(
@@ -127,27 +127,27 @@ def _supervise(
             relay.remove()
 
 
-def _replace_worker(settings: Settings, inherited: workers.WorkerHandover) -> None:
+def _replace_worker(settings: Settings, handover: workers.WorkerHandover) -> None:
     """Serve as the replacement of a worker, on the sockets of the running server.
 
     Raises StartupError if the database needs a migration, which could break workers of an earlier release.
     """
     database = connect(settings)
-    found, wanted = revision_of(database), steps()[-1]
-    if found != wanted:
+    revision, newest = revision_of(database), steps()[-1]
+    if revision != newest:
         raise StartupError(
-            f"the schema is {found}, and this release has {wanted}: run `tablegate migrate` first"
+            f"the schema is {revision}, and this release has {newest}: run `tablegate migrate` first"
         )
-    sockets = [socket.socket(fileno=descriptor) for descriptor in inherited.sockets]
+    sockets = [socket.socket(fileno=descriptor) for descriptor in handover.sockets]
     metrics_socket = (
-        None if inherited.metrics_descriptor is None else socket.socket(fileno=inherited.metrics_descriptor)
+        None if handover.metrics_descriptor is None else socket.socket(fileno=handover.metrics_descriptor)
     )
 
     def announce(_: Application) -> None:
-        workers.tell_ready(inherited.ready)
+        workers.tell_ready(handover.ready)
 
-    tls, opened = _certificate(settings), open_store(settings, database)
-    ServerProcess(settings, sockets, metrics_socket, tls, announce, opened=opened).run()
+    tls, open_database = _certificate(settings), open_store(settings, database)
+    ServerProcess(settings, sockets, metrics_socket, tls, announce, open_database=open_database).run()
 
 
 def _relay() -> RelaySocket:
@@ -223,19 +223,19 @@ def _allow_descriptors(connections: int) -> None:
     Connections in a TLS handshake are not counted as connections yet, so the same number is reserved for them.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = 2 * connections + _OWN_DESCRIPTORS
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, most), hard))
+    needed = 2 * connections + _OWN_DESCRIPTORS
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        limit = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, limit), hard))
 
 
 def is_loopback(host: str) -> bool:
     """Return True if an address or host name is reachable from this machine only."""
     try:
-        found = {info[4][0] for info in socket.getaddrinfo(host, None)}
+        addresses = {info[4][0] for info in socket.getaddrinfo(host, None)}
     except OSError:
         return False
-    return all(ipaddress.ip_address(str(address).partition("%")[0]).is_loopback for address in found)
+    return all(ipaddress.ip_address(str(address).partition("%")[0]).is_loopback for address in addresses)
 
 
 @contextlib.contextmanager
@@ -304,8 +304,8 @@ def _certificate(settings: Settings) -> certificates.Certificate | None:
         raise StartupError(f"cannot use the certificate {certificate}: {error}") from None
 
 
-def _url(settings: Settings, listening: socket.socket) -> str:
-    host, port = listening.getsockname()[:2]
+def _url(settings: Settings, sock: socket.socket) -> str:
+    host, port = sock.getsockname()[:2]
     with contextlib.suppress(ValueError):
         if ipaddress.ip_address(host).is_unspecified:
             host = socket.gethostname()

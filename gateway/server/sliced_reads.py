@@ -13,7 +13,7 @@ from typing import Any, cast
 from tablegate.gateway.engine.engine import Engine
 from tablegate.gateway.engine.rows.reading import Reading
 from tablegate.gateway.observability import metrics
-from tablegate.gateway.server.pending_request import Answered, PendingRequest
+from tablegate.gateway.server.pending_request import PendingRequest, RequestOutcomes
 
 _TURN_S = 0.005
 _MAX_SNAPSHOTS = 4
@@ -31,13 +31,13 @@ class SlicedReads:
         self._engine = engine
         self.free_readers = [*range(1, _MAX_SNAPSHOTS + 1)]
 
-    def begin(self, pending_requests: list[PendingRequest], written: int) -> None:
-        """Start reading the pages of these requests. `written`: the log position that a standby must have reached."""
-        self.running.append(_SlicedList(self._engine, pending_requests, self.free_readers.pop(), written))
+    def begin(self, pending_requests: list[PendingRequest], position: int) -> None:
+        """Start reading the pages of these requests. `position`: in the log, which a standby must have reached."""
+        self.running.append(_SlicedList(self._engine, pending_requests, self.free_readers.pop(), position))
 
-    def run(self) -> list[Answered]:
+    def run(self) -> list[RequestOutcomes]:
         """Read slices for one turn. Return the complete requests."""
-        answers: list[Answered] = []
+        answers: list[RequestOutcomes] = []
         began = perf_counter()
         while self.running and perf_counter() - began < _TURN_S:
             reads = self.running.popleft()
@@ -54,7 +54,7 @@ class _SlicedList:
     """The reads of several requests, in one snapshot."""
 
     def __init__(
-        self, engine: Engine, pending_requests: list[PendingRequest], reader: int, written: int
+        self, engine: Engine, pending_requests: list[PendingRequest], reader: int, position: int
     ) -> None:
         self.reader = reader
         self.is_over = False
@@ -62,11 +62,11 @@ class _SlicedList:
         self._missing = {pending: len(pending.commands) for pending in pending_requests}
         self._outcomes: dict[int, Any] = {}
         commands = [command for pending in pending_requests for command in pending.commands]
-        self._slices = engine.run_in_slices(cast(list[Reading], commands), self._outcomes, reader, written)
+        self._slices = engine.run_in_slices(cast(list[Reading], commands), self._outcomes, reader, position)
 
-    def advance(self) -> list[Answered]:
+    def advance(self) -> list[RequestOutcomes]:
         """Read another slice. Return the requests that became complete."""
-        known = len(self._outcomes)
+        number = len(self._outcomes)
         try:
             next(self._slices)
         except StopIteration:
@@ -74,8 +74,8 @@ class _SlicedList:
         except Exception as error:
             self.is_over = True
             return [(pending, error) for pending in self._missing]
-        answers: list[Answered] = []
-        for at in [*self._outcomes][known:]:
+        answers: list[RequestOutcomes] = []
+        for at in [*self._outcomes][number:]:
             pending = self._owners[at]
             self._missing[pending] -= 1
             if not self._missing[pending]:

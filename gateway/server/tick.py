@@ -45,7 +45,7 @@ from tablegate.gateway.model.commands.vector_commands import SearchVectors
 from tablegate.gateway.model.errors import Busy, Contended, StaleTable
 from tablegate.gateway.observability import metrics
 from tablegate.gateway.security.gate import admit, complete
-from tablegate.gateway.server.pending_request import Answered, LockRetry, PendingRequest
+from tablegate.gateway.server.pending_request import LockRetry, PendingRequest, RequestOutcomes
 from tablegate.gateway.server.sliced_reads import SlicedReads
 
 _READS = {Get, Read, ReadAll, SearchVectors}
@@ -58,7 +58,7 @@ _RETRIES_S = 0.05
 
 Answer = Callable[[PendingRequest, Reply], None]
 Refuse = Callable[[PendingRequest, Exception], Reply]
-Traced = Callable[[Callable[[list[PendingRequest]], Any]], Callable[[list[PendingRequest]], Any]]
+Tracer = Callable[[Callable[[list[PendingRequest]], Any]], Callable[[list[PendingRequest]], Any]]
 Forward = Callable[[PendingRequest], None]
 
 
@@ -81,7 +81,7 @@ class Ticker:
         answer: Answer,
         refuse: Refuse,
         forward: Forward | None = None,
-        traced: Traced | None = None,
+        trace: Tracer | None = None,
     ) -> None:
         """Create the lanes of the setting.
 
@@ -89,7 +89,7 @@ class Ticker:
         - `answer`: called once for each request
         - `refuse`: returns the reply to a request after an error of its handler
         - `forward`: takes requests that do more than read, in a process that does not write. No step of them has run
-        - `traced`: wraps the function that runs a list of requests
+        - `trace`: wraps the function that runs a list of requests
         """
         self._loop = asyncio.get_running_loop()
         self._answer = answer
@@ -98,21 +98,21 @@ class Ticker:
         self._arrived: deque[PendingRequest] = deque()
         self._is_turn_due = False
         inline = _DatabaseQueue(engine, limits, self)
-        threaded = (
+        database_lane = (
             inline if lane == "inline" else _DatabaseQueue(engine, limits, self, thread_name="database")
         )
-        self._write_lane = threaded
-        self._read_lane = threaded if lane == "thread" else inline
-        self._lanes = [inline] if threaded is inline else [inline, threaded]
+        self._write_lane = database_lane
+        self._read_lane = database_lane if lane == "thread" else inline
+        self._lanes = [inline] if database_lane is inline else [inline, database_lane]
         self._replica_lane: _DatabaseQueue | None = None
         if engine.replicas is not None:
             self._replica_lane = _DatabaseQueue(
                 engine, limits, self, thread_name="replicas", uses_replicas=True
             )
             self._lanes.append(self._replica_lane)
-        if traced is not None:
-            for each in self._lanes:
-                each.trace(traced)
+        if trace is not None:
+            for database_queue in self._lanes:
+                database_queue.trace(trace)
         self._queue_of = self._queues()
 
     def _queues(self) -> dict[type, deque[PendingRequest]]:
@@ -145,8 +145,8 @@ class Ticker:
 
     def _turn(self) -> None:
         self._is_turn_due = False
-        arrived, self._arrived = self._arrived, deque()
-        for pending in arrived:
+        requests, self._arrived = self._arrived, deque()
+        for pending in requests:
             self._begin(pending)
         for lane in self._lanes:
             lane.flush()
@@ -155,15 +155,15 @@ class Ticker:
 
     def _begin(self, pending: PendingRequest) -> None:
         try:
-            begun = pending.handler(pending)
-            if type(begun) is ReplyStep:
-                command, pending.finish = begun
+            result = pending.handler(pending)
+            if type(result) is ReplyStep:
+                command, pending.finish = result
                 pending.commands = [command]
-            elif type(begun) is Reply:
-                self._answer(pending, begun)
+            elif type(result) is Reply:
+                self._answer(pending, result)
                 return
             else:
-                pending.exchange = cast(Exchange[Reply], begun)
+                pending.exchange = cast(Exchange[Reply], result)
                 pending.commands = next(pending.exchange)
         except StopIteration as end:
             self._answer(pending, end.value)
@@ -198,7 +198,7 @@ class Ticker:
         else:
             self._write_lane.others.append(pending)
 
-    def deliver(self, answers: list[Answered]) -> None:
+    def deliver(self, answers: list[RequestOutcomes]) -> None:
         """Pass the outcomes of the engine to each request."""
         for pending, outcomes in answers:
             if isinstance(outcomes, Exception):
@@ -278,7 +278,7 @@ class Ticker:
         pending.exchange = pending.finish = None
 
 
-Work = Callable[[], list[Answered]]
+Work = Callable[[], list[RequestOutcomes]]
 
 
 class _DatabaseQueue:
@@ -314,8 +314,8 @@ class _DatabaseQueue:
         self._is_running = False
         self._is_turn_of_pages = False
 
-    def trace(self, traced: Traced) -> None:
-        self._run_list = traced(self._run_list)  # type: ignore[assignment,method-assign]
+    def trace(self, wrap: Tracer) -> None:
+        self._run_list = wrap(self._run_list)  # type: ignore[assignment,method-assign]
 
     def close(self) -> None:
         if self._thread is not None:
@@ -345,17 +345,17 @@ class _DatabaseQueue:
         ):
             self._is_turn_of_pages = False
             if self.pages and self._sliced_reads.free_readers:
-                taken = self._take(self.pages)
-                self._sliced_reads.begin(taken, _written(taken) if self._uses_replicas else 0)
+                requests = self._take(self.pages)
+                self._sliced_reads.begin(requests, _latest_position(requests) if self._uses_replicas else 0)
             return [self._sliced_reads.run]
         self._is_turn_of_pages = bool(has_pages)
         works: list[Work] = []
         if self.reads:
             works.append(partial(self._run_list, self._take(self.reads)))
         if self.writes:
-            taken = self._take(self.writes)
-            for together in self._by_node(taken) if self._is_distributed else [taken]:
-                works.append(partial(self._run_list, together))
+            requests = self._take(self.writes)
+            for group in self._by_node(requests) if self._is_distributed else [requests]:
+                works.append(partial(self._run_list, group))
         for _ in range(min(len(self.others), _MAX_SINGLE_COMMANDS)):
             works.append(partial(self._run_list, [self.others.popleft()]))
         if self.retries:
@@ -385,32 +385,32 @@ class _DatabaseQueue:
             self._loop.call_soon_threadsafe(self._ticker.deliver, work())
         self._loop.call_soon_threadsafe(self._finish, works[-1]())
 
-    def _finish(self, answers: list[Answered]) -> None:
+    def _finish(self, answers: list[RequestOutcomes]) -> None:
         self._is_running = False
         self.flush()  # first, so that the database works while replies are made
         self._ticker.deliver(answers)
         if metrics.is_counting:
             metrics.count_if_enough()
 
-    def _run_retries(self) -> list[Answered]:
-        answers: list[Answered] = []
-        until = monotonic() + _RETRIES_S
-        while self.retries and monotonic() < until:
+    def _run_retries(self) -> list[RequestOutcomes]:
+        answers: list[RequestOutcomes] = []
+        deadline = monotonic() + _RETRIES_S
+        while self.retries and monotonic() < deadline:
             answers.append(self._run_retry(self.retries.popleft()))
         return answers
 
-    def _run_retry(self, pending: PendingRequest) -> Answered:
+    def _run_retry(self, pending: PendingRequest) -> RequestOutcomes:
         assert pending.lock_retry is not None
         try:
             commands = [pending.commands[at] for at in pending.lock_retry.waiting]
             outcomes = self._engine.run(commands, nowait=True)
             if self._tracks_lsn:
-                self._record_written([pending])
+                self._record_position([pending])
             return pending, outcomes
         except Exception as error:
             return pending, error
 
-    def _run_list(self, pending_requests: list[PendingRequest]) -> list[Answered]:
+    def _run_list(self, pending_requests: list[PendingRequest]) -> list[RequestOutcomes]:
         """Run the commands of requests as one list. If that raises, run each request alone."""
         began = perf_counter()
         commands: list[AnyCommand] = []
@@ -418,17 +418,17 @@ class _DatabaseQueue:
             commands += pending.commands
         try:
             if self._uses_replicas:
-                outcomes = self._engine.run(commands, written=_written(pending_requests))
+                outcomes = self._engine.run(commands, written=_latest_position(pending_requests))
             else:
                 outcomes = self._engine.run(commands)
             if self._tracks_lsn:
-                self._record_written(pending_requests)
+                self._record_position(pending_requests)
         except Exception as error:
             if len(pending_requests) == 1:
                 return [(pending_requests[0], error)]
-            return [answered for pending in pending_requests for answered in self._run_list([pending])]
+            return [answer for pending in pending_requests for answer in self._run_list([pending])]
         metrics.ticked((len(pending_requests), perf_counter() - began))
-        answers: list[Answered] = []
+        answers: list[RequestOutcomes] = []
         start = 0
         for pending in pending_requests:
             end = start + len(pending.commands)
@@ -436,14 +436,14 @@ class _DatabaseQueue:
             start = end
         return answers
 
-    def _record_written(self, pending_requests: list[PendingRequest]) -> None:
+    def _record_position(self, pending_requests: list[PendingRequest]) -> None:
         """Record the log position on the connections of requests that wrote, for their later reads."""
-        written = self._engine.written_up_to
+        position = self._engine.written_up_to
         for pending in pending_requests:
             if not {type(command) for command in pending.commands} <= _READS:
-                pending.connection.written_up_to = written
+                pending.connection.written_up_to = position
 
 
-def _written(pending_requests: list[PendingRequest]) -> int:
+def _latest_position(pending_requests: list[PendingRequest]) -> int:
     """Return the latest log position after a write on the connections of these requests."""
     return max([pending.connection.written_up_to for pending in pending_requests])

@@ -62,7 +62,7 @@ def is_worker() -> bool:
     return _number is not None
 
 
-def inherited() -> WorkerHandover | None:
+def take_handover() -> WorkerHandover | None:
     """Return what the parent passed to this replacement of a worker, or None. From now on it stops with the parent.
 
     Later calls return None.
@@ -70,11 +70,11 @@ def inherited() -> WorkerHandover | None:
     text = os.environ.pop(_INHERITED, "")
     if not text:
         return None
-    given = WorkerHandover(*json.loads(text))
+    handover = WorkerHandover(*json.loads(text))
     global _number
-    _number = given.number
-    threading.Thread(target=_stop_with_parent, args=given.lifeline, daemon=True).start()
-    return given
+    _number = handover.number
+    threading.Thread(target=_stop_with_parent, args=handover.lifeline, daemon=True).start()
+    return handover
 
 
 def supervise(
@@ -138,12 +138,12 @@ class _Supervisor:
                 self._replace_all()
         # The first worker answers what others have forwarded (relay.py). It accepts connections until it is stopped,
         # too.
-        first = {pid for pid, number in self._children.items() if number == 0}
-        _stop_all(set(self._children) - first, time.monotonic() + self._stop_seconds + 1)
-        for each in self._sockets:
-            listening.hold_handshakes(each)
-            each.close()  # no client waits in a socket without an accepting process
-        _stop_all(first, time.monotonic() + self._stop_seconds + 1)
+        first_pids = {pid for pid, number in self._children.items() if number == 0}
+        _stop_all(set(self._children) - first_pids, time.monotonic() + self._stop_seconds + 1)
+        for listener in self._sockets:
+            listening.hold_handshakes(listener)
+            listener.close()  # no client waits in a socket without an accepting process
+        _stop_all(first_pids, time.monotonic() + self._stop_seconds + 1)
 
     def _hang_up(self, number: int, _: object) -> None:
         for pid in list(self._children):
@@ -179,20 +179,20 @@ class _Supervisor:
 
     def _start(self, number: int) -> int | None:
         """Start the program as a replacement of a worker, and wait until it serves. None if it does not."""
-        reading, writing = os.pipe()
+        ready_pipe, writing = os.pipe()
         pid = os.fork()
         if not pid:
             self._exec_program(number, writing)
         os.close(writing)
         try:
-            if not _is_ready(reading, self._stop_signals):
+            if not _is_ready(ready_pipe, self._stop_signals):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
                 os.waitpid(pid, 0)
                 logs.error("a new worker did not start serving, so the old ones stay", worker=number)
                 return None
         finally:
-            os.close(reading)
+            os.close(ready_pipe)
         self._children[pid] = number
         return pid
 
@@ -202,17 +202,17 @@ class _Supervisor:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             signal.signal(signal.SIGHUP, signal.SIG_IGN)
-            given = WorkerHandover(
-                number, [each.fileno() for each in self._sockets], self._metrics_descriptor, self._lifeline, ready
+            handover = WorkerHandover(
+                number, [listener.fileno() for listener in self._sockets], self._metrics_descriptor, self._lifeline, ready
             )  # fmt: skip
             for descriptor in (
-                *given.sockets,
-                *given.lifeline,
+                *handover.sockets,
+                *handover.lifeline,
                 ready,
-                *(() if given.metrics_descriptor is None else (given.metrics_descriptor,)),
+                *(() if handover.metrics_descriptor is None else (handover.metrics_descriptor,)),
             ):
                 os.set_inheritable(descriptor, True)
-            os.environ[_INHERITED] = json.dumps(given)
+            os.environ[_INHERITED] = json.dumps(handover)
             os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
         finally:
             os._exit(1)
@@ -221,17 +221,17 @@ class _Supervisor:
         """Start the workers and wait until all serve. Raises StartupError if one exits instead."""
         pipes = []
         for number in range(count):
-            reading, writing = os.pipe()
+            ready_pipe, writing = os.pipe()
             self._fork(number, writing)
             os.close(writing)
-            pipes.append(reading)
-        for reading in pipes:
+            pipes.append(ready_pipe)
+        for ready_pipe in pipes:
             # A start takes as long as its database does, so there is no limit.
-            while not self._stop_signals and not select.select([reading], [], [], _RESTART_PAUSE_S)[0]:
+            while not self._stop_signals and not select.select([ready_pipe], [], [], _RESTART_PAUSE_S)[0]:
                 pass
-            if not self._stop_signals and not os.read(reading, 1):
+            if not self._stop_signals and not os.read(ready_pipe, 1):
                 raise StartupError("a worker did not start: its error is in the lines above")
-            os.close(reading)
+            os.close(ready_pipe)
 
     def _fork(self, number: int, ready: int | None = None) -> None:
         """Start a worker as a copy of this process. It writes to `ready` when it serves."""
@@ -263,20 +263,20 @@ def tell_ready(ready: int) -> None:
     os.close(ready)
 
 
-def _is_ready(reading: int, stop_signals: list[int]) -> bool:
+def _is_ready(ready_pipe: int, stop_signals: list[int]) -> bool:
     """Wait until a new process serves. False if it has exited, takes too long, or this server is stopping."""
-    until = time.monotonic() + _START_S
-    while not stop_signals and time.monotonic() < until:
-        if select.select([reading], [], [], 0.2)[0]:
-            return bool(os.read(reading, 1))
+    deadline = time.monotonic() + _START_S
+    while not stop_signals and time.monotonic() < deadline:
+        if select.select([ready_pipe], [], [], 0.2)[0]:
+            return bool(os.read(ready_pipe, 1))
     return False
 
 
-def _stop_all(children: set[int], until: float) -> None:
+def _stop_all(children: set[int], deadline: float) -> None:
     for pid in children:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGTERM)
-    while children and time.monotonic() < until:
+    while children and time.monotonic() < deadline:
         time.sleep(0.02)
         children -= {pid for pid in children if os.waitpid(pid, os.WNOHANG)[0]}
     for pid in children:

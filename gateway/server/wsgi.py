@@ -18,23 +18,23 @@ Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 def call(application: Application, request: Request) -> Reply:
     """Return the application's complete reply. Errors of the application propagate."""
-    started: list[tuple[str, list[tuple[str, str]]]] = []
+    responses: list[tuple[str, list[tuple[str, str]]]] = []
 
     def start_response(
         status: str, headers: list[tuple[str, str]], exc_info: object = None
     ) -> Callable[[bytes], None]:
-        started.append((status, headers))
+        responses.append((status, headers))
         return parts.append
 
     parts: list[bytes] = []
-    given = application(environ_of(request), start_response)
+    chunks = application(environ_of(request), start_response)
     try:
-        parts.extend(given)
+        parts.extend(chunks)
     finally:
-        close = getattr(given, "close", None)
+        close = getattr(chunks, "close", None)
         if close is not None:
             close()
-    status, headers = started[-1]
+    status, headers = responses[-1]
     return Reply(int(status[:3]), headers, b"".join(parts))
 
 
