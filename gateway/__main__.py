@@ -105,21 +105,21 @@ class _Commands(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a command. None if there is none of that name."""
-        found = super().get_command(ctx, cmd_name)
         for names, commands in ((_DROP_INS, drop_ins), (_PROBES, probes)):
             if cmd_name in names:
                 return next(command for command in commands() if command.name == cmd_name)
-        if found is None:
+        command = super().get_command(ctx, cmd_name)
+        if command is None:
             self._load()
-            found = super().get_command(ctx, cmd_name)
-        return found
+            command = super().get_command(ctx, cmd_name)
+        return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands by sections."""
         names = self.list_commands(ctx)
         in_sections = {name for members in _SECTIONS.values() for name in members}
-        others = [name for name in names if name not in in_sections]
-        for title, members in {**_SECTIONS, "Other": others}.items():
+        other_names = [name for name in names if name not in in_sections]
+        for title, members in {**_SECTIONS, "Other": other_names}.items():
             if members:
                 write_commands(self, ctx, formatter, title, members)
 

@@ -58,8 +58,8 @@ def create_dialect(name: str, gateway: Gateway) -> Dialect:
 
 def index_views(settings: Settings) -> dict[str, IndexView]:
     """Return dialect -> the function that reads the key columns of its indexes, for dialects that have one."""
-    found = {name: getattr(_module(name, "values.keys"), "index_view", None) for name in settings.dialects}
-    return {name: view for name, view in found.items() if view is not None}
+    views = {name: getattr(_module(name, "values.keys"), "index_view", None) for name in settings.dialects}
+    return {name: view for name, view in views.items() if view is not None}
 
 
 DescribeTable = Callable[[Table], tuple[str, str, str]]
@@ -105,15 +105,15 @@ class RowDisplay(NamedTuple):
 
 def displays(settings: Settings) -> dict[str, RowDisplay]:
     """Return dialect -> the functions that show its rows."""
-    made = {}
+    row_displays = {}
     for name in settings.dialects:
         module = _module(name, "display")
-        made[name] = RowDisplay(
+        row_displays[name] = RowDisplay(
             module.FORM, module.TYPE_NAMES, module.view, module.is_own, module.shown_row, module.document_of,
             module.values_of, module.write_of, module.request_code,
             getattr(module, "statement_of", None), getattr(module, "run_statement", None),
         )  # fmt: skip
-    return made
+    return row_displays
 
 
 class Administration(NamedTuple):
@@ -144,11 +144,11 @@ class Administration(NamedTuple):
 
 def administrations(settings: Settings) -> dict[str, Administration]:
     """Return dialect -> its administration."""
-    made = {}
+    dialect_administrations = {}
     for name in settings.dialects:
         module = _module(name, "administration")
-        made[name] = Administration(
+        dialect_administrations[name] = Administration(
             name, module.TITLE, module.DEFAULT_NAMESPACE, module.FORMS, module.PURPOSES, module.sections,
             getattr(module, "backups", None), module.steps, module.answer_of, module.text_of,
         )  # fmt: skip
-    return made
+    return dialect_administrations

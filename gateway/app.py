@@ -36,27 +36,27 @@ _IS_CUT = "tablegate.cut"
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 
 
-def create_app(settings: Settings, opened: OpenDatabase | None = None) -> flask.Flask:
+def create_app(settings: Settings, open_database: OpenDatabase | None = None) -> flask.Flask:
     """Return the gateway as a WSGI application on a migrated database."""
-    opened = opened or open_store(settings, connect(settings))
+    open_database = open_database or open_store(settings, connect(settings))
     if settings.audit:
-        _audit(settings, opened)
-    return mount(wire(settings, opened))
+        _audit(settings, open_database)
+    return mount(wire(settings, open_database))
 
 
-def _audit(settings: Settings, opened: OpenDatabase) -> None:
+def _audit(settings: Settings, open_database: OpenDatabase) -> None:
     """Enable the audit log until the process ends."""
     from tablegate.gateway.observability.audit_sinks import recording
 
-    recorded = contextlib.ExitStack()
-    recorded.enter_context(recording(settings, opened.store))
-    atexit.register(recorded.close)
+    stack = contextlib.ExitStack()
+    stack.enter_context(recording(settings, open_database.store))
+    atexit.register(stack.close)
 
 
 def application_of(app: flask.Flask) -> Application:
     """Return the Application behind a WSGI application."""
-    found: Application = app.extensions["tablegate"]
-    return found
+    application: Application = app.extensions["tablegate"]
+    return application
 
 
 def mount(dialects: Application) -> flask.Flask:
@@ -74,8 +74,8 @@ def mount(dialects: Application) -> flask.Flask:
 class _DialectDispatcher:
     """The WSGI dispatcher of requests to the Flask applications of their dialects."""
 
-    def __init__(self, own: Callable[..., Iterable[bytes]], dialects: Application) -> None:
-        self._own = own
+    def __init__(self, own_app: Callable[..., Iterable[bytes]], dialects: Application) -> None:
+        self._own = own_app
         self._application = dialects
         self._apps = {dialect.name: _flask_of(dialect, dialects) for dialect in dialects.dialects}
 
@@ -89,12 +89,12 @@ class _DialectDispatcher:
         if WSGI_REQUEST in environ:  # the gateway's own server has received and counted the body
             answer = application(environ, start_response)
         else:
-            answer = self._counted(application, request, environ, start_response)
+            answer = self._count_and_answer(application, request, environ, start_response)
         if _IS_CUT in environ:
             raise ConnectionAbortedError("an injected fault closes the connection without a reply")
         return answer
 
-    def _counted(
+    def _count_and_answer(
         self,
         application: Callable[..., Iterable[bytes]],
         request: Request,
@@ -103,11 +103,11 @@ class _DialectDispatcher:
     ) -> Iterable[bytes]:
         """Count the body of a request in the memory budget, then return the application's reply or a refusal."""
         limit_bytes = self._application.gateway.settings.max_body_bytes
-        declared = get_content_length(environ)
-        if declared is None:
+        length = get_content_length(environ)
+        if length is None:
             may_have_body = "HTTP_TRANSFER_ENCODING" in environ or not _is_http_1(environ)
-            declared = limit_bytes if may_have_body and environ.get("wsgi.input_terminated") else 0
-        size_bytes = min(declared, limit_bytes)
+            length = limit_bytes if may_have_body and environ.get("wsgi.input_terminated") else 0
+        size_bytes = min(length, limit_bytes)
         refusal = self._application.refusal_of_head(request) if size_bytes > HEAD_FIRST_BYTES else None
         if refusal is not None:
             return self._refuse(refusal, request, environ, start_response)
@@ -127,7 +127,9 @@ class _DialectDispatcher:
         """Answer a request without a Flask application."""
         if WSGI_REQUEST not in environ:
             dialect = self._application.dialect_of(request)
-            audit.answered(request, reply, dialect, "" if dialect is None else dialect.operation(request))
+            audit.record_request(
+                request, reply, dialect, "" if dialect is None else dialect.operation(request)
+            )
         return flask_response(reply)(environ, start_response)
 
 
@@ -166,12 +168,12 @@ def _record_in_audit(app: flask.Flask, dialect: Dialect | None) -> None:
     """Record replies in the audit log under another WSGI server. The gateway's own server records them itself."""
 
     @app.after_request
-    def answered(response: flask.Response) -> flask.Response:
+    def record(response: flask.Response) -> flask.Response:
         if audit.is_on() and WSGI_REQUEST not in flask.request.environ:
             request = current_request()
             operation = "" if dialect is None else dialect.operation(request)
             reply = Reply(response.status_code, [*response.headers.items()], response.get_data())
-            audit.answered(request, reply, dialect, operation)
+            audit.record_request(request, reply, dialect, operation)
         return response
 
 
@@ -183,18 +185,18 @@ def _intercept(app: flask.Flask, dialect: Dialect, watch: RequestInterceptor) ->
         if not watch.is_on or WSGI_REQUEST in flask.request.environ:
             return None
         request = current_request()
-        flask.g.met = met = watch.meet(request, dialect)
-        flask.g.handling = request_context.current(met.handling)
+        flask.g.met = interception = watch.meet(request, dialect)
+        flask.g.handling = request_context.current(interception.handling)
         flask.g.handling.__enter__()
-        time.sleep(met.latency_s)
-        reply = met.instead()
-        return None if reply is None else _sent(reply)
+        time.sleep(interception.latency_s)
+        reply = interception.instead()
+        return None if reply is None else _response_of(reply)
 
     @app.after_request
-    def answered(response: flask.Response) -> flask.Response:
+    def cut(response: flask.Response) -> flask.Response:
         met: InterceptedRequest | None = flask.g.get("met")
         if met is not None and met.answered(Reply(response.status_code, ())) is CUT:
-            return _sent(CUT)
+            return _response_of(CUT)
         return response
 
     @app.teardown_request
@@ -203,7 +205,7 @@ def _intercept(app: flask.Flask, dialect: Dialect, watch: RequestInterceptor) ->
             flask.g.pop("handling").__exit__(None, None, None)
 
 
-def _sent(reply: Reply) -> flask.Response:
+def _response_of(reply: Reply) -> flask.Response:
     if reply is CUT:
         flask.request.environ[_IS_CUT] = True
         return flask.Response()
@@ -218,7 +220,7 @@ def _add_own_paths(app: flask.Flask, dialects: Application) -> None:
     @app.get("/readyz")
     @app.get("/metrics")
     @app.route(f"{PREFIX}<path:_>", methods=_METHODS)
-    def own(_: str = "") -> flask.Response:
+    def reply(_: str = "") -> flask.Response:
         return flask_response(
             dialects.own_reply(current_request()) or text_reply(404, "there is nothing here")
         )

@@ -91,8 +91,10 @@ class Application:
             if dialect is not None and dialect.has_origin_rules:
                 return None
             reply = self.refuse(request, error)
-            kept = [each for each in reply.headers if not each[0].lower().startswith("access-control-")]
-            return reply._replace(headers=kept)
+            other_headers = [
+                header for header in reply.headers if not header[0].lower().startswith("access-control-")
+            ]
+            return reply._replace(headers=other_headers)
         return None
 
     def refusal_of_head(self, request: Request) -> Reply | None:

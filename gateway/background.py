@@ -141,16 +141,16 @@ class BackgroundWork(threading.Thread):
         if batch is None:
             pause = max(pause, self._engine.idle_s)
         else:
-            metrics.worked(batch.work, batch.rows, took)
-        metrics.left_to_do(self._engine.background.rows_left)
+            metrics.record_batch(batch.work, batch.rows, took)
+        metrics.record_rows_left(self._engine.background.rows_left)
         self._next_batch = began + took + pause
 
     def _look_at_credentials(self) -> None:
         if self._jobs is not None:
             self._engine.renew_claims()
-        changed = self._credential_store.changes()
-        if changed is not None:
-            self._credentials.replace(changed, self._credential_store.roles)
+        credentials = self._credential_store.changes()
+        if credentials is not None:
+            self._credentials.replace(credentials, self._credential_store.roles)
             self._credentials.keep_resource_policies(self._credential_store.resource_policies)
         if self._quotas is not None:
             self._quotas.reload()
@@ -170,7 +170,7 @@ class FollowerDelivery(threading.Thread):
         pause = _LOOK_FOR_CHANGES_S
         while True:
             number, has_failed = self._deliver_to_all()
-            metrics.lagging(self._kind, self._engine.lag_s(self._kind))
+            metrics.record_follower_lag(self._kind, self._engine.lag_s(self._kind))
             pause = min(2 * pause, _LONGEST_REST_S) if has_failed else _LOOK_FOR_CHANGES_S
             rests = has_failed or not number
             if self._stopping.wait(pause if rests else 0):
@@ -178,17 +178,17 @@ class FollowerDelivery(threading.Thread):
 
     def _deliver_to_all(self) -> tuple[int, bool]:
         """Deliver some changes to each follower. Returns their number, and True if a delivery failed."""
-        number, after, has_failed = 0, 0, False
+        number, last_id, has_failed = 0, 0, False
         while not self._stopping.is_set():
             try:
-                done, after = self._engine.deliver(self._kind, _DELIVERED_TOGETHER, after)
-                number += done
+                delivered_number, last_id = self._engine.deliver(self._kind, _DELIVERED_TOGETHER, last_id)
+                number += delivered_number
             except Exception as error:
                 has_failed = True
-                after = error.follower_id if isinstance(error, DeliveryFailed) else 0
+                last_id = error.follower_id if isinstance(error, DeliveryFailed) else 0
                 reason = " ".join(str(error).split())
                 logs.error(f"cannot deliver changes to {self._kind}, retrying", None, reason=reason)
-            if not after:
+            if not last_id:
                 break
         return number, has_failed
 
@@ -229,7 +229,7 @@ class PacedWorker(threading.Thread):
             if batch is None:
                 pause = max(pause, self._idle_s)
             else:
-                metrics.worked(batch.work, batch.rows, monotonic() - began)
+                metrics.record_batch(batch.work, batch.rows, monotonic() - began)
 
     def stop(self) -> None:
         """End after the current batch. A batch that waits too long is abandoned, and its unsaved part is repeated later."""
@@ -255,7 +255,7 @@ class StandbyMonitor(threading.Thread):
             except Exception as error:
                 logs.error("cannot check the replicas, retrying", error)
             for lag in self._replicas.lags():
-                metrics.followed(lag.replica, lag.milliseconds, lag.is_used)
+                metrics.record_replica_lag(lag.replica, lag.milliseconds, lag.is_used)
             if self._stopping.wait(self._replicas.period_s):
                 return
 

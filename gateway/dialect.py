@@ -94,9 +94,9 @@ THROTTLING, INTERNAL, CONFLICT, LIMIT = "throttling", "internal", "conflict", "l
 """Errors that every dialect has under some name."""
 
 
-def reply_exchange(begun: Begun) -> Exchange[Reply]:
+def reply_exchange(start: Begun) -> Exchange[Reply]:
     """Return a request that is being answered as an exchange."""
-    match begun:
+    match start:
         case ReplyStep(command, reply):
             try:
                 [outcome] = yield [command]
@@ -104,8 +104,8 @@ def reply_exchange(begun: Begun) -> Exchange[Reply]:
                 return reply(error)
             return reply(outcome)
         case Reply():
-            return begun
-    return (yield from begun)
+            return start
+    return (yield from start)
 
 
 class Dialect(ABC):
@@ -116,28 +116,27 @@ class Dialect(ABC):
     hint: ClassVar[str] = ""
     """How to point an SDK at `{url}`, printed at the start."""
     service_hosts: ClassVar[re.Pattern[str]] = re.compile("(?!)")
-    """The names (in lower case) of the service itself. Only its operator can give them an address (security/browsers.py)."""
+    """The host names of the service, in lower case. Only its operator controls their addresses (security/browsers.py)."""
     has_origin_rules: ClassVar[bool] = False
-    """True if accounts set rules about origins. Then the dialect itself refuses pages whose origins neither the server's settings
-    (security/browsers.py) nor the account's rules allow."""
+    """True if accounts have CORS rules. Then the dialect refuses pages, by the settings of the server (security/browsers.py)
+    and the rules of the account."""
     faults: ClassVar[Mapping[str, str]] = MappingProxyType({})
-    """The errors that faults can return (control/faults.py): names of the dialect's own list, and the general ones with the
-    own names that they mean."""
+    """The errors of injected faults (control/faults.py): name -> the dialect's error. It has the dialect's own names and the
+    general ones (THROTTLING and others)."""
     operations: ClassVar[frozenset[str]] = frozenset()
     """The names that `operation` returns for requests of this dialect that it knows."""
     batches: ClassVar[frozenset[str]] = frozenset()
-    """Operations of several members, each of which may be left unprocessed (handling.is_left_out)."""
+    """Operations of several members, each of which may stay unprocessed (request_context.is_left_out)."""
     blocking_operations: ClassVar[frozenset[str]] = frozenset()
     """Operations that can wait for other systems than the database. The server runs them on a thread."""
     methods: ClassVar[frozenset[str]] = frozenset(
         {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
     )
-    """The HTTP methods that Flask lets through to `handle`."""
+    """The HTTP methods of the dialect's routes under Flask."""
     refusal_statuses: ClassVar[frozenset[int]] = frozenset({401, 403})
-    """The HTTP statuses that refusals have: the caller is not authenticated, or lacks the permission. Other errors may have them,
-    too."""
+    """The HTTP statuses of replies to callers without authentication or permission. Other errors may have them too."""
     operation_kinds: ClassVar[Mapping[str, RequestKind]] = MappingProxyType({})
-    """The kinds of operations, for the audit. Those that are not here only read."""
+    """The kinds of operations, for the audit log. An operation that is not listed only reads."""
     refused_part_marks: ClassVar[Mapping[str, bytes]] = MappingProxyType({})
     """Operations that can succeed with refused parts -> bytes that are in the reply's body only in that case."""
 

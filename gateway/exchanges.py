@@ -30,20 +30,20 @@ class SingleStep(NamedTuple):
     """One command that an operation needs.
 
     - `answer`: returns the operation's value for the command's outcome.
-    - `refused`: returns the exception to raise for the command's GatewayError. None raises that error.
+    - `error_of`: returns the exception to raise for the command's GatewayError. None raises that error.
     Both can raise.
     """
 
     command: AnyCommand
     answer: Callable[[Any], Any]
-    refused: Callable[[GatewayError], Exception] | None = None
+    error_of: Callable[[GatewayError], Exception] | None = None
 
     def result(self, outcome: Any) -> Any:
         """Return the value for an outcome. Raises the exception for an outcome that is one."""
         if isinstance(outcome, Exception):
-            if self.refused is None or not isinstance(outcome, GatewayError):
+            if self.error_of is None or not isinstance(outcome, GatewayError):
                 raise outcome
-            raise self.refused(outcome) from None
+            raise self.error_of(outcome) from None
         return self.answer(outcome)
 
 
@@ -59,9 +59,9 @@ def exchange_of(steps: Steps[R]) -> Exchange[R]:
     return cast(R, steps.result(outcome))
 
 
-def after(found: Exchange[T], steps_of: Callable[[T], Steps[R]]) -> Exchange[R]:
+def after(look_up: Exchange[T], steps_of: Callable[[T], Steps[R]]) -> Exchange[R]:
     """Return the exchange of an operation that begins with a look-up, whose result is passed to `steps_of`."""
-    return (yield from exchange_of(steps_of((yield from found))))
+    return (yield from exchange_of(steps_of((yield from look_up))))
 
 
 @dataclass(frozen=True, slots=True)

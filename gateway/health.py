@@ -19,8 +19,10 @@ PATHS = frozenset(("/healthz", "/readyz", "/metrics"))
 def reply(gateway: Gateway, request: Request) -> Reply | None:
     """Return the reply to a request for one of PATHS, or None for another request.
 
-    /healthz: the process answers. /readyz: the database answers on a read connection, has room for writes as far as is known,
-    and has returned no damaged data since the start. /metrics: the figures, unless they have a port of their own.
+    - /healthz: the process answers.
+    - /readyz: the database answers on a read connection, no write has failed for lack of space since the last success, and no
+      damaged data was read since the start.
+    - /metrics: the metrics, unless they have a port of their own.
     """
     if request.method not in ("GET", "HEAD"):
         return None
@@ -47,7 +49,7 @@ def reply(gateway: Gateway, request: Request) -> Reply | None:
 
 
 def figures(gateway: Gateway, request: Request, is_public: bool) -> Reply:
-    """Return the reply to /metrics. The figures name tables, so a public port needs the token."""
+    """Return the reply to /metrics. Metrics contain names of tables, so a public port requires the token."""
     token = gateway.settings.metrics_token
     if token:
         try:

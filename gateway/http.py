@@ -43,10 +43,13 @@ os.register_at_fork(after_in_child=_ready_ids.clear)
 # Not frozen, and with its own constructor, for speed.
 @dataclass(slots=True, eq=False, init=False)
 class Request:
-    """One HTTP request. Only `held_bytes`, its authorization, `is_unauthenticated` and its facts change.
+    """One HTTP request. Only `held_bytes`, `authorization`, `is_unauthenticated` and `facts` change.
 
-    Header names are lower-case, values decoded as latin-1, in the order they came, repeats kept. `target` is the raw request
-    target (path and query as sent); `client` the peer's address; `secure` whether TLS was used.
+    - `target`: the path and the query as they were sent.
+    - `headers`: in the order of the request, repeated ones included. Names are in lower case, values are decoded as
+      latin-1.
+    - `client`: the address of the peer.
+    - `secure`: the request came over TLS.
     """
 
     method: str
@@ -56,9 +59,9 @@ class Request:
     client: str
     secure: bool
     id: str = field(init=False)
-    """Unique. A copy by `dataclasses.replace` gets an id of its own."""
+    """The unique id. A copy by `dataclasses.replace` gets a new one."""
     path: str = field(init=False, repr=False)
-    """The raw path, percent-encoding untouched. An absolute-form target is cut down to its path."""
+    """The path with its percent-encoding. Of a target in absolute form, only the path."""
     query: str = field(init=False, repr=False)
     """The raw query, without the question mark."""
     header_map: dict[str, str] = field(init=False, repr=False)
@@ -82,7 +85,7 @@ class Request:
         secure: bool = False,
         header_map: dict[str, str] | None = None,
     ) -> None:
-        """`header_map`: if the caller has it already."""
+        """`header_map`: computed from `headers` if it is None."""
         self.method = method
         self.target = target
         self.headers = headers
@@ -106,7 +109,7 @@ class Request:
 
     def header_values(self, name: str) -> list[str]:
         """Return all values of a header, in order."""
-        return [value for known, value in self.headers if known == name]
+        return [value for header_name, value in self.headers if header_name == name]
 
 
 class Reply(NamedTuple):
@@ -129,8 +132,8 @@ CUT = Reply(0, ())
 def split_target(target: str) -> tuple[str, str]:
     """Return the raw (path, query) of a request target."""
     if not target.startswith("/"):
-        scheme, separator, rest = target.partition("://")
+        scheme, separator, location = target.partition("://")
         if separator and scheme.lower() in ("http", "https"):
-            target = "/" + rest.partition("/")[2]
+            target = "/" + location.partition("/")[2]
     path, _, query = target.partition("?")
     return path, query

@@ -1,13 +1,13 @@
-"""Request bodies as their senders wrote them: content codings and JSON, decoded within bounds.
+"""Decoding of request bodies within bounds: content codings and JSON.
 
-Every request that is decoded is decoded here: those of the dialects, of the console and of the control API. What is decoded costs
-memory and time, so callers prove who the sender is first where credentials are checked (auth `strict`).
+The dialects, the console and the control API decode all bodies with this module. Decoding costs memory and time. So with auth
+`strict`, callers authenticate a request before they decode its body.
 
-A failure is one of three, and callers tell them apart:
+There are three errors:
 
-    Undecodable     the sender's mistake: the coding is unknown or does not decode, or the text is no JSON
-    LimitExceeded   the sender's mistake: more bytes than allowed
-    Busy            the server's: there is not enough memory to decode it now
+    Undecodable     the body is invalid: the coding is unknown or does not decode, or the text is not JSON
+    LimitExceeded   the body is invalid: it is longer than allowed
+    Busy            the server has not enough memory to decode the body now
 """
 
 from __future__ import annotations
@@ -27,52 +27,52 @@ _OUT_OF_MEMORY = ("Not enough memory", "Error -4 ", "out of memory")  # orjson's
 
 
 class Undecodable(Exception):
-    """The content coding is unknown or does not decode, or the text is no JSON."""
+    """The content coding is unknown or does not decode, or the text is not JSON."""
 
 
 def inflate(data: bytes, coding: str, max_bytes: int, max_members: int = 1) -> bytes:
     """Decode a content coding. Stops as soon as there are more than `max_bytes`.
 
-    The gzip format lets members follow one another (RFC 1952, 2.2), of which at most `max_members` are decoded. Raises
-    Undecodable, LimitExceeded, Busy.
+    A gzip file may have several members (RFC 1952, 2.2). Raises Undecodable if there are more than `max_members`,
+    LimitExceeded, Busy.
     """
     if coding not in WINDOWS:
         raise Undecodable(f"unknown content coding: {coding}")
     try:
-        return b"".join(_inflated(data, WINDOWS[coding], max_bytes, max_members))
+        return b"".join(_inflate_members(data, WINDOWS[coding], max_bytes, max_members))
     except (zlib.error, MemoryError) as error:
         raise failure_of(error) from None
 
 
-def _inflated(data: bytes, window: int, max_bytes: int, max_members: int) -> list[bytes]:
-    """Fed in pieces, because zlib copies what is left behind the end of each member."""
+def _inflate_members(data: bytes, window: int, max_bytes: int, max_members: int) -> list[bytes]:
+    """Inflate the data in pieces, because zlib copies all remaining input at the end of each member."""
     inflater = zlib.decompressobj(window)
     members = 1
     pieces: list[bytes] = []
     size = at = 0
-    pending = b""
-    while pending or at < len(data):
-        if not pending:
-            pending = data[at : at + _CHUNK_BYTES]
+    remaining = b""
+    while remaining or at < len(data):
+        if not remaining:
+            remaining = data[at : at + _CHUNK_BYTES]
             at += _CHUNK_BYTES
         if inflater.eof:
             members += 1
             if members > max_members:
                 raise Undecodable("there is something behind the compressed data")
             inflater = zlib.decompressobj(window)
-        piece = inflater.decompress(pending, max_bytes + 1 - size)
+        piece = inflater.decompress(remaining, max_bytes + 1 - size)
         size += len(piece)
         if size > max_bytes:
             raise LimitExceeded("body", max_bytes, size)
         pieces.append(piece)
-        pending = inflater.unused_data if inflater.eof else inflater.unconsumed_tail
+        remaining = inflater.unused_data if inflater.eof else inflater.unconsumed_tail
     if not inflater.eof:
         raise Undecodable("the compressed data has no end")
     return pieces
 
 
 def parse_json(text: bytes) -> Any:
-    """Decode JSON (RFC 8259; no NaN, no lone surrogates, no nesting beyond 1,024 levels). Raises Undecodable, Busy."""
+    """Decode JSON (RFC 8259) without NaN and lone surrogates, nested up to 1,024 levels. Raises Undecodable, Busy."""
     try:
         return orjson.loads(text)
     except (ValueError, MemoryError, SystemError) as error:
@@ -80,15 +80,15 @@ def parse_json(text: bytes) -> Any:
 
 
 def has_at_most(max_nodes: int, text: bytes) -> bool:
-    """True if JSON has no more objects, arrays and members than that, by a count of `{`, `[` and `,` outside strings.
+    """Return True if JSON has at most `max_nodes` objects, arrays and members, by a count of `{`, `[` and `,` outside strings.
 
-    Takes a few nanoseconds a byte and builds nothing, so that it can be asked before a text is parsed.
+    It takes a few nanoseconds for each byte and creates no objects, so it can be called before a text is parsed.
     """
     if len(text) <= max_nodes or _nodes(text) <= max_nodes:
         return True
-    if b"\\" in text:  # what is left of the backslashes stands in front of no quotation mark
+    if b"\\" in text:  # no remaining backslash precedes a quotation mark
         text = text.replace(b"\\\\", b"").replace(b'\\"', b"")
-    if text.count(b'"') > 4 * (max_nodes + 1):  # a member has a name and a value at most that are strings
+    if text.count(b'"') > 4 * (max_nodes + 1):  # a member has at most two strings: its name and its value
         return False
     return _nodes(b"".join(text.split(b'"')[::2])) <= max_nodes
 
@@ -98,10 +98,10 @@ def _nodes(text: bytes) -> int:
 
 
 def failure_of(error: Exception) -> Undecodable | Busy:
-    """The meaning of an exception that a decoder raised.
+    """Return the error for an exception of a decoder.
 
-    Where memory is short, orjson raises the same exception as for broken JSON, or leaves a MemoryError behind, which becomes a
-    SystemError; zlib and expat raise their own.
+    Without enough memory, orjson raises the exception of invalid JSON, or a SystemError because of a pending MemoryError.
+    zlib and expat raise exceptions of their own.
     """
     if isinstance(error, (MemoryError, SystemError)) or str(error).startswith(_OUT_OF_MEMORY):
         return Busy("not enough memory to decode a request")

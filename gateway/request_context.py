@@ -32,17 +32,17 @@ is_left_out: Callable[[], bool] | None = None
 """Returns True if the next member of the batch must stay unprocessed. None if requests are not intercepted."""
 
 _lock = threading.Lock()
-_watching = 0
-_note = metrics.consumed
+_interceptors = 0
+_record = metrics.record_consumption
 
 
 def watch(is_on: bool) -> None:
     """Count a server of this process that begins, or ends, to intercept requests."""
-    global _watching, is_left_out
+    global _interceptors, is_left_out
     with _lock:
-        _watching += 1 if is_on else -1
-        is_left_out = _is_left_out if _watching else None
-        metrics.consumed = _consumed if _watching else _note
+        _interceptors += 1 if is_on else -1
+        is_left_out = _is_left_out if _interceptors else None
+        metrics.record_consumption = _record_consumption if _interceptors else _record
 
 
 @contextlib.contextmanager
@@ -60,9 +60,9 @@ def _is_left_out() -> bool:
     return handling is not None and handling.leaves_out is not None and handling.leaves_out()
 
 
-def _consumed(noted: tuple[str, str, str, str, float]) -> None:
-    _note(noted)
+def _record_consumption(consumption: tuple[str, str, str, str, float]) -> None:
+    _record(consumption)
     handling = CURRENT.get()
     if handling is not None:
-        _, _, _, kind, units = noted
+        _, _, _, kind, units = consumption
         handling.units[kind] = handling.units.get(kind, 0.0) + units

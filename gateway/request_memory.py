@@ -1,8 +1,8 @@
 """The memory budget of a server process: bytes that requests in flight hold, from their first byte to their reply.
 
-A request holds its body as it was received, the body without its content coding, and the objects that it is parsed into. The
-last of these is an estimate, made before anything is parsed: at most 36 bytes for each byte of JSON, measured with orjson
-3.13 on Python 3.11. What does not fit is refused as Busy, which dialects answer with 503, and clients retry.
+A request holds its body as it was received, the inflated body, and the parsed objects. The size of the objects is estimated
+before the body is parsed: at most 36 bytes for each byte of JSON, measured with orjson 3.13 on Python 3.11. A request that does
+not fit is refused as Busy. Dialects answer it with 503, and clients retry.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _OBJECT_BYTES, _ARRAY_BYTES, _MEMBER_BYTES = 240, 88, 92
 class RequestMemory:
     """The budget.
 
-    received_bytes: bodies as they were received. Under the gateway's own server only the event loop's thread changes it; under
-        another server threads do, through `receive` and `discard`.
-    receivable_bytes: the limit less what requests were decoded into. More than that must not be received.
+    - `received_bytes`: bodies as they were received. In the gateway's own server only the event loop's thread changes it.
+      Under another server, threads change it with `receive` and `discard`.
+    - `receivable_bytes`: the maximum of `received_bytes`: the limit without the bytes of decoded requests.
     """
 
     __slots__ = ("_limit_bytes", "_lock", "receivable_bytes", "received_bytes")

@@ -123,36 +123,40 @@ def _replicas(settings: Settings, primary: Database) -> Standbys | None:
         )
     from tablegate.gateway.store.opening.replicas import Standby, Standbys
 
-    pooled = not settings.prepared_statements
-    opened = [Standby(open_replica(url, pooled), hosts_of(url)) for url in settings.replica]
+    is_pooled = not settings.prepared_statements
+    standbys = [Standby(open_replica(url, is_pooled), hosts_of(url)) for url in settings.replica]
     primary.tracks_lsn = settings.replica_wait_ms > 0
-    return Standbys(primary, opened, settings.replica_lag_ms, settings.replica_wait_ms)
+    return Standbys(primary, standbys, settings.replica_lag_ms, settings.replica_wait_ms)
 
 
-def wire(settings: Settings, opened: OpenDatabase) -> Application:
+def wire(settings: Settings, open_database: OpenDatabase) -> Application:
     """Return the application of the settings on an open database."""
     quotas = Quotas(processes=settings.workers)
-    keeper = opened.quota_keeper(quotas)
+    keeper = open_database.quota_keeper(quotas)
     keeper.reload()
     keeper.count()
     gateway = Gateway(
-        opened.engine,
-        _credentials(settings, opened.credential_store),
+        open_database.engine,
+        _credentials(settings, open_database.credential_store),
         settings,
-        opened.clock.now_ms,
+        open_database.clock.now_ms,
         real_now_ms=lambda: time.time_ns() // 1_000_000,
         quotas=quotas,
-        grants=opened.credential_store.grants,
+        grants=open_database.credential_store.grants,
     )
     dialects = tuple(create_dialect(name, gateway) for name in settings.dialects)
-    return Application(gateway, dialects, opened.clock, keeper, partial(administration_of, settings, opened))
+    return Application(
+        gateway, dialects, open_database.clock, keeper, partial(administration_of, settings, open_database)
+    )
 
 
-def administration_of(settings: Settings, opened: OpenDatabase) -> Administration:
+def administration_of(settings: Settings, open_database: OpenDatabase) -> Administration:
     """Return the operations of the administrator on an open database."""
     from tablegate.gateway.control.administration import Administration  # not for the start of a server
 
-    return Administration(opened.store, opened.engine, opened.credential_store, table_describers(settings))
+    return Administration(
+        open_database.store, open_database.engine, open_database.credential_store, table_describers(settings)
+    )
 
 
 def _credentials(settings: Settings, store: CredentialStore) -> Credentials:

@@ -13,9 +13,9 @@ _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#\s]*", re.ASCII)
 _ALLOWED_HOST = re.compile(r"\.?[a-z0-9_-]+(\.[a-z0-9_-]+)*", re.ASCII)
 
 
-def checked(values: dict[str, Any]) -> Settings:
+def settings_of(values: dict[str, Any]) -> Settings:
     """Return Settings from converted values. Raises BadSetting if they contradict each other."""
-    settings = _normalised(values)
+    settings = _normalise(values)
     _check_combinations(settings)
     return dataclasses.replace(
         settings,
@@ -27,7 +27,7 @@ def checked(values: dict[str, Any]) -> Settings:
     )
 
 
-def _normalised(values: dict[str, Any]) -> Settings:
+def _normalise(values: dict[str, Any]) -> Settings:
     if values.get("memory"):
         values["database"] = "sqlite://"
     try:
@@ -42,13 +42,13 @@ def _normalised(values: dict[str, Any]) -> Settings:
     return dataclasses.replace(
         settings,
         memory=settings.database == "sqlite://",
-        cors_origin=_checked_names(
+        cors_origin=_check_names(
             "cors_origin",
             settings.cors_origin,
             _ORIGIN,
             "an origin. Use scheme://host[:port] or *. null is refused, since it matches every sandboxed frame",
         ),
-        allowed_host=_checked_names(
+        allowed_host=_check_names(
             "allowed_host",
             settings.allowed_host,
             _ALLOWED_HOST,
@@ -78,10 +78,10 @@ def _check_combinations(settings: Settings) -> None:
 
 def _of_file(settings: Settings, name: str) -> str:
     """Return a secret from its setting or from its file."""
-    given, path = getattr(settings, name), getattr(settings, f"{name}_file")
+    value, path = getattr(settings, name), getattr(settings, f"{name}_file")
     if path is None:
-        return str(given)
-    if given:
+        return str(value)
+    if value:
         raise BadSetting("{} and {} exclude each other: set one of them", name, f"{name}_file")
     try:
         secret: str = path.read_text().strip()
@@ -92,12 +92,12 @@ def _of_file(settings: Settings, name: str) -> str:
     return secret
 
 
-def _checked_names(
-    setting_name: str, given: tuple[str, ...], form: re.Pattern[str], expected: str
+def _check_names(
+    setting_name: str, values: tuple[str, ...], form: re.Pattern[str], description: str
 ) -> tuple[str, ...]:
     """Return names in lower case, without a trailing slash. Raises BadSetting."""
-    names = tuple(name.lower() if name.lower() == "file://" else name.lower().rstrip("/") for name in given)
+    names = tuple(name.lower() if name.lower() == "file://" else name.lower().rstrip("/") for name in values)
     for name in names:
         if name != ANY and form.fullmatch(name) is None:
-            raise BadSetting(f"{{}}: {name!r} is not {expected}", setting_name)
+            raise BadSetting(f"{{}}: {name!r} is not {description}", setting_name)
     return names

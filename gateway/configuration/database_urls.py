@@ -34,8 +34,8 @@ def normalise(text: str) -> str:
         raise BadDatabaseURL("the database URL is empty")
     if _KEYWORD_FORM.match(text):
         return _from_keywords(text)
-    found = _SCHEME.match(text)
-    scheme = found[1].lower().partition("+")[0] if found else ""
+    scheme_match = _SCHEME.match(text)
+    scheme = scheme_match[1].lower().partition("+")[0] if scheme_match else ""
     match scheme:
         case "file":
             return _from_file(text)
@@ -59,23 +59,23 @@ def sqlite_path(url: str) -> Path | None:
 
 def without_password(url: str) -> str:
     """Return a normalised URL for logs."""
-    shown = re.sub(r"(://[^:/?#@]*):[^@/?#]*@", r"\1:***@", url)
-    return re.sub(r"([?&](?:password|sslpassword)=)[^&]*", r"\1***", shown)
+    hidden = re.sub(r"(://[^:/?#@]*):[^@/?#]*@", r"\1:***@", url)
+    return re.sub(r"([?&](?:password|sslpassword)=)[^&]*", r"\1***", hidden)
 
 
 def hosts_of(url: str) -> str:
     """Return the hosts and ports of a normalised PostgreSQL URL, for messages."""
-    _, _, rest = url.partition("://")
-    hosts = rest.partition("?")[0].partition("/")[0].rpartition("@")[2]
+    _, _, location = url.partition("://")
+    hosts = location.partition("?")[0].partition("/")[0].rpartition("@")[2]
     if hosts:
         return hosts
-    options = dict(parse_qsl(rest.partition("?")[2]))
+    options = dict(parse_qsl(location.partition("?")[2]))
     return ":".join(part for part in (options.get("host", ""), options.get("port", "")) if part)
 
 
-def _sqlite(rest: str) -> str:
-    path, _, options = rest.removeprefix("//").partition("?")
-    path = path.removeprefix("/") if rest.startswith("///") else path
+def _sqlite(location: str) -> str:
+    path, _, options = location.removeprefix("//").partition("?")
+    path = path.removeprefix("/") if location.startswith("///") else path
     if path in ("", ":memory:"):
         return MEMORY
     return f"sqlite:///{Path(path).expanduser().absolute()}" + (f"?{options}" if options else "")
@@ -103,7 +103,7 @@ def _from_keywords(text: str) -> str:
         raise BadDatabaseURL(f"not a PostgreSQL connection string: {error}") from None
     user, password = parameters.pop("user", ""), parameters.pop("password", "")
     database = parameters.pop("dbname", "")
-    hosts = _paired(parameters.pop("host", "").split(","), parameters.pop("port", "").split(","))
+    hosts = _pairs_of_hosts(parameters.pop("host", "").split(","), parameters.pop("port", "").split(","))
     return _assemble(user, password, hosts, database, list(parameters.items()))
 
 
@@ -114,34 +114,34 @@ def _from_url(text: str) -> str:
     user, _, password = login.partition(":")
     hosts = []
     for address in addresses.split(","):
-        found = re.fullmatch(r"(\[[^\]]*\]|[^:]*)(?::(\d*))?", address)
-        if found is None:
+        match = re.fullmatch(r"(\[[^\]]*\]|[^:]*)(?::(\d*))?", address)
+        if match is None:
             raise BadDatabaseURL(f"{address} is not HOST or HOST:PORT")
-        hosts.append((unquote(found[1]).strip("[]"), found[2] or ""))
+        hosts.append((unquote(match[1]).strip("[]"), match[2] or ""))
     options = parse_qsl(parts.query, keep_blank_values=True)
-    named = {name: value for name, value in options if name in ("user", "password", "dbname", "port")}
+    values = {name: value for name, value in options if name in ("user", "password", "dbname", "port")}
     if hosts == [("", "")]:
         named_hosts = ",".join(value for name, value in options if name == "host")
-        hosts = _paired(named_hosts.split(","), named.get("port", "").split(","))
+        hosts = _pairs_of_hosts(named_hosts.split(","), values.get("port", "").split(","))
         options = [(name, value) for name, value in options if name not in ("host", "port")]
     return _assemble(
-        unquote(user) or named.get("user", ""),
-        unquote(password) or named.get("password", ""),
+        unquote(user) or values.get("user", ""),
+        unquote(password) or values.get("password", ""),
         hosts,
-        unquote(parts.path.removeprefix("/")) or named.get("dbname", ""),
+        unquote(parts.path.removeprefix("/")) or values.get("dbname", ""),
         [(name, value) for name, value in options if name not in ("user", "password", "dbname")],
     )
 
 
-def _paired(hosts: list[str], ports: list[str]) -> list[tuple[str, str]]:
-    """Return each host with its port. As in libpq, a single port is for all hosts. A host may include one (`name:port`)."""
+def _pairs_of_hosts(hosts: list[str], ports: list[str]) -> list[tuple[str, str]]:
+    """Pair each host with its port. As in libpq, a single port is for all hosts. A host may include one (`name:port`)."""
     if len(ports) <= 1:
         ports = (ports or [""]) * max(len(hosts), 1)
-    paired = []
+    pairs = []
     for host, port in zip(hosts or [""], ports, strict=False):
-        own = re.fullmatch(r"([^:/]+):(\d+)", host)
-        paired.append((own[1], own[2]) if own else (host, port))
-    return paired
+        match = re.fullmatch(r"([^:/]+):(\d+)", host)
+        pairs.append((match[1], match[2]) if match else (host, port))
+    return pairs
 
 
 def _assemble(

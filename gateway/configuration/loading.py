@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tablegate.gateway.configuration.checks import checked
+from tablegate.gateway.configuration.checks import settings_of
 from tablegate.gateway.configuration.settings import FORMER_NAMES, SETTINGS, BadSetting, Settings
-from tablegate.gateway.configuration.values import converted
+from tablegate.gateway.configuration.values import convert
 
 ENVIRONMENT_PREFIX = "TABLEGATE_"
 # TABLEGATE_INHERITED is for the replacement of a worker. tablegate.testing sets TABLEGATE_URL for programs under test.
@@ -54,12 +54,12 @@ def load_with_sources(
     values: dict[str, Any] = {}
     sources: dict[str, str] = {}
 
-    def add(given: Mapping[str, Any], spelling: Callable[[str], str]) -> None:
-        for name, value in _with_current_names(given, spelling).items():
+    def add(source: Mapping[str, Any], spelling: Callable[[str], str]) -> None:
+        for name, value in _with_current_names(source, spelling).items():
             if name not in SETTINGS:
                 raise BadSetting(f"{spelling(name)}: there is no such setting. `tablegate config` lists all")
             sources[name] = spelling(name)
-            values[name] = converted(name, value)
+            values[name] = convert(name, value)
 
     try:
         config = file or (
@@ -69,7 +69,7 @@ def load_with_sources(
             add(_read_file(config), f"{{}} in {config}".format)
         add(_from_environment(environment), _variable)
         add({name: value for name, value in flags.items() if value is not None}, flag_of)
-        return LoadedSettings(checked(values), sources)
+        return LoadedSettings(settings_of(values), sources)
     except BadSetting as error:
         raise BadSetting(text_of(error, sources)) from None
 
@@ -79,8 +79,8 @@ def text_of(error: BadSetting, sources: Mapping[str, str]) -> str:
 
     Settings with their defaults are named as variables if the others in the text are, otherwise as flags.
     """
-    named = [sources[name] for name in error.names if name in sources]
-    of_default = _variable if named and named[0].startswith(ENVIRONMENT_PREFIX) else flag_of
+    names = [sources[name] for name in error.names if name in sources]
+    of_default = _variable if names and names[0].startswith(ENVIRONMENT_PREFIX) else flag_of
     return error.spelled(lambda name: sources.get(name) or of_default(name))
 
 
@@ -108,12 +108,12 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _with_current_names(given: Mapping[str, Any], spelling: Callable[[str], str]) -> dict[str, Any]:
+def _with_current_names(source: Mapping[str, Any], spelling: Callable[[str], str]) -> dict[str, Any]:
     """Return the values of one source by current names, and warn of deprecated ones.
 
     If both names are given, the value of the current one counts.
     """
-    values = dict(given)
+    values = dict(source)
     for former, name in FORMER_NAMES.items():
         if former in values:
             value = values.pop(former)

@@ -14,8 +14,8 @@ from tablegate.gateway.configuration.settings import SETTINGS, BadSetting, Setti
 _TYPES = typing.get_type_hints(Settings)
 
 
-def converted(name: str, value: Any) -> Any:
-    """Return a value converted to the type of its setting. Raises BadSetting."""
+def convert(name: str, value: Any) -> Any:
+    """Return a value convert to the type of its setting. Raises BadSetting."""
     field = SETTINGS[name]
     try:
         kind = _plain_type(name)
@@ -27,18 +27,18 @@ def converted(name: str, value: Any) -> Any:
         raise BadSetting(f"{{}}: {value!r} is not one of {', '.join(choices)}", name)
     if isinstance(result, int | float) and result < 0:
         raise BadSetting(f"{{}}: {value!r} must not be negative", name)
-    most = field.metadata["most"]
-    if most is not None and result > most:
-        raise BadSetting(f"{{}}: {value!r} is more than the maximum {most}", name)
+    maximum = field.metadata["most"]
+    if maximum is not None and result > maximum:
+        raise BadSetting(f"{{}}: {value!r} is more than the maximum {maximum}", name)
     return result
 
 
 def _plain_type(name: str) -> type:
     """Return the type of a setting without `| None` and type arguments."""
-    declared = _TYPES[name]
-    if isinstance(declared, types.UnionType):
-        declared = typing.get_args(declared)[0]
-    plain: type = typing.get_origin(declared) or declared
+    hint = _TYPES[name]
+    if isinstance(hint, types.UnionType):
+        hint = typing.get_args(hint)[0]
+    plain: type = typing.get_origin(hint) or hint
     return plain
 
 
@@ -58,8 +58,8 @@ def _read_bool(value: Any) -> bool:
 
 
 def _read_names(value: Any, separator: str) -> tuple[str, ...]:
-    given = [value] if isinstance(value, str) else value
-    return tuple(name.strip() for text in given for name in text.split(separator) if name.strip())
+    texts = [value] if isinstance(value, str) else value
+    return tuple(name.strip() for text in texts for name in text.split(separator) if name.strip())
 
 
 def _read_int(value: Any) -> int:

@@ -1,1 +1,1 @@
-"""What operators see of a server: metrics, traces, the log and the audit."""
+"""Metrics, traces, the log and the audit log."""

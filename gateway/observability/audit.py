@@ -1,7 +1,7 @@
 """The audit log: actions with caller and result, one JSON object per line.
 
     record(event, **facts)     a change of a definition, a credential or a grant, recorded by the code that makes it
-    AuditTrail.answered(...)   an answered request: refusals always, writes or all requests depending on the settings
+    AuditTrail.record_request(...)   an answered request: refusals always, writes or all requests depending on the settings
 
 Recording does not block requests. Events go into a bounded queue. The audit thread extracts the facts of each request, writes
 lines to the sink, and counts the events that did not fit. If the audit log is disabled, there is no trail. Events contain no
@@ -48,7 +48,7 @@ class KeyForm:
         self._are_plain = are_plain
         self._secret = hashlib.sha256(b"tablegate audit\0" + secret.encode()).digest()
 
-    def shown(self, key: Any) -> Any:
+    def format(self, key: Any) -> Any:
         """Return a key in its form for the audit log. Equal keys have equal forms."""
         if self._are_plain:
             return key
@@ -81,7 +81,7 @@ class AuditTrail:
         self._sink = sink
         self._keys = keys
         self._scope = scope
-        self._queue: deque[dict[str, Any] | _AnsweredRequest] = deque()
+        self._queue: deque[dict[str, Any] | _RequestRecord] = deque()
         # Bytes of bodies that were queued, and that were written. Each number is changed by one thread only.
         self._bytes_in = self._bytes_out = 0
         self._ending = threading.Event()
@@ -98,14 +98,14 @@ class AuditTrail:
         self._thread.join(5)
         self._sink.close()
 
-    def put(self, event: dict[str, Any]) -> None:
+    def add(self, event: dict[str, Any]) -> None:
         """Queue an event. It is counted as lost if the queue is full."""
         if len(self._queue) >= MOST_EVENTS:
-            metrics.audit_lost(1)
+            metrics.record_audit_loss(1)
         else:
             self._queue.append(event)
 
-    def answered(self, request: Request, reply: Reply, dialect: Any, operation: str) -> None:
+    def record_request(self, request: Request, reply: Reply, dialect: Any, operation: str) -> None:
         """Queue an answered request, if it may have to be recorded. The thread makes the exact decision.
 
         `dialect` is None for the control API and the console, whose handlers have set `Request.facts`.
@@ -127,10 +127,10 @@ class AuditTrail:
             return
         size = len(request.body)
         if len(self._queue) >= MOST_EVENTS or self._bytes_in + size - self._bytes_out > MOST_BODY_BYTES:
-            metrics.audit_lost(1)
+            metrics.record_audit_loss(1)
             return
         self._bytes_in += size
-        self._queue.append(_AnsweredRequest(time.time(), request, reply, dialect, operation))
+        self._queue.append(_RequestRecord(time.time(), request, reply, dialect, operation))
 
     # Called by the thread
 
@@ -147,9 +147,9 @@ class AuditTrail:
         lines: list[bytes] = []
         while self._queue and len(lines) < 256:
             event = self._queue.popleft()
-            if isinstance(event, _AnsweredRequest):
+            if isinstance(event, _RequestRecord):
                 self._bytes_out += len(event.request.body)
-                lines += [orjson.dumps(each) for each in self._lines_of(event)]
+                lines += [orjson.dumps(document) for document in self._lines_of(event)]
             else:
                 lines.append(orjson.dumps(event, default=repr))
         if not lines:
@@ -157,7 +157,7 @@ class AuditTrail:
         try:
             self._sink.write(lines)
         except Exception as error:
-            metrics.audit_lost(len(lines))
+            metrics.record_audit_loss(len(lines))
             if not self._is_failing:
                 reason = " ".join(repr(error).split())
                 logs.error(
@@ -166,10 +166,10 @@ class AuditTrail:
             self._is_failing = True
             return
         self._is_failing = False
-        metrics.audit_written(len(lines))
+        metrics.record_audit_lines(len(lines))
 
-    def _lines_of(self, answered: _AnsweredRequest) -> Iterator[dict[str, Any]]:
-        at, request, reply, dialect, operation = answered
+    def _lines_of(self, record: _RequestRecord) -> Iterator[dict[str, Any]]:
+        at, request, reply, dialect, operation = record
         if dialect is None:
             facts = _gateway_facts(request, reply)
             operation = facts.operation or f"{request.method} {request.path}"[:MAX_TEXT_LENGTH]
@@ -189,7 +189,7 @@ class AuditTrail:
         throttling = None if facts.is_refusal else _throttling(request)
         event = self._event_of(facts, reply.status) if throttling is None or reply.status < 400 else ""
         if event:
-            keys = [self._keys.shown(key) for _, key in facts.keys[:_MOST_KEYS]]
+            keys = [self._keys.format(key) for _, key in facts.keys[:_MOST_KEYS]]
             yield line(
                 at, event, facts.caller, request.client, {**columns, "keys": keys} if keys else columns
             )
@@ -226,7 +226,7 @@ def _gateway_facts(request: Request, reply: Reply) -> RequestFacts:
     return facts._replace(is_refusal=facts.is_refusal or reply.status in (401, 403))
 
 
-class _AnsweredRequest(NamedTuple):
+class _RequestRecord(NamedTuple):
     at: float
     request: Request
     reply: Reply
@@ -236,8 +236,8 @@ class _AnsweredRequest(NamedTuple):
 
 def line(at: float, event: str, who: str, client: str, facts: dict[str, Any]) -> dict[str, Any]:
     """Return a line of the audit log. `at` is in seconds since 1970."""
-    whole, part = divmod(round(at * 1_000_000), 1_000_000)
-    timestamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(whole)) + f".{part:06}Z"
+    seconds, part = divmod(round(at * 1_000_000), 1_000_000)
+    timestamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{part:06}Z"
     return {"time": timestamp, "event": event, "who": who[:MAX_TEXT_LENGTH], "from": client, **facts}
 
 
@@ -266,7 +266,7 @@ def record(event: str, who: str = "", client: str = "", **facts: Any) -> None:
     of items.
     """
     if _trail is not None:
-        _trail.put(line(time.time(), event, who or _operator(), client or "command line", facts))
+        _trail.add(line(time.time(), event, who or _operator(), client or "command line", facts))
 
 
 def record_operation(
@@ -289,10 +289,10 @@ def is_on() -> bool:
     return _trail is not None
 
 
-def answered(request: Request, reply: Reply, dialect: Any, operation: str) -> None:
+def record_request(request: Request, reply: Reply, dialect: Any, operation: str) -> None:
     """Queue a request that was answered under a WSGI server. The server of the gateway calls its trail directly."""
     if _trail is not None:
-        _trail.answered(request, reply, dialect, operation)
+        _trail.record_request(request, reply, dialect, operation)
 
 
 def _operator() -> str:

@@ -70,28 +70,28 @@ class FileSink(AuditSink):
     Several processes can write to it. A lock serialises them, and each checks for a rotation by another one.
     """
 
-    def __init__(self, path: Path, most_bytes: int, most_files: int) -> None:
+    def __init__(self, path: Path, max_bytes: int, max_files: int) -> None:
         """Raises OSError."""
         self._path = path
-        self._most_bytes = most_bytes
-        self._most_files = most_files
+        self._max_bytes = max_bytes
+        self._max_files = max_files
         self._lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        self._file = _opened(path)
+        self._file = _open(path)
 
     def write(self, lines: Sequence[bytes]) -> None:
         fcntl.flock(self._lock, fcntl.LOCK_EX)
         try:
             self._reopen_if_replaced()
             size = os.fstat(self._file).st_size
-            waiting = bytearray()
+            batch = bytearray()
             for line in lines:
-                if self._most_bytes and size and size + len(line) >= self._most_bytes:
-                    self._append(waiting)
+                if self._max_bytes and size and size + len(line) >= self._max_bytes:
+                    self._append(batch)
                     self._rotate()
-                    waiting, size = bytearray(), 0
-                waiting += line + b"\n"
+                    batch, size = bytearray(), 0
+                batch += line + b"\n"
                 size += len(line) + 1
-            self._append(waiting)
+            self._append(batch)
         finally:
             fcntl.flock(self._lock, fcntl.LOCK_UN)
 
@@ -110,20 +110,20 @@ class FileSink(AuditSink):
             if os.stat(self._path).st_ino == os.fstat(self._file).st_ino:
                 return
         os.close(self._file)
-        self._file = _opened(self._path)
+        self._file = _open(self._path)
 
     def _rotate(self) -> None:
-        for number in range(self._most_files, 0, -1):
+        for number in range(self._max_files, 0, -1):
             earlier = self._path if number == 1 else Path(f"{self._path}.{number - 1}")
             with contextlib.suppress(FileNotFoundError):
                 os.replace(earlier, f"{self._path}.{number}")
-        if not self._most_files:
+        if not self._max_files:
             self._path.unlink()
         os.close(self._file)
-        self._file = _opened(self._path)
+        self._file = _open(self._path)
 
 
-def _opened(path: Path) -> int:
+def _open(path: Path) -> int:
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
 
 

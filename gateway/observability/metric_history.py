@@ -53,28 +53,28 @@ class _Ring:
     def add(self, at_s: float, growth: Mapping[Counter, float]) -> None:
         """Add the growth of counters to the interval of a time. Later calls have later times."""
         interval = int(at_s // self.period_s)
-        passed = range(max(self._interval + 1, interval - self._length + 1), interval + 1)
+        new_intervals = range(max(self._interval + 1, interval - self._length + 1), interval + 1)
         for values in self._series.values():
-            for each in passed:
-                values[each % self._length] = 0.0
+            for number in new_intervals:
+                values[number % self._length] = 0.0
         self._interval = interval
-        for counter, more in growth.items():
+        for counter, amount in growth.items():
             values = self._series[counter] if counter in self._series else array("f", bytes(4 * self._length))
-            values[interval % self._length] += more
+            values[interval % self._length] += amount
             self._series.pop(counter, None)
             self._series[counter] = values
         while len(self._series) > MOST_SERIES:
             del self._series[next(iter(self._series))]
 
-    def last(self, counter: Counter, at_s: float, number: int) -> list[float]:
+    def growth_of(self, counter: Counter, at_s: float, number: int) -> list[float]:
         """Return the growth of a counter in the last intervals before a time, up to the last sample."""
         values = self._series.get(counter)
         present = int(at_s // self.period_s)
         end = 1 + (self._interval if present - self._interval == 1 else present)
-        known = range(self._interval - self._length + 1, self._interval + 1)
+        recorded_intervals = range(self._interval - self._length + 1, self._interval + 1)
         return [
-            values[each % self._length] if values is not None and each in known else 0.0
-            for each in range(end - number, end)
+            values[interval % self._length] if values is not None and interval in recorded_intervals else 0.0
+            for interval in range(end - number, end)
         ]
 
     def counters(self) -> list[Counter]:
@@ -103,19 +103,19 @@ class MetricHistory:
                 self._add(at_s, totals() if metrics.has_measurements() else {})
                 self._due_s = at_s + (time.thread_time() - began_s) / _SHARE
 
-    def add(self, at_s: float, found: Mapping[Counter, float]) -> None:
+    def add(self, at_s: float, values: Mapping[Counter, float]) -> None:
         """Add a sample: the values of all counters at a time."""
         with self._lock:
-            self._add(at_s, found)
+            self._add(at_s, values)
 
-    def _add(self, at_s: float, found: Mapping[Counter, float]) -> None:
+    def _add(self, at_s: float, values: Mapping[Counter, float]) -> None:
         before_s, before = self._sampled_at_s, self._before
-        self._sampled_at_s, self._before = at_s, found
+        self._sampled_at_s, self._before = at_s, values
         if before_s is None:
             return
         growth = {
             counter: value - before.get(counter, 0.0)
-            for counter, value in found.items()
+            for counter, value in values.items()
             if value > before.get(counter, 0.0)
         }
         growth[_ELAPSED] = at_s - before_s
@@ -133,8 +133,8 @@ class MetricHistory:
         with self._lock:
             ring = self._rings[0 if seconds <= HOUR_S else 1]
             number = seconds // ring.period_s
-            found = {each: ring.last(each, end_s, number) for each in counters}
-            return Excerpt(ring.period_s, ring.last(_ELAPSED, end_s, number), found)
+            growth = {counter: ring.growth_of(counter, end_s, number) for counter in counters}
+            return Excerpt(ring.period_s, ring.growth_of(_ELAPSED, end_s, number), growth)
 
 
 class Excerpt(NamedTuple):
@@ -166,11 +166,11 @@ class Excerpt(NamedTuple):
 
 def totals() -> dict[Counter, float]:
     """Return the present values of the counters."""
-    found: dict[Counter, float] = {}
+    values: dict[Counter, float] = {}
 
     def count(kind: str, name: str, figure: str, value: float) -> None:
         counter = Counter(kind, name, figure)
-        found[counter] = found.get(counter, 0.0) + value
+        values[counter] = values.get(counter, 0.0) + value
 
     for sample in metrics.samples():
         labels, value = sample.labels, sample.value
@@ -191,7 +191,7 @@ def totals() -> dict[Counter, float]:
                     count(kind, name, "errors", value)
                 if labels["status"] in ("429", "503"):
                     count(kind, name, "throttled", value)
-    return found
+    return values
 
 
 def _operation(labels: Mapping[str, str]) -> str:

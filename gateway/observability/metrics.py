@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     from prometheus_client.samples import Sample
 
 _consumptions: deque[tuple[str, str, str, str, float]] = deque()
-_answered: deque[tuple[str, str, int, float]] = deque()
-_ticked: deque[tuple[int, float]] = deque()
-_worked: dict[str, tuple[int, float]] = {}
+_requests: deque[tuple[str, str, int, float]] = deque()
+_ticks: deque[tuple[int, float]] = deque()
+_batches: dict[str, tuple[int, float]] = {}
 _events: dict[tuple[str, ...], int] = {}
-_left: dict[str, int] = {}
+_rows_left: dict[str, int] = {}
 _lags: dict[str, float] = {}
 _replicas: dict[str, tuple[float | None, bool]] = {}
 _certificates: dict[str, float] = {}
-_lock = threading.Lock()  # protects _worked and _events, which are read and then written
+_lock = threading.Lock()  # protects _batches and _events, which are read and then written
 _BATCH_SIZE = 512
 
 is_counting = False
@@ -39,35 +39,35 @@ is_counting = False
 connections = 0
 """Open client connections. The server sets it."""
 
-consumed: Callable[[tuple[str, str, str, str, float]], None] = _consumptions.append
-"""Note capacity units: (dialect, table, index, kind, units). `index` is "" for the table. `kind` is `read` or `write`."""
-answered: Callable[[tuple[str, str, int, float]], None] = _answered.append
-"""Note an answered request: (dialect, operation, status, seconds)."""
+record_consumption: Callable[[tuple[str, str, str, str, float]], None] = _consumptions.append
+"""Record capacity units: (dialect, table, index, kind, units). `index` is "" for the table. `kind` is `read` or `write`."""
+record_request: Callable[[tuple[str, str, int, float]], None] = _requests.append
+"""Record an answered request: (dialect, operation, status, seconds)."""
 
 
-ticked: Callable[[tuple[int, float]], None] = _ticked.append
-"""Note a tick: (requests, seconds)."""
+record_tick: Callable[[tuple[int, float]], None] = _ticks.append
+"""Record a tick: (requests, seconds)."""
 
 
-def worked(work: str, rows: int, seconds: float) -> None:
-    """Note a finished batch of background work."""
+def record_batch(work: str, rows: int, seconds: float) -> None:
+    """Record a finished batch of background work."""
     with _lock:
-        rows_before, seconds_before = _worked.get(work, (0, 0.0))
-        _worked[work] = (rows_before + rows, seconds_before + seconds)
+        rows_before, seconds_before = _batches.get(work, (0, 0.0))
+        _batches[work] = (rows_before + rows, seconds_before + seconds)
 
 
-def refused_by_quota(owner: str, kind: str) -> None:
-    """Note a request that exceeded a quota."""
+def record_quota_refusal(owner: str, kind: str) -> None:
+    """Record a request that exceeded a quota."""
     _add_events(1, "quota", owner, kind)
 
 
-def audit_written(lines: int) -> None:
-    """Note lines written to the audit log."""
+def record_audit_lines(lines: int) -> None:
+    """Record lines written to the audit log."""
     _add_events(lines, "audit written")
 
 
-def audit_lost(events: int) -> None:
-    """Note events that are missing in the audit log."""
+def record_audit_loss(events: int) -> None:
+    """Record events that are missing in the audit log."""
     _add_events(events, "audit lost")
 
 
@@ -76,29 +76,29 @@ def _add_events(number: int, *event: str) -> None:
         _events[event] = _events.get(event, 0) + number
 
 
-def left_to_do(rows: Mapping[str, int]) -> None:
-    """Note the approximate number of remaining rows for each kind of background work. Kinds not listed have none."""
-    global _left
-    _left = dict(rows)
+def record_rows_left(rows: Mapping[str, int]) -> None:
+    """Record the approximate number of remaining rows for each kind of background work. Kinds not listed have none."""
+    global _rows_left
+    _rows_left = dict(rows)
 
 
-def followed(replica: str, lag_ms: float | None, is_used: bool) -> None:
-    """Note the lag of a replica (None if unknown) and whether it is read from."""
+def record_replica_lag(replica: str, lag_ms: float | None, is_used: bool) -> None:
+    """Record the lag of a replica (None if unknown) and whether it is read from."""
     _replicas[replica] = (lag_ms, is_used)
 
 
-def delivered(table: str, records: int) -> None:
-    """Note records put into a Kinesis data stream."""
+def record_delivery(table: str, records: int) -> None:
+    """Record records put into a Kinesis data stream."""
     _add_events(records, "delivered", table)
 
 
-def lagging(kind: str, seconds: float) -> None:
-    """Note the lag of a kind of table followers, in seconds."""
+def record_follower_lag(kind: str, seconds: float) -> None:
+    """Record the lag of a kind of table followers, in seconds."""
     _lags[kind] = seconds
 
 
-def certificate_expires(path: str, at: float) -> None:
-    """Note the expiry of the TLS certificate in a file, in seconds since 1970."""
+def record_certificate_expiry(path: str, at: float) -> None:
+    """Record the expiry of the TLS certificate in a file, in seconds since 1970."""
     _certificates[path] = at
 
 
@@ -109,7 +109,7 @@ def is_due() -> bool:
 
 def has_measurements() -> bool:
     """True if anything was measured in this process or its workers."""
-    return is_due() or bool(_answered or _consumptions or _ticked)
+    return is_due() or bool(_requests or _consumptions or _ticks)
 
 
 def count_if_enough() -> None:
@@ -119,7 +119,7 @@ def count_if_enough() -> None:
 
 
 def _is_batch_full() -> bool:
-    return len(_answered) >= _BATCH_SIZE or len(_consumptions) >= _BATCH_SIZE or len(_ticked) >= _BATCH_SIZE
+    return len(_requests) >= _BATCH_SIZE or len(_consumptions) >= _BATCH_SIZE or len(_ticks) >= _BATCH_SIZE
 
 
 def count_noted() -> None:
@@ -133,23 +133,23 @@ def count_noted() -> None:
     ticks: list[tuple[int, float]] = []
     try:  # another thread can empty a queue in between
         while _consumptions:
-            dialect, table, index, kind, more = _consumptions.popleft()
-            units[dialect, table, index, kind] = units.get((dialect, table, index, kind), 0.0) + more
-        while _answered:
-            name, operation, status, took = _answered.popleft()
+            dialect, table, index, kind, amount = _consumptions.popleft()
+            units[dialect, table, index, kind] = units.get((dialect, table, index, kind), 0.0) + amount
+        while _requests:
+            name, operation, status, took = _requests.popleft()
             answers.setdefault((name, operation, status), []).append(took)
-        while _ticked:
-            ticks.append(_ticked.popleft())
+        while _ticks:
+            ticks.append(_ticks.popleft())
     except IndexError:
         pass
     prometheus.count(units, answers, ticks)
     with _lock:
-        batches, events = dict(_worked), dict(_events)
-        _worked.clear()
+        batches, events = dict(_batches), dict(_events)
+        _batches.clear()
         _events.clear()
     prometheus.count_work(batches)
     prometheus.count_events(events)
-    prometheus.set_all(connections, _left, dict(_replicas), dict(_lags), dict(_certificates))
+    prometheus.set_all(connections, _rows_left, dict(_replicas), dict(_lags), dict(_certificates))
 
 
 def exposition(tables: frozenset[str] | None = None) -> tuple[bytes, str]:

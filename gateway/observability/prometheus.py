@@ -121,12 +121,12 @@ _CERTIFICATE_EXPIRY = Gauge(
 )
 
 # Labels of the existing series of _CONSUMED_CAPACITY.
-_charged: set[tuple[str, str, str, str]] = set()
+_capacity_labels: set[tuple[str, str, str, str]] = set()
 
 
 @lru_cache(maxsize=4096)
 def _capacity(dialect: str, table: str, index: str, kind: str) -> Counter:
-    _charged.add((dialect, table, index, kind))
+    _capacity_labels.add((dialect, table, index, kind))
     return _CONSUMED_CAPACITY.labels(dialect, table, index, kind)
 
 
@@ -161,8 +161,8 @@ def count_work(batches: Mapping[str, tuple[int, float]]) -> None:
 
 def count_events(events: Mapping[tuple[str, ...], int]) -> None:
     """Add rare events: ("quota", owner, kind), ("audit written",), ("audit lost",), ("delivered", table)."""
-    for (what, *labels), times in events.items():
-        match what:
+    for (event, *labels), times in events.items():
+        match event:
             case "quota":
                 _QUOTA_REFUSALS.labels(*labels).inc(times)
             case "audit written":
@@ -178,7 +178,7 @@ _known_works: set[str] = set()
 
 def set_all(
     connections: int,
-    left: Mapping[str, int],
+    rows_left: Mapping[str, int],
     replicas: Mapping[str, tuple[float | None, bool]],
     lags: Mapping[str, float],
     certificates: Mapping[str, float],
@@ -186,15 +186,15 @@ def set_all(
     """Set the gauges.
 
     - `connections`: number of open connections.
-    - `left`: remaining rows by kind of background work. Kinds not listed have none.
+    - `rows_left`: remaining rows by kind of background work. Kinds not listed have none.
     - `replicas`: lag in milliseconds (None if unknown), and whether the replica is read from.
     - `lags`: lag in seconds by kind of table followers.
     - `certificates`: expiry of each TLS certificate, in seconds since 1970.
     """
     _CONNECTIONS.set(connections)
-    _known_works.update(left)
+    _known_works.update(rows_left)
     for work in _known_works:
-        _BACKGROUND_LEFT.labels(work).set(left.get(work, 0))
+        _BACKGROUND_LEFT.labels(work).set(rows_left.get(work, 0))
     for replica, (lag_ms, is_used) in replicas.items():
         _REPLICA_LAG.labels(replica).set(math.inf if lag_ms is None else lag_ms / 1000)
         _REPLICA_IS_USED.labels(replica).set(is_used)
@@ -249,11 +249,11 @@ def figures_of(name: str) -> list[tuple[dict[str, str], float]]:
 
 
 def _remove_other_tables(tables: frozenset[str]) -> None:
-    removed = [labels for labels in list(_charged) if labels[1] not in tables]
-    for labels in removed:
-        _charged.discard(labels)
+    dropped_series = [labels for labels in list(_capacity_labels) if labels[1] not in tables]
+    for labels in dropped_series:
+        _capacity_labels.discard(labels)
         _CONSUMED_CAPACITY.remove(*labels)
-    if removed:
+    if dropped_series:
         _capacity.cache_clear()
 
 
@@ -289,5 +289,7 @@ class _MultiprocessCollector(Collector):
     def collect(self) -> Iterable[Metric]:
         for metric in self._collector.collect():  # type: ignore[no-untyped-call]
             if self._tables is not None and metric.name == "tablegate_consumed_capacity":
-                metric.samples = [it for it in metric.samples if it.labels["table"] in self._tables]
+                metric.samples = [
+                    sample for sample in metric.samples if sample.labels["table"] in self._tables
+                ]
             yield metric

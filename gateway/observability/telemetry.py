@@ -61,12 +61,12 @@ class Telemetry:
 
     # Requests
 
-    def began(self, request: Request) -> Span:
+    def start_span(self, request: Request) -> Span:
         """Start the span of a request."""
         parent = propagate.extract(request.header_map)
         return self._tracer.start_span(request.method, parent, SpanKind.SERVER)
 
-    def answered(self, span: Span, request: Request, reply: Reply, dialect: str, operation: str) -> None:
+    def end_span(self, span: Span, request: Request, reply: Reply, dialect: str, operation: str) -> None:
         """End the span of a request."""
         span.update_name(f"{dialect} {operation}".strip())
         span.set_attributes(
@@ -82,22 +82,22 @@ class Telemetry:
         if reply.status >= 500:
             span.set_status(Status(StatusCode.ERROR))
         span.end()
-        started: int = getattr(span, "start_time", 0) or time.time_ns()
+        start_ns: int = getattr(span, "start_time", 0) or time.time_ns()
         attributes: dict[str, str | int] = {
             "dialect": dialect,
             "operation": operation,
             "status": reply.status,
         }
-        self._seconds.record((time.time_ns() - started) / 1e9, attributes)
+        self._seconds.record((time.time_ns() - start_ns) / 1e9, attributes)
 
     # Ticks
 
-    def traced(self, run_list: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
+    def trace_lists(self, run_list: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
         """Wrap the function that runs a list of requests, with a span for each list."""
 
         @wraps(run_list)
         def traced_list(pending_requests: list[Any]) -> Any:
-            spans = [pending.span for pending in pending_requests if pending.span is not None]
+            spans = [request.span for request in pending_requests if request.span is not None]
             links = [Link(span.get_span_context()) for span in spans[:_MOST_LINKS]]
             attributes = {"tablegate.requests": len(pending_requests)}
             # The tick of one request is a child of that request's span. Otherwise it has no parent.

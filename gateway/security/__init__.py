@@ -1,1 +1,1 @@
-"""Who may come in: credentials in memory, how they are kept, how their secrets are encrypted at rest."""
+"""Credentials, their storage with encrypted secrets, grants, quotas, and the gate in front of the engine."""

@@ -53,7 +53,7 @@ class AttemptLimiter:
 
     def judge(self, address: str, name: str, proof: Callable[[], T | None]) -> T | None:
         """Return the result of `proof`, which is None for a wrong secret. Raises TooManyAttempts without calling `proof`."""
-        client, name = _client_of(address), name[:_MOST_NAME_CHARACTERS]
+        client, name = _network_of_client(address), name[:_MOST_NAME_CHARACTERS]
         pair = ("pair", client, name)
         with self._lock:
             allowances: dict[Hashable, _AttemptRate] = {pair: _OF_PAIR}
@@ -64,41 +64,42 @@ class AttemptLimiter:
         if proven is None:
             return None
         with self._lock:
-            for each, rate in allowances.items():
-                if each in self._full_at_s:
-                    self._full_at_s[each] -= rate.period_s
+            for allowance, rate in allowances.items():
+                if allowance in self._full_at_s:
+                    self._full_at_s[allowance] -= rate.period_s
             _keep(self._proven, pair, None, _MOST_PROVEN)
         return proven
 
     def _take(self, allowances: dict[Hashable, _AttemptRate]) -> None:
         """Take one attempt from each allowance, or raise and take nothing."""
         now_s = self.now_s()
-        full_at_s = {each: max(self._full_at_s.get(each, now_s), now_s) for each in allowances}
+        full_at_s = {allowance: max(self._full_at_s.get(allowance, now_s), now_s) for allowance in allowances}
         wait_s = max(
-            full_at_s[each] - now_s - (rate.attempts - 1) * rate.period_s for each, rate in allowances.items()
+            full_at_s[allowance] - now_s - (rate.attempts - 1) * rate.period_s
+            for allowance, rate in allowances.items()
         )
         if wait_s > 0:
             raise TooManyAttempts(math.ceil(wait_s))
-        for each, rate in allowances.items():
-            _keep(self._full_at_s, each, full_at_s[each] + rate.period_s, _MOST_ALLOWANCES)
+        for allowance, rate in allowances.items():
+            _keep(self._full_at_s, allowance, full_at_s[allowance] + rate.period_s, _MOST_ALLOWANCES)
 
 
-def _keep(kept: OrderedDict[Hashable, T], key: Hashable, value: T, most: int) -> None:
-    """Set a member as the newest. Above `most` members the oldest is removed."""
-    kept[key] = value
-    kept.move_to_end(key)
-    if len(kept) > most:
-        kept.popitem(last=False)
+def _keep(members: OrderedDict[Hashable, T], key: Hashable, value: T, limit: int) -> None:
+    """Set a member as the newest. Above `limit` members the oldest is removed."""
+    members[key] = value
+    members.move_to_end(key)
+    if len(members) > limit:
+        members.popitem(last=False)
 
 
-def _client_of(address: str) -> str:
+def _network_of_client(address: str) -> str:
     """Return an IPv4 address, or the IPv6 network of one client."""
     try:
-        found = ipaddress.ip_address(address.partition("%")[0])
+        parsed_address = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
         return address[:_MOST_NAME_CHARACTERS]
-    if found.version == 4:
-        return str(found)
-    if found.ipv4_mapped is not None:
-        return str(found.ipv4_mapped)
-    return str(ipaddress.ip_network((found, _IPV6_PREFIX_BITS), strict=False))
+    if parsed_address.version == 4:
+        return str(parsed_address)
+    if parsed_address.ipv4_mapped is not None:
+        return str(parsed_address.ipv4_mapped)
+    return str(ipaddress.ip_network((parsed_address, _IPV6_PREFIX_BITS), strict=False))

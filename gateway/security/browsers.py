@@ -82,10 +82,10 @@ class OriginPolicy:
 
     def is_allowed_host(self, host: str) -> bool:
         """True if a Host header has a name that an attacker cannot point to this server."""
-        found = _HOST.fullmatch(host)
-        if found is None:
+        match = _HOST.fullmatch(host)
+        if match is None:
             return False
-        name = found.group(1).lower().removesuffix(".")
+        name = match.group(1).lower().removesuffix(".")
         if _is_address(name.strip("[]")):
             return True
         if "." not in name or name.endswith(_PRIVATE_SUFFIXES):
@@ -104,8 +104,8 @@ class OriginPolicy:
             return True
         if _APPLICATION_ORIGIN.fullmatch(origin):
             return True
-        found = _WEB_ORIGIN.fullmatch(origin)
-        return found is not None and _is_loopback(found.group(1))
+        match = _WEB_ORIGIN.fullmatch(origin)
+        return match is not None and _is_loopback(match.group(1))
 
 
 def foreign_origin(origin: str) -> NotAllowed:
@@ -118,10 +118,10 @@ def foreign_origin(origin: str) -> NotAllowed:
 
 
 def _is_loopback(authority: str) -> bool:
-    found = _HOST.fullmatch(authority)
-    if found is None:
+    match = _HOST.fullmatch(authority)
+    if match is None:
         return False
-    name = found.group(1).lower().removesuffix(".")
+    name = match.group(1).lower().removesuffix(".")
     if name == "localhost" or name.endswith(".localhost"):
         return True
     address = name.strip("[]")

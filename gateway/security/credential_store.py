@@ -58,9 +58,13 @@ class CredentialStore:
         """Return all credentials with their policies. Raises WrongKey."""
         self._seen, self._seen_grants = self._rows(), self.grants.load()
         self._seen_policies = self._policies()
-        loaded = [self._decrypted(row) for row in self._seen]
-        policies = grant_store.policies(self._seen_grants, {each.grantee: each.identity for each in loaded})
-        return [dataclasses.replace(each, policy=policies[each.grantee]) for each in loaded]
+        credentials = [self._decrypt(row) for row in self._seen]
+        policies = grant_store.policies(
+            self._seen_grants, {credential.grantee: credential.identity for credential in credentials}
+        )
+        return [
+            dataclasses.replace(credential, policy=policies[credential.grantee]) for credential in credentials
+        ]
 
     def changes(self) -> list[Credential] | None:
         """Return all credentials if credentials, grants or policies of tables have changed since the last load. Else None."""
@@ -82,14 +86,14 @@ class CredentialStore:
         }
         return {name: grant_store.policy_of_role(self._seen_grants, name) for name in names}
 
-    def add(self, credential: Credential, granted: Iterable[grant_store.WrittenGrant] = ()) -> None:
+    def add(self, credential: Credential, grants: Iterable[grant_store.WrittenGrant] = ()) -> None:
         """Store a new credential with its grants. Raises BadCredential, BadGrant, BadPolicy."""
-        checked(credential)
+        check(credential)
         with self._store.write() as session:
             if any(_is(row, credential) for row in rows.all_of(session)):
                 raise BadCredential(f"{credential.scheme.value} {credential.access_id} is stored already")
-            rows.save(session, self._encrypted(credential))
-            grant_store.save_in(session, credential.grantee, granted)
+            rows.save(session, self._encrypt(credential))
+            grant_store.save_in(session, credential.grantee, grants)
         _record("added", credential.scheme, credential.access_id, credential.place)
 
     def grantee(self, key: str, scheme: str | None) -> str:
@@ -110,33 +114,33 @@ class CredentialStore:
             [scheme] = schemes
         return f"{scheme}/{key}"
 
-    def grant(self, grantee: str, written: grant_store.WrittenGrant) -> StoredGrant:
+    def grant(self, grantee: str, document: grant_store.WrittenGrant) -> StoredGrant:
         """Add a grant to a stored credential, a role or all credentials. Raises BadCredential, BadGrant, BadPolicy."""
         if grantee != grant_store.EVERYBODY and not grantee.startswith(grant_store.ROLE):
             scheme, _, access_id = grantee.partition("/")
             if all((row.scheme, row.access_id) != (scheme, access_id) for row in self._rows()):
                 raise BadCredential(f"no {scheme} credential {access_id} is stored")
-        return self.grants.add(grantee, written)
+        return self.grants.add(grantee, document)
 
     def replace(self, credential: Credential) -> None:
         """Store a credential in place of the one with its id. Raises BadCredential."""
-        checked(credential)
+        check(credential)
         with self._store.write() as session:
-            rows.save(session, self._encrypted(credential))
+            rows.save(session, self._encrypt(credential))
         _record("changed", credential.scheme, credential.access_id, credential.place)
 
     def find(self, scheme: Scheme, access_id: str) -> Credential:
         """Return the credential of that id. Raises BadCredential."""
         for row in self._rows():
             if (row.scheme, row.access_id) == (scheme.value, access_id):
-                return self._decrypted(row)
+                return self._decrypt(row)
         raise BadCredential(f"no {scheme.value} credential {access_id} is stored")
 
     def bind(self, scheme: Scheme, access_id: str, place: str) -> Credential:
         """Set the place of a credential. Raises BadCredential."""
-        changed = dataclasses.replace(self.find(scheme, access_id), place=place)
-        self.replace(changed)
-        return changed
+        credential = dataclasses.replace(self.find(scheme, access_id), place=place)
+        self.replace(credential)
+        return credential
 
     def remove(self, scheme: Scheme, access_id: str) -> None:
         """Remove a credential and its grants. Raises BadCredential."""
@@ -150,25 +154,25 @@ class CredentialStore:
         """Encrypt all secrets with another key, in one transaction. Returns the number of credentials. Raises WrongKey."""
         cipher = SecretCipher(key)
         with self._store.write() as session:
-            stored = [self._decrypted(row) for row in rows.all_of(session)]
+            credentials = [self._decrypt(row) for row in rows.all_of(session)]
             self._known_cipher = cipher
-            for credential in stored:
-                rows.save(session, self._encrypted(credential))
-        audit.record("credentials resealed", credentials=len(stored))
-        return len(stored)
+            for credential in credentials:
+                rows.save(session, self._encrypt(credential))
+        audit.record("credentials resealed", credentials=len(credentials))
+        return len(credentials)
 
     def add_first(self, path: Path) -> int:
         """Store the credentials of a file if there are none yet. Returns the number stored. Raises BadCredential."""
-        listed = read_file(path)
+        entries = read_file(path)
         if self._rows():
             return 0
         with self._store.write() as session:
-            for credential, granted in listed:
-                rows.save(session, self._encrypted(credential))
-                grant_store.save_in(session, credential.grantee, granted)
-        for credential, _ in listed:
+            for credential, grants in entries:
+                rows.save(session, self._encrypt(credential))
+                grant_store.save_in(session, credential.grantee, grants)
+        for credential, _ in entries:
             _record("added", credential.scheme, credential.access_id, credential.place)
-        return len(listed)
+        return len(entries)
 
     def _policies(self) -> dict[tuple[str, str], PoliciesOfTable]:
         with self._store.read() as session:
@@ -184,7 +188,7 @@ class CredentialStore:
             self._known_cipher = SecretCipher(self._key())
         return self._known_cipher
 
-    def _encrypted(self, credential: Credential) -> StoredCredential:
+    def _encrypt(self, credential: Credential) -> StoredCredential:
         plain = orjson.dumps({"secrets": credential.secrets, "session_token": credential.session_token})
         encrypted = self._cipher.encrypt(plain, f"{credential.scheme.value}/{credential.access_id}")
         return StoredCredential(
@@ -195,7 +199,7 @@ class CredentialStore:
             time.time_ns() // 1_000_000,
         )
 
-    def _decrypted(self, row: StoredCredential) -> Credential:
+    def _decrypt(self, row: StoredCredential) -> Credential:
         plain = orjson.loads(
             self._cipher.decrypt(bytes(row.encrypted_secrets), f"{row.scheme}/{row.access_id}")
         )
@@ -208,7 +212,7 @@ def _record(change: str, scheme: Scheme, access_id: str, place: str = "") -> Non
     audit.record(f"credential {change}", scheme=scheme.value, access_id=access_id, place=place)
 
 
-def checked(credential: Credential) -> Credential:
+def check(credential: Credential) -> Credential:
     """Return the credential, if it is valid for its scheme. Raises BadCredential."""
     if not _ACCESS_ID.fullmatch(credential.access_id):
         raise BadCredential(
@@ -263,8 +267,8 @@ def read_file(path: Path) -> list[tuple[Credential, list[grant_store.WrittenGran
     try:
         text = path.read_text()
         document: Any = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
-        listed = document["credentials"] if isinstance(document, dict) else document
-        return [_from_document(entry) for entry in listed]
+        entries = document["credentials"] if isinstance(document, dict) else document
+        return [_from_document(entry) for entry in entries]
     except OSError as error:
         raise BadCredential(f"cannot read {path}: {error.strerror}") from None
     except BadCredential as error:
@@ -278,16 +282,16 @@ def _from_document(entry: dict[str, Any]) -> tuple[Credential, list[grant_store.
     if unknown:
         raise BadCredential(f"unknown members of a credential: {', '.join(sorted(unknown))}")
     scheme = Scheme(entry["scheme"])
-    given = list(entry["secrets"]) if "secrets" in entry else [entry["secret"]]
-    if scheme is Scheme.AZURE and len(given) == 1:
-        given.append(new_secret(scheme))
+    key_texts = list(entry["secrets"]) if "secrets" in entry else [entry["secret"]]
+    if scheme is Scheme.AZURE and len(key_texts) == 1:
+        key_texts.append(new_secret(scheme))
     credential = Credential(
-        scheme, str(entry["access_id"]), tuple(map(str, given)), str(entry.get("place", "")),
+        scheme, str(entry["access_id"]), tuple(map(str, key_texts)), str(entry.get("place", "")),
         str(entry.get("session_token", "")),
     )  # fmt: skip
-    granted = entry.get("grants", [])
-    return checked(credential), [grant_store.ALL] if granted == "all" else [
-        grant_store.written_of(each) for each in granted
+    grants = entry.get("grants", [])
+    return check(credential), [grant_store.ALL] if grants == "all" else [
+        grant_store.written_of(grant) for grant in grants
     ]
 
 

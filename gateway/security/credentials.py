@@ -96,8 +96,8 @@ class Credentials:
     """The credentials in force, in memory. `replace` exchanges all of them at once, from any thread."""
 
     __slots__ = (
+        "_by_id",
         "_by_key",
-        "_known",
         "_resources",
         "_shared",
         "callers",
@@ -107,14 +107,14 @@ class Credentials:
         "roles",
     )
 
-    def __init__(self, settings: Settings, stored: Iterable[Credential] = ()) -> None:
+    def __init__(self, settings: Settings, credentials: Iterable[Credential] = ()) -> None:
         self.is_dev = settings.auth == "dev"
         """True if keys that are not stored are accepted, too: any AWS key without verification, and the well-known others."""
         self._shared = settings.namespaces == "shared"
         self._by_key = settings.namespaces == "keys"
         self.keeps_apart = not self.is_dev and not self._shared
         """True if tenants are isolated. A credential without a place is then not valid for all."""
-        self._known: dict[tuple[Scheme, str], Credential] = {}
+        self._by_id: dict[tuple[Scheme, str], Credential] = {}
         self.roles: Mapping[str, Policy | None] = {}
         """The policies of roles that a trusted token issuer can assign. None is unrestricted."""
         self._resources: authorizations.ResourcePolicies | None = None
@@ -125,43 +125,47 @@ class Credentials:
 
         Code that adds to it must bound it (CALLERS_KEPT).
         """
-        self.replace(stored)
+        self.replace(credentials)
 
-    def replace(self, stored: Iterable[Credential], roles: Mapping[str, Policy | None] | None = None) -> None:
+    def replace(
+        self, credentials: Iterable[Credential], roles: Mapping[str, Policy | None] | None = None
+    ) -> None:
         """Put these credentials in force. With auth `dev` they are unrestricted, and the well-known ones are added."""
-        known = {(item.scheme, item.access_id): item for item in (DEV_CREDENTIALS if self.is_dev else ())}
+        by_id = {(item.scheme, item.access_id): item for item in (DEV_CREDENTIALS if self.is_dev else ())}
         if self.is_dev:
-            stored = [replace(item, policy=None) for item in stored]
+            credentials = [replace(item, policy=None) for item in credentials]
         self.roles = roles or {}
         self.is_limited = self._resources is not None
-        known.update(((item.scheme, item.access_id), item) for item in stored)
-        self.is_limited |= any(item.policy is not None for item in known.values())
-        self._known = known
+        by_id.update(((item.scheme, item.access_id), item) for item in credentials)
+        self.is_limited |= any(item.policy is not None for item in by_id.values())
+        self._by_id = by_id
         self.callers = {}
-        for item in known.values() if self.keeps_apart else ():
+        for item in by_id.values() if self.keeps_apart else ():
             if item.scheme is Scheme.TABLESTORE and not item.place:
                 _log.warning(
                     "the Table Store credential %s reaches no instance. Set one with `tablegate credentials bind`",
                     item.access_id,
                 )
 
-    def keep_resource_policies(self, named: Mapping[tuple[str, str], authorizations.PoliciesOfTable]) -> None:
+    def keep_resource_policies(
+        self, policies: Mapping[tuple[str, str], authorizations.PoliciesOfTable]
+    ) -> None:
         """Put the resource policies in force, by namespace and table. With auth `dev` they have no effect."""
-        if self.is_dev or not (named or self._resources):
+        if self.is_dev or not (policies or self._resources):
             return
-        self._resources = authorizations.ResourcePolicies(named, iam_documents.stored_resource_policy)
+        self._resources = authorizations.ResourcePolicies(policies, iam_documents.stored_resource_policy)
         self.is_limited = True
 
     def know_resource_policies(
         self, namespace: str, table: str, policies: authorizations.PoliciesOfTable
     ) -> None:
         """Put the changed policies of one table in force at once."""
-        named = {} if self._resources is None else self._resources.named
-        self.keep_resource_policies({**named, (namespace, table): policies})
+        all_policies = {} if self._resources is None else self._resources.named
+        self.keep_resource_policies({**all_policies, (namespace, table): policies})
 
     def find(self, scheme: Scheme, access_id: str) -> Credential | None:
         """Return the credential of that id, or None."""
-        return self._known.get((scheme, access_id))
+        return self._by_id.get((scheme, access_id))
 
     def authorization(
         self, credential: Credential, policy: Policy | None, source: authorizations.RequestSource, now_ms: int
@@ -186,7 +190,9 @@ class Credentials:
         ]
         if any(policy is None for policy in of_roles):
             return None
-        return Policy(tuple(each for policy in of_roles if policy is not None for each in policy.statements))
+        return Policy(
+            tuple(statement for policy in of_roles if policy is not None for statement in policy.statements)
+        )
 
     def is_valid_in(self, credential: Credential, place: str) -> bool:
         """True if a credential is valid in the place of a request, as the instance of Table Store.

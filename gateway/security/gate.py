@@ -67,8 +67,8 @@ def _with_size(engine: Engine, command: AnyCommand) -> AnyCommand:
         case RestoreTable(source=Backup() as backup):
             return replace(command, size_bytes=backup.size_bytes)
         case RestoreTable(source=Table() as table) | CreateBackup(table=table):
-            [counted] = run_with_retries(engine, [CountRows(table)])
-            size = 0 if isinstance(counted, GatewayError) else counted.size_bytes
+            [statistics] = run_with_retries(engine, [CountRows(table)])
+            size = 0 if isinstance(statistics, GatewayError) else statistics.size_bytes
             return replace(command, size_bytes=size)
     return command
 

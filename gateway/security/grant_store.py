@@ -70,12 +70,14 @@ class GrantStore:
             raise Busy(str(reason)) from reason
         if not grantee:
             return grants
-        roles = {ROLE + each.document for each in grants if each.grantee == grantee and each.form == "role"}
-        return [each for each in grants if each.grantee in {grantee, EVERYBODY, *roles}]
+        roles = {
+            ROLE + grant.document for grant in grants if grant.grantee == grantee and grant.form == "role"
+        }
+        return [grant for grant in grants if grant.grantee in {grantee, EVERYBODY, *roles}]
 
-    def add(self, grantee: str, written: WrittenGrant) -> StoredGrant:
+    def add(self, grantee: str, document: WrittenGrant) -> StoredGrant:
         """Store a new grant. Raises BadGrant, BadPolicy."""
-        grant = _new(grantee, written)
+        grant = _new(grantee, document)
         with self._store.write() as session:
             rows.save(session, grant)
         audit.record("grant added", id=grant.id, grantee=grantee, form=grant.form, document=grant.document)
@@ -89,35 +91,37 @@ class GrantStore:
         audit.record("grant removed", id=grant_id)
 
 
-def save_in(session: Session, grantee: str, written: Iterable[WrittenGrant]) -> None:
+def save_in(session: Session, grantee: str, documents: Iterable[WrittenGrant]) -> None:
     """Store grants of a grantee in an open transaction. Raises BadGrant, BadPolicy."""
-    for each in written:
-        rows.save(session, _new(grantee, each))
+    for document in documents:
+        rows.save(session, _new(grantee, document))
 
 
-def _new(grantee: str, written: WrittenGrant) -> StoredGrant:
-    if written.form == "role" and (grantee == EVERYBODY or grantee.startswith(ROLE) or not written.document):
+def _new(grantee: str, document: WrittenGrant) -> StoredGrant:
+    if document.form == "role" and (
+        grantee == EVERYBODY or grantee.startswith(ROLE) or not document.document
+    ):
         raise BadGrant(f"cannot give a role to {grantee}: give it to a credential, as SCHEME/ACCESS_ID")
-    policy_of(written, _ANY_IDENTITY)
-    return StoredGrant(secrets.token_hex(6), grantee, *written, time.time_ns() // 1_000_000)
+    policy_of(document, _ANY_IDENTITY)
+    return StoredGrant(secrets.token_hex(6), grantee, *document, time.time_ns() // 1_000_000)
 
 
 _ANY_IDENTITY = CallerIdentity("aws", "anybody", "000000000000", "arn:aws:iam::000000000000:user/anybody")
 
 
-def policy_of(written: WrittenGrant, identity: CallerIdentity) -> Policy:
+def policy_of(document: WrittenGrant, identity: CallerIdentity) -> Policy:
     """Return the policy of a grant for a caller. Raises BadPolicy. The policy of a role grant itself is empty."""
     try:
-        return _READERS[written.form](written.document, identity)
+        return _READERS[document.form](document.document, identity)
     except KeyError:
-        raise BadPolicy(f"there is no form of grants {written.form}") from None
+        raise BadPolicy(f"there is no form of grants {document.form}") from None
 
 
 def _short(document: str, identity: CallerIdentity) -> Policy:
-    read: Any = json.loads(document)
-    if not isinstance(read, dict):
+    members: Any = json.loads(document)
+    if not isinstance(members, dict):
         raise BadPolicy("a short form is an object")
-    return short_forms.short_policy(read)
+    return short_forms.short_policy(members)
 
 
 _READERS: Mapping[str, Callable[[str, CallerIdentity], Policy]] = {
@@ -140,33 +144,37 @@ def written_of(document: Any) -> WrittenGrant:
 
 
 def policies(
-    stored: Iterable[StoredGrant], identities: Mapping[str, CallerIdentity]
+    grants: Iterable[StoredGrant], identities: Mapping[str, CallerIdentity]
 ) -> dict[str, Policy | None]:
     """Return grantee -> policy, None if it is unrestricted. `identities` has all grantees that send requests."""
     of: dict[str, list[WrittenGrant]] = {}
-    for grant in stored:
+    for grant in grants:
         of.setdefault(grant.grantee, []).append(WrittenGrant(grant.form, grant.document))
     return {grantee: _policy(of, grantee, identity) for grantee, identity in identities.items()}
 
 
 def _policy(of: Mapping[str, list[WrittenGrant]], grantee: str, identity: CallerIdentity) -> Policy | None:
-    own = of.get(grantee, [])
-    roles = [each.document for each in own if each.form == "role"]
-    written = [*own, *(each for role in roles for each in of.get(ROLE + role, [])), *of.get(EVERYBODY, [])]
-    return _union(written, grantee, identity)
+    own_grants = of.get(grantee, [])
+    roles = [grant.document for grant in own_grants if grant.form == "role"]
+    grants = [
+        *own_grants,
+        *(grant for role in roles for grant in of.get(ROLE + role, [])),
+        *of.get(EVERYBODY, []),
+    ]
+    return _union(grants, grantee, identity)
 
 
-def policy_of_role(stored: Iterable[StoredGrant], role: str) -> Policy | None:
+def policy_of_role(grants: Iterable[StoredGrant], role: str) -> Policy | None:
     """Return the policy of a role for a caller without a stored credential. None if it is unrestricted."""
-    written = [WrittenGrant(each.form, each.document) for each in stored if each.grantee == ROLE + role]
-    return _union(written, ROLE + role, _ANY_IDENTITY)
+    documents = [WrittenGrant(grant.form, grant.document) for grant in grants if grant.grantee == ROLE + role]
+    return _union(documents, ROLE + role, _ANY_IDENTITY)
 
 
-def _union(written: Iterable[WrittenGrant], grantee: str, identity: CallerIdentity) -> Policy | None:
+def _union(grants: Iterable[WrittenGrant], grantee: str, identity: CallerIdentity) -> Policy | None:
     statements: list[Statement] = []
-    for each in written:
+    for grant in grants:
         try:
-            statements += policy_of(each, identity).statements
+            statements += policy_of(grant, identity).statements
         except ValueError as error:
             _log.error("cannot read a grant of %s, so it is refused everything: %s", grantee, error)
             statements += DENY_ALL.statements

@@ -101,7 +101,7 @@ OF_TABLES = frozenset({CommandCost.MAKES_TABLES, CommandCost.MAKES_AND_STORES})
 RATE_OF = {CommandCost.READS: quotas.READ_UNITS, CommandCost.WRITES: quotas.WRITE_UNITS}
 
 
-def added_at_least(command: AnyCommand) -> int:
+def min_added_bytes(command: AnyCommand) -> int:
     """Return the minimum number of bytes that a command adds, as far as known before it runs. 0 if it adds none."""
     match command:
         case row_commands.WriteGroup():
@@ -115,7 +115,7 @@ def added_at_least(command: AnyCommand) -> int:
         case job_commands.StartJob():
             return int(command.stores_rows)
         case job_commands.AdvanceJob():
-            return _put_by(command)
+            return _bytes_put_by(command)
     return 0
 
 
@@ -124,7 +124,7 @@ def _puts_anything(groups: Iterable[row_commands.WriteGroup]) -> bool:
     return any(isinstance(write.change, (Replace, Edit)) for group in groups for write in group.writes)
 
 
-def _put_by(command: job_commands.AdvanceJob) -> int:
+def _bytes_put_by(command: job_commands.AdvanceJob) -> int:
     """Return the bytes of the rows that a step of a job puts into tables of its caller."""
     return sum(
         write.change.contents.size_bytes
@@ -134,26 +134,26 @@ def _put_by(command: job_commands.AdvanceJob) -> int:
     )
 
 
-def taken(command: AnyCommand, outcome: Any) -> tuple[float, float, int]:
+def cost_of(command: AnyCommand, outcome: Any) -> tuple[float, float, int]:
     """Return (read units, write units, added bytes) of a finished command."""
     match command, outcome:
         case row_commands.Get(), _:
             return _units(0 if outcome is None else outcome.size_bytes, quotas.READ_UNIT_BYTES), 0.0, 0
         case row_commands.ReadAll(), list():
-            return _read([0 if row is None else row.size_bytes for row in outcome]), 0.0, 0
+            return _read_units([0 if row is None else row.size_bytes for row in outcome]), 0.0, 0
         case row_commands.Read(), Page():
             return _units(outcome.scanned_bytes, quotas.READ_UNIT_BYTES), 0.0, 0
         case vector_commands.SearchVectors(), list():
-            return max(1.0, _read([nearest.row.size_bytes for nearest in outcome])), 0.0, 0
+            return max(1.0, _read_units([nearest.row.size_bytes for nearest in outcome])), 0.0, 0
         case stream_commands.ReadChanges(), ChangePage():
             images = [image for change in outcome.changes for image in (change.old, change.new)]
             # Changes have no billed sizes.
             read_bytes = sum(len(image.body) for image in images if image is not None)
             return _units(read_bytes, quotas.READ_UNIT_BYTES), 0.0, 0
         case row_commands.WriteGroup(), list():
-            return _written(outcome)
+            return _cost_of_writes(outcome)
         case transaction_commands.StageWrites(), list():
-            parts = [_written(answer) for answer in outcome if isinstance(answer, list)]
+            parts = [_cost_of_writes(answer) for answer in outcome if isinstance(answer, list)]
             return 0.0, sum(part[1] for part in parts), sum(part[2] for part in parts)
         case row_commands.BulkLoad(), _:
             sizes = [contents.size_bytes for _, contents in command.rows]
@@ -161,22 +161,22 @@ def taken(command: AnyCommand, outcome: Any) -> tuple[float, float, int]:
         case ((backup_commands.RestoreTable() | backup_commands.CreateBackup()), _):
             return 0.0, 0.0, command.size_bytes
         case job_commands.AdvanceJob(), Job():
-            return 0.0, 0.0, _put_by(command)
+            return 0.0, 0.0, _bytes_put_by(command)
     return 0.0, 0.0, 0
 
 
-def _read(sizes: Iterable[int]) -> float:
+def _read_units(sizes: Iterable[int]) -> float:
     return sum(_units(size, quotas.READ_UNIT_BYTES) for size in sizes)
 
 
-def _written(outcomes: list[Any]) -> tuple[float, float, int]:
-    units, added = 0.0, 0
+def _cost_of_writes(outcomes: list[Any]) -> tuple[float, float, int]:
+    units, added_bytes = 0.0, 0
     for old, new in outcomes:
         old_bytes = 0 if old is None else old.size_bytes
         new_bytes = 0 if new is None else new.size_bytes
         units += _units(max(old_bytes, new_bytes), quotas.WRITE_UNIT_BYTES)
-        added += new_bytes - old_bytes
-    return 0.0, units, added
+        added_bytes += new_bytes - old_bytes
+    return 0.0, units, added_bytes
 
 
 def _units(size_bytes: int, unit_bytes: int) -> float:

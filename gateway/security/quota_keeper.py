@@ -22,7 +22,7 @@ from tablegate.gateway.store.tables import backups, copies
 
 _SHARING_S = 0.5
 _LIVE_MS = 3_000
-_FORGOTTEN_MS = 60_000
+_DEMAND_LIFETIME_MS = 60_000
 _COUNTING_S = 10.0
 
 
@@ -45,10 +45,10 @@ class QuotaSync:
     def reload(self) -> None:
         """Load the stored quotas if they have changed."""
         with self._store.read() as session:
-            stored = rows.all_of(session)
-        if stored != self._seen:
-            self._seen = stored
-            self._quotas.replace({owner: Quota.of(document) for owner, document, _ in stored})
+            stored_quotas = rows.all_of(session)
+        if stored_quotas != self._seen:
+            self._seen = stored_quotas
+            self._quotas.replace({owner: Quota.of(document) for owner, document, _ in stored_quotas})
 
     def run(self) -> None:
         """Save the demand of this process, take its share of each rate, and count stored bytes every ten seconds."""
@@ -62,18 +62,18 @@ class QuotaSync:
             self._share(period_s)
 
     def _share(self, period_s: float) -> None:
-        own = self._quotas.demand(period_s)
+        demands = self._quotas.demand(period_s)
         now_ms = time.time_ns() // 1_000_000
         with self._store.write() as session:
-            for owner, demand in own.items():
+            for owner, demand in demands.items():
                 rows.save_demand(session, owner, self._process, orjson.dumps(demand).decode(), now_ms)
-            rows.forget_demands(session, now_ms - _FORGOTTEN_MS)
-        others: dict[str, list[Mapping[str, float]]] = {}
+            rows.forget_demands(session, now_ms - _DEMAND_LIFETIME_MS)
+        other_demands: dict[str, list[Mapping[str, float]]] = {}
         with self._store.read() as session:
             for owner, process, document in rows.demands(session, now_ms - _LIVE_MS):
                 if process != self._process:
-                    others.setdefault(owner, []).append(orjson.loads(document))
-        self._quotas.share(own, others)
+                    other_demands.setdefault(owner, []).append(orjson.loads(document))
+        self._quotas.share(demands, other_demands)
 
     def count(self) -> None:
         """Count the bytes of namespaces with a quota.
@@ -90,18 +90,18 @@ class QuotaSync:
         by_namespace = {
             namespace: size for namespace, size in sizes.items() if self._quotas.limits_bytes_of(namespace)
         }
-        counted: dict[int, int] = {}
+        sizes_by_id: dict[int, int] = {}
         for table in tables:
             if self._quotas.limits_bytes_of(table.namespace) and not is_reserved(table.namespace):
-                size = self._size_of(table, counted)
+                size = self._size_of(table, sizes_by_id)
                 if table.id in filled_from:  # the copy will be about as large as its source
-                    sources = [each for each in tables if each.id == filled_from[table.id]]
-                    size = max(size, *(self._size_of(each, counted) for each in sources), 0)
+                    sources = [source for source in tables if source.id == filled_from[table.id]]
+                    size = max(size, *(self._size_of(source, sizes_by_id) for source in sources), 0)
                 by_namespace[table.namespace] = by_namespace.get(table.namespace, 0) + size
         self._quotas.keep_sizes(by_namespace)
 
-    def _size_of(self, table: Table, counted: dict[int, int]) -> int:
-        if table.id not in counted:
+    def _size_of(self, table: Table, sizes_by_id: dict[int, int]) -> int:
+        if table.id not in sizes_by_id:
             [statistics] = self._engine.run([table_commands.CountRows(table)])
-            counted[table.id] = 0 if isinstance(statistics, GatewayError) else statistics.size_bytes
-        return counted[table.id]
+            sizes_by_id[table.id] = 0 if isinstance(statistics, GatewayError) else statistics.size_bytes
+        return sizes_by_id[table.id]

@@ -51,7 +51,7 @@ from tablegate.gateway.security import quota_costs
 _LEAST_SHARE = 0.02
 
 
-class HeldAllowance(NamedTuple):
+class ScopedAllowance(NamedTuple):
     """An allowance that a request draws on, and the scope of its bytes and tables."""
 
     allowance: Allowance
@@ -64,11 +64,11 @@ class RequestUsage:
     A rate that has admitted a request does not refuse it later, so that its results so far are not lost.
     """
 
-    __slots__ = ("_admitted", "_held", "_quotas", "exceeded")
+    __slots__ = ("_admitted", "_quotas", "_scoped_allowances", "exceeded")
 
-    def __init__(self, quotas: Quotas, held: list[HeldAllowance]) -> None:
+    def __init__(self, quotas: Quotas, allowances: list[ScopedAllowance]) -> None:
         self._quotas = quotas
-        self._held = held
+        self._scoped_allowances = allowances
         self._admitted: set[quota_costs.CommandCost] = set()
         self.exceeded: QuotaExceeded | None = None
 
@@ -76,13 +76,13 @@ class RequestUsage:
         """Count the request. Raises QuotaExceeded."""
         now = self._quotas.now()
         try:
-            for held in self._held:
-                held.allowance.check(REQUESTS, now)
+            for scoped in self._scoped_allowances:
+                scoped.allowance.check(REQUESTS, now)
         except QuotaExceeded as error:
             self._note(error)
             raise
-        for held in self._held:
-            held.allowance.take(REQUESTS, 1.0)
+        for scoped in self._scoped_allowances:
+            scoped.allowance.take(REQUESTS, 1.0)
 
     def refusal(self, commands: list[AnyCommand]) -> QuotaExceeded | None:
         """Return the reason why commands are refused, or None.
@@ -95,7 +95,7 @@ class RequestUsage:
                 if cost is not quota_costs.CommandCost.NOTHING:
                     self._check(command, cost)
                     if cost in quota_costs.OF_TABLES:
-                        commands[at] = self._bounded(command)
+                        commands[at] = self._with_bounds(command)
         except QuotaExceeded as error:
             self._note(error)
             return error
@@ -108,37 +108,37 @@ class RequestUsage:
                 if isinstance(outcome, QuotaExceeded):  # of tables, which the engine counts
                     self._note(outcome)
                 continue
-            read, written, added = quota_costs.taken(command, outcome)
-            for held in self._held:
-                if read:
-                    held.allowance.take(READ_UNITS, read)
-                if written:
-                    held.allowance.take(WRITE_UNITS, written)
-            if added:
-                self._quotas.add_stored({held.scope for held in self._held}, added)
+            read_units, write_units, added_bytes = quota_costs.cost_of(command, outcome)
+            for scoped in self._scoped_allowances:
+                if read_units:
+                    scoped.allowance.take(READ_UNITS, read_units)
+                if write_units:
+                    scoped.allowance.take(WRITE_UNITS, write_units)
+            if added_bytes:
+                self._quotas.add_stored({scoped.scope for scoped in self._scoped_allowances}, added_bytes)
 
     def _note(self, error: QuotaExceeded) -> None:
         self.exceeded = error
-        metrics.refused_by_quota(error.owner, error.kind)
+        metrics.record_quota_refusal(error.owner, error.kind)
 
     def _check(self, command: AnyCommand, cost: quota_costs.CommandCost) -> None:
         """Raises QuotaExceeded."""
         rate = None if cost in self._admitted else quota_costs.RATE_OF.get(cost)
         if rate is not None:
             now = self._quotas.now()
-            for held in self._held:
-                held.allowance.check(rate, now)
+            for scoped in self._scoped_allowances:
+                scoped.allowance.check(rate, now)
             self._admitted.add(cost)
-        added = quota_costs.added_at_least(command)
-        for allowance, scope in self._held:
-            most = allowance.quota.bytes
-            if most is not None and added and self._quotas.stored(scope) + added > most:
+        added_bytes = quota_costs.min_added_bytes(command)
+        for allowance, scope in self._scoped_allowances:
+            limit = allowance.quota.bytes
+            if limit is not None and added_bytes and self._quotas.stored_bytes(scope) + added_bytes > limit:
                 raise allowance.error(BYTES)
 
-    def _bounded(self, command: Any) -> Any:
+    def _with_bounds(self, command: Any) -> Any:
         bounds = tuple(
             TableLimit(allowance.owner, scope, allowance.quota.tables)
-            for allowance, scope in self._held
+            for allowance, scope in self._scoped_allowances
             if allowance.quota.tables is not None
         )
         if not bounds:
@@ -151,13 +151,13 @@ class RequestUsage:
             case job_commands.AdvanceJob(makes=table_commands.CreateTable() as definition):
                 return dataclasses.replace(command, makes=dataclasses.replace(definition, bounds=bounds))
             case replica_commands.AddReplicas(replicas=replicas):
-                bounded = tuple(
+                new_replicas = tuple(
                     dataclasses.replace(
                         replica, definition=dataclasses.replace(replica.definition, bounds=bounds)
                     )
                     for replica in replicas
                 )
-                return dataclasses.replace(command, replicas=bounded)
+                return dataclasses.replace(command, replicas=new_replicas)
         return command
 
 
@@ -176,10 +176,10 @@ class Quotas:
     def replace(self, quotas: Mapping[str, Quota]) -> None:
         """Put these quotas in force. An unchanged quota keeps its remaining units."""
         now = self.now()
-        kept = self.allowances
+        old = self.allowances
         self.allowances = {
-            owner: kept[owner]
-            if owner in kept and kept[owner].quota == quota
+            owner: old[owner]
+            if owner in old and old[owner].quota == quota
             else Allowance(owner, quota, 1 / self._processes, now)
             for owner, quota in quotas.items()
         }
@@ -218,27 +218,26 @@ class Quotas:
             namespace_owner(namespace): namespace,
             namespace_owner(account): account,
         }
-        held = [
-            HeldAllowance(found, of)
+        scoped_allowances = [
+            ScopedAllowance(allowance, of)
             for owner, of in owners.items()
-            if (found := self.allowances.get(owner)) is not None
+            if (allowance := self.allowances.get(owner)) is not None
         ]
-        return RequestUsage(self, held) if held else None
+        return RequestUsage(self, scoped_allowances) if scoped_allowances else None
 
     # Stored bytes
 
-    def stored(self, scope: str) -> int:
+    def stored_bytes(self, scope: str) -> int:
         """Return the stored bytes of a scope: the last count plus later additions."""
-        known = self._stored.get(scope)
-        if known is None:
+        if scope not in self._stored:
             sizes = self._sizes.items()
-            known = self._stored[scope] = sum(size for namespace, size in sizes if covers(scope, namespace))
-        return known
+            self._stored[scope] = sum(size for namespace, size in sizes if covers(scope, namespace))
+        return self._stored[scope]
 
     def add_stored(self, scopes: Iterable[str], size_bytes: int) -> None:
         """Count added bytes. A negative number counts deleted ones."""
         for scope in scopes:
-            self._stored[scope] = self.stored(scope) + size_bytes
+            self._stored[scope] = self.stored_bytes(scope) + size_bytes
 
     def keep_sizes(self, sizes: Mapping[str, int]) -> None:
         """Set the counted bytes of namespaces."""
@@ -251,24 +250,26 @@ class Quotas:
 
         Owners without demand are omitted. The call begins a new period.
         """
-        found: dict[str, dict[str, float]] = {}
+        demands: dict[str, dict[str, float]] = {}
         for owner, allowance in self.allowances.items():
-            asked = {}
+            demand_of_owner = {}
             for name, bucket in allowance.buckets.items():
-                asked[name], bucket.requested = bucket.requested / period_s, 0.0
-            if any(asked.values()):
-                found[owner] = asked
-        return found
+                demand_of_owner[name], bucket.requested = bucket.requested / period_s, 0.0
+            if any(demand_of_owner.values()):
+                demands[owner] = demand_of_owner
+        return demands
 
     def share(
-        self, own: Mapping[str, Mapping[str, float]], others: Mapping[str, list[Mapping[str, float]]]
+        self,
+        demands: Mapping[str, Mapping[str, float]],
+        other_demands: Mapping[str, list[Mapping[str, float]]],
     ) -> None:
         """Set the share of each rate by the demand of this process and of the others."""
         for owner, allowance in self.allowances.items():
             for name, bucket in allowance.buckets.items():
-                asked = own.get(owner, {}).get(name, 0.0)
-                elsewhere = [demand.get(name, 0.0) for demand in others.get(owner, ())]
-                bucket.share = share_of(bucket.rate, asked, elsewhere)
+                demand_here = demands.get(owner, {}).get(name, 0.0)
+                elsewhere = [demand.get(name, 0.0) for demand in other_demands.get(owner, ())]
+                bucket.share = share_of(bucket.rate, demand_here, elsewhere)
 
     @property
     def limits_bytes(self) -> bool:

@@ -36,12 +36,12 @@ class SecretCipher:
         nonce = os.urandom(_NONCE_BYTES)
         return nonce + self._cipher.encrypt(nonce, plain, owner.encode())
 
-    def decrypt(self, encrypted: bytes, owner: str) -> bytes:
+    def decrypt(self, data: bytes, owner: str) -> bytes:
         """Return the plain text. Raises WrongKey."""
         from cryptography.exceptions import InvalidTag
 
         try:
-            return self._cipher.decrypt(encrypted[:_NONCE_BYTES], encrypted[_NONCE_BYTES:], owner.encode())
+            return self._cipher.decrypt(data[:_NONCE_BYTES], data[_NONCE_BYTES:], owner.encode())
         except (InvalidTag, ValueError):
             raise WrongKey(
                 "the secret key cannot decrypt the stored credentials: set secret_key to the key that encrypted them"

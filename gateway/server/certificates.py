@@ -39,7 +39,7 @@ class Certificate:
     def check_expiry(self, now: float) -> float:
         """Log a warning if the certificate has expired or soon will. Return the seconds until the next check."""
         path, left_s = str(self._paths[0]), self.expires_at - now
-        metrics.certificate_expires(path, self.expires_at)
+        metrics.record_certificate_expiry(path, self.expires_at)
         if left_s <= _WARNING_S:
             at = datetime.datetime.fromtimestamp(self.expires_at, datetime.UTC).isoformat()
             problem = "has expired, so clients refuse to connect" if left_s <= 0 else "expires soon"

@@ -58,7 +58,7 @@ def current_request() -> Request:
 
 
 def request_without_body() -> Request:
-    """Return the request that Flask is handling, if its body is too long to be read. So does `current_request` from then on."""
+    """Return the request that Flask is handling, without reading its body. Later calls of `current_request` return it too."""
     if WSGI_REQUEST not in flask.request.environ:
         setattr(flask.g, _REQUEST, request_of(flask.request.environ, b""))
     return current_request()

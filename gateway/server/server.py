@@ -80,7 +80,7 @@ class Server:
         self._heads: dict[str, dict[Connection, None]] = {}  # by client address, oldest first
         self._threads = ThreadPoolExecutor(_WSGI_THREADS, "wsgi")
         limits = TickLimits(self.settings.tick_requests, self.settings.tick_bytes)
-        trace = self._telemetry.traced if self._telemetry is not None else None
+        trace = self._telemetry.trace_lists if self._telemetry is not None else None
         self._relay = Relay(writer_path, self) if writer_path else None
         forward = self._relay.forward if self._relay is not None else None
         self._ticker = Ticker(
@@ -218,7 +218,7 @@ class Server:
         if interception is None:
             pending.began = monotonic()
             if self._telemetry is not None:
-                pending.span = self._telemetry.began(pending)
+                pending.span = self._telemetry.start_span(pending)
             dialect = pending.dialect = self._application.dialect_of(pending)
             if dialect is not None:
                 pending.operation = dialect.operation(pending)
@@ -272,11 +272,11 @@ class Server:
             name, operation = dialect.name, pending.operation
         else:
             name, operation = "gateway", pending.path if reply.status < 400 else ""
-        metrics.answered((name, operation, reply.status, seconds))
+        metrics.record_request((name, operation, reply.status, seconds))
         if self._telemetry is not None:
-            self._telemetry.answered(pending.span, pending, reply, name, operation)
+            self._telemetry.end_span(pending.span, pending, reply, name, operation)
         if self._trail is not None:
-            self._trail.answered(pending, reply, dialect, operation)
+            self._trail.record_request(pending, reply, dialect, operation)
         if self.settings.access_log or seconds * 1000 >= self.settings.slow_request_ms:
             logs.info(
                 "request" if seconds * 1000 < self.settings.slow_request_ms else "slow request",
@@ -295,7 +295,7 @@ class Server:
             if pending.dialect is not None:
                 pending.operation = pending.dialect.operation(pending)
             if self._telemetry is not None:
-                pending.span = self._telemetry.began(pending)
+                pending.span = self._telemetry.start_span(pending)
         return reply
 
     def discard(self, transport: asyncio.Transport, size_bytes: int) -> None:

@@ -46,7 +46,7 @@ class SlicedReads:
                 self.free_readers.append(reads.reader)
             else:
                 self.running.append(reads)
-        metrics.ticked((len(answers), perf_counter() - began))
+        metrics.record_tick((len(answers), perf_counter() - began))
         return answers
 
 

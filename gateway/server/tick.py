@@ -427,7 +427,7 @@ class _DatabaseQueue:
             if len(pending_requests) == 1:
                 return [(pending_requests[0], error)]
             return [answer for pending in pending_requests for answer in self._run_list([pending])]
-        metrics.ticked((len(pending_requests), perf_counter() - began))
+        metrics.record_tick((len(pending_requests), perf_counter() - began))
         answers: list[RequestOutcomes] = []
         start = 0
         for pending in pending_requests:

@@ -7,28 +7,28 @@ from tablegate.gateway.observability import metrics
 
 
 def test_facts_of_requests_are_computed_only_with_an_interceptor() -> None:
-    before = (metrics.consumed, request_context.is_left_out)
+    before = (metrics.record_consumption, request_context.is_left_out)
     request_context.watch(True)
     try:
-        assert metrics.consumed is request_context._consumed
+        assert metrics.record_consumption is request_context._record_consumption
         assert request_context.is_left_out is not None
         assert not request_context.is_left_out()
     finally:
         request_context.watch(False)
-    assert (metrics.consumed, request_context.is_left_out) == before
+    assert (metrics.record_consumption, request_context.is_left_out) == before
 
 
 def test_units_are_recorded_for_the_current_request() -> None:
     request_context.watch(True)
     mine = request_context.RequestContext(lambda: True)
     try:
-        metrics.consumed(("toy", "t", "", "read", 1.0))
+        metrics.record_consumption(("toy", "t", "", "read", 1.0))
         with request_context.current(mine):
-            metrics.consumed(("toy", "t", "", "read", 1.5))
-            metrics.consumed(("toy", "t", "", "read", 0.5))
+            metrics.record_consumption(("toy", "t", "", "read", 1.5))
+            metrics.record_consumption(("toy", "t", "", "read", 0.5))
             assert request_context.is_left_out is not None
             assert request_context.is_left_out()
-        metrics.consumed(("toy", "t", "", "read", 1.0))
+        metrics.record_consumption(("toy", "t", "", "read", 1.0))
     finally:
         request_context.watch(False)
     assert mine.units == {"read": 2.0}

@@ -29,7 +29,7 @@ Blocks = dict[str, Any]
 
 def meter(table: str, index: str, kind: str, units: float) -> None:
     """Count units in `tablegate_consumed_capacity_total`. `table`: its name or ARN."""
-    metrics.consumed((DIALECT, table.rpartition("/")[2], index, kind, units))
+    metrics.record_consumption((DIALECT, table.rpartition("/")[2], index, kind, units))
 
 
 def mode_of(call: CallContext) -> str:

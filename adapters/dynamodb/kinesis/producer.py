@@ -29,7 +29,7 @@ from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.model.tables.changes import Change
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.rows import TICKS_PER_MS
-from tablegate.gateway.observability.metrics import delivered
+from tablegate.gateway.observability.metrics import record_delivery
 
 log = logging.getLogger("tablegate")
 
@@ -69,7 +69,7 @@ class Producer:
                 records.append(record)
         for batch in batches(records):
             self._put_all(region, stream_arn, batch)
-        delivered(table.name, len(records))
+        record_delivery(table.name, len(records))
 
     def _put_all(self, region: str, stream_arn: str, records: list[dict[str, Any]]) -> None:
         for attempt in range(_ATTEMPTS):

@@ -39,6 +39,6 @@ def count_failed_write(write: Write, reason: object) -> None:
 def _count(table: str, index: str, units: messages.ConsumedCapacity) -> None:
     unit = units.capacity_unit
     if unit.read:
-        metrics.consumed((DIALECT, table, index, "read", unit.read))
+        metrics.record_consumption((DIALECT, table, index, "read", unit.read))
     if unit.write:
-        metrics.consumed((DIALECT, table, index, "write", unit.write))
+        metrics.record_consumption((DIALECT, table, index, "write", unit.write))

@@ -103,7 +103,7 @@ ACTIONS: Mapping[str, frozenset[GrantAction]] = {
 
 def pairs_of(patterns: Iterable[str], is_refusal: bool) -> frozenset[GrantAction]:
     """Return the pairs that an Allow or a Deny of action patterns covers (`dynamodb:Get*`, without case)."""
-    found: set[GrantAction] = set()
+    result: set[GrantAction] = set()
     for pattern in patterns:
         service, separator, name = pattern.lower().partition(":")
         if not separator:
@@ -112,17 +112,17 @@ def pairs_of(patterns: Iterable[str], is_refusal: bool) -> frozenset[GrantAction
             continue
         actions = Glob.of(name)
         if name == "*":
-            found |= _EVERY
+            result |= _EVERY
         for action, pairs in ACTIONS.items():
             if actions.matches(action.lower()):
-                found |= _denied(action, pairs) if is_refusal else pairs
-    return frozenset(found)
+                result |= _denied_pairs(action, pairs) if is_refusal else pairs
+    return frozenset(result)
 
 
 _EVERY = frozenset((permission, channel) for permission in Permission for channel in Channel)
 
 
-def _denied(action: str, pairs: frozenset[GrantAction]) -> frozenset[GrantAction]:
+def _denied_pairs(action: str, pairs: frozenset[GrantAction]) -> frozenset[GrantAction]:
     """Return the pairs that a Deny of an action covers: all channels, except for actions of batches and statements."""
     if action.startswith(("Batch", "PartiQL")):
         return pairs

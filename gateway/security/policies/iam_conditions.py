@@ -54,8 +54,9 @@ def conditions_of(element: Any, glob_of: GlobMaker) -> Iterator[conditions.Condi
     for operator, keys in element.items():
         if not isinstance(keys, dict):
             raise BadPolicy(f"Condition {operator} is not an object")
-        for key, given in keys.items():
-            values = [given] if isinstance(given, (str, bool, int, float)) else given
+        for key, values in keys.items():
+            if isinstance(values, (str, bool, int, float)):
+                values = [values]
             if not isinstance(values, list) or not values:
                 raise BadPolicy(f"Condition {operator} {key} has no values")
             texts = [_text(value) for value in values]
@@ -75,12 +76,12 @@ def _condition(operator: str, key: str, values: list[str], glob_of: GlobMaker) -
     if fact is None:
         raise BadPolicy(f"the condition key {key} is not supported")
     name, quantifier = operator, conditions.Quantifier.ONE
-    for prefix, each in (
+    for prefix, quantifier_of_prefix in (
         ("ForAllValues:", conditions.Quantifier.ALL),
         ("ForAnyValue:", conditions.Quantifier.ANY),
     ):
         if operator.lower().startswith(prefix.lower()):
-            name, quantifier = operator[len(prefix) :], each
+            name, quantifier = operator[len(prefix) :], quantifier_of_prefix
     if name.lower() == "null":
         return _null(fact, values, quantifier)
     if fact in conditions.MANY_VALUED and quantifier is conditions.Quantifier.ONE:
@@ -90,8 +91,8 @@ def _condition(operator: str, key: str, values: list[str], glob_of: GlobMaker) -
     plain = name.lower()
     if_exists = plain.endswith("ifexists")
     plain = plain.removesuffix("ifexists")
-    negated = _is_negated(plain)
-    make = _OPERATORS.get(plain.replace("not", "", 1) if negated else plain)
+    is_negated = _is_negated(plain)
+    make = _OPERATORS.get(plain.replace("not", "", 1) if is_negated else plain)
     if make is None:
         raise BadPolicy(f"the condition operator {operator} is not supported")
     if (plain.startswith(("date", "numeric"))) is not (fact is conditions.ConditionKey.NOW):
@@ -99,7 +100,7 @@ def _condition(operator: str, key: str, values: list[str], glob_of: GlobMaker) -
     if ("ipaddress" in plain) is not (fact is conditions.ConditionKey.SOURCE_ADDRESS):
         raise BadPolicy(f"{key} cannot be compared by {operator}")
     tests = [make(value, glob_of) for value in values]
-    return conditions.Condition(fact, _any_of(tests), negated, quantifier, if_exists)
+    return conditions.Condition(fact, _any_of(tests), is_negated, quantifier, if_exists)
 
 
 def _is_negated(plain: str) -> bool:
@@ -172,15 +173,15 @@ def _resource_name(text: str, glob_of: GlobMaker) -> conditions.Test:
     patterns = [glob_of(part) for part in parts]
 
     def test(value: str) -> bool:
-        found = value.split(":", 5)
-        return len(found) == 6 and all(
-            pattern.matches(part) for pattern, part in zip(patterns, found, strict=True)
+        value_parts = value.split(":", 5)
+        return len(value_parts) == 6 and all(
+            pattern.matches(part) for pattern, part in zip(patterns, value_parts, strict=True)
         )
 
     return test
 
 
-def _comparing(read: Callable[[str], Decimal], compare: Callable[[Decimal, Decimal], bool]) -> Any:
+def _comparison_of(read: Callable[[str], Decimal], compare: Callable[[Decimal, Decimal], bool]) -> Any:
     def make(text: str, glob_of: GlobMaker) -> conditions.Test:
         operand = read(text)
         return lambda value: compare(Decimal(value), operand)
@@ -227,7 +228,7 @@ _OPERATORS: Mapping[str, Callable[[str, GlobMaker], conditions.Test]] = {
     "ipaddress": _network,
     "arnequals": _resource_name,
     "arnlike": _resource_name,
-    **{f"numeric{name}": _comparing(_number, compare) for name, compare in _COMPARISONS.items()},
-    **{f"date{name}": _comparing(_moment, compare) for name, compare in _COMPARISONS.items()},
+    **{f"numeric{name}": _comparison_of(_number, compare) for name, compare in _COMPARISONS.items()},
+    **{f"date{name}": _comparison_of(_moment, compare) for name, compare in _COMPARISONS.items()},
 }
 """Operators in lower case, without `Not` (NotIpAddress, StringNotEquals, DateNotEquals, ArnNotLike)."""

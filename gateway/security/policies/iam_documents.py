@@ -107,19 +107,19 @@ def stored_resource_policy(text: str, identity: CallerIdentity) -> ResourceDecis
 def _principals(element: dict[str, Any]) -> Principals:
     if "NotPrincipal" in element:
         raise BadPolicy("NotPrincipal is not supported")
-    given = element.get("Principal")
-    if given == "*":
+    principal = element.get("Principal")
+    if principal == "*":
         return Principals(includes_all=True)
-    if not isinstance(given, dict) or not given:
+    if not isinstance(principal, dict) or not principal:
         raise BadPolicy("the Principal of a statement must be * or an object")
-    unknown = given.keys() - {"AWS", "Service", "Federated", "CanonicalUser"}
+    unknown = principal.keys() - {"AWS", "Service", "Federated", "CanonicalUser"}
     if unknown:
         raise BadPolicy(f"unknown kind of Principal: {', '.join(sorted(unknown))}")
     arns: set[str] = set()
     accounts: set[str] = set()
     includes_all = False
-    for kind, named in given.items():
-        for name in _texts(named, "Principal"):
+    for kind, names in principal.items():
+        for name in _texts(names, "Principal"):
             if kind != "AWS":
                 continue  # no caller of this server is of these kinds
             match = _ARN_OF_PRINCIPAL.fullmatch(name)
@@ -136,8 +136,8 @@ def _principals(element: dict[str, Any]) -> Principals:
     return Principals(frozenset(arns), frozenset(accounts), includes_all)
 
 
-def _texts(given: Any, name: str) -> list[str]:
-    texts = [given] if isinstance(given, str) else given
+def _texts(element: Any, name: str) -> list[str]:
+    texts = [element] if isinstance(element, str) else element
     if not isinstance(texts, list) or not texts or not all(isinstance(text, str) for text in texts):
         raise BadPolicy(f"{name} must be a text or a list of texts")
     return texts
@@ -147,11 +147,14 @@ class _Reader:
     """A reader of the statements of one document for one caller."""
 
     def __init__(
-        self, document: dict[str, Any], identity: CallerIdentity, ignored: frozenset[str] = frozenset()
+        self,
+        document: dict[str, Any],
+        identity: CallerIdentity,
+        ignored_members: frozenset[str] = frozenset(),
     ) -> None:
-        """`ignored`: further members of a statement, which the reader accepts and ignores."""
+        """`ignored_members`: further members of a statement, which the reader accepts and ignores."""
         self._document = document
-        self._members = _STATEMENT_MEMBERS | ignored
+        self._members = _STATEMENT_MEMBERS | ignored_members
         self._variables = {
             "aws:username": identity.access_id,
             "aws:userid": identity.access_id,
@@ -168,11 +171,11 @@ class _Reader:
             raise BadPolicy(f"unknown members of a policy: {', '.join(sorted(unknown))}")
         if self._version not in _VERSIONS:
             raise BadPolicy(f"unknown policy version: {self._version}")
-        given = self._document.get("Statement")
-        listed = [given] if isinstance(given, dict) else given
-        if not isinstance(listed, list) or not listed:
+        statement = self._document.get("Statement")
+        elements = [statement] if isinstance(statement, dict) else statement
+        if not isinstance(elements, list) or not elements:
             raise BadPolicy("a policy must have a Statement")
-        for element in listed:
+        for element in elements:
             if not isinstance(element, dict):
                 raise BadPolicy("a Statement must be an object")
             yield element
@@ -214,12 +217,12 @@ class _Reader:
         parts = name.split(":", 5)
         if len(parts) != 6 or parts[0] != "arn":
             raise BadPolicy(f"{name} is not an ARN")
-        _, _, service, region, account, rest = parts
+        _, _, service, region, account, part = parts
         if not Glob.of(service).matches("dynamodb"):
             return grants.Resources(Glob.literal("\x00"))  # of another service: matches nothing
-        if rest == "*":
+        if part == "*":
             return grants.Resources(EVERY, self._glob(region), self._glob(account))
-        kind, _, path = rest.partition("/")
+        kind, _, path = part.partition("/")
         if not Glob.of(kind).matches("table"):
             return grants.Resources(Glob.literal("\x00"))
         return grants.Resources(self._glob(path), self._glob(region), self._glob(account))
@@ -231,11 +234,11 @@ class _Reader:
         """
         pattern = Glob(())
         end = 0
-        for found in _VARIABLE.finditer(text):
+        for match in _VARIABLE.finditer(text):
             if self._version != "2012-10-17":
                 raise BadPolicy("policy variables require Version 2012-10-17")
-            pattern += Glob.of(text[end : found.start()]) + Glob.literal(self._value(found[1]))
-            end = found.end()
+            pattern += Glob.of(text[end : match.start()]) + Glob.literal(self._value(match[1]))
+            end = match.end()
         return pattern + Glob.of(text[end:])
 
     def _value(self, variable: str) -> str:

@@ -77,11 +77,11 @@ def ram_policy(text: str) -> Policy:
     document = read_document(text)
     if document.keys() - {"Version", "Statement"} or document.get("Version") != "1":
         raise BadPolicy('a RAM policy must have the members Version, "1", and Statement')
-    given = document.get("Statement")
-    listed = [given] if isinstance(given, dict) else given
-    if not isinstance(listed, list) or not listed:
+    statement = document.get("Statement")
+    elements = [statement] if isinstance(statement, dict) else statement
+    if not isinstance(elements, list) or not elements:
         raise BadPolicy("a policy must have a Statement")
-    return Policy(tuple(_statement(element) for element in listed))
+    return Policy(tuple(_statement(element) for element in elements))
 
 
 def _statement(element: Any) -> Statement:
@@ -102,19 +102,19 @@ def _statement(element: Any) -> Statement:
     excludes = "NotResource" in element
     names = _texts(element["NotResource" if excludes else "Resource"])
     is_wide = (effect is Effect.DENY) is not excludes
-    resources = tuple(each for name in names for each in _resources(name, is_wide))
+    resources = tuple(resource for name in names for resource in _resources(name, is_wide))
     return Statement(effect, pairs, resources, tuple(_conditions(element.get("Condition", {}))), excludes)
 
 
-def _texts(given: Any) -> list[str]:
-    texts = [given] if isinstance(given, str) else given
+def _texts(element: Any) -> list[str]:
+    texts = [element] if isinstance(element, str) else element
     if not isinstance(texts, list) or not texts or not all(isinstance(text, str) for text in texts):
         raise BadPolicy("actions and resources must be texts")
     return texts
 
 
 def _pairs_of(patterns: list[str], is_refusal: bool) -> frozenset[GrantAction]:
-    found: set[GrantAction] = set()
+    result: set[GrantAction] = set()
     for pattern in patterns:
         service, _, name = pattern.partition(":") if pattern != "*" else ("ots", ":", "*")
         if not name:
@@ -122,16 +122,16 @@ def _pairs_of(patterns: list[str], is_refusal: bool) -> frozenset[GrantAction]:
         if service != "ots":
             continue
         if name == "*":
-            found |= _EVERY_PAIR
+            result |= _EVERY_PAIR
         actions = Glob.of(name)
         for action, pairs in ACTIONS.items():
             if actions.matches(action):
-                found |= pairs
+                result |= pairs
                 if is_refusal and not action.startswith(("Batch", "Bulk")):
-                    found |= {(permission, channel) for permission, _ in pairs for channel in Channel}
+                    result |= {(permission, channel) for permission, _ in pairs for channel in Channel}
                 if is_refusal and (_P.SCAN, Channel.SINGLE) in pairs:
-                    found |= _pairs(_P.SPLIT)  # split points are keys of rows
-    return frozenset(found)
+                    result |= _pairs(_P.SPLIT)  # split points are keys of rows
+    return frozenset(result)
 
 
 def _resources(name: str, is_wide: bool) -> Iterator[Resources]:
@@ -147,11 +147,11 @@ def _resources(name: str, is_wide: bool) -> Iterator[Resources]:
         raise BadPolicy(f"{name} is not a resource")
     if parts[1] != "ots":
         return
-    rest = parts[4]
-    if rest in ("*", "instance/*", "instance*"):
+    location = parts[4]
+    if location in ("*", "instance/*", "instance*"):
         yield Resources(EVERY)
         return
-    kind, _, path = rest.partition("/")
+    kind, _, path = location.partition("/")
     instance, _, path = path.partition("/")
     if kind != "instance":
         raise BadPolicy(f"{name} is not a resource of Table Store")
@@ -172,14 +172,14 @@ def _resources(name: str, is_wide: bool) -> Iterator[Resources]:
 def _conditions(element: Any) -> Iterator[Condition]:
     if not isinstance(element, dict):
         raise BadPolicy("Condition is not an object")
-    translated: dict[str, Any] = {}
+    iam_element: dict[str, Any] = {}
     for operator, keys in element.items():
         if not isinstance(keys, dict):
             raise BadPolicy(f"Condition {operator} is not an object")
-        named = {}
+        new_keys = {}
         for key, values in keys.items():
             if key.lower() not in _CONDITION_KEYS:
                 raise BadPolicy(f"the condition key {key} is not supported")
-            named[_CONDITION_KEYS[key.lower()]] = values
-        translated[operator] = named
-    return conditions_of(translated, Glob.of)
+            new_keys[_CONDITION_KEYS[key.lower()]] = values
+        iam_element[operator] = new_keys
+    return conditions_of(iam_element, Glob.of)

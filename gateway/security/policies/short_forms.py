@@ -62,10 +62,10 @@ def short_policy(document: Mapping[str, Any]) -> Policy:
     return Policy(tuple(statements))
 
 
-def _texts(given: Any) -> list[str]:
-    if not isinstance(given, (list, tuple)) or not all(isinstance(text, str) and text for text in given):
+def _texts(element: Any) -> list[str]:
+    if not isinstance(element, (list, tuple)) or not all(isinstance(text, str) and text for text in element):
         raise BadPolicy("tables, keys and attributes must be lists of texts")
-    return list(given)
+    return list(element)
 
 
 def _statements(

@@ -352,7 +352,7 @@ def test_requests_do_not_wait_for_the_log_and_lost_records_are_counted() -> None
     trail.start()
     before = _lost()
     for _ in range(audit.MOST_EVENTS + 1000):
-        trail.answered(_request(), Reply(200, ()), Reader, "Read")
+        trail.record_request(_request(), Reply(200, ()), Reader, "Read")
     sink.may_go_on.set()
     trail.close()
     lost = _lost() - before
@@ -367,7 +367,7 @@ def test_bodies_that_wait_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     trail = AuditTrail(sink, KeyForm(False, ""), AuditScope(writes=True, requests=True))
     before = _lost()
     for _ in range(11):
-        trail.answered(_request(b"x" * 1000), Reply(200, ()), Reader, "Read")
+        trail.record_request(_request(b"x" * 1000), Reply(200, ()), Reader, "Read")
     assert _lost() - before == 1
     sink.may_go_on.set()
     trail.start()
@@ -406,7 +406,7 @@ def test_an_unreadable_request_is_recorded() -> None:
     sink = Gathering()
     sink.may_go_on.set()
     trail = AuditTrail(sink, KeyForm(False, ""), AuditScope(False, True))
-    trail.answered(_request(), Reply(400, ()), Broken, "Read")
+    trail.record_request(_request(), Reply(400, ()), Broken, "Read")
     trail._write_batch()
     assert json.loads(sink.lines[0])["result"] == 400
 
@@ -414,9 +414,9 @@ def test_an_unreadable_request_is_recorded() -> None:
 def test_digests_depend_on_the_secret_key() -> None:
     key = {"artist": {"S": "nina"}, "song": {"N": "1"}}
     again = {"song": {"N": "1"}, "artist": {"S": "nina"}}
-    assert KeyForm(False, "a").shown(key) == KeyForm(False, "a").shown(again)
-    assert KeyForm(False, "a").shown(key) != KeyForm(False, "b").shown(key)
-    assert KeyForm(True, "a").shown(key) == key
+    assert KeyForm(False, "a").format(key) == KeyForm(False, "a").format(again)
+    assert KeyForm(False, "a").format(key) != KeyForm(False, "b").format(key)
+    assert KeyForm(True, "a").format(key) == key
 
 
 def test_without_a_trail_nothing_is_recorded() -> None:

@@ -249,7 +249,7 @@ def test_refused_requests_are_counted_by_owner_and_kind(
 ) -> None:
     told: list[tuple[str, str]] = []
     monkeypatch.setattr(
-        "tablegate.gateway.observability.metrics.refused_by_quota",
+        "tablegate.gateway.observability.metrics.record_quota_refusal",
         lambda owner, kind: told.append((owner, kind)),
     )
     limit(exporter, tables=0, requests=4)
