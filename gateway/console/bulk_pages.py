@@ -162,7 +162,11 @@ class BulkPages(Pages):
         self, reading: TableReader, search: RowSearch, form: BulkForm, found: Sequence[Row]
     ) -> Sequence[Row]:
         """Return rows with all attributes, without those that have changed. An index can show less than all of a row."""
-        if form.change == "delete" or search.search_index is None or search.search_index.shown is None:
+        if (
+            form.change == "delete"
+            or search.search_index is None
+            or search.search_index.projected_names is None
+        ):
             return found
         rows = reading.run_all([Get(search.table, row.position) for row in found], READING_A_ROW)
         for error in rows:
