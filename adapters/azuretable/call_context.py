@@ -142,7 +142,7 @@ def count_transaction(table: Table, kind: str) -> None:
 
     `kind` is `read` or `write`. A batch is one request.
     """
-    metrics.consumed((DIALECT, table.name, "", kind, 1.0))
+    metrics.record_consumption((DIALECT, table.name, "", kind, 1.0))
 
 
 def find_table_now(call: CallContext, name: str) -> Exchange[Table]:
