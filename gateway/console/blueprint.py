@@ -20,7 +20,7 @@ from tablegate.gateway.console.entry import Entry
 from tablegate.gateway.console.figure_pages import FigurePages
 from tablegate.gateway.console.job_pages import JobPages
 from tablegate.gateway.console.pages import Pages
-from tablegate.gateway.console.rendering import pretty, with_headers
+from tablegate.gateway.console.rendering import parts, with_headers
 from tablegate.gateway.console.row_pages import RowPages
 from tablegate.gateway.console.statement_pages import StatementPages
 from tablegate.gateway.console.stream_pages import StreamPages
@@ -63,5 +63,5 @@ def create(gateway: Gateway) -> flask.Blueprint:
     made.add_url_rule("/<path:rest>", "unknown", unknown, methods=["GET", "POST", "PUT", "PATCH", "DELETE"])
     made.before_request(entry.refuse_long_form)
     made.after_request(with_headers)
-    made.add_app_template_filter(pretty, "pretty")
+    made.add_app_template_filter(parts, "parts")
     return made

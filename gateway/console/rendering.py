@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import flask
-import orjson
 
 from tablegate.gateway.model.errors import NotPermitted
 from tablegate.gateway.model.tables.tables import Table
@@ -38,15 +38,18 @@ _TITLES = {
 }
 
 
+_PARTS = re.compile(r"(?<=[._\-/:|])(?=[^._\-/:|])|(?<=[a-z0-9])(?=[A-Z])")
+
+
 def with_headers(response: flask.Response) -> flask.Response:
     """Add the security headers of the console."""
     response.headers.update(_HEADERS)
     return response
 
 
-def pretty(document: Any) -> str:
-    """Return a document as indented JSON."""
-    return orjson.dumps(document, option=orjson.OPT_INDENT_2).decode()
+def parts(name: str) -> list[str]:
+    """Split a name where a line can end: after punctuation and before capital letters."""
+    return _PARTS.split(name)
 
 
 def render(template: str, status: int = 200, **facts: Any) -> flask.Response:

@@ -140,7 +140,6 @@ for (const text of texts) {
   colours.set(String(key), [text.data.trim().slice(0, 40), ...key]);
 }
 
-const content = document.querySelector("main").clientWidth;
 const broken = [];
 for (const text of texts) {
   const heading = text.parentElement.closest("h1, h2, h3, th, legend, label, summary, button");
@@ -149,10 +148,8 @@ for (const text of texts) {
     const range = document.createRange();
     range.setStart(text, word.index);
     range.setEnd(text, word.index + word[0].length);
-    const lines = [...range.getClientRects()];
-    const width = lines.reduce((sum, line) => sum + line.width, 0);
-    if (new Set(lines.map(line => Math.round(line.top))).size > 1 && width < content - 80 && !/[-_/]/.test(word[0]))
-      broken.push(word[0]);
+    const lines = new Set([...range.getClientRects()].map(line => Math.round(line.top)));
+    if (lines.size > 1) broken.push(word[0]);
   }
 }
 
