@@ -86,7 +86,7 @@ def test_error_pages_stand_in_the_frame_of_the_site(
         console.get("/nothing", 404),
         console.get("/sign-out", 405),
         console.post("/sign-in", 413, access_id="a" * 10_000),
-        console.post("/row/put", 413, row="a" * 3_000_000),
+        console.post("/row/put", 413, row="a" * 7_000_000),
         console.get("/rows", 404, namespace="shared", name="none"),
     ]
     monkeypatch.setattr(Entry, "_for_visitor", lambda *_: 1 / 0)
