@@ -17,7 +17,7 @@ from tablegate.gateway.model.commands.writes import Replace, Write
 from tablegate.gateway.model.errors import BadKey, Busy
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.rows import Contents, Row
-from tablegate.gateway.model.values.values import Value
+from tablegate.gateway.model.values.values import Kind, Value
 
 __all__ = [
     "FORM", "TYPE_NAMES", "document_of", "is_own", "request_code", "shown_row", "values_of", "view", "write_of",
@@ -70,7 +70,7 @@ def values_of(table: Table, document: Any) -> dict[str, Value]:
 
 
 def write_of(table: Table, values: Mapping[str, Value], old: Row | None, now_ms: int) -> Write:
-    """Return the write that replaces an entity. Raises ValueError."""
+    """Return the write that replaces an entity. NULL, which Azure does not show, is kept. Raises ValueError."""
     schema = table.key_schema
     try:
         key = schema.key(values)
@@ -82,5 +82,6 @@ def write_of(table: Table, values: Mapping[str, Value], old: Row | None, now_ms:
     except ServiceError as refusal:
         raise ValueError(refusal.text) from None
     checked = values_of(table, document_of(table, values))
-    contents = Contents.of_values(checked)
+    nulls = {name: value for name, value in values.items() if value.kind is Kind.NULL}
+    contents = Contents.of_values({**checked, **nulls})
     return Write(table, key, Replace(contents), view=view, rule=rule_of(schema.names, are_counted=True))

@@ -159,7 +159,7 @@ def statement_of(search: RowSearch) -> str:
     conditions = [condition for _, condition in search.key_conditions] + list(search.filters)
     if conditions:
         text += "\nWHERE " + "\n  AND ".join(map(_condition, conditions))
-    sort = search.schema.sort
+    sort = shown_schema(search.schema).sort
     if search.reverse and search.equal and sort:
         text += f"\nORDER BY {_quoted(sort[0].name)} DESC"
     return text

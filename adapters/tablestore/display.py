@@ -112,14 +112,18 @@ def _cell(cell: Any) -> tuple[str, Value]:
 
 
 def write_of(table: Table, values: Mapping[str, Value], old: Row | None, now_ms: int) -> Write:
-    """Return the write that puts a row. Versions of columns that do not change are kept. Raises ValueError."""
+    """Return the write that puts a row. Raises ValueError.
+
+    Versions of columns that do not change are kept, and so is NULL, which Table Store does not show.
+    """
     names = table.key_schema.names
     try:
         key_cells = [WireCell(name, key_value_shown(values[name])) for name in names if name in values]
         keys.check_values(key_cells, allows_auto_increment=False)
         key = keys.key_of(table, key_cells)
         seen = {name: view(value) for name, value in values.items() if name not in names}
-        seen = {name: value for name, value in seen.items() if value.kind is not Kind.NULL}
+        nulls = {name: value for name, value in seen.items() if value.kind is Kind.NULL}
+        seen = {name: value for name, value in seen.items() if name not in nulls}
         for name, value in seen.items():
             check_column_name(name)
             check_attribute(name, value)
@@ -134,7 +138,7 @@ def write_of(table: Table, values: Mapping[str, Value], old: Row | None, now_ms:
     return Write(
         table,
         key,
-        Replace(_contents(table, key, seen, old, now_ms)),
+        Replace(_contents(table, key, {**seen, **nulls}, old, now_ms)),
         view=view,
         rule=partial(restored, names),
     )

@@ -82,7 +82,10 @@ def read_fields(given: Mapping[str, str], table: Table) -> list[RowField]:
 def values_of(
     fields: Sequence[RowField], table: Table, display: RowDisplay, old: Row | None
 ) -> dict[str, Value]:
-    """Return the attributes of a form. Fields that were not changed keep the values of the old row. Raises BadRow."""
+    """Return the attributes of a form. Raises BadRow.
+
+    Fields that were not changed keep the values of the old row, and so do attributes that the form does not show.
+    """
     values: dict[str, Value] = {}
     checked = []
     for field in fields:
@@ -100,7 +103,12 @@ def values_of(
         checked.append(replace(field, error=error))
     if any(field.error for field in checked):
         raise BadRow(checked)
-    return values
+    hidden = (
+        {}
+        if old is None
+        else {name: value for name, value in old.latest.items() if not _is_shown(display, value)}
+    )
+    return {**hidden, **values}
 
 
 def _value(field: RowField, table: Table, display: RowDisplay, old: Row | None) -> Value:
@@ -121,6 +129,10 @@ def _shown(table: Table, display: RowDisplay, name: str, row: Row) -> Value:
     if value.kind not in display.type_names and name in table.key_schema.names:
         return Value(Kind.TEXT, text_of(value))
     return value
+
+
+def _is_shown(display: RowDisplay, value: Value) -> bool:
+    return display.view(value).kind in display.type_names
 
 
 def _lines(text: str) -> str:

@@ -173,6 +173,32 @@ def test_table_store_rows_keep_types_and_versions(server: Running, console: Cons
     assert versions.count("text") == 2 and versions.count("half") == 2 and versions.count("n") == 1
 
 
+@pytest.mark.parametrize("dialect", ["azuretable", "tablestore"])
+@pytest.mark.parametrize("bulk", [False, True])
+def test_a_form_keeps_what_its_dialect_does_not_show(
+    server: Running, console: Console, dialect: str, bulk: bool
+) -> None:
+    """NULL of DynamoDB, in tables of other dialects."""
+    name = f"nulls{dialect}{bulk}"
+    if dialect == "azuretable":
+        LiveAzure(server.url).service.create_table(name)
+        key = {"PartitionKey": {"S": "a"}, "RowKey": {"S": "b"}}
+    else:
+        LiveTableStore(server.url).create(name, ("p", messages.STRING))
+        key = {"p": {"S": "a"}}
+    client = Live(server.url).client
+    item = {**key, "none": {"NULL": True}, "map": {"M": {"a": {"N": "1"}}}, "text": {"S": "old"}}
+    client.put_item(TableName=name, Item=item)
+    if bulk:
+        type_name = {"azuretable": "Edm.String", "tablestore": "STRING"}[dialect]
+        change = {"target": "text", "target_type": type_name, "target_value": "new"}
+        console.post("/rows/bulk", **of(name, key0="a", change="set", **change))
+    else:
+        form = fields_of(console.get("/row/edit", **of(name, at=place_of_first(console, name))))
+        console.post("/row/put", **{**form, f"value{number_of(form, 'text')}": "new"})
+    assert client.get_item(TableName=name, Key=key)["Item"] == {**item, "text": {"S": "new"}}
+
+
 # Add, copy, delete
 
 

@@ -55,6 +55,10 @@ def server(shared_database_url: str) -> Iterator[Running]:
                 "n": number,
             }
             store.put({"p": f"p{number % 4}", "s": number}, cells, "cells")
+        text, integer = messages.STRING, messages.INTEGER
+        store.create("four", ("a", text), ("b", integer), ("c", text), ("d", integer))
+        for number in range(NUMBER):
+            store.put({"a": f"a{number % 2}", "b": number % 4, "c": "c", "d": number}, {"x": number}, "four")
         yield running
     finally:
         running.stop()
@@ -265,6 +269,31 @@ def test_page_and_table_store_code_find_the_same(
     assert sorted(found) == sorted(expected)
     if fields.get("order"):
         assert found == shown == sorted(expected, reverse=True)
+
+
+FOUR: list[tuple[dict[str, str], set[int]]] = [
+    ({"key0": "a1"}, set(range(1, NUMBER, 2))),
+    ({"key0": "a1", "order": "desc"}, set(range(1, NUMBER, 2))),
+    ({"key0": "a1", "key1": "1", "key2": "c"}, set(range(1, NUMBER, 4))),
+    ({"key0": "a1", "key1": "1", "key2": "c", "key3": "30", "operator": ">"}, {33, 37}),
+    ({"attribute": "d", "comparison": "<", "value": "3"}, {0, 1, 2}),
+]
+
+
+@pytest.mark.parametrize(("fields", "expected"), FOUR)
+def test_four_key_columns_are_searched_in_dynamodb(
+    console: Console, fields: dict[str, str], expected: set[int]
+) -> None:
+    """DynamoDB shows the last three of them as one text."""
+    page = console.get("/rows", **of("four", **fields))
+    shown = [int(each) for each in column(page, "d")]
+    assert set(shown) == expected
+    items = [int(item["x"]["N"]) for item in run_code(code_of(page, "boto3"))]
+    statement = console.get("/statement", **of("four", statement=code_of(page, "PartiQL")))
+    found = [int(each) for each in column(statement, "x")]
+    assert set(items) == set(found) == expected
+    if "order" in fields:
+        assert shown == items == found
 
 
 @pytest.mark.parametrize(
