@@ -63,7 +63,7 @@ def _write_options(command: click.Command, ctx: click.Context, formatter: click.
     sections: dict[str, list[tuple[str, str]]] = {"Options": []}
     for parameter in command.get_params(ctx):
         record = parameter.get_help_record(ctx)
-        if record is not None:
+        if record is not None and record[1]:  # a positional argument without a text is in the first line
             field = SETTINGS.get(parameter.name or "")
             title = "Options" if field is None else f"{field.metadata['group']} settings"
             sections.setdefault(title, []).append(record)

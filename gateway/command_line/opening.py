@@ -52,9 +52,11 @@ def opened_database(settings: Settings) -> Iterator[Any]:
 
 def _missing(settings: Settings) -> click.ClickException:
     shown = settings.database_path or without_password(settings.database)
+    context = click.get_current_context(silent=True)
+    takes_url = context is not None and "url" in context.params
     return click.ClickException(
         f"There is no tablegate database in {shown}. Create it with `tablegate migrate` or `tablegate serve`, or name"
-        " another database with --database."
+        f" another database with --database{' or a running server with --url' if takes_url else ''}."
     )
 
 

@@ -174,9 +174,13 @@ def _print_endpoints(
     lines = [f"tablegate {__version__} on {without_password(settings.database)}, auth {settings.auth}"]
     if settings.memory:
         lines.append("in memory: nothing is kept after the server stops")
-    lines += [f"  {dialect.hint.replace('{url}', urls[0])}" for dialect in dialects.dialects if dialect.hint]
     if settings.auth == "strict":
-        lines.append("only credentials added with `tablegate credentials` are accepted")
+        database = without_password(settings.database)
+        lines.append("only stored credentials are accepted. To add one that may do everything:")
+        lines.append(f"  tablegate credentials add KEY --all --database '{database}'")
+    else:
+        hints = [dialect.hint.replace("{url}", urls[0]) for dialect in dialects.dialects if dialect.hint]
+        lines += [f"  {hint}" for hint in hints]
     lines += [f"also on {url}" for url in urls[1:]]
     if metrics_socket is not None:
         lines.append(f"metrics on {_metrics_url(metrics_socket)}")

@@ -90,6 +90,10 @@ def test_the_first_help_lists_each_command_in_a_section_with_a_whole_sentence() 
     )
 
 
+def test_positional_arguments_without_a_text_are_not_listed() -> None:
+    assert "\n  ACCESS_ID\n" not in output("credentials", "rotate", "--help")
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_prints_a_script(shell: str) -> None:
     script = output("completion", shell)

@@ -90,6 +90,23 @@ def test_the_addresses_as_json(tmp_path: Path, workers: str) -> None:
     assert process.terminate()[0] == 0
 
 
+def test_a_strict_server_says_how_to_add_a_key(tmp_path: Path) -> None:
+    """Its examples would have credentials that it refuses."""
+    server = Process(tmp_path, "--auth", "strict")
+    told = server.wait_until_ready()
+    assert "aws_access_key_id" not in told
+    [line] = [line for line in told.splitlines() if "tablegate credentials add" in line]
+    folder = tmp_path / "another"
+    folder.mkdir()
+    command = line.strip().replace("tablegate", f"{sys.executable} -m tablegate", 1)
+    done = subprocess.run(
+        command, shell=True, cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "secret=" in done.stdout
+    server.terminate()
+
+
 def test_the_first_make_serve_shows_what_it_does() -> None:
     """It installs libraries for a minute."""
     done = subprocess.run(
