@@ -44,7 +44,8 @@ def backup(settings: Settings, file: Path, quiet: bool) -> None:
     click.echo(f"{file}\t{file.stat().st_size} bytes\tas of {at}")
     if path is not None and (key := path.with_name(path.name + ".key")).exists():
         click.echo(
-            f"The credentials in the backup are encrypted with the key in {key}. Keep a copy of the key elsewhere.",
+            f"The credentials in the backup are encrypted with the key in {key}. A server on the backup needs a copy of it"
+            f" as {file}.key. Keep another copy elsewhere.",
             err=True,
         )
 

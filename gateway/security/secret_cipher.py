@@ -44,7 +44,8 @@ class SecretCipher:
             return self._cipher.decrypt(data[:_NONCE_BYTES], data[_NONCE_BYTES:], owner.encode())
         except (InvalidTag, ValueError):
             raise WrongKey(
-                "the secret key cannot decrypt the stored credentials: set secret_key to the key that encrypted them"
+                "the secret key cannot decrypt the stored credentials. Use the key that encrypted them: --secret-key-file FILE,"
+                " or for SQLite the file DATABASE.key beside the database"
             ) from None
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from tablegate.gateway.__main__ import main
 from tablegate.gateway.command_line.maintenance import sweep
 from tablegate.gateway.command_line.tables import tables
 from tablegate.gateway.engine.engine import Engine
@@ -115,3 +118,18 @@ def make_table_in_shared() -> object:
     from tests.gateway.engine.conftest import PAIR
 
     return CreateTable("test", SHARED_NAMESPACE, "things", PAIR)
+
+
+def test_a_backup_says_which_key_it_needs(tmp_path: Path) -> None:
+    url, copy = f"sqlite:///{tmp_path}/a.sqlite", tmp_path / "copy.sqlite"
+    runner = CliRunner()
+    assert runner.invoke(main, ["migrate", "--database", url]).exit_code == 0
+    assert runner.invoke(main, ["credentials", "add", "KEY", "--database", url]).exit_code == 0
+    told = runner.invoke(main, ["backup", str(copy), "--database", url]).stderr
+    on_copy = ["credentials", "list", "--database", f"sqlite:///{copy}"]
+    refused = runner.invoke(main, on_copy)
+    assert refused.exit_code == 1
+    assert "DATABASE.key beside the database" in refused.stderr
+    [source, target] = re.findall(r"\S+\.key", told)
+    shutil.copy(source, target.rstrip("."))
+    assert runner.invoke(main, on_copy).stdout == "aws\tKEY\n"
