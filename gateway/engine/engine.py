@@ -106,12 +106,12 @@ class Engine:
     def register_worker(self, kind: str, worker: job_runner.JobWorker) -> None:
         self._workers[kind] = worker
 
-    def run(self, commands: list[AnyCommand], nowait: bool = False, written: int = 0) -> list[Any]:
+    def run(self, commands: list[AnyCommand], nowait: bool = False, log_position: int = 0) -> list[Any]:
         """Return for each command its outcome or its GatewayError. All writes form one transaction, and all reads use
         one later snapshot.
 
         A command with the outcome Contended did nothing and can be run again after a pause. With `nowait`, waits for
-        locks are as short as possible. Other exceptions are defects. `written` is the value of `written_up_to` after
+        locks are as short as possible. Other exceptions are defects. `log_position` is the value of `written_up_to` after
         the reader's last write. A standby that has not reached it is not used.
         """
         outcomes: list[Any] = [None] * len(commands)
@@ -129,7 +129,7 @@ class Engine:
             for at, answer in zip(writes, self._transactions.write([*writes.values()], nowait), strict=True):
                 outcomes[at] = answer
         if reads:
-            for at, answer in zip(reads, self._read([*reads.values()], nowait, written), strict=True):
+            for at, answer in zip(reads, self._read([*reads.values()], nowait, log_position), strict=True):
                 outcomes[at] = answer
         return outcomes
 
@@ -156,7 +156,7 @@ class Engine:
         return nodes.pop() if len(nodes) == 1 else None
 
     def run_in_slices(
-        self, commands: list[Reading], outcomes: dict[int, Any], reader: int, written: int = 0
+        self, commands: list[Reading], outcomes: dict[int, Any], reader: int, log_position: int = 0
     ) -> Iterator[None]:
         """Run reads of one snapshot, and yield after each slice of a page, so that the thread can do other work.
 
@@ -167,16 +167,16 @@ class Engine:
         try:
             if self.replicas is not None and reading_replicas.may_be_old(commands):
                 yield from reading_replicas.read_in_slices(
-                    self.replicas, commands, now_ms, outcomes, reader, written
+                    self.replicas, commands, now_ms, outcomes, reader, log_position
                 )
             else:
                 yield from reading.read_in_slices(self._store, commands, now_ms, outcomes, reader)
         except Exception as error:
             log.info("reading pages without slices, after an error: %r", error)
         if len(outcomes) < len(commands):
-            remaining = [at for at in range(len(commands)) if at not in outcomes]
+            missing = [at for at in range(len(commands)) if at not in outcomes]
             outcomes.update(
-                zip(remaining, self._transactions.read([commands[at] for at in remaining]), strict=True)
+                zip(missing, self._transactions.read([commands[at] for at in missing]), strict=True)
             )
 
     @property
@@ -276,16 +276,16 @@ class Engine:
         if self.replicas is not None:
             self.replicas.close()
 
-    def _read(self, commands: list[reading.Reading], nowait: bool, written: int) -> list[Any]:
+    def _read(self, commands: list[reading.Reading], nowait: bool, log_position: int) -> list[Any]:
         if self.replicas is None or nowait or not reading_replicas.may_be_old(commands):
             return self._transactions.read(commands)
         answers: list[Any] = [
-            *reading_replicas.read(self.replicas, commands, self._now() // 1_000_000, written)
+            *reading_replicas.read(self.replicas, commands, self._now() // 1_000_000, log_position)
         ]
-        remaining = [at for at, answer in enumerate(answers) if isinstance(answer, errors.StaleTable)]
-        if remaining:
+        stale = [at for at, answer in enumerate(answers) if isinstance(answer, errors.StaleTable)]
+        if stale:
             for at, answer in zip(
-                remaining, self._transactions.read([commands[at] for at in remaining]), strict=True
+                stale, self._transactions.read([commands[at] for at in stale]), strict=True
             ):
                 answers[at] = answer
         return answers
@@ -296,10 +296,10 @@ def run_with_retries(engine: Engine, commands: list[AnyCommand]) -> list[Any]:
     outcomes = engine.run(commands)
     began = time.monotonic()
     pauses = pauses_between_attempts()
-    while (waiting := contended(outcomes)) and time.monotonic() < began + longest_wait_s(outcomes):
+    while (indexes := contended(outcomes)) and time.monotonic() < began + longest_wait_s(outcomes):
         time.sleep(next(pauses))
-        again = engine.run([commands[at] for at in waiting], nowait=True)
-        for at, outcome in zip(waiting, again, strict=True):
+        new_outcomes = engine.run([commands[at] for at in indexes], nowait=True)
+        for at, outcome in zip(indexes, new_outcomes, strict=True):
             outcomes[at] = outcome
     return outcomes
 

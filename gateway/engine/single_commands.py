@@ -117,9 +117,9 @@ class SingleCommands:
         return answer
 
     def _load(self, command: row_commands.BulkLoad) -> GatewayError | None:
-        loaded = self._transactions.with_retries(lambda: self._load_once(command))
-        if loaded is not False:
-            return loaded if isinstance(loaded, GatewayError) else None
+        result = self._transactions.with_retries(lambda: self._load_once(command))
+        if result is not False:
+            return result if isinstance(result, GatewayError) else None
         [answer] = self._transactions.write([loading.puts_of(command)])
         return answer if isinstance(answer, GatewayError) else None
 

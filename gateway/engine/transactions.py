@@ -75,10 +75,10 @@ class Transactions:
         """Run a write transaction to its end. Raises RetryableFailure, CommitUnknown, and other GatewayErrors."""
         try:
             transaction()
-        except CommitInterrupted as lost:
+        except CommitInterrupted as interruption:
             # The outcome is read from the database. After a commit the computed answers are valid. Otherwise the
             # attempt is repeated.
-            self._require_commit(lost)
+            self._require_commit(interruption)
         except (errors.GatewayError, RetryableFailure):
             raise
         except Exception as error:
@@ -86,30 +86,32 @@ class Transactions:
             log.exception("a list of writes failed")
             raise errors.DatabaseFailed(repr(error)) from error
 
-    def _require_commit(self, lost: CommitInterrupted) -> None:
+    def _require_commit(self, interruption: CommitInterrupted) -> None:
         """Return if the transaction was committed. Raises RetryableFailure if not, CommitUnknown if that is unknown."""
-        committed = self._committed(lost.transaction_id)
-        if committed is None:
-            raise errors.CommitUnknown("the connection was lost at COMMIT") from lost
-        if not committed:
-            raise RetryableFailure("the connection was lost at COMMIT, which did not happen") from lost
+        is_committed = self._is_committed(interruption.transaction_id)
+        if is_committed is None:
+            raise errors.CommitUnknown("the connection was lost at COMMIT") from interruption
+        if not is_committed:
+            raise RetryableFailure(
+                "the connection was lost at COMMIT, which did not happen"
+            ) from interruption
 
-    def _error_of_lost_commit(self, lost: CommitInterrupted) -> errors.GatewayError:
+    def _error_of_lost_commit(self, interruption: CommitInterrupted) -> errors.GatewayError:
         try:
-            self._require_commit(lost)
+            self._require_commit(interruption)
         except RetryableFailure as reason:
             return errors.Contended(str(reason))
         except errors.CommitUnknown as error:
             return error
         return errors.CommitUnknown("the connection was lost at COMMIT, which did happen")
 
-    def _committed(self, transaction_id: str | None) -> bool | None:
-        until = time.monotonic() + self._failover_s
+    def _is_committed(self, transaction_id: str | None) -> bool | None:
+        deadline = time.monotonic() + self._failover_s
         pause = 0.05
         while True:
-            committed = self._store.database.committed(transaction_id)
-            if committed is not None or time.monotonic() >= until:
-                return committed
+            is_committed = self._store.database.committed(transaction_id)
+            if is_committed is not None or time.monotonic() >= deadline:
+                return is_committed
             time.sleep(pause)
             pause = min(2 * pause, 0.5)
 
@@ -120,7 +122,7 @@ class Transactions:
         A lock timeout is not retried here, because other requests wait behind this call.
         """
         pause = _FIRST_PAUSE_S
-        began = time.monotonic()
+        start = time.monotonic()
         for attempt in range(_ATTEMPTS):
             try:
                 return work(*arguments)
@@ -130,13 +132,13 @@ class Transactions:
                 return errors.Contended(str(reason), self._failover_s)
             except RetryableFailure as reason:
                 log.info("attempt %d failed and will be retried: %s", attempt + 1, reason)
-                if time.monotonic() - began > _LONG_ATTEMPT_S:
+                if time.monotonic() - start > _LONG_ATTEMPT_S:
                     break
                 time.sleep(pause * random.uniform(0.5, 1.5))
                 pause *= 2
-            except CommitInterrupted as lost:
+            except CommitInterrupted as interruption:
                 # The control plane lost its answer, even if the commit happened.
-                return self._error_of_lost_commit(lost)
+                return self._error_of_lost_commit(interruption)
             except errors.GatewayError as error:
                 return self._log_and_classify(error)
         return errors.Contended("the database did not yield")

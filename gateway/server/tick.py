@@ -418,7 +418,7 @@ class _DatabaseQueue:
             commands += pending.commands
         try:
             if self._uses_replicas:
-                outcomes = self._engine.run(commands, written=_latest_position(pending_requests))
+                outcomes = self._engine.run(commands, log_position=_latest_position(pending_requests))
             else:
                 outcomes = self._engine.run(commands)
             if self._tracks_lsn:

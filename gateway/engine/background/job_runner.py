@@ -80,20 +80,20 @@ def forget_jobs(
     if not spaces:
         return
     places = ", ".join("?" * len(spaces))
-    kept = store.catalog.all(session, f"namespace IN ({places}) ORDER BY id", spaces)
-    for table in store.catalog.lock_all(session, [table.id for table in kept]):
+    tables_of_jobs = store.catalog.all(session, f"namespace IN ({places}) ORDER BY id", spaces)
+    for table in store.catalog.lock_all(session, [table.id for table in tables_of_jobs]):
         store.catalog.remove(session, table)
 
 
 def _start(store: Store, definer: TableDefiner, command: job_commands.StartJob, now: int) -> Job:
     now_ms = now // TICKS_PER_MS
     with store.write() as session:
-        known = _known(session, command, now_ms)
-        if known is not None:
-            return known
-        waiting = jobs.count_unfinished(session, command.namespace, command.kind)
-        if waiting >= command.max_jobs:
-            raise LimitExceeded("jobs", command.max_jobs, waiting + 1)
+        earlier_job = _job_of_token(session, command, now_ms)
+        if earlier_job is not None:
+            return earlier_job
+        count = jobs.count_unfinished(session, command.namespace, command.kind)
+        if count >= command.max_jobs:
+            raise LimitExceeded("jobs", command.max_jobs, count + 1)
         definer.check_bounds(session, command.bounds, now_ms)
         jobs.forget(session, now_ms - _REMEMBERED_MS)
         job_id = store.catalog.next_id(session)
@@ -123,13 +123,13 @@ def _start(store: Store, definer: TableDefiner, command: job_commands.StartJob, 
     return job
 
 
-def _known(session: Session, command: job_commands.StartJob, now_ms: int) -> Job | None:
+def _job_of_token(session: Session, command: job_commands.StartJob, now_ms: int) -> Job | None:
     """Return the job that an equal command with the same token began. Raises TokenReused if that command differs."""
     token = command.token
-    remembered = None if token is None else tokens.take(session, token.scope, token.name, now_ms)
-    if token is None or remembered is None:
+    stored_answer = None if token is None else tokens.take(session, token.scope, token.name, now_ms)
+    if token is None or stored_answer is None:
         return None
-    digest, answer = remembered
+    digest, answer = stored_answer
     job = jobs.by_id(session, int(answer))
     if job is not None and digest != token.digest:
         raise TokenReused()
@@ -185,14 +185,14 @@ class JobStep:
                 store.catalog.remove(session, table)
                 store.catalog.cache.forget(table.id)
         progress = command.progress if command.settle is None else command.settle(answers)
-        saved = dataclasses.replace(
+        job_after = dataclasses.replace(
             job,
             progress=progress,
             state=command.state or job.state,
             ended_at_ms=now_ms if command.ended else None,
         )
-        save(session, saved)
-        self.outcome = saved
+        save(session, job_after)
+        self.outcome = job_after
 
 
 class ClaimLost(Exception):
@@ -201,11 +201,11 @@ class ClaimLost(Exception):
 
 def save(session: Session, job: Job) -> None:
     """Save the progress of a job and renew its claim. Raises ClaimLost."""
-    if not jobs.save(session, job, _claimed_until_ms()):
+    if not jobs.save(session, job, _claim_end_ms()):
         raise ClaimLost
 
 
-def _claimed_until_ms() -> int:
+def _claim_end_ms() -> int:
     """Return the end of a new claim. Claims follow the system clock, even if the clock of tables is set."""
     return time.time_ns() // 1_000_000 + _CLAIM_LIFETIME_MS
 
@@ -274,7 +274,6 @@ class _ActiveJob:
 
     @property
     def can_be_suspended(self) -> bool:
-        """True if the job can be suspended without losing much work."""
         if self.attempt is not None:
             return False
         return self.waits or (self.has_saved and self.batches >= _MIN_BATCHES_BEFORE_SUSPENSION)
@@ -300,45 +299,45 @@ class JobRunner:
     def next_batch(self) -> BatchDone | None:
         """Advance one job. None if no job can run now."""
         with self._store.read() as session:
-            found = jobs.unfinished(session, self._workers)
-        owners = {job_id: account_of(served_by_job(namespace)) for job_id, namespace, _ in found}
+            unfinished_jobs = jobs.unfinished(session, self._workers)
+        owners = {job_id: account_of(served_by_job(namespace)) for job_id, namespace, _ in unfinished_jobs}
         for job_id in self._active.keys() - owners.keys():
             self._suspend(job_id)
-        for known in (self._claims, self._failing_since, self._not_before):
-            for job_id in known.keys() - owners.keys():
-                del known[job_id]
+        for by_job in (self._claims, self._failing_since, self._not_before):
+            for job_id in by_job.keys() - owners.keys():
+                del by_job[job_id]
         self._activate_waiting(owners)
-        cancelled = {job_id for job_id, _, is_cancelled in found if is_cancelled}
-        active = [(owners[job_id], job_id) for job_id in self._active if job_id not in cancelled]
-        first = [(owners[job_id], job_id) for job_id in sorted(cancelled)]
-        for owner, job_id in chain(first, self._turns.order(active)):
+        cancelled_ids = {job_id for job_id, _, is_cancelled in unfinished_jobs if is_cancelled}
+        active = [(owners[job_id], job_id) for job_id in self._active if job_id not in cancelled_ids]
+        cancelled_jobs = [(owners[job_id], job_id) for job_id in sorted(cancelled_ids)]
+        for owner, job_id in chain(cancelled_jobs, self._turns.order(active)):
             self._turns.take(owner, job_id)
-            batch = self._next_batch_of(job_id, job_id in cancelled)
+            batch = self._next_batch_of(job_id, job_id in cancelled_ids)
             if batch is not None:
                 return batch
         return None
 
     def renew(self) -> None:
         """Renew the claims of this server. Called from another thread, while a batch may take long."""
-        held = [(job_id, claim) for job_id, claim in [*self._claims.items()] if job_id in self._active]
-        if held:
+        claims = [(job_id, claim) for job_id, claim in [*self._claims.items()] if job_id in self._active]
+        if claims:
             with self._store.write() as session:
-                for job_id, claim in held:
-                    jobs.renew(session, job_id, claim, _claimed_until_ms())
+                for job_id, claim in claims:
+                    jobs.renew(session, job_id, claim, _claim_end_ms())
 
     def _activate_waiting(self, owners: Mapping[int, str]) -> None:
         """Activate waiting jobs up to the limits. `owners`: the accounts of all unfinished jobs."""
         share = min(_MAX_ACTIVE_JOBS_PER_OWNER, max(1, _MAX_ACTIVE_JOBS // max(1, len(set(owners.values())))))
-        others = [(owner, job_id) for job_id, owner in owners.items() if job_id not in self._active]
-        for owner, job_id in self._waiting.order(others):
-            same = [each for each in self._active if owners[each] == owner]
-            if self._free_slot(same, share) and self._free_slot([*self._active], _MAX_ACTIVE_JOBS):
+        waiting_jobs = [(owner, job_id) for job_id, owner in owners.items() if job_id not in self._active]
+        for owner, job_id in self._waiting.order(waiting_jobs):
+            jobs_of_owner = [active_id for active_id in self._active if owners[active_id] == owner]
+            if self._free_slot(jobs_of_owner, share) and self._free_slot([*self._active], _MAX_ACTIVE_JOBS):
                 self._active[job_id] = _ActiveJob()
                 self._waiting.take(owner, job_id)
 
-    def _free_slot(self, rivals: list[int], most: int) -> bool:
+    def _free_slot(self, rivals: list[int], limit: int) -> bool:
         """Suspend one of these active jobs if the limit is reached. False if none of them can be suspended."""
-        if len(rivals) < most:
+        if len(rivals) < limit:
             return True
         for job_id in rivals:
             if self._active[job_id].can_be_suspended:
@@ -348,56 +347,56 @@ class JobRunner:
 
     def _next_batch_of(self, job_id: int, is_cancelled: bool) -> BatchDone | None:
         """Advance a job. None if it waits, has ended, or another server has it."""
-        held = self._active.setdefault(job_id, _ActiveJob())
-        held.waits = True
-        attempt = held.attempt
+        active_job = self._active.setdefault(job_id, _ActiveJob())
+        active_job.waits = True
+        attempt = active_job.attempt
         if attempt is None or (is_cancelled and attempt.is_alive() and not attempt.is_last):
-            self._begin_attempt(job_id, held)
-            attempt = held.attempt
+            self._begin_attempt(job_id, active_job)
+            attempt = active_job.attempt
         if attempt is None or attempt.is_alive():
             return None
-        held.attempt = None
-        units = self._settle(attempt, held)
+        active_job.attempt = None
+        units = self._settle(attempt, active_job)
         if units is None:
             return None
         progress = attempt.job.progress
-        held.waits = False
-        held.batches += 1
-        held.first = progress if held.first is None else held.first
-        held.has_saved = held.has_saved or progress != held.first
+        active_job.waits = False
+        active_job.batches += 1
+        active_job.first = progress if active_job.first is None else active_job.first
+        active_job.has_saved = active_job.has_saved or progress != active_job.first
         return BatchDone(attempt.job.kind, units, attempt.took_s)
 
-    def _begin_attempt(self, job_id: int, held: _ActiveJob) -> None:
+    def _begin_attempt(self, job_id: int, active_job: _ActiveJob) -> None:
         """Start a batch of a job, if it can run here now, and wait briefly for its end.
 
         An attempt that is still running is abandoned. Under the new claim it cannot save anything.
         """
-        former = held.attempt
+        former = active_job.attempt
         if former is not None:
             self._workers[former.job.kind].abandon(job_id)
-        held.attempt = None
-        job = self._claimed(job_id, is_new=former is not None)
+        active_job.attempt = None
+        job = self._claim_job(job_id, is_new=former is not None)
         if job is None or (time.monotonic() < self._not_before.get(job_id, 0.0) and not job.cancelled):
             return
         worker = self._workers[job.kind]
         is_last = former is not None and former.job.cancelled
-        do: Callable[[], int | None] = partial(worker.carry_on, job, held.size.rows)
+        do: Callable[[], int | None] = partial(worker.carry_on, job, active_job.size.rows)
         if is_last:
             do = partial(worker.give_up, job, TimeoutError("a cancelled job did not end"))
-        held.attempt = _BatchAttempt(job, do, is_last)
-        held.attempt.start()
-        held.attempt.join(_BATCH_WAIT_S)
+        active_job.attempt = _BatchAttempt(job, do, is_last)
+        active_job.attempt.start()
+        active_job.attempt.join(_BATCH_WAIT_S)
 
-    def _claimed(self, job_id: int, is_new: bool) -> Job | None:
+    def _claim_job(self, job_id: int, is_new: bool) -> Job | None:
         """Return the job under a claim of this server. None if it has ended or another server has it.
 
         `is_new`: take a new claim, so that an abandoned attempt cannot save.
         """
         with self._store.read() as session:
-            found = jobs.unfinished_by_id(session, job_id)
-        if found is None:
+            job_and_claim = jobs.unfinished_by_id(session, job_id)
+        if job_and_claim is None:
             return None
-        job, until_ms = found
+        job, until_ms = job_and_claim
         is_own = self._claims.get(job_id) == job.claim
         if is_own and not is_new:
             return job
@@ -408,19 +407,19 @@ class JobRunner:
         if not is_own:
             self._forget(job_id)
         with self._store.write() as session:
-            if not jobs.claim(session, job, _claimed_until_ms()):
+            if not jobs.claim(session, job, _claim_end_ms()):
                 return None
         self._claims[job_id] = job.claim + 1
         return dataclasses.replace(job, claim=job.claim + 1)
 
-    def _settle(self, attempt: _BatchAttempt, held: _ActiveJob) -> int | None:
+    def _settle(self, attempt: _BatchAttempt, active_job: _ActiveJob) -> int | None:
         """Return the units of work of a finished batch, or None if the job waits. A failed batch is retried for some
         time."""
         job, error = attempt.job, attempt.error
         if error is None:
             self._failing_since.pop(job.id, None)
             if attempt.units is not None:
-                held.size.took(attempt.units, attempt.took_s)
+                active_job.size.took(attempt.units, attempt.took_s)
             return attempt.units
         worker = self._workers[job.kind]
         since = self._failing_since.setdefault(job.id, time.monotonic())

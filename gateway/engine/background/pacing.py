@@ -67,15 +67,17 @@ class FairQueue:
     def order(self, pieces: Iterable[tuple[str, int]]) -> Iterator[tuple[str, int]]:
         """Yield pieces, given as (owner, id), one of each owner in turn. The order continues after the piece taken
         last."""
-        owned: dict[str, list[int]] = {}
+        pieces_by_owner: dict[str, list[int]] = {}
         for owner, piece in pieces:
-            owned.setdefault(owner, []).append(piece)
-        self._last = {owner: self._last.get(owner, 0) for owner in owned}
-        owners = sorted(owned, key=lambda owner: (owner <= self._owner, owner))
+            pieces_by_owner.setdefault(owner, []).append(piece)
+        self._last = {owner: self._last.get(owner, 0) for owner in pieces_by_owner}
+        owners = sorted(pieces_by_owner, key=lambda owner: (owner <= self._owner, owner))
         queues = [
             [
                 (owner, piece)
-                for piece in sorted(owned[owner], key=lambda piece: (piece <= self._last[owner], piece))
+                for piece in sorted(
+                    pieces_by_owner[owner], key=lambda piece: (piece <= self._last[owner], piece)
+                )
             ]
             for owner in owners
         ]

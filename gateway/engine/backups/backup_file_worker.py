@@ -35,7 +35,7 @@ _SKIPPED_AT_ONCE = 16
 _PAUSE_S = 60.0
 
 
-class _Writing:
+class _OpenBackup:
     """An open backup file: the position of its rows and, once it is complete, its description."""
 
     def __init__(self, writer: backup_files.BackupWriter) -> None:
@@ -53,13 +53,15 @@ class BackupFileWorker:
     def __init__(self, store: Store, directory: backup_files.BackupDirectory) -> None:
         self._store = store
         self._directory = directory
-        self._open: dict[int, _Writing | backup_files.BackupReader] = {}
+        self._open: dict[int, _OpenBackup | backup_files.BackupReader] = {}
         self._not_before: dict[int, float] = {}
 
     def begin_waiting(self) -> int:
         """Begin to write the files of waiting backups. Return their number."""
         now = time.monotonic()
-        self._not_before = {each: until for each, until in self._not_before.items() if until > now}
+        self._not_before = {
+            backup_id: retry_at for backup_id, retry_at in self._not_before.items() if retry_at > now
+        }
         return file_backups.begin_waiting(self._store, self._not_before)
 
     def carry_on(self, job: Job, limit: int) -> int | None:
@@ -82,9 +84,9 @@ class BackupFileWorker:
         self._end(job)
 
     def forget(self, job_id: int) -> None:
-        left = self._open.pop(job_id, None)
-        if left is not None:
-            left.close()
+        open_file = self._open.pop(job_id, None)
+        if open_file is not None:
+            open_file.close()
 
     def abandon(self, job_id: int) -> None:
         self._open.pop(job_id, None)
@@ -105,22 +107,22 @@ class BackupFileWorker:
             self._directory.remove(job.definition["stem"])
             self._end(job)
             return 0
-        writing: Any = self._open.get(job.id) or self._begin(job, backup)
-        if writing is None:
+        open_backup: Any = self._open.get(job.id) or self._begin(job, backup)
+        if open_backup is None:
             self._end(job)
             return 0
-        if writing.file is not None:
-            return self._leave_database(job, writing)
+        if open_backup.file is not None:
+            return self._leave_database(job, open_backup)
         with store.read() as session:
-            part = history.rows_after(session, backup.copy_id, writing.mark, limit)
-        writing.writer.add(row for row in part.rows.values() if row is not None)
-        writing.mark = part.mark
+            part = history.rows_after(session, backup.copy_id, open_backup.mark, limit)
+        open_backup.writer.add(row for row in part.rows.values() if row is not None)
+        open_backup.mark = part.mark
         if part.mark is None:
-            writing.file = writing.writer.finish()
-            self._leave_database(job, writing)
+            open_backup.file = open_backup.writer.finish()
+            self._leave_database(job, open_backup)
         return part.length
 
-    def _begin(self, job: Job, backup: Backup) -> _Writing | None:
+    def _begin(self, job: Job, backup: Backup) -> _OpenBackup | None:
         """Begin the file of a backup. None if it has one."""
         store = self._store
         with store.read() as session:
@@ -128,13 +130,15 @@ class BackupFileWorker:
         if source is None:
             return None
         table = descriptors.document_of(backup.source)
-        writing = _Writing(self._directory.begin(backup, backup_files.WriteAttempt(job.id, job.claim), table))
-        self._open[job.id] = writing
-        return writing
+        open_backup = _OpenBackup(
+            self._directory.begin(backup, backup_files.WriteAttempt(job.id, job.claim), table)
+        )
+        self._open[job.id] = open_backup
+        return open_backup
 
-    def _leave_database(self, job: Job, writing: _Writing) -> int | None:
+    def _leave_database(self, job: Job, open_backup: _OpenBackup) -> int | None:
         """Remove the rows from the database in favour of the file. None if a restore from them is still running."""
-        store, file = self._store, writing.file
+        store, file = self._store, open_backup.file
         assert file is not None
         try:
             with store.write() as session:
@@ -150,7 +154,7 @@ class BackupFileWorker:
                 if not jobs.end(session, job):
                     raise ClaimLost
         except ClaimLost:
-            writing.writer.remove()
+            open_backup.writer.remove()
             raise
         self.forget(job.id)
         store.catalog.cache.forget(backup.copy_id)
@@ -167,10 +171,10 @@ class BackupFileWorker:
             return 0
         try:
             reader = self._reader(job)
-            done = job.progress.get("rows", 0)
-            if reader.rows < done:
-                skipped = min(done - reader.rows, limit * _SKIPPED_AT_ONCE)
-                return len(reader.take(skipped, _SKIPPED_AT_ONCE * _BATCH_BYTES))
+            restored_rows = job.progress.get("rows", 0)
+            if reader.rows < restored_rows:
+                rows_to_skip = min(restored_rows - reader.rows, limit * _SKIPPED_AT_ONCE)
+                return len(reader.take(rows_to_skip, _SKIPPED_AT_ONCE * _BATCH_BYTES))
             lines = reader.take(limit, _BATCH_BYTES)
             rows = [read_row(line, target.key_schema) for line in lines]
         except (BackupUnreadable, UnreadableFile) as error:

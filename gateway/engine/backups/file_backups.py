@@ -29,8 +29,8 @@ _MAX_WAITING = 100
 
 def file_of(session: Session, backup: Backup) -> BackupFile | None:
     """Return the file with the rows of a backup. None if a table has them."""
-    known = namespace_documents.find(session, _FILES, str(backup.id))
-    return None if known is None else BackupFile(**known)
+    document = namespace_documents.find(session, _FILES, str(backup.id))
+    return None if document is None else BackupFile(**document)
 
 
 def keep_file(session: Session, backup: Backup, file: BackupFile) -> None:
@@ -61,10 +61,12 @@ def begin_waiting(store: Store, excluded: Collection[int]) -> int:
     """Begin to move the rows of completed backups into files, except those in `excluded`. Return the number of jobs
     begun."""
     with store.read() as session:
-        waiting = backups.in_tables(session, _MAX_WAITING)
-        busy = {job.definition["backup"] for job in jobs.unfinished_of_kind(session, FILE)} if waiting else ()
-    begun = 0
-    for backup_id in waiting:
+        backup_ids = backups.in_tables(session, _MAX_WAITING)
+        busy = (
+            {job.definition["backup"] for job in jobs.unfinished_of_kind(session, FILE)} if backup_ids else ()
+        )
+    jobs_begun = 0
+    for backup_id in backup_ids:
         if backup_id in busy or backup_id in excluded:
             continue
         with store.write() as session:
@@ -72,27 +74,31 @@ def begin_waiting(store: Store, excluded: Collection[int]) -> int:
             if backup is not None and not jobs.count_unfinished(session, _namespace_of(backup), FILE):
                 definition = {"backup": backup_id, "stem": backup.file_stem}
                 _begin(store, session, FILE, backup, backup.created_at_ms, definition)
-                begun += 1
-    return begun
+                jobs_begun += 1
+    return jobs_begun
 
 
 def begin_restore(
-    store: Store, session: Session, backup: Backup, file: BackupFile, made: Table, now_ms: int
+    store: Store, session: Session, backup: Backup, file: BackupFile, target: Table, now_ms: int
 ) -> None:
     """Begin to fill a table with the rows of a file."""
-    definition = {"stem": backup.file_stem, "file": file._asdict(), "table": made.id}
+    definition = {"stem": backup.file_stem, "file": file._asdict(), "table": target.id}
     _begin(store, session, RESTORE, backup, now_ms, definition)
 
 
-def forget(store: Store, session: Session, deleted: Sequence[Backup]) -> None:
+def forget(store: Store, session: Session, deleted_backups: Sequence[Backup]) -> None:
     """Remove the file records of deleted backups, and begin to remove the files."""
-    known = namespace_documents.present(session, _FILES, [str(backup.id) for backup in deleted])
-    filed = [backup for backup in deleted if str(backup.id) in known]
-    for backup in filed:
+    ids_with_file = namespace_documents.present(
+        session, _FILES, [str(backup.id) for backup in deleted_backups]
+    )
+    backups_with_file = [backup for backup in deleted_backups if str(backup.id) in ids_with_file]
+    for backup in backups_with_file:
         namespace_documents.forget(session, _FILES, str(backup.id))
-    if filed:
-        stems = [backup.file_stem for backup in filed]
-        _begin(store, session, REMOVE, filed[0], filed[0].created_at_ms, {"stems": stems})
+    if backups_with_file:
+        stems = [backup.file_stem for backup in backups_with_file]
+        _begin(
+            store, session, REMOVE, backups_with_file[0], backups_with_file[0].created_at_ms, {"stems": stems}
+        )
 
 
 def _begin(

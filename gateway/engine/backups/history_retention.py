@@ -98,10 +98,12 @@ def retain_or_remove(store: Store, session: Session, table: Table, now_ms: int) 
             now_ms + RECOVERY_DAYS * _DAY_MS,
         )
         backups.add(session, backup, descriptors.definition(table))
-    left = dataclasses.replace(bare(table.rules), history=rule if is_copied else None)
+    rules = dataclasses.replace(bare(table.rules), history=rule if is_copied else None)
     if rule is not None and not is_copied:
         history.end(session, rule.id)
-    store.catalog.update(session, dataclasses.replace(table, rules=left, state=State.ACTIVE, busy_until_ms=0))
+    store.catalog.update(
+        session, dataclasses.replace(table, rules=rules, state=State.ACTIVE, busy_until_ms=0)
+    )
     store.catalog.move(session, table, f"{RETAINED}{table.id}")
 
 
@@ -137,35 +139,35 @@ def forget_backups(store: Store, session: Session, namespace: str | None) -> Non
     _forget(store, session, backups.of_namespace(session, store.catalog.defined, namespace))
 
 
-def _forget(store: Store, session: Session, deleted: list[Backup]) -> None:
+def _forget(store: Store, session: Session, deleted_backups: list[Backup]) -> None:
     """Remove backups with their tables or files, in a constant number of round trips."""
-    if not deleted:
+    if not deleted_backups:
         return
-    for backup in deleted:
+    for backup in deleted_backups:
         backups.remove(session, backup.copy_id)
-    for copied in store.catalog.lock_all(session, [backup.copy_id for backup in deleted]):
-        store.catalog.remove(session, copied)
-    file_backups.forget(store, session, deleted)
+    for table in store.catalog.lock_all(session, [backup.copy_id for backup in deleted_backups]):
+        store.catalog.remove(session, table)
+    file_backups.forget(store, session, deleted_backups)
 
 
 def delete_expired(store: Store, now_ms: int, limit: int) -> int:
     """Delete at most `limit` expired history entries, and expired backups. Return the number deleted."""
     with store.read() as session:
-        kept = history.with_retention(session)
-        expired = backups.expired(session, store.catalog.defined, now_ms)
-    deleted = 0
-    for history_id, days, copied_at in kept:
-        before = (now_ms - days * _DAY_MS) * TICKS_PER_MS if days is not None else 0
-        before = before if copied_at is None else min(before, copied_at)
+        histories = history.with_retention(session)
+        expired_backups = backups.expired(session, store.catalog.defined, now_ms)
+    count = 0
+    for history_id, days, copied_at in histories:
+        until = (now_ms - days * _DAY_MS) * TICKS_PER_MS if days is not None else 0
+        until = until if copied_at is None else min(until, copied_at)
         with store.write() as session:
-            deleted += history.trim(session, history_id, before, limit)
-        if deleted >= limit:
-            return deleted
-    for backup in expired:
+            count += history.trim(session, history_id, until, limit)
+        if count >= limit:
+            return count
+    for backup in expired_backups:
         with store.write() as session:
             try:
                 delete(store, session, backup.id)
-                deleted += 1
+                count += 1
             except (BackupBusy, BackupMissing):
                 continue
-    return deleted
+    return count

@@ -59,7 +59,7 @@ def run(store: Store, definer: TableDefiner, command: Any, now: int) -> Any:
 
 def _keep_history(store: Store, table: Table, days: int | None, now_ms: int) -> Table:
     with store.write() as session:
-        current = _locked(store, session, table)
+        current = _lock_table(store, session, table)
         if days is not None:
             current = history_retention.with_history(store, session, current, days, now_ms)
         elif (rule := current.rules.history) is not None:
@@ -70,13 +70,13 @@ def _keep_history(store: Store, table: Table, days: int | None, now_ms: int) -> 
                 history.end(session, rule.id)
                 current = history_retention.with_rule(current, None)
         store.catalog.update(session, current)
-        kept = store.catalog.by_id(session, table.id)
-        assert kept is not None
+        table_after = store.catalog.by_id(session, table.id)
+        assert table_after is not None
     store.catalog.cache.forget(table.id)
-    return kept
+    return table_after
 
 
-def _locked(store: Store, session: Session, table: Table) -> Table:
+def _lock_table(store: Store, session: Session, table: Table) -> Table:
     current = store.catalog.lock(session, table.id)
     if current is None or current.namespace != table.namespace:
         store.catalog.cache.forget(table.id)
@@ -101,8 +101,8 @@ def begin_copy(
     Raises TableMissing, TimeNotRetained.
     """
     moment = _moment(store, session, source, at, now)
-    made = definer.make(session, _bare(source, namespace, ROWS), _FOREVER_MS, now // TICKS_PER_MS)
-    copies.add(session, PendingCopy(made.id, source.id, moment))
+    target = definer.make(session, _bare(source, namespace, ROWS), _FOREVER_MS, now // TICKS_PER_MS)
+    copies.add(session, PendingCopy(target.id, source.id, moment))
     return moment.at
 
 
@@ -124,13 +124,14 @@ def begin_window(
     moment = _moment(store, session, source, until - 1, now)._replace(at=since - 1)
     for name in (change_windows.BEFORE, change_windows.AFTER):
         definer.make(session, _bare(source, namespace, name), 0, now // TICKS_PER_MS)
-    wanted = dataclasses.replace(
+    definition = dataclasses.replace(
         _bare(source, namespace, change_windows.CHANGED),
         properties={change_windows.CHANGED: {"until": until}},
     )
-    made = definer.make(session, wanted, _FOREVER_MS, now // TICKS_PER_MS)
+    target = definer.make(session, definition, _FOREVER_MS, now // TICKS_PER_MS)
     copies.add(
-        session, PendingCopy(made.id, source.id, moment, CopyPhase.GATHERING, change_windows.beginning(until))
+        session,
+        PendingCopy(target.id, source.id, moment, CopyPhase.GATHERING, change_windows.beginning(until)),
     )
 
 
@@ -142,48 +143,50 @@ def _restore(store: Store, definer: TableDefiner, command: backup_commands.Resto
     source = command.source
     now_ms = now // TICKS_PER_MS
     if isinstance(source, Backup):
-        made = _restore_backup(store, definer, command.definition, source, now_ms)
+        target = _restore_backup(store, definer, command.definition, source, now_ms)
     else:
         with store.write() as session:
             moment = _moment(store, session, source, command.at, now)
-            made = definer.make(session, command.definition, _FOREVER_MS, now_ms)
-            copies.add(session, PendingCopy(made.id, source.id, moment))
+            target = definer.make(session, command.definition, _FOREVER_MS, now_ms)
+            copies.add(session, PendingCopy(target.id, source.id, moment))
         store.catalog.cache.forget(source.id)
-    store.catalog.cache.forget(made.id)
-    return made
+    store.catalog.cache.forget(target.id)
+    return target
 
 
 def _restore_backup(
-    store: Store, definer: TableDefiner, wanted: CreateTable, backup: Backup, now_ms: int
+    store: Store, definer: TableDefiner, definition: CreateTable, backup: Backup, now_ms: int
 ) -> Table:
     file = file_backups.readable_file_of(store, backup)
     with store.write() as session:
         backup = history_retention.free(store, session, backup.id)
         if file_backups.file_of(session, backup) != file:
             raise RetryableFailure("the rows of a backup went into a file meanwhile")
-        made = definer.make(session, wanted, _FOREVER_MS, now_ms)
+        target = definer.make(session, definition, _FOREVER_MS, now_ms)
         if file is None:
-            copies.add(session, PendingCopy(made.id, backup.copy_id, None))
+            copies.add(session, PendingCopy(target.id, backup.copy_id, None))
         else:
-            file_backups.begin_restore(store, session, backup, file, made, now_ms)
-    return made
+            file_backups.begin_restore(store, session, backup, file, target, now_ms)
+    return target
 
 
 def _moment(store: Store, session: Session, source: Table, at: int | None, now: int) -> HistoryPoint:
     """Return the moment of a copy, fixed so that no change is added before it. Raises TableMissing, TimeNotRetained."""
-    current = _locked(store, session, source)
+    current = _lock_table(store, session, source)
     rule = current.rules.history
     if rule is None or rule.days is None:
         raise TimeNotRetained(current.name)
     if at is None:
-        return _fixed(store, session, current, rule, max(now, history.latest_change(session, [rule.id])()))
+        return _fix_moment(
+            store, session, current, rule, max(now, history.latest_change(session, [rule.id])())
+        )
     earliest_ms = rule.earliest_ms(now // TICKS_PER_MS)
     if not earliest_ms * TICKS_PER_MS <= at <= now:
         raise TimeNotRetained(current.name, earliest_ms, now // TICKS_PER_MS)
-    return _fixed(store, session, current, rule, at)
+    return _fix_moment(store, session, current, rule, at)
 
 
-def _fixed(store: Store, session: Session, table: Table, rule: HistoryRule, at: int) -> HistoryPoint:
+def _fix_moment(store: Store, session: Session, table: Table, rule: HistoryRule, at: int) -> HistoryPoint:
     """Fix a moment of a locked table. Later writes get later times, as the new version rejects writers with the old
     descriptor."""
     rule = dataclasses.replace(rule, floor=max(rule.floor, at))
@@ -194,26 +197,30 @@ def _fixed(store: Store, session: Session, table: Table, rule: HistoryRule, at: 
 def _back_up(store: Store, definer: TableDefiner, command: backup_commands.CreateBackup, now: int) -> Backup:
     now_ms = now // TICKS_PER_MS
     with store.write() as session:
-        source = _locked(store, session, command.table)
+        source = _lock_table(store, session, command.table)
         if source.state_at(now_ms) is State.CREATING:
             raise TableMissing(source.name)
-        kept = history_retention.with_history(store, session, source, None, now_ms)
-        rule = kept.rules.history
+        source_with_history = history_retention.with_history(store, session, source, None, now_ms)
+        rule = source_with_history.rules.history
         assert rule is not None
-        moment = _fixed(
-            store, session, kept, rule, max(now, rule.floor, history.latest_change(session, [rule.id])())
+        moment = _fix_moment(
+            store,
+            session,
+            source_with_history,
+            rule,
+            max(now, rule.floor, history.latest_change(session, [rule.id])()),
         )
         count = row_counting.of_table(session, source)
         backup_id = store.catalog.next_id(session)
-        made = definer.make(session, _bare(source, of_backup(backup_id), source.name), _FOREVER_MS, now_ms)
-        copies.add(session, PendingCopy(made.id, source.id, moment))
+        target = definer.make(session, _bare(source, of_backup(backup_id), source.name), _FOREVER_MS, now_ms)
+        copies.add(session, PendingCopy(target.id, source.id, moment))
         backup = Backup(
             backup_id,
             source.namespace,
             source.name,
             command.name,
             BackupKind.USER,
-            made.id,
+            target.id,
             source,
             count.rows,
             count.size_bytes,
@@ -232,8 +239,10 @@ def advance(store: Store, turns: FairQueue, limit: int) -> int | None:
     """Carry one copy on by a batch of at most `limit` rows. Return the number of processed rows, or None if no copy
     waits."""
     with store.read() as session:
-        waiting = copies.waiting(session)
-        piece = next(turns.order([(_owner_of(*names), target_id) for target_id, *names in waiting]), None)
+        pending_copies = copies.waiting(session)
+        piece = next(
+            turns.order([(_owner_of(*names), target_id) for target_id, *names in pending_copies]), None
+        )
         if piece is None:
             return None
         turns.take(*piece)
@@ -272,7 +281,6 @@ def advance(store: Store, turns: FairQueue, limit: int) -> int | None:
 
 
 def _owner_of(target: str | None, source: str | None) -> str:
-    """Return the account of a copy, from the namespaces of its target and source."""
     names = [name for name in (target, source) if name is not None and not is_reserved(name)]
     return account_of(names[0]) if names else RETAINED
 
@@ -285,12 +293,12 @@ def _advance_window(store: Store, copy: PendingCopy, source: Table, target: Tabl
             or store.catalog.check(session, [target], lock=True)()
         ):
             return 0  # another server has advanced it
-        after, length = change_windows.advance(store, session, copy, source, target, limit)
-        if after is not None:
-            copies.save_progress(session, after, length)
+        next_copy, length = change_windows.advance(store, session, copy, source, target, limit)
+        if next_copy is not None:
+            copies.save_progress(session, next_copy, length)
         else:
             _finish(store, session, copy, target)
-    if after is None:
+    if next_copy is None:
         store.catalog.cache.forget(copy.target_id)
         store.catalog.cache.forget(copy.source_id)
     return length

@@ -28,14 +28,16 @@ REPLICATED = "replica"
 
 def mirrors(store: Store, tables: Mapping[int, Table]) -> dict[int, list[Table]]:
     """Return the strong replicas of each table. Cached descriptors are checked like any other."""
-    found: dict[int, list[Table]] = {}
+    replicas_by_table: dict[int, list[Table]] = {}
     for table in tables.values():
         rule = table.rules.replication
         if rule is not None and rule.strong:
-            found[table.id] = [
-                peer for each in rule.peers if (peer := _descriptor(store, each.table_id, tables)) is not None
+            replicas_by_table[table.id] = [
+                peer
+                for replica in rule.peers
+                if (peer := _descriptor(store, replica.table_id, tables)) is not None
             ]
-    return found
+    return replicas_by_table
 
 
 def _descriptor(store: Store, table_id: int, tables: Mapping[int, Table]) -> Table | None:
@@ -70,11 +72,11 @@ class DeletionTimes:
     """The known deletion times of the rows in a batch of writes, and the deletes of the batch."""
 
     def __init__(self, session: Session, tables: Mapping[int, Table], keys: Sequence[RowKey]) -> None:
-        replicated = {
+        replicated_ids = {
             table.id for table in tables.values() if (rule := table.rules.replication) and not rule.strong
         }
-        self._replicated = replicated
-        self._known = tombstones.of_keys(session, [key for key in keys if key[0] in replicated])
+        self._replicated = replicated_ids
+        self._known = tombstones.of_keys(session, [key for key in keys if key[0] in replicated_ids])
         self._new: dict[RowKey, int] = {}
 
     @property
@@ -84,8 +86,8 @@ class DeletionTimes:
 
     def is_superseded(self, writes: Sequence[Write], view: Mapping[RowKey, Row | None]) -> bool:
         """Return True if a replicated write is older than the delete of its row."""
-        [write, *others] = writes
-        if write.stamp is None or others or isinstance(write.change, Remove):
+        [write, *other_writes] = writes
+        if write.stamp is None or other_writes or isinstance(write.change, Remove):
             return False
         key = write.table.id, write.key.position
         return view.get(key) is None and self._known.get(key, 0) >= write.stamp

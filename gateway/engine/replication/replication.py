@@ -21,7 +21,7 @@ from tablegate.gateway.engine.background import batch_walk
 from tablegate.gateway.engine.replication.replica_writes import REPLICATED
 from tablegate.gateway.engine.streams import follower_reads, following
 from tablegate.gateway.engine.tables.table_definitions import TableDefiner
-from tablegate.gateway.engine.tables.table_dependents import REPLICA, altered, current, leave, members
+from tablegate.gateway.engine.tables.table_dependents import REPLICA, leave, lock_current, members, save_table
 from tablegate.gateway.model.commands.replica_commands import AddReplicas, RemoveReplicas, ReplicaCommand
 from tablegate.gateway.model.commands.row_commands import WriteGroup
 from tablegate.gateway.model.commands.writes import Remove, Replace, StreamRecording, Write, deleted_at
@@ -54,31 +54,36 @@ def run(store: Store, definer: TableDefiner, command: ReplicaCommand, now_ms: in
 def _add(store: Store, definer: TableDefiner, command: AddReplicas, now_ms: int) -> Table:
     """Make replicas of a table. Raises StaleTable, TableExists, TableBusy."""
     with store.write() as session:
-        table = current(store, session, command.table)
-        known = members(store, session, table)
+        table = lock_current(store, session, command.table)
+        old_members = members(store, session, table)
         is_empty = not rows.positions_after(session, table.id, None, 1, 0)
         until_ms = 0 if command.strong or is_empty else _FOREVER_MS
-        made = [definer.make(session, new.definition, until_ms, now_ms) for new in command.replicas]
-        names = [each.rules.replication.name for each in known if each.rules.replication is not None]
-        names += [command.name] * (not names) + [new.name for new in command.replicas]
-        ready = [True] * max(1, len(known)) + [not until_ms] * len(made)
-        group_of_all = [*(known or [table]), *made]
-        group = [
-            Replica(*each) for each in zip(names, (member.id for member in group_of_all), ready, strict=True)
+        new_members = [definer.make(session, new.definition, until_ms, now_ms) for new in command.replicas]
+        names = [
+            rule.name for rule in (member.rules.replication for member in old_members) if rule is not None
         ]
-        joined = [_joined(member, group, command) for member in group_of_all]
+        names += [command.name] * (not names) + [new.name for new in command.replicas]
+        ready = [True] * max(1, len(old_members)) + [not until_ms] * len(new_members)
+        group_of_all = [*(old_members or [table]), *new_members]
+        group = [
+            Replica(*fields)
+            for fields in zip(names, (member.id for member in group_of_all), ready, strict=True)
+        ]
+        group_members = [_join(member, group, command) for member in group_of_all]
         if not command.strong:
-            joined = [following.followed(definer, session, member, now_ms) for member in joined]
-            for new in joined[-len(made) :]:
-                _begin_following(store, session, joined, new, table, copies=until_ms > 0)
-        stored = [altered(store, session, member) for member in joined]
-    return next(member for member in stored if member.id == table.id)
+            group_members = [
+                following.with_recording(definer, session, member, now_ms) for member in group_members
+            ]
+            for new in group_members[-len(new_members) :]:
+                _begin_following(store, session, group_members, new, table, copies=until_ms > 0)
+        stored_members = [save_table(store, session, member) for member in group_members]
+    return next(member for member in stored_members if member.id == table.id)
 
 
-def _joined(table: Table, group: Sequence[Replica], command: AddReplicas) -> Table:
-    [own] = [each for each in group if each.table_id == table.id]
-    peers = tuple(each for each in group if each is not own)
-    rule = ReplicationRule(own.name, peers, command.strong, command.witness)
+def _join(table: Table, group: Sequence[Replica], command: AddReplicas) -> Table:
+    [own_replica] = [replica for replica in group if replica.table_id == table.id]
+    peers = tuple(replica for replica in group if replica is not own_replica)
+    rule = ReplicationRule(own_replica.name, peers, command.strong, command.witness)
     return dataclasses.replace(table, rules=dataclasses.replace(table.rules, replication=rule))
 
 
@@ -93,37 +98,36 @@ def _begin_following(
     for member in group:
         if member.id == new.id:
             continue
-        existing = _link(session, member.id, source.id)
+        existing_link = _link(session, member.id, source.id)
         if _link(session, new.id, member.id) is None:
             following.add(store, session, new, REPLICA, str(member.id))
         if _link(session, member.id, new.id) is None:
             is_source = copies and member.id == source.id
-            following.add(store, session, member, REPLICA, str(new.id), existing, copies=is_source)
+            following.add(store, session, member, REPLICA, str(new.id), existing_link, copies=is_source)
     tombstones.copy(session, source.id, new.id)
 
 
 def _link(session: Session, of_table: int, to_table: int) -> Follower | None:
-    """Return the follower that sends changes of one table to another, or None."""
-    found = followers.of_target(session, REPLICA, str(to_table))
-    return next((each for each in found if each.table_id == of_table), None)
+    candidates = followers.of_target(session, REPLICA, str(to_table))
+    return next((follower for follower in candidates if follower.table_id == of_table), None)
 
 
 def _remove(store: Store, definer: TableDefiner, command: RemoveReplicas, now_ms: int) -> Table:
     """Drop replicas of a table, or detach them as independent tables. Raises StaleTable, TableBusy."""
     with store.write() as session:
-        table = current(store, session, command.table)
+        table = lock_current(store, session, command.table)
         rule = table.rules.replication
-        removed = {peer.table_id for peer in rule.peers if peer.name in command.names} if rule else set()
+        removed_ids = {peer.table_id for peer in rule.peers if peer.name in command.names} if rule else set()
         if rule is not None and rule.name in command.names:
-            removed.add(table.id)
-        leave(store, session, table, removed, now_ms)
-        left = store.catalog.lock(session, table.id)
-        assert left is not None
-        for table_id in sorted(removed - {table.id}):
+            removed_ids.add(table.id)
+        leave(store, session, table, removed_ids, now_ms)
+        remaining_table = store.catalog.lock(session, table.id)
+        assert remaining_table is not None
+        for table_id in sorted(removed_ids - {table.id}):
             member = store.catalog.lock(session, table_id)
             if member is not None and not command.keeps:
                 definer.drop(session, member, 0, now_ms)
-    return left
+    return remaining_table
 
 
 # Batches for a replica
@@ -166,15 +170,15 @@ def replication_batch(
         return _row_copy_batch(session, follower, target, limit)
     if target.busy_until_ms == _FOREVER_MS:  # the copy of existing rows comes before changes
         return None
-    found = follower_reads.pending(session, follower, until_ms, limit)
-    if found is None:
+    delivery = follower_reads.pending(session, follower, until_ms, limit)
+    if delivery is None:
         return None
     groups = [
         WriteGroup((_write_of(target, change),))
-        for change in found.changes
+        for change in delivery.changes
         if change.actor != REPLICATED and not (change.old is None and change.new is None)
     ]
-    return ReplicationBatch(groups, follower, found.after, len(found.changes))
+    return ReplicationBatch(groups, follower, delivery.after, len(delivery.changes))
 
 
 def _row_copy_batch(session: Session, follower: Follower, target: Table, limit: int) -> ReplicationBatch:
@@ -191,35 +195,35 @@ def _row_copy_batch(session: Session, follower: Follower, target: Table, limit: 
             target, key, Replace(row.contents), actor=REPLICATED, recording=_UNRECORDED, stamp=row.modified_at
         )
         groups.append(WriteGroup((write,)))
-    after = follower._replace(mark=batch_walk.mark_of(positions[-1]))
-    return ReplicationBatch(groups, follower, after, len(positions))
+    next_follower = follower._replace(mark=batch_walk.mark_of(positions[-1]))
+    return ReplicationBatch(groups, follower, next_follower, len(positions))
 
 
 def _write_of(target: Table, change: Change) -> Write:
     """Return a change of one replica as a write to another."""
     key = target.key_schema.key(change.key_values)
-    recorded = StreamRecording(change.kind, change.actions)
+    recording = StreamRecording(change.kind, change.actions)
     if change.new is not None:
         contents = Contents.of_stored(change.new.body, change.new.kinds)
         stamp = change.new.modified_at
-        return Write(target, key, Replace(contents), actor=REPLICATED, recording=recorded, stamp=stamp)
+        return Write(target, key, Replace(contents), actor=REPLICATED, recording=recording, stamp=stamp)
     assert change.old is not None
     stamp = deleted_at(change.at_ms, change.old)
-    return Write(target, key, Remove(), actor=REPLICATED, recording=recorded, stamp=stamp)
+    return Write(target, key, Remove(), actor=REPLICATED, recording=recording, stamp=stamp)
 
 
-def record_progress(store: Store, done: ReplicationBatch) -> None:
+def record_progress(store: Store, batch: ReplicationBatch) -> None:
     """Record an applied batch. A replica becomes ready with the last of the existing rows."""
     with store.write() as session:
-        if not followers.advance(session, done.follower, done.after):
+        if not followers.advance(session, batch.follower, batch.after):
             return
-        if done.follower.copying and not done.after.copying:
-            _set_ready(store, session, int(done.follower.target))
+        if batch.follower.copying and not batch.after.copying:
+            _set_ready(store, session, int(batch.follower.target))
 
 
 def _set_ready(store: Store, session: Session, table_id: int) -> None:
-    known = store.catalog.by_id(session, table_id)
-    for member in [] if known is None else members(store, session, known):
+    table = store.catalog.by_id(session, table_id)
+    for member in [] if table is None else members(store, session, table):
         rule = member.rules.replication
         assert rule is not None
         peers = tuple(
@@ -232,7 +236,7 @@ def _set_ready(store: Store, session: Session, table_id: int) -> None:
             for index in member.indexes:
                 store.catalog.update_index(session, dataclasses.replace(index, busy_until_ms=0))
             member = dataclasses.replace(member, state=State.ACTIVE, busy_until_ms=0)
-        altered(store, session, member)
+        save_table(store, session, member)
 
 
 # Tombstones
@@ -240,16 +244,16 @@ def _set_ready(store: Store, session: Session, table_id: int) -> None:
 
 def trim_tombstones(store: Store, now_ms: int, limit: int) -> int:
     """Delete at most `limit` tombstones that no pending write of a replica can predate. Return the number deleted."""
-    removed = 0
+    count = 0
     with store.read() as session:
         ends = {
             table_id: min(
-                [now_ms, *(at for each in followers.of_target(session, REPLICA, str(table_id))
-                           if (at := follower_reads.oldest_pending_ms(session, each)) is not None)]
+                [now_ms, *(at for follower in followers.of_target(session, REPLICA, str(table_id))
+                           if (at := follower_reads.oldest_pending_ms(session, follower)) is not None)]
             )
             for table_id in tombstones.owners(session)
         }  # fmt: skip
     for table_id, end_ms in ends.items():
         with store.write() as session:
-            removed += tombstones.trim(session, table_id, (end_ms - _MARGIN_MS) * TICKS_PER_MS, limit)
-    return removed
+            count += tombstones.trim(session, table_id, (end_ms - _MARGIN_MS) * TICKS_PER_MS, limit)
+    return count

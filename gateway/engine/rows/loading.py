@@ -41,7 +41,7 @@ def fast_load(store: Store, command: BulkLoad, now: int) -> bool:
     counts = CountChanges()
     for row in rows_to_add:
         counts.add(table.id, None, row)
-    _, added = indexing.differences(table, ((None, row) for row in rows_to_add), counts)
+    _, new_entries = indexing.differences(table, ((None, row) for row in rows_to_add), counts)
     near = rows_to_add[0].position.partition if rows_to_add else b""
     try:
         with store.write() as session:
@@ -49,7 +49,7 @@ def fast_load(store: Store, command: BulkLoad, now: int) -> bool:
                 store.catalog.cache.forget(table.id)
                 raise StaleTable()
             rows.load(session, ((table.id, row) for row in rows_to_add))
-            entries.add_many(session, added)
+            entries.add_many(session, new_entries)
             counts.save(session, near)
     except KeyOccupied:
         return False

@@ -40,7 +40,7 @@ def begin(store: Store, command: transaction_commands.BeginTransaction, now_ms: 
             raise errors.StaleTable()
         if local_transactions.partition_locks(session, [(table.id, command.partition)], now_ms):
             raise errors.PartitionLocked()
-        opened = OpenTransaction(
+        open_transaction = OpenTransaction(
             command.transaction,
             slot_of(command.partition),
             table.id,
@@ -49,8 +49,8 @@ def begin(store: Store, command: transaction_commands.BeginTransaction, now_ms: 
             size_bytes=0,
             writes=0,
         )
-        assert opened.slot == local_transactions.slot_of_transaction(opened.id)
-        local_transactions.add(session, opened)
+        assert open_transaction.slot == local_transactions.slot_of_transaction(open_transaction.id)
+        local_transactions.add(session, open_transaction)
         if not table.rules.has_local_transactions:
             rules = dataclasses.replace(table.rules, has_local_transactions=True)
             store.catalog.update(session, dataclasses.replace(table, rules=rules))
@@ -90,59 +90,61 @@ def stage(
     with store.write(near=near) as session:
         if store.catalog.check(session, tables, lock=True, near=near)():
             raise errors.StaleTable()
-        opened = local_transactions.find(session, command.transaction, now_ms, lock=True)
-        if opened is None:
+        open_transaction = local_transactions.find(session, command.transaction, now_ms, lock=True)
+        if open_transaction is None:
             raise errors.TransactionMissing()
-        view = staged_view(session, opened)
-        _fetch(session, opened, command.groups, view)
+        view = staged_view(session, open_transaction)
+        _fetch(session, open_transaction, command.groups, view)
         answers: list[list[WriteOutcome] | errors.GatewayError] = []
-        kept: list[StagedWrite] = []  # staged by this command
-        size = opened.size_bytes
+        staged_writes: list[StagedWrite] = []  # staged by this command
+        size = open_transaction.size_bytes
         for group in command.groups:
-            applied = ChainMap[RowKey, Row | None]({}, view)
-            answer = apply_group(group.writes, applied, now, partial(_refusal, opened))
-            added = sum(added_bytes(write) for write in group.writes)
-            if isinstance(answer, list) and size + added > command.limit_bytes:
-                answer = errors.LimitExceeded("transaction-bytes", command.limit_bytes, size + added)
+            group_view = ChainMap[RowKey, Row | None]({}, view)
+            answer = apply_group(group.writes, group_view, now, partial(_refusal, open_transaction))
+            group_bytes = sum(added_bytes(write) for write in group.writes)
+            if isinstance(answer, list) and size + group_bytes > command.limit_bytes:
+                answer = errors.LimitExceeded("transaction-bytes", command.limit_bytes, size + group_bytes)
             answers.append(answer)
             if isinstance(answer, errors.GatewayError):
                 continue
-            view.update(applied.maps[0])
-            size += added
+            view.update(group_view.maps[0])
+            size += group_bytes
             for write, outcome in zip(group.writes, answer, strict=True):
-                recorded = _recorded(write, outcome.new, now)
-                if recorded is not None:
-                    kept.append(StagedWrite(write.key.position, outcome.new, recorded))
-        if kept:
-            local_transactions.stage(session, opened, kept, size)
+                recording = _stream_record(write, outcome.new, now)
+                if recording is not None:
+                    staged_writes.append(StagedWrite(write.key.position, outcome.new, recording))
+        if staged_writes:
+            local_transactions.stage(session, open_transaction, staged_writes, size)
         return answers
 
 
 def _fetch(
-    session: Session, opened: OpenTransaction, groups: Sequence[WriteGroup], view: dict[RowKey, Row | None]
+    session: Session,
+    open_transaction: OpenTransaction,
+    groups: Sequence[WriteGroup],
+    view: dict[RowKey, Row | None],
 ) -> None:
     """Add to the view the stored rows that the groups use and that are not staged."""
-    wanted = {
+    keys = {
         (write.table.id, write.key.position)
         for group in groups
         for write in group.writes
-        if _refusal(opened, write) is None and (write.table.id, write.key.position) not in view
+        if _refusal(open_transaction, write) is None and (write.table.id, write.key.position) not in view
     }
-    view.update(rows.fetch_many(session, sorted(wanted)))
+    view.update(rows.fetch_many(session, sorted(keys)))
 
 
-def _refusal(opened: OpenTransaction, write: Write) -> errors.GatewayError | None:
+def _refusal(open_transaction: OpenTransaction, write: Write) -> errors.GatewayError | None:
     """Return the error of a write that the transaction cannot contain. None if it can."""
     partition = local_transactions.locked_partition(write.key.position.partition)
-    if write.table.id != opened.table_id or partition != opened.partition:
+    if write.table.id != open_transaction.table_id or partition != open_transaction.partition:
         return errors.InvalidInput("other-partition")
     if AUTO_INCREMENT in write.key.values:  # type: ignore[comparison-overlap]
         return errors.InvalidInput("auto-increment")
     return None
 
 
-def _recorded(write: Write, new: Row | None, now: int) -> StreamRecording | None:
-    """Return the stream record of a write for its commit. None if there is none."""
+def _stream_record(write: Write, new: Row | None, now: int) -> StreamRecording | None:
     kind = kind_of(write)
     return None if kind is None else StreamRecording(kind, resolved_actions(write, new, now // 10_000))
 
@@ -152,24 +154,24 @@ def added_bytes(write: Write) -> int:
     return write.change.contents.size_bytes if isinstance(write.change, Replace) else 0
 
 
-def staged_view(session: Session, opened: OpenTransaction) -> dict[RowKey, Row | None]:
+def staged_view(session: Session, open_transaction: OpenTransaction) -> dict[RowKey, Row | None]:
     """Return the rows that a transaction has staged (None for deleted ones)."""
-    staged = local_transactions.writes_of(session, opened.id)
-    return {(opened.table_id, write.position): write.new for write in staged}
+    staged_writes = local_transactions.writes_of(session, open_transaction.id)
+    return {(open_transaction.table_id, write.position): write.new for write in staged_writes}
 
 
 def commit_group(store: Store, transaction: str, now_ms: int) -> WriteGroup:
     """Return the group of writes that commits a transaction. Raises TransactionMissing."""
     with store.read() as session:
-        opened = local_transactions.find(session, transaction, now_ms)
-        table = None if opened is None else store.catalog.by_id(session, opened.table_id)
-        if opened is None or table is None:
+        open_transaction = local_transactions.find(session, transaction, now_ms)
+        table = None if open_transaction is None else store.catalog.by_id(session, open_transaction.table_id)
+        if open_transaction is None or table is None:
             raise errors.TransactionMissing()
         writes = local_transactions.writes_of(session, transaction)
-    return WriteGroup(tuple(_carried_out(table, write) for write in writes), transaction=transaction)
+    return WriteGroup(tuple(_write_of(table, write) for write in writes), transaction=transaction)
 
 
-def _carried_out(table: Table, write: StagedWrite) -> Write:
+def _write_of(table: Table, write: StagedWrite) -> Write:
     key = table.key_schema.decode(write.position)
     change = Remove() if write.new is None else Replace(write.new.contents)
     return Write(table, key, change, recording=write.recording)
@@ -180,11 +182,11 @@ def find_locked_partition(
 ) -> transaction_commands.LockedPartition:
     """Return the table and partition that a transaction has locked. Raises TransactionMissing."""
     with store.read() as session:
-        opened = local_transactions.find(session, transaction, now_ms)
-        table = None if opened is None else store.catalog.by_id(session, opened.table_id)
-        if opened is None or table is None:
+        open_transaction = local_transactions.find(session, transaction, now_ms)
+        table = None if open_transaction is None else store.catalog.by_id(session, open_transaction.table_id)
+        if open_transaction is None or table is None:
             raise errors.TransactionMissing()
-        return transaction_commands.LockedPartition(table, opened.whole_partition)
+        return transaction_commands.LockedPartition(table, open_transaction.whole_partition)
 
 
 def end(store: Store, command: transaction_commands.AbortTransaction, now_ms: int) -> None:
@@ -198,10 +200,10 @@ def end(store: Store, command: transaction_commands.AbortTransaction, now_ms: in
 def sweep(store: Store, now_ms: int, limit: int) -> int | None:
     """Remove at most `limit` expired transactions. Return their number, or None if there is none."""
     with store.read() as session:
-        expired = local_transactions.expired(session, now_ms, limit)
-    if not expired:
+        expired_ids = local_transactions.expired(session, now_ms, limit)
+    if not expired_ids:
         return None
     with store.write() as session:
-        for transaction in expired:
+        for transaction in expired_ids:
             local_transactions.remove(session, transaction)
-    return len(expired)
+    return len(expired_ids)

@@ -150,11 +150,11 @@ class PageBudget:
     @property
     def bytes_left(self) -> int | None:
         """Billed bytes left until the page is full, if every row is returned. None if unlimited."""
-        filled, returned = self._limits.filled_bytes, self._limits.returned_bytes
-        if filled is None or returned is None:
-            most = returned if filled is None else filled
-            return None if most is None else most - self.scanned_bytes
-        return min(filled, returned) - self.scanned_bytes
+        max_scanned, max_returned = self._limits.filled_bytes, self._limits.returned_bytes
+        if max_scanned is None or max_returned is None:
+            limit = max_returned if max_scanned is None else max_scanned
+            return None if limit is None else limit - self.scanned_bytes
+        return min(max_scanned, max_returned) - self.scanned_bytes
 
     @property
     def has_scanned_enough(self) -> bool:

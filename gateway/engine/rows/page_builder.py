@@ -56,11 +56,13 @@ class PageBuilder:
         self._now_ms = now_ms
         self._size_at = size_at
         self.budget = PageBudget(command.limits)
-        shown = None if command.index is None or command.whole_rows else command.index.projected_names
-        self._shown = shown
+        projected_names = (
+            None if command.index is None or command.whole_rows else command.index.projected_names
+        )
+        self._projected_names = projected_names
         self._takes_many = (
             _TAKES_MANY
-            and shown is None
+            and projected_names is None
             and command.filter is ALWAYS
             and (command.cut is None or command.cut_many is not None)
             and command.table.features <= SHOWN_AS_STORED
@@ -74,8 +76,10 @@ class PageBuilder:
 
     def page(self) -> Page:
         budget = self.budget
-        last = self._last if self._is_stopped else None
-        return Page(self._rows, budget.scanned, budget.scanned_bytes, last, self._next, self._concatenated)
+        last_row = self._last if self._is_stopped else None
+        return Page(
+            self._rows, budget.scanned, budget.scanned_bytes, last_row, self._next, self._concatenated
+        )
 
     # Bodies that SQL has concatenated
 
@@ -92,19 +96,19 @@ class PageBuilder:
             rows_to_request = min(
                 budget.bytes_left * budget.scanned // (budget.scanned_bytes + 1), _MAX_BODIES
             )
-        left = budget.rows_left
-        return rows_to_request if left is None else min(rows_to_request, left)
+        rows_left = budget.rows_left
+        return rows_to_request if rows_left is None else min(rows_to_request, rows_left)
 
-    def take_concatenated(self, found: concatenated.ConcatenatedBodies) -> bool:
+    def take_concatenated(self, bodies: concatenated.ConcatenatedBodies) -> bool:
         """Take bodies and return True, unless they would fill the page."""
         bytes_left = self.budget.bytes_left
-        if bytes_left is not None and found.size >= bytes_left:
+        if bytes_left is not None and bodies.size >= bytes_left:
             return False
-        if found.number:
-            self._concatenated.append(ConcatenatedRows(found.number, found.bodies, found.modified_at))
-            self._last_concatenated = found.last
-        self.budget.scan(found.number, found.size)
-        self.budget.count_returned(found.number, found.size)
+        if bodies.number:
+            self._concatenated.append(ConcatenatedRows(bodies.number, bodies.bodies, bodies.modified_at))
+            self._last_concatenated = bodies.last
+        self.budget.scan(bodies.number, bodies.size)
+        self.budget.count_returned(bodies.number, bodies.size)
         return True
 
     def stop_if_scan_limit_reached(self) -> bool:
@@ -139,26 +143,26 @@ class PageBuilder:
 
     def add_in_slices(self, chunks: Iterable[Chunk]) -> Generator[None, None, None]:
         """Add rows of the result in order until a limit stops the page. Yield after each slice of bounded time."""
-        left, until = _SLICE_ROWS, perf_counter() + _SLICE_S
+        slice_rows, deadline = _SLICE_ROWS, perf_counter() + _SLICE_S
         for chunk in chunks:
             for columns in chunk:
                 if self._add_row(columns):
                     return
-                left -= 1
-                if not left or perf_counter() >= until:
+                slice_rows -= 1
+                if not slice_rows or perf_counter() >= deadline:
                     yield
-                    left, until = _SLICE_ROWS, perf_counter() + _SLICE_S
+                    slice_rows, deadline = _SLICE_ROWS, perf_counter() + _SLICE_S
 
     def _fast_take(self, chunk: Chunk) -> int:
         """Take the first rows of a chunk that need no separate check (fast path of `_add_row`). Return their number."""
         budget = self.budget
-        left = budget.rows_left
-        if left is not None and len(chunk) > left:
-            chunk = chunk[:left]
+        rows_left = budget.rows_left
+        if rows_left is not None and len(chunk) > rows_left:
+            chunk = chunk[:rows_left]
         if not chunk or budget.is_timed_out:
             return 0
-        found: list[Row] = list(map(StoredRow, chunk))
-        rows, sizes = self._cut(found, chunk)
+        stored_rows: list[Row] = list(map(StoredRow, chunk))
+        rows, sizes = self._cut(stored_rows, chunk)
         number = budget.fitting(sizes)
         if not number:
             return 0
@@ -166,46 +170,46 @@ class PageBuilder:
         budget.scan(number, size)
         budget.count_returned(number, size)
         self._rows += rows[:number]
-        self._last = found[number - 1]
+        self._last = stored_rows[number - 1]
         self._is_stopped = budget.is_full
         return number
 
-    def _cut(self, found: list[Row], chunk: Chunk) -> tuple[list[Row], list[int]]:
+    def _cut(self, stored_rows: list[Row], chunk: Chunk) -> tuple[list[Row], list[int]]:
         """Return the visible parts of rows, and their sizes."""
         if self._command.cut_many is None:
             at = self._size_at
-            return found, [columns[at] for columns in chunk]
-        rows = self._command.cut_many(found)
+            return stored_rows, [columns[at] for columns in chunk]
+        rows = self._command.cut_many(stored_rows)
         return rows, [row.size_bytes for row in rows]
 
     def _add_row(self, columns: Columns) -> bool:
         command, budget = self._command, self.budget
-        found = StoredRow(columns)
-        row = command.table.visible(found, self._now_ms)
+        stored_row = StoredRow(columns)
+        row = command.table.visible(stored_row, self._now_ms)
         size = columns[self._size_at]
         if command.cut is not None:
             row = None if row is None else command.cut(row)
             size = 0 if row is None else row.size_bytes
         if budget.exceeds_limit(size):
-            self._stop_before(found)
+            self._stop_before(stored_row)
             return True
         budget.scan(1, size)
-        self._last = found
-        row = None if row is None else self._passed(row)
+        self._last = stored_row
+        row = None if row is None else self._select(row)
         if row is not None:
             self._rows.append(row)
             budget.count_returned(1, size)
         self._is_stopped = budget.is_full
         return self._is_stopped
 
-    def _stop_before(self, found: Row) -> None:
-        self._next = found if self.budget.peeks else None
+    def _stop_before(self, row: Row) -> None:
+        self._next = row if self.budget.peeks else None
         self._is_stopped = True
 
-    def _passed(self, row: Row) -> Row | None:
+    def _select(self, row: Row) -> Row | None:
         """Return the visible part of a row, or None if the filter rejects it."""
-        if self._shown is not None:
-            row = projected(row, self._shown)
+        if self._projected_names is not None:
+            row = project(row, self._projected_names)
         command = self._command
         return row if command.filter is ALWAYS or matches(command.filter, row, command.view) else None
 
@@ -219,12 +223,12 @@ class PageBuilder:
         Return None if it was taken completely, or the columns of the last returned row. `measure` gives the number and
         size of the rows up to a row.
         """
-        until = perf_counter() + _SLICE_S
+        deadline = perf_counter() + _SLICE_S
         for columns in scanned_range.passing_rows:
-            if perf_counter() >= until:
+            if perf_counter() >= deadline:
                 yield
-                until = perf_counter() + _SLICE_S
-            row = self._passed(StoredRow(columns))
+                deadline = perf_counter() + _SLICE_S
+            row = self._select(StoredRow(columns))
             if row is not None:
                 self._rows.append(row)
                 self.budget.count_returned(1, columns[self._size_at])
@@ -239,6 +243,6 @@ class PageBuilder:
         return last
 
 
-def projected(row: Row, names: frozenset[str]) -> Row:
+def project(row: Row, names: frozenset[str]) -> Row:
     """Return a row with only these attributes."""
     return Row(row.position, row.contents.only(names), row.modified_at, row.expires_at_ms)

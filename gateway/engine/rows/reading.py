@@ -76,7 +76,9 @@ def read_in_slices(
     is_alone = len(commands) == len(gets) == 1 and not store.database.shared and not gets[0].transaction
     with store.database.read_one() if is_alone else store.read(reader) as session:
         stale = _stale(store, session, commands) if store.database.shared else set()
-        found = rows.fetch_many(session, list({(get.table.id, get.position) for get in gets})) if gets else {}
+        rows_by_key = (
+            rows.fetch_many(session, list({(get.table.id, get.position) for get in gets})) if gets else {}
+        )
         counts: Counts = {}
         pages: deque[tuple[int, Slices | SearchSlices]] = deque()
         for at, command in enumerate(commands):
@@ -87,7 +89,7 @@ def read_in_slices(
             is_ready = table is not None and table.busy_until_ms <= now_ms and table.id not in stale
             if is_ready and kind is Get and not command.transaction and table.features <= SHOWN_AS_STORED:  # type: ignore[union-attr]
                 # The most frequent case. The general code below would find the same row.
-                outcomes[at] = found.get((table.id, command.position))  # type: ignore[union-attr]
+                outcomes[at] = rows_by_key.get((table.id, command.position))  # type: ignore[union-attr]
             elif is_ready and kind is Read and command.index is None and not command.transaction:  # type: ignore[union-attr]
                 pages.append((at, _page(session, command, now_ms, counts)))  # type: ignore[arg-type]
             elif (refusal := _refusal(command, stale, now_ms)) is not None:
@@ -98,11 +100,11 @@ def read_in_slices(
                 begin = _staged_page if command.transaction else _page
                 pages.append((at, begin(session, command, now_ms, counts)))
             elif _transaction(command):
-                outcomes[at] = _staged(session, command, found, now_ms)
+                outcomes[at] = _staged_outcome(session, command, rows_by_key, now_ms)
             elif _is_byte_limited(command):
-                outcomes[at] = _found_within_limit(session, command, now_ms)
+                outcomes[at] = _outcome_within_limit(session, command, now_ms)
             else:
-                outcomes[at] = _found(command, found, now_ms)
+                outcomes[at] = _outcome_of(command, rows_by_key, now_ms)
         for table_id in stale:
             store.catalog.cache.forget(table_id)
         yield from _interleave(pages, outcomes)
@@ -112,19 +114,19 @@ def _interleave(
     pages: deque[tuple[int, Slices | SearchSlices]], outcomes: dict[int, Outcome]
 ) -> Iterator[None]:
     """Read pages in turns, one slice each, and yield after each slice. Short pages share one."""
-    until = perf_counter() + _SLICE_S
+    deadline = perf_counter() + _SLICE_S
     while pages:
         at, page = pages.popleft()
         try:
             next(page)
         except StopIteration as end:
             outcomes[at] = end.value
-            if pages and perf_counter() < until:
+            if pages and perf_counter() < deadline:
                 continue
         else:
             pages.append((at, page))
         yield
-        until = perf_counter() + _SLICE_S
+        deadline = perf_counter() + _SLICE_S
 
 
 def _stale(store: Store, session: Session, commands: list[Reading]) -> set[int]:
@@ -141,8 +143,8 @@ def _read_claimed(store: Store, commands: list[Reading], now_ms: int) -> dict[in
 
     Their keys are claimed as by a writer, read, and released.
     """
-    wanted = {at: command for at, command in enumerate(commands) if _needs_snapshot(command)}
-    gets = [get for command in wanted.values() for get in command.gets]
+    claimed_commands = {at: command for at, command in enumerate(commands) if _needs_snapshot(command)}
+    gets = [get for command in claimed_commands.values() for get in command.gets]
     if not gets:
         return {}
     keys = sorted({(get.table.id, get.position) for get in gets})
@@ -150,11 +152,11 @@ def _read_claimed(store: Store, commands: list[Reading], now_ms: int) -> dict[in
     stale: set[int] = set()
     near = keys[0][1].partition
     with contextlib.suppress(_ClaimReleased), store.write(near=near) as session:
-        outdated = store.catalog.check(session, [get.table for get in gets], lock=True, near=near)
+        stale_ids = store.catalog.check(session, [get.table for get in gets], lock=True, near=near)
         rows.claim(session, keys)
-        stale = outdated()
-        for at, command in wanted.items():
-            outcomes[at] = _refusal(command, stale, now_ms) or _found_within_limit(session, command, now_ms)
+        stale = stale_ids()
+        for at, command in claimed_commands.items():
+            outcomes[at] = _refusal(command, stale, now_ms) or _outcome_within_limit(session, command, now_ms)
         raise _ClaimReleased
     for table_id in stale:
         store.catalog.cache.forget(table_id)
@@ -162,12 +164,10 @@ def _read_claimed(store: Store, commands: list[Reading], now_ms: int) -> dict[in
 
 
 def _needs_snapshot(command: Reading) -> TypeGuard[ReadAll]:
-    """Return True if a command has several rows that need a consistent view."""
     return type(command) is ReadAll and len(command.gets) > 1
 
 
 def _is_one_statement(command: Reading) -> bool:
-    """Return True if one statement, with its own snapshot, can answer a command."""
     if type(command) is Get:
         return not command.transaction
     return type(command) is ReadAll and not _is_byte_limited(command)
@@ -184,74 +184,80 @@ def _transaction(command: Reading) -> str:
     return "" if isinstance(command, ReadAll | SearchVectors) else command.transaction
 
 
-def _staged(session: Session, command: Reading, found: dict[RowKey, Row], now_ms: int) -> Outcome:
+def _staged_outcome(
+    session: Session, command: Reading, rows_by_key: dict[RowKey, Row], now_ms: int
+) -> Outcome:
     """Return the outcome of a point read through a local transaction."""
     assert isinstance(command, Get)
-    written = _written(session, command, now_ms)
-    if isinstance(written, errors.GatewayError):
-        return written
-    if command.position in written:
-        return command.table.visible(written[command.position], now_ms)
-    return _found(command, found, now_ms)
+    staged_rows = _staged_rows(session, command, now_ms)
+    if isinstance(staged_rows, errors.GatewayError):
+        return staged_rows
+    if command.position in staged_rows:
+        return command.table.visible(staged_rows[command.position], now_ms)
+    return _outcome_of(command, rows_by_key, now_ms)
 
 
 def _staged_page(session: Session, command: Read, now_ms: int, counts: Counts) -> Slices:
-    written = _written(session, command, now_ms)
-    if isinstance(written, errors.GatewayError):
-        return written
-    return (yield from _page(session, command, now_ms, counts, written))
+    staged_rows = _staged_rows(session, command, now_ms)
+    if isinstance(staged_rows, errors.GatewayError):
+        return staged_rows
+    return (yield from _page(session, command, now_ms, counts, staged_rows))
 
 
-def _written(
+def _staged_rows(
     session: Session, command: Get | Read, now_ms: int
 ) -> dict[Position, Row | None] | errors.GatewayError:
     """Return the rows that a command's local transaction has staged in its table."""
-    opened = local_transactions.find(session, command.transaction, now_ms)
-    if opened is None:
+    open_transaction = local_transactions.find(session, command.transaction, now_ms)
+    if open_transaction is None:
         return errors.TransactionMissing()
-    if opened.table_id != command.table.id:
+    if open_transaction.table_id != command.table.id:
         return {}
-    return {write.position: write.new for write in local_transactions.writes_of(session, opened.id)}
+    return {write.position: write.new for write in local_transactions.writes_of(session, open_transaction.id)}
 
 
 def fast_look_up(store: Store, commands: list[Get | ReadAll], now_ms: int) -> list[Outcome]:
     """Read points in one statement (fast path of `read_in_slices`)."""
     gets = _fetched_together(commands)
     with store.database.read_one() as session:
-        found, versions = rows.look_up(session, list({(get.table.id, get.position) for get in gets}))
+        rows_by_key, versions = rows.look_up(session, list({(get.table.id, get.position) for get in gets}))
     stale = {get.table.id for get in gets if versions.get(get.table.id) != get.table.version}
     for table_id in stale:
         store.catalog.cache.forget(table_id)
     outcomes: list[Outcome] = []
     for command in commands:
         refusal = _refusal(command, stale, now_ms)
-        outcomes.append(_found(command, found, now_ms) if refusal is None else refusal)
+        outcomes.append(_outcome_of(command, rows_by_key, now_ms) if refusal is None else refusal)
     return outcomes
 
 
-def _found(command: Get | ReadAll, found: dict[RowKey, Row], now_ms: int) -> Outcome:
+def _outcome_of(command: Get | ReadAll, rows_by_key: dict[RowKey, Row], now_ms: int) -> Outcome:
     if isinstance(command, Get):
-        return command.table.visible(found.get((command.table.id, command.position)), now_ms)
-    together = [get.table.visible(found.get((get.table.id, get.position)), now_ms) for get in command.gets]
-    return _too_large(together, command) or together
+        return command.table.visible(rows_by_key.get((command.table.id, command.position)), now_ms)
+    rows_of_command = [
+        get.table.visible(rows_by_key.get((get.table.id, get.position)), now_ms) for get in command.gets
+    ]
+    return _too_large(rows_of_command, command) or rows_of_command
 
 
-def _found_within_limit(session: Session, command: ReadAll, now_ms: int) -> Outcome:
+def _outcome_within_limit(session: Session, command: ReadAll, now_ms: int) -> Outcome:
     """Return the rows of a command, and stop fetching when they exceed its byte limit."""
-    together: list[Row | None] = []
+    rows_of_command: list[Row | None] = []
     for start in range(0, len(command.gets), _ROWS_PER_FETCH):
         gets = command.gets[start : start + _ROWS_PER_FETCH]
-        found = rows.fetch_many(session, list({(get.table.id, get.position) for get in gets}))
-        together += [get.table.visible(found.get((get.table.id, get.position)), now_ms) for get in gets]
-        if (refusal := _too_large(together, command)) is not None:
+        rows_by_key = rows.fetch_many(session, list({(get.table.id, get.position) for get in gets}))
+        rows_of_command += [
+            get.table.visible(rows_by_key.get((get.table.id, get.position)), now_ms) for get in gets
+        ]
+        if (refusal := _too_large(rows_of_command, command)) is not None:
             return refusal
-    return together
+    return rows_of_command
 
 
-def _too_large(together: list[Row | None], command: ReadAll) -> errors.LimitExceeded | None:
+def _too_large(rows_of_command: list[Row | None], command: ReadAll) -> errors.LimitExceeded | None:
     if command.max_bytes is None:
         return None
-    size = sum([row.size_bytes for row in together if row is not None])
+    size = sum([row.size_bytes for row in rows_of_command if row is not None])
     return (
         errors.LimitExceeded("rows-together", command.max_bytes, size) if size > command.max_bytes else None
     )
@@ -294,40 +300,44 @@ def _page(
     command: Read,
     now_ms: int,
     counts: Counts,
-    written: Mapping[Position, Row | None] | None = None,
+    staged_rows: Mapping[Position, Row | None] | None = None,
 ) -> Slices:
     if command.index is None:
         source = scans.rows_source(command.table.id)
     else:
         source = scans.entries_source(command.table.id, command.index.id)
     page_builder = PageBuilder(command, source.size, now_ms)
-    rest = command.range
-    if not written:
+    remaining_range = command.range
+    if not staged_rows:
         if command.concatenation is not None and page_builder.takes_concatenated:
-            rest = _concatenated(session, command, command.concatenation, page_builder)
+            remaining_range = _concatenated(session, command, command.concatenation, page_builder)
         else:
-            rest = yield from _prefiltered(session, command, source, page_builder, counts)
-    if rest.is_empty and not written:  # the range is exhausted
-        return _finished(session, command, page_builder)
-    expected = page_builder.budget.expected_rows(is_filtered=command.filter is not ALWAYS)
-    chunks = _walk(session, command, source, rest, expected)
-    if written and command.index is None:
-        within = {at: row for at, row in written.items() if command.range.lower <= at < command.range.upper}
-        chunks = scans.overlaid(chunks, within, source, command.reverse)
+            remaining_range = yield from _prefiltered(session, command, source, page_builder, counts)
+    if remaining_range.is_empty and not staged_rows:  # the range is exhausted
+        return _finish_page(session, command, page_builder)
+    expected_rows = page_builder.budget.expected_rows(is_filtered=command.filter is not ALWAYS)
+    chunks = _walk(session, command, source, remaining_range, expected_rows)
+    if staged_rows and command.index is None:
+        within = {
+            at: row for at, row in staged_rows.items() if command.range.lower <= at < command.range.upper
+        }
+        chunks = scans.overlay(chunks, within, source, command.reverse)
     if command.filter is ALWAYS:
-        for some in chunks:
-            if page_builder.add(some):
+        for chunk in chunks:
+            if page_builder.add(chunk):
                 break
             yield
     else:
         yield from page_builder.add_in_slices(chunks)
-    return _finished(session, command, page_builder)
+    return _finish_page(session, command, page_builder)
 
 
-def _finished(session: Session, command: Read, page_builder: PageBuilder) -> Page:
-    last = page_builder.missing_last_position
-    if last is not None:
-        page_builder.set_last(rows.fetch_many(session, [(command.table.id, last)])[command.table.id, last])
+def _finish_page(session: Session, command: Read, page_builder: PageBuilder) -> Page:
+    position = page_builder.missing_last_position
+    if position is not None:
+        page_builder.set_last(
+            rows.fetch_many(session, [(command.table.id, position)])[command.table.id, position]
+        )
     return page_builder.page()
 
 
@@ -382,22 +392,26 @@ def fast_concatenated(
 
     Return the rest of the range, which is checked row by row. It includes the row that fills the bytes of a page.
     """
-    rest = command.range
+    remaining_range = command.range
     if command.index is not None or command.segment is not None:
-        return rest
-    while not rest.is_empty and rest.lower.partition == rest.upper.partition:
-        wanted = page_builder.rows_to_request()
-        if wanted <= 0:
+        return remaining_range
+    while not remaining_range.is_empty and remaining_range.lower.partition == remaining_range.upper.partition:
+        limit = page_builder.rows_to_request()
+        if limit <= 0:
             break
-        found = concatenated.fetch(session, command.table.id, rest, wanted, concatenation, command.reverse)
-        if found is None or not page_builder.take_concatenated(found):
+        bodies = concatenated.fetch(
+            session, command.table.id, remaining_range, limit, concatenation, command.reverse
+        )
+        if bodies is None or not page_builder.take_concatenated(bodies):
             break
-        if found.number < wanted:
-            return KeyRange(rest.upper, rest.upper)
-        rest = rest.before(found.last) if command.reverse else rest.after(found.last)
+        if bodies.number < limit:
+            return KeyRange(remaining_range.upper, remaining_range.upper)
+        remaining_range = (
+            remaining_range.before(bodies.last) if command.reverse else remaining_range.after(bodies.last)
+        )
         if page_builder.stop_if_scan_limit_reached():
-            return KeyRange(rest.upper, rest.upper)
-    return rest
+            return KeyRange(remaining_range.upper, remaining_range.upper)
+    return remaining_range
 
 
 def _row_by_row(
@@ -422,9 +436,9 @@ _concatenated = fast_paths.choose(fast_concatenated, _no_bodies, _IS_SAFE)
 
 
 def _walk(
-    session: Session, command: Read, source: scans.ScanSource, bounds: KeyRange, expected: int | None
+    session: Session, command: Read, source: scans.ScanSource, bounds: KeyRange, expected_rows: int | None
 ) -> Iterator[scans.Chunk]:
-    walk = scans.Walk(session, source, expected)
+    walk = scans.Walk(session, source, expected_rows)
     if command.segment is not None:
         chunks = walk.segment(command.segment.lowest, command.segment.highest, command.after)
     else:
@@ -442,11 +456,11 @@ def _with_current_entries(
     A row may have changed in between if entries are read before rows.
     """
     for chunk in chunks:
-        kept = [
+        current_chunk = [
             columns
             for columns in chunk
             if (entry := index.entry(scans.StoredRow(columns))) is not None
             and entry.position == source.position(columns)
         ]
-        if kept:
-            yield kept
+        if current_chunk:
+            yield current_chunk

@@ -21,13 +21,13 @@ def may_be_old(commands: list[Reading]) -> bool:
 
 
 def read(
-    replicas: Standbys, commands: list[Reading], now_ms: int, written: int
+    replicas: Standbys, commands: list[Reading], now_ms: int, log_position: int
 ) -> list[Outcome | StaleTable]:
     """Return the outcome of each command. StaleTable marks those that the primary has to answer.
 
-    `written`: position of the primary's log at the reader's last write.
+    `log_position`: position of the primary's log at the reader's last write.
     """
-    replica = replicas.choose(written, reader=0)
+    replica = replicas.choose(log_position, reader=0)
     if replica is not None:
         try:
             return [*reading.read(replica, commands, now_ms)]
@@ -42,24 +42,24 @@ def read_in_slices(
     now_ms: int,
     outcomes: dict[int, Any],
     reader: int,
-    written: int,
+    log_position: int,
 ) -> Iterator[None]:
     """Do what `reading.read_in_slices` does. Commands without an outcome at the end are for the primary."""
-    replica = replicas.choose(written, reader)
+    replica = replicas.choose(log_position, reader)
     if replica is None:
         return
-    found: dict[int, Any] = {}
-    known = 0
+    outcomes_here: dict[int, Any] = {}
+    number = 0
     try:
-        for _ in reading.read_in_slices(replica, commands, now_ms, found, reader):
-            for at in [*found][known:]:
-                if not isinstance(found[at], StaleTable):
-                    outcomes[at] = found[at]
-            known = len(found)
+        for _ in reading.read_in_slices(replica, commands, now_ms, outcomes_here, reader):
+            for at in [*outcomes_here][number:]:
+                if not isinstance(outcomes_here[at], StaleTable):
+                    outcomes[at] = outcomes_here[at]
+            number = len(outcomes_here)
             yield
     except Exception as error:
         replicas.set_aside(replica, error)
     else:
-        for at in [*found][known:]:
-            if not isinstance(found[at], StaleTable):
-                outcomes[at] = found[at]
+        for at in [*outcomes_here][number:]:
+            if not isinstance(outcomes_here[at], StaleTable):
+                outcomes[at] = outcomes_here[at]

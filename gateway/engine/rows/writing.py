@@ -94,20 +94,20 @@ class WriteBatch:
         """
         if "replication" in self._features:
             self._add_mirrors()
-        first = self._groups[0].writes if self._groups else ()
-        near = first[0].key.position.partition if first else b""
+        first_writes = self._groups[0].writes if self._groups else ()
+        near = first_writes[0].key.position.partition if first_writes else b""
         # A job's batch may also create a table, which involves all nodes.
         entry_partition = near if self._before_commit is None else b""
         try:
             with self._store.write(self._nowait, entry_partition) as session:
                 # On PostgreSQL all queries up to the first used result are one round trip.
-                outdated = self._store.catalog.check(session, self._parsed, lock=True, near=near)
-                self._decide(session, outdated)
+                stale_ids = self._store.catalog.check(session, self._parsed, lock=True, near=near)
+                self._decide(session, stale_ids)
                 self._counts.save(session, near)
                 if self._before_commit is not None:
                     self._before_commit(session, self.answers)
-        except _StaleTables as found:
-            for table_id in found.tables:
+        except _StaleTables as stale:
+            for table_id in stale.tables:
                 self._store.catalog.cache.forget(table_id)
             self.answers = [errors.StaleTable() for _ in self._groups]
 
@@ -120,7 +120,7 @@ class WriteBatch:
                 self._tables[peer.id] = peer
                 self._features |= peer.features
 
-    def _decide(self, session: Session, outdated: Callable[[], set[int]]) -> None:
+    def _decide(self, session: Session, stale_ids: Callable[[], set[int]]) -> None:
         """Lock and read the rows, apply the groups in order, and save. Skip steps for features that are not in use."""
         answers: list[Answer | None] = [None] * len(self._groups)
         # Replicas and imports fill their tables before clients can write to them.
@@ -135,19 +135,21 @@ class WriteBatch:
         if self._is_commit or "has_local_transactions" in self._features:
             self._check_partition_locks(session, answers)
             writes = {at: writes[at] for at in writes if answers[at] is None}
-        needed = {(write.table.id, write.key.position) for of_group in writes.values() for write in of_group}
+        row_keys = {
+            (write.table.id, write.key.position) for of_group in writes.values() for write in of_group
+        }
         if self._mirrors:
-            needed |= {(peer.id, key[1]) for key in needed for peer in self._mirrors.get(key[0], ())}
-        keys = sorted(needed)
-        fetched = rows.claim_and_fetch(session, keys)
+            row_keys |= {(peer.id, key[1]) for key in row_keys for peer in self._mirrors.get(key[0], ())}
+        keys = sorted(row_keys)
+        fetch = rows.claim_and_fetch(session, keys)
         histories = self._histories() if "history" in self._features else {}
         latest = (
             history.latest_change(session, [rule.id for rule in histories.values()]) if histories else None
         )
-        stale = outdated()
+        stale = stale_ids()
         if stale:
             raise _StaleTables(stale)
-        before = fetched()
+        before = fetch()
         if "replication" in self._features:
             self._deleted = replica_writes.DeletionTimes(session, self._tables, keys)
             self._now = max(self._now, self._deleted.latest + 1)
@@ -182,38 +184,44 @@ class WriteBatch:
     def _check_partition_locks(self, session: Session, answers: list[Answer | None]) -> None:
         """Refuse writes to partitions that a local transaction has locked, and commits of transactions that have
         ended."""
-        needed: set[local_transactions.Partition] = set()
+        partitions: set[local_transactions.Partition] = set()
         for group in self._groups:
             for write in group.writes:
                 if write.table.rules.has_local_transactions:
-                    needed.add((write.table.id, write.key.position.partition))
-        if needed and session.statements.guards_partitions:
-            local_transactions.guard(session, needed)
-        locked = local_transactions.partition_locks(session, sorted(needed), self._now_ms) if needed else {}
-        if not locked and not self._is_commit:
+                    partitions.add((write.table.id, write.key.position.partition))
+        if partitions and session.statements.guards_partitions:
+            local_transactions.guard(session, partitions)
+        locks = (
+            local_transactions.partition_locks(session, sorted(partitions), self._now_ms)
+            if partitions
+            else {}
+        )
+        if not locks and not self._is_commit:
             return
         for at, group in enumerate(self._groups):
             if group.transaction:
-                opened = local_transactions.find(session, group.transaction, self._now_ms, lock=True)
-                if opened is None:
+                open_transaction = local_transactions.find(
+                    session, group.transaction, self._now_ms, lock=True
+                )
+                if open_transaction is None:
                     answers[at] = answers[at] or errors.TransactionMissing()
-                elif opened.writes != len(group.writes):
+                elif open_transaction.writes != len(group.writes):
                     raise RetryableFailure("a write was staged during the commit of a local transaction")
             for write in group.writes:
                 partition = write.table.id, write.key.position.partition
-                if locked.get(partition, group.transaction) != group.transaction:
+                if locks.get(partition, group.transaction) != group.transaction:
                     answers[at] = answers[at] or errors.PartitionLocked()
 
     def _take_tokens(
         self, session: Session, answers: list[Answer | None]
     ) -> dict[tuple[str, str], tuple[bytes, str]]:
         """Answer replays. Return the stored answers of the tokens in use, which the groups of this list extend."""
-        named = sorted({(group.token.scope, group.token.name) for group in self._groups if group.token})
+        token_keys = sorted({(group.token.scope, group.token.name) for group in self._groups if group.token})
         stored_answers = {}
-        for key in named:
-            known = tokens.take(session, *key, self._now_ms)
-            if known is not None:
-                stored_answers[key] = known
+        for key in token_keys:
+            stored_answer = tokens.take(session, *key, self._now_ms)
+            if stored_answer is not None:
+                stored_answers[key] = stored_answer
         for at, group in enumerate(self._groups):
             if group.token is not None and answers[at] is None:
                 answers[at] = _replay(group, stored_answers)
@@ -264,25 +272,25 @@ class WriteBatch:
         before: dict[RowKey, Row],
         after: dict[RowKey, Row | None],
     ) -> None:
-        saved: list[tuple[int, Row]] = []
-        removed: list[RowKey] = []
-        unused: list[RowKey] = []
-        changed: dict[int, list[tuple[Row | None, Row | None]]] = {}
+        new_rows: list[tuple[int, Row]] = []
+        removed_keys: list[RowKey] = []
+        unused_keys: list[RowKey] = []
+        pairs_by_table: dict[int, list[tuple[Row | None, Row | None]]] = {}
         for key in keys:
             old, new = before.get(key), after.get(key)
             if new is None:
-                (unused if old is None else removed).append(key)
+                (unused_keys if old is None else removed_keys).append(key)
             elif new is not old:
-                saved.append((key[0], new))
+                new_rows.append((key[0], new))
             if new is old:
                 continue
             self._counts.add(key[0], old, new)
             table = self._tables[key[0]]
             if table.indexes or table.vector_indexes:
-                changed.setdefault(key[0], []).append((old, new))
-        rows.save_many(session, saved)
-        rows.remove_many(session, removed, claims=unused)
-        for table_id, pairs in changed.items():
+                pairs_by_table.setdefault(key[0], []).append((old, new))
+        rows.save_many(session, new_rows)
+        rows.remove_many(session, removed_keys, claims=unused_keys)
+        for table_id, pairs in pairs_by_table.items():
             indexing.update_indexes(session, self._tables[table_id], pairs, self._counts)
 
     def _histories(self) -> dict[int, HistoryRule]:
@@ -303,14 +311,14 @@ class WriteBatch:
         The time is later than any previous change of these rows, independent of the clocks of other servers. The rows
         are locked, so their changes are committed and not later than `latest`.
         """
-        changed = [
+        changes = [
             ((histories[key[0]].id, key[1]), before.get(key))
             for key, new in after.items()
             if key[0] in histories and new is not before.get(key)
         ]
         floors = (rule.floor + 1 for rule in histories.values())
-        if changed:
-            history.record(session, changed, max(self._now, latest + 1, *floors))
+        if changes:
+            history.record(session, changes, max(self._now, latest + 1, *floors))
 
 
 def _sizes(outcome: WriteOutcome) -> tuple[int | None, int | None]:
@@ -322,10 +330,10 @@ def _replay(
     group: WriteGroup, stored_answers: dict[tuple[str, str], tuple[bytes, str]]
 ) -> ReplayedOutcome | errors.TokenReused | None:
     assert group.token is not None
-    known = stored_answers.get((group.token.scope, group.token.name))
-    if known is None:
+    stored_answer = stored_answers.get((group.token.scope, group.token.name))
+    if stored_answer is None:
         return None
-    digest, answer = known
+    digest, answer = stored_answer
     if digest != group.token.digest:
         return errors.TokenReused()
     return ReplayedOutcome(tuple((old, new) for old, new in orjson.loads(answer)))

@@ -28,7 +28,7 @@ def pending(session: Session, follower: Follower, until_ms: int, limit: int) -> 
 
     At the end of a stream the result may have no changes and move to the next stream.
     """
-    found: list[Change] = []
+    pending_changes: list[Change] = []
     positions = dict(follower.positions)
     shards = changes.shards_of(session, follower.stream_id)
     bytes_left = _MAX_BYTES
@@ -36,18 +36,18 @@ def pending(session: Session, follower: Follower, until_ms: int, limit: int) -> 
         if not _is_readable(shard, shards, positions):
             continue
         part = _ShardRange((follower.stream_id, shard.number), follower.end_of(shard.number), until_ms)
-        page = _page(session, part, _position(shard, positions), limit - len(found))
+        page = _page(session, part, _position(shard, positions), limit - len(pending_changes))
         while page and bytes_left > 0:
-            found += page
+            pending_changes += page
             bytes_left -= sum(
-                len(row.body) for each in page for row in (each.old, each.new) if row is not None
+                len(row.body) for change in page for row in (change.old, change.new) if row is not None
             )
             positions[shard.number] = page[-1].sequence + 1
-            page = _page(session, part, positions[shard.number], limit - len(found))
-        if len(found) >= limit or bytes_left <= 0:
+            page = _page(session, part, positions[shard.number], limit - len(pending_changes))
+        if len(pending_changes) >= limit or bytes_left <= 0:
             break
-    if found:
-        return PendingDelivery(found, follower._replace(positions=positions))
+    if pending_changes:
+        return PendingDelivery(pending_changes, follower._replace(positions=positions))
     return _next_stream(session, follower, shards)
 
 
@@ -63,7 +63,6 @@ class _ShardRange(NamedTuple):
 
 
 def _page(session: Session, part: _ShardRange, sequence: int, limit: int) -> list[Change]:
-    """Return changes of a part of a shard from a sequence on."""
     page = changes.page(session, part.shard, sequence, min(_PAGE_CHANGES, limit)) if limit > 0 else []
     return list(itertools.takewhile(part.has, page))
 
@@ -74,11 +73,11 @@ def _next_stream(session: Session, follower: Follower, shards: Sequence[Shard]) 
     is_over = stream is None or stream.ended_at_ms is not None
     if not is_over or any(not _is_drained(shard, follower.positions) for shard in shards):
         return None
-    following = changes.next_stream(session, follower.table_id, follower.stream_id)
+    next_stream = changes.next_stream(session, follower.table_id, follower.stream_id)
     return (
         None
-        if following is None
-        else PendingDelivery([], follower._replace(stream_id=following.id, positions={}))
+        if next_stream is None
+        else PendingDelivery([], follower._replace(stream_id=next_stream.id, positions={}))
     )
 
 
@@ -87,12 +86,10 @@ def _position(shard: Shard, positions: Mapping[int, int]) -> int:
 
 
 def _is_drained(shard: Shard, positions: Mapping[int, int]) -> bool:
-    """Return True if a shard is closed and has been read to its end."""
     return shard.last_sequence is not None and _position(shard, positions) > shard.last_sequence
 
 
 def _is_readable(shard: Shard, shards: Sequence[Shard], positions: Mapping[int, int]) -> bool:
-    """Return True if a shard can be read now: it is not drained and its parents are."""
     parents = [parent for parent in shards if parent.number in shard.parents]
     return not _is_drained(shard, positions) and all(_is_drained(parent, positions) for parent in parents)
 
@@ -105,16 +102,16 @@ def oldest_pending_ms(session: Session, follower: Follower) -> int | None:
             end = follower.end_of(shard.number)
             shard_key = follower.stream_id, shard.number
             oldest += [
-                each.at_ms
-                for each in changes.page(session, shard_key, _position(shard, follower.positions), 1)
-                if end is None or each.sequence < end
+                change.at_ms
+                for change in changes.page(session, shard_key, _position(shard, follower.positions), 1)
+                if end is None or change.sequence < end
             ]
         if oldest:
             return min(oldest)
-        following = changes.next_stream(session, follower.table_id, follower.stream_id)
-        if following is None:
+        next_stream = changes.next_stream(session, follower.table_id, follower.stream_id)
+        if next_stream is None:
             return None
-        follower = follower._replace(stream_id=following.id, positions={})
+        follower = follower._replace(stream_id=next_stream.id, positions={})
 
 
 def oldest_of_kind(session: Session, kind: str) -> int | None:

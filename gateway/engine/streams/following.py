@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from tablegate.gateway.engine.streams.follower_reads import oldest_pending_ms, pending
 from tablegate.gateway.engine.tables.table_definitions import TableDefiner
-from tablegate.gateway.engine.tables.table_dependents import altered, current, end, released
+from tablegate.gateway.engine.tables.table_dependents import end, lock_current, save_table, without_unused_log
 from tablegate.gateway.model.commands.stream_commands import Follow, ListFollowers, Unfollow
 from tablegate.gateway.model.tables.changes import Change
 from tablegate.gateway.model.tables.tables import Table
@@ -50,33 +50,33 @@ is called again with the same changes."""
 def follow(store: Store, definer: TableDefiner, command: Follow, now_ms: int) -> Table:
     """Add a follower of a table, which receives all changes from now on. Raises StaleTable."""
     with store.write() as session:
-        table = current(store, session, command.table)
+        table = lock_current(store, session, command.table)
         table = dataclasses.replace(table, properties={**table.properties, **command.properties})
-        table = followed(definer, session, table, now_ms)
-        known = followers.of_target(session, command.kind, command.target)
-        if all(follower.table_id != table.id for follower in known):
+        table = with_recording(definer, session, table, now_ms)
+        same_target = followers.of_target(session, command.kind, command.target)
+        if all(follower.table_id != table.id for follower in same_target):
             add(store, session, table, command.kind, command.target)
-        return altered(store, session, table)
+        return save_table(store, session, table)
 
 
 def unfollow(store: Store, command: Unfollow, now_ms: int) -> Table:
     """End a follower after the changes written so far. Raises StaleTable."""
     with store.write() as session:
-        table = current(store, session, command.table)
+        table = lock_current(store, session, command.table)
         table = dataclasses.replace(table, properties={**table.properties, **command.properties})
         for follower in followers.of_table(session, table.id, command.kind):
             if follower.target == command.target:
                 end(session, table, follower, now_ms)
-        return altered(store, session, released(session, table, now_ms))
+        return save_table(store, session, without_unused_log(session, table, now_ms))
 
 
 def targets(store: Store, command: ListFollowers) -> list[str]:
     """Return the targets of a table's followers of a kind, including those that are ending."""
     with store.read() as session:
-        return [each.target for each in followers.of_table(session, command.table.id, command.kind)]
+        return [follower.target for follower in followers.of_table(session, command.table.id, command.kind)]
 
 
-def followed(definer: TableDefiner, session: Session, table: Table, now_ms: int) -> Table:
+def with_recording(definer: TableDefiner, session: Session, table: Table, now_ms: int) -> Table:
     """Return a locked table that records its changes for followers."""
     rules = dataclasses.replace(table.rules, followed=True)
     return definer.with_log(session, dataclasses.replace(table, rules=rules), now_ms)
@@ -119,10 +119,10 @@ def deliver_next(
     """
     with store.read() as session:
         follower = followers.of_kind(session, kind, after)
-        found = None if follower is None else pending(session, follower, now_ms, limit)
+        delivery = None if follower is None else pending(session, follower, now_ms, limit)
     if follower is None:
         return 0, 0
-    if found is None:
+    if delivery is None:
         return int(follower.ending is not None and _remove_if_done(store, follower, now_ms)), follower.id
     if store.database.shared:
         with store.write() as session:
@@ -133,16 +133,16 @@ def deliver_next(
     table = _table_of(store, follower)
     if table is None:  # dropped since the follower was read, so that it has an ending now
         return 0, follower.id
-    if found.changes:
+    if delivery.changes:
         try:
-            deliver(table, follower.target, found.changes)
+            deliver(table, follower.target, delivery.changes)
         except Exception as error:
             if _is_given_up(follower, now_ms):
                 return int(_remove_if_done(store, follower, now_ms)), follower.id
             raise DeliveryFailed(follower.id, str(error)) from error
     with store.write() as session:
-        followers.advance(session, follower, found.after)
-    return max(1, len(found.changes)), follower.id
+        followers.advance(session, follower, delivery.after)
+    return max(1, len(delivery.changes)), follower.id
 
 
 def _table_of(store: Store, follower: Follower) -> Table | None:
@@ -166,5 +166,5 @@ def _remove_if_done(store: Store, follower: Follower, now_ms: int) -> bool:
             return False
         followers.remove(session, follower.id)
         if table is not None:
-            altered(store, session, released(session, table, now_ms))
+            save_table(store, session, without_unused_log(session, table, now_ms))
     return True

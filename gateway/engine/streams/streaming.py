@@ -126,10 +126,10 @@ def read(store: Store, command: StreamCommand) -> StreamOutcome:
             case stream_commands.ListStreams(namespace, table_name):
                 return changes.find_streams(session, namespace, table_name)
             case stream_commands.FindStream(namespace, table_name, label):
-                found = changes.find_streams(session, namespace, table_name, label)
-                if not found:
+                streams = changes.find_streams(session, namespace, table_name, label)
+                if not streams:
                     raise StreamMissing(table_name, label)
-                return found[-1]
+                return streams[-1]
             case stream_commands.ListShards(stream):
                 return changes.shards_of(session, stream.id)
             case stream_commands.FindPosition(stream, number, at):
@@ -140,17 +140,17 @@ def read(store: Store, command: StreamCommand) -> StreamOutcome:
 
 
 def _shard(session: Session, shard: tuple[int, int]) -> Shard:
-    found = changes.find_shard(session, shard)
-    if found is None:
+    found_shard = changes.find_shard(session, shard)
+    if found_shard is None:
         raise StreamMissing("", str(shard[1]))
-    return found
+    return found_shard
 
 
 def _position(session: Session, shard: tuple[int, int], at: Oldest | Latest | AtTime) -> int:
-    found = _shard(session, shard)
+    found_shard = _shard(session, shard)
     match at:
         case Oldest():
-            return found.trimmed_sequence + 1
+            return found_shard.trimmed_sequence + 1
         case AtTime(at_ms):
             sequence = changes.first_since(session, shard, at_ms)
             if sequence is not None:
@@ -160,14 +160,14 @@ def _position(session: Session, shard: tuple[int, int], at: Oldest | Latest | At
 
 def _page(session: Session, command: stream_commands.ReadChanges) -> ChangePage:
     shard = command.stream.id, command.shard
-    found = _shard(session, shard)
-    if command.sequence <= found.trimmed_sequence:
+    found_shard = _shard(session, shard)
+    if command.sequence <= found_shard.trimmed_sequence:
         raise PositionExpired()
     page: list[Change] = []
-    size, after, is_full = 0, command.sequence, False
+    size, sequence, is_full = 0, command.sequence, False
     while not is_full and len(page) < command.limit:
-        wanted = min(_CHUNK_ROWS, command.limit - len(page))
-        chunk = changes.page(session, shard, after, wanted)
+        number = min(_CHUNK_ROWS, command.limit - len(page))
+        chunk = changes.page(session, shard, sequence, number)
         for change in chunk:
             row_bytes = sum(len(row.body) for row in (change.old, change.new) if row is not None)
             is_full = bool(page) and size + row_bytes > command.size_bytes
@@ -175,11 +175,11 @@ def _page(session: Session, command: stream_commands.ReadChanges) -> ChangePage:
                 break
             page.append(change)
             size += row_bytes
-            after = change.sequence + 1
-        if len(chunk) < wanted:
+            sequence = change.sequence + 1
+        if len(chunk) < number:
             break
-    is_drained = found.last_sequence is not None and after > found.last_sequence
-    return ChangePage(page, None if is_drained else after)
+    is_drained = found_shard.last_sequence is not None and sequence > found_shard.last_sequence
+    return ChangePage(page, None if is_drained else sequence)
 
 
 # Splitting and merging
@@ -199,12 +199,12 @@ def reshard(store: Store, command: stream_commands.Reshard, now_ms: int) -> Tabl
         rule = table.rules.stream
         if rule is None or not rule.enabled:
             raise StreamMissing(table.name, "")
-        known = changes.shards_of(session, rule.id)
-        plan = _ReshardPlan(known, now_ms)
+        shards = changes.shards_of(session, rule.id)
+        plan = _ReshardPlan(shards, now_ms)
         plan.reach(max(1, min(command.shards, SLOTS)))
-        altered = _carry_out(session, store, table, plan, now_ms)
-    store.catalog.cache.keep(altered)
-    return altered
+        new_table = _carry_out(session, store, table, plan, now_ms)
+    store.catalog.cache.keep(new_table)
+    return new_table
 
 
 def _roll(store: Store, stream: Stream, maintenance: StreamMaintenance) -> None:
@@ -220,13 +220,13 @@ def _roll(store: Store, stream: Stream, maintenance: StreamMaintenance) -> None:
         rule = None if table is None else table.rules.stream
         if table is None or rule is None or not rule.enabled or rule.id != stream.id:
             return
-        known = changes.shards_of(session, stream.id)
-        if not _are_due(known, before_ms):
+        shards = changes.shards_of(session, stream.id)
+        if not _are_due(shards, before_ms):
             return
-        plan = _ReshardPlan(known, maintenance.now_ms)
+        plan = _ReshardPlan(shards, maintenance.now_ms)
         plan.roll(before_ms)
-        altered = _carry_out(session, store, table, plan, maintenance.now_ms)
-    store.catalog.cache.keep(altered)
+        new_table = _carry_out(session, store, table, plan, maintenance.now_ms)
+    store.catalog.cache.keep(new_table)
 
 
 def _are_due(shards: list[Shard], before_ms: int) -> bool:
@@ -242,18 +242,18 @@ def _carry_out(session: Session, store: Store, table: Table, plan: _ReshardPlan,
         ends[number] = changes.close_shard(session, (rule.id, number), now_ms)
     for shard in plan.opened:
         # A child continues after the last sequence of its parents, so that the numbers of a key's changes always grow.
-        ends[shard.number] = before = max(ends[parent] for parent in shard.parents)
-        last = None if shard.closed_at_ms is None else before
+        ends[shard.number] = parent_end = max(ends[parent] for parent in shard.parents)
+        last = None if shard.closed_at_ms is None else parent_end
         changes.add_shard(
-            session, rule.id, dataclasses.replace(shard, trimmed_sequence=before, last_sequence=last)
+            session, rule.id, dataclasses.replace(shard, trimmed_sequence=parent_end, last_sequence=last)
         )
     rule = dataclasses.replace(rule, shards=tuple((shard.number, shard.slots[0]) for shard in plan.live))
     changes.update_rule(session, rule)
     table = dataclasses.replace(table, rules=dataclasses.replace(table.rules, stream=rule))
     store.catalog.update(session, table)
-    altered = store.catalog.by_id(session, table.id)
-    assert altered is not None
-    return altered
+    new_table = store.catalog.by_id(session, table.id)
+    assert new_table is not None
+    return new_table
 
 
 class _ReshardPlan:
@@ -263,13 +263,13 @@ class _ReshardPlan:
     parents, as the services report at most two.
     """
 
-    def __init__(self, known: list[Shard], now_ms: int) -> None:
+    def __init__(self, shards: list[Shard], now_ms: int) -> None:
         self.live = sorted(
-            (shard for shard in known if shard.closed_at_ms is None), key=lambda shard: shard.slots[0]
+            (shard for shard in shards if shard.closed_at_ms is None), key=lambda shard: shard.slots[0]
         )
         self.closed: list[int] = []
         self.opened: list[Shard] = []
-        self._next = max(shard.number for shard in known) + 1
+        self._next = max(shard.number for shard in shards) + 1
         self._now_ms = now_ms
 
     def reach(self, count: int) -> None:
@@ -306,8 +306,8 @@ class _ReshardPlan:
         left, right = self.live[at : at + 2]
         for shard in (left, right):
             if shard in self.opened:
-                closed = dataclasses.replace(shard, closed_at_ms=self._now_ms)
-                self.opened[self.opened.index(shard)] = closed
+                closed_shard = dataclasses.replace(shard, closed_at_ms=self._now_ms)
+                self.opened[self.opened.index(shard)] = closed_shard
             else:
                 self.closed.append(shard.number)
         self.live[at : at + 2] = [self._open((left.slots[0], right.slots[1]), (left.number, right.number))]
@@ -350,9 +350,9 @@ def maintain(store: Store, maintenance: StreamMaintenance, after: int) -> tuple[
     for stream in streams:
         if maintenance.roll_ms and stream.ended_at_ms is None:
             _roll(store, stream, maintenance)
-        deleted = _trim(store, stream, maintenance)
-        if deleted:
-            return deleted, stream.id - 1  # the same stream again, until nothing is left to delete
+        count = _trim(store, stream, maintenance)
+        if count:
+            return count, stream.id - 1  # the same stream again, until nothing is left to delete
     return 0, streams[-1].id if len(streams) == _STREAMS else None
 
 
@@ -361,30 +361,31 @@ def _trim(store: Store, stream: Stream, maintenance: StreamMaintenance) -> int:
     number of deleted changes."""
     before_ms = maintenance.now_ms - stream.rule.retention_ms
     with store.read() as session:
-        held = followers.first_needed(session, stream.table_id, stream.id)
-        known = changes.shards_of(session, stream.id)
-        old = [shard for shard in known if changes.has_older(session, (stream.id, shard.number), before_ms)]
-        empty = [shard for shard in known if _is_expired(shard, before_ms)]
-    deleted = 0
-    for shard in old:
-        if deleted < maintenance.limit:
+        needed_sequences = followers.first_needed(session, stream.table_id, stream.id)
+        shards = changes.shards_of(session, stream.id)
+        old_shards = [
+            shard for shard in shards if changes.has_older(session, (stream.id, shard.number), before_ms)
+        ]
+        empty_shards = [shard for shard in shards if _is_expired(shard, before_ms)]
+    count = 0
+    for shard in old_shards:
+        if count < maintenance.limit:
             with store.write() as session:
-                below = None if held is None else held.get(shard.number, 0)
+                below = None if needed_sequences is None else needed_sequences.get(shard.number, 0)
                 shard_key = stream.id, shard.number
-                deleted += changes.trim(session, shard_key, before_ms, maintenance.limit - deleted, below)
-    if held is not None:
-        return deleted
-    for shard in empty:
+                count += changes.trim(session, shard_key, before_ms, maintenance.limit - count, below)
+    if needed_sequences is not None:
+        return count
+    for shard in empty_shards:
         with store.write() as session:
             changes.remove_shard(session, (stream.id, shard.number))
-    if not deleted and stream.ended_at_ms is not None and stream.ended_at_ms < before_ms:
+    if not count and stream.ended_at_ms is not None and stream.ended_at_ms < before_ms:
         with store.write() as session:
             changes.remove_stream(session, stream.id)
-    return deleted
+    return count
 
 
 def _is_expired(shard: Shard, before_ms: int) -> bool:
-    """Return True if a shard is closed and all its changes have expired."""
     if shard.closed_at_ms is None or shard.last_sequence is None:
         return False
     return shard.closed_at_ms < before_ms and shard.trimmed_sequence >= shard.last_sequence

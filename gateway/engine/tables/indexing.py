@@ -24,38 +24,38 @@ Differences = tuple[list[tuple[int, Entry]], list[tuple[int, Entry]]]
 
 
 def differences(
-    table: Table, changed: Iterable[tuple[Row | None, Row | None]], counts: CountChanges
+    table: Table, pairs: Iterable[tuple[Row | None, Row | None]], counts: CountChanges
 ) -> Differences:
     """Return the index entries that (old row, new row) pairs remove and add. Unchanged entries are omitted.
 
     Their numbers and sizes are added to `counts`.
     """
-    removed: list[tuple[int, Entry]] = []
-    added: list[tuple[int, Entry]] = []
-    for old, new in changed:
+    old_entries: list[tuple[int, Entry]] = []
+    new_entries: list[tuple[int, Entry]] = []
+    for old, new in pairs:
         for index in table.indexes:
             before = None if old is None else index.entry(old)
             after = None if new is None else index.entry(new)
             counts.add(index.id, before, after)
             if before is not None and (after is None or after.position != before.position):
-                removed.append((index.id, before))
+                old_entries.append((index.id, before))
             if after is not None and (
                 before is None or after.position != before.position or after.size_bytes != before.size_bytes
             ):
-                added.append((index.id, after))
-    return removed, added
+                new_entries.append((index.id, after))
+    return old_entries, new_entries
 
 
 def update_indexes(
-    session: Session, table: Table, changed: Sequence[tuple[Row | None, Row | None]], counts: CountChanges
+    session: Session, table: Table, pairs: Sequence[tuple[Row | None, Row | None]], counts: CountChanges
 ) -> None:
     """Update the index entries of a table for (old row, new row) pairs, and add their numbers to `counts`."""
     if table.indexes:
-        removed, added = differences(table, changed, counts)
-        entries.remove_many(session, removed)
-        entries.add_many(session, added)
+        old_entries, new_entries = differences(table, pairs, counts)
+        entries.remove_many(session, old_entries)
+        entries.add_many(session, new_entries)
     for index in table.vector_indexes:
-        _update_vectors(session, index, changed, counts)
+        _update_vectors(session, index, pairs, counts)
 
 
 def _update_vectors(
@@ -64,22 +64,22 @@ def _update_vectors(
     pairs: Iterable[tuple[Row | None, Row | None]],
     counts: CountChanges,
 ) -> None:
-    added: list[VectorEntry] = []
-    changed: list[VectorEntry] = []
-    removed: list[VectorEntry] = []
+    new_entries: list[VectorEntry] = []
+    changed_entries: list[VectorEntry] = []
+    old_entries: list[VectorEntry] = []
     for old, new in pairs:
         before = None if old is None else index.entry(old)
         after = None if new is None else index.entry(new)
         counts.add(index.id, before, after)
         if after is None:
             if before is not None:
-                removed.append(before)
+                old_entries.append(before)
         elif before is None:
-            added.append(after)
+            new_entries.append(after)
         elif not after.is_stored_as(before):
-            changed.append(after)
-    if added or changed or removed:
-        vectors.save_many(session, index.id, added, changed, removed)
+            changed_entries.append(after)
+    if new_entries or changed_entries or old_entries:
+        vectors.save_many(session, index.id, new_entries, changed_entries, old_entries)
 
 
 def backfill(store: Store, limit: int) -> int | None:
@@ -89,12 +89,12 @@ def backfill(store: Store, limit: int) -> int | None:
     Writers maintain an index from its creation. Filling adds only older rows.
     """
     with store.read() as session:
-        waiting = store.catalog.all(
+        tables = store.catalog.all(
             session, "id IN (SELECT table_id FROM indexes WHERE filled = 0) ORDER BY id LIMIT 1"
         )
-    if not waiting:
+    if not tables:
         return None
-    [table] = waiting
+    [table] = tables
     index = next(index for index in table.all_indexes if not index.filled)
     with store.write() as session:
         if store.catalog.check(session, [table], lock=True)():
@@ -110,10 +110,10 @@ def backfill(store: Store, limit: int) -> int | None:
 
 def _fill(session: Session, index: Index | VectorIndex, rows: Iterable[Row]) -> None:
     if isinstance(index, VectorIndex):
-        vectors.fill(session, index.id, [found for row in rows if (found := index.entry(row)) is not None])
+        vectors.fill(session, index.id, [vector for row in rows if (vector := index.entry(row)) is not None])
     else:
-        added = [(index.id, entry) for row in rows if (entry := index.entry(row)) is not None]
-        entries.add_many(session, added)
+        index_entries = [(index.id, entry) for row in rows if (entry := index.entry(row)) is not None]
+        entries.add_many(session, index_entries)
 
 
 def _finish(store: Store, table: Table, index: Index | VectorIndex) -> None:

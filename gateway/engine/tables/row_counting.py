@@ -17,17 +17,17 @@ from tablegate.gateway.store.sql.databases import Session
 from tablegate.gateway.store.store import Store
 
 
-def statistics(store: Store, table: Table, now_ms: int, again: bool = False) -> TableStatistics:
+def statistics(store: Store, table: Table, now_ms: int, recounts: bool = False) -> TableStatistics:
     """Return the counts of a table and its indexes. What is still being filled counts as empty.
 
-    `again`: count everything by scans, and store the results.
+    `recounts`: count everything by scans, and store the results.
     """
-    owners = _filled(table, now_ms)
+    owners = _filled_owners(table, now_ms)
     with store.read() as session:
-        counts = {} if again else row_counts.known(session, [owner.id for owner in owners])
-    uncounted = [owner for owner in owners if owner.id not in counts]
-    if uncounted:
-        counts |= _recount(store, uncounted)
+        counts = {} if recounts else row_counts.known(session, [owner.id for owner in owners])
+    owners_to_count = [owner for owner in owners if owner.id not in counts]
+    if owners_to_count:
+        counts |= _recount(store, owners_to_count)
     of_table = counts.get(table.id, EMPTY)
     of_indexes = {index.name: counts.get(index.id, EMPTY) for index in table.all_indexes}
     return TableStatistics(*of_table, of_indexes)
@@ -58,13 +58,13 @@ def mismatches(store: Store) -> Iterator[str]:
     for table in tables:
         for owner in (table, *table.all_indexes):
             with store.read() as session:
-                stored = row_counts.known(session, [owner.id]).get(owner.id)
-                counted = None if stored is None else _scan(session, owner)
-            if stored != counted:
-                yield f"{table.name}/{owner.name}: stored {stored}, found {counted}"
+                stored_count = row_counts.known(session, [owner.id]).get(owner.id)
+                actual_count = None if stored_count is None else _scan(session, owner)
+            if stored_count != actual_count:
+                yield f"{table.name}/{owner.name}: stored {stored_count}, found {actual_count}"
 
 
-def _filled(table: Table, now_ms: int) -> list[Table | Index | VectorIndex]:
+def _filled_owners(table: Table, now_ms: int) -> list[Table | Index | VectorIndex]:
     if table.state_at(now_ms) is State.CREATING:
         return []
     return [table, *(index for index in table.all_indexes if index.filled)]

@@ -32,9 +32,9 @@ def run(store: Store, definer: TableDefiner, command: snapshot_commands.Snapshot
         case snapshot_commands.CopyTables():
             return _copy(store, definer, command, now_ms)
         case snapshot_commands.DescribeTables(namespace):
-            return _described(store, namespace)
+            return _describe(store, namespace)
         case snapshot_commands.ListNamespaces(prefix):
-            return _namespaces(store, prefix)
+            return _namespaces_with_tables(store, prefix)
         case snapshot_commands.ImportDefinition():
             return _import_definition(store, definer, command, now_ms)
         case snapshot_commands.ImportRows():
@@ -48,8 +48,8 @@ def _reset(store: Store, definer: TableDefiner, command: snapshot_commands.Reset
     Jobs of dropped tables are removed too, and with all tables their backups. Raises TableMissing.
     """
     with store.write() as session:
-        among = None if command.namespace is None else {command.namespace}
-        tables = _locked(store, session, among, command.names)
+        namespaces = None if command.namespace is None else {command.namespace}
+        tables = _lock_tables(store, session, namespaces, command.names)
         for name in sorted((command.names or frozenset()) - {table.name for table in tables}):
             raise TableMissing(name)
         for table in tables:
@@ -73,35 +73,35 @@ def _copy(store: Store, definer: TableDefiner, command: snapshot_commands.CopyTa
     """
     targets = dict(command.copies)
     with store.write() as session:
-        emptied = {*targets.values(), *_namespaces_with_prefix(store, session, command.empties)}
-        locked = _locked(store, session, {*targets, *emptied}, None)
-        tables = [table for table in locked if table.namespace in targets]
-        replaced = [table for table in locked if table.namespace in emptied]
-        for table in replaced:
+        target_namespaces = {*targets.values(), *_namespaces_with_prefix(store, session, command.empties)}
+        tables_of_all = _lock_tables(store, session, {*targets, *target_namespaces}, None)
+        tables = [table for table in tables_of_all if table.namespace in targets]
+        old_tables = [table for table in tables_of_all if table.namespace in target_namespaces]
+        for table in old_tables:
             definer.forget(session, table, now_ms)
         for table in tables:
             if not all(index.filled for index in table.all_indexes):
                 raise TableBusy(table.name, State.UPDATING.value)
-        made = definer.recreate(session, [(table, targets[table.namespace]) for table in tables], now_ms)
-        for table, copied in zip(tables, made, strict=True):
-            _copy_rows(session, table, copied)
+        new_tables = definer.recreate(
+            session, [(table, targets[table.namespace]) for table in tables], now_ms
+        )
+        for table, new_table in zip(tables, new_tables, strict=True):
+            _copy_rows(session, table, new_table)
         if command.records is not None:
             namespace, name, apply = command.records
-            known = namespace_documents.lock(session, namespace, name)
-            namespace_documents.keep(session, namespace, name, apply(known, len(tables)))
-    for table in replaced:
+            old_document = namespace_documents.lock(session, namespace, name)
+            namespace_documents.keep(session, namespace, name, apply(old_document, len(tables)))
+    for table in old_tables:
         store.catalog.cache.forget(table.id)
     return len(tables)
 
 
-def _namespaces(store: Store, prefix: str) -> list[str]:
-    """Return the sorted names of the namespaces that have tables and begin with a prefix."""
+def _namespaces_with_tables(store: Store, prefix: str) -> list[str]:
     with store.read() as session:
         return [name for name in store.catalog.namespaces(session) if name.startswith(prefix)]
 
 
-def _described(store: Store, namespace: str) -> list[tuple[Table, dict[str, Any]]]:
-    """Return all tables of a namespace with the documents that recreate them."""
+def _describe(store: Store, namespace: str) -> list[tuple[Table, dict[str, Any]]]:
     with store.read() as session:
         tables = store.catalog.all(session, "namespace = ? ORDER BY id", (namespace,))
     return [(table, descriptors.document_of(table)) for table in tables]
@@ -116,23 +116,23 @@ def _import_definition(
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InvalidInput("document", error=repr(error)) from None
     with store.write() as session:
-        [made] = definer.recreate(session, [(table, command.namespace)], now_ms)
-    return made
+        [new_table] = definer.recreate(session, [(table, command.namespace)], now_ms)
+    return new_table
 
 
 def _import_rows(store: Store, command: snapshot_commands.ImportRows) -> None:
     """Insert rows unchanged, with their index entries. Raises InvalidInput."""
     table = command.table
-    made = [Row(row.position, row.contents, row.modified_at) for row in command.rows]
-    made.sort(key=lambda row: row.position)
+    new_rows = [Row(row.position, row.contents, row.modified_at) for row in command.rows]
+    new_rows.sort(key=lambda row: row.position)
     try:
         with store.write() as session:
-            rows.load(session, ((table.id, row) for row in made))
+            rows.load(session, ((table.id, row) for row in new_rows))
             counts = CountChanges()
-            for row in made:
+            for row in new_rows:
                 counts.add(table.id, None, row)
-            indexing.update_indexes(session, table, [(None, row) for row in made], counts)
-            counts.save(session, made[0].position.partition if made else b"")
+            indexing.update_indexes(session, table, [(None, row) for row in new_rows], counts)
+            counts.save(session, new_rows[0].position.partition if new_rows else b"")
     except KeyOccupied:
         raise InvalidInput("rows", error="a row is there twice") from None
 
@@ -142,41 +142,41 @@ def _namespaces_with_prefix(store: Store, session: Session, prefix: str) -> list
     return [name for name in store.catalog.namespaces(session) if name.startswith(prefix)] if prefix else []
 
 
-def _locked(
-    store: Store, session: Session, among: set[str] | None, names: frozenset[str] | None
+def _lock_tables(
+    store: Store, session: Session, namespaces: set[str] | None, names: frozenset[str] | None
 ) -> list[Table]:
     """Lock tables of some namespaces until the transaction ends, in the order of their ids. Return them.
 
-    `among` is None for all namespaces except the reserved ones.
+    `namespaces` is None for all namespaces except the reserved ones.
     """
-    if among is None:
-        found = store.catalog.all(
+    if namespaces is None:
+        tables = store.catalog.all(
             session,
             "namespace NOT LIKE ? AND namespace NOT LIKE ? ORDER BY id",
             (f"{SNAPSHOTS}%", f"{RETAINED}%"),
         )
-    elif not among:
+    elif not namespaces:
         return []
     else:
-        places = ", ".join("?" * len(among))
-        found = store.catalog.all(session, f"namespace IN ({places}) ORDER BY id", sorted(among))
-    wanted = [table.id for table in found if names is None or table.name in names]
-    locked = store.catalog.lock_all(session, wanted)
-    return [table for table in locked if table.state is not State.DELETING]
+        places = ", ".join("?" * len(namespaces))
+        tables = store.catalog.all(session, f"namespace IN ({places}) ORDER BY id", sorted(namespaces))
+    ids = [table.id for table in tables if names is None or table.name in names]
+    locked_tables = store.catalog.lock_all(session, ids)
+    return [table for table in locked_tables if table.state is not State.DELETING]
 
 
-def _copy_rows(session: Session, table: Table, made: Table) -> None:
-    is_kept = made.namespace.startswith(SNAPSHOTS)
+def _copy_rows(session: Session, table: Table, copy: Table) -> None:
+    is_snapshot = copy.namespace.startswith(SNAPSHOTS)
     # Rows of a snapshot have no expiry time, so the sweep does not find them. It is recomputed when they are restored.
-    rows.copy(session, table.id, made.id, expires=not is_kept)
-    row_counts.copy(session, table, made)
+    rows.copy(session, table.id, copy.id, expires=not is_snapshot)
+    row_counts.copy(session, table, copy)
     for index in table.indexes:
-        copied = made.index(index.name)
-        assert copied is not None
-        entries.copy(session, index.id, copied.id)
+        copied_index = copy.index(index.name)
+        assert copied_index is not None
+        entries.copy(session, index.id, copied_index.id)
     for vector_index in table.vector_indexes:
-        made_index = made.vector_index(vector_index.name)
-        assert made_index is not None
-        vectors.copy(session, vector_index.id, made_index.id)
-    if not is_kept and made.rules.expiry is not None:
-        expiry_backfills.begin(session, made.id)
+        copied_vector_index = copy.vector_index(vector_index.name)
+        assert copied_vector_index is not None
+        vectors.copy(session, vector_index.id, copied_vector_index.id)
+    if not is_snapshot and copy.rules.expiry is not None:
+        expiry_backfills.begin(session, copy.id)

@@ -109,14 +109,14 @@ class TableDefiner:
         """
         self._refuse_existing(session, command, now_ms)
         self.check_bounds(session, command.bounds, now_ms)
-        taken = self._catalog.azure_name_taken(session, command.namespace)
-        if command.ignoring_case and taken(command.name.lower()):
+        is_taken = self._catalog.azure_name_taken(session, command.namespace)
+        if command.ignoring_case and is_taken(command.name.lower()):
             raise errors.TableExists(command.name)
         table = Table(
             id=self._catalog.next_id(session) if table_id is None else table_id,
             namespace=command.namespace,
             name=command.name,
-            azure_name=azure_name_for(command.name, taken),
+            azure_name=azure_name_for(command.name, is_taken),
             key_schema=command.key_schema,
             indexes=(),
             rules=command.rules,
@@ -127,12 +127,12 @@ class TableDefiner:
             created_at_ms=now_ms,
         )
         indexes = tuple(
-            self._index(session, new, command.key_schema, command.dialect, busy_until_ms)
-            for new in command.indexes
+            self._index(session, new_index, command.key_schema, command.dialect, busy_until_ms)
+            for new_index in command.indexes
         )
         vector_indexes = tuple(
-            self._vector_index(session, added, command.key_schema, command.dialect, busy_until_ms)
-            for added in command.vector_indexes
+            self._vector_index(session, new_vector_index, command.key_schema, command.dialect, busy_until_ms)
+            for new_vector_index in command.vector_indexes
         )
         table = dataclasses.replace(table, indexes=indexes, vector_indexes=vector_indexes)
         table = self._with_stream(session, None, table, now_ms)
@@ -162,15 +162,15 @@ class TableDefiner:
         A stream in the rules begins now. In a snapshot the rule is only stored.
         """
         ids = iter(self._catalog.next_ids(session, sum(1 + len(table.all_indexes) for table, _ in copies)))
-        made = [self._recreated(session, table, namespace, ids, now_ms) for table, namespace in copies]
-        inserted = [self._catalog.insert(session, table) for table in made]
-        for table, is_inserted in zip(made, inserted, strict=True):
+        tables = [self._recreate(session, table, namespace, ids, now_ms) for table, namespace in copies]
+        insertions = [self._catalog.insert(session, table) for table in tables]
+        for table, is_inserted in zip(tables, insertions, strict=True):
             if not is_inserted():
                 raise errors.TableExists(table.name)
             row_counts.begin(session, table)
-        return made
+        return tables
 
-    def _recreated(
+    def _recreate(
         self, session: Session, table: Table, namespace: str, ids: Iterator[int], now_ms: int
     ) -> Table:
         indexes = tuple(
@@ -180,7 +180,7 @@ class TableDefiner:
             dataclasses.replace(index, id=next(ids), filled=True, busy_until_ms=0)
             for index in table.vector_indexes
         )
-        made = dataclasses.replace(
+        copy = dataclasses.replace(
             table,
             id=next(ids),
             namespace=namespace,
@@ -192,25 +192,30 @@ class TableDefiner:
             version=1,
             created_at_ms=now_ms,
         )
-        kept = table.rules.history
-        if kept is not None and kept.days is not None:
-            made = history_retention.with_history(self._store, session, made, kept.days, now_ms)
-        return made if namespace.startswith(SNAPSHOTS) else self._with_stream(session, None, made, now_ms)
+        history_rule = table.rules.history
+        if history_rule is not None and history_rule.days is not None:
+            copy = history_retention.with_history(self._store, session, copy, history_rule.days, now_ms)
+        return copy if namespace.startswith(SNAPSHOTS) else self._with_stream(session, None, copy, now_ms)
 
-    def _with_stream(self, session: Session, old: Rules | None, table: Table, now_ms: int) -> Table:
+    def _with_stream(self, session: Session, old_rules: Rules | None, table: Table, now_ms: int) -> Table:
         """Return a table after beginning, ending or changing its stream by its rules."""
-        new = table.rules
-        if old is not None and old.stream is not None and streaming.is_over(old, new):
-            changes.end_stream(session, old.stream.id, now_ms)
-        rule = new.stream
-        if rule is not None and streaming.is_new(old, new):
+        new_rules = table.rules
+        if old_rules is not None and old_rules.stream is not None and streaming.is_over(old_rules, new_rules):
+            changes.end_stream(session, old_rules.stream.id, now_ms)
+        rule = new_rules.stream
+        if rule is not None and streaming.is_new(old_rules, new_rules):
             stream = changes.stream_of(table, rule, self._catalog.next_id(session), now_ms)
             rule = streaming.begin(session, stream, self._stream_shards, now_ms)
-        elif rule is not None and old is not None and old.stream is not None and rule != old.stream:
-            rule = dataclasses.replace(rule, id=old.stream.id, shards=old.stream.shards)
+        elif (
+            rule is not None
+            and old_rules is not None
+            and old_rules.stream is not None
+            and rule != old_rules.stream
+        ):
+            rule = dataclasses.replace(rule, id=old_rules.stream.id, shards=old_rules.stream.shards)
             changes.update_rule(session, rule)
         return self.with_log(
-            session, dataclasses.replace(table, rules=dataclasses.replace(new, stream=rule)), now_ms
+            session, dataclasses.replace(table, rules=dataclasses.replace(new_rules, stream=rule)), now_ms
         )
 
     def with_log(self, session: Session, table: Table, now_ms: int) -> Table:
@@ -225,8 +230,8 @@ class TableDefiner:
             stream_id = self._catalog.next_id(session)
             rule = StreamRule(str(stream_id), True, "", 0, now_ms)
             stream = changes.stream_of(table, rule, stream_id, now_ms)
-            hidden = dataclasses.replace(stream, namespace=FOLLOWED + table.namespace)
-            log = streaming.begin(session, hidden, self._stream_shards, now_ms)
+            hidden_stream = dataclasses.replace(stream, namespace=FOLLOWED + table.namespace)
+            log = streaming.begin(session, hidden_stream, self._stream_shards, now_ms)
         return dataclasses.replace(table, rules=dataclasses.replace(rules, log=log))
 
     def _busy_until_ms(self, now_ms: int) -> int:
@@ -234,15 +239,15 @@ class TableDefiner:
         return now_ms + self._delay_ms if self._delay_ms else 0
 
     def _refuse_existing(self, session: Session, command: table_commands.CreateTable, now_ms: int) -> None:
-        existing = self._catalog.find(session, command.namespace, command.name)
-        if existing is None:
+        old_table = self._catalog.find(session, command.namespace, command.name)
+        if old_table is None:
             return
-        if _is_deleted(existing, now_ms):
-            history_retention.retain_or_remove(self._store, session, existing, now_ms)
-        elif existing.state_at(now_ms) is State.DELETING:
-            raise errors.TableBusy(existing.name, State.DELETING.value)
+        if _is_deleted(old_table, now_ms):
+            history_retention.retain_or_remove(self._store, session, old_table, now_ms)
+        elif old_table.state_at(now_ms) is State.DELETING:
+            raise errors.TableBusy(old_table.name, State.DELETING.value)
         else:
-            raise errors.TableExists(existing.name)
+            raise errors.TableExists(old_table.name)
 
     def _index(
         self,
@@ -301,27 +306,34 @@ class TableDefiner:
                 self._catalog.cache.forget(command.table.id)
                 raise errors.StaleTable()
             state, busy_until_ms = self._state_after(command, table, now_ms)
-            altered_from = table.rules
-            for new in command.add_indexes:
+            old_rules = table.rules
+            for new_index in command.add_indexes:
                 index = self._index(
-                    session, new, table.key_schema, command.dialect, busy_until_ms, filled=not new.fill
+                    session,
+                    new_index,
+                    table.key_schema,
+                    command.dialect,
+                    busy_until_ms,
+                    filled=not new_index.fill,
                 )
                 self._catalog.insert_index(session, table.id, index)
-            for added in command.add_vector_indexes:
+            for new_vector_index in command.add_vector_indexes:
                 vector_index = self._vector_index(
-                    session, added, table.key_schema, command.dialect, busy_until_ms, filled=False
+                    session, new_vector_index, table.key_schema, command.dialect, busy_until_ms, filled=False
                 )
                 self._catalog.insert_index(session, table.id, vector_index)
             for name in command.drop_indexes:
-                dropped = table.index(name) or table.vector_index(name)
-                if dropped is None:
+                index_to_drop = table.index(name) or table.vector_index(name)
+                if index_to_drop is None:
                     raise errors.IndexMissing(table.name, name)
-                self._catalog.remove_index(session, dropped)
+                self._catalog.remove_index(session, index_to_drop)
             for name, properties in command.index_properties.items():
-                changed = table.index(name)
-                if changed is None:
+                index_to_change = table.index(name)
+                if index_to_change is None:
                     raise errors.IndexMissing(table.name, name)
-                self._catalog.update_index(session, dataclasses.replace(changed, properties=dict(properties)))
+                self._catalog.update_index(
+                    session, dataclasses.replace(index_to_change, properties=dict(properties))
+                )
             table = dataclasses.replace(
                 table,
                 rules=table.rules
@@ -331,14 +343,14 @@ class TableDefiner:
                 state=state,
                 busy_until_ms=busy_until_ms,
             )
-            table = self._with_stream(session, altered_from, table, now_ms)
-            if command.rules is not None and command.rules.expiry not in (None, altered_from.expiry):
+            table = self._with_stream(session, old_rules, table, now_ms)
+            if command.rules is not None and command.rules.expiry not in (None, old_rules.expiry):
                 expiry_backfills.begin(session, table.id)
             self._catalog.update(session, table)
-            altered = self._catalog.by_id(session, table.id)
-            assert altered is not None
-        self._catalog.cache.keep(altered)
-        return altered
+            stored_table = self._catalog.by_id(session, table.id)
+            assert stored_table is not None
+        self._catalog.cache.keep(stored_table)
+        return stored_table
 
     def _state_after(
         self, command: table_commands.AlterTable, table: Table, now_ms: int
@@ -353,15 +365,15 @@ class TableDefiner:
 
     def _drop(self, table: Table, delay_ms: int, now_ms: int) -> Table:
         with self._store.write() as session:
-            current = self._catalog.lock(session, table.id)
-            if current is None or _is_deleted(current, now_ms):
+            locked_table = self._catalog.lock(session, table.id)
+            if locked_table is None or _is_deleted(locked_table, now_ms):
                 raise errors.TableMissing(table.name)
-            state = current.state_at(now_ms)
+            state = locked_table.state_at(now_ms)
             if state is not State.ACTIVE:
-                raise errors.TableBusy(current.name, state.value)
-            current = self.drop(session, current, delay_ms, now_ms)
-        self._catalog.cache.forget(current.id)
-        return current
+                raise errors.TableBusy(locked_table.name, state.value)
+            locked_table = self.drop(session, locked_table, delay_ms, now_ms)
+        self._catalog.cache.forget(locked_table.id)
+        return locked_table
 
     def drop(self, session: Session, table: Table, delay_ms: int, now_ms: int) -> Table:
         """Drop a table that the session has locked, and return it. The caller clears the cache after the transaction."""
@@ -376,9 +388,9 @@ class TableDefiner:
         return table
 
 
-def _with_engine_rules(wanted: Rules, known: Rules) -> Rules:
+def _with_engine_rules(new: Rules, old: Rules) -> Rules:
     """Return the requested rules with the engine's own fields of the stored ones."""
-    return dataclasses.replace(wanted, followed=known.followed, log=known.log, replication=known.replication)
+    return dataclasses.replace(new, followed=old.followed, log=old.log, replication=old.replication)
 
 
 def _is_deleted(table: Table, now_ms: int) -> bool:
@@ -392,10 +404,10 @@ def remove_deleted(store: Store, now_ms: int, limit: int) -> int | None:
     # The literal state matches the condition of the partial index on such tables.
     condition = f"state = '{State.DELETING.value}' AND busy_until_ms <= ? ORDER BY busy_until_ms LIMIT ?"
     with store.read() as session:
-        deleted = store.catalog.all(session, condition, (now_ms, limit))
-    if not deleted:
+        tables = store.catalog.all(session, condition, (now_ms, limit))
+    if not tables:
         return None
     with store.write() as session:
         for table in store.catalog.all(session, condition, (now_ms, limit)):
             history_retention.retain_or_remove(store, session, table, now_ms)
-    return len(deleted)
+    return len(tables)

@@ -23,7 +23,7 @@ REPLICA = "replica"
 """The kind of followers that are replicas of the table. The target is the id of the replica's table."""
 
 
-def current(store: Store, session: Session, known: Table) -> Table:
+def lock_current(store: Store, session: Session, known: Table) -> Table:
     """Lock a table and return its descriptor. Raises StaleTable if the version differs from the caller's."""
     table = store.catalog.lock(session, known.id)
     if table is None or table.version != known.version:
@@ -32,16 +32,16 @@ def current(store: Store, session: Session, known: Table) -> Table:
     return table
 
 
-def altered(store: Store, session: Session, table: Table) -> Table:
+def save_table(store: Store, session: Session, table: Table) -> Table:
     """Store a changed table and return the stored descriptor."""
     store.catalog.update(session, table)
     store.catalog.cache.forget(table.id)
-    kept = store.catalog.by_id(session, table.id)
-    assert kept is not None
-    return kept
+    stored_table = store.catalog.by_id(session, table.id)
+    assert stored_table is not None
+    return stored_table
 
 
-def released(session: Session, table: Table, now_ms: int) -> Table:
+def without_unused_log(session: Session, table: Table, now_ms: int) -> Table:
     """Return a locked table without a change log if no follower is left."""
     rules = dataclasses.replace(table.rules, followed=bool(followers.of_table(session, table.id)))
     if rules.log is not None and not rules.followed:
@@ -57,30 +57,30 @@ def members(store: Store, session: Session, table: Table) -> list[Table]:
     if rule is None:
         return []
     ids = sorted([table.id, *(peer.table_id for peer in rule.peers)])
-    found = [store.catalog.lock(session, table_id) for table_id in ids]
-    return [member for member in found if member is not None]
+    locked_tables = [store.catalog.lock(session, table_id) for table_id in ids]
+    return [member for member in locked_tables if member is not None]
 
 
-def leave(store: Store, session: Session, table: Table, removed: Collection[int], now_ms: int) -> None:
+def leave(store: Store, session: Session, table: Table, removed_ids: Collection[int], now_ms: int) -> None:
     """Remove tables from the replication group of a table. A member without peers is no longer a replica."""
     group = members(store, session, table)
     for member in group:
         for follower in followers.of_table(session, member.id, REPLICA):
-            if member.id in removed or int(follower.target) in removed:
+            if member.id in removed_ids or int(follower.target) in removed_ids:
                 followers.remove(session, follower.id)
     for member in group:
         rule = member.rules.replication
         if rule is None:  # its last peer was removed in the same transaction
             continue
-        peers = tuple(peer for peer in rule.peers if peer.table_id not in removed)
-        stays = member.id not in removed and peers
-        kept = dataclasses.replace(rule, peers=peers) if stays else None
-        if not stays:
+        peers = tuple(peer for peer in rule.peers if peer.table_id not in removed_ids)
+        is_member = member.id not in removed_ids and peers
+        new_rule = dataclasses.replace(rule, peers=peers) if is_member else None
+        if not is_member:
             tombstones.forget(session, member.id)
-        member = dataclasses.replace(member, rules=dataclasses.replace(member.rules, replication=kept))
-        if member.state is State.CREATING and member.id in removed:  # no member fills it any more
+        member = dataclasses.replace(member, rules=dataclasses.replace(member.rules, replication=new_rule))
+        if member.state is State.CREATING and member.id in removed_ids:  # no member fills it any more
             member = dataclasses.replace(member, state=State.ACTIVE, busy_until_ms=0)
-        altered(store, session, released(session, member, now_ms))
+        save_table(store, session, without_unused_log(session, member, now_ms))
 
 
 def end(session: Session, table: Table, follower: Follower, now_ms: int) -> None:

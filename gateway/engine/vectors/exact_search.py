@@ -64,9 +64,9 @@ class VectorBlock:
         """Return a block of exactly these entries, at least one."""
         _, partition, filters, vector = entries[0]
         columns = len((partition or b"") + filters) // DIGEST_BYTES
-        made = cls(len(entries), len(vector) // COMPONENT_BYTES, columns)
-        made.add(entries)
-        return made
+        block = cls(len(entries), len(vector) // COMPONENT_BYTES, columns)
+        block.add(entries)
+        return block
 
     @property
     def free_rows(self) -> int:
@@ -80,13 +80,13 @@ class VectorBlock:
         """Append entries, at most `free_rows`."""
         start, end = self.length, self.length + len(entries)
         versions, partitions, filters, vectors = zip(*entries, strict=True)
-        added = np.frombuffer(b"".join(vectors), "<f4").reshape(len(entries), -1)
-        self.vectors[start:end] = added
-        self.squares[start:end] = np.einsum("ij,ij->i", added, added, dtype=np.float64)
+        new_vectors = np.frombuffer(b"".join(vectors), "<f4").reshape(len(entries), -1)
+        self.vectors[start:end] = new_vectors
+        self.squares[start:end] = np.einsum("ij,ij->i", new_vectors, new_vectors, dtype=np.float64)
         self.versions[start:end] = versions
         if self.digests.shape[1]:
-            joined = b"".join([(one or b"") + rest for one, rest in zip(partitions, filters, strict=True)])
-            self.digests[start:end] = np.frombuffer(joined, "<u8").reshape(
+            digests = b"".join([(one or b"") + rest for one, rest in zip(partitions, filters, strict=True)])
+            self.digests[start:end] = np.frombuffer(digests, "<u8").reshape(
                 len(entries), *self.digests.shape[1:]
             )
         self.length = end
@@ -111,7 +111,7 @@ class NearestSoFar:
         self._merits: Floats = np.empty(0, np.float64)
         self._versions: NDArray[np.int64] = np.empty(0, np.int64)
 
-    def found(self) -> list[tuple[int, float]]:
+    def results(self) -> list[tuple[int, float]]:
         """Return (version, score) of each, the nearest first."""
         return list(zip(self._versions.tolist(), self._scores().tolist(), strict=True))
 
@@ -125,36 +125,36 @@ class NearestSoFar:
 
     def count_matching(self, part: BlockPart) -> int:
         """Return the number of live vectors in a part that match the digests."""
-        chosen = self._chosen(part, None)
-        return part.length if chosen is None else len(chosen)
+        row_numbers = self._select_rows(part, None)
+        return part.length if row_numbers is None else len(row_numbers)
 
     def scan(self, part: BlockPart, among: NDArray[np.intp] | None = None) -> int:
         """Add the nearer vectors of a part, or of these rows of it. Return the number of live ones that match the
         digests."""
         block, length = part.block, part.length
-        chosen = self._chosen(part, among)
-        if chosen is None:
+        row_numbers = self._select_rows(part, among)
+        if row_numbers is None:
             approximate = self._products(block.vectors[:length])
             at = np.arange(length)
-        elif 3 * len(chosen) > length:  # a product is faster than copying the chosen rows
-            approximate, at = self._products(block.vectors[:length])[chosen], chosen
+        elif 3 * len(row_numbers) > length:  # a product is faster than copying the chosen rows
+            approximate, at = self._products(block.vectors[:length])[row_numbers], row_numbers
         else:
-            approximate, at = self._products(block.vectors[chosen]), chosen
-        found = len(at)
+            approximate, at = self._products(block.vectors[row_numbers]), row_numbers
+        count = len(at)
         at = at[self._may_be_among_best(approximate, block.squares[at])]
         if len(at):
             self._take(self._exact(block.vectors[at].astype(np.float64)), block.versions[at])
-        return found
+        return count
 
-    def _chosen(self, part: BlockPart, among: NDArray[np.intp] | None) -> NDArray[np.intp] | None:
+    def _select_rows(self, part: BlockPart, among: NDArray[np.intp] | None) -> NDArray[np.intp] | None:
         """Return the live rows that match the digests, of a part or of these rows of it. None if all do."""
         rows = slice(part.length) if among is None else among
         mask = None if part.live is None else part.live[rows]
         for place, digest in self._target.digests:
             first, second = np.frombuffer(digest, "<u8")
             digests = part.block.digests[rows, place]
-            passing = (digests[:, 0] == first) & (digests[:, 1] == second)
-            mask = passing if mask is None else mask & passing
+            matches = (digests[:, 0] == first) & (digests[:, 1] == second)
+            mask = matches if mask is None else mask & matches
         if mask is None:
             return among
         return np.flatnonzero(mask) if among is None else among[mask]
@@ -210,22 +210,22 @@ class NearestSoFar:
 
 def live_versions(parts: Sequence[BlockPart]) -> NDArray[np.int64]:
     """Return the versions of the live vectors of parts, sorted."""
-    kept = [
+    versions_by_part = [
         versions if part.live is None else versions[part.live]
         for part in parts
         for versions in (part.block.versions[: part.length],)
     ]
-    return np.sort(np.concatenate(kept)) if kept else np.empty(0, np.int64)
+    return np.sort(np.concatenate(versions_by_part)) if versions_by_part else np.empty(0, np.int64)
 
 
 def without_versions(parts: Sequence[BlockPart], removed: Any) -> tuple[BlockPart, ...]:
     """Return parts in which vectors of these versions are no longer live."""
-    left = []
+    remaining_parts = []
     for part in parts:
         dead = np.isin(part.block.versions[: part.length], removed)
         if dead.any():
             live = ~dead if part.live is None else part.live & ~dead
-            left.append(part._replace(live=live))
+            remaining_parts.append(part._replace(live=live))
         else:
-            left.append(part)
-    return tuple(left)
+            remaining_parts.append(part)
+    return tuple(remaining_parts)

@@ -96,30 +96,30 @@ class IndexImages:
     def add(
         self,
         index: VectorIndex,
-        known: IndexImage | None,
+        old_image: IndexImage | None,
         entries: Sequence[StoredEntry],
         version: int,
-        seen: IndexVersions,
+        versions: IndexVersions,
     ) -> bool:
-        """Extend the image `known` by entries up to a version, unless another thread has replaced it.
+        """Extend the image `old_image` by entries up to a version, unless another thread has replaced it.
 
-        `seen` is what the reading snapshot showed. Return False if the image does not fit and was removed.
+        `versions` is what the reading snapshot showed. Return False if the image does not fit and was removed.
         """
         with self._lock:
-            if self._images.get(index.id) is not known:
+            if self._images.get(index.id) is not old_image:
                 return True
-            grown = known or IndexImage(
-                0, seen.last, seen.last, seen.server_start, graph=self._new_graph(index)
+            image = old_image or IndexImage(
+                0, versions.last, versions.last, versions.server_start, graph=self._new_graph(index)
             )
-            parts = list(grown.parts)
+            parts = list(image.parts)
             while entries:
                 if not parts or not _can_grow(parts[-1]):
                     length = sum(part.length for part in parts)
                     capacity = min(exact_search.max_block_rows(index.dimensions), max(_MIN_ROWS, length))
                     parts.append(BlockPart(VectorBlock(capacity, index.dimensions, len(index.columns)), 0))
-                parts[-1], entries = _grown(parts[-1], entries)
-            seen_at = max(grown.seen_at, seen.last)
-            self._images[index.id] = grown._replace(version=version, seen_at=seen_at, parts=tuple(parts))
+                parts[-1], entries = _extend(parts[-1], entries)
+            seen_at = max(image.seen_at, versions.last)
+            self._images[index.id] = image._replace(version=version, seen_at=seen_at, parts=tuple(parts))
             self._images.move_to_end(index.id)
             return self._evict(index.id)
 
@@ -132,38 +132,38 @@ class IndexImages:
             images = [*self._images.values()]
         for image in reversed(images):
             if image.graph is not None and image.length >= self.approximate_from:
-                added = image.graph.grow(image.parts)
-                if added:
-                    return added
+                count = image.graph.grow(image.parts)
+                if count:
+                    return count
         return 0
 
-    def clean(self, index: VectorIndex, known: IndexImage, removed: Sequence[int]) -> IndexImage | None:
+    def clean(self, index: VectorIndex, old_image: IndexImage, removed: Sequence[int]) -> IndexImage | None:
         """Return an image without the entries of these versions, clean as of the last snapshot read.
 
-        None if another thread has replaced `known`, or if most entries are deleted. In the latter case the image is
+        None if another thread has replaced `old_image`, or if most entries are deleted. In the latter case the image is
         dropped.
         """
         parts = (
-            exact_search.without_versions(known.parts, np.array(removed, np.int64))
+            exact_search.without_versions(old_image.parts, np.array(removed, np.int64))
             if removed
-            else known.parts
+            else old_image.parts
         )
-        made = known._replace(parts=parts, clean_at=known.seen_at)
+        image = old_image._replace(parts=parts, clean_at=old_image.seen_at)
         with self._lock:
-            if self._images.get(index.id) is not known:
+            if self._images.get(index.id) is not old_image:
                 return None
-            if made.is_mostly_dead:
+            if image.is_mostly_dead:
                 del self._images[index.id]
                 return None
-            self._images[index.id] = made
-            return made
+            self._images[index.id] = image
+            return image
 
     def _evict(self, index_id: int) -> bool:
-        used = sum(image.size_bytes for image in self._images.values())
-        for other in [*self._images]:
-            if used <= self._max_bytes:
+        size_bytes = sum(image.size_bytes for image in self._images.values())
+        for oldest_id in [*self._images]:
+            if size_bytes <= self._max_bytes:
                 break
-            used -= self._images.pop(other).size_bytes
+            size_bytes -= self._images.pop(oldest_id).size_bytes
         return index_id in self._images
 
 
@@ -176,21 +176,22 @@ def counts_by_range(image: IndexImage, width: int) -> dict[int, int]:
 def versions_between(image: IndexImage, first: int, last: int) -> list[int]:
     """Return the versions of the live entries between two versions, both included, in order."""
     versions: NDArray[np.int64] = exact_search.live_versions(image.parts)
-    found: list[int] = versions[
+    versions_in_range: list[int] = versions[
         np.searchsorted(versions, first) : np.searchsorted(versions, last, "right")
     ].tolist()
-    return found
+    return versions_in_range
 
 
 def _can_grow(part: BlockPart) -> bool:
-    """Return True if the block has free rows and no other image has extended it."""
     return part.length == part.block.length and part.block.free_rows > 0
 
 
-def _grown(part: BlockPart, entries: Sequence[StoredEntry]) -> tuple[BlockPart, Sequence[StoredEntry]]:
+def _extend(part: BlockPart, entries: Sequence[StoredEntry]) -> tuple[BlockPart, Sequence[StoredEntry]]:
     """Return a part extended by as many entries as fit, and the remaining entries."""
     block = part.block
-    added = entries[: block.free_rows]
-    block.add(added)
-    live = part.live if part.live is None else np.concatenate([part.live, np.ones(len(added), np.bool_)])
-    return BlockPart(block, block.length, live), entries[len(added) :]
+    new_entries = entries[: block.free_rows]
+    block.add(new_entries)
+    live = (
+        part.live if part.live is None else np.concatenate([part.live, np.ones(len(new_entries), np.bool_)])
+    )
+    return BlockPart(block, block.length, live), entries[len(new_entries) :]

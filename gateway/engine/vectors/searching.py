@@ -57,9 +57,11 @@ def search(
     target = exact_search.target(index.metric, command.vector, command.count, _digests(command, partition))
     best = NearestSoFar(target)
     image = None
-    known = images.get(index.id, versions.server_start)
+    cached_image = images.get(index.id, versions.server_start)
     has_snapshot = store.database.has_snapshots
-    if has_snapshot and (partition is None or known is not None or not _is_small(session, index, partition)):
+    if has_snapshot and (
+        partition is None or cached_image is not None or not _is_small(session, index, partition)
+    ):
         image = yield from _current_image(session, images, index, versions)
     if image is not None:
         from_graph = yield from _search_graph(image, target, images.approximate_from)
@@ -72,25 +74,25 @@ def search(
     else:
         # A commit over several nodes is not visible at all of them at once. The counter therefore does not bound the
         # entries.
-        until = versions.last if has_snapshot else _MAX_VERSION
+        last_version = versions.last if has_snapshot else _MAX_VERSION
         version = 0
-        chunks = _EntryChunks(session, index, versions.last, partition, until)
-        while version < until:
+        chunks = _EntryChunks(session, index, versions.last, partition, last_version)
+        while version < last_version:
             entries, version = chunks.after(version)
             if entries:
                 block = VectorBlock.of(entries)
                 best.scan(BlockPart(block, block.length))
             yield
-    return _matches(session, command, best.found(), now_ms)
+    return _matches(session, command, best.results(), now_ms)
 
 
 def _digests(command: SearchVectors, partition: bytes | None) -> list[tuple[int, bytes]]:
     """Return the digests that entries must have: (column number, digest), sorted."""
-    wanted = {} if partition is None else {0: partition}
+    digests = {} if partition is None else {0: partition}
     for at, column in enumerate(command.index.columns):
         if column.name in command.filters:
-            wanted[at] = digest_of(command.filters[column.name])
-    return sorted(wanted.items())
+            digests[at] = digest_of(command.filters[column.name])
+    return sorted(digests.items())
 
 
 def _is_small(session: Session, index: VectorIndex, partition: bytes) -> bool:
@@ -109,19 +111,21 @@ def _search_graph(
     if graph is None or not vector_graphs.is_searchable(target.vector):
         return None
     best = NearestSoFar(target)
-    passing = 0
+    matching_count = 0
     for part in image.parts:
-        passing += best.count_matching(part)
+        matching_count += best.count_matching(part)
         yield
     # The share of passing entries is not higher among the candidates than among all.
-    number = max(_MIN_CANDIDATES, _CANDIDATES_PER_RESULT * target.limit) * image.length // max(1, passing)
-    if passing < at_least or number * _GRAPH_COST > passing:
+    number = (
+        max(_MIN_CANDIDATES, _CANDIDATES_PER_RESULT * target.limit) * image.length // max(1, matching_count)
+    )
+    if matching_count < at_least or number * _GRAPH_COST > matching_count:
         return None
     candidates = graph.candidates(target.vector, number)
     yield
-    found = _scan_rows(best, image, candidates.near)
+    candidate_count = _scan_rows(best, image, candidates.near)
     yield
-    if found < _MATCHES_PER_RESULT * target.limit:
+    if candidate_count < _MATCHES_PER_RESULT * target.limit:
         return None
     _scan_rows(best, image, candidates.excluded)
     for part, unindexed in candidates.not_indexed(image.parts):
@@ -170,20 +174,20 @@ class _EntryChunks:
 
 
 def _matches(
-    session: Session, command: SearchVectors, found: Sequence[tuple[int, float]], now_ms: int
+    session: Session, command: SearchVectors, results: Sequence[tuple[int, float]], now_ms: int
 ) -> list[VectorMatch]:
-    if not found:
+    if not results:
         return []
     table = command.table
-    entries = vectors.by_version(session, command.index.id, [version for version, _ in found])
+    entries = vectors.by_version(session, command.index.id, [version for version, _ in results])
     keys = [(table.id, position) for position, _ in entries.values()]
-    existing = rows.fetch_many(session, sorted(keys))
+    rows_by_key = rows.fetch_many(session, sorted(keys))
     nearest_rows = []
-    for version, score in found:
+    for version, score in results:
         if version not in entries:
             continue  # replaced meanwhile, if there is no snapshot over all nodes
         position, vector = entries[version]
-        row = table.visible(existing.get((table.id, position)), now_ms)
+        row = table.visible(rows_by_key.get((table.id, position)), now_ms)
         if row is not None:
             nearest_rows.append(VectorMatch(row, score, vector))
     return nearest_rows
@@ -224,16 +228,16 @@ def _removed_versions(
     """Return the versions in an image that no longer exist. An image has all existing entries, so equal counts mean
     equal entries."""
     removed: list[int] = []
-    counted = index_images.counts_by_range(image, _RANGE_WIDTH)
-    ranges = [*counted]
+    image_counts = index_images.counts_by_range(image, _RANGE_WIDTH)
+    ranges = [*image_counts]
     for start in range(0, len(ranges), _RANGES):
-        some = ranges[start : start + _RANGES]
-        first, end = some[0] * _RANGE_WIDTH, (some[-1] + 1) * _RANGE_WIDTH
-        existing = vectors.counts_by_range(session, index.id, first, end - 1, _RANGE_WIDTH)
-        for at in some:
-            if existing.get(at, 0) != counted[at]:
+        batch = ranges[start : start + _RANGES]
+        first, end = batch[0] * _RANGE_WIDTH, (batch[-1] + 1) * _RANGE_WIDTH
+        stored_counts = vectors.counts_by_range(session, index.id, first, end - 1, _RANGE_WIDTH)
+        for at in batch:
+            if stored_counts.get(at, 0) != image_counts[at]:
                 between = at * _RANGE_WIDTH, (at + 1) * _RANGE_WIDTH - 1
-                known = vectors.versions_between(session, index.id, *between)
-                removed += sorted({*index_images.versions_between(image, *between)} - {*known})
+                stored_versions = vectors.versions_between(session, index.id, *between)
+                removed += sorted({*index_images.versions_between(image, *between)} - {*stored_versions})
         yield
     return removed

@@ -90,8 +90,8 @@ class VectorGraph:
                     self._index.add(at << _ROW_BITS | row, block.vectors[row], copy=False, threads=1)
                 else:
                     self._excluded.append((at, row))
-            processed, self._row = end - self._row, end
-            return processed
+            count, self._row = end - self._row, end
+            return count
 
     def candidates(self, vector: NDArray[np.float32], number: int) -> Candidates:
         """Return about `number` rows near a vector, and all rows that are not in the graph."""

@@ -333,7 +333,7 @@ class Walk:
             slot, partition, sort = last[source.slot], last[source.partition], last[source.sort] + b"\x00"
 
 
-def overlaid(
+def overlay(
     chunks: Iterator[Chunk], written: Mapping[Position, Row | None], source: ScanSource, reverse: bool
 ) -> Iterator[Chunk]:
     """Replace rows of a walk by the rows in `written`. None removes a row."""

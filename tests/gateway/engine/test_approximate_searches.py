@@ -124,14 +124,14 @@ def looked_up(image: IndexImage, target: VectorSearch, at_least: int = 1) -> lis
         try:
             next(slices)
         except StopIteration as end:
-            return None if end.value is None else end.value.found()
+            return None if end.value is None else end.value.results()
 
 
 def exact(image: IndexImage, target: VectorSearch) -> list[tuple[int, float]]:
     best = NearestSoFar(target)
     for part in image.parts:
         best.scan(part)
-    return best.found()
+    return best.results()
 
 
 def random_vectors(number: int, dimensions: int) -> Array:

@@ -265,7 +265,7 @@ def test_it_equals_brute_force(data: st.DataObject) -> None:
                 [(start + at, None, b"", packed(one)) for at, one in enumerate(some)]
             )
             best.scan(exact_search.BlockPart(block, block.length))
-        found = best.found()
+        found = best.results()
         scores = [score(metric, one, query) for one in vectors]
         wanted = np.clip(
             sorted(scores, reverse=metric is Metric.DOT_PRODUCT)[:count], -FLOAT32.max, FLOAT32.max
