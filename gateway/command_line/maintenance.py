@@ -12,7 +12,7 @@ from tablegate.gateway.command_line.administering import (
 from tablegate.gateway.command_line.errors import one_line_errors
 from tablegate.gateway.command_line.flags import AUDIT_SETTINGS, DATABASE_SETTINGS, with_settings
 from tablegate.gateway.command_line.help_sections import SectionedCommand
-from tablegate.gateway.command_line.opening import record_command
+from tablegate.gateway.command_line.opening import opened_database, record_command
 from tablegate.gateway.configuration.database_urls import without_password
 from tablegate.gateway.configuration.settings import Settings
 
@@ -42,7 +42,16 @@ def migrate(settings: Settings) -> None:
 def sweep(settings: Settings, url: str | None) -> None:
     """Run all due background work: delete expired rows, fill new indexes, purge dropped tables, run jobs.
 
-    A running server does this by itself. Use the command if no server runs, or with --url to do it at once.
+    A running server does this by itself. Use the command if no server runs. With --url a running server does at once
+    what it would do within --sweep-period.
     """
-    with administration(settings, url) as operate:
-        click.echo(f"background work finished after {operate('POST', '/sweep')['batches']} batches")
+    if url is not None:
+        with administration(settings, url) as operate:
+            operate("POST", "/sweep")
+        click.echo("all expired rows are deleted")
+        return
+    with opened_database(settings) as opened:
+        batches = 0
+        while opened.engine.background_batch() or opened.engine.job_batch():
+            batches += 1
+        click.echo(f"background work finished after {batches} batches")

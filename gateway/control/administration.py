@@ -98,11 +98,10 @@ class Administration:
         }
 
     def _sweep(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Do what is due now, beside the server's own threads, which fill indexes, purge tables and run jobs."""
         only(given)
-        batches = 0
-        while self._engine.background_batch() or self._engine.job_batch():
-            batches += 1
-        return {"batches": batches}
+        self._engine.background.catch_up()
+        return {}
 
     # Credentials
 

@@ -101,7 +101,11 @@ def test_tables_and_sweep(command: Command, server: Running) -> None:
     told = command("tables")
     assert told.startswith("orders\n")
     assert "  dynamodb\torders\t" in told
-    assert command("sweep").startswith("background work finished after ")
+    expiry = {"Enabled": True, "AttributeName": "ttl"}
+    client.update_time_to_live(TableName="orders", TimeToLiveSpecification=expiry)
+    client.put_item(TableName="orders", Item={"id": {"S": "1"}, "ttl": {"N": "1700000000"}})
+    assert command("sweep") == "all expired rows are deleted\n"
+    assert client.scan(TableName="orders")["Count"] == 0
 
 
 def test_errors_are_one_line(command: Command, server: Running) -> None:
