@@ -53,7 +53,7 @@ hypothesis.settings.load_profile(os.environ.get("TABLEGATE_TEST_EXAMPLES", "repe
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With fast paths off (`make test-general`) those tests are left out that are about how fast paths are taken."""
+    """With fast paths off (`make test-general`) the tests marked `fast_paths` are left out."""
     if not fast_paths.ARE_ON:
         for item in items:
             if item.get_closest_marker("fast_paths"):
