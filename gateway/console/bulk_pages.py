@@ -17,7 +17,7 @@ from tablegate.gateway.console.rendering import render
 from tablegate.gateway.console.row_reading import Cursor, position_in, read_page
 from tablegate.gateway.console.row_tables import RowTable, row_table
 from tablegate.gateway.console.sign_in import ConsoleUser
-from tablegate.gateway.console.value_texts import cell_of
+from tablegate.gateway.console.value_texts import cell_of, text_of
 from tablegate.gateway.model.authorization.permissions import Purpose
 from tablegate.gateway.model.commands.row_commands import Get, WriteGroup
 from tablegate.gateway.model.commands.row_search import RowSearch, path_text
@@ -250,7 +250,7 @@ def _note_keys(table: Table, writes: Sequence[Write]) -> None:
     if request.facts is not None:
         names = table.key_schema.names
         keys = [
-            (table.name, {name: str(value.data) for name, value in zip(names, write.key.values, strict=True)})
+            (table.name, {name: text_of(value) for name, value in zip(names, write.key.values, strict=True)})
             for write in writes
         ]
         request.facts = request.facts._replace(keys=[*request.facts.keys, *keys])

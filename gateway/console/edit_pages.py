@@ -26,6 +26,7 @@ from tablegate.gateway.console.row_forms import (
 )
 from tablegate.gateway.console.row_tables import differences
 from tablegate.gateway.console.sign_in import ConsoleUser
+from tablegate.gateway.console.value_texts import text_of
 from tablegate.gateway.model.commands.row_commands import WriteGroup
 from tablegate.gateway.model.commands.writes import Remove, Write
 from tablegate.gateway.model.errors import ConditionFailed, InvalidInput
@@ -217,5 +218,5 @@ def _note_key(table: Table, key: Key) -> None:
     request = current_request()
     if request.facts is not None:
         values = zip(table.key_schema.names, key.values, strict=True)
-        shown = {name: str(value.data) for name, value in values}
+        shown = {name: text_of(value) for name, value in values}
         request.facts = request.facts._replace(keys=[(table.name, shown)])

@@ -10,6 +10,7 @@ import flask
 from tablegate.gateway.adapter_modules import RowDisplay, displays
 from tablegate.gateway.console.reading import TableReader
 from tablegate.gateway.console.sign_in import ConsoleUser
+from tablegate.gateway.console.value_texts import text_of
 from tablegate.gateway.dialect import Gateway
 from tablegate.gateway.model.authorization.permissions import Permission, Purpose
 from tablegate.gateway.model.tables.changes import Change
@@ -81,9 +82,11 @@ class Pages:
         return reading.may(permission, table.namespace, table.name)
 
     def _change(self, table: Table, change: Change) -> dict[str, Any]:
-        display = next(iter(self._displays.values()))
-        images = [None if row is None else display.shown_row(table, row) for row in (change.old, change.new)]
-        key = ", ".join(str(value.data) for value in change.key_values.values())
+        images = [
+            None if row is None else self._display(table).shown_row(table, row)
+            for row in (change.old, change.new)
+        ]
+        key = ", ".join(map(text_of, change.key_values.values()))
         return {
             "kind": change.kind.value, "at_ms": change.at_ms, "key": key, "actor": change.actor,
             "old": images[0], "new": images[1],

@@ -121,7 +121,7 @@ def test_a_walk_through_all_pages(
     # A search by key, and a row with a script in every name and value: all of it is text.
     field = browser.find_element(By.NAME, "key0")
     field.send_keys(EVIL, Keys.ENTER)
-    waiting(browser).until(lambda _: "1 rows found" in text_of(browser, "[role=status]"))
+    waiting(browser).until(lambda _: "1 row found" in text_of(browser, "[role=status]"))
     browser.find_element(By.CSS_SELECTOR, "table.rows tbody a").click()
     forms = [each.text for each in browser.find_elements(By.CSS_SELECTOR, "details.card > summary")]
     assert forms == ["DynamoDB JSON", "Table Store cells", "OData", "Plain JSON"]

@@ -56,7 +56,8 @@ class Console:
 
 def keys_of(page: str) -> list[str]:
     """Return the first column of a page of rows."""
-    return [unescape(each) for each in re.findall(r'<th scope="row">(?:<a[^>]*>)?([^<]*)', page)]
+    cells = re.findall(r'<th scope="row">(?:<a[^>]*>)?(.*?)(?:</a>|</th>)', page)
+    return [unescape(cell.replace("<wbr>", "")) for cell in cells]
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import unquote
 
 import pytest
+import requests
 from azure.data.tables import EdmType, EntityProperty
 from botocore import xform_name
 
@@ -38,7 +39,8 @@ def server(shared_database_url: str) -> Iterator[Running]:
         live.create(
             "p:S", "s:N", name="things", indexes=[Index("by-kind", "kind:S", "s:N", projection="KEYS_ONLY")]
         )
-        live.create("k:B", name="blobs")
+        stream = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
+        live.create("k:B", name="blobs", StreamSpecification=stream)
         live.client.put_item(TableName="blobs", Item={"k": {"B": b"\xff\x00<b>"}, "v": {"B": b"\x01\x02"}})
         for number in range(NUMBER):
             live.client.put_item(TableName="things", Item=_thing(number))
@@ -207,13 +209,21 @@ def test_bytes_are_searched_in_base64(server: Running, console: Console, value: 
     assert "PartiQL has no literal" in page
 
 
-def test_binary_keys_are_in_base64_everywhere(console: Console) -> None:
+def test_binary_keys_are_in_base64_everywhere(server: Running, console: Console) -> None:
     page = console.get("/rows", **of("blobs", key0="/wA8Yj4="))
     assert keys_of(page) == ["/wA8Yj4="] and ">AQI=<" in page and "k (B)" in page
     [place] = re.findall(r"at=([^\"&]+)", page)
     row = unescape(console.get("/row", **of("blobs", at=unquote(place))))
     assert '"B": "/wA8Yj4="' in row and '"k": "/wA8Yj4="' in row
     assert [item["k"]["B"] for item in run_code(code_of(page, "boto3"))] == [b"\xff\x00<b>"]
+    changes = requests.get(f"{console.url}/changes.json", params=of("blobs"), timeout=30).json()
+    blob = {"k": {"B": b"\xff\x00<b>"}, "v": {"B": b"\x03"}}
+    Live(server.url).client.put_item(TableName="blobs", Item=blob)
+    changes = requests.get(
+        f"{console.url}/changes.json", params=of("blobs", since=changes["place"]), timeout=30
+    ).json()
+    [change] = changes["changes"]
+    assert change["key"] == "/wA8Yj4=" and change["new"] == {"k": {"B": "/wA8Yj4="}, "v": {"B": "Aw=="}}
     assert "must be bytes in base64" in console.get("/rows", 400, **of("blobs", key0="not base64"))
 
 

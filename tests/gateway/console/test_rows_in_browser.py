@@ -276,7 +276,7 @@ def test_statements_are_kept_in_the_browser(
     kept = found(browser, "button.statement")
     assert [each.text for each in kept] == texts[::-1]
     kept[1].click()
-    press("Run", "1 rows found")
+    press("Run", "1 row found")
     browser.find_element(By.CSS_SELECTOR, "[data-clears]").click()
     visit("/statement?")
     assert not found(browser, "button.statement")
