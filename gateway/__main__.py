@@ -16,7 +16,7 @@ from tablegate.gateway.command_line.help_sections import write_commands
 from tablegate.gateway.command_line.serving import serve
 
 _SECTIONS = {
-    "Server": ("serve", "config", "doctor", "healthcheck", "wait", "migrate", "sweep"),
+    "Server": ("serve", "config", "doctor", "healthcheck", "wait", "migrate", "sweep", "vacuum"),
     "Tables and data": ("tables", "streams", "jobs", "backup", "distribute", "undistribute"),
     "Access": ("credentials", "grants", "quotas"),
     "Transfers between services": ("lint", "copy", "verify", "diff", "signature"),
@@ -69,7 +69,7 @@ def other_commands() -> tuple[click.Command, ...]:
     from tablegate.gateway.command_line.doctor.command import doctor
     from tablegate.gateway.command_line.grants import grants
     from tablegate.gateway.command_line.jobs import jobs
-    from tablegate.gateway.command_line.maintenance import migrate, sweep
+    from tablegate.gateway.command_line.maintenance import migrate, sweep, vacuum
     from tablegate.gateway.command_line.quotas import quotas
     from tablegate.gateway.command_line.streams import streams
     from tablegate.gateway.command_line.tables import tables
@@ -81,6 +81,7 @@ def other_commands() -> tuple[click.Command, ...]:
         completion,
         migrate,
         sweep,
+        vacuum,
         backup,
         doctor,
         tables,

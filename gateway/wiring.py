@@ -71,6 +71,7 @@ def connect(settings: Settings, reads_only: bool = False) -> Database:
         not settings.prepared_statements,
         reads_only=reads_only,
         silence_ms=max(_LEAST_SILENCE_MS, round(settings.failover_seconds * 1000)),
+        cache_bytes=settings.sqlite_cache_bytes,
     )
 
 

@@ -1,4 +1,4 @@
-"""migrate and sweep: run schema migrations and background work without a server."""
+"""migrate, sweep and vacuum: schema migrations, background work and free pages, without a server."""
 
 from __future__ import annotations
 
@@ -55,3 +55,17 @@ def sweep(settings: Settings, url: str | None) -> None:
         while opened.engine.background_batch() or opened.engine.job_batch():
             batches += 1
         click.echo(f"background work finished after {batches} batches")
+
+
+@click.command(cls=SectionedCommand)
+@with_settings(*DATABASE_SETTINGS, *AUDIT_SETTINGS)
+def vacuum(settings: Settings) -> None:
+    """Give the free space of a SQLite file back to the disk.
+
+    Deleted rows leave free pages, which new rows use. The command rewrites the file without them. It needs free disk for
+    two more copies of the data. If a server runs on the file, its writes are refused (503) meanwhile, and reads go on.
+    For PostgreSQL use its own tools.
+    """
+    with opened_database(settings) as opened:
+        before, after = opened.store.database.compact()
+        click.echo(f"{settings.database_path}: {before:,} bytes before, {after:,} bytes now")

@@ -90,6 +90,7 @@ class Settings:
         "Durability of SQLite commits: full survives a power failure, normal only a crash of the process.",
         ("full", "normal"),
     )
+    sqlite_cache_bytes: int = _database(32 << 20, "SQLite: page cache of each connection, in bytes.")
     verify_checksums: bool = _database(
         True,
         "Verify the checksum of every row that is read, at about 0.5 microseconds a row. A damaged row is then an error.",
@@ -133,9 +134,7 @@ class Settings:
         ("auto", "inline", "thread", "split"),
     )
     tick_requests: int = _database(256, "Maximum number of requests in one database batch.", value="NUMBER")
-    tick_bytes: int = _database(
-        4 << 20, "Maximum size of the request bodies in one database batch, in bytes."
-    )
+    tick_bytes: int = _database(4 << 20, "Maximum size of the bodies in one database batch, in bytes.")
     vector_memory_bytes: int = _database(
         512 << 20,
         "Maximum memory for cached vector indexes, in bytes. A search reads an index that does not fit from the database.",

@@ -170,7 +170,7 @@ KEPT: dict[str, tuple[list[str], str]] = {
     "credentials remove": (["KEY"], "credential removed"),
 }
 """Commands that put on record themselves what they change -> words, event."""
-CONFIRMS = {"migrate", "tables recount"}
+CONFIRMS = {"migrate", "tables recount", "vacuum"}
 """Commands that leave a database that is in order as it is."""
 
 

@@ -18,16 +18,17 @@ def open_database(
     schema: str | None = None,
     reads_only: bool = False,
     silence_ms: int | None = None,
+    cache_bytes: int = 32 << 20,
 ) -> Database:
     """Open the database at a SQLAlchemy URL (`sqlite:///...` or `postgresql+psycopg://...`).
 
     `reads_only`: another process writes this SQLite file. `silence_ms`: PostgreSQL only, the time without an answer
-    after which the server is probed.
+    after which the server is probed. `cache_bytes`: SQLite only, the page cache of each connection.
     """
     if url.startswith("sqlite"):
         from tablegate.gateway.store.sqlite.database import SQLite
 
-        return SQLite(url, synchronous, reads_only)
+        return SQLite(url, synchronous, reads_only, cache_bytes)
     from tablegate.gateway.store.postgresql import database
 
     if database.is_url_distributed(url, schema):

@@ -395,6 +395,16 @@ class Database:
             f"tablegate does not back up {self.name}: use its own tools (docs/operate/backup.md)"
         )
 
+    def compact(self) -> tuple[int, int]:
+        """Give free pages of the database back to the disk. Return the bytes before and after.
+
+        Raises DatabaseUnusable, and RetryableFailure if the database is in use.
+        """
+        raise DatabaseUnusable(
+            f"tablegate does not compact {self.name}: its autovacuum lets new rows use the free space. `VACUUM FULL` or"
+            " pg_repack give it back to the disk"
+        )
+
     def close(self) -> None:
         """Close all connections."""
         raise NotImplementedError

@@ -118,8 +118,10 @@ class SQLite(Database):
 
     name = "sqlite"
 
-    def __init__(self, url: str, synchronous: str = "full", reads_only: bool = False) -> None:
-        """`reads_only`: another process of this server writes the file."""
+    def __init__(
+        self, url: str, synchronous: str = "full", reads_only: bool = False, cache_bytes: int = 32 << 20
+    ) -> None:
+        """`reads_only`: another process of this server writes the file. `cache_bytes`: for each connection."""
         super().__init__()
         self.shared = reads_only
         self._files: OpenFiles | None = None
@@ -134,6 +136,7 @@ class SQLite(Database):
             )  # the log is beside the file, not beside a link to it
         self._place = place
         self._synchronous = synchronous
+        self._cache_kib = max(1, cache_bytes >> 10)
         self._connections = Connections(self._connect)
         if "vfs=memdb" in place:
             self._connections.connect()  # a database in memory is gone with its last connection
@@ -156,7 +159,7 @@ class SQLite(Database):
         # Large enough that a checkpoint is rare, small enough that recovery is fast.
         connection.execute("PRAGMA wal_autocheckpoint = 4000")
         connection.execute("PRAGMA journal_size_limit = 67108864")
-        connection.execute("PRAGMA cache_size = -32768")
+        connection.execute(f"PRAGMA cache_size = -{self._cache_kib}")
         if self.shared:
             connection.execute("PRAGMA query_only = ON")
         return connection
@@ -261,6 +264,21 @@ class SQLite(Database):
         from tablegate.gateway.store.sqlite.backup import back_up
 
         return back_up(Path(self._place), target, progress)
+
+    def compact(self) -> tuple[int, int]:
+        if self._files is None:
+            raise DatabaseUnusable("a database in memory has no file to compact")
+        path = Path(self._place)
+        before = path.stat().st_size
+        with self._write_lock:
+            connection = self._writer_connection()
+            try:
+                connection.execute("VACUUM")
+                # The file becomes shorter when the log is moved into it.
+                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            except sqlite3.Error as error:
+                raise _sqlite_error(error) from error
+        return before, path.stat().st_size
 
     def close(self) -> None:
         with self._write_lock:

@@ -200,6 +200,7 @@ CHANGES: dict[str, list[str]] = {
     "streams reshard": ["music", "--shards", "2"],
     "tables recount": ["music"],
     "sweep": [],
+    "vacuum": [],
 }
 NOT_RUN_HERE = {"distribute", "undistribute", "jobs cancel"}
 """Changes that need a cluster, or a job under way."""
