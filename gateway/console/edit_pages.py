@@ -28,7 +28,7 @@ from tablegate.gateway.console.row_tables import differences
 from tablegate.gateway.console.sign_in import ConsoleUser
 from tablegate.gateway.console.value_texts import text_of
 from tablegate.gateway.model.commands.row_commands import WriteGroup
-from tablegate.gateway.model.commands.writes import Remove, Write
+from tablegate.gateway.model.commands.writes import Remove, Replace, Write
 from tablegate.gateway.model.errors import ConditionFailed, InvalidInput
 from tablegate.gateway.model.expressions.predicates import Not, Predicate, RevisionIs, RowExists
 from tablegate.gateway.model.tables.tables import Table
@@ -107,14 +107,14 @@ class EditPages(Pages):
         if step:
             return self._show(visitor, table, form._replace(fields=self._after_step(form, table, step)))
         old = self._row(reading, table, form.place) if form.place else None
-        if form.place and str("" if old is None else old.modified_at) != form.revision:
-            return self._conflict(visitor, table, form, old)
         try:
             write = self._write_of(table, form, old)
         except BadRow as error:
             return self._show(visitor, table, form._replace(fields=error.fields), 400, str(error))
         except (ValueError, TypeError) as error:
             return self._show(visitor, table, form, 400, f"This is not a valid row of {table.name}: {error}.")
+        if form.place and str("" if old is None else old.modified_at) != form.revision:
+            return self._conflict(visitor, write, form, old)
         _note_key(table, write.key)
         try:
             reading.run(WriteGroup((write,)), PUTTING)
@@ -122,7 +122,7 @@ class EditPages(Pages):
             if not form.place:
                 text = "There is a row with this key already, and nothing was saved. Choose another key."
                 return self._show(visitor, table, form, 409, text)
-            return self._conflict(visitor, table, form, error.row)
+            return self._conflict(visitor, write, form, error.row)
         except InvalidInput as error:
             return self._show(visitor, table, form, 400, explained(error)[1])
         return flask.redirect(address("console.row", table, at=searches.place_of(write.key.position)), 303)
@@ -184,15 +184,12 @@ class EditPages(Pages):
             fields.append(RowField("", next(iter(self._display(table).type_names.values())), ""))
         return fields
 
-    def _conflict(self, visitor: ConsoleUser, table: Table, form: EditForm, now: Row | None) -> Any:
+    def _conflict(self, visitor: ConsoleUser, write: Write, form: EditForm, now: Row | None) -> Any:
         """Show a form again whose row has changed. The form then has the revision of the row as it is now."""
         text = _DELETED if now is None else _CHANGED
-        found = []
-        try:
-            typed = self._write_of(table, form._replace(place=""), now)
-            found = differences(self._display(table), now, Row(typed.key.position, typed.change.contents, 0))  # type: ignore[union-attr]
-        except (ValueError, TypeError):
-            pass
+        table = write.table
+        assert isinstance(write.change, Replace)
+        found = differences(self._display(table), now, Row(write.key.position, write.change.contents, 0))
         if now is None:
             form = form._replace(place="")
         form = form._replace(revision="" if now is None else str(now.modified_at))

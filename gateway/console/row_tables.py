@@ -75,8 +75,11 @@ class Difference(NamedTuple):
 
 
 def differences(display: RowDisplay, before: Row | None, after: Row | None) -> list[Difference]:
-    """Return the attributes that differ between two rows, by name."""
-    old, new = ({} if row is None else row.latest for row in (before, after))
+    """Return the attributes that differ between two rows as the dialect shows them, by name."""
+    old, new = (
+        {} if row is None else {name: display.view(value) for name, value in row.latest.items()}
+        for row in (before, after)
+    )
     return [
         Difference(name, _cell(display, old.get(name)), _cell(display, new.get(name)))
         for name in sorted(old.keys() | new.keys())

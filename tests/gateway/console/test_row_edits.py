@@ -324,6 +324,18 @@ def test_a_row_that_changed_meanwhile_is_not_replaced(things: Live, console: Con
     assert "mine" in item_of(things)["text"]["S"]
 
 
+def test_a_wrong_value_is_marked_before_the_conflict_is_shown(things: Live, console: Console) -> None:
+    """The difference can only be shown once all values are valid."""
+    form = fields_of(console.get("/row/edit", **of("things", at=place_of_first(console, "things"))))
+    number = number_of(form, "digits")
+    things.client.put_item(TableName="things", Item={**ITEM, "text": {"S": "theirs"}})
+    wrong = fields_of(console.post("/row/put", 400, **{**form, f"value{number}": "x"}))
+    assert wrong["revision"] == form["revision"]
+    page = console.post("/row/put", 409, **{**wrong, f"value{number}": "5"})
+    assert re.findall(r'<tr><th scope="row">(\w+)</th>', page) == ["digits", "text"]
+    assert item_of(things)["text"] == {"S": "theirs"}
+
+
 def test_a_row_that_was_deleted_meanwhile_is_not_created_unasked(things: Live, console: Console) -> None:
     form = fields_of(console.get("/row/edit", **of("things", at=place_of_first(console, "things"))))
     things.client.delete_item(TableName="things", Key=KEY)
