@@ -66,7 +66,7 @@ def mount(dialects: Application) -> flask.Flask:
     _record_in_audit(app, None)
     _add_own_paths(app, dialects)
     if dialects.gateway.settings.console:
-        app.register_blueprint(create_console(dialects.gateway))
+        app.register_blueprint(create_console(dialects.gateway, dialects.administration))
     app.wsgi_app = _DialectDispatcher(app.wsgi_app, dialects)  # type: ignore[method-assign]
     return app
 

@@ -23,10 +23,6 @@ _SCHEME = click.option(
 )
 
 
-_READ_ONLY = ("read", "query", "scan")
-_READ_WRITE = (*_READ_ONLY, "write", "delete")
-
-
 def _actions(command: Any) -> Any:
     for action, meaning in reversed(
         (
@@ -87,9 +83,10 @@ def grants_add(
     tablegate grants add KEY --delete orders --deny
     """
     from tablegate.gateway.security.grant_store import ALL, WrittenGrant, written_of
+    from tablegate.gateway.security.policies.short_forms import READ_ONLY, READ_WRITE
 
     short: dict[str, Any] = {name: list(values) for name, values in given.items() if values}
-    for actions, patterns in ((_READ_ONLY, read_only), (_READ_WRITE, read_write)):
+    for actions, patterns in ((READ_ONLY, read_only), (READ_WRITE, read_write)):
         for action in actions if patterns else ():
             short[action] = [*short.get(action, []), *patterns]
     if sum((bool(short), everything, policy is not None, bool(role))) != 1:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import flask
 
@@ -29,19 +29,22 @@ from tablegate.gateway.control.access import CONSOLE
 from tablegate.gateway.dialect import Gateway
 from tablegate.gateway.model.request_facts import RequestKind
 
+if TYPE_CHECKING:
+    from tablegate.gateway.control.administration import Administration
+
 PAGES: tuple[type[Pages], ...] = (
-    TablePages, RowPages, StatementPages, EditPages, BulkPages, JobPages, StreamPages, AccessPages, FigurePages,
+    TablePages, RowPages, StatementPages, EditPages, BulkPages, JobPages, StreamPages, FigurePages,
     AdministrationPages,
 )  # fmt: skip
-"""All pages, by subject."""
+"""The pages that need the gateway only, by subject."""
 
 
-def create(gateway: Gateway) -> flask.Blueprint:
-    """Return the routes of the console."""
+def create(gateway: Gateway, administration: Callable[[], Administration] | None = None) -> flask.Blueprint:
+    """Return the routes of the console. `administration`: returns the administration of its database, None without one."""
     made = flask.Blueprint(
         "console", __name__, url_prefix=CONSOLE, static_folder="static", template_folder="templates"
     )
-    pages = [each(gateway) for each in PAGES]
+    pages = [*(each(gateway) for each in PAGES), AccessPages(gateway, administration)]
     reads = [route for each in pages for route in each.reads()]
     writes = [route for each in pages for route in each.writes()] if gateway.settings.console_writes else []
     entry = Entry(gateway, {CONSOLE + route.path: route.fields for route in writes})

@@ -7,6 +7,7 @@ from typing import Any
 
 import flask
 
+from tablegate.gateway.control.access import ADMINISTRATOR
 from tablegate.gateway.model.errors import NotPermitted
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.server.flask_bridge import current_request
@@ -29,6 +30,8 @@ NAVIGATION = (
     ("console.figures", "Figures"),
 )
 """The links in the head of each page: (route, text)."""
+_OF_ADMINISTRATOR = (("console.credentials", "Credentials"), ("console.quotas", "Quotas"))
+"""The further links of the administrator."""
 _TITLES = {
     404: "Not found",
     413: "This is too long",
@@ -54,10 +57,12 @@ def parts(name: str) -> list[str]:
 
 def render(template: str, status: int = 200, **facts: Any) -> flask.Response:
     """Return a page made from a template."""
-    facts.setdefault("visitor", flask.g.get("visitor"))
+    visitor = facts.setdefault("visitor", flask.g.get("visitor"))
+    is_administrator = visitor is not None and visitor.name == ADMINISTRATOR
+    facts["navigation"] = (*NAVIGATION, *_OF_ADMINISTRATOR) if is_administrator else NAVIGATION
     facts["has_statements"] = "console.statement" in flask.current_app.view_functions
     return flask.Response(
-        flask.render_template(f"console/{template}", address=address, navigation=NAVIGATION, **facts),
+        flask.render_template(f"console/{template}", address=address, **facts),
         status,
         mimetype="text/html",
     )

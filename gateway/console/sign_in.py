@@ -1,6 +1,7 @@
 """Authentication of the console, and the namespaces and permissions of its users.
 
-With auth `dev` local clients see everything, as in the control API. All others sign in with a credential or the administrator's
+With auth `dev` local clients see everything, as in the control API. The pages of credentials, grants and quotas require the
+administrator's token there, too. All others sign in with a credential or the administrator's
 token, and get a cookie. It has the access id and an expiry, signed with the secret of the sign-in. So servers keep no sessions,
 all server processes accept the cookie, and it ends with the credential. A page of another site can neither send the cookie
 (SameSite=Strict) nor read a reply (access.py refuses foreign origins).
@@ -62,6 +63,10 @@ class SignIn:
 
         `namespace` is the namespace of the request, "" if it has none.
         """
+        if cookie.startswith(f"{ADMINISTRATOR}|"):
+            found = self._of_cookie(cookie, request, namespace)
+            if found is not None:
+                return found
         if self._gateway.settings.auth == "dev" and access.is_loopback(request.client):
             return ConsoleUser("everybody on this machine", has_signed_in=False)
         return self._of_cookie(cookie, request, namespace)
@@ -113,7 +118,7 @@ class SignIn:
         credential = gateway.credentials.find(Scheme(scheme), access_id)
         if credential is None:
             return None
-        scope = _scope_of(credential, gateway.settings.namespaces)
+        scope = scope_of(credential, gateway.settings.namespaces)
         source = RequestSource(request.client, request.secure)
         request.authorization = gateway.credentials.authorization(
             credential, credential.policy, source, gateway.real_now_ms()
@@ -124,7 +129,7 @@ class SignIn:
         return ConsoleUser(access_id, scope, request.authorization, grantee=credential.grantee)
 
 
-def _scope_of(credential: Credential, namespaces: str) -> str:
+def scope_of(credential: Credential, namespaces: str) -> str:
     """Return the scope of a credential's own tables: the shared namespace, or those of its place. "" if it has none."""
     if namespaces == "shared":
         return SHARED_NAMESPACE

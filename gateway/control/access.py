@@ -75,12 +75,21 @@ def check(request: Request, settings: Settings, attempts: AttemptLimiter) -> str
     raise token_required()
 
 
+def check_administrator(caller: str) -> None:
+    """Refuse a caller that has not proven the administrator's token. Raises NotAllowed, rule `administrator`.
+
+    Stored credentials outlive auth `dev`, so each caller that administers them needs the token.
+    """
+    if caller != ADMINISTRATOR:
+        raise token_required()
+
+
 def token_required() -> NotAllowed:
     """Return the refusal of a request without the administrator's token."""
     return NotAllowed(
         "administrator",
         text="The control API requires the administrator's token. Set it with --admin-token and send it in the header "
-        "Authorization: Bearer TOKEN.",
+        "Authorization: Bearer TOKEN. In the console, sign in as administrator.",
     )
 
 

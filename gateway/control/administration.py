@@ -107,7 +107,7 @@ class Administration:
 
     def _list_credentials(self, given: dict[str, Any]) -> dict[str, Any]:
         only(given)
-        return {"credentials": [_described(credential) for credential in self._credentials.load()]}
+        return {"credentials": [_described(credential) for credential in self._credentials.stored()]}
 
     def _add_credential(self, given: dict[str, Any]) -> dict[str, Any]:
         """Store a credential. The reply has its secrets that were generated."""

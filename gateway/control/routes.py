@@ -28,7 +28,6 @@ from tablegate.gateway.model.request_facts import RequestFacts, RequestKind, tab
 from tablegate.gateway.request_bodies import Undecodable, parse_json
 
 _HEADERS = (("Content-Type", "application/json"), ("Cache-Control", "no-store"))
-# Stored credentials outlive auth dev, so each caller needs the token.
 _OF_ACCOUNTS = ("/credentials", "/grants", "/quotas")
 _OF_ONE_PROCESS = ("/clock", "/faults", "/requests")
 Operation = Callable[..., Any]
@@ -92,8 +91,8 @@ class Routes:
             if found is None:
                 continue
             if method == request.method:
-                if path in _OF_ACCOUNTS and caller != access.ADMINISTRATOR:
-                    raise access.token_required()
+                if path in _OF_ACCOUNTS:
+                    access.check_administrator(caller)
                 if path.startswith(_OF_ONE_PROCESS) and self._settings.workers > 1:
                     raise OperationRejected(
                         409,

@@ -54,8 +54,12 @@ class CredentialStore:
         self._seen_policies: dict[tuple[str, str], PoliciesOfTable] = {}
         self.grants = grant_store.GrantStore(store)
 
+    def stored(self) -> list[Credential]:
+        """Return all credentials without their policies. Raises WrongKey."""
+        return [self._decrypted(row) for row in self._rows()]
+
     def load(self) -> list[Credential]:
-        """Return all credentials with their policies. Raises WrongKey."""
+        """Return all credentials with their policies, to put them in force (`changes`). Raises WrongKey."""
         self._seen, self._seen_grants = self._rows(), self.grants.load()
         self._seen_policies = self._policies()
         credentials = [self._decrypt(row) for row in self._seen]

@@ -37,6 +37,10 @@ WORDS: Mapping[str, frozenset[Permission]] = {
 }
 """The permissions of each action on the tables of a pattern."""
 
+READ_ONLY = ("read", "query", "scan")
+READ_WRITE = (*READ_ONLY, "write", "delete")
+"""The actions of the two most common grants."""
+
 LIMITS = ("keys", "attributes")
 _OF_LIMITS = {"keys": ConditionKey.LEADING_KEYS, "attributes": ConditionKey.ATTRIBUTES}
 _LISTING = frozenset(
