@@ -56,7 +56,7 @@ class CredentialStore:
 
     def stored(self) -> list[Credential]:
         """Return all credentials without their policies. Raises WrongKey."""
-        return [self._decrypted(row) for row in self._rows()]
+        return [self._decrypt(row) for row in self._rows()]
 
     def load(self) -> list[Credential]:
         """Return all credentials with their policies, to put them in force (`changes`). Raises WrongKey."""

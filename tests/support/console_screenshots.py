@@ -19,8 +19,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import requests
 from selenium import webdriver
 from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.wait import WebDriverWait
 
 from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.console.charts import BOUNDS, bucket
@@ -58,6 +61,9 @@ PAGES: Mapping[str, str] = {
     "changes-none": "/changes?namespace=shared&name={long_name}",
     "jobs": "/jobs",
     "grants": "/grants",
+    "rights": "/rights?{orders}&key=aws%2Fapp",
+    "credentials": "/credentials",
+    "quotas": "/quotas",
     "figures": "/figures?range=24h",
     "settings": "/settings?{orders}",
     "settings-table-store": "/settings?{orders}&dialect=tablestore",
@@ -77,6 +83,7 @@ GRANTS = {
     "aws/reports": {"read": ["orders", "customers"], "query": ["orders"]},
     "role/shop": {"write": ["orders"], "read": ["orders"]},
 }
+_TOKEN = "the token of the administrator"
 _LONGEST = 3
 """Maximum length of a picture, in screens."""
 _NAMES = ("Ada", "Ben", "Chen", "Dalia", "Emre", "Fatou", "Greta", "Hugo", "Ines", "Jun")
@@ -101,7 +108,9 @@ def main() -> None:
 def seeded_server() -> Iterator[Running]:
     """Run a server with three tables, two grants and a job."""
     with tempfile.TemporaryDirectory() as folder:
-        running = start(migrated(Path(folder)), console_writes=True)
+        running = start(
+            migrated(Path(folder)), console_writes=True, admin_token=_TOKEN, secret_key="what encrypts the secrets"
+        )  # fmt: skip
         try:
             seed(Live(running.url))
             seed_figures()
@@ -109,6 +118,7 @@ def seeded_server() -> Iterator[Running]:
             gateway.engine.run([StartJob("archive", "shared", "orders", {}, "IN_PROGRESS", 9)])
             for grantee, short in GRANTS.items():
                 gateway.grants.add(grantee, WrittenGrant("short", json.dumps(short)))
+            seed_accounts(running)
             yield running
         finally:
             running.stop()
@@ -153,6 +163,27 @@ def seed(live: Live) -> None:
     live.client.update_time_to_live(
         TableName="orders", TimeToLiveSpecification={"Enabled": True, "AttributeName": "expires"}
     )
+
+
+def seed_accounts(running: Running) -> None:
+    """Create credentials and a quota."""
+    authorization = {"Authorization": f"Bearer {_TOKEN}"}
+    for path, method, document in (
+        ("credentials", "POST", {"scheme": "aws", "access_id": "app"}),
+        ("credentials", "POST", {"scheme": "azure", "access_id": "reports"}),
+        ("quotas", "PUT", {"access_id": "app", "requests": 500, "bytes": 10_000_000_000}),
+    ):
+        url = f"{running.url}/_tablegate/{path}"
+        reply = requests.request(method, url, json=document, headers=authorization, timeout=60)
+        assert reply.status_code == 200, reply.text
+
+
+def sign_in(running: Running, browser: webdriver.Chrome) -> None:
+    """Sign in as the administrator."""
+    browser.get(f"{running.url}/_tablegate/console/sign-in")
+    browser.find_element(By.NAME, "access_id").send_keys("administrator")
+    browser.find_element(By.NAME, "secret").send_keys(_TOKEN, Keys.ENTER)
+    WebDriverWait(browser, 60).until(lambda _: "sign-in" not in browser.current_url)
 
 
 def _order(number: int, numbers: random.Random) -> dict[str, Any]:
@@ -211,7 +242,8 @@ def seed_figures() -> None:
 
 
 def paths_of(running: Running, browser: webdriver.Chrome) -> dict[str, str]:
-    """Return name -> path of PAGES, with two rows that the browser finds."""
+    """Return name -> path of PAGES, with two rows that the browser finds. It is signed in as the administrator."""
+    sign_in(running, browser)
     browser.get(f"{running.url}/_tablegate/console{PAGES['rows'].format(orders=_ORDERS)}")
     first, second = [
         quote(str(box.get_attribute("value")), safe="") for box in browser.find_elements(By.NAME, "at")[:2]

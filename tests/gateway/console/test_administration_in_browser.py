@@ -16,6 +16,7 @@ from selenium.webdriver.support.expected_conditions import staleness_of
 
 from tablegate.gateway.adapter_modules import Administration, administrations
 from tablegate.gateway.configuration.loading import load
+from tablegate.gateway.console.account_forms import FORMS
 from tablegate.gateway.store.opening.migrating import migrate
 from tablegate.gateway.wiring import connect
 from tests.gateway.console.test_administration import backup_state, has_settled, wait_until
@@ -41,6 +42,25 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 def browser() -> Iterator[webdriver.Chrome]:
     with chromium() as driver:
         yield driver
+
+
+def fill(form: WebElement, values: dict[str, str]) -> None:
+    """Fill in fields of a form, after opening what hides it."""
+    for details in form.find_elements(By.XPATH, "ancestor::details[not(@open)]"):
+        details.find_element(By.TAG_NAME, "summary").send_keys(Keys.ENTER)
+    for name, value in values.items():
+        control = form.find_element(By.NAME, name)
+        if control.tag_name == "select":
+            control.find_element(By.CSS_SELECTOR, f'option[value="{value}"]').click()
+        else:
+            control.clear()
+            control.send_keys(value)
+
+
+def form_of(browser: webdriver.Chrome, key: str) -> WebElement:
+    """Return the first form of a kind."""
+    name = browser.find_element(By.CSS_SELECTOR, f'input[name="form"][value="{key}"]')
+    return name.find_element(By.XPATH, "ancestor::form")
 
 
 class Walk:
@@ -80,21 +100,13 @@ class Walk:
         waiting(self._browser).until(lambda _: text_of(self._browser, "h1") == "Tables")
 
     def form(self, key: str) -> WebElement:
-        [name] = self._browser.find_elements(By.CSS_SELECTOR, f'input[name="form"][value="{key}"]')
-        form = name.find_element(By.XPATH, "ancestor::form")
-        for details in form.find_elements(By.XPATH, "ancestor::details[not(@open)]"):
-            details.find_element(By.TAG_NAME, "summary").send_keys(Keys.ENTER)
+        form = form_of(self._browser, key)
+        fill(form, {})
         return form
 
     def _submit(self, key: str, values: dict[str, str]) -> None:
-        form = self.form(key)
-        for name, value in values.items():
-            control = form.find_element(By.NAME, name)
-            if control.tag_name == "select":
-                control.find_element(By.CSS_SELECTOR, f'option[value="{value}"]').click()
-            else:
-                control.clear()
-                control.send_keys(value)
+        form = form_of(self._browser, key)
+        fill(form, values)
         button = form.find_element(By.TAG_NAME, "button")
         button.send_keys(Keys.ENTER)
         if self.forms.forms[key].question:
@@ -192,3 +204,51 @@ def test_every_form_of_azure_table_is_accepted(
     walk.delete()
     assert walk.accepted == set(walk.forms.forms)
     assert problems(browser) == []
+
+
+ACCOUNTS: tuple[tuple[str, str, dict[str, str]], ...] = (
+    ("credentials", "credential_new", {"access_id": "KEY", "all": "yes"}),
+    ("grants", "grant_new", {"key": "KEY", "tables": "songs"}),
+    ("grants", "grant_delete", {}),
+    ("quotas", "quota_set", {"owner": "aws/KEY", "requests": "5"}),
+    ("quotas", "quota_delete", {}),
+    ("credentials", "credential_delete", {}),
+)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("size", SIZES)
+def test_every_form_about_accounts_is_accepted(
+    browser: webdriver.Chrome, size: str, scheme: str, tmp_path: Path
+) -> None:
+    appear_as(browser, size, scheme)
+    database = f"sqlite:///{tmp_path}/console.sqlite"
+    migrate(connect(load({"database": database}, {})))
+    running = start(
+        database, console_writes=True, admin_token="the token", secret_key="what encrypts the secrets"
+    )
+    console = f"{running.url}/_tablegate/console"
+    try:
+        browser.get(f"{console}/sign-in")
+        browser.find_element(By.NAME, "access_id").send_keys("administrator")
+        browser.find_element(By.NAME, "secret").send_keys("the token", Keys.ENTER)
+        waiting(browser).until(lambda _: text_of(browser, "h1") == "Tables")
+        for page, key, values in ACCOUNTS:
+            browser.get(f"{console}/{page}")
+            form = form_of(browser, key)
+            fill(form, values)
+            button = form.find_element(By.TAG_NAME, "button")
+            button.send_keys(Keys.ENTER)
+            if FORMS[key].question:
+                browser.switch_to.alert.accept()
+            waiting(browser).until(staleness_of(button))
+            done = "Copy them now. They are not shown again." if key == "credential_new" else FORMS[key].done
+            waiting(browser).until(lambda _, done=done: text_of(browser, ".alert") == done)
+        assert {key for _, key, _ in ACCOUNTS} == set(FORMS)
+        browser.get(f"{console}/rights")
+        browser.find_element(By.NAME, "name").send_keys("songs", Keys.ENTER)
+        waiting(browser).until(lambda _: "No credential is stored" in text_of(browser, "main"))
+        assert problems(browser) == []
+    finally:
+        browser.delete_all_cookies()
+        running.stop()
