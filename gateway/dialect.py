@@ -184,7 +184,7 @@ class Dialect(ABC):
             return self.render_error(request, caller, error)
         if type(steps) is SingleStep:
             return ReplyStep(steps.command, partial(self._finish, request, caller, steps))
-        return self._run_steps(request, caller, cast(Exchange[Any], steps))
+        return self._run_steps(request, caller, cast("Exchange[Any]", steps))
 
     def _finish(self, request: Request, caller: Any, step: SingleStep, outcome: Any) -> Reply:
         try:

@@ -62,7 +62,7 @@ class _SlicedList:
         self._missing = {pending: len(pending.commands) for pending in pending_requests}
         self._outcomes: dict[int, Any] = {}
         commands = [command for pending in pending_requests for command in pending.commands]
-        self._slices = engine.run_in_slices(cast(list[Reading], commands), self._outcomes, reader, position)
+        self._slices = engine.run_in_slices(cast("list[Reading]", commands), self._outcomes, reader, position)
 
     def advance(self) -> list[RequestOutcomes]:
         """Read another slice. Return the requests that became complete."""

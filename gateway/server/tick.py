@@ -163,7 +163,7 @@ class Ticker:
                 self._answer(pending, result)
                 return
             else:
-                pending.exchange = cast(Exchange[Reply], result)
+                pending.exchange = cast("Exchange[Reply]", result)
                 pending.commands = next(pending.exchange)
         except StopIteration as end:
             self._answer(pending, end.value)
@@ -187,7 +187,7 @@ class Ticker:
         kinds = {type(command) for command in commands}
         if kinds <= _READS:
             lane = self._read_lane
-            if self._replica_lane is not None and may_be_old(cast(list[Reading], commands)):
+            if self._replica_lane is not None and may_be_old(cast("list[Reading]", commands)):
                 lane = self._replica_lane
             (lane.reads if _SLICED.isdisjoint(kinds) else lane.pages).append(pending)
         elif self._forward is not None and not kinds <= _LOOKUPS:

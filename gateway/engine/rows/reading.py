@@ -54,7 +54,7 @@ def read(store: Store, commands: list[Reading], now_ms: int) -> list[Outcome]:
     """Return the outcome of each command, all from one snapshot."""
     is_safe = store.database.has_snapshots or not any(map(_needs_snapshot, commands))
     if _LOOKS_UP and store.database.looks_up_at_once and is_safe and all(map(_is_one_statement, commands)):
-        return fast_look_up(store, cast(list[Get | ReadAll], commands), now_ms)
+        return fast_look_up(store, cast("list[Get | ReadAll]", commands), now_ms)
     outcomes: dict[int, Outcome] = {}
     for _ in read_in_slices(store, commands, now_ms, outcomes):
         pass

@@ -165,7 +165,7 @@ class WriteBatch:
             self._keep_history(session, histories, before, view, latest())
         if self._records:
             streaming.record(session, self._records, self._now_ms)
-        self.answers = cast(list[Answer], answers)
+        self.answers = cast("list[Answer]", answers)
 
     def _refuse_while_busy(self, answers: list[Answer | None]) -> None:
         """Refuse the groups that write to a table that is being created or deleted."""
