@@ -22,6 +22,7 @@ _SECTIONS = {
     "Transfers between services": ("lint", "copy", "verify", "diff", "signature"),
     "Recorded requests": ("record", "replay", "shadow"),
     "Replacements for other programs": ("dynamodb-local", "azurite", "azurite-table"),
+    "Assistants": ("mcp",),
     "Shell": ("completion",),
 }
 """The sections of `tablegate --help`. Commands without a section are listed last."""
@@ -70,6 +71,7 @@ def other_commands() -> tuple[click.Command, ...]:
     from tablegate.gateway.command_line.grants import grants
     from tablegate.gateway.command_line.jobs import jobs
     from tablegate.gateway.command_line.maintenance import migrate, sweep, vacuum
+    from tablegate.gateway.command_line.mcp import mcp
     from tablegate.gateway.command_line.quotas import quotas
     from tablegate.gateway.command_line.streams import streams
     from tablegate.gateway.command_line.tables import tables
@@ -80,6 +82,7 @@ def other_commands() -> tuple[click.Command, ...]:
         config,
         completion,
         migrate,
+        mcp,
         sweep,
         vacuum,
         backup,

@@ -39,6 +39,8 @@ _DIGEST_CHARACTERS = 16
 _ALWAYS_RECORDED = frozenset({RequestKind.DEFINITION, RequestKind.SIGN_IN})
 GATEWAY = "gateway"
 """The `dialect` in lines about the control API, the console and the command line."""
+MCP_AGENT = "tablegate-mcp/"
+"""The beginning of the User-Agent of `tablegate mcp`."""
 
 
 class KeyForm:
@@ -186,6 +188,8 @@ class AuditTrail:
             "result": facts.error_code or reply.status,
             "request_id": request.id,
         }
+        if request.header("user-agent").startswith(MCP_AGENT):
+            columns["channel"] = "mcp"
         throttling = None if facts.is_refusal else _throttling(request)
         event = self._event_of(facts, reply.status) if throttling is None or reply.status < 400 else ""
         if event:
