@@ -43,7 +43,7 @@ test-distributed: .venv/.complete ## the database's tests on Citus: URL= at the 
 		tests/durability/test_crashes.py::test_a_killed_server_has_kept_all_that_it_acknowledged_and_no_half_transaction $(ARGS)
 
 soak: .venv/.complete ## the races and crashes at full length
-	TABLEGATE_SOAK_SECONDS=$${TABLEGATE_SOAK_SECONDS:-60} $(BIN)/pytest -m soak -o faulthandler_timeout=0 $(ARGS)
+	TABLEGATE_TEST_SOAK_SECONDS=$${TABLEGATE_TEST_SOAK_SECONDS:-60} $(BIN)/pytest -m soak -o faulthandler_timeout=0 $(ARGS)
 
 fuzz: .venv/.complete ## the property-based tests, on new and many more examples
 	TABLEGATE_TEST_EXAMPLES=fuzz $(BIN)/pytest -o faulthandler_timeout=0 $$(grep -rl '^from hypothesis' tests) $(ARGS)

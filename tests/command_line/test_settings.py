@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import click
@@ -17,6 +18,7 @@ from tablegate.gateway.configuration.database_urls import (
 )
 from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.configuration.settings import FORMER_NAMES, BadSetting, Settings
+from tests.support.running import ROOT
 
 
 def test_flags_win_over_the_environment_and_that_over_the_file(tmp_path: Path) -> None:
@@ -67,6 +69,18 @@ def test_an_unknown_variable_is_refused() -> None:
     """A misspelt TABLEGATE_AUTH would otherwise start an open server."""
     with pytest.raises(BadSetting, match="TABLEGATE_ATUH: there is no such setting"):
         load({}, {"TABLEGATE_ATUH": "strict"})
+
+
+def test_variables_of_the_tests_are_no_settings() -> None:
+    """Servers that tests start have the environment of the tests."""
+    read = re.compile(r'environ\.get\(\s*"(TABLEGATE_\w+)"|"(TABLEGATE_\w+)" (?:not )?in os\.environ')
+    variables = {
+        first or second
+        for path in (ROOT / "tests").rglob("*.py")
+        for first, second in read.findall(path.read_text())
+    }
+    assert "TABLEGATE_TEST_SOAK_SECONDS" in variables
+    assert load({}, dict.fromkeys(variables, "1")) == load({}, {})
 
 
 def test_variables_of_kubernetes_are_no_settings() -> None:

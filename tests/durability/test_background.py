@@ -30,7 +30,7 @@ from tablegate.gateway.wiring import connect, open_store
 from tests.support.raw_client import RawClient
 from tests.support.running import Process
 
-SECONDS = float(os.environ.get("TABLEGATE_SOAK_SECONDS", "1.5"))
+SECONDS = float(os.environ.get("TABLEGATE_TEST_SOAK_SECONDS", "1.5"))
 on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 # A batch takes milliseconds, and its rest fifty times as long.
 CRAWLING = ("--background-cpu-share", "0.02")

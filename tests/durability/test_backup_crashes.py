@@ -19,7 +19,7 @@ from tests.support.raw_client import RawClient
 from tests.support.running import Process
 from tests.support.soak import minutes_long
 
-KILLS = int(os.environ.get("TABLEGATE_BACKUP_KILLS", "2"))
+KILLS = int(os.environ.get("TABLEGATE_TEST_BACKUP_KILLS", "2"))
 ITEMS = 1_500
 
 

@@ -29,7 +29,7 @@ from tests.support.raw_client import RawClient, Refused
 from tests.support.running import ROOT, Process
 from tests.support.standby import Node, start_cluster
 
-SECONDS = float(os.environ.get("TABLEGATE_SOAK_SECONDS", "3"))
+SECONDS = float(os.environ.get("TABLEGATE_TEST_SOAK_SECONDS", "3"))
 ACCOUNTS = 8
 WRITERS = 3
 

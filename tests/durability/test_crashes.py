@@ -35,7 +35,7 @@ from tests.support.loads import LoadProcess, number, text
 from tests.support.raw_client import Lost, RawClient, Refused
 from tests.support.running import Begin, processes
 
-SECONDS = float(os.environ.get("TABLEGATE_SOAK_SECONDS", "1.5"))
+SECONDS = float(os.environ.get("TABLEGATE_TEST_SOAK_SECONDS", "1.5"))
 on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 on_postgresql = pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
 

@@ -2,7 +2,7 @@
 
 The tests need an existing cluster (`make test-distributed URL=... URL2=...`). URL names its coordinator, URL2 a worker.
 Both roles can create databases, and synchronous_commit is on. Nodes are killed only if they are processes of this
-machine that the tests can kill. The run takes seconds, or TABLEGATE_SOAK_SECONDS. The race tests are those of
+machine that the tests can kill. The run takes seconds, or TABLEGATE_TEST_SOAK_SECONDS. The race tests are those of
 tests/gateway/engine, whose engines then use two nodes.
 """
 
@@ -42,7 +42,7 @@ from tests.gateway.engine.conftest import Client, make_table
 from tests.support.cluster_nodes import ClusterNode
 from tests.support.databases import SECOND_URL, PostgresServer, at_another_node
 
-SECONDS = float(os.environ.get("TABLEGATE_SOAK_SECONDS", "6"))
+SECONDS = float(os.environ.get("TABLEGATE_TEST_SOAK_SECONDS", "6"))
 WRITERS = 6
 PAIRS = 4
 

@@ -20,7 +20,7 @@ from tests.support.raw_client import RawClient
 from tests.support.running import Process
 from tests.support.soak import minutes_long
 
-KILLS = int(os.environ.get("TABLEGATE_EXPORT_KILLS", "2"))
+KILLS = int(os.environ.get("TABLEGATE_TEST_EXPORT_KILLS", "2"))
 ITEMS = 900
 CHANGED = 300  # of them, within the window of incremental exports
 ARN = "arn:aws:dynamodb:us-east-1:000000000000:table/things"
@@ -196,5 +196,5 @@ def exported(place: FolderPlace, prefix: str) -> list[dict[str, Any]]:
 @pytest.mark.soak
 @minutes_long
 def test_fifty_kills(tmp_path: Path, database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(globals(), "KILLS", int(os.environ.get("TABLEGATE_EXPORT_KILLS", "50")))
+    monkeypatch.setitem(globals(), "KILLS", int(os.environ.get("TABLEGATE_TEST_EXPORT_KILLS", "50")))
     test_kills_during_exports_and_imports(tmp_path, database_url)

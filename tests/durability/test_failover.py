@@ -37,7 +37,7 @@ from tests.support.running import free_port, start
 from tests.support.standby import Cluster, Node, start_cluster
 
 WRITERS = 9
-SECONDS = float(os.environ.get("TABLEGATE_SOAK_SECONDS", "3"))
+SECONDS = float(os.environ.get("TABLEGATE_TEST_SOAK_SECONDS", "3"))
 
 
 @pytest.fixture

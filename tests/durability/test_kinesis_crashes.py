@@ -23,7 +23,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from tests.support.foreign_servers import foreign_server
 from tests.support.running import Process, free_port
 
-SECONDS = float(os.environ.get("TABLEGATE_SOAK_SECONDS", "1"))
+SECONDS = float(os.environ.get("TABLEGATE_TEST_SOAK_SECONDS", "1"))
 REGION = "us-east-1"
 KEYS = 5
 ARN = f"arn:aws:kinesis:{REGION}:000000000000:stream/changes"

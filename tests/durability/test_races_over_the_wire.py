@@ -22,7 +22,7 @@ from tests.support.running import Process
 
 pytestmark = pytest.mark.soak
 
-SECONDS = float(os.environ.get("TABLEGATE_SOAK_SECONDS", "1.5"))
+SECONDS = float(os.environ.get("TABLEGATE_TEST_SOAK_SECONDS", "1.5"))
 
 
 @pytest.fixture(scope="module", params=["postgresql"] if OWN_URL else ["sqlite", "postgresql"])

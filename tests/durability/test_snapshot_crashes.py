@@ -26,7 +26,7 @@ from tests.support.raw_client import RawClient
 from tests.support.running import Process
 from tests.support.soak import minutes_long
 
-KILLS = int(os.environ.get("TABLEGATE_SNAPSHOT_KILLS", "4"))
+KILLS = int(os.environ.get("TABLEGATE_TEST_SNAPSHOT_KILLS", "4"))
 ITEMS, MORE = 600, 25
 _DAYS_MS = 2 * 86_400_000
 

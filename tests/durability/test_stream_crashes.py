@@ -29,7 +29,7 @@ from tests.adapters.tablestore.client import Refused
 from tests.support.live_tablestore import LiveTableStore
 from tests.support.running import Begin, Process, processes
 
-SECONDS = float(os.environ.get("TABLEGATE_SOAK_SECONDS", "3"))
+SECONDS = float(os.environ.get("TABLEGATE_TEST_SOAK_SECONDS", "3"))
 WRITERS = 8
 KEYS = 5
 

@@ -23,7 +23,7 @@ from tablegate.gateway.security.credentials import DEV_AZURE_KEY
 from tablegate.gateway.store.sql.databases import Database
 from tests.support.running import Begin, Process, processes
 
-SECONDS = float(os.environ.get("TABLEGATE_SOAK_SECONDS", "0"))
+SECONDS = float(os.environ.get("TABLEGATE_TEST_SOAK_SECONDS", "0"))
 on_postgresql = pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
 
 

@@ -7,5 +7,5 @@ import os
 import pytest
 
 minutes_long = pytest.mark.skipif(
-    "TABLEGATE_SOAK_SECONDS" not in os.environ, reason="minutes long: make soak runs it"
+    "TABLEGATE_TEST_SOAK_SECONDS" not in os.environ, reason="minutes long: make soak runs it"
 )

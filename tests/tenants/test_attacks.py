@@ -30,7 +30,7 @@ from tests.tenants.attacks.dynamodb_requests import DynamoDB
 from tests.tenants.attacks.sides import Side
 from tests.tenants.attacks.tablestore_requests import TableStore
 
-SECONDS = float(os.environ.get("TABLEGATE_SOAK_SECONDS", "2"))
+SECONDS = float(os.environ.get("TABLEGATE_TEST_SOAK_SECONDS", "2"))
 SEED = int(os.environ.get("TABLEGATE_TEST_SEED", "18"))
 NAMES = ("aaron", "bertha")
 ACCOUNTS = {"aaron": "111111111111", "bertha": "222222222222"}

@@ -320,7 +320,7 @@ def test_tests_are_apart_under_xdist(tmp_path: Path, request: pytest.FixtureRequ
 def test_a_thousand_tests_are_apart_and_nothing_leaks(
     tmp_path: Path, request: pytest.FixtureRequest, kind: str
 ) -> None:
-    if "TABLEGATE_SOAK_SECONDS" not in os.environ:
+    if "TABLEGATE_TEST_SOAK_SECONDS" not in os.environ:
         pytest.skip("a thousand tests: make soak")
     resets, samples = _run_many(tmp_path, request, kind, workers=4, tests=1000)
     median_ms, cpu_ms = (statistics.median(column) * 1000 for column in zip(*resets, strict=True))

@@ -107,6 +107,6 @@ def test_an_sdk_comes_through(
 def test_an_sdk_comes_through_with_a_thousand_operations(
     server: Server, without_sleep: None, make: Any, errors: tuple[str, ...]
 ) -> None:
-    if "TABLEGATE_SOAK_SECONDS" not in os.environ:
+    if "TABLEGATE_TEST_SOAK_SECONDS" not in os.environ:
         pytest.skip("a thousand operations: make soak")
     _come_through(server, make, errors, operations=1000)

@@ -25,9 +25,9 @@ from tests.adapters.azuretable.client import ACCOUNT, KEY, sign
 from tests.support.concurrency import all_at_once
 from tests.support.running import Process, Running, start
 
-SECONDS = float(os.environ.get("TABLEGATE_SOAK_SECONDS", "1.5"))
+SECONDS = float(os.environ.get("TABLEGATE_TEST_SOAK_SECONDS", "1.5"))
 # Only the long form checks times, because three batches are too few on a busy machine.
-IS_LONG = "TABLEGATE_SOAK_SECONDS" in os.environ
+IS_LONG = "TABLEGATE_TEST_SOAK_SECONDS" in os.environ
 ENTITIES = 100_000 if IS_LONG else 3_000
 
 

@@ -25,7 +25,7 @@ from tests.support.running import start
 
 moto = pytest.importorskip("moto")
 
-EXAMPLES = int(os.environ.get("TABLEGATE_MOTO_EXAMPLES", "15"))
+EXAMPLES = int(os.environ.get("TABLEGATE_TEST_MOTO_EXAMPLES", "15"))
 
 
 @pytest.fixture(scope="module")

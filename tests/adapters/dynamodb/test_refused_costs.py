@@ -94,7 +94,8 @@ def test_dynamodb_refuses_at_little_cost(style: str) -> None:
 
 @pytest.mark.soak
 @pytest.mark.skipif(
-    "TABLEGATE_SOAK_SECONDS" not in os.environ, reason="a hundred bodies of 10 MB take minutes: make soak"
+    "TABLEGATE_TEST_SOAK_SECONDS" not in os.environ,
+    reason="a hundred bodies of 10 MB take minutes: make soak",
 )
 @pytest.mark.parametrize("style", ["2026", "classic"])
 def test_dynamodb_refuses_all_at_little_cost(style: str) -> None:

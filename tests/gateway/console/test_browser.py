@@ -34,7 +34,7 @@ pytestmark = needs_chromium
 TEMPLATES = Path(__file__).parents[3] / "gateway/console/templates/console"
 PAGES_OF_ROWS = {"rows.html", "row.html", "edit.html", "statement.html", "bulk.html"}
 EVIL = "<script>document.title='broken'</script><img src=x onerror=\"document.title='broken'\">"
-ROWS = int(os.environ.get("TABLEGATE_CONSOLE_ROWS", "2000"))
+ROWS = int(os.environ.get("TABLEGATE_TEST_CONSOLE_ROWS", "2000"))
 
 
 @pytest.fixture(scope="module")

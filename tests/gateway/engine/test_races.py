@@ -33,7 +33,7 @@ from tests.support.concurrency import all_at_once
 
 pytestmark = pytest.mark.soak
 
-SECONDS = float(os.environ.get("TABLEGATE_SOAK_SECONDS", "1.5"))
+SECONDS = float(os.environ.get("TABLEGATE_TEST_SOAK_SECONDS", "1.5"))
 
 
 def test_a_conditional_insert_has_one_winner(engines: list[Engine]) -> None:

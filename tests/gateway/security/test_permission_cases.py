@@ -900,7 +900,7 @@ WORDS = defaultdict(
 def tried(line: Line, names: Iterable[str]) -> list[str]:
     """Those requests that are tried now: `make soak` tries all, `make test` every twentieth of many, other ones of each line."""
     listed = sorted(names)
-    if "TABLEGATE_SOAK_SECONDS" in os.environ or len(listed) <= 4:
+    if "TABLEGATE_TEST_SOAK_SECONDS" in os.environ or len(listed) <= 4:
         return listed
     return listed[zlib.crc32(line.name.encode()) % 20 :: 20]
 
@@ -910,7 +910,7 @@ def tried(line: Line, names: Iterable[str]) -> list[str]:
 def test_a_line_of_the_table(running: Tried, line: Line) -> None:
     """Permitted requests are executed. All others are refused in their dialect's words and leave no trace."""
     is_sqlite = running.server.settings.database.startswith("sqlite")
-    if "TABLEGATE_SOAK_SECONDS" not in os.environ and is_sqlite is not (LINES.index(line) % 2 == 0):
+    if "TABLEGATE_TEST_SOAK_SECONDS" not in os.environ and is_sqlite is not (LINES.index(line) % 2 == 0):
         pytest.skip("half of the lines on each database; make soak tries all on both")
     running.grant(line.grants)
     wrong = []

@@ -44,7 +44,7 @@ from tests.support.loads import text
 from tests.support.raw_client import SIGNED_IN_FORM, RawClient, Refused
 from tests.support.running import Process, Running
 
-SECONDS = float(os.environ.get("TABLEGATE_SOAK_SECONDS", "5"))
+SECONDS = float(os.environ.get("TABLEGATE_TEST_SOAK_SECONDS", "5"))
 on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 on_postgresql = pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
 

@@ -15,7 +15,7 @@ import pytest
 from benchmarks import signing
 from tests.support.running import Process
 
-SECONDS = float(os.environ.get("TABLEGATE_SOAK_SECONDS", "1.5"))
+SECONDS = float(os.environ.get("TABLEGATE_TEST_SOAK_SECONDS", "1.5"))
 IDLE_MB, GROWTH_MB = 60, 12
 KEYS = 200
 

@@ -30,7 +30,7 @@ from tests.support.databases import PostgresServer
 from tests.support.running import ROOT
 from tests.transfer.support.memory_endpoint import PAIR, rows_of
 
-IS_LONG = float(os.environ.get("TABLEGATE_SOAK_SECONDS", "1.5")) >= 30
+IS_LONG = float(os.environ.get("TABLEGATE_TEST_SOAK_SECONDS", "1.5")) >= 30
 STOPPED = ["Error: stopped", "Continue with: tablegate copy --job copy.job --resume"]
 DIRECTIONS = ["sqlite to postgresql", "postgresql to sqlite"]
 

@@ -29,7 +29,7 @@ from tests.support.running import Running
 from tests.transfer.endpoints.conftest import REGION
 from tests.transfer.endpoints.places import KEYS, SCALARS, SCHEMAS, numbered_key, numbered_rows, row_of
 
-IS_LONG = float(os.environ.get("TABLEGATE_SOAK_SECONDS", "1.5")) >= 30
+IS_LONG = float(os.environ.get("TABLEGATE_TEST_SOAK_SECONDS", "1.5")) >= 30
 ENDS = ("dynamodb", "azure-table", "tablestore", "sqlite", "postgresql", "jsonl", "export")
 ROWS = 1_000_000 // (len(ENDS) * (len(ENDS) - 1)) if IS_LONG else 120
 # Services that supply the rows for each kind of endpoint. Databases and tablegate's files hold all kinds.

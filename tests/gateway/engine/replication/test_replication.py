@@ -33,7 +33,7 @@ from tablegate.gateway.model.values.values import decimal, text
 from tablegate.gateway.store.store import Store
 from tests.gateway.engine.conftest import PAIR, Client, by_color, do_background_work
 
-ROUNDS = int(os.environ.get("TABLEGATE_REPLICATION_ROUNDS", "4"))
+ROUNDS = int(os.environ.get("TABLEGATE_TEST_REPLICATION_ROUNDS", "4"))
 REGIONS = ("north", "south", "west")
 
 

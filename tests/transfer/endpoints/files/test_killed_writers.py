@@ -44,7 +44,7 @@ print("finished", flush=True)
 """
 
 
-SOAKING = "TABLEGATE_SOAK_SECONDS" in os.environ
+SOAKING = "TABLEGATE_TEST_SOAK_SECONDS" in os.environ
 NAMES = ["t.jsonl.zst", "export"] + (
     ["t.jsonl", "t.jsonl.gz", "t.parquet", "t.typed.csv", "t.ion"] if SOAKING else []
 )
