@@ -15,7 +15,10 @@ from tablegate.gateway.configuration.settings import Settings
 @click.command(cls=SectionedCommand)
 @with_settings(*ALL_SETTINGS)
 def serve(settings: Settings) -> None:
-    """Run a server until SIGTERM or SIGINT. It finishes the requests in progress first."""
+    """Run a server until SIGTERM or SIGINT. It finishes the requests in progress first.
+
+    Exit status: 0 stopped, 1 the start failed or the stop cut requests, 2 wrong command line.
+    """
     if settings.workers > 1:
         import tempfile
 

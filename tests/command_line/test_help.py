@@ -94,6 +94,13 @@ def test_positional_arguments_without_a_text_are_not_listed() -> None:
     assert "\n  ACCESS_ID\n" not in output("credentials", "rotate", "--help")
 
 
+def test_exit_statuses_are_documented() -> None:
+    assert "Exit status of a command: 0 done, 1 failed, 2 wrong command line." in output("--help")
+    special = {"serve", "doctor", "lint", "copy", "verify", "diff", "signature", "replay", "shadow"}
+    for name in special:
+        assert "Exit status: 0 " in output(name, "--help")
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_prints_a_script(shell: str) -> None:
     script = output("completion", shell)

@@ -90,7 +90,7 @@ def replay(
 ) -> None:  # fmt: skip
     """Send a trace's requests to another service and report where its replies diverge.
 
-    Exit codes: 0 equal, 1 diverged, 2 incomplete comparison.
+    Exit status: 0 equal, 1 diverged, 2 incomplete comparison.
     """
     with _errors_as_one_line(_INCOMPLETE_STATUS):
         from tablegate.transfer.traffic.replaying import replay as run
@@ -143,7 +143,7 @@ def shadow(
 ) -> None:  # fmt: skip
     """Serve replies of a primary service and compare a secondary service with it.
 
-    Exit codes: 0 equal, 1 diverged, 2 incomplete comparison.
+    Exit status: 0 equal, 1 diverged, 2 incomplete comparison.
     """
     with _errors_as_one_line(_INCOMPLETE_STATUS):
         from tablegate.transfer.traffic.proxies import Hooks, ListenOptions, wait_for_stop_signal
