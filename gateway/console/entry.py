@@ -19,7 +19,7 @@ from tablegate.gateway.control.access import CONSOLE
 from tablegate.gateway.dialect import Gateway
 from tablegate.gateway.model import errors
 from tablegate.gateway.model.request_facts import RequestFacts, RequestKind
-from tablegate.gateway.observability import logs
+from tablegate.gateway.observability import audit, logs
 from tablegate.gateway.server.flask_bridge import current_request, request_without_body
 
 
@@ -64,7 +64,8 @@ class Entry:
             return flask.redirect(flask.url_for("console.sign_in_form"), 303)
         request.facts = RequestFacts(kind=kind, caller=visitor.name, tables=tables)
         flask.g.visitor = visitor
-        return page(visitor)
+        with audit.request_of(visitor.name, request.client):
+            return page(visitor)
 
     def answered(self, page: Callable[[], Any]) -> Any:
         """Return a page, or a page that explains the error. Requests from pages of other origins are refused."""

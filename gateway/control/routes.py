@@ -25,6 +25,7 @@ from tablegate.gateway.dialect import Gateway
 from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.model.errors import GatewayError, NotAllowed, TooManyAttempts
 from tablegate.gateway.model.request_facts import RequestFacts, RequestKind, table_names
+from tablegate.gateway.observability import audit
 from tablegate.gateway.request_bodies import Undecodable, parse_json
 
 _HEADERS = (("Content-Type", "application/json"), ("Cache-Control", "no-store"))
@@ -68,7 +69,8 @@ class Routes:
         try:
             caller = access.check(request, self._settings, self._attempts)
             request.facts = RequestFacts(kind=kind, caller=caller, tables=_tables_in(request.body))
-            answer = self._answer(request, caller)
+            with audit.request_of(caller, request.client):
+                answer = self._answer(request, caller)
             return answer if isinstance(answer, Reply) else _json(200, answer)
         except TooManyAttempts as error:
             request.facts = RequestFacts(kind=kind, is_refusal=True)

@@ -22,6 +22,7 @@ import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 import orjson
@@ -38,6 +39,7 @@ _MOST_KEYS = 100
 _DIGEST_CHARACTERS = 16
 _ALWAYS_RECORDED = frozenset({RequestKind.DEFINITION, RequestKind.SIGN_IN})
 GATEWAY = "gateway"
+_requester: ContextVar[tuple[str, str] | None] = ContextVar("requester", default=None)
 """The `dialect` in lines about the control API, the console and the command line."""
 MCP_AGENT = "tablegate-mcp/"
 """The beginning of the User-Agent of `tablegate mcp`."""
@@ -266,11 +268,27 @@ def stop() -> None:
 def record(event: str, who: str = "", client: str = "", **facts: Any) -> None:
     """Record a change of a definition, a credential or a grant. Without a trail it does nothing.
 
-    `who` is the access id of the caller, or "" for the operator at a command line. Facts must not contain secrets or data
-    of items.
+    `who` is the access id of the caller, and `client` its address. Without them it is the caller of the request that runs
+    (`request_of`), or the operator at a command line. Facts must not contain secrets or data of items.
     """
-    if _trail is not None:
-        _trail.add(line(time.time(), event, who or _operator(), client or "command line", facts))
+    if _trail is None:
+        return
+    requester = _requester.get()
+    if requester is not None and not who and not client:
+        who, client = requester
+    else:
+        who, client = who or _operator(), client or "command line"
+    _trail.add(line(time.time(), event, who, client, facts))
+
+
+@contextlib.contextmanager
+def request_of(who: str, client: str) -> Iterator[None]:
+    """Record the changes of a request under its caller and address. `who` is "" if the caller needs no credential."""
+    token = _requester.set((who, client))
+    try:
+        yield
+    finally:
+        _requester.reset(token)
 
 
 def record_operation(

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from tablegate.gateway.__main__ import main
 from tests.conftest import Serve
-from tests.support.running import Running
+from tests.support.running import Process, Running
 
 TOKEN = "the token of the administrator"
 Command = Callable[..., str]
@@ -168,3 +168,16 @@ def test_bad_documents_are_refused(
     )  # fmt: skip
     assert answer.status_code == 400, answer.text
     assert answer.json()["message"]
+
+
+def test_the_audit_names_the_administrator_and_the_address(tmp_path: Path) -> None:
+    server = Process(
+        tmp_path, "--auth", "strict", "--admin-token", TOKEN, "--audit", str(tmp_path / "audit.jsonl")
+    )
+    server.wait_until_ready()
+    words = ["credentials", "add", "KEY", "--all", "--url", server.url, "--admin-token", TOKEN]
+    assert CliRunner().invoke(main, words).exit_code == 0
+    assert server.terminate()[0] == 0
+    lines = [json.loads(line) for line in (tmp_path / "audit.jsonl").read_text().splitlines()]
+    [added] = [line for line in lines if line["event"] == "credential added"]
+    assert (added["who"], added["from"]) == ("administrator", "127.0.0.1")
