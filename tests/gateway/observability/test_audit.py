@@ -388,10 +388,10 @@ def test_a_sink_that_fails_loses_what_it_was_given_and_no_more() -> None:
     sink.may_go_on.set()
     trail = AuditTrail(sink, KeyForm(False, ""), AuditScope(False, False))
     before = _lost()
-    trail.put({"event": "one"})
+    trail.add({"event": "one"})
     trail._write_batch()
     sink.fails = False
-    trail.put({"event": "two"})
+    trail.add({"event": "two"})
     trail._write_batch()
     assert _lost() - before == 1
     assert [json.loads(line) for line in sink.lines] == [{"event": "two"}]
