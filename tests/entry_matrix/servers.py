@@ -65,8 +65,8 @@ class Recorder(AuditTrail):
     def close(self) -> None:
         """Nothing: there is no thread."""
 
-    def answered(self, request: Request, reply: Reply, dialect: Any, operation: str) -> None:
-        super().answered(request, reply, dialect, operation)
+    def record_request(self, request: Request, reply: Reply, dialect: Any, operation: str) -> None:
+        super().record_request(request, reply, dialect, operation)
         self._has_answered.set()
 
     def taken(self) -> list[dict[str, Any]]:
