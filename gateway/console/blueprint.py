@@ -14,6 +14,7 @@ import flask
 
 from tablegate.gateway.console.access_pages import AccessPages
 from tablegate.gateway.console.administration_pages import AdministrationPages
+from tablegate.gateway.console.audit_pages import AuditPages
 from tablegate.gateway.console.bulk_pages import BulkPages
 from tablegate.gateway.console.edit_pages import EditPages
 from tablegate.gateway.console.entry import Entry
@@ -44,7 +45,11 @@ def create(gateway: Gateway, administration: Callable[[], Administration] | None
     made = flask.Blueprint(
         "console", __name__, url_prefix=CONSOLE, static_folder="static", template_folder="templates"
     )
-    pages = [*(each(gateway) for each in PAGES), AccessPages(gateway, administration)]
+    pages = [
+        *(each(gateway) for each in PAGES),
+        AccessPages(gateway, administration),
+        AuditPages(gateway, administration),
+    ]
     reads = [route for each in pages for route in each.reads()]
     writes = [route for each in pages for route in each.writes()] if gateway.settings.console_writes else []
     entry = Entry(gateway, {CONSOLE + route.path: route.fields for route in writes})

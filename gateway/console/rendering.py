@@ -30,7 +30,11 @@ NAVIGATION = (
     ("console.figures", "Figures"),
 )
 """The links in the head of each page: (route, text)."""
-_OF_ADMINISTRATOR = (("console.credentials", "Credentials"), ("console.quotas", "Quotas"))
+_OF_ADMINISTRATOR = (
+    ("console.credentials", "Credentials"),
+    ("console.quotas", "Quotas"),
+    ("console.audit", "Audit"),
+)
 """The further links of the administrator."""
 _TITLES = {
     404: "Not found",

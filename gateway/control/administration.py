@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.control.answers import BadRequest, OperationRejected, only
 from tablegate.gateway.engine.engine import Engine
 from tablegate.gateway.model.authorization.quotas import RATES, Quota, credential_owner, namespace_owner
 from tablegate.gateway.model.tables.namespaces import is_reserved
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.observability import audit
+from tablegate.gateway.observability.audit_sinks import newest_lines
 from tablegate.gateway.security.credential_store import BadCredential, CredentialStore, new_secret
 from tablegate.gateway.security.credentials import Credential, Scheme
 from tablegate.gateway.security.grant_store import ALL, WrittenGrant
@@ -102,6 +104,12 @@ class Administration:
         only(given)
         self._engine.background.catch_up()
         return {}
+
+    # Audit log
+
+    def audit_lines(self, settings: Settings, earliest_ms: int, latest_ms: int) -> Iterator[str]:
+        """Yield lines of the audit log, newest first, of about a range of times."""
+        return newest_lines(settings, self._store, earliest_ms, latest_ms)
 
     # Credentials
 

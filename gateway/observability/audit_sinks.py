@@ -20,6 +20,9 @@ from tablegate.gateway.store.store import Store
 
 _TRIMMING_S = 600.0
 _ROWS_AT_ONCE = 1000
+_READ_BYTES = 8 << 20
+# Lines are stored with the time of their writing, shortly after the event.
+_WRITTEN_AFTER_MS = 60_000
 
 
 def trail_of(settings: Settings, store: Store, output: TextIO = sys.stdout) -> AuditTrail | None:
@@ -142,9 +145,33 @@ class DatabaseSink(AuditSink):
         with self._store.write() as session:
             for line in lines:
                 self._number += 1
-                audit_events.add(session, now_ms, f"{self._process}-{self._number}", line.decode())
+                audit_events.add(session, now_ms, f"{self._process}-{self._number:012}", line.decode())
         if time.monotonic() >= self._next_trimming:
             with self._store.write() as session:
                 deleted = audit_events.trim(session, now_ms - round(self._days * 86_400_000), _ROWS_AT_ONCE)
             if deleted < _ROWS_AT_ONCE:
                 self._next_trimming = time.monotonic() + _TRIMMING_S
+
+
+def is_readable(settings: Settings) -> bool:
+    """True if the server can read the audit log of the settings: a table or a file."""
+    return settings.audit not in ("", "-")
+
+
+def newest_lines(settings: Settings, store: Store, earliest_ms: int, latest_ms: int) -> Iterator[str]:
+    """Yield lines of the audit log, newest first, of about a range of times. Of a file only the last _READ_BYTES."""
+    if settings.audit == "database":
+        until = latest_ms + _WRITTEN_AFTER_MS, ""
+        while True:
+            with store.read() as session:
+                rows = audit_events.before(session, until, earliest_ms, _ROWS_AT_ONCE)
+            yield from (line for _, _, line in rows)
+            if len(rows) < _ROWS_AT_ONCE:
+                return
+            until = rows[-1][:2]
+    with contextlib.suppress(FileNotFoundError), Path(settings.audit).open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - _READ_BYTES))
+        lines = file.read(_READ_BYTES).decode("utf-8", "replace").splitlines()
+        # The first line may be a part of one.
+        yield from reversed(lines if size <= _READ_BYTES else lines[1:])

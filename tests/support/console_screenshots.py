@@ -64,6 +64,7 @@ PAGES: Mapping[str, str] = {
     "rights": "/rights?{orders}&key=aws%2Fapp",
     "credentials": "/credentials",
     "quotas": "/quotas",
+    "audit": "/audit",
     "figures": "/figures?range=24h",
     "settings": "/settings?{orders}",
     "settings-table-store": "/settings?{orders}&dialect=tablestore",

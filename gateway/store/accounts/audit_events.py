@@ -17,3 +17,15 @@ def trim(session: Session, before_ms: int, limit: int) -> int:
     )
     session.execute_many("DELETE FROM audit_events WHERE at_ms = ? AND id = ?", keys)
     return len(keys)
+
+
+def before(
+    session: Session, until: tuple[int, str], earliest_ms: int, limit: int
+) -> list[tuple[int, str, str]]:
+    """Return up to `limit` lines before a position (at_ms, id), newest first, as (at_ms, id, line)."""
+    at_ms, event_id = until
+    return session.query(
+        "SELECT at_ms, id, line FROM audit_events WHERE at_ms >= ? AND (at_ms < ? OR (at_ms = ? AND id < ?))"
+        " ORDER BY at_ms DESC, id DESC LIMIT ?",
+        (earliest_ms, at_ms, at_ms, event_id, limit),
+    )

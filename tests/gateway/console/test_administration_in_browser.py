@@ -17,6 +17,7 @@ from selenium.webdriver.support.expected_conditions import staleness_of
 from tablegate.gateway.adapter_modules import Administration, administrations
 from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.console.account_forms import FORMS
+from tablegate.gateway.observability import audit
 from tablegate.gateway.store.opening.migrating import migrate
 from tablegate.gateway.wiring import connect
 from tests.gateway.console.test_administration import backup_state, has_settled, wait_until
@@ -225,7 +226,11 @@ def test_every_form_about_accounts_is_accepted(
     database = f"sqlite:///{tmp_path}/console.sqlite"
     migrate(connect(load({"database": database}, {})))
     running = start(
-        database, console_writes=True, admin_token="the token", secret_key="what encrypts the secrets"
+        database,
+        console_writes=True,
+        admin_token="the token",
+        secret_key="what encrypts the secrets",
+        audit=str(tmp_path / "audit.jsonl"),
     )
     console = f"{running.url}/_tablegate/console"
     try:
@@ -248,7 +253,12 @@ def test_every_form_about_accounts_is_accepted(
         browser.get(f"{console}/rights")
         browser.find_element(By.NAME, "name").send_keys("songs", Keys.ENTER)
         waiting(browser).until(lambda _: "No credential is stored" in text_of(browser, "main"))
+        browser.get(f"{console}/audit")
+        browser.find_element(By.NAME, "operation").send_keys("credential", Keys.ENTER)
+        waiting(browser).until(lambda _: "operation=credential" in browser.current_url)
+        assert "lines were searched" in text_of(browser, "main")
         assert problems(browser) == []
     finally:
         browser.delete_all_cookies()
+        audit.stop()
         running.stop()
