@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -57,7 +58,11 @@ def load_with_sources(
     def add(source: Mapping[str, Any], spelling: Callable[[str], str]) -> None:
         for name, value in _with_current_names(source, spelling).items():
             if name not in SETTINGS:
-                raise BadSetting(f"{spelling(name)}: there is no such setting. `tablegate config` lists all")
+                similar = [spelling(each) for each in get_close_matches(name, SETTINGS, 1)]
+                hint = f"Did you mean {similar[0]}? " if similar else ""
+                raise BadSetting(
+                    f"{spelling(name)}: there is no such setting. {hint}`tablegate config` lists all"
+                )
             sources[name] = spelling(name)
             values[name] = convert(name, value)
 

@@ -67,7 +67,9 @@ def test_an_unknown_setting_in_a_file_is_refused(tmp_path: Path) -> None:
 
 def test_an_unknown_variable_is_refused() -> None:
     """A misspelt TABLEGATE_AUTH would otherwise start an open server."""
-    with pytest.raises(BadSetting, match="TABLEGATE_ATUH: there is no such setting"):
+    with pytest.raises(
+        BadSetting, match=r"TABLEGATE_ATUH: there is no such setting\. Did you mean TABLEGATE_AUTH"
+    ):
         load({}, {"TABLEGATE_ATUH": "strict"})
 
 
