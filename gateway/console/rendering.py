@@ -62,6 +62,7 @@ def parts(name: str) -> list[str]:
 def render(template: str, status: int = 200, **facts: Any) -> flask.Response:
     """Return a page made from a template."""
     visitor = facts.setdefault("visitor", flask.g.get("visitor"))
+    facts.setdefault("table", None)
     is_administrator = visitor is not None and visitor.name == ADMINISTRATOR
     facts["navigation"] = (*NAVIGATION, *_OF_ADMINISTRATOR) if is_administrator else NAVIGATION
     facts["has_statements"] = "console.statement" in flask.current_app.view_functions

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import flask
+import jinja2
 import pytest
 from werkzeug.serving import WSGIRequestHandler, make_server
 from werkzeug.test import run_wsgi_app
@@ -83,6 +84,7 @@ def start(database_url: str, entry: str = ENTRY, **settings: Any) -> Running:
     made = load({"database": database_url, "port": 0, "drain_seconds": 0.0, **settings}, {})
     opened = open_store(made, connect(made))
     app = create_app(made, opened)
+    app.jinja_env.undefined = jinja2.StrictUndefined  # a template that names an absent attribute fails
     background = BackgroundWork(
         opened.engine,
         opened.credential_store,

@@ -271,7 +271,7 @@ def test_statements_are_kept_in_the_browser(
     texts = ["SELECT * FROM songs WHERE s = 1", "SELECT p FROM songs WHERE x = '<b>'"]
     for text in texts:
         fill(browser, "statement", text)
-        press("Run", "rows found")
+        press("Run", " found")
     visit("/statement?")
     kept = found(browser, "button.statement")
     assert [each.text for each in kept] == texts[::-1]
