@@ -34,10 +34,10 @@ def covers(kind: type, known_fields: str) -> bool:
     Raises ValueError for a known field that does not exist, because a renamed field would disable it unnoticed.
     """
     names = {item.name for item in fields(kind)} if is_dataclass(kind) else {*kind._fields}  # type: ignore[attr-defined]
-    known = {*known_fields.split()}
-    if not known <= names:
-        raise ValueError(f"{kind.__name__} has no fields {sorted(known - names)}")
-    return ARE_ON and names == known
+    expected_names = {*known_fields.split()}
+    if not expected_names <= names:
+        raise ValueError(f"{kind.__name__} has no fields {sorted(expected_names - names)}")
+    return ARE_ON and names == expected_names
 
 
 class FastPath(NamedTuple):

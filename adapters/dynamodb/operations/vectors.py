@@ -25,7 +25,7 @@ from tablegate.gateway.model.errors import IndexMissing
 from tablegate.gateway.model.tables.indexes import VectorIndex
 from tablegate.gateway.model.tables.tables import State, Table
 from tablegate.gateway.model.values.values import Value
-from tablegate.gateway.model.values.vectors import packed
+from tablegate.gateway.model.values.vectors import pack
 
 
 class _SearchClauses:
@@ -57,7 +57,7 @@ def _search(call: CallContext, clauses: _SearchClauses, table: Table) -> SingleS
     check_tests(index, clauses.tests)
     tests = dict(clauses.tests or {})
     partition = None if index.partition is None else tests.pop(index.partition.name)
-    search = SearchVectors(table, index, packed(vector), arguments["TopK"], partition, tests)
+    search = SearchVectors(table, index, pack(vector), arguments["TopK"], partition, tests)
     return SingleStep(search, partial(_answer, call, clauses, search))
 
 

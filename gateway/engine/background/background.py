@@ -78,11 +78,11 @@ class Background:
 
     def vector_graph_batch(self) -> BatchDone | None:
         """Add vectors to the approximate graphs of this process, for some milliseconds. None if they are complete."""
-        number, until = 0, time.monotonic() + _GRAPH_BATCH_S
+        number, deadline = 0, time.monotonic() + _GRAPH_BATCH_S
         images = self._store.vector_images
-        while images is not None and (added := images.grow_graph()):
-            number += added
-            if time.monotonic() >= until:
+        while images is not None and (count := images.grow_graph()):
+            number += count
+            if time.monotonic() >= deadline:
                 break
         return BatchDone("vector_graphs", number) if number else None
 
@@ -128,63 +128,65 @@ class Background:
     def _sweep(self, limit: int) -> int | None:
         if time.monotonic() < self._next_sweep:
             return None
-        expired = expiring.due(self._store, self._now_ms(), limit)
-        if not expired:
+        due_rows = expiring.due(self._store, self._now_ms(), limit)
+        if not due_rows:
             self._next_sweep = time.monotonic() + self._options.sweep_period_s
             return None
-        remaining = expiring.remove(self._store, expired, self._now_ms())
-        if remaining:
-            self._transactions.write(expiring.deletes_of(remaining))
-        return len(expired)
+        rows_to_write = expiring.remove(self._store, due_rows, self._now_ms())
+        if rows_to_write:
+            self._transactions.write(expiring.deletes_of(rows_to_write))
+        return len(due_rows)
 
     def _maintain_streams(self, limit: int) -> int | None:
         if time.monotonic() < self._next_maintenance:
             return None
         maintenance = streaming.StreamMaintenance(self._now_ms(), self._options.stream_roll_ms, limit)
-        deleted, after = streaming.maintain(self._store, maintenance, self._maintained_up_to)
+        count, after = streaming.maintain(self._store, maintenance, self._maintained_up_to)
         self._maintained_up_to = after or 0
         if after is None:
             self._next_maintenance = time.monotonic() + _MAINTENANCE_PERIOD_S
-        return deleted
+        return count
 
     def _replicate(self, limit: int) -> int | None:
         """Apply changes to the next replica that lags behind. Return their number, or None if none lags behind."""
         until_ms = self._now_ms() - self._options.replication_lag_ms
         passes = 0 if self._replicated_up_to else 1
         while passes < 2:
-            found = replication.next_replication_batch(self._store, until_ms, limit, self._replicated_up_to)
-            if found is None:  # the end of the list: start again from the first
+            batch_or_id = replication.next_replication_batch(
+                self._store, until_ms, limit, self._replicated_up_to
+            )
+            if batch_or_id is None:  # the end of the list: start again from the first
                 self._replicated_up_to = 0
                 passes += 1
-            elif isinstance(found, int):
-                self._replicated_up_to = found
+            elif isinstance(batch_or_id, int):
+                self._replicated_up_to = batch_or_id
             else:
-                self._replicated_up_to = found.follower.id
-                if self.apply(found):
-                    return max(1, found.length)
+                self._replicated_up_to = batch_or_id.follower.id
+                if self.apply(batch_or_id):
+                    return max(1, batch_or_id.length)
         return None
 
     def _trim_histories(self, limit: int) -> int | None:
         if time.monotonic() < self._next_history:
             return None
-        deleted = history_retention.delete_expired(self._store, self._now_ms(), limit)
-        deleted += replication.trim_tombstones(self._store, self._now_ms(), limit)
-        if not deleted:
+        count = history_retention.delete_expired(self._store, self._now_ms(), limit)
+        count += replication.trim_tombstones(self._store, self._now_ms(), limit)
+        if not count:
             self._next_history = time.monotonic() + _MAINTENANCE_PERIOD_S
             return None
-        return deleted
+        return count
 
     def _forget(self, limit: int) -> int | None:
         """Remove some expired idempotency tokens and local transactions. Return their number, or None if none is
         due."""
         if time.monotonic() < self._next_forgetting:
             return None
-        ended = local_transactions.sweep(self._store, self._now_ms(), limit)
+        transaction_count = local_transactions.sweep(self._store, self._now_ms(), limit)
         with self._store.write() as session:
-            deleted = tokens.forget_expired(session, self._now_ms(), limit)
-        if not ended and not deleted:
+            token_count = tokens.forget_expired(session, self._now_ms(), limit)
+        if not transaction_count and not token_count:
             self._next_forgetting = time.monotonic() + _MAINTENANCE_PERIOD_S
-        return deleted + (ended or 0)
+        return token_count + (transaction_count or 0)
 
     def _now_ms(self) -> int:
         return self._now() // 1_000_000

@@ -34,64 +34,64 @@ ExpiredRow = tuple[Table, Row]
 def due(store: Store, now_ms: int, limit: int) -> list[ExpiredRow]:
     """Return at most `limit` expired rows with their tables. Corrects the times of rows that are not due by the rule."""
     with store.read() as session:
-        found, damaged = rows.expired(session, now_ms, limit)
+        candidates, row_errors = rows.expired(session, now_ms, limit)
         tables = {
             table_id: store.catalog.by_id(session, table_id)
-            for table_id in {table_id for table_id, _ in found}
+            for table_id in {table_id for table_id, _ in candidates}
         }
-    for error in damaged:
+    for error in row_errors:
         store.note_damage(error)
-    expired: list[ExpiredRow] = []
-    outdated: list[tuple[int, Row]] = []
-    for table_id, row in found:
+    expired_rows: list[ExpiredRow] = []
+    rows_to_correct: list[tuple[int, Row]] = []
+    for table_id, row in candidates:
         table = tables[table_id]
         if table is None:
-            outdated.append((table_id, row))  # the table is dropped, and the rows await the purge
+            rows_to_correct.append((table_id, row))  # the table is dropped, and the rows await the purge
             row.expires_at_ms = None
         elif (expires_at_ms := table.expires_at_ms(row)) is None or expires_at_ms > now_ms:
-            outdated.append((table_id, row))
+            rows_to_correct.append((table_id, row))
             row.expires_at_ms = expires_at_ms
         else:
-            expired.append((table, row))
-    if outdated:
+            expired_rows.append((table, row))
+    if rows_to_correct:
         with store.write() as session:
-            rows.set_expiry(session, outdated)
-    return expired
+            rows.set_expiry(session, rows_to_correct)
+    return expired_rows
 
 
-def deletes_of(expired: Sequence[ExpiredRow]) -> list[WriteGroup]:
+def deletes_of(expired_rows: Sequence[ExpiredRow]) -> list[WriteGroup]:
     """Return a delete for each row, which applies only if the row was not written since it was read."""
-    return [WriteGroup((_removal(table, row),)) for table, row in expired]
+    return [WriteGroup((_removal(table, row),)) for table, row in expired_rows]
 
 
-def fast_remove(store: Store, expired: Sequence[ExpiredRow], now_ms: int) -> Sequence[ExpiredRow]:
+def fast_remove(store: Store, expired_rows: Sequence[ExpiredRow], now_ms: int) -> Sequence[ExpiredRow]:
     """Delete rows in one transaction, without reading them again. Return those that need the write path.
 
     These are the rows of tables with other features, such as streams. All rows need it if one was written meanwhile.
     """
-    simple = [
+    simple_rows = [
         (table, row)
-        for table, row in expired
+        for table, row in expired_rows
         if table.features <= _FEATURES and table.state_at(now_ms) not in UNWRITABLE_STATES
     ]
-    if not simple or not _remove(store, simple):
-        return expired
-    return [pair for pair in expired if not pair[0].features <= _FEATURES]
+    if not simple_rows or not _remove(store, simple_rows):
+        return expired_rows
+    return [pair for pair in expired_rows if not pair[0].features <= _FEATURES]
 
 
-def _remove(store: Store, expired: Sequence[ExpiredRow]) -> bool:
+def _remove(store: Store, expired_rows: Sequence[ExpiredRow]) -> bool:
     changes: dict[int, tuple[Table, list[tuple[Row | None, Row | None]]]] = {}
     counts = CountChanges()
-    for table, row in expired:
+    for table, row in expired_rows:
         changes.setdefault(table.id, (table, []))[1].append((row, None))
         counts.add(table.id, row, None)
     tables = [table for table, _ in changes.values()]
-    near = expired[0][1].position.partition
+    near = expired_rows[0][1].position.partition
     try:
         with store.write() as session:
             if store.catalog.check(session, tables, lock=True, near=near)():
                 raise RetryableFailure("a table changed")
-            if not rows.remove_unchanged(session, [(table.id, row) for table, row in expired]):
+            if not rows.remove_unchanged(session, [(table.id, row) for table, row in expired_rows]):
                 raise RetryableFailure("a row was written after it was read")
             for table, pairs in changes.values():
                 indexing.update_indexes(session, table, pairs, counts)
@@ -101,8 +101,8 @@ def _remove(store: Store, expired: Sequence[ExpiredRow]) -> bool:
     return True
 
 
-def _write_all(store: Store, expired: Sequence[ExpiredRow], now_ms: int) -> Sequence[ExpiredRow]:
-    return expired
+def _write_all(store: Store, expired_rows: Sequence[ExpiredRow], now_ms: int) -> Sequence[ExpiredRow]:
+    return expired_rows
 
 
 remove = fast_paths.choose(fast_remove, _write_all)
@@ -119,22 +119,22 @@ def backfill(store: Store, limit: int) -> int | None:
     Return the number of processed rows, or None if no table waits. `modified_at` and streams do not change.
     """
     with store.read() as session:
-        waiting = expiry_backfills.first(session)
-    if waiting is None:
+        backfill_progress = expiry_backfills.first(session)
+    if backfill_progress is None:
         return None
     with store.write() as session:
-        table_id, mark = waiting
+        table_id, mark = backfill_progress
         table = store.catalog.lock(session, table_id)
         batch = None if table is None else batch_walk.next_batch(session, table, mark, limit)
         if table is None or batch is None:
             expiry_backfills.finish(session, table_id)
             return 0
-        changed = []
+        changed_rows = []
         for row in batch.rows:
             expires_at_ms = table.expires_at_ms(row)
             if expires_at_ms != row.expires_at_ms:
                 row.expires_at_ms = expires_at_ms
-                changed.append((table_id, row))
-        rows.set_expiry(session, changed)
+                changed_rows.append((table_id, row))
+        rows.set_expiry(session, changed_rows)
         expiry_backfills.save_progress(session, table_id, batch.mark, batch.length)
     return batch.length

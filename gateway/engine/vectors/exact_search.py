@@ -85,7 +85,12 @@ class VectorBlock:
         self.squares[start:end] = np.einsum("ij,ij->i", new_vectors, new_vectors, dtype=np.float64)
         self.versions[start:end] = versions
         if self.digests.shape[1]:
-            digests = b"".join([(one or b"") + rest for one, rest in zip(partitions, filters, strict=True)])
+            digests = b"".join(
+                [
+                    (partition or b"") + filter_digests
+                    for partition, filter_digests in zip(partitions, filters, strict=True)
+                ]
+            )
             self.digests[start:end] = np.frombuffer(digests, "<u8").reshape(
                 len(entries), *self.digests.shape[1:]
             )
@@ -218,11 +223,11 @@ def live_versions(parts: Sequence[BlockPart]) -> NDArray[np.int64]:
     return np.sort(np.concatenate(versions_by_part)) if versions_by_part else np.empty(0, np.int64)
 
 
-def without_versions(parts: Sequence[BlockPart], removed: Any) -> tuple[BlockPart, ...]:
+def without_versions(parts: Sequence[BlockPart], removed_versions: Any) -> tuple[BlockPart, ...]:
     """Return parts in which vectors of these versions are no longer live."""
     remaining_parts = []
     for part in parts:
-        dead = np.isin(part.block.versions[: part.length], removed)
+        dead = np.isin(part.block.versions[: part.length], removed_versions)
         if dead.any():
             live = ~dead if part.live is None else part.live & ~dead
             remaining_parts.append(part._replace(live=live))

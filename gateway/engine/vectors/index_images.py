@@ -137,15 +137,17 @@ class IndexImages:
                     return count
         return 0
 
-    def clean(self, index: VectorIndex, old_image: IndexImage, removed: Sequence[int]) -> IndexImage | None:
+    def clean(
+        self, index: VectorIndex, old_image: IndexImage, removed_versions: Sequence[int]
+    ) -> IndexImage | None:
         """Return an image without the entries of these versions, clean as of the last snapshot read.
 
         None if another thread has replaced `old_image`, or if most entries are deleted. In the latter case the image is
         dropped.
         """
         parts = (
-            exact_search.without_versions(old_image.parts, np.array(removed, np.int64))
-            if removed
+            exact_search.without_versions(old_image.parts, np.array(removed_versions, np.int64))
+            if removed_versions
             else old_image.parts
         )
         image = old_image._replace(parts=parts, clean_at=old_image.seen_at)

@@ -100,8 +100,8 @@ class Condition(NamedTuple):
         attribute, literals = Attribute(self.path), [Literal(value) for value in self.values]
         comparison = self.operator.comparison
         if comparison is not None:
-            left = SizeOf(self.path) if self.operator.is_of_size else attribute
-            return Compare(left, comparison, literals[0])
+            operand = SizeOf(self.path) if self.operator.is_of_size else attribute
+            return Compare(operand, comparison, literals[0])
         match self.operator:
             case Operator.EXISTS:
                 return Exists(self.path)
@@ -112,12 +112,12 @@ class Condition(NamedTuple):
             case Operator.CONTAINS:
                 return Contains(attribute, literals[0])
             case Operator.BETWEEN:
-                least, most = literals
+                lowest, highest = literals
                 return And(
-                    (Compare(attribute, Comparison.GE, least), Compare(attribute, Comparison.LE, most))
+                    (Compare(attribute, Comparison.GE, lowest), Compare(attribute, Comparison.LE, highest))
                 )
             case Operator.IN:
-                return Or(tuple(Compare(attribute, Comparison.EQ, each) for each in literals))
+                return Or(tuple(Compare(attribute, Comparison.EQ, literal) for literal in literals))
         assert self.kind is not None
         return HasKind(attribute, frozenset({self.kind}))
 
@@ -126,18 +126,18 @@ class Condition(NamedTuple):
         if self.operator is Operator.BEGINS_WITH:
             return bounds_of_prefix(self.values[0])
         if self.operator is Operator.BETWEEN:
-            least, most = (
+            lower_bounds, upper_bounds = (
                 bounds_of(comparison, value)
                 for comparison, value in zip((Comparison.GE, Comparison.LE), self.values, strict=True)
             )
-            assert least is not None
-            assert most is not None
-            return least.intersect(most)
+            assert lower_bounds is not None
+            assert upper_bounds is not None
+            return lower_bounds.intersect(upper_bounds)
         comparison = self.operator.comparison
         assert comparison is not None
-        found = bounds_of(comparison, self.values[0])
-        assert found is not None
-        return found
+        column_bounds = bounds_of(comparison, self.values[0])
+        assert column_bounds is not None
+        return column_bounds
 
 
 class RowSearch(NamedTuple):
@@ -164,13 +164,13 @@ class RowSearch(NamedTuple):
     def key_conditions(self) -> list[tuple[KeyColumn, Condition]]:
         """The conditions on key columns, in the order of the columns."""
         columns = self.schema.columns
-        found = [
+        conditions = [
             Condition((column.name,), Operator.EQ, (value,))
             for column, value in zip(columns, self.equal, strict=False)
         ]
         if self.last is not None:
-            found.append(self.last)
-        return list(zip(columns, found, strict=False))
+            conditions.append(self.last)
+        return list(zip(columns, conditions, strict=False))
 
     def key_range(self) -> KeyRange:
         """Return the range of keys."""
@@ -180,7 +180,7 @@ class RowSearch(NamedTuple):
 
     def filter(self) -> Predicate:
         """Return the filters as one predicate."""
-        parts = tuple(each.predicate() for each in self.filters)
+        parts = tuple(condition.predicate() for condition in self.filters)
         if not parts:
             return ALWAYS
         return parts[0] if len(parts) == 1 else And(parts)
@@ -217,12 +217,12 @@ def parse_path(text: str) -> Path | None:
             at += 1
         elif steps and text[at] != "[":
             return None
-        found = _STEP.match(text, at)
-        if found is None or (found[3] is not None and (not steps or text[at - 1] == ".")):
+        step_match = _STEP.match(text, at)
+        if step_match is None or (step_match[3] is not None and (not steps or text[at - 1] == ".")):
             return None
-        quoted, plain, number = found.groups()
+        quoted, plain, number = step_match.groups()
         steps.append(quoted.replace('""', '"') if quoted else plain or int(number))
-        at = found.end()
+        at = step_match.end()
     return tuple(steps) if steps else None
 
 

@@ -41,7 +41,7 @@ class Pattern:
 
     def __init__(self, source: str) -> None:
         self.source = source
-        self.steps: int = _compiled(source).programsize
+        self.steps: int = _compile(source).programsize
 
     def find(self, text: str, most_bytes: int = TEXT_MAX_BYTES) -> str | None:
         """Return the leftmost match's first group, or the whole match if the pattern has no group. None without a
@@ -52,7 +52,7 @@ class Pattern:
         data = text[:most_bytes].encode("utf-8", "surrogatepass")
         if len(data) > most_bytes:
             data = data[:most_bytes].decode("utf-8", "ignore").encode()
-        match = _compiled(self.source).search(data)
+        match = _compile(self.source).search(data)
         if match is None:
             return None
         group: bytes | None = match.group(min(match.re.groups, 1))
@@ -69,7 +69,7 @@ class Pattern:
 
 
 @lru_cache(maxsize=_KEPT_PATTERNS)
-def _compiled(source: str) -> Any:
+def _compile(source: str) -> Any:
     import re2  # imported with the first pattern of a client
 
     options = re2.Options()

@@ -42,22 +42,22 @@ def vector_of(member: Any, dimensions: int) -> bytes | None:
     if elements is None or len(elements) != dimensions:
         return None
     try:
-        return packed([float(element["N"]) for element in elements])
+        return pack([float(element["N"]) for element in elements])
     except (KeyError, OverflowError):
         return None
 
 
-def packed(components: Sequence[float]) -> bytes:
+def pack(components: Sequence[float]) -> bytes:
     """Return the encoded vector of numbers. Raises OverflowError if one is too great for 32 bits."""
     return _form(len(components)).pack(*components)
 
 
 def float_of(text: str) -> float:
     """Return the 32-bit number that is nearest to a decimal."""
-    return unpacked(packed([float(text)]))[0]
+    return unpack(pack([float(text)]))[0]
 
 
-def unpacked(vector: bytes) -> tuple[float, ...]:
+def unpack(vector: bytes) -> tuple[float, ...]:
     """Return the components of a vector."""
     return _form(len(vector) // COMPONENT_BYTES).unpack(vector)
 
@@ -65,7 +65,7 @@ def unpacked(vector: bytes) -> tuple[float, ...]:
 def components_of(vector: bytes) -> list[Decimal]:
     """Return the components of a vector, each as the shortest decimal that converts back to it."""
     components = []
-    for component in unpacked(vector):
+    for component in unpack(vector):
         shortest = next(
             text for digits in range(6, 10) if float_of(text := f"{component:.{digits}g}") == component
         )

@@ -83,10 +83,10 @@ def begin(session: Session, table: Table) -> None:
         _keep_base(session, owner_id, EMPTY)
 
 
-def copy(session: Session, table: Table, made: Table) -> None:
+def copy(session: Session, table: Table, copied_table: Table) -> None:
     """Give a copy the counts of its locked source. What is not known of the source is counted later in the copy."""
     counts = known(session, owners(table))
-    for owner_id, copied_id in zip(owners(table), owners(made), strict=True):
+    for owner_id, copied_id in zip(owners(table), owners(copied_table), strict=True):
         if owner_id in counts:
             _keep_base(session, copied_id, counts[owner_id])
         else:
@@ -119,14 +119,14 @@ def forget(session: Session, owner_id: int) -> None:
 def _sums(session: Session, owner_ids: Iterable[int], condition: str = "") -> dict[int, tuple[Count, bool]]:
     """Return (sum, has a base) of each owner that has a row."""
     of_owners, parameters = session.statements.one_of("owner_id", [*owner_ids])
-    found = session.query(
+    sums = session.query(
         f"SELECT owner_id, sum(rows), sum(size_bytes), min(stripe) FROM row_counts WHERE {of_owners} {condition}"
         " GROUP BY owner_id",
         parameters,
     )
     return {
         owner_id: (Count(int(rows), int(size_bytes)), stripe == BASE)
-        for owner_id, rows, size_bytes, stripe in found
+        for owner_id, rows, size_bytes, stripe in sums
     }
 
 

@@ -141,7 +141,7 @@ def expired(session: Session, now_ms: int, limit: int) -> tuple[list[tuple[int, 
 
     A damaged row does not prevent the others from being returned.
     """
-    found: list[tuple[int, Row]] = []
+    expired_rows: list[tuple[int, Row]] = []
     errors: list[DataCorrupted] = []
     rows = session.query(
         f"SELECT {ROW_COLUMNS}, r.table_id FROM rows r WHERE r.expires_at_ms IS NOT NULL AND r.expires_at_ms <= ?"
@@ -150,10 +150,10 @@ def expired(session: Session, now_ms: int, limit: int) -> tuple[list[tuple[int, 
     )
     for columns in rows:
         try:
-            found.append((columns[ROW_WIDTH], StoredRow(columns)))
+            expired_rows.append((columns[ROW_WIDTH], StoredRow(columns)))
         except DataCorrupted as error:
             errors.append(error)
-    return found, errors
+    return expired_rows, errors
 
 
 def count_expired(session: Session, now_ms: int, at_most: int) -> int:

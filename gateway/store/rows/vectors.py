@@ -46,19 +46,19 @@ class IndexVersions(NamedTuple):
 def save_many(
     session: Session,
     index_id: int,
-    added: Sequence[VectorEntry],
-    changed: Sequence[VectorEntry],
-    removed: Sequence[VectorEntry],
+    new_entries: Sequence[VectorEntry],
+    changed_entries: Sequence[VectorEntry],
+    removed_entries: Sequence[VectorEntry],
 ) -> None:
     """Insert new entries, update changed ones and delete removed ones."""
-    entries = [*added, *changed]
+    entries = [*new_entries, *changed_entries]
     last = counters.advance(session, _counter(index_id), len(entries) + 1)
-    if changed or removed:
+    if changed_entries or removed_entries:
         counters.advance(session, _replacement_counter(index_id), 0, floor=last)
     if entries:
         session.execute_many(_SAVE, _columns(index_id, entries, last - len(entries)))
-    if removed:
-        keys = [(index_id, *stored_position(entry.row.position)[:3]) for entry in removed]
+    if removed_entries:
+        keys = [(index_id, *stored_position(entry.row.position)[:3]) for entry in removed_entries]
         session.execute_many(_REMOVE, sorted(keys))
 
 

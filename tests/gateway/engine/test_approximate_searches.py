@@ -23,7 +23,7 @@ from tablegate.gateway.model.commands.vector_commands import SearchVectors
 from tablegate.gateway.model.tables.indexes import IndexProjection, VectorIndex
 from tablegate.gateway.model.tables.tables import ExpiryRule, Rules
 from tablegate.gateway.model.values.values import decimal, text
-from tablegate.gateway.model.values.vectors import Metric, packed
+from tablegate.gateway.model.values.vectors import Metric, pack
 from tablegate.gateway.store.rows.vectors import IndexVersions
 from tablegate.gateway.store.store import Store
 from tablegate.gateway.wiring import open_store
@@ -331,7 +331,7 @@ def test_a_search_in_slices_sees_one_moment(approximate: Engine, asked: list[int
     assert index is not None
     outcomes: dict[int, Any] = {}
     slices = approximate.run_in_slices(
-        [SearchVectors(client.table, index, packed((0.1, 0, 0)), 10)], outcomes, 1
+        [SearchVectors(client.table, index, pack((0.1, 0, 0)), 10)], outcomes, 1
     )
     next(slices)
     client.write(client.put("later", v=list_of((0.1, 0, 0))), client.remove(wanted[0]))

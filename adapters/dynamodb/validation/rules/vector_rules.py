@@ -15,7 +15,7 @@ from tablegate.adapters.dynamodb.validation.rules.expression_rules import check_
 from tablegate.adapters.dynamodb.validation.rules.rule_context import RuleContext
 from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, serialization, validation
-from tablegate.gateway.model.values.vectors import packed
+from tablegate.gateway.model.values.vectors import pack
 
 Input = dict[str, Any]
 _SCHEMA_ROLES = {"HASH": limits.SEARCH_SCHEMA_HASHES, "INLINE_FILTER": limits.SEARCH_SCHEMA_FILTERS}
@@ -118,7 +118,7 @@ def search_vectors(data: Input, context: RuleContext) -> None:
     check_placeholders(data, context)
     try:
         components = [float(element["N"]) for element in data["SearchVector"] if len(element) == 1]
-        packed(components)
+        pack(components)
     except (KeyError, TypeError, ValueError, OverflowError):
         raise _error("search-vector") from None
     if len(components) < len(data["SearchVector"]):

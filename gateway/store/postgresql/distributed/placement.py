@@ -149,10 +149,10 @@ def _is_distributed(connection: psycopg.Connection[Any], name: str) -> bool:
 
 
 def _size_of(connection: psycopg.Connection[Any], name: str) -> str:
-    found = connection.execute(
+    row = connection.execute(
         "SELECT pg_size_pretty(pg_total_relation_size(%s::regclass))", (name,)
     ).fetchone()
-    return "" if found is None else str(found[0])
+    return "" if row is None else str(row[0])
 
 
 def _set_node_settings(connection: psycopg.Connection[Any]) -> None:

@@ -30,7 +30,7 @@ from tablegate.gateway.model.tables.restored_tables import copied_definition
 from tablegate.gateway.model.tables.tables import ExpiryRule, Rules, Table
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.model.values.values import Kind, Value, decimal, text
-from tablegate.gateway.model.values.vectors import Metric, packed
+from tablegate.gateway.model.values.vectors import Metric, pack
 from tablegate.gateway.store.store import Store
 from tests.gateway.engine.conftest import PAIR, Client, column, do_background_work, make_table
 from tests.support.clock import Clock
@@ -59,7 +59,7 @@ def search(
 ) -> list[VectorMatch]:
     index = client.table.vector_index(name)
     assert index is not None
-    [found] = client.engine.run([SearchVectors(client.table, index, packed(query), count, **where)])
+    [found] = client.engine.run([SearchVectors(client.table, index, pack(query), count, **where)])
     if isinstance(found, Exception):
         raise found
     return found
@@ -258,11 +258,11 @@ def test_it_equals_brute_force(data: st.DataObject) -> None:
     query = data.draw(st.lists(component, min_size=dimensions, max_size=dimensions))
     count, width = data.draw(st.integers(1, 10)), data.draw(st.integers(1, 15))
     for metric in Metric:
-        best = exact_search.NearestSoFar(exact_search.target(metric, packed(query), count, ()))
+        best = exact_search.NearestSoFar(exact_search.target(metric, pack(query), count, ()))
         for start in range(0, len(vectors), width):
             some = vectors[start : start + width]
             block = exact_search.VectorBlock.of(
-                [(start + at, None, b"", packed(one)) for at, one in enumerate(some)]
+                [(start + at, None, b"", pack(one)) for at, one in enumerate(some)]
             )
             best.scan(exact_search.BlockPart(block, block.length))
         found = best.results()
@@ -307,7 +307,7 @@ def test_an_index_that_is_dropped_is_gone_and_purged(engine: Engine) -> None:
     assert [index.name for index in client.table.vector_indexes] == ["other"]
     index = old.vector_index("by_meaning")
     assert index is not None
-    [answer] = engine.run([SearchVectors(client.table, index, packed((1, 0, 0)), 1)])
+    [answer] = engine.run([SearchVectors(client.table, index, pack((1, 0, 0)), 1)])
     assert isinstance(answer, IndexMissing)
     do_background_work(engine)
     check(client, Metric.EUCLIDEAN, (3, 1, 1), name="other")
@@ -390,7 +390,7 @@ def test_a_search_in_slices_sees_one_moment(engine: Engine) -> None:
     client.write(*(client.put(f"p{n}", v=list_of(vector)) for n, vector in enumerate(vectors)))
     index = client.table.vector_index("by_meaning")
     assert index is not None
-    command = SearchVectors(client.table, index, packed((0, 0, 0)), 100)
+    command = SearchVectors(client.table, index, pack((0, 0, 0)), 100)
     for warm in (False, True):
         wanted = names(search(client, (0, 0, 0), 100)) if warm else None
         count = len(client.rows())
@@ -439,7 +439,7 @@ def test_nothing_is_kept_of_a_server_that_another_has_replaced(
     client.write(client.put("a", v=list_of((1, 0, 0))), client.put("b", v=list_of((0, 1, 0))))
     assert names(search(client, (1, 0, 0), 1)) == ["a"]
     with engine._store.write() as session:
-        session.execute("UPDATE vectors SET vector = ?", (packed((0, 0, 1)),))
+        session.execute("UPDATE vectors SET vector = ?", (pack((0, 0, 1)),))
         statements = type(session.statements)
     assert search(client, (0, 0, 1), 1)[0].score == 1
     monkeypatch.setattr(statements, "server_start", "'later'")
