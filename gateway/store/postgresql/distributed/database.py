@@ -313,10 +313,9 @@ class DistributedPostgreSQL(DistributedNode):
         url: str,
         pooled: bool = False,
         schema: str | None = None,
-        patience_ms: int | None = None,
         silence_ms: int | None = None,
     ) -> None:
-        super().__init__(url, pooled, schema, patience_ms, silence_ms)
+        super().__init__(url, pooled, schema, silence_ms=silence_ms)
         self._nodes = Nodes(
             self._fetch_places,
             lambda address: DistributedNode(_at(url, address), schema=schema, silence_ms=silence_ms),
