@@ -139,35 +139,35 @@ def read(store: Store, command: StreamCommand) -> StreamOutcome:
     raise TypeError(command)
 
 
-def _shard(session: Session, shard: tuple[int, int]) -> Shard:
-    found_shard = changes.find_shard(session, shard)
-    if found_shard is None:
-        raise StreamMissing("", str(shard[1]))
-    return found_shard
+def _shard(session: Session, shard_key: tuple[int, int]) -> Shard:
+    shard = changes.find_shard(session, shard_key)
+    if shard is None:
+        raise StreamMissing("", str(shard_key[1]))
+    return shard
 
 
-def _position(session: Session, shard: tuple[int, int], at: Oldest | Latest | AtTime) -> int:
-    found_shard = _shard(session, shard)
+def _position(session: Session, shard_key: tuple[int, int], at: Oldest | Latest | AtTime) -> int:
+    shard = _shard(session, shard_key)
     match at:
         case Oldest():
-            return found_shard.trimmed_sequence + 1
+            return shard.trimmed_sequence + 1
         case AtTime(at_ms):
-            sequence = changes.first_since(session, shard, at_ms)
+            sequence = changes.first_since(session, shard_key, at_ms)
             if sequence is not None:
                 return sequence
-    return changes.last_sequence(session, shard) + 1
+    return changes.last_sequence(session, shard_key) + 1
 
 
 def _page(session: Session, command: stream_commands.ReadChanges) -> ChangePage:
-    shard = command.stream.id, command.shard
-    found_shard = _shard(session, shard)
-    if command.sequence <= found_shard.trimmed_sequence:
+    shard_key = command.stream.id, command.shard
+    shard = _shard(session, shard_key)
+    if command.sequence <= shard.trimmed_sequence:
         raise PositionExpired()
     page: list[Change] = []
     size, sequence, is_full = 0, command.sequence, False
     while not is_full and len(page) < command.limit:
         number = min(_CHUNK_ROWS, command.limit - len(page))
-        chunk = changes.page(session, shard, sequence, number)
+        chunk = changes.page(session, shard_key, sequence, number)
         for change in chunk:
             row_bytes = sum(len(row.body) for row in (change.old, change.new) if row is not None)
             is_full = bool(page) and size + row_bytes > command.size_bytes
@@ -178,7 +178,7 @@ def _page(session: Session, command: stream_commands.ReadChanges) -> ChangePage:
             sequence = change.sequence + 1
         if len(chunk) < number:
             break
-    is_drained = found_shard.last_sequence is not None and sequence > found_shard.last_sequence
+    is_drained = shard.last_sequence is not None and sequence > shard.last_sequence
     return ChangePage(page, None if is_drained else sequence)
 
 

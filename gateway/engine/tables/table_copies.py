@@ -34,7 +34,8 @@ def run(store: Store, definer: TableDefiner, command: snapshot_commands.Snapshot
         case snapshot_commands.DescribeTables(namespace):
             return _describe(store, namespace)
         case snapshot_commands.ListNamespaces(prefix):
-            return _namespaces_with_tables(store, prefix)
+            with store.read() as session:
+                return _namespaces(store, session, prefix)
         case snapshot_commands.ImportDefinition():
             return _import_definition(store, definer, command, now_ms)
         case snapshot_commands.ImportRows():
@@ -73,7 +74,9 @@ def _copy(store: Store, definer: TableDefiner, command: snapshot_commands.CopyTa
     """
     targets = dict(command.copies)
     with store.write() as session:
-        target_namespaces = {*targets.values(), *_namespaces_with_prefix(store, session, command.empties)}
+        target_namespaces = set(targets.values())
+        if command.empties:
+            target_namespaces |= {*_namespaces(store, session, command.empties)}
         tables_of_all = _lock_tables(store, session, {*targets, *target_namespaces}, None)
         tables = [table for table in tables_of_all if table.namespace in targets]
         old_tables = [table for table in tables_of_all if table.namespace in target_namespaces]
@@ -94,11 +97,6 @@ def _copy(store: Store, definer: TableDefiner, command: snapshot_commands.CopyTa
     for table in old_tables:
         store.catalog.cache.forget(table.id)
     return len(tables)
-
-
-def _namespaces_with_tables(store: Store, prefix: str) -> list[str]:
-    with store.read() as session:
-        return [name for name in store.catalog.namespaces(session) if name.startswith(prefix)]
 
 
 def _describe(store: Store, namespace: str) -> list[tuple[Table, dict[str, Any]]]:
@@ -137,9 +135,9 @@ def _import_rows(store: Store, command: snapshot_commands.ImportRows) -> None:
         raise InvalidInput("rows", error="a row is there twice") from None
 
 
-def _namespaces_with_prefix(store: Store, session: Session, prefix: str) -> list[str]:
-    """Return the namespaces that have tables and begin with a prefix. An empty prefix matches none."""
-    return [name for name in store.catalog.namespaces(session) if name.startswith(prefix)] if prefix else []
+def _namespaces(store: Store, session: Session, prefix: str) -> list[str]:
+    """Return the names of the namespaces that have tables and begin with a prefix."""
+    return [name for name in store.catalog.namespaces(session) if name.startswith(prefix)]
 
 
 def _lock_tables(
