@@ -163,12 +163,17 @@ def staged_view(session: Session, open_transaction: OpenTransaction) -> dict[Row
 def commit_group(store: Store, transaction: str, now_ms: int) -> WriteGroup:
     """Return the group of writes that commits a transaction. Raises TransactionMissing."""
     with store.read() as session:
-        open_transaction = local_transactions.find(session, transaction, now_ms)
-        table = None if open_transaction is None else store.catalog.by_id(session, open_transaction.table_id)
-        if open_transaction is None or table is None:
-            raise errors.TransactionMissing()
+        _, table = _find(store, session, transaction, now_ms)
         writes = local_transactions.writes_of(session, transaction)
     return WriteGroup(tuple(_write_of(table, write) for write in writes), transaction=transaction)
+
+
+def _find(store: Store, session: Session, transaction: str, now_ms: int) -> tuple[OpenTransaction, Table]:
+    open_transaction = local_transactions.find(session, transaction, now_ms)
+    table = None if open_transaction is None else store.catalog.by_id(session, open_transaction.table_id)
+    if open_transaction is None or table is None:
+        raise errors.TransactionMissing()
+    return open_transaction, table
 
 
 def _write_of(table: Table, write: StagedWrite) -> Write:
@@ -182,10 +187,7 @@ def find_locked_partition(
 ) -> transaction_commands.LockedPartition:
     """Return the table and partition that a transaction has locked. Raises TransactionMissing."""
     with store.read() as session:
-        open_transaction = local_transactions.find(session, transaction, now_ms)
-        table = None if open_transaction is None else store.catalog.by_id(session, open_transaction.table_id)
-        if open_transaction is None or table is None:
-            raise errors.TransactionMissing()
+        open_transaction, table = _find(store, session, transaction, now_ms)
         return transaction_commands.LockedPartition(table, open_transaction.whole_partition)
 
 
