@@ -227,7 +227,6 @@ def _throttling(request: Request) -> tuple[str, dict[str, str]] | None:
 
 
 def _gateway_facts(request: Request, reply: Reply) -> RequestFacts:
-    """Return the facts of a request for the control API or the console."""
     facts = request.facts or RequestFacts()
     return facts._replace(is_refusal=facts.is_refusal or reply.status in (401, 403))
 

@@ -268,7 +268,6 @@ def _database_lock(settings: Settings) -> Iterator[None]:
 
 
 def _ports(settings: Settings) -> list[tuple[int, str]]:
-    """Return the ports of the dialects with their flags."""
     ports = ((settings.port, "--port"), (settings.azure_port, "--azure-port"))
     return [(port, flag) for port, flag in ports if port is not None]
 

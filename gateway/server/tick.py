@@ -445,5 +445,4 @@ class _DatabaseQueue:
 
 
 def _latest_position(pending_requests: list[PendingRequest]) -> int:
-    """Return the latest log position after a write on the connections of these requests."""
     return max([pending.connection.written_up_to for pending in pending_requests])

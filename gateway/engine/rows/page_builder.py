@@ -130,9 +130,8 @@ class PageBuilder:
         """Add rows of the result in order. Return True if a limit has stopped the page."""
         if self._takes_many:
             chunk = chunk[self._fast_take(chunk) :]
-            if (
-                chunk and self.budget.scanned and self.budget.rows_left == 0
-            ):  # independent of the size of the next row
+            # The limit on rows ends the page independently of the size of the next row.
+            if chunk and self.budget.scanned and self.budget.rows_left == 0:
                 self._stop_before(StoredRow(chunk[0]))
             if self._is_stopped:
                 return True

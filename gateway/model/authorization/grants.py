@@ -134,9 +134,8 @@ class Statement:
     def holds(self, facts: AccessFacts, context: AuthorizationContext) -> bool:
         """Return True if all conditions hold. An uncertain fact makes an allowance fail and a denial hold."""
         is_allowance = self.effect is _ALLOW
-        for condition in (
-            self.conditions
-        ):  # a loop is faster than `all` with a generator, and this runs for every row that is read
+        # A loop is faster than `all` with a generator, and this runs for every row that is read.
+        for condition in self.conditions:
             if not condition.holds(facts, context, is_allowance):
                 return False
         return True

@@ -128,9 +128,8 @@ def apply(write: Write, old: Row | None, now: int) -> Row | None:
     stored = old
     if write.stamp is not None:
         return _later(write, stored, write.stamp)
-    if (
-        write.table.rules.expiry is not None and not write.actor
-    ):  # expired rows are visible to the expiry job only
+    # Expired rows are visible to the expiry job only.
+    if write.table.rules.expiry is not None and not write.actor:
         old = write.table.visible(stored, now // 10_000)
     if write.condition is not ALWAYS:
         failed_part = failing_part(write.condition, old, write.view)

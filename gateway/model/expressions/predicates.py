@@ -203,9 +203,8 @@ def matches(predicate: Predicate, row: Row | None, view: View | None = None) -> 
     """Evaluate a predicate on a row, or on None if there is no row. `view`: None for the values as they are stored."""
     match predicate:
         case Compare(left, comparison, right):
-            if (
-                type(left) is Attribute and type(right) is Literal and row is not None
-            ):  # the most frequent form
+            # The most frequent form.
+            if type(left) is Attribute and type(right) is Literal and row is not None:
                 left_value = _view_at(row, left.path, view)
                 return (
                     comparison is Comparison.NE

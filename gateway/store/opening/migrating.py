@@ -47,9 +47,8 @@ def migrate(database: Database, report: Callable[[str], None] = lambda line: Non
     previous = revision_of(database)
     if not previous:
         with database.define() as session:
-            previous = _revision(
-                session, revisions
-            )  # checked again under the lock: another server may have been faster
+            # Checked again under the lock: another server may have been faster.
+            previous = _revision(session, revisions)
             if not previous and _make_schema(session, database.name, revisions[-1]):
                 return revisions
     if previous != revisions[-1]:

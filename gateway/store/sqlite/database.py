@@ -131,9 +131,8 @@ class SQLite(Database):
         if place != ":memory:" and not place.startswith("file:"):
             place = place.partition("?")[0]
             prepare_file(Path(place))
-            self._files = OpenFiles(
-                Path(place).resolve()
-            )  # the log is beside the file, not beside a link to it
+            # The log is beside the file, not beside a link to it.
+            self._files = OpenFiles(Path(place).resolve())
         self._place = place
         self._synchronous = synchronous
         self._cache_kib = max(1, cache_bytes >> 10)
