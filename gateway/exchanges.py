@@ -20,7 +20,7 @@ from tablegate.gateway.model.commands.commands import AnyCommand, Exchange
 from tablegate.gateway.model.commands.writes import Write
 from tablegate.gateway.model.errors import Busy, GatewayError, StaleTable
 
-MOST_ATTEMPTS = 8
+MAX_ATTEMPTS = 8
 """Maximum attempts at a request whose tables change meanwhile. After them the request fails with Busy."""
 
 T = TypeVar("T")
@@ -80,7 +80,7 @@ def drive(begin: Callable[[], Exchange[R]], run: Run) -> R:
 
     Raises Busy if the tables keep changing.
     """
-    for _ in range(MOST_ATTEMPTS):
+    for _ in range(MAX_ATTEMPTS):
         exchange = begin()
         commands = next_commands(exchange, None)
         while not isinstance(commands, Returned):

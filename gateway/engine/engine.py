@@ -241,8 +241,8 @@ class Engine:
         self._store.check_schema()
         if self._store.database.refuses_writes:
             raise errors.OutOfSpace(self._store.database.refuses_writes)
-        if self._store.damage.found:
-            raise errors.DataCorrupted(self._store.damage.found)
+        if self._store.damage.first_damage:
+            raise errors.DataCorrupted(self._store.damage.first_damage)
 
     def check_schema(self) -> None:
         """Raise SchemaTooNew if a later release has migrated the database to a schema that this release cannot

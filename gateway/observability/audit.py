@@ -31,11 +31,11 @@ from tablegate.gateway.http import Reply, Request, new_request_id
 from tablegate.gateway.model.request_facts import MAX_TEXT_LENGTH, RequestFacts, RequestKind
 from tablegate.gateway.observability import logs, metrics
 
-MOST_EVENTS = 8192
-MOST_BODY_BYTES = 64 << 20
+MAX_EVENTS = 8192
+MAX_BODY_BYTES = 64 << 20
 _PERIOD_S = 0.05
 _AFTER_FAILURE_S = 1.0
-_MOST_KEYS = 100
+_MAX_KEYS = 100
 _DIGEST_CHARACTERS = 16
 _ALWAYS_RECORDED = frozenset({RequestKind.DEFINITION, RequestKind.SIGN_IN})
 GATEWAY = "gateway"
@@ -104,7 +104,7 @@ class AuditTrail:
 
     def add(self, event: dict[str, Any]) -> None:
         """Queue an event. It is counted as lost if the queue is full."""
-        if len(self._queue) >= MOST_EVENTS:
+        if len(self._queue) >= MAX_EVENTS:
             metrics.record_audit_loss(1)
         else:
             self._queue.append(event)
@@ -130,7 +130,7 @@ class AuditTrail:
         if not is_recorded:
             return
         size = len(request.body)
-        if len(self._queue) >= MOST_EVENTS or self._bytes_in + size - self._bytes_out > MOST_BODY_BYTES:
+        if len(self._queue) >= MAX_EVENTS or self._bytes_in + size - self._bytes_out > MAX_BODY_BYTES:
             metrics.record_audit_loss(1)
             return
         self._bytes_in += size
@@ -195,7 +195,7 @@ class AuditTrail:
         throttling = None if facts.is_refusal else _throttling(request)
         event = self._event_of(facts, reply.status) if throttling is None or reply.status < 400 else ""
         if event:
-            keys = [self._keys.format(key) for _, key in facts.keys[:_MOST_KEYS]]
+            keys = [self._keys.format(key) for _, key in facts.keys[:_MAX_KEYS]]
             yield line(
                 at, event, facts.caller, request.client, {**columns, "keys": keys} if keys else columns
             )

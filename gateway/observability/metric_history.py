@@ -3,7 +3,7 @@
 The main background thread takes the samples (gateway/background.py), so there are figures before a page shows them. With several
 workers each one keeps the sums of all.
 
-The memory is bounded: a series is one counter, needs 3 KB, and there are at most MOST_SERIES, so 5 MB at most. If there are
+The memory is bounded: a series is one counter, needs 3 KB, and there are at most MAX_SERIES, so 5 MB at most. If there are
 more counters, those that have not grown for the longest time are dropped.
 """
 
@@ -20,7 +20,7 @@ from tablegate.gateway.observability import metrics
 FINE_S, COARSE_S = 10, 300
 """Lengths of the intervals, in seconds."""
 HOUR_S, DAY_S = 3600, 86_400
-MOST_SERIES = 1500
+MAX_SERIES = 1500
 _SHARE = 0.01
 """Maximum share of one core for sampling."""
 
@@ -63,7 +63,7 @@ class _Ring:
             values[interval % self._length] += amount
             self._series.pop(counter, None)
             self._series[counter] = values
-        while len(self._series) > MOST_SERIES:
+        while len(self._series) > MAX_SERIES:
             del self._series[next(iter(self._series))]
 
     def growth_of(self, counter: Counter, at_s: float, number: int) -> list[float]:

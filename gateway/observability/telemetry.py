@@ -31,8 +31,8 @@ from tablegate.gateway import __version__
 from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.observability import metrics, prometheus
 
-_MOST_TEXT = 2048
-_MOST_LINKS = 128
+_MAX_TEXT = 2048
+_MAX_LINKS = 128
 
 
 class Telemetry:
@@ -98,7 +98,7 @@ class Telemetry:
         @wraps(run_list)
         def traced_list(pending_requests: list[Any]) -> Any:
             spans = [request.span for request in pending_requests if request.span is not None]
-            links = [Link(span.get_span_context()) for span in spans[:_MOST_LINKS]]
+            links = [Link(span.get_span_context()) for span in spans[:_MAX_LINKS]]
             attributes = {"tablegate.requests": len(pending_requests)}
             # The tick of one request is a child of that request's span. Otherwise it has no parent.
             within = trace.set_span_in_context(spans[0]) if len(spans) == 1 else context.Context()
@@ -111,7 +111,7 @@ class Telemetry:
 
     def statement(self, system: str, texts: Sequence[str]) -> Any:
         """Return a span of statements that are executed together."""
-        attributes = {"db.system.name": system, "db.query.text": "; ".join(texts)[:_MOST_TEXT]}
+        attributes = {"db.system.name": system, "db.query.text": "; ".join(texts)[:_MAX_TEXT]}
         return self._tracer.start_as_current_span("statement", attributes=attributes)
 
 

@@ -34,9 +34,9 @@ class _AttemptRate(NamedTuple):
 
 
 _OF_PAIR, _OF_ADDRESS, _OF_NAME = _AttemptRate(5, 5.0), _AttemptRate(20, 1.0), _AttemptRate(20, 1.0)
-_MOST_ALLOWANCES = 10_000
-_MOST_PROVEN = 1_000
-_MOST_NAME_CHARACTERS = 256
+_MAX_ALLOWANCES = 10_000
+_MAX_PROVEN = 1_000
+_MAX_NAME_CHARACTERS = 256
 _IPV6_PREFIX_BITS = 64  # the network of one client
 T = TypeVar("T")
 
@@ -53,7 +53,7 @@ class AttemptLimiter:
 
     def judge(self, address: str, name: str, proof: Callable[[], T | None]) -> T | None:
         """Return the result of `proof`, which is None for a wrong secret. Raises TooManyAttempts without calling `proof`."""
-        client, name = _network_of_client(address), name[:_MOST_NAME_CHARACTERS]
+        client, name = _network_of_client(address), name[:_MAX_NAME_CHARACTERS]
         pair = ("pair", client, name)
         with self._lock:
             allowances: dict[Hashable, _AttemptRate] = {pair: _OF_PAIR}
@@ -67,7 +67,7 @@ class AttemptLimiter:
             for allowance, rate in allowances.items():
                 if allowance in self._full_at_s:
                     self._full_at_s[allowance] -= rate.period_s
-            _keep(self._proven, pair, None, _MOST_PROVEN)
+            _keep(self._proven, pair, None, _MAX_PROVEN)
         return proven
 
     def _take(self, allowances: dict[Hashable, _AttemptRate]) -> None:
@@ -81,7 +81,7 @@ class AttemptLimiter:
         if wait_s > 0:
             raise TooManyAttempts(math.ceil(wait_s))
         for allowance, rate in allowances.items():
-            _keep(self._full_at_s, allowance, full_at_s[allowance] + rate.period_s, _MOST_ALLOWANCES)
+            _keep(self._full_at_s, allowance, full_at_s[allowance] + rate.period_s, _MAX_ALLOWANCES)
 
 
 def _keep(members: OrderedDict[Hashable, T], key: Hashable, value: T, limit: int) -> None:
@@ -97,7 +97,7 @@ def _network_of_client(address: str) -> str:
     try:
         parsed_address = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
-        return address[:_MOST_NAME_CHARACTERS]
+        return address[:_MAX_NAME_CHARACTERS]
     if parsed_address.version == 4:
         return str(parsed_address)
     if parsed_address.ipv4_mapped is not None:

@@ -36,7 +36,7 @@ from tablegate.gateway.dialect import Handler, ReplyStep
 from tablegate.gateway.engine.engine import Engine, contended
 from tablegate.gateway.engine.rows.reading import Reading
 from tablegate.gateway.engine.rows.reading_replicas import may_be_old
-from tablegate.gateway.exchanges import MOST_ATTEMPTS
+from tablegate.gateway.exchanges import MAX_ATTEMPTS
 from tablegate.gateway.http import Reply
 from tablegate.gateway.model.commands.commands import AnyCommand, Exchange
 from tablegate.gateway.model.commands.row_commands import Get, Read, ReadAll, WriteGroup
@@ -266,7 +266,7 @@ class Ticker:
         self._forget_steps(pending)
         pending.restarts += 1
         pending.lock_retry = None
-        if pending.restarts < MOST_ATTEMPTS:
+        if pending.restarts < MAX_ATTEMPTS:
             self._arrived.append(pending)
             self.wake()
         else:

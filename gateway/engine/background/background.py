@@ -111,12 +111,12 @@ class Background:
         return True
 
     def _count_left(self) -> dict[str, int]:
-        left: dict[str, int] = {}
+        rows_by_work: dict[str, int] = {}
         with self._store.read() as session:
             for piece in progress.unfinished_work(session):
-                left[piece.work] = left.get(piece.work, 0) + piece.left
-            left[_EXPIRY_SWEEP] = rows.count_expired(session, self._now_ms(), progress.COUNTED_ROWS)
-        return left
+                rows_by_work[piece.work] = rows_by_work.get(piece.work, 0) + piece.left
+            rows_by_work[_EXPIRY_SWEEP] = rows.count_expired(session, self._now_ms(), progress.COUNTED_ROWS)
+        return rows_by_work
 
     def _purge(self, limit: int) -> int | None:
         with self._store.read() as session:

@@ -24,7 +24,7 @@ def statistics(store: Store, table: Table, now_ms: int, recounts: bool = False) 
     """
     owners = _filled_owners(table, now_ms)
     with store.read() as session:
-        counts = {} if recounts else row_counts.known(session, [owner.id for owner in owners])
+        counts = {} if recounts else row_counts.complete_counts(session, [owner.id for owner in owners])
     owners_to_count = [owner for owner in owners if owner.id not in counts]
     if owners_to_count:
         counts |= _recount(store, owners_to_count)
@@ -35,7 +35,7 @@ def statistics(store: Store, table: Table, now_ms: int, recounts: bool = False) 
 
 def of_table(session: Session, table: Table) -> Count:
     """Return the count of a table's rows."""
-    count = row_counts.known(session, [table.id]).get(table.id)
+    count = row_counts.complete_counts(session, [table.id]).get(table.id)
     return _scan(session, table) if count is None else count
 
 
@@ -58,7 +58,7 @@ def mismatches(store: Store) -> Iterator[str]:
     for table in tables:
         for owner in (table, *table.all_indexes):
             with store.read() as session:
-                stored_count = row_counts.known(session, [owner.id]).get(owner.id)
+                stored_count = row_counts.complete_counts(session, [owner.id]).get(owner.id)
                 actual_count = None if stored_count is None else _scan(session, owner)
             if stored_count != actual_count:
                 yield f"{table.name}/{owner.name}: stored {stored_count}, found {actual_count}"

@@ -164,13 +164,13 @@ class _EntryChunks:
     def after(self, version: int) -> tuple[Sequence[StoredEntry], int]:
         """Return some of the entries after a version, and the version up to which they are complete."""
         end = self._until if version >= self._last else min(version + self._width, self._last)
-        found = vectors.between(self._session, self._index_id, version, end, self._limit, self._partition)
-        if len(found) == self._limit:
+        entries = vectors.between(self._session, self._index_id, version, end, self._limit, self._partition)
+        if len(entries) == self._limit:
             self._width = max(self._limit, self._width // 2)
-            return found, found[-1][0]
-        if 2 * len(found) < self._limit:
+            return entries, entries[-1][0]
+        if 2 * len(entries) < self._limit:
             self._width = min(_MAX_WIDTH, 2 * self._width)
-        return found, end
+        return entries, end
 
 
 def _matches(

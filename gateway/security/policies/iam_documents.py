@@ -33,7 +33,7 @@ _STATEMENT_MEMBERS = frozenset(
 )  # fmt: skip
 _VARIABLE = re.compile(r"\$\{([^}]*)\}")
 _ESCAPES = {"*": "*", "?": "?", "$": "$"}
-MOST_CHARACTERS = 20_480
+MAX_CHARACTERS = 20_480
 """The maximum of a resource policy of DynamoDB, 20 KB. That of an identity policy is lower ("IAM and AWS STS quotas")."""
 _OF_PRINCIPALS = frozenset({"Principal", "NotPrincipal"})
 _ARN_OF_PRINCIPAL = re.compile(r"arn:[a-z-]+:(?:iam|sts)::(\d{12}):([^\s*?]+)", re.ASCII)
@@ -43,8 +43,8 @@ _READ_KEPT = 1024
 
 def read_document(text: str) -> dict[str, Any]:
     """Return the JSON object of a policy. Raises BadPolicy."""
-    if len(text) > MOST_CHARACTERS:
-        raise BadPolicy(f"a policy is at most {MOST_CHARACTERS} characters long")
+    if len(text) > MAX_CHARACTERS:
+        raise BadPolicy(f"a policy is at most {MAX_CHARACTERS} characters long")
     try:
         document = json.loads(text, object_pairs_hook=_without_repeats)
     except (ValueError, RecursionError) as error:

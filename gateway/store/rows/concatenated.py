@@ -38,12 +38,12 @@ def fetch(
     Raises DataCorrupted.
     """
     partition = bounds.lower.partition
-    stored = stored_position(Position(partition, b""))
-    column = stored.partition
+    stored_key = stored_position(Position(partition, b""))
+    column = stored_key.partition
     lower, upper = bounds.lower.sort, bounds.upper.sort
     if max(len(column), len(lower), len(upper)) >= KEPT_BYTES:
         return None
-    parameters = (table_id, column, stored.slot, lower, upper, limit)
+    parameters = (table_id, column, stored_key.slot, lower, upper, limit)
     if checksums.are_verified:
         return _fetch_verified(session, parameters, concatenation, reverse)
     statement = _statement(session.statements, reverse, concatenation)

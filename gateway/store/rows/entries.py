@@ -20,18 +20,18 @@ def add_many(session: Session, entries: Iterable[tuple[int, Entry]]) -> None:
     """Insert entries, given as (index id, entry). An existing entry gets the new size."""
     values = []
     for index_id, entry in entries:
-        stored, row = stored_position(entry.position), stored_position(entry.row.position)
+        stored_key, row = stored_position(entry.position), stored_position(entry.row.position)
         values.append(
             (
                 index_id,
-                stored.partition,
-                stored.sort,
-                stored.slot,
+                stored_key.partition,
+                stored_key.sort,
+                stored_key.slot,
                 entry.size_bytes,
                 row.partition,
                 row.sort,
                 row.slot,
-                stored.full_key,
+                stored_key.full_key,
             )
         )
     if values:

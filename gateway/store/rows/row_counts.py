@@ -70,7 +70,7 @@ class CountChanges:
                 )
 
 
-def known(session: Session, owner_ids: Iterable[int]) -> dict[int, Count]:
+def complete_counts(session: Session, owner_ids: Iterable[int]) -> dict[int, Count]:
     """Return the complete counts of these owners."""
     return {
         owner_id: count for owner_id, (count, is_complete) in _sums(session, owner_ids).items() if is_complete
@@ -85,7 +85,7 @@ def begin(session: Session, table: Table) -> None:
 
 def copy(session: Session, table: Table, copied_table: Table) -> None:
     """Give a copy the counts of its locked source. What is not known of the source is counted later in the copy."""
-    counts = known(session, owners(table))
+    counts = complete_counts(session, owners(table))
     for owner_id, copied_id in zip(owners(table), owners(copied_table), strict=True):
         if owner_id in counts:
             _keep_base(session, copied_id, counts[owner_id])

@@ -120,8 +120,8 @@ def positions_after(
     """
     slot, partition, sort = LOWEST_SLOT
     if after is not None:
-        stored = stored_position(after)
-        slot, partition, sort = stored.slot, stored.partition, stored.sort + b"\x00"
+        stored_key = stored_position(after)
+        slot, partition, sort = stored_key.slot, stored_key.partition, stored_key.sort + b"\x00"
     keys = session.query(
         "SELECT partition, sort, full_key, size_bytes FROM rows WHERE table_id = ? AND (slot, partition, sort) >= (?, ?, ?)"
         " ORDER BY slot, partition, sort LIMIT ?",

@@ -359,19 +359,19 @@ def _columns_of(row: Row | None) -> list[Columns]:
     """Return a row as a result row of `rows_source`, or an empty list."""
     if row is None:
         return []
-    stored = positions.stored_position(row.position)
+    stored_key = positions.stored_position(row.position)
     contents = row.contents
     return [
         (
-            stored.partition,
-            stored.sort,
-            stored.full_key,
+            stored_key.partition,
+            stored_key.sort,
+            stored_key.full_key,
             row.modified_at,
             row.expires_at_ms,
             contents.size_bytes,
             contents.kinds,
             None,
             contents.body,
-            stored.slot,
+            stored_key.slot,
         )
     ]

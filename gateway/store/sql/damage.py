@@ -13,7 +13,7 @@ from tablegate.gateway.store.sql.databases import Session
 
 log = logging.getLogger(__name__)
 
-_MOST_LOGGED = 1_000
+_MAX_LOGGED = 1_000
 
 
 class DamageLog:
@@ -22,22 +22,24 @@ class DamageLog:
     def __init__(self, folder: str | None = None) -> None:
         self._marker = Path(folder, "damage") if folder else None
         self._logged: set[tuple[bytes, bytes] | None] = set()
-        self._found = ""
+        self._first_damage = ""
 
     @property
-    def found(self) -> str:
+    def first_damage(self) -> str:
         """The first damage that a process of this server found, or ""."""
-        if not self._found and self._marker is not None and self._marker.exists():
-            self._found = self._marker.read_text()
-        return self._found
+        if not self._first_damage and self._marker is not None and self._marker.exists():
+            self._first_damage = self._marker.read_text()
+        return self._first_damage
 
     def note(self, error: DataCorrupted, table: str | None) -> None:
         """Log damage once for each row, and remember it. `table`: the name of the row's table, or None if unknown."""
         row = None if error.row is None else digest_of(*error.row)
-        self._found = self._found or (f"row {row} of table {table}: {error}" if row else str(error))
+        self._first_damage = self._first_damage or (
+            f"row {row} of table {table}: {error}" if row else str(error)
+        )
         if self._marker is not None and not self._marker.exists():
-            self._marker.write_text(self._found)
-        if error.row not in self._logged and len(self._logged) < _MOST_LOGGED:
+            self._marker.write_text(self._first_damage)
+        if error.row not in self._logged and len(self._logged) < _MAX_LOGGED:
             self._logged.add(error.row)
             facts = {"reason": str(error), "table": table, "row": row}
             log.error("stored data is damaged", extra={"facts": facts})

@@ -127,8 +127,8 @@ class Session:
 
     def ask(self, statement: str, parameters: Sequence[Any] = ()) -> Pending[list[Row]]:
         """Send a statement. Its rows are pending."""
-        found = self.query(statement, parameters)
-        return lambda: found
+        rows = self.query(statement, parameters)
+        return lambda: rows
 
     def send(self, statement: str, parameters: Sequence[Any] = ()) -> Pending[int]:
         """Send a statement. Its number of affected rows is pending. An error may be raised only by a later statement."""

@@ -351,18 +351,18 @@ def test_requests_do_not_wait_for_the_log_and_lost_records_are_counted() -> None
     trail = AuditTrail(sink, KeyForm(False, ""), AuditScope(writes=True, requests=True))
     trail.start()
     before = _lost()
-    for _ in range(audit.MOST_EVENTS + 1000):
+    for _ in range(audit.MAX_EVENTS + 1000):
         trail.record_request(_request(), Reply(200, ()), Reader, "Read")
     sink.may_go_on.set()
     trail.close()
     lost = _lost() - before
     # The thread had taken up to 256 of them when it was held up.
     assert 1000 - 256 <= lost <= 1000
-    assert len(sink.lines) == audit.MOST_EVENTS + 1000 - lost
+    assert len(sink.lines) == audit.MAX_EVENTS + 1000 - lost
 
 
 def test_bodies_that_wait_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(audit, "MOST_BODY_BYTES", 10_000)
+    monkeypatch.setattr(audit, "MAX_BODY_BYTES", 10_000)
     sink = Gathering()
     trail = AuditTrail(sink, KeyForm(False, ""), AuditScope(writes=True, requests=True))
     before = _lost()

@@ -16,7 +16,7 @@ from tablegate.gateway.observability.metric_history import (
     DAY_S,
     FINE_S,
     HOUR_S,
-    MOST_SERIES,
+    MAX_SERIES,
     Counter,
     MetricHistory,
 )
@@ -80,7 +80,7 @@ def test_the_memory_is_bounded() -> None:
             totals[Counter("table", f"table {number} {each}", "read")] = 1.0
         history.add(10.0 * number, dict(totals))
     series = [values for ring in history._rings for values in ring._series.values()]
-    assert len(series) <= 2 * MOST_SERIES
+    assert len(series) <= 2 * MAX_SERIES
     assert sum(sys.getsizeof(values) for values in series) < 5_000_000
     # Series that still grow are kept, those at rest for the longest time are dropped.
     assert counted(history, REQUESTS, 900, 390.0) == 39

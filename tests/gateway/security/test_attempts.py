@@ -122,13 +122,13 @@ def test_what_one_client_is(guarded: Guarded, first: str, second: str, is_one: b
 
 
 def test_memory_is_bounded(guarded: Guarded) -> None:
-    for number in range(attempts._MOST_ALLOWANCES + 100):
+    for number in range(attempts._MAX_ALLOWANCES + 100):
         secret = "right" if number % 2 else "wrong"
         guarded.give(
             secret, f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}", f"{number}" + "x" * 10_000
         )
-    assert len(guarded.attempts._full_at_s) == attempts._MOST_ALLOWANCES
-    assert len(guarded.attempts._proven) == attempts._MOST_PROVEN
+    assert len(guarded.attempts._full_at_s) == attempts._MAX_ALLOWANCES
+    assert len(guarded.attempts._proven) == attempts._MAX_PROVEN
     assert max(len(name) for *_, name in guarded.attempts._full_at_s) <= 256
 
 
