@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tablegate.gateway.control.administration import Administration
 
 PAGES: tuple[type[Pages], ...] = (
-    TablePages, RowPages, StatementPages, EditPages, BulkPages, JobPages, StreamPages, FigurePages,
+    TablePages, RowPages, StatementPages, EditPages, BulkPages, StreamPages, FigurePages,
     AdministrationPages,
 )  # fmt: skip
 """The pages that need the gateway only, by subject."""
@@ -47,6 +47,7 @@ def create(gateway: Gateway, administration: Callable[[], Administration] | None
     )
     pages = [
         *(each(gateway) for each in PAGES),
+        JobPages(gateway, administration),
         AccessPages(gateway, administration),
         AuditPages(gateway, administration),
     ]

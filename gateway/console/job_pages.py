@@ -1,9 +1,10 @@
-"""Pages about jobs."""
+"""Pages about jobs and background work."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from time import monotonic
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import flask
 
@@ -11,12 +12,40 @@ from tablegate.gateway.console import searches
 from tablegate.gateway.console.pages import Pages, Route
 from tablegate.gateway.console.rendering import render
 from tablegate.gateway.console.sign_in import ConsoleUser
+from tablegate.gateway.dialect import Gateway
 from tablegate.gateway.model.errors import InvalidInput
+from tablegate.gateway.model.tables.jobs import Job
 from tablegate.gateway.model.tables.namespaces import served_by_job
+
+if TYPE_CHECKING:
+    from tablegate.gateway.control.administration import Administration
+
+_ROWS = ("processed", "items", "rows")
+"""The figures of jobs that count rows, by worker."""
+
+
+class WorkProgress(NamedTuple):
+    """The progress of background work.
+
+    `rate`: rows per second since it was first shown, 0 if unknown. `left_s`: expected time until its end.
+    """
+
+    work: str
+    name: str
+    done: int
+    total: int
+    rate: float
+    left_s: int | None
 
 
 class JobPages(Pages):
-    """The unfinished jobs, and the form that cancels one."""
+    """The unfinished jobs with their progress, the form that cancels one, and background work."""
+
+    def __init__(self, gateway: Gateway, administration: Callable[[], Administration] | None) -> None:
+        super().__init__(gateway)
+        self._administration = administration
+        self._seen: dict[tuple[str, str], tuple[float, int]] = {}
+        """(work, name) -> time and rows when it was first shown."""
 
     def reads(self) -> Sequence[Route]:
         return (Route("/jobs", self.jobs),)
@@ -25,9 +54,35 @@ class JobPages(Pages):
         return (Route("/jobs/cancel", self.cancel),)
 
     def jobs(self, visitor: ConsoleUser) -> Any:
-        """Show the unfinished jobs."""
-        found = [(job, served_by_job(job.namespace)) for job in self._reading(visitor).jobs()]
-        return render("jobs.html", visitor=visitor, jobs=found, writes=self._gateway.settings.console_writes)
+        """Show the unfinished jobs. Background work is shown to a visitor that sees everything."""
+        found = [
+            (job, served_by_job(job.namespace), *self._progress(job)) for job in self._reading(visitor).jobs()
+        ]
+        return render(
+            "jobs.html", visitor=visitor, jobs=found, writes=self._gateway.settings.console_writes,
+            works=self._work() if visitor.sees_everything and self._administration is not None else [],
+        )  # fmt: skip
+
+    def _progress(self, job: Job) -> tuple[int, float]:
+        """Return the number of rows that a job has processed, and rows per second since its start."""
+        rows = next((job.progress[name] for name in _ROWS if isinstance(job.progress.get(name), int)), 0)
+        elapsed_s = max(1.0, (self._gateway.now_ms() - job.created_at_ms) / 1000)
+        return rows, rows / elapsed_s
+
+    def _work(self) -> list[WorkProgress]:
+        """Return the unfinished background work, with the rate since it was first shown."""
+        assert self._administration is not None
+        now_s, found = monotonic(), []
+        pieces = self._administration().unfinished_work()
+        keys = {(each["work"], each["name"]) for each in pieces}
+        self._seen = {key: first for key, first in self._seen.items() if key in keys}
+        for each in pieces:
+            done, left = each["rows_done"], each["rows_left"]
+            first_s, first_rows = self._seen.setdefault((each["work"], each["name"]), (now_s, done))
+            rate = (done - first_rows) / (now_s - first_s) if now_s - first_s >= 1 else 0.0
+            left_s = round(left / rate) if rate > 0 else None
+            found.append(WorkProgress(each["work"], each["name"], done, done + left, rate, left_s))
+        return found
 
     def cancel(self, visitor: ConsoleUser) -> Any:
         """Cancel a job."""

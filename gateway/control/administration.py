@@ -72,12 +72,8 @@ class Administration:
 
     def _list_tables(self, given: dict[str, Any]) -> dict[str, Any]:
         only(given)
-        with self._store.read() as session:
-            tables = [each for each in self._store.catalog.all(session) if not is_reserved(each.namespace)]
-            pieces = progress.unfinished_work(session)
+        tables = self._tables()
         now_ms = time.time_ns() // 1_000_000
-        names = {index.id: f"{table.name}/{index.name}" for table in tables for index in table.all_indexes}
-        names |= {table.id: table.name for table in tables}
         return {
             "tables": [
                 {
@@ -88,16 +84,29 @@ class Administration:
                 }
                 for table in sorted(tables, key=lambda table: (table.namespace, table.name))
             ],
-            "work": [
-                {
-                    "work": piece.work,
-                    "name": names.get(piece.id, f"dropped, id {piece.id}"),
-                    "rows_done": piece.done,
-                    "rows_left": piece.left,
-                }
-                for piece in pieces
-            ],
+            "work": self.unfinished_work(),
         }
+
+    def _tables(self) -> list[Table]:
+        with self._store.read() as session:
+            return [each for each in self._store.catalog.all(session) if not is_reserved(each.namespace)]
+
+    def unfinished_work(self) -> list[dict[str, Any]]:
+        """Return the unfinished background work: its kind, the table or index, and the rows done and left."""
+        tables = self._tables()
+        with self._store.read() as session:
+            pieces = progress.unfinished_work(session)
+        names = {index.id: f"{table.name}/{index.name}" for table in tables for index in table.all_indexes}
+        names |= {table.id: table.name for table in tables}
+        return [
+            {
+                "work": piece.work,
+                "name": names.get(piece.id, f"dropped, id {piece.id}"),
+                "rows_done": piece.done,
+                "rows_left": piece.left,
+            }
+            for piece in pieces
+        ]
 
     def _sweep(self, given: dict[str, Any]) -> dict[str, Any]:
         """Do what is due now, beside the server's own threads, which fill indexes, purge tables and run jobs."""
