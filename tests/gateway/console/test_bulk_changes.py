@@ -293,3 +293,39 @@ def test_a_grant_of_some_partitions_changes_those_only(songs: Live, strict: Runn
     console.post("/rows/bulk", 403, **of(key0="p0", change="delete"))
     assert "30 rows deleted" in console.post("/rows/bulk", **of(key0="p1", change="delete"))
     assert {item["p"]["S"] for item in items(songs)} == {"p0"}
+
+
+ACTIONS: list[tuple[tuple[str, ...], str, str, dict[str, str]]] = [
+    (("Scan",), "GET", "/rows", OF_A),
+    (("Query",), "GET", "/rows", {"key0": "p0"}),
+    (("GetItem",), "GET", "/row", {"at": "{place}"}),
+    (("PutItem",), "POST", "/row/put", {"row": '{"p": {"S": "new"}, "s": {"N": "1"}}'}),
+    (("PutItem", "GetItem"), "GET", "/row/new", {"copy": "{place}"}),
+    (("PutItem", "GetItem"), "GET", "/row/edit", {"at": "{place}"}),
+    (("DeleteItem", "GetItem"), "POST", "/row/delete", {"at": "{place}"}),
+    (("PutItem", "Scan"), "POST", "/rows/bulk", SET),
+    (("PutItem", "Query"), "POST", "/rows/bulk", {**SET, "key0": "p0"}),
+    (("DeleteItem", "Scan"), "POST", "/rows/bulk", {**OF_A, "change": "delete"}),
+]
+"""The table of docs/operate/console.md: permissions, and a request that needs them."""
+
+
+@pytest.mark.parametrize(("permissions", "method", "path", "fields"), ACTIONS)
+def test_an_action_needs_the_permissions_that_the_docs_name(
+    songs: Live, console: Console, strict: Running,
+    permissions: tuple[str, ...], method: str, path: str, fields: dict[str, str],
+) -> None:  # fmt: skip
+    [place] = re.findall(r'name="at" value="([^"]+)"', console.get("/rows", **of(key0="p0", key1="0")))
+    form = of(**{name: value.replace("{place}", place) for name, value in fields.items()})
+    every = {"Scan", "Query", "GetItem", "PutItem", "DeleteItem"}
+
+    def status(*actions: str) -> int:
+        session = visitor(strict, allow(*actions, on=SONGS)).session
+        sent = {"params": form} if method == "GET" else {"data": form}
+        url = f"{strict.url}/_tablegate/console{path}"
+        return session.request(method, url, **sent, allow_redirects=False, timeout=60).status_code
+
+    for missing in permissions:
+        others = every - {missing} - ({"Scan", "Query"} if missing in ("Scan", "Query") else set())
+        assert status(*others) == 403, missing
+    assert status(*permissions) in (200, 303)
