@@ -17,6 +17,8 @@ from botocore.httpsession import URLLib3Session
 from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import ToolAnnotations
+from pydantic import ConfigDict
+from typing_extensions import TypedDict
 
 from tablegate.gateway import __version__
 from tablegate.gateway.observability.audit import MCP_AGENT
@@ -27,7 +29,21 @@ _INSTRUCTIONS = (
     'Tables with the DynamoDB data model. Keys, items and values are DynamoDB JSON, for example {"id": {"S": "1"}}. '
     "Call describe_table first to learn the key of a table."
 )
+_PAGE_ITEMS = 25
 Document = dict[str, Any]
+
+
+class QueryOptions(TypedDict, total=False):
+    """Members of a Query request that most queries do not need."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]
+
+    IndexName: str
+    FilterExpression: str
+    ExpressionAttributeNames: dict[str, str]
+    Limit: int
+    ScanIndexForward: bool
+    ExclusiveStartKey: Document
 
 
 class Tables:
@@ -52,28 +68,22 @@ class Tables:
         return self._call("GetItem", TableName=table, Key=key, ConsistentRead=True)
 
     def query(
-        self,
-        table: str,
-        key_condition: str,
-        values: Document,
-        names: dict[str, str] | None = None,
-        index: str | None = None,
-        filter: str | None = None,  # noqa: A002 - the name that the assistant sees
-        limit: int = 25,
-        forward: bool = True,
-        start_key: Document | None = None,
+        self, table: str, key_condition: str, values: Document, options: QueryOptions | None = None
     ) -> Document:
         """Read items with one partition key, in the order of the sort key.
 
         key_condition: a KeyConditionExpression, such as "id = :id AND begins_with(#date, :year)". values: the values by
-        placeholder, such as {":id": {"S": "1"}}. names: attribute names by placeholder, for reserved words. filter: a
-        FilterExpression. `LastEvaluatedKey` in the answer: call again with it as start_key.
+        placeholder, such as {":id": {"S": "1"}}. options: other members of the request, such as Limit (default 25) and
+        ExpressionAttributeNames for reserved words. `LastEvaluatedKey` in the answer: call again with it as
+        ExclusiveStartKey.
         """
         return self._call(
-            "Query", TableName=table, IndexName=index, KeyConditionExpression=key_condition, FilterExpression=filter,
-            ExpressionAttributeValues=values, ExpressionAttributeNames=names, Limit=limit, ScanIndexForward=forward,
-            ExclusiveStartKey=start_key,
-        )  # fmt: skip
+            "Query",
+            TableName=table,
+            KeyConditionExpression=key_condition,
+            ExpressionAttributeValues=values,
+            **{"Limit": _PAGE_ITEMS, **(options or {})},
+        )
 
     def put(self, table: str, item: Document) -> Document:
         """Store an item. It replaces an item with the same primary key."""

@@ -108,16 +108,18 @@ def test_the_tools(server: Server) -> None:
 def test_an_assistant_reads_what_its_key_may_read(server: Server) -> None:
     key = {"id": {"S": "1"}, "line": {"N": "1"}}
     last = {**key, "line": {"N": "2"}}
-    first_page = {
-        "table": "orders", "key_condition": "id = :id AND #l > :l", "names": {"#l": "line"},
-        "values": {":id": {"S": "1"}, ":l": {"N": "0"}}, "forward": False, "limit": 1,
-    }  # fmt: skip
+    options = {"ExpressionAttributeNames": {"#l": "line"}, "ScanIndexForward": False, "Limit": 1}
+    query = {
+        "table": "orders",
+        "key_condition": "id = :id AND #l > :l",
+        "values": {":id": {"S": "1"}, ":l": {"N": "0"}},
+    }
     tables, described, first, rest, got, absent = call(
         parameters(server.url),
         ("list_tables", {}),
         ("describe_table", {"table": "orders"}),
-        ("query", first_page),
-        ("query", {**first_page, "limit": 25, "start_key": last}),
+        ("query", {**query, "options": options}),
+        ("query", {**query, "options": {**options, "Limit": 25, "ExclusiveStartKey": last}}),
         ("get", {"table": "orders", "key": key}),
         ("get", {"table": "orders", "key": {**key, "id": {"S": "none"}}}),
     )
@@ -173,12 +175,17 @@ def test_errors_are_answers() -> None:
     wrong = {"table": "none", "key_condition": "id == 1", "values": {":v": {"S": "1"}}}
     with Server() as running:
         url = running.url
-        absent, invalid, untyped = call(
-            parameters(url), ("describe_table", {"table": "none"}), ("query", wrong), ("get", {"table": 1})
+        absent, invalid, untyped, unknown = call(
+            parameters(url),
+            ("describe_table", {"table": "none"}),
+            ("query", wrong),
+            ("get", {"table": 1}),
+            ("query", {**wrong, "options": {"Limits": 1}}),
         )
     assert "ResourceNotFoundException" in absent
     assert "ValidationException" in invalid
     assert "validation error" in untyped
+    assert "options.Limits" in unknown
     [lost] = call(parameters(url), ("list_tables", {}))
     assert f"No DynamoDB API answers at {url}" in lost
 

@@ -285,6 +285,14 @@ REFUSED_BY_AWS: dict[str, Callable[[], object]] = {
     "a table name of two characters": new_table(**{**TABLE, "TableName": "ab"}),
     "an index name with `/`": new_table(**with_index("by/cents")),
     "an index projection `INCLUDE` without attributes": new_table(**with_index(ProjectionType="INCLUDE")),
+    "a local index without a sort key": new_table(
+        **{
+            **TABLE,
+            "AttributeDefinitions": with_index()["AttributeDefinitions"],
+            "KeySchema": [*TABLE["KeySchema"], {"AttributeName": "cents", "KeyType": "RANGE"}],
+            "LocalSecondaryIndexes": with_index()["GlobalSecondaryIndexes"],
+        }
+    ),
     "more than 20 global indexes": new_table(
         **{
             **with_index(),
