@@ -110,8 +110,12 @@ def seeded_server() -> Iterator[Running]:
     """Run a server with three tables, two grants and a job."""
     with tempfile.TemporaryDirectory() as folder:
         running = start(
-            migrated(Path(folder)), console_writes=True, admin_token=_TOKEN, secret_key="what encrypts the secrets"
-        )  # fmt: skip
+            migrated(Path(folder)),
+            console_writes=True,
+            admin_token=_TOKEN,
+            secret_key="what encrypts the secrets",
+            audit="database",
+        )
         try:
             seed(Live(running.url))
             seed_figures()
