@@ -26,6 +26,7 @@ from tablegate.gateway.console.row_pages import RowPages
 from tablegate.gateway.console.statement_pages import StatementPages
 from tablegate.gateway.console.stream_pages import StreamPages
 from tablegate.gateway.console.table_pages import TablePages
+from tablegate.gateway.console.transfer_pages import TransferPages
 from tablegate.gateway.control.access import CONSOLE
 from tablegate.gateway.dialect import Gateway
 from tablegate.gateway.model.request_facts import RequestKind
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 PAGES: tuple[type[Pages], ...] = (
     TablePages, RowPages, StatementPages, EditPages, BulkPages, StreamPages, FigurePages,
-    AdministrationPages,
+    AdministrationPages, TransferPages,
 )  # fmt: skip
 """The pages that need the gateway only, by subject."""
 

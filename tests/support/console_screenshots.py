@@ -71,6 +71,7 @@ PAGES: Mapping[str, str] = {
     "table-new": "/tables/new",
     "table-new-table-store": "/tables/new?dialect=tablestore",
     "backups": "/backups",
+    "transfer": "/transfer?{orders}",
     "sign-in": "/sign-in",
     "not-found": "/nothing",
 }

@@ -262,3 +262,17 @@ def test_every_form_about_accounts_is_accepted(
         browser.delete_all_cookies()
         audit.stop()
         running.stop()
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("size", SIZES)
+def test_rows_are_imported(server: Running, browser: webdriver.Chrome, size: str, scheme: str) -> None:
+    appear_as(browser, size, scheme)
+    live, name = Live(server.url), f"imported-{size}-{scheme}"
+    live.create("p:S", name=name)
+    browser.get(f"{server.url}/_tablegate/console/transfer?namespace=shared&name={name}")
+    browser.find_element(By.NAME, "lines").send_keys('{"p": {"S": "a&b"}}')
+    browser.find_element(By.XPATH, "//button[text()='Import rows']").send_keys(Keys.ENTER)
+    waiting(browser).until(lambda _: text_of(browser, ".alert.ok") == "1 rows were imported.")
+    assert live.client.scan(TableName=name)["Items"] == [{"p": {"S": "a&b"}}]
+    assert problems(browser) == []

@@ -18,7 +18,7 @@ from tests.support.console_screenshots import PAGES, paths_of, photograph, seede
 from tests.support.running import Running
 
 pytestmark = needs_chromium
-NO_PAGES = {"/changes.json", "/chart", "/static/<path:filename>", "/<path:rest>"}
+NO_PAGES = {"/changes.json", "/export", "/chart", "/static/<path:filename>", "/<path:rest>"}
 """Routes whose answers are parts of pages."""
 
 
