@@ -95,12 +95,15 @@ def _nameless(browser: webdriver.Chrome) -> list[str]:
 def test_a_page_is_used_with_the_keyboard(
     server: Running, browser: webdriver.Chrome, paths: dict[str, str], name: str, size: str
 ) -> None:
-    """The key Tab reaches every control in the order of the page, and a frame shows where it is."""
+    """The key Tab reaches every control in the order of the page, and a frame shows where it is.
+
+    A field for a time has a stop for each of its parts.
+    """
     appear_as(browser, size)
     browser.get(f"{server.url}/_tablegate/console{paths[name]}")
-    number = browser.execute_script(FOLLOW_FOCUS)
+    number, times = browser.execute_script(FOLLOW_FOCUS)
     assert number > 0
-    browser.switch_to.active_element.send_keys(Keys.TAB * (number + 5))
+    browser.switch_to.active_element.send_keys(Keys.TAB * (number + 8 * times))
     reached, unseen = browser.execute_script("return [window.reached, window.unseen]")
     assert reached[:number] == list(range(number))
     assert unseen == []
@@ -178,5 +181,5 @@ document.addEventListener("focusin", ({target}) => {
   const {outlineStyle, outlineWidth} = getComputedStyle(target);
   if (outlineStyle === "none" || parseFloat(outlineWidth) < 2) window.unseen.push(target.outerHTML.slice(0, 200));
 });
-return stops.length;
+return [stops.length, document.querySelectorAll("input[type=datetime-local]").length];
 """
