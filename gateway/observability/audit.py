@@ -151,11 +151,11 @@ class AuditTrail:
         lines: list[bytes] = []
         while self._queue and len(lines) < 256:
             event = self._queue.popleft()
-            if isinstance(event, _RequestRecord):
-                self._bytes_out += len(event.request.body)
-                lines += [orjson.dumps(document) for document in self._lines_of(event)]
-            else:
-                lines.append(orjson.dumps(event, default=repr))
+            try:
+                lines += self._encode(event)
+            except Exception as error:  # a bug: without this, it would end the thread and the audit
+                metrics.record_audit_loss(1)
+                logs.error("cannot encode an event of the audit log", error)
         if not lines:
             return
         try:
@@ -171,6 +171,12 @@ class AuditTrail:
             return
         self._is_failing = False
         metrics.record_audit_lines(len(lines))
+
+    def _encode(self, event: dict[str, Any] | _RequestRecord) -> list[bytes]:
+        if not isinstance(event, _RequestRecord):
+            return [orjson.dumps(event, default=repr)]
+        self._bytes_out += len(event.request.body)
+        return [orjson.dumps(document) for document in self._lines_of(event)]
 
     def _lines_of(self, record: _RequestRecord) -> Iterator[dict[str, Any]]:
         at, request, reply, dialect, operation = record

@@ -411,6 +411,19 @@ def test_an_unreadable_request_is_recorded() -> None:
     assert json.loads(sink.lines[0])["result"] == 400
 
 
+def test_an_event_that_cannot_be_encoded_does_not_end_the_log() -> None:
+    sink = Gathering()
+    sink.may_go_on.set()
+    trail = AuditTrail(sink, KeyForm(False, ""), AuditScope(False, False))
+    before = _lost()
+    trail.start()
+    trail.add({1: "no name"})  # type: ignore[dict-item]
+    trail.add({"event": "two"})
+    trail.close()
+    assert _lost() - before == 1
+    assert [json.loads(line) for line in sink.lines] == [{"event": "two"}]
+
+
 def test_digests_depend_on_the_secret_key() -> None:
     key = {"artist": {"S": "nina"}, "song": {"N": "1"}}
     again = {"song": {"N": "1"}, "artist": {"S": "nina"}}
