@@ -154,7 +154,7 @@ def parse_entity(body: bytes) -> ParsedEntity:
             raise
         if attribute is None:
             continue
-        # The fast path for common kinds. values.read, bodies and size_bytes define the same in general.
+        # Common kinds first. values.read, bodies and size_bytes define the same in general.
         kind = type(wire) if edm is None else None
         if kind is str and len(wire) <= limits.STRING_MAX_UNITS // 2:
             attributes[attribute] = {"S": wire}
@@ -173,9 +173,8 @@ def parse_entity(body: bytes) -> ParsedEntity:
     if len(attributes) > limits.PROPERTIES_MAX:
         raise ServiceError("TooManyProperties")
     typed = is_annotated and _has_typed_keys(members)
-    return ParsedEntity(
-        _key(members, "PartitionKey"), _key(members, "RowKey"), attributes, size, is_native, typed
-    )
+    keys = _key(members, "PartitionKey"), _key(members, "RowKey")
+    return ParsedEntity(*keys, attributes, size, is_native, typed)
 
 
 def _has_typed_keys(members: Mapping[str, Any]) -> bool:

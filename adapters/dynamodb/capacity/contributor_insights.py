@@ -30,9 +30,7 @@ _RULES = {ACCESSED: ("PKC", "PKT", "SKC", "SKT"), THROTTLED: ("PKT", "SKT")}
 
 
 def update_contributor_insights(call: CallContext) -> Exchange[Answer]:
-    """UpdateContributorInsights: switch insights on or off, or change the mode.
-
-    A request for the current state changes nothing.
+    """UpdateContributorInsights: switch insights on or off, or change the mode. The current state changes nothing.
 
     Raises ServiceError, TableMissing.
     """
@@ -52,11 +50,8 @@ def update_contributor_insights(call: CallContext) -> Exchange[Answer]:
     insights = _insights_by_index(call, table).get(index)
     if insights is None and not is_enabling:
         return {**_place(table, index), "ContributorInsightsStatus": "DISABLED"}
-    if (
-        insights is not None
-        and insights["on"] == is_enabling
-        and (not is_enabling or insights["mode"] == mode)
-    ):
+    keeps_mode = not is_enabling or (insights is not None and insights["mode"] == mode)
+    if insights is not None and insights["on"] == is_enabling and keeps_mode:
         return {**_place(table, index), **_state(call, insights), "ContributorInsightsMode": insights["mode"]}
     since_ms = insights["since_ms"] if insights is not None and insights["on"] else now_ms
     new_insights = {

@@ -105,14 +105,8 @@ def batch_execute_statement(call: CallContext) -> Exchange[Answer]:
     members = call.input["Statements"]
     answers: list[dict[str, Any]] = [{} for _ in members]
     parsed = yield from _parsed_members(members, answers)
-    statement_members.refuse_mixture(
-        [
-            parsed_statement.statement
-            for parsed_statement in parsed.values()
-            if not isinstance(parsed_statement.statement, Exists)
-        ],
-        _MIXED_BATCH,
-    )
+    statements = [each.statement for each in parsed.values() if not isinstance(each.statement, Exists)]
+    statement_members.refuse_mixture(statements, _MIXED_BATCH)
     jobs: list[tuple[int, statement_members.PreparedStatement, Get | WriteGroup]] = []
     for place, parsed_statement in parsed.items():
         try:

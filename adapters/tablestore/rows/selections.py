@@ -102,13 +102,8 @@ class RowSelection:
         """
         key_names = target.key_names
         newest = VersionWindow(versions=target.table.rules.max_versions)
-        columns, window, start, end, projected_names = (
-            self.columns,
-            self.window,
-            self.start,
-            self.end,
-            target.shown,
-        )
+        columns, window, start, end = self.columns, self.window, self.start, self.end
+        projected_names = target.shown
         is_narrowed = bool(columns or start or end or projected_names is not None)
         is_timed = window.start_ms is not None or window.end_ms is not None
 

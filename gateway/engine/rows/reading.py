@@ -66,8 +66,7 @@ def read_in_slices(
 ) -> Iterator[None]:
     """Do what `read` does, and yield after each slice of a page, or after several short pages. Pages take turns.
 
-    `outcomes` is filled under the index of each command. `reader` identifies the session, which stays open until the
-    end.
+    `outcomes` is filled under the index of each command. `reader` identifies the session, which is open until the end.
     """
     if not store.database.has_snapshots:
         outcomes.update(_read_claimed(store, commands, now_ms))
@@ -76,9 +75,8 @@ def read_in_slices(
     is_alone = len(commands) == len(gets) == 1 and not store.database.shared and not gets[0].transaction
     with store.database.read_one() if is_alone else store.read(reader) as session:
         stale = _stale(store, session, commands) if store.database.shared else set()
-        rows_by_key = (
-            rows.fetch_many(session, list({(get.table.id, get.position) for get in gets})) if gets else {}
-        )
+        keys = list({(get.table.id, get.position) for get in gets})
+        rows_by_key = rows.fetch_many(session, keys) if keys else {}
         counts: Counts = {}
         pages: deque[tuple[int, Slices | SearchSlices]] = deque()
         for at, command in enumerate(commands):
@@ -307,16 +305,16 @@ def _page(
     else:
         source = scans.entries_source(command.table.id, command.index.id)
     page_builder = PageBuilder(command, source.size, now_ms)
-    remaining_range = command.range
+    remaining = command.range
     if not staged_rows:
         if command.concatenation is not None and page_builder.takes_concatenated:
-            remaining_range = _concatenated(session, command, command.concatenation, page_builder)
+            remaining = _concatenated(session, command, command.concatenation, page_builder)
         else:
-            remaining_range = yield from _prefiltered(session, command, source, page_builder, counts)
-    if remaining_range.is_empty and not staged_rows:  # the range is exhausted
+            remaining = yield from _prefiltered(session, command, source, page_builder, counts)
+    if remaining.is_empty and not staged_rows:  # the range is exhausted
         return _finish_page(session, command, page_builder)
     expected_rows = page_builder.budget.expected_rows(is_filtered=command.filter is not ALWAYS)
-    chunks = _walk(session, command, source, remaining_range, expected_rows)
+    chunks = _walk(session, command, source, remaining, expected_rows)
     if staged_rows and command.index is None:
         within = {
             at: row for at, row in staged_rows.items() if command.range.lower <= at < command.range.upper
@@ -392,34 +390,28 @@ def fast_concatenated(
 
     Return the rest of the range, which is checked row by row. It includes the row that fills the bytes of a page.
     """
-    remaining_range = command.range
+    remaining = command.range
     if command.index is not None or command.segment is not None:
-        return remaining_range
-    while not remaining_range.is_empty and remaining_range.lower.partition == remaining_range.upper.partition:
+        return remaining
+    while not remaining.is_empty and remaining.lower.partition == remaining.upper.partition:
         limit = page_builder.rows_to_request()
         if limit <= 0:
             break
         bodies = concatenated.fetch(
-            session, command.table.id, remaining_range, limit, concatenation, command.reverse
+            session, command.table.id, remaining, limit, concatenation, command.reverse
         )
         if bodies is None or not page_builder.take_concatenated(bodies):
             break
         if bodies.number < limit:
-            return KeyRange(remaining_range.upper, remaining_range.upper)
-        remaining_range = (
-            remaining_range.before(bodies.last) if command.reverse else remaining_range.after(bodies.last)
-        )
+            return KeyRange(remaining.upper, remaining.upper)
+        remaining = remaining.before(bodies.last) if command.reverse else remaining.after(bodies.last)
         if page_builder.stop_if_scan_limit_reached():
-            return KeyRange(remaining_range.upper, remaining_range.upper)
-    return remaining_range
+            return KeyRange(remaining.upper, remaining.upper)
+    return remaining
 
 
 def _row_by_row(
-    session: Session,
-    command: Read,
-    source: scans.ScanSource,
-    page_builder: PageBuilder,
-    counts: Counts,
+    session: Session, command: Read, source: scans.ScanSource, page_builder: PageBuilder, counts: Counts
 ) -> Generator[None, None, KeyRange]:
     yield from ()
     return command.range

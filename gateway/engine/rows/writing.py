@@ -143,9 +143,8 @@ class WriteBatch:
         keys = sorted(row_keys)
         fetch = rows.claim_and_fetch(session, keys)
         histories = self._histories() if "history" in self._features else {}
-        latest = (
-            history.latest_change(session, [rule.id for rule in histories.values()]) if histories else None
-        )
+        history_ids = [rule.id for rule in histories.values()]
+        latest = history.latest_change(session, history_ids) if history_ids else None
         stale = stale_ids()
         if stale:
             raise _StaleTables(stale)

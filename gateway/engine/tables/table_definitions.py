@@ -102,8 +102,7 @@ class TableDefiner:
         now_ms: int,
         table_id: int | None = None,
     ) -> Table:
-        """Insert a new table, which is CREATING until `busy_until_ms`. `table_id`: an id reserved for it. None to draw
-        one.
+        """Insert a new table, which is CREATING until `busy_until_ms`. `table_id`: an id reserved for it, or None.
 
         Raises TableExists, TableBusy, QuotaExceeded.
         """
@@ -127,12 +126,12 @@ class TableDefiner:
             created_at_ms=now_ms,
         )
         indexes = tuple(
-            self._index(session, new_index, command.key_schema, command.dialect, busy_until_ms)
-            for new_index in command.indexes
+            self._index(session, new, command.key_schema, command.dialect, busy_until_ms)
+            for new in command.indexes
         )
         vector_indexes = tuple(
-            self._vector_index(session, new_vector_index, command.key_schema, command.dialect, busy_until_ms)
-            for new_vector_index in command.vector_indexes
+            self._vector_index(session, new, command.key_schema, command.dialect, busy_until_ms)
+            for new in command.vector_indexes
         )
         table = dataclasses.replace(table, indexes=indexes, vector_indexes=vector_indexes)
         table = self._with_stream(session, None, table, now_ms)
@@ -307,33 +306,7 @@ class TableDefiner:
                 raise errors.StaleTable()
             state, busy_until_ms = self._state_after(command, table, now_ms)
             old_rules = table.rules
-            for new_index in command.add_indexes:
-                index = self._index(
-                    session,
-                    new_index,
-                    table.key_schema,
-                    command.dialect,
-                    busy_until_ms,
-                    filled=not new_index.fill,
-                )
-                self._catalog.insert_index(session, table.id, index)
-            for new_vector_index in command.add_vector_indexes:
-                vector_index = self._vector_index(
-                    session, new_vector_index, table.key_schema, command.dialect, busy_until_ms, filled=False
-                )
-                self._catalog.insert_index(session, table.id, vector_index)
-            for name in command.drop_indexes:
-                index_to_drop = table.index(name) or table.vector_index(name)
-                if index_to_drop is None:
-                    raise errors.IndexMissing(table.name, name)
-                self._catalog.remove_index(session, index_to_drop)
-            for name, properties in command.index_properties.items():
-                index_to_change = table.index(name)
-                if index_to_change is None:
-                    raise errors.IndexMissing(table.name, name)
-                self._catalog.update_index(
-                    session, dataclasses.replace(index_to_change, properties=dict(properties))
-                )
+            self._alter_indexes(session, command, table, busy_until_ms)
             table = dataclasses.replace(
                 table,
                 rules=table.rules
@@ -351,6 +324,38 @@ class TableDefiner:
             assert stored_table is not None
         self._catalog.cache.keep(stored_table)
         return stored_table
+
+    def _alter_indexes(
+        self, session: Session, command: table_commands.AlterTable, table: Table, busy_until_ms: int
+    ) -> None:
+        """Add, drop and change indexes. Raises IndexMissing."""
+        for new_index in command.add_indexes:
+            index = self._index(
+                session,
+                new_index,
+                table.key_schema,
+                command.dialect,
+                busy_until_ms,
+                filled=not new_index.fill,
+            )
+            self._catalog.insert_index(session, table.id, index)
+        for new_vector_index in command.add_vector_indexes:
+            vector_index = self._vector_index(
+                session, new_vector_index, table.key_schema, command.dialect, busy_until_ms, filled=False
+            )
+            self._catalog.insert_index(session, table.id, vector_index)
+        for name in command.drop_indexes:
+            index_to_drop = table.index(name) or table.vector_index(name)
+            if index_to_drop is None:
+                raise errors.IndexMissing(table.name, name)
+            self._catalog.remove_index(session, index_to_drop)
+        for name, properties in command.index_properties.items():
+            index_to_change = table.index(name)
+            if index_to_change is None:
+                raise errors.IndexMissing(table.name, name)
+            self._catalog.update_index(
+                session, dataclasses.replace(index_to_change, properties=dict(properties))
+            )
 
     def _state_after(
         self, command: table_commands.AlterTable, table: Table, now_ms: int

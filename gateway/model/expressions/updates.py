@@ -17,13 +17,7 @@ from tablegate.gateway.model.expressions.documents import Documents
 from tablegate.gateway.model.expressions.predicates import Attributes, Path, View, value_at
 from tablegate.gateway.model.values.bodies import FOREIGN, tagged, untagged
 from tablegate.gateway.model.values.rows import FOREIGN_KINDS, TICKS_PER_MS, Cell, Contents, Row
-from tablegate.gateway.model.values.values import (
-    NUMBERS,
-    SETS,
-    Kind,
-    Value,
-    size_bytes,
-)
+from tablegate.gateway.model.values.values import NUMBERS, SETS, Kind, Value, size_bytes
 
 # Operands of SetTo
 

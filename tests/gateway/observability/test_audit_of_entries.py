@@ -189,6 +189,7 @@ def commands(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[str]:
 BESIDE = {
     "serve", "dynamodb-local", "azurite", "azurite-table", "healthcheck", "wait", "lint", "copy", "verify", "diff",
     "signature", "record", "replay", "shadow", "config", "completion",
+    "mcp",
 }  # fmt: skip
 """Commands that open no database of a server: they serve, or speak to servers, or have databases of their own."""
 CHANGES: dict[str, list[str]] = {
