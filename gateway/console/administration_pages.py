@@ -60,9 +60,10 @@ class AdministrationPages(Pages):
     def create_table(self, visitor: ConsoleUser) -> Any:
         """Create a table."""
         namespace = flask.request.form.get("namespace", "")
-        administration = self._named([each for each, _ in self._operations.creating(visitor)])
+        administration = self._named([each for each, _ in self._operations.places(visitor)])
         attempt = attempt_of(administration.forms, "create", flask.request.form)
         note_definition(administration.forms["create"].operation, [attempt.values["name"]])
+        self._operations.require(visitor, administration, administration.forms["create"].operation)
         if not self._operations.accepts(visitor, administration, namespace):
             text = f"This must have the form of {administration.default_namespace}, and belong to your key."
             return self._new_table(visitor, attempt._replace(errors={"namespace": text}))

@@ -87,6 +87,15 @@ class Operations:
             return authorization.policy.possible_verdict(purpose, authorization) is Verdict.ALLOWED
         return authorization.refusal_of_named([NamedResource(purpose.permissions, *resource)]) is None
 
+    def require(self, visitor: ConsoleUser, administration: Administration, operation: str) -> None:
+        """Refuse an operation that the visitor is allowed on no resource. Raises NotPermitted."""
+        if visitor.authorization is not None:
+            visitor.authorization.purpose = administration.purposes[operation]
+            visitor.authorization.is_checked = False
+            refusal = visitor.authorization.refusal_before_access(True)
+            if refusal is not None:
+                raise refusal
+
     def run(
         self,
         visitor: ConsoleUser,

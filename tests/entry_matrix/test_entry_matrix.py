@@ -242,11 +242,23 @@ def test_routes_of_the_control_api(matrix: Matrix, has: Handles, entry: str) -> 
 # The console
 
 PAGES = (
-    "/", "/table", "/rows", "/row", "/changes", "/changes.json", "/grants", "/figures", "/chart", "/jobs",
+    "/", "/table", "/rows", "/row", "/changes", "/changes.json", "/grants", "/figures", "/chart", "/jobs", "/row/new",
+    "/row/edit", "/rows/bulk", "/difference", "/statement", "/settings", "/tables/new", "/backups", "/transfer", "/export",
+    "/rights", "/credentials", "/quotas", "/audit",
 )  # fmt: skip
-FORMS = ("/row/put", "/row/delete", "/jobs/cancel")
-OWN = ("/", "/grants", "/figures", "/jobs", "/jobs/cancel")
+FORMS = ("/row/put", "/row/delete", "/jobs/cancel", "/settings/change", "/tables/create",
+    "/backups/change", "/import", "/grants/change", "/credentials/change", "/quotas/change",
+)  # fmt: skip
+OWN = ("/", "/grants", "/figures", "/jobs", "/jobs/cancel", "/backups")
 """Lists, which have what the caller may see, and the end of a job, of which none is named here."""
+OF_ADMINISTRATOR = (
+    "/rights", "/credentials", "/quotas", "/audit", "/grants/change", "/credentials/change", "/quotas/change",
+)  # fmt: skip
+"""Pages and forms that a credential may not use, whatever its grants are."""
+INCOMPLETE = ("/difference", "/rows/bulk", "/settings/change", "/backups/change", "/tables/create")
+"""Pages and forms that need more than these requests have. test_administration.py sends them whole."""
+WITHOUT_TABLE = ("/tables/new", "/tables/create", "/backups/change")
+"""Pages and forms about no table that is there. They say that nothing is possible, with or without a table of that name."""
 FORGED = "forged cookie"
 
 
@@ -263,16 +275,12 @@ def test_pages_and_forms_of_the_console(matrix: Matrix, has: Handles, entry: str
     for caller, cookie in cookies.items():
         for path in (*PAGES, *FORMS):
             row = '{"pk": {"S": "c"}, "sk": {"S": "d"}}'
-            query = urlencode(
-                {
-                    "namespace": "shared",
-                    "name": FORBIDDEN,
-                    "at": place,
-                    "row": row,
-                    "id": "1",
-                    "chart": "units",
-                }
-            )
+            given = {
+                "namespace": "shared", "name": FORBIDDEN, "at": place, "row": row, "lines": row, "id": "1", "chart": "units",
+            }  # fmt: skip
+            if path == "/row/put":
+                del given["at"]  # a new row
+            query = urlencode(given)
             method = "POST" if path in FORMS else "GET"
             headers = (("host", "localhost"), ("cookie", f"{COOKIE}={cookie}"), FORM_TYPE)
             target, body = (path, query.encode()) if method == "POST" else (f"{path}?{query}", b"")
@@ -280,7 +288,12 @@ def test_pages_and_forms_of_the_console(matrix: Matrix, has: Handles, entry: str
             reply, lines = matrix.ask(entry, Request(method, f"{CONSOLE}{target}", headers, body))
             status, event = of_console(caller, path)
             who = caller if caller in VISITORS else ""
-            expected = [(event, who, f"{method} {CONSOLE}{path}", reply.status)]
+            operation = (
+                "CreateTable"
+                if path == "/tables/create" and caller in VISITORS and caller != OVER
+                else f"{method} {CONSOLE}{path}"
+            )
+            expected = [(event, who, operation, reply.status)]
             is_changed = matrix.contents() != before
             may_change = caller == KNOWN and path in FORMS
             if told(lines) != expected or reply.status != status or (is_changed and not may_change):
@@ -295,9 +308,19 @@ FORM_TYPE = ("content-type", "application/x-www-form-urlencoded")
 def of_console(caller: str, path: str) -> tuple[int, str]:
     """(status, event) of a page or form of the console."""
     is_form = path in FORMS
-    kind = "write" if is_form else "request"
+    kind = "definition" if path == "/tables/create" else "write" if is_form else "request"
     if caller == OVER:
         return 429, "throttled"
+    if caller in (NONE, ELSEWHERE, KNOWN) and path in OF_ADMINISTRATOR:
+        return 403, "refusal"
+    if caller == NONE and path == "/tables/create":
+        return 403, "refusal"
+    if caller == ELSEWHERE and path == "/tables/new":
+        return 200, kind  # it may create other tables
+    if caller in (NONE, ELSEWHERE) and path in WITHOUT_TABLE:
+        return 400, kind
+    if caller == KNOWN and path in INCOMPLETE:
+        return 400, kind
     if caller in (NONE, ELSEWHERE):
         if path in OWN:
             return (303 if is_form else 200), kind
