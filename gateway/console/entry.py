@@ -35,10 +35,13 @@ class Entry:
     def refuse_long_form(self) -> Any:
         """Return the refusal of a form that is too long, before it is parsed. None if it is not."""
         path = flask.request.path
-        flask.request.max_content_length = access.form_limit(path)
+        most, fields = access.form_limit(path), self._fields.get(path, FORM_FIELDS)
+        flask.request.max_content_length = flask.request.max_form_memory_size = most
+        flask.request.max_form_parts = fields
         try:
             request = current_request()
-            if flask.request.get_data().count(b"&") < self._fields.get(path, FORM_FIELDS):
+            body = flask.request.get_data()
+            if flask.request.mimetype == "multipart/form-data" or body.count(b"&") < fields:
                 return None
         except RequestEntityTooLarge:
             request = request_without_body()

@@ -1,28 +1,26 @@
-"""Pages that export the rows of a small table to a file, and import rows from JSON lines.
+"""Pages that export the rows of a small table to a file, and import rows from a file or a pasted text.
 
 Both are bounded. `tablegate copy` moves tables of any size.
 """
 
 from __future__ import annotations
 
-import csv
-import io
+import shlex
 from collections.abc import Iterator, Sequence
 from time import monotonic
-from typing import Any
+from typing import Any, NamedTuple
 
 import flask
-import orjson
 
 from tablegate.gateway.adapter_modules import RowDisplay
 from tablegate.gateway.console.pages import Pages, Route
 from tablegate.gateway.console.problems import explained
 from tablegate.gateway.console.reading import LOOKING_UP, PUTTING, TableReader
 from tablegate.gateway.console.rendering import address, render
+from tablegate.gateway.console.row_files import FORMATS, ReadRows
 from tablegate.gateway.console.row_reading import Cursor, read_page
 from tablegate.gateway.console.searches import BadSearch
 from tablegate.gateway.console.sign_in import ConsoleUser
-from tablegate.gateway.console.value_texts import plain
 from tablegate.gateway.model.authorization.permissions import Permission
 from tablegate.gateway.model.commands.row_commands import WriteGroup
 from tablegate.gateway.model.commands.row_search import RowSearch
@@ -37,7 +35,33 @@ LINES = 1_000
 """Maximum number of rows of an import."""
 _BATCH = 25
 _PROBLEMS = 10
-FORMATS = {"typed": "JSON Lines with types", "plain": "JSON Lines without types", "csv": "CSV"}
+
+
+class ImportForm(NamedTuple):
+    """Rows to import and the name of their format. The rows of a file take the place of pasted ones."""
+
+    format: str = "typed"
+    data: bytes = b""
+
+    @classmethod
+    def of_request(cls) -> ImportForm:
+        """Return the submitted form. Raises BadSearch."""
+        given, file = flask.request.form, flask.request.files.get("file")
+        name = given.get("format", "typed")
+        if name not in FORMATS or FORMATS[name].read is None:
+            raise BadSearch(f"The format must be one of {', '.join(_READABLE)}.")
+        if file is not None and file.filename:
+            return cls(name, file.read())
+        # Browsers send all line breaks of a text field as CR LF.
+        return cls(name, given.get("lines", "").replace("\r\n", "\n").encode(errors="replace"))
+
+    def rows(self, table: Table, display: RowDisplay) -> ReadRows:
+        read = FORMATS[self.format].read
+        assert read is not None
+        return read(table, display, self.data)
+
+
+_READABLE = {name: each.label for name, each in FORMATS.items() if each.read is not None}
 
 
 class TransferPages(Pages):
@@ -51,20 +75,21 @@ class TransferPages(Pages):
 
     def transfer(self, visitor: ConsoleUser) -> Any:
         """Show the links of exports and the form of imports."""
-        return self._show(visitor, self._table(self._reading(visitor), LOOKING_UP))
+        return self._show(visitor, self._table(self._reading(visitor), LOOKING_UP), ImportForm())
 
     def _show(
         self,
         visitor: ConsoleUser,
         table: Table,
-        lines: str = "",
+        form: ImportForm,
         problems: Sequence[str] = (),
         status: int = 200,
     ) -> Any:
         reading, done = self._reading(visitor), flask.request.args.get("done", "")
         return render(
-            "transfer.html", status, visitor=visitor, table=table, lines=lines, problems=problems, formats=FORMATS,
-            form=self._display(table).form, may_scan=self._may_see(reading, table, Permission.SCAN),
+            "transfer.html", status, visitor=visitor, table=table, problems=problems, formats=FORMATS,
+            lines=form.data.decode(errors="replace"), chosen=form.format, readable=list(_READABLE.items()),
+            form=self._display(table).form, command=copy_command(table), may_scan=self._may_see(reading, table, Permission.SCAN),
             may_put=self._row_rights(reading, table).put, most_rows=ROWS, most_bytes=BYTES, most_lines=LINES,
             done=done if done.isascii() and done.isdecimal() and len(done) < 6 else "",
         )  # fmt: skip
@@ -75,27 +100,25 @@ class TransferPages(Pages):
         """Return all rows of a table as a file. Raises BadSearch if there are too many."""
         reading = self._reading(visitor)
         table = self._table(reading, LOOKING_UP)
-        form, display = flask.request.args.get("format", "typed"), self._display(table)
-        if form not in FORMATS:
+        found, display = FORMATS.get(flask.request.args.get("format", "typed")), self._display(table)
+        if found is None:
             raise BadSearch(f"The format must be one of {', '.join(FORMATS)}.")
-        rows = list(_all_rows(reading, table, display))
-        body = _csv(table, rows) if form == "csv" else b"".join(_lines(table, display, rows, form))
+        body = found.write(table, display, list(_all_rows(reading, table, display)))
         name = "".join(letter if letter.isalnum() and letter.isascii() else "-" for letter in table.name)
-        ending, kind = ("csv", "text/csv") if form == "csv" else ("jsonl", "application/jsonl")
-        response = flask.Response(body, mimetype=kind)
-        response.headers["Content-Disposition"] = f'attachment; filename="{name}.{ending}"'
+        response = flask.Response(body, mimetype=found.media_type)
+        response.headers["Content-Disposition"] = f'attachment; filename="{name}.{found.ending}"'
         return response
 
     # Import
 
     def import_rows(self, visitor: ConsoleUser) -> Any:
-        """Put the rows of JSON lines. Nothing is written if a line is not valid."""
+        """Put the rows of a file or a pasted text. Nothing is written if a line is not valid."""
         reading = self._reading(visitor)
         table = self._table(reading, PUTTING)
-        text = flask.request.form.get("lines", "")
-        writes, problems = self._writes(table, text)
+        form = ImportForm.of_request()
+        writes, problems = self._writes(table, form)
         if problems or not writes:
-            return self._show(visitor, table, text, problems or ["Give at least one row."], 400)
+            return self._show(visitor, table, form, problems or ["Give at least one row."], 400)
         written = 0
         for first in range(0, len(writes), _BATCH):
             batch = writes[first : first + _BATCH]
@@ -107,27 +130,32 @@ class TransferPages(Pages):
                     written += 1
             if problems:
                 problems.append(f"{written} rows were written before. Importing them again replaces them.")
-                return self._show(visitor, table, text, problems[-_PROBLEMS:], 400)
+                return self._show(visitor, table, form, problems[-_PROBLEMS:], 400)
         return flask.redirect(address("console.transfer", table, done=written), 303)
 
-    def _writes(self, table: Table, text: str) -> tuple[list[tuple[int, Write]], list[str]]:
+    def _writes(self, table: Table, form: ImportForm) -> tuple[list[tuple[int, Write]], list[str]]:
         """Return (number of the line, write) of each row, and problems of lines."""
         display, now_ms = self._display(table), self._gateway.now_ms()
         writes: list[tuple[int, Write]] = []
         problems: list[str] = []
-        for number, line in enumerate(text.splitlines(), 1):
-            if not line.strip():
-                continue
+        for number, values in form.rows(table, display):
             if len(writes) >= LINES:
                 return [], [f"At most {LINES:,} rows can be imported at once."]
             try:
-                values = display.values_of(table, orjson.loads(line))
+                if isinstance(values, ValueError):
+                    raise values
                 writes.append((number, display.write_of(table, values, None, now_ms)))
             except (ValueError, TypeError) as error:
                 problems.append(f"Line {number}: {error}.")
                 if len(problems) >= _PROBLEMS:
                     break
         return writes, problems
+
+
+def copy_command(table: Table) -> str:
+    """Return the command that copies a table to a file, on the server's machine."""
+    place = shlex.quote(f"#{table.namespace}/{table.name}")
+    return f'tablegate copy "tablegate:$TABLEGATE_DATABASE"{place} {shlex.quote(f"file:{table.name}.jsonl")}'
 
 
 def _all_rows(reading: TableReader, table: Table, display: RowDisplay) -> Iterator[Row]:
@@ -141,37 +169,9 @@ def _all_rows(reading: TableReader, table: Table, display: RowDisplay) -> Iterat
         if count > ROWS or size > BYTES or monotonic() > until:
             raise BadSearch(
                 f"The table is too large for an export here: the bound is {ROWS:,} rows or {BYTES >> 20} MB. "
-                f"Use the command: tablegate copy {table.name} FILE."
+                f"Use the command: {copy_command(table)}"
             )
         yield from page.rows
         if page.after is None:
             return
         cursor = Cursor(page.after)
-
-
-def _lines(table: Table, display: RowDisplay, rows: Sequence[Row], form: str) -> Iterator[bytes]:
-    for row in rows:
-        document = (
-            {name: plain(value) for name, value in row.latest.items()}
-            if form == "plain"
-            else display.shown_row(table, row)
-        )
-        yield orjson.dumps(document, option=orjson.OPT_APPEND_NEWLINE)
-
-
-def _csv(table: Table, rows: Sequence[Row]) -> bytes:
-    """Return rows as CSV (RFC 4180): the key columns first. Lists and maps are JSON. No value is an empty field."""
-    keys = table.key_schema.names
-    names = [*keys, *sorted({name for row in rows for name in row.latest if name not in keys})]
-    found = io.StringIO()
-    writer = csv.writer(found)
-    writer.writerow(names)
-    for row in rows:
-        values = row.latest
-        cells = [orjson.loads(orjson.dumps(plain(values[name]))) if name in values else "" for name in names]
-        writer.writerow([_cell(each) for each in cells])
-    return found.getvalue().encode()
-
-
-def _cell(value: Any) -> str:
-    return value if isinstance(value, str) else orjson.dumps(value).decode()

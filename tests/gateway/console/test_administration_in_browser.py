@@ -266,7 +266,9 @@ def test_every_form_about_accounts_is_accepted(
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("size", SIZES)
-def test_rows_are_imported(server: Running, browser: webdriver.Chrome, size: str, scheme: str) -> None:
+def test_rows_are_imported(
+    server: Running, browser: webdriver.Chrome, size: str, scheme: str, tmp_path: Path
+) -> None:
     appear_as(browser, size, scheme)
     live, name = Live(server.url), f"imported-{size}-{scheme}"
     live.create("p:S", name=name)
@@ -275,4 +277,14 @@ def test_rows_are_imported(server: Running, browser: webdriver.Chrome, size: str
     browser.find_element(By.XPATH, "//button[text()='Import rows']").send_keys(Keys.ENTER)
     waiting(browser).until(lambda _: text_of(browser, ".alert.ok") == "1 rows were imported.")
     assert live.client.scan(TableName=name)["Items"] == [{"p": {"S": "a&b"}}]
+    file = tmp_path / "rows.csv"
+    file.write_bytes(b'p,n,n@type\na&b,1.5,N\n"a\r\nb",2,S\n')
+    browser.find_element(By.CSS_SELECTOR, 'option[value="typed-csv"]').click()
+    browser.find_element(By.NAME, "file").send_keys(str(file))
+    photograph(browser, tmp_path / f"transfer-{size}-{scheme}.png", screens=2)
+    browser.find_element(By.XPATH, "//button[text()='Import rows']").send_keys(Keys.ENTER)
+    waiting(browser).until(lambda _: text_of(browser, ".alert.ok") == "2 rows were imported.")
+    items = live.client.scan(TableName=name)["Items"]
+    assert {"p": {"S": "a&b"}, "n": {"N": "1.5"}} in items
+    assert {"p": {"S": "a\r\nb"}, "n": {"S": "2"}} in items and len(items) == 2
     assert problems(browser) == []

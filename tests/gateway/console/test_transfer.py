@@ -5,11 +5,18 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
+import re
+import subprocess
+import sys
 from html import unescape
+from pathlib import Path
+from typing import Any
 
 import pytest
+import requests
 
-from tablegate.gateway.console import transfer_pages
+from tablegate.gateway.console import row_files, transfer_pages
 from tests.conftest import Serve
 from tests.gateway.console.test_console import Console
 from tests.gateway.console.test_grants_of_visitors import server, visitor  # noqa: F401
@@ -49,10 +56,11 @@ def test_an_export_that_is_too_large_is_refused(console: Console, monkeypatch: p
     monkeypatch.setattr(transfer_pages, "ROWS", 2)
     console.get("/export", **SONGS)
     monkeypatch.setattr(transfer_pages, "ROWS", 1)
-    assert "tablegate copy songs FILE" in console.get("/export", 400, **SONGS)
+    command = "tablegate copy \"tablegate:$TABLEGATE_DATABASE\"'#shared/songs' file:songs.jsonl"
+    assert command in unescape(console.get("/export", 400, **SONGS))
     monkeypatch.setattr(transfer_pages, "ROWS", 2)
     monkeypatch.setattr(transfer_pages, "BYTES", 10)
-    assert "tablegate copy songs FILE" in console.get("/export", 400, **SONGS)
+    assert command in unescape(console.get("/export", 400, **SONGS))
 
 
 def test_an_export_can_be_imported(console: Console) -> None:
@@ -60,6 +68,133 @@ def test_an_export_can_be_imported(console: Console) -> None:
     lines = exported + '\n{"p": {"S": "new"}, "x": {"N": "7"}}\n'
     assert "3 rows were imported." in console.post("/import", **SONGS, lines=lines)
     assert '{"p":{"S":"new"},"x":{"N":"7"}}' in console.get("/export", **SONGS)
+
+
+EVERY_TYPE: dict[str, Any] = {
+    "p": {"S": '=x,"\r\n\u2028é'}, "text": {"S": "1.5"}, "empty": {"S": ""}, "lines": {"S": "a\r\nb\nc"},
+    "number": {"N": "1.5"}, "long": {"N": "12345678901234567890123456789012345678"}, "bytes": {"B": b"\xff\x00"},
+    "true": {"BOOL": True}, "null": {"NULL": True}, "a@type": {"S": "x"}, "list": {"L": [{"S": "1"}, {"N": "1"}]},
+    "map": {"M": {"k": {"B": b"\x01"}}}, "texts": {"SS": ["a", "b"]}, "numbers": {"NS": ["1", "2.5"]},
+    "all bytes": {"BS": [b"\x01", b"\x02"]},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["typed", "typed-csv"])
+def test_an_exported_file_can_be_uploaded(serve: Serve, database_url: str, name: str) -> None:
+    running = serve(database_url, console_writes=True)
+    live, console = Live(running.url), Console(running.url)
+    live.create("p:S", name="songs")
+    items = [EVERY_TYPE, {"p": {"S": "other"}, "text": {"N": "7"}}]
+    for item in items:
+        live.client.put_item(TableName="songs", Item=item)
+    found = live.client.scan(TableName="songs")["Items"]
+    exported = console.session.get(
+        f"{console.url}/export", params={**SONGS, "format": name}, timeout=60
+    ).content
+    for item in items:
+        live.client.delete_item(TableName="songs", Key={"p": item["p"]})
+    assert "2 rows were imported." in upload(console, exported, name)
+    assert sorted(live.client.scan(TableName="songs")["Items"], key=str) == sorted(found, key=str)
+
+
+def upload(console: Console, data: bytes, name: str, status: int = 200) -> str:
+    """Submit the form of imports with a file, as a browser does."""
+    answer = console.session.post(
+        f"{console.url}/import",
+        data={**SONGS, "format": name, "lines": ""},
+        files={"file": ("rows", data)},
+        timeout=60,
+    )
+    assert answer.status_code == status, answer.text
+    return unescape(answer.text)
+
+
+def test_rows_of_csv_can_be_pasted(console: Console) -> None:
+    text = 'p,n,n@type\r\n"c\r\nd",2,N\r\ne,,\r\n'
+    assert "2 rows were imported." in console.post("/import", **SONGS, format="typed-csv", lines=text)
+    exported = console.get("/export", **SONGS)
+    assert '{"p":{"S":"c\\nd"},"n":{"N":"2"}}' in exported and '{"p":{"S":"e"}}' in exported
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("p,n,n@type\nnew,1,N\nb,x,N", "Line 3: column n: This must be a number of at most 38 digits."),
+        ('p,n,n@type\nnew,1,N\n"b\n",1,N\nc,1,Q', "Line 5: n@type must be one of S, N, B,"),
+        ("p,n,n@type\nnew,1,N\nb,1,", "Line 3: n@type must be one of S, N, B,"),
+        ("p,n,n@type\nnew,1,N\nb,1", "Line 3: it has 2 fields, and the first line 3."),
+        ("p,n,n@type\nnew,1,N\n,1,N", "Line 3: "),
+        ('p,n,n@type\nnew,1,N\n"b', "Line 3: unexpected end of data."),
+        ("p,n\nnew,1", "Line 1: the column after n must be n@type."),
+        ("p,n,n@type,n,n@type\nnew,1,N,1,N", "Line 1: two columns have the same name."),
+        ("n,p\n1,new", "Line 1: the first columns must be p."),
+        ("p\n", "Give at least one row."),
+    ],
+)
+def test_a_bad_line_of_csv_is_named_and_nothing_is_written(console: Console, text: str, problem: str) -> None:
+    page = unescape(console.post("/import", 400, **SONGS, format="typed-csv", lines=text))
+    assert problem in page and f"{text.strip()}" in page
+    assert '<option value="typed-csv" selected>' in page
+    assert problem in upload(console, text.encode(), "typed-csv", 400)
+    assert "new" not in console.get("/export", **SONGS)
+
+
+def test_what_is_no_file_of_rows_is_refused(console: Console) -> None:
+    for data in (b"\xff\xfe\x00", b"\x00\x01PAR1", b"p\n\xff"):
+        for name in ("typed", "typed-csv"):
+            assert "Line 1: " in upload(console, data, name, 400)
+    assert "The format must be one of typed, typed-csv" in upload(console, b"", "csv", 400)
+    assert "Give at least one row." in upload(console, b"", "typed", 400)
+
+
+@pytest.mark.parametrize("is_file", [True, False], ids=["file", "text"])
+def test_a_form_of_2_mb_is_imported_and_a_longer_one_is_refused(console: Console, is_file: bool) -> None:
+    middle = "&" * 30 if is_file else "a"
+    rows = "\n".join(
+        json.dumps({"p": {"S": f"{number}{middle}"}, "x": {"S": "x" * 200_000}}) for number in range(10)
+    )
+
+    def prepared(space: int) -> requests.PreparedRequest:
+        text = rows + " " * space
+        fields = {**SONGS, "format": "typed"} if is_file else {**SONGS, "format": "typed", "lines": text}
+        files = {"file": text} if is_file else None
+        return requests.Request("POST", f"{console.url}/import", data=fields, files=files).prepare()
+
+    def length(space: int) -> int:
+        return len(prepared(space).body or "")
+
+    def sent(space: int) -> requests.Response:
+        return console.session.send(prepared(space), timeout=60)
+
+    space = (2 << 20) - length(0)
+    assert length(space) == 2 << 20
+    reply = sent(space)
+    assert (reply.status_code, "10 rows were imported." in reply.text) == (200, True), reply.text
+    assert sent(space + 1).status_code == 413
+
+
+def test_a_form_of_too_many_parts_is_refused(console: Console) -> None:
+    many = {f"part{number}": ("", "x") for number in range(20)}
+    reply = console.session.post(f"{console.url}/import", files={**many}, data=SONGS, timeout=60)
+    assert reply.status_code == 413 and "<h1>This is too long</h1>" in reply.text
+
+
+def test_csv_of_too_many_attributes_is_refused(console: Console, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(row_files, "CELLS", 6)
+    console.get("/export", **SONGS, format="csv")
+    monkeypatch.setattr(row_files, "CELLS", 5)
+    for name in ("csv", "typed-csv"):
+        assert "Use JSON Lines." in console.get("/export", 400, **SONGS, format=name)
+
+
+def test_the_command_on_the_page_copies_the_table(
+    console: Console, database_url: str, tmp_path: Path
+) -> None:
+    [command] = re.findall(r'<pre id="copy"[^>]*>(.*?)</pre>', console.get("/transfer", **SONGS))
+    command = unescape(command).replace("tablegate copy", f"{sys.executable} -m tablegate copy")
+    environment = {**os.environ, "TABLEGATE_DATABASE": database_url}
+    subprocess.run(["sh", "-c", command], cwd=tmp_path, env=environment, check=True, timeout=300)
+    assert '"n":{"N":"1.5"}' in (tmp_path / "songs.jsonl").read_text()
 
 
 def test_a_bad_line_is_named_and_nothing_is_written(

@@ -1,0 +1,179 @@
+"""The file formats of exports and imports in the console."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import orjson
+
+from tablegate.gateway.adapter_modules import RowDisplay
+from tablegate.gateway.console.searches import BadSearch
+from tablegate.gateway.console.value_texts import plain, text_of, value_of
+from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.model.values.rows import Row
+from tablegate.gateway.model.values.values import Kind, Value
+
+CELLS = 2_000_000
+"""Maximum number of cells of a CSV file. Rows without common attributes have a column for each attribute."""
+_TYPE = "@type"
+
+# The default is shorter than the longest values.
+csv.field_size_limit(max(csv.field_size_limit(), 1 << 20))
+
+ReadRows = Iterator[tuple[int, dict[str, Value] | ValueError]]
+"""(number of the line, attributes of the row, or what is wrong with the line) of each row."""
+
+
+class RowFormat(NamedTuple):
+    """A format of files. `read` is None if the format does not keep the types of values."""
+
+    label: str
+    ending: str
+    media_type: str
+    write: Callable[[Table, RowDisplay, Sequence[Row]], bytes]
+    read: Callable[[Table, RowDisplay, bytes], ReadRows] | None = None
+
+
+def _write_typed_lines(table: Table, display: RowDisplay, rows: Sequence[Row]) -> bytes:
+    return _json_lines(display.shown_row(table, row) for row in rows)
+
+
+def _write_plain_lines(table: Table, display: RowDisplay, rows: Sequence[Row]) -> bytes:
+    return _json_lines({name: plain(value) for name, value in row.latest.items()} for row in rows)
+
+
+def _json_lines(documents: Iterator[Any]) -> bytes:
+    return b"".join(orjson.dumps(each, option=orjson.OPT_APPEND_NEWLINE) for each in documents)
+
+
+def _read_lines(table: Table, display: RowDisplay, data: bytes) -> ReadRows:
+    for number, line in enumerate(data.splitlines(), 1):
+        if line.strip():
+            try:
+                yield number, display.values_of(table, orjson.loads(line))
+            except (ValueError, TypeError) as error:
+                yield number, ValueError(str(error))
+
+
+def _write_plain_csv(table: Table, display: RowDisplay, rows: Sequence[Row]) -> bytes:
+    """Return rows as CSV (RFC 4180): the key columns first. Lists and maps are JSON. No value is an empty field."""
+    names = [*table.key_schema.names, *_attributes(table, rows)]
+    lines = ([_plain_cell(row.latest.get(name)) for name in names] for row in rows)
+    return _csv(names, lines)
+
+
+def _plain_cell(value: Value | None) -> str:
+    if value is None:
+        return ""
+    document = orjson.loads(orjson.dumps(plain(value)))
+    return document if isinstance(document, str) else orjson.dumps(document).decode()
+
+
+def _write_typed_csv(table: Table, display: RowDisplay, rows: Sequence[Row]) -> bytes:
+    """Return rows as CSV: the key columns, then NAME and NAME@type for each attribute. An absent one has no type."""
+    keys, attributes = table.key_schema.names, _attributes(table, rows)
+    names = [*keys, *(column for name in attributes for column in (name, name + _TYPE))]
+
+    def cells(row: Row) -> list[str]:
+        found = [text_of(row.latest[name]) for name in keys]
+        for name in attributes:
+            value = display.view(row.latest[name]) if name in row.latest else None
+            type_name = "" if value is None else display.type_names.get(value.kind, "")
+            found += (text_of(value), type_name) if value is not None and type_name else ("", "")
+        return found
+
+    return _csv(names, map(cells, rows))
+
+
+def _attributes(table: Table, rows: Sequence[Row]) -> list[str]:
+    """Return the names of all attributes besides the key. Raises BadSearch if they are too many for CSV."""
+    names = {name for row in rows for name in row.latest}.difference(table.key_schema.names)
+    if len(names) * len(rows) > CELLS:
+        raise BadSearch(
+            f"The rows have {len(names):,} different attributes, too many for CSV. Use JSON Lines."
+        )
+    return sorted(names)
+
+
+def _csv(names: Sequence[str], lines: Iterator[list[str]]) -> bytes:
+    found = io.StringIO()
+    writer = csv.writer(found)
+    writer.writerow(names)
+    writer.writerows(lines)
+    return found.getvalue().encode()
+
+
+def _read_typed_csv(table: Table, display: RowDisplay, data: bytes) -> ReadRows:
+    kinds = {name: kind for kind, name in display.type_names.items()}
+    names: list[str] | None = None
+    line = 1
+    try:
+        reader = csv.reader(io.StringIO(data.decode("utf-8-sig"), newline=""), strict=True)
+        for cells in reader:
+            if names is None:
+                names = _checked_header(table, cells)
+            elif cells:
+                try:
+                    yield line, _values(table, kinds, names, cells)
+                except ValueError as error:
+                    yield line, error
+            line = reader.line_num + 1
+    except UnicodeDecodeError:
+        yield 1, ValueError("the rows are not UTF-8 text")
+    except (ValueError, csv.Error) as error:
+        yield line, ValueError(str(error))
+
+
+def _checked_header(table: Table, names: list[str]) -> list[str]:
+    """Return the names of all columns. Raises ValueError if they are not those of an export."""
+    keys = list(table.key_schema.names)
+    attributes = names[len(keys) :: 2]
+    if names[: len(keys)] != keys:
+        raise ValueError(f"the first columns must be {', '.join(keys)}")
+    for name, type_name in zip(attributes, [*names[len(keys) + 1 :: 2], ""], strict=False):
+        if type_name != name + _TYPE:
+            raise ValueError(f"the column after {name} must be {name}{_TYPE}")
+    if len({*keys, *attributes}) < len(keys) + len(attributes):
+        raise ValueError("two columns have the same name")
+    return names
+
+
+def _values(
+    table: Table, kinds: Mapping[str, Kind], names: Sequence[str], cells: Sequence[str]
+) -> dict[str, Value]:
+    """Return the attributes of a line. Raises ValueError."""
+    if len(cells) != len(names):
+        raise ValueError(f"it has {len(cells)} fields, and the first line {len(names)}")
+    columns = table.key_schema.columns
+    values = {
+        column.name: _value(column.name, column.kind, text)
+        for column, text in zip(columns, cells, strict=False)
+    }
+    first = len(columns)
+    for name, text, type_name in zip(names[first::2], cells[first::2], cells[first + 1 :: 2], strict=True):
+        if type_name in kinds:
+            values[name] = _value(name, kinds[type_name], text)
+        elif type_name or text:
+            raise ValueError(f"{name}{_TYPE} must be one of {', '.join(kinds)}")
+    return values
+
+
+def _value(name: str, kind: Kind, text: str) -> Value:
+    try:
+        return value_of(kind, text)
+    except ValueError as error:
+        raise ValueError(f"column {name}: {str(error).removesuffix('.')}") from None
+
+
+FORMATS: Mapping[str, RowFormat] = {
+    "typed": RowFormat(
+        "JSON Lines with types", "jsonl", "application/jsonl", _write_typed_lines, _read_lines
+    ),
+    "plain": RowFormat("JSON Lines without types", "jsonl", "application/jsonl", _write_plain_lines),
+    "typed-csv": RowFormat("CSV with types", "csv", "text/csv", _write_typed_csv, _read_typed_csv),
+    "csv": RowFormat("CSV without types", "csv", "text/csv", _write_plain_csv),
+}
+"""Name -> format."""
