@@ -67,7 +67,7 @@ def other_commands() -> tuple[click.Command, ...]:
     from tablegate.gateway.command_line.config import config
     from tablegate.gateway.command_line.credentials import credentials
     from tablegate.gateway.command_line.distributing import distribute, undistribute
-    from tablegate.gateway.command_line.doctor.command import doctor
+    from tablegate.gateway.command_line.doctor import doctor
     from tablegate.gateway.command_line.grants import grants
     from tablegate.gateway.command_line.jobs import jobs
     from tablegate.gateway.command_line.maintenance import migrate, sweep, vacuum

@@ -19,6 +19,7 @@ from tablegate.gateway.console.bulk_pages import BulkPages
 from tablegate.gateway.console.edit_pages import EditPages
 from tablegate.gateway.console.entry import Entry
 from tablegate.gateway.console.figure_pages import FigurePages
+from tablegate.gateway.console.health_pages import HealthPages
 from tablegate.gateway.console.job_pages import JobPages
 from tablegate.gateway.console.pages import Pages
 from tablegate.gateway.console.rendering import parts, with_headers
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 PAGES: tuple[type[Pages], ...] = (
     TablePages, RowPages, StatementPages, EditPages, BulkPages, StreamPages, FigurePages,
-    AdministrationPages, TransferPages,
+    AdministrationPages, TransferPages, HealthPages,
 )  # fmt: skip
 """The pages that need the gateway only, by subject."""
 

@@ -34,6 +34,7 @@ _OF_ADMINISTRATOR = (
     ("console.credentials", "Credentials"),
     ("console.quotas", "Quotas"),
     ("console.audit", "Audit"),
+    ("console.health", "Health"),
 )
 """The further links of the administrator."""
 _TITLES = {

@@ -22,6 +22,7 @@ from pathlib import Path
 from tablegate.gateway import __version__
 from tablegate.gateway.application import Application
 from tablegate.gateway.configuration.database_urls import without_password
+from tablegate.gateway.configuration.exposure import is_exposed, is_loopback
 from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.health import PATHS
 from tablegate.gateway.observability import logs
@@ -216,11 +217,6 @@ def _check_exposure(settings: Settings) -> None:
         )
 
 
-def is_exposed(settings: Settings) -> bool:
-    """Return True if auth `dev` is reachable from other machines and --insecure is not set."""
-    return settings.auth == "dev" and not settings.insecure and not is_loopback(settings.host)
-
-
 def _allow_descriptors(connections: int) -> None:
     """Raise the soft limit of open files, usually 1,024, to twice the connections and a reserve for the database.
 
@@ -231,15 +227,6 @@ def _allow_descriptors(connections: int) -> None:
     if soft != resource.RLIM_INFINITY and soft < needed:
         limit = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, limit), hard))
-
-
-def is_loopback(host: str) -> bool:
-    """Return True if an address or host name is reachable from this machine only."""
-    try:
-        addresses = {info[4][0] for info in socket.getaddrinfo(host, None)}
-    except OSError:
-        return False
-    return all(ipaddress.ip_address(str(address).partition("%")[0]).is_loopback for address in addresses)
 
 
 @contextlib.contextmanager

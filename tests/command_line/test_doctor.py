@@ -17,17 +17,17 @@ from click.testing import CliRunner
 from sqlalchemy import make_url
 
 from tablegate.gateway.__main__ import main
-from tablegate.gateway.command_line.doctor import databases as database_checks
-from tablegate.gateway.command_line.doctor import machine, nodes
-from tablegate.gateway.command_line.doctor.findings import (
+from tablegate.gateway.configuration.loading import load
+from tablegate.gateway.configuration.settings import BadSetting
+from tablegate.gateway.doctor import databases as database_checks
+from tablegate.gateway.doctor import machine, nodes
+from tablegate.gateway.doctor.findings import (
     Check,
     CheckContext,
     CheckResult,
     Severity,
     findings_of,
 )
-from tablegate.gateway.configuration.loading import load
-from tablegate.gateway.configuration.settings import BadSetting
 from tablegate.gateway.engine.engine import Engine
 from tablegate.gateway.model.values.values import text
 from tablegate.gateway.security.credential_store import CredentialStore
@@ -233,7 +233,7 @@ def test_a_check_that_raises_has_found_that() -> None:
         raise OSError("no more")
 
     settings = load({"memory": True}, {})
-    found = list(findings_of(Check("broken", broken), CheckContext(settings, None)))
+    found = list(findings_of(Check("broken", broken, "Repair it.", "page.md"), CheckContext(settings, None)))
     assert [(each.level, each.text) for each in found] == [
         (Severity.OK, "so far"), (Severity.FAILED, "OSError: no more"),
     ]  # fmt: skip

@@ -20,10 +20,10 @@ from azure.core.credentials import AzureNamedKeyCredential
 from azure.data.tables import TableServiceClient
 
 from tablegate.gateway.app import application_of
-from tablegate.gateway.command_line.doctor import nodes
-from tablegate.gateway.command_line.doctor.findings import CheckContext
 from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.configuration.settings import BadSetting
+from tablegate.gateway.doctor import nodes
+from tablegate.gateway.doctor.findings import CheckContext
 from tablegate.gateway.engine.engine import Engine
 from tablegate.gateway.model import fast_paths
 from tablegate.gateway.store.postgresql.database import PostgresSession

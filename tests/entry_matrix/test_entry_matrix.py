@@ -244,7 +244,7 @@ def test_routes_of_the_control_api(matrix: Matrix, has: Handles, entry: str) -> 
 PAGES = (
     "/", "/table", "/rows", "/row", "/changes", "/changes.json", "/grants", "/figures", "/chart", "/jobs", "/row/new",
     "/row/edit", "/rows/bulk", "/difference", "/statement", "/settings", "/tables/new", "/backups", "/transfer", "/export",
-    "/rights", "/credentials", "/quotas", "/audit",
+    "/rights", "/credentials", "/quotas", "/audit", "/health",
 )  # fmt: skip
 FORMS = ("/row/put", "/row/delete", "/jobs/cancel", "/settings/change", "/tables/create",
     "/backups/change", "/import", "/grants/change", "/credentials/change", "/quotas/change",
@@ -252,7 +252,7 @@ FORMS = ("/row/put", "/row/delete", "/jobs/cancel", "/settings/change", "/tables
 OWN = ("/", "/grants", "/figures", "/jobs", "/jobs/cancel", "/backups")
 """Lists, which have what the caller may see, and the end of a job, of which none is named here."""
 OF_ADMINISTRATOR = (
-    "/rights", "/credentials", "/quotas", "/audit", "/grants/change", "/credentials/change", "/quotas/change",
+    "/rights", "/credentials", "/quotas", "/audit", "/health", "/grants/change", "/credentials/change", "/quotas/change",
 )  # fmt: skip
 """Pages and forms that a credential may not use, whatever its grants are."""
 INCOMPLETE = ("/difference", "/rows/bulk", "/settings/change", "/backups/change", "/tables/create")

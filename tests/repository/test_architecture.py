@@ -22,8 +22,8 @@ GROUPS = {
     "gateway": (
         "model", "exchanges", "configuration", "observability", "request_context", "http", "request_bodies", "request_memory",
         "observability.audit", "store", "observability.audit_sinks", "security", "engine", "security.quota_keeper",
-        "security.gate", "clock", "observability.telemetry", "server.flask_bridge", "dialect",
-        "control", "health", "application", "administration", "adapter_modules", "wiring", "console", "app",
+        "security.gate", "clock", "observability.telemetry", "server.flask_bridge", "server.certificates", "dialect",
+        "control", "health", "application", "administration", "adapter_modules", "wiring", "doctor", "console", "app",
         "background", "server", "command_line", "__main__",
     ),
     "adapters.dynamodb": (

@@ -65,6 +65,7 @@ PAGES: Mapping[str, str] = {
     "credentials": "/credentials",
     "quotas": "/quotas",
     "audit": "/audit",
+    "health": "/health",
     "figures": "/figures?range=24h",
     "settings": "/settings?{orders}",
     "settings-table-store": "/settings?{orders}&dialect=tablestore",
@@ -116,6 +117,7 @@ def seeded_server() -> Iterator[Running]:
             admin_token=_TOKEN,
             secret_key="what encrypts the secrets",
             audit="database",
+            synchronous="normal",  # a finding for the page of health
         )
         try:
             seed(Live(running.url))

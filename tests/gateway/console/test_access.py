@@ -127,7 +127,7 @@ def test_a_quota_is_set_and_removed(administrator: Console) -> None:
     assert "No credential and no namespace has a quota." in administrator.get("/quotas")
 
 
-PAGES = ("/credentials", "/quotas", "/rights")
+PAGES = ("/credentials", "/quotas", "/rights", "/health")
 FORMS = (
     ("/credentials/change", {"form": "credential_new", "scheme": "aws", "access_id": "NEW"}),
     ("/grants/change", {"form": "grant_new", "key": "*", "kind": "all"}),

@@ -8,8 +8,8 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
-from tablegate.gateway.command_line.doctor.findings import CheckContext, CheckResult, Severity
 from tablegate.gateway.configuration.database_urls import without_password
+from tablegate.gateway.doctor.findings import CheckContext, CheckResult, Severity
 from tablegate.gateway.store.opening.migrating import NewerDatabase, revision_of, steps
 
 OLDEST_POSTGRESQL = 14

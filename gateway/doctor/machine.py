@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from tablegate.gateway.command_line.doctor.findings import CheckContext, CheckResult, Severity
+from tablegate.gateway.doctor.findings import CheckContext, CheckResult, Severity
 
 _LEAST_FREE_BYTES = 64 << 20
 _LITTLE_FREE_BYTES = 1 << 30

@@ -48,21 +48,33 @@ class CheckContext:
 
 
 class Check(NamedTuple):
-    """A named check. With `needs_database` it is skipped if there is no database."""
+    """A named check. With `needs_database` it is skipped if there is no database.
+
+    `advice`: the first step if it finds a problem. `page`: the page of docs that explains more.
+    """
 
     name: str
     run: Callable[[CheckContext], Iterator[CheckResult]]
+    advice: str
+    page: str
     needs_database: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A result of a check with the name of the check."""
+    """A result of a check with the name, the advice and the page of the check."""
 
     check: str
     level: Severity
     text: str
     facts: Mapping[str, Any] = field(default_factory=dict)
+    advice: str = ""
+    page: str = ""
+
+    @property
+    def is_problem(self) -> bool:
+        """True for a warning or a failure."""
+        return self.level in (Severity.WARNING, Severity.FAILED)
 
 
 def findings_of(check: Check, context: CheckContext) -> Iterator[Finding]:
@@ -72,6 +84,7 @@ def findings_of(check: Check, context: CheckContext) -> Iterator[Finding]:
         return
     try:
         for level, text, facts in check.run(context):
-            yield Finding(check.name, level, text, facts)
+            yield Finding(check.name, level, text, facts, check.advice, check.page)
     except Exception as error:
-        yield Finding(check.name, Severity.FAILED, " ".join(f"{type(error).__name__}: {error}".split()))
+        text = " ".join(f"{type(error).__name__}: {error}".split())
+        yield Finding(check.name, Severity.FAILED, text, {}, check.advice, check.page)

@@ -8,7 +8,7 @@ from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from tablegate.gateway.adapter_modules import index_views
-from tablegate.gateway.command_line.doctor.findings import CheckContext, CheckResult, Severity
+from tablegate.gateway.doctor.findings import CheckContext, CheckResult, Severity
 from tablegate.gateway.engine.tables import row_counting
 from tablegate.gateway.model.errors import DataCorrupted
 from tablegate.gateway.model.tables.indexes import Index

@@ -8,11 +8,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from tablegate.gateway.command_line.doctor.findings import CheckContext, CheckResult, Severity
+from tablegate.gateway.configuration.exposure import is_exposed, is_loopback
 from tablegate.gateway.configuration.settings import BadSetting, Settings
+from tablegate.gateway.doctor.findings import CheckContext, CheckResult, Severity
 from tablegate.gateway.security.credential_store import CredentialStore
 from tablegate.gateway.security.secret_cipher import find_key
-from tablegate.gateway.server.serving import is_exposed, is_loopback
 from tablegate.gateway.store.accounts import credentials
 from tablegate.gateway.store.opening.migrating import revision_of
 from tablegate.gateway.store.store import Store

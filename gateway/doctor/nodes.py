@@ -7,8 +7,8 @@ import time
 from collections.abc import Iterator
 from itertools import count
 
-from tablegate.gateway.command_line.doctor.findings import CheckContext, CheckResult, Severity
 from tablegate.gateway.configuration.database_urls import hosts_of
+from tablegate.gateway.doctor.findings import CheckContext, CheckResult, Severity
 from tablegate.gateway.store.opening.opening import open_replica, placement_of
 from tablegate.gateway.store.sql.databases import Database, TablePlacement
 

@@ -1,0 +1,80 @@
+"""The command `doctor`: its output and its exit status. The checks are in gateway/doctor."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import click
+
+from tablegate.gateway.command_line.flags import ALL_SETTINGS, with_settings
+from tablegate.gateway.command_line.help_sections import SectionedCommand
+from tablegate.gateway.configuration.settings import Settings
+from tablegate.gateway.doctor.examination import examine
+from tablegate.gateway.doctor.findings import Finding, Severity
+
+ALL_IS_WELL, SOMETHING_FAILED, WARNINGS = 0, 1, 3
+_WIDE = 240
+_STYLES = {
+    Severity.OK: "green",
+    Severity.SKIPPED: "dim",
+    Severity.WARNING: "yellow",
+    Severity.FAILED: "bold red",
+}
+
+
+@click.command(cls=SectionedCommand)
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON object: the verdict and a list of checks."
+)
+@click.option(
+    "--deep",
+    "is_deep",
+    is_flag=True,
+    help="Also read and verify every row, index entry and page of the database. Slow on a large one.",
+)
+@with_settings(*ALL_SETTINGS)
+def doctor(settings: Settings, as_json: bool, is_deep: bool) -> None:
+    """Check settings, database and machine, and report problems. Changes nothing and can run beside a server.
+
+    Run it with the settings of the server. Exit status: 0 no problem, 1 a check failed, 2 wrong command line,
+    3 warnings only.
+    """
+    found = list(examine(settings, is_deep))
+    levels = {finding.level for finding in found}
+    status = (
+        SOMETHING_FAILED
+        if Severity.FAILED in levels
+        else WARNINGS
+        if Severity.WARNING in levels
+        else ALL_IS_WELL
+    )
+    if as_json:
+        verdict = {ALL_IS_WELL: Severity.OK, SOMETHING_FAILED: Severity.FAILED, WARNINGS: Severity.WARNING}[
+            status
+        ]
+        checks = [
+            {"check": it.check, "level": it.level.value, "text": it.text, "facts": dict(it.facts)}
+            for it in found
+        ]
+        click.echo(json.dumps({"verdict": verdict.value, "checks": checks}, indent=2))
+    else:
+        _print(found)
+    sys.exit(status)
+
+
+def _print(found: list[Finding]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for finding in found:
+        table.add_row(
+            Text(finding.level.value, _STYLES[finding.level]), Text(finding.check), Text(finding.text)
+        )
+    # Output to a file or another program is not wrapped at the width of a terminal.
+    Console(width=None if sys.stdout.isatty() else _WIDE).print(table)
