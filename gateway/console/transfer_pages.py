@@ -89,7 +89,8 @@ class TransferPages(Pages):
         return render(
             "transfer.html", status, visitor=visitor, table=table, problems=problems, formats=FORMATS,
             lines=form.data.decode(errors="replace"), chosen=form.format, readable=list(_READABLE.items()),
-            form=self._display(table).form, command=copy_command(table), may_scan=self._may_see(reading, table, Permission.SCAN),
+            form=self._display(table).form, commands=copy_commands(table),
+            may_scan=self._may_see(reading, table, Permission.SCAN),
             may_put=self._row_rights(reading, table).put, most_rows=ROWS, most_bytes=BYTES, most_lines=LINES,
             done=done if done.isascii() and done.isdecimal() and len(done) < 6 else "",
         )  # fmt: skip
@@ -152,10 +153,11 @@ class TransferPages(Pages):
         return writes, problems
 
 
-def copy_command(table: Table) -> str:
-    """Return the command that copies a table to a file, on the server's machine."""
-    place = shlex.quote(f"#{table.namespace}/{table.name}")
-    return f'tablegate copy "tablegate:$TABLEGATE_DATABASE"{place} {shlex.quote(f"file:{table.name}.jsonl")}'
+def copy_commands(table: Table) -> tuple[str, str]:
+    """Return the commands that copy a table to a file and back, on the machine of the server."""
+    place = f'"tablegate:$TABLEGATE_DATABASE"{shlex.quote(f"#{table.namespace}/{table.name}")}'
+    file = shlex.quote(f"file:{table.name}.jsonl")
+    return f"tablegate copy {place} {file}", f"tablegate copy {file} {place}"
 
 
 def _all_rows(reading: TableReader, table: Table, display: RowDisplay) -> Iterator[Row]:
@@ -169,7 +171,7 @@ def _all_rows(reading: TableReader, table: Table, display: RowDisplay) -> Iterat
         if count > ROWS or size > BYTES or monotonic() > until:
             raise BadSearch(
                 f"The table is too large for an export here: the bound is {ROWS:,} rows or {BYTES >> 20} MB. "
-                f"Use the command: {copy_command(table)}"
+                f"Use the command: {copy_commands(table)[0]}"
             )
         yield from page.rows
         if page.after is None:

@@ -187,14 +187,26 @@ def test_csv_of_too_many_attributes_is_refused(console: Console, monkeypatch: py
         assert "Use JSON Lines." in console.get("/export", 400, **SONGS, format=name)
 
 
-def test_the_command_on_the_page_copies_the_table(
-    console: Console, database_url: str, tmp_path: Path
+@pytest.mark.parametrize("ending", [".jsonl", ".parquet"])
+def test_the_commands_on_the_page_copy_the_table_and_back(
+    console: Console, database_url: str, tmp_path: Path, ending: str
 ) -> None:
-    [command] = re.findall(r'<pre id="copy"[^>]*>(.*?)</pre>', console.get("/transfer", **SONGS))
-    command = unescape(command).replace("tablegate copy", f"{sys.executable} -m tablegate copy")
+    page = console.get("/transfer", **SONGS)
     environment = {**os.environ, "TABLEGATE_DATABASE": database_url}
-    subprocess.run(["sh", "-c", command], cwd=tmp_path, env=environment, check=True, timeout=300)
-    assert '"n":{"N":"1.5"}' in (tmp_path / "songs.jsonl").read_text()
+    before = console.get("/export", **SONGS)
+
+    def run(name: str) -> None:
+        [command] = re.findall(f'<pre id="{name}"[^>]*>(.*?)</pre>', page)
+        command = unescape(command).replace("tablegate copy", f"{sys.executable} -m tablegate copy")
+        command = command.replace("songs.jsonl", f"songs{ending}")
+        subprocess.run(["sh", "-c", command], cwd=tmp_path, env=environment, check=True, timeout=300)
+
+    run("copy")
+    changed = '{"p": {"S": "a"}, "n": {"S": "changed"}}'
+    assert "1 rows were imported." in console.post("/import", **SONGS, lines=changed)
+    assert console.get("/export", **SONGS) != before
+    run("copy-back")
+    assert console.get("/export", **SONGS) == before
 
 
 def test_a_bad_line_is_named_and_nothing_is_written(
