@@ -5,22 +5,27 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import os
 import re
 import subprocess
 import sys
+from datetime import UTC, datetime
 from html import unescape
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 import requests
+from azure.data.tables import EdmType, EntityProperty
 
 from tablegate.gateway.console import row_files, transfer_pages
 from tests.conftest import Serve
 from tests.gateway.console.test_console import Console
 from tests.gateway.console.test_grants_of_visitors import server, visitor  # noqa: F401
 from tests.gateway.security.test_permission_cases import allow
+from tests.support.live_azure import LiveAzure
 from tests.support.live_dynamodb import Live
 from tests.support.running import Running
 
@@ -95,6 +100,28 @@ def test_an_exported_file_can_be_uploaded(serve: Serve, database_url: str, name:
         live.client.delete_item(TableName="songs", Key={"p": item["p"]})
     assert "2 rows were imported." in upload(console, exported, name)
     assert sorted(live.client.scan(TableName="songs")["Items"], key=str) == sorted(found, key=str)
+
+
+@pytest.mark.parametrize("name", ["typed", "typed-csv"])
+def test_entities_keep_their_types(serve: Serve, database_url: str, name: str) -> None:
+    running = serve(database_url, console_writes=True)
+    table = LiveAzure(running.url).service.create_table("songs")
+    console = Console(running.url)
+    entity = {
+        "PartitionKey": "p", "RowKey": "r", "text": "1", "int": 1, "long": EntityProperty(1, EdmType.INT64), "half": 0.5,
+        "whole": 1.0, "flag": False, "guid": UUID(int=7), "bytes": b"\x00", "time": datetime(2026, 1, 31, tzinfo=UTC),
+        "none": math.inf,
+    }  # fmt: skip
+    table.create_entity(entity)
+    before = table.get_entity("p", "r")
+    exported = console.session.get(
+        f"{console.url}/export", params={**SONGS, "format": name}, timeout=60
+    ).content
+    table.delete_entity("p", "r")
+    assert "1 rows were imported." in upload(console, exported, name)
+    after = table.get_entity("p", "r")
+    assert dict(after) == dict(before)
+    assert {name: type(after[name]) for name in after} == {name: type(before[name]) for name in before}
 
 
 def upload(console: Console, data: bytes, name: str, status: int = 200) -> str:
