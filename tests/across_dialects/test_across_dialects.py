@@ -735,7 +735,7 @@ def test_the_command_tables_shows_each_dialects_names(
     monkeypatch.setenv("TABLEGATE_DATABASE", shared_database_url)
     done = CliRunner().invoke(main, ["tables"])
     assert done.exit_code == 0, done.output
-    blocks = {block.splitlines()[0]: block for block in done.output.strip().split("\n\n")}
+    blocks = {block.splitlines()[0]: block for block in done.stdout.strip().split("\n\n")}
     for name in names:
         azure_name = azure_name_in(blocks[name])
         assert azure_name in listed
