@@ -9,6 +9,8 @@ from contextlib import contextmanager
 import pytest
 from selenium import webdriver
 
+from tests.support.soak import minutes_long
+
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 needs_chromium = pytest.mark.skipif(
     not (CHROMIUM and DRIVER), reason="no browser: apt-get install chromium chromium-driver"
@@ -16,6 +18,17 @@ needs_chromium = pytest.mark.skipif(
 DESKTOP, PHONE = (1280, 900), (390, 844)
 SIZES = {"desktop": DESKTOP, "phone": PHONE}
 SCHEMES = ("light", "dark")
+_LONG = [minutes_long, pytest.mark.soak]
+in_each_look = pytest.mark.parametrize(
+    ("size", "scheme"),
+    [
+        ("desktop", "light"),
+        ("phone", "dark"),
+        pytest.param("desktop", "dark", marks=_LONG),
+        pytest.param("phone", "light", marks=_LONG),
+    ],
+)
+"""Each width and each colour scheme once, and all four combinations under `make soak`."""
 
 
 @contextmanager

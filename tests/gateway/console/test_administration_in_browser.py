@@ -22,7 +22,7 @@ from tablegate.gateway.store.opening.migrating import migrate
 from tablegate.gateway.wiring import connect
 from tests.gateway.console.test_administration import backup_state, has_settled, wait_until
 from tests.gateway.console.test_browser import problems, text_of, waiting
-from tests.support.browser import SCHEMES, SIZES, appear_as, chromium, needs_chromium
+from tests.support.browser import appear_as, chromium, in_each_look, needs_chromium
 from tests.support.console_screenshots import photograph
 from tests.support.live_dynamodb import Live
 from tests.support.running import Running, start
@@ -116,8 +116,7 @@ class Walk:
         self.accepted.add(key)
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("size", SIZES)
+@in_each_look
 def test_every_form_of_dynamodb_is_accepted(
     server: Running, browser: webdriver.Chrome, size: str, scheme: str, tmp_path: Path
 ) -> None:
@@ -174,8 +173,7 @@ def _restore_by_time_line(walk: Walk, browser: webdriver.Chrome) -> None:
     walk.accepted.add("restore")
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("size", SIZES)
+@in_each_look
 def test_every_form_of_table_store_is_accepted(
     server: Running, browser: webdriver.Chrome, size: str, scheme: str
 ) -> None:
@@ -194,8 +192,7 @@ def test_every_form_of_table_store_is_accepted(
     assert problems(browser) == []
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("size", SIZES)
+@in_each_look
 def test_every_form_of_azure_table_is_accepted(
     server: Running, browser: webdriver.Chrome, size: str, scheme: str
 ) -> None:
@@ -217,8 +214,7 @@ ACCOUNTS: tuple[tuple[str, str, dict[str, str]], ...] = (
 )
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("size", SIZES)
+@in_each_look
 def test_every_form_about_accounts_is_accepted(
     browser: webdriver.Chrome, size: str, scheme: str, tmp_path: Path
 ) -> None:
@@ -264,8 +260,7 @@ def test_every_form_about_accounts_is_accepted(
         running.stop()
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("size", SIZES)
+@in_each_look
 def test_rows_are_imported(
     server: Running, browser: webdriver.Chrome, size: str, scheme: str, tmp_path: Path
 ) -> None:

@@ -25,7 +25,7 @@ from selenium.webdriver.support.wait import WebDriverWait
 
 from tablegate.gateway.model.commands.job_commands import StartJob
 from tablegate.gateway.security.credentials import Credential, Scheme
-from tests.support.browser import SCHEMES, SIZES, appear_as, chromium, needs_chromium
+from tests.support.browser import appear_as, chromium, in_each_look, needs_chromium
 from tests.support.live_dynamodb import Live
 from tests.support.raw_client import RawClient
 from tests.support.running import Running, start
@@ -190,8 +190,7 @@ def test_it_can_be_used_with_the_keyboard_alone(server: Running, browser: webdri
     waiting(browser).until(lambda _: text_of(browser, "h1") == "songs")
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("size", SIZES)
+@in_each_look
 def test_every_form_of_the_console_is_accepted(
     tmp_path_factory: pytest.TempPathFactory, browser: webdriver.Chrome, size: str, scheme: str
 ) -> None:

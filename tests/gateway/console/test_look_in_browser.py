@@ -13,7 +13,7 @@ from selenium.webdriver.common.keys import Keys
 
 from tablegate.gateway.control.access import CONSOLE
 from tests.gateway.console.test_look import contrast
-from tests.support.browser import SCHEMES, SIZES, appear_as, chromium, needs_chromium
+from tests.support.browser import SIZES, appear_as, chromium, in_each_look, needs_chromium
 from tests.support.console_screenshots import PAGES, paths_of, photograph, seeded_server
 from tests.support.running import Running
 
@@ -48,8 +48,7 @@ def test_all_pages_are_looked_at(server: Running) -> None:
     assert routes - NO_PAGES <= {path.partition("?")[0] for path in PAGES.values()}
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("size", SIZES)
+@in_each_look
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_can_be_read(
     server: Running, browser: webdriver.Chrome, paths: dict[str, str], name: str, size: str, scheme: str,

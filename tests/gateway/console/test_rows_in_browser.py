@@ -22,7 +22,7 @@ from tests.gateway.console.test_browser import (
     text_of,
     waiting,
 )
-from tests.support.browser import SCHEMES, SIZES, appear_as, chromium, needs_chromium
+from tests.support.browser import appear_as, chromium, in_each_look, needs_chromium
 from tests.support.console_screenshots import migrated
 from tests.support.live_dynamodb import Index, Live
 from tests.support.running import Running, start
@@ -116,8 +116,7 @@ ENDPOINTS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("size", SIZES)
+@in_each_look
 def test_every_form_about_rows_is_accepted(
     songs: Live, browser: webdriver.Chrome, visit: Callable[[str], None], size: str, scheme: str
 ) -> None:
