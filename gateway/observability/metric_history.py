@@ -9,7 +9,6 @@ more counters, those that have not grown for the longest time are dropped.
 
 from __future__ import annotations
 
-import struct
 import threading
 import time
 from array import array
@@ -100,11 +99,8 @@ class MetricHistory:
             before_s = self._sampled_at_s
             if before_s is None or (at_s // FINE_S > before_s // FINE_S and at_s >= self._due_s):
                 began_s = time.thread_time()
-                try:
-                    # Before the first request all counters are 0, and the metrics need not be loaded.
-                    self._add(at_s, totals() if metrics.has_measurements() else {})
-                except struct.error:  # another process is creating its file of metrics: sample the next time
-                    return
+                # Before the first request all counters are 0, and the metrics need not be loaded.
+                self._add(at_s, totals() if metrics.has_measurements() else {})
                 self._due_s = at_s + (time.thread_time() - began_s) / _SHARE
 
     def add(self, at_s: float, values: Mapping[Counter, float]) -> None:

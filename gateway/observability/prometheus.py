@@ -284,12 +284,24 @@ class _MultiprocessCollector(Collector):
 
     def __init__(self, tables: frozenset[str] | None) -> None:
         self._tables = tables
-        self._collector = MultiProcessCollector(None)  # type: ignore[no-untyped-call]
 
     def collect(self) -> Iterable[Metric]:
-        for metric in self._collector.collect():  # type: ignore[no-untyped-call]
+        for metric in MultiProcessCollector.merge(_files_of_workers()):  # type: ignore[no-untyped-call]
             if self._tables is not None and metric.name == "tablegate_consumed_capacity":
                 metric.samples = [
                     sample for sample in metric.samples if sample.labels["table"] in self._tables
                 ]
             yield metric
+
+
+def _files_of_workers() -> list[str]:
+    """Return the files with counts. The library cannot read one that was just created, which is empty for a moment."""
+    with os.scandir(os.environ["PROMETHEUS_MULTIPROC_DIR"]) as entries:
+        return [entry.path for entry in entries if entry.name.endswith(".db") and _size_of(entry)]
+
+
+def _size_of(entry: os.DirEntry[str]) -> int:
+    try:
+        return entry.stat().st_size
+    except FileNotFoundError:  # the file of a process that has ended
+        return 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 import sys
 import time
 from types import SimpleNamespace
@@ -128,19 +127,3 @@ def test_figures_are_kept_without_somebody_looking(
     # Counters of charts are named as the metrics name them.
     unused = {Counter("server", "", each) for each in ("errors", "throttled")}
     assert set(charts.server_counters()) - unused <= set(metric_history.totals())
-
-
-def test_a_file_that_another_process_is_creating_is_sampled_the_next_time(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def incomplete() -> dict[metric_history.Counter, float]:
-        raise struct.error("unpack_from requires a buffer of at least 4 bytes (actual buffer size is 0)")
-
-    history = MetricHistory()
-    monkeypatch.setattr(metric_history.metrics, "has_measurements", lambda: True)
-    with monkeypatch.context() as patched:
-        patched.setattr(metric_history, "totals", incomplete)
-        history.sample_if_due()
-    assert history._sampled_at_s is None
-    history.sample_if_due()
-    assert history._sampled_at_s is not None
