@@ -5,17 +5,14 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterable
 
 import pytest
 
 from tests.support import reference_pages
 from tests.support.reference_pages import purpose_of
+from tests.support.sources import FILES, FOLDERS, ROOT, imports, tree
 
-ROOT = Path(__file__).parents[2]
-PACKAGE = "tablegate."
-OUR_FOLDERS = ("gateway", "adapters", "migrations", "transfer")
 # From the lowest to the highest: a module imports from its own group and from lower ones. A group is a folder or a
 # single module. A module inside a folder can be a separate, lower group than the rest of the folder.
 GROUPS = {
@@ -48,106 +45,86 @@ GROUPS = {
 PURE = {"orjson", "msgspec", "lark", "google", "re2"}
 
 
-def module_name(path: Path) -> str:
-    parts = path.relative_to(ROOT).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-def imports_of(path: Path) -> Iterator[str]:
-    """Every module that a file imports, wherever in it: at the top, in a function, under TYPE_CHECKING.
-
-    Ours are without the name of the package, `tablegate`, as `module_name` gives them."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            yield from (name.name.removeprefix(PACKAGE) for name in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: imports are absolute"
-            assert node.module is not None
-            for name in node.names:
-                module = node.module.removeprefix(PACKAGE)
-                whole = f"{node.module}.{name.name}".removeprefix(PACKAGE)
-                yield whole if whole in MODULES else module
-
-
-FILES = {module_name(path): path for folder in OUR_FOLDERS for path in (ROOT / folder).rglob("*.py")}
-MODULES = set(FILES)
-TREES = {module: ast.parse(path.read_text()) for module, path in FILES.items()}
-IMPORTS = {module: sorted(set(imports_of(path))) for module, path in FILES.items()}
-
-
 def within(module: str, package: str) -> bool:
     return module == package or module.startswith(package + ".")
 
 
 def outside(module: str) -> bool:
-    return (
-        module.partition(".")[0] not in OUR_FOLDERS
-        and module.partition(".")[0] not in sys.stdlib_module_names
-    )
+    return module.partition(".")[0] not in FOLDERS and module.partition(".")[0] not in sys.stdlib_module_names
 
 
 def of(package: str) -> list[str]:
-    return sorted(module for module in MODULES if within(module, package))
+    return sorted(module for module in FILES if within(module, package))
 
 
-@pytest.mark.parametrize("module", of("gateway.model"))
-def test_the_model_imports_only_itself(module: str) -> None:
-    for imported in IMPORTS[module]:
-        assert within(imported, "gateway.model") or not within(imported, "gateway"), imported
-        assert not outside(imported) or imported.partition(".")[0] in PURE, imported
+def excesses(modules: Iterable[str], may_import: Callable[[str], bool]) -> list[str]:
+    """Return the imports that a rule forbids, as lines to be read."""
+    return [
+        f"{module} imports {imported}"
+        for module in modules
+        for imported in imports(module)
+        if not may_import(imported)
+    ]
 
 
-@pytest.mark.parametrize("module", of("gateway.store"))
-def test_the_store_imports_only_the_model_and_its_database(module: str) -> None:
+def test_the_model_imports_only_itself() -> None:
+    def may_import(imported: str) -> bool:
+        if outside(imported):
+            return imported.partition(".")[0] in PURE
+        return within(imported, "gateway.model") or not within(imported, "gateway")
+
+    assert excesses(of("gateway.model"), may_import) == []
+
+
+def test_the_store_imports_only_the_model_and_its_database() -> None:
     # psycopg and sqlite3 are the drivers of the hot path. alembic and migrations manage the schema. xxhash computes the
     # checksums of rows. The others are for files.
-    allowed = PURE | {"xxhash", "sqlalchemy", "psycopg", "alembic", "zstandard", "fastcrc"}
-    for imported in IMPORTS[module]:
+    packages = PURE | {"xxhash", "sqlalchemy", "psycopg", "alembic", "zstandard", "fastcrc"}
+
+    def may_import(imported: str) -> bool:
         if outside(imported):
-            assert imported.partition(".")[0] in allowed, imported
-        elif within(imported, "gateway"):
-            assert within(imported, "gateway.store") or within(imported, "gateway.model"), imported
-        else:
-            assert not within(imported, "adapters"), imported
+            return imported.partition(".")[0] in packages
+        if within(imported, "gateway"):
+            return within(imported, "gateway.store") or within(imported, "gateway.model")
+        return not within(imported, "adapters")
+
+    assert excesses(of("gateway.store"), may_import) == []
 
 
-@pytest.mark.parametrize("module", of("gateway.engine"))
-def test_the_engine_imports_only_the_store_and_the_model(module: str) -> None:
-    for imported in IMPORTS[module]:
-        assert not outside(imported) or imported.partition(".")[0] in PURE | {"numpy", "usearch"}, imported
+def test_the_engine_imports_only_the_store_and_the_model() -> None:
+    def may_import(imported: str) -> bool:
+        if outside(imported):
+            return imported.partition(".")[0] in PURE | {"numpy", "usearch"}
         if within(imported, "gateway") or within(imported, "adapters"):
-            assert any(within(imported, f"gateway.{room}") for room in ("engine", "store", "model")), imported
+            return any(within(imported, f"gateway.{layer}") for layer in ("engine", "store", "model"))
+        return True
+
+    assert excesses(of("gateway.engine"), may_import) == []
 
 
-@pytest.mark.parametrize("module", sorted(MODULES))
-def test_numpy_is_for_vector_searches(module: str) -> None:
+def test_numpy_is_for_vector_searches() -> None:
     """numpy is optional and slow to load.
 
     Searches load it (gateway/engine/rows/reading.py). The module that builds graphs loads usearch.
     """
-    may = (
-        "gateway.engine.vectors.exact_search",
-        "gateway.engine.vectors.vector_graphs",
-        "gateway.engine.vectors.index_images",
-    )
-    if module != "gateway.engine.vectors.vector_graphs":
-        assert not [name for name in IMPORTS[module] if within(name, "usearch")]
-    assert "usearch" not in str([getattr(node, "module", "") for node in TREES[module].body])
-    if module not in may:
-        assert not [name for name in IMPORTS[module] if within(name, "numpy")]
-    if module not in (*may, "gateway.engine.vectors.searching"):
-        assert not [
-            node
-            for node in TREES[module].body
-            if isinstance(node, ast.ImportFrom) and node.module == "tablegate.gateway.engine"
-            for name in node.names
-            if f"gateway.engine.{name.name}" in (*may, "gateway.engine.vectors.searching")
-        ]
+    graphs = "gateway.engine.vectors.vector_graphs"
+    may = ("gateway.engine.vectors.exact_search", graphs, "gateway.engine.vectors.index_images")
+    at_need = (*may, "gateway.engine.vectors.searching")
+    assert excesses(set(FILES) - {graphs}, lambda imported: not within(imported, "usearch")) == []
+    assert excesses(set(FILES) - {*may}, lambda imported: not within(imported, "numpy")) == []
+    for module in FILES:
+        assert "usearch" not in str([getattr(node, "module", "") for node in tree(module).body]), module
+        if module not in at_need:
+            assert not [
+                node
+                for node in tree(module).body
+                if isinstance(node, ast.ImportFrom) and node.module == "tablegate.gateway.engine"
+                for name in node.names
+                if f"gateway.engine.{name.name}" in at_need
+            ], module
 
 
-@pytest.mark.parametrize("module", of("adapters"))
-def test_an_adapter_imports_only_the_engine_the_model_and_http(module: str) -> None:
-    own = ".".join(module.split(".")[:2])
+def test_an_adapter_imports_only_the_engine_the_model_and_http() -> None:
     entry_points = (
         "administration",
         "engine.engine",
@@ -164,27 +141,26 @@ def test_an_adapter_imports_only_the_engine_the_model_and_http(module: str) -> N
         "observability.audit",
         "configuration.settings",
     )
-    for imported in IMPORTS[module]:
-        if within(imported, "adapters"):
-            assert within(imported, own) or imported == "adapters", f"another adapter: {imported}"
-        elif within(imported, "gateway"):
-            assert any(within(imported, f"gateway.{entry_point}") for entry_point in entry_points), imported
-        assert not within(imported, "sqlalchemy"), imported
-        assert not within(imported, "flask") and not within(imported, "werkzeug"), imported
+    for module in of("adapters"):
+        own = ".".join(module.split(".")[:2])
+
+        def may_import(imported: str, own: str = own) -> bool:
+            if within(imported, "adapters"):
+                return within(imported, own) or imported == "adapters"
+            if within(imported, "gateway"):
+                return any(within(imported, f"gateway.{entry_point}") for entry_point in entry_points)
+            return not any(within(imported, package) for package in ("sqlalchemy", "flask", "werkzeug"))
+
+        assert excesses([module], may_import) == []
 
 
-@pytest.mark.parametrize("module", of("gateway"))
-def test_the_gateway_imports_no_adapter(module: str) -> None:
-    assert not [imported for imported in IMPORTS[module] if within(imported, "adapters")]
+def test_the_gateway_imports_no_adapter() -> None:
+    assert excesses(of("gateway"), lambda imported: not within(imported, "adapters")) == []
 
 
-@pytest.mark.parametrize("module", sorted(MODULES))
-def test_sqlalchemy_stays_in_the_store(module: str) -> None:
-    if not within(module, "gateway.store") and not within(module, "migrations"):
-        assert not [name for name in IMPORTS[module] if within(name, "sqlalchemy")]
-
-
-GROUPED = [(package, module) for package in GROUPS for module in of(package) if module != package]
+def test_sqlalchemy_stays_in_the_store() -> None:
+    others = set(FILES) - {*of("gateway.store"), *of("migrations")}
+    assert excesses(others, lambda imported: not within(imported, "sqlalchemy")) == []
 
 
 def height(module: str, package: str) -> int:
@@ -196,15 +172,18 @@ def height(module: str, package: str) -> int:
     return GROUPS[package].index(max(groups, key=len))
 
 
-@pytest.mark.parametrize(("package", "module"), GROUPED, ids=[module for _, module in GROUPED])
-def test_arrows_between_groups_run_one_way(package: str, module: str) -> None:
-    own = height(module, package)
+@pytest.mark.parametrize("package", GROUPS)
+def test_arrows_between_groups_run_one_way(package: str) -> None:
     upwards = [
-        imported
-        for imported in IMPORTS[module]
-        if imported in MODULES and within(imported, package) and height(imported, package) > own
+        f"{module} imports {imported}"
+        for module in of(package)
+        if module != package
+        for imported in imports(module)
+        if imported in FILES
+        and within(imported, package)
+        and height(imported, package) > height(module, package)
     ]
-    assert not upwards
+    assert upwards == []
 
 
 def test_every_adapter_has_its_groups() -> None:
@@ -214,37 +193,34 @@ def test_every_adapter_has_its_groups() -> None:
     }
 
 
-@pytest.mark.parametrize("module", sorted(MODULES))
-def test_only_the_command_line_imports_transfers(module: str) -> None:
-    if not within(module, "transfer"):
-        allowed = (
-            {"transfer.commands", "transfer.traffic.commands"} if module == "gateway.__main__" else set()
-        )
-        assert not [name for name in IMPORTS[module] if within(name, "transfer") and name not in allowed]
+def test_only_the_command_line_imports_transfers() -> None:
+    entry = "gateway.__main__"
+    commands = {"transfer.commands", "transfer.traffic.commands"}
+    others = set(FILES) - {*of("transfer"), entry}
+    assert excesses(others, lambda imported: not within(imported, "transfer")) == []
+    assert excesses([entry], lambda name: not within(name, "transfer") or name in commands) == []
 
 
-@pytest.mark.parametrize("module", sorted(MODULES))
-def test_only_opening_imports_the_databases(module: str) -> None:
-    for package in ("gateway.store.sqlite", "gateway.store.postgresql"):
-        if module != "gateway.store.opening.opening" and not within(module, package):
-            assert not [imported for imported in IMPORTS[module] if within(imported, package)]
+@pytest.mark.parametrize("package", ["gateway.store.sqlite", "gateway.store.postgresql"])
+def test_only_opening_imports_the_databases(package: str) -> None:
+    others = set(FILES) - {*of(package), "gateway.store.opening.opening"}
+    assert excesses(others, lambda imported: not within(imported, package)) == []
 
 
 def test_no_text_tests_for_a_database_by_name() -> None:
     """Differences between databases are methods of each (store/sql/databases.py)."""
     question = "is_" + "postgresql"
-    for folder in (*OUR_FOLDERS, "tests", "benchmarks", "docs"):
+    for folder in (*FOLDERS, "tests", "benchmarks", "docs"):
         for path in (ROOT / folder).rglob("*"):
             if path.suffix in (".py", ".md", ".toml"):
                 assert question not in path.read_text(), path
 
 
-@pytest.mark.parametrize("module", sorted(MODULES))
-def test_only_the_settings_name_a_module(module: str) -> None:
+def test_only_the_settings_name_a_module() -> None:
     """adapter_modules.py finds an adapter by its name in the settings. Everything else is imported."""
-    if module != "gateway.adapter_modules":
-        assert not [name for name in IMPORTS[module] if name == "importlib"]
-        assert "__import__" not in FILES[module].read_text()
+    others = set(FILES) - {"gateway.adapter_modules"}
+    assert excesses(others, lambda imported: imported != "importlib") == []
+    assert [module for module in others if "__import__" in FILES[module].read_text()] == []
 
 
 def test_there_are_no_circles() -> None:
@@ -253,12 +229,12 @@ def test_there_are_no_circles() -> None:
     def visit(module: str, path: tuple[str, ...]) -> None:
         assert module not in path, " -> ".join((*path[path.index(module) :], module))
         if module not in finished:
-            for imported in IMPORTS[module]:
-                if imported in MODULES and imported != module:
+            for imported in imports(module):
+                if imported in FILES and imported != module:
                     visit(imported, (*path, module))
             finished.add(module)
 
-    for module in sorted(MODULES):
+    for module in sorted(FILES):
         visit(module, ())
 
 
@@ -279,27 +255,33 @@ DRIVERS = {
 
 @pytest.mark.parametrize("driver", DRIVERS)
 def test_a_driver_is_its_databases_own(driver: str) -> None:
-    for module in sorted(MODULES):
-        if any(within(imported, driver) for imported in IMPORTS[module]):
-            assert any(within(module, room) for room in DRIVERS[driver]), module
+    others = [module for module in FILES if not any(within(module, owner) for owner in DRIVERS[driver])]
+    assert excesses(others, lambda imported: not within(imported, driver)) == []
 
 
-@pytest.mark.parametrize("module", [*of("gateway.model"), *of("gateway.engine"), *of("gateway.store")])
-def test_no_code_compares_the_database_name(module: str) -> None:
+def test_no_code_compares_the_database_name() -> None:
     own = {"gateway.store.sqlite", "gateway.store.postgresql"}
     # The parsers of URLs, the start of a migration, and arguments of SQLAlchemy that contain a database's name.
     schema = {"gateway.store.sql.schema", "gateway.store.sql.administration_schema"}
-    may = {"gateway.store.opening.opening", "gateway.store.opening.migrating", *schema}
-    if module in may or any(within(module, folder) for folder in own):
-        return
-    words = {node.id for node in ast.walk(TREES[module]) if isinstance(node, ast.Name)}
-    words |= {node.attr for node in ast.walk(TREES[module]) if isinstance(node, ast.Attribute)}
-    words |= {
-        str(node.value)
-        for node in ast.walk(TREES[module])
-        if isinstance(node, ast.Constant) and is_short(node)
-    }
-    assert not [word for word in words if re.search("sqlite|postgres|psycopg", word, re.IGNORECASE)]
+    may = {"gateway.store.opening.opening", "gateway.store.opening.migrating", *own, *schema}
+    for module in (*of("gateway.model"), *of("gateway.engine"), *of("gateway.store")):
+        if not any(within(module, allowed) for allowed in may):
+            words = words_of(tree(module))
+            naming = {word for word in words if re.search("sqlite|postgres|psycopg", word, re.IGNORECASE)}
+            assert naming == set(), module
+
+
+def words_of(module: ast.Module) -> set[str]:
+    """Return the names, attributes and short texts of a module."""
+    words = set()
+    for node in ast.walk(module):
+        if isinstance(node, ast.Name):
+            words.add(node.id)
+        elif isinstance(node, ast.Attribute):
+            words.add(node.attr)
+        elif isinstance(node, ast.Constant) and is_short(node):
+            words.add(str(node.value))
+    return words
 
 
 def is_short(node: ast.Constant) -> bool:

@@ -7,14 +7,13 @@ import importlib
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from tablegate.gateway.model import fast_paths
 from tablegate.gateway.model.fast_paths import FAST_PATHS, FastPath
+from tests.support.sources import FILES, ROOT, tree
 
-ROOT = Path(__file__).parents[2]
 # Parts of a listed fast path: its closures, the condition that selects it, the replacement when it is off.
 PARTS = {
     "tablegate.adapters.dynamodb.values.values:fast_render_row": "tablegate.adapters.dynamodb.values.values:fast_render_rows",
@@ -54,20 +53,16 @@ def test_fast_paths_are_called_fast(path: FastPath) -> None:
 def fast_definitions() -> set[str]:
     """Return every function, method and class of the project with a fast path's name, and modules of such a name."""
     definitions = set()
-    for folder in ("gateway", "adapters", "transfer"):
-        for file in (ROOT / folder).rglob("*.py"):
-            module = ".".join(("tablegate", *file.relative_to(ROOT).with_suffix("").parts))
-            if file.name.startswith("fast_") and file.name != "fast_paths.py":
-                definitions.add(module)
-                continue
-            for node in ast.walk(ast.parse(file.read_text())):
-                is_named = isinstance(node, (ast.FunctionDef, ast.ClassDef))
-                if (
-                    is_named
-                    and node.name.lstrip("_").lower().startswith("fast")
-                    and file.name != "fast_paths.py"
-                ):
-                    definitions.add(f"{module}:{node.name}")
+    for module, file in FILES.items():
+        if module.startswith("migrations") or file.name == "fast_paths.py":
+            continue
+        if file.name.startswith("fast_"):
+            definitions.add(f"tablegate.{module}")
+            continue
+        for node in ast.walk(tree(module)):
+            is_named = isinstance(node, (ast.FunctionDef, ast.ClassDef))
+            if is_named and node.name.lstrip("_").lower().startswith("fast"):
+                definitions.add(f"tablegate.{module}:{node.name}")
     return definitions
 
 

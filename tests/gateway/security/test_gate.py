@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tests.repository.test_architecture import TREES
+from tests.support.sources import FILES, tree
 
 ALLOWED = {
     "gateway.security.gate": "the gate",
@@ -31,7 +31,7 @@ def engine_calls(tree: ast.Module) -> Iterator[str]:
 
 
 def test_the_engine_is_called_by_the_gate_and_the_tick_alone() -> None:
-    found = {module: sorted(set(engine_calls(tree))) for module, tree in TREES.items()}
+    found = {module: sorted(set(engine_calls(tree(module)))) for module in FILES}
     calling = {module: calls for module, calls in found.items() if calls}
     beside = {module: calls for module, calls in calling.items() if module not in ALLOWED}
     assert beside == {}, "these call the engine beside gateway/security/gate.py"
