@@ -59,7 +59,7 @@ def dynamodb_local(words: tuple[str, ...]) -> None:
     settings = _settings(given)
     from tablegate.gateway.server import serving
     from tablegate.gateway.server.file_lock import FileLock
-    from tablegate.gateway.store.opening.opening import compact_file
+    from tablegate.gateway.store.opening.opening import open_database
 
     class Lines(serving.StartupMessage):
         def ready(
@@ -71,7 +71,9 @@ def dynamodb_local(words: tuple[str, ...]) -> None:
         path = settings.database_path
         if "optimized" in given and path is not None and path.exists():
             lock = FileLock(path)
-            compact_file(path)
+            database = open_database(settings.database)
+            database.compact()
+            database.close()
             lock.release()
         serving.serve(settings, Lines())
 

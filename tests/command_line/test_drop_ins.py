@@ -184,6 +184,14 @@ def test_what_dynamodb_local_cannot_do_is_refused_by_name(
     assert said in refused(tmp_path, "dynamodb-local", *words)
 
 
+def test_optimizing_a_file_that_is_no_database_is_refused_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "tablegate.sqlite").write_bytes(b"This is not a database. " * 1000)
+    words = ("-optimizeDbBeforeStartup", "-dbPath", ".", "-port", str(free_port()))
+    said = refused(tmp_path, "dynamodb-local", *words)
+    assert "file is not a database" in said
+    assert "Traceback" not in said
+
+
 def test_a_port_in_use_is_reported_in_the_words_of_each(tmp_path: Path) -> None:
     with socket.create_server(("0.0.0.0", 0)) as taken:
         port = str(taken.getsockname()[1])

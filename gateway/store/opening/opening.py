@@ -56,13 +56,6 @@ def prepare_file(path: Path) -> None:
     database.prepare_file(path)
 
 
-def compact_file(path: Path) -> None:
-    """Rewrite a closed database file without its free pages."""
-    from tablegate.gateway.store.sqlite import database
-
-    database.compact_file(path)
-
-
 def distribute(url: str, shards: int) -> Iterator[str]:
     """Distribute the tables of a PostgreSQL database over the nodes of Citus. Yield each step. Raises DatabaseUnusable."""
     from tablegate.gateway.store.postgresql.distributed import placement

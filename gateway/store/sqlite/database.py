@@ -6,7 +6,7 @@ import logging
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
@@ -32,12 +32,6 @@ log = logging.getLogger(__name__)
 
 SQLITE_PAGE_BYTES = 8_192
 _EFFECTIVE = os.access in os.supports_effective_ids
-
-
-def compact_file(path: Path) -> None:
-    """Rewrite the file without its free pages."""
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("VACUUM")
 
 
 def prepare_file(path: Path) -> None:
