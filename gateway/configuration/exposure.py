@@ -14,9 +14,17 @@ def is_exposed(settings: Settings) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """Return True if an address or host name is reachable from this machine only."""
+    """Return True if an address or host name is reachable from this machine only. Names are resolved."""
     try:
-        addresses = {info[4][0] for info in socket.getaddrinfo(host, None)}
+        addresses = {str(info[4][0]) for info in socket.getaddrinfo(host, None)}
     except OSError:
         return False
-    return all(ipaddress.ip_address(str(address).partition("%")[0]).is_loopback for address in addresses)
+    return all(is_loopback_address(address) for address in addresses)
+
+
+def is_loopback_address(text: str) -> bool:
+    """Return True if a text is a loopback address. Names are not resolved."""
+    try:
+        return ipaddress.ip_address(text.partition("%")[0]).is_loopback
+    except ValueError:
+        return False

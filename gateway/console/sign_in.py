@@ -13,7 +13,7 @@ import hashlib
 import hmac
 from dataclasses import dataclass
 
-from tablegate.gateway.control import access
+from tablegate.gateway.configuration.exposure import is_loopback_address
 from tablegate.gateway.control.access import ADMINISTRATOR
 from tablegate.gateway.dialect import Gateway
 from tablegate.gateway.http import Request
@@ -67,7 +67,7 @@ class SignIn:
             found = self._of_cookie(cookie, request, namespace)
             if found is not None:
                 return found
-        if self._gateway.settings.auth == "dev" and access.is_loopback(request.client):
+        if self._gateway.settings.auth == "dev" and is_loopback_address(request.client):
             return ConsoleUser("everybody on this machine", has_signed_in=False)
         return self._of_cookie(cookie, request, namespace)
 

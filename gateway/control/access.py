@@ -7,8 +7,8 @@ administrator's token. Pages of other origins are refused unless the settings na
 from __future__ import annotations
 
 import hmac
-import ipaddress
 
+from tablegate.gateway.configuration.exposure import is_loopback_address
 from tablegate.gateway.configuration.settings import ANY, Settings
 from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.model.errors import NotAllowed
@@ -70,7 +70,7 @@ def check(request: Request, settings: Settings, attempts: AttemptLimiter) -> str
     given = request.header("authorization")
     if has_token(request, settings.admin_token, ADMINISTRATOR, attempts):
         return ADMINISTRATOR
-    if settings.auth == "dev" and not given and is_loopback(request.client):
+    if settings.auth == "dev" and not given and is_loopback_address(request.client):
         return ""
     raise token_required()
 
@@ -120,11 +120,3 @@ def _is_own(origin: str, request: Request) -> bool:
         return True
     scheme = "https" if request.secure else "http"
     return origin.lower() == f"{scheme}://{request.header('host')}".lower()
-
-
-def is_loopback(address: str) -> bool:
-    """True if an address is a loopback address."""
-    try:
-        return ipaddress.ip_address(address.partition("%")[0]).is_loopback
-    except ValueError:
-        return False

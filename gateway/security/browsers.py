@@ -26,6 +26,7 @@ import socket
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 
+from tablegate.gateway.configuration.exposure import is_loopback_address
 from tablegate.gateway.configuration.settings import ANY, OPAQUE_ORIGIN, Settings
 from tablegate.gateway.http import Request
 from tablegate.gateway.model.errors import NotAllowed
@@ -124,8 +125,7 @@ def _is_loopback(authority: str) -> bool:
     name = match.group(1).lower().removesuffix(".")
     if name == "localhost" or name.endswith(".localhost"):
         return True
-    address = name.strip("[]")
-    return _is_address(address) and ipaddress.ip_address(address).is_loopback
+    return is_loopback_address(name.strip("[]"))
 
 
 def _is_address(text: str) -> bool:
