@@ -23,7 +23,7 @@ _OTHER_VARIABLES = frozenset(
 )
 # Variables of this prefix configure the tests of this project.
 _TEST_PREFIX = "TABLEGATE_TEST_"
-# Kubernetes sets variables for each Service whose name begins with "tablegate" (kubernetes.io, "Environment variables").
+# Kubernetes sets variables for each Service with a name that begins with "tablegate" (kubernetes.io, "Environment variables").
 _OF_KUBERNETES = re.compile(
     r"TABLEGATE_(.+_)?(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT_\d+_(TCP|UDP|SCTP)(_.+)?)"
 )

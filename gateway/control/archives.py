@@ -46,7 +46,7 @@ _BROKEN = (tarfile.TarError, EOFError, OSError, zlib.error, UnreadableFile, orjs
 
 
 def write(engine: Engine, place: str, known: dict[str, Any], file: BinaryIO) -> None:
-    """Write a snapshot: its facts `known`, and its tables, whose namespaces begin with `place`."""
+    """Write a snapshot: its facts `known`, and the tables of namespaces that begin with `place`."""
     with tempfile.TemporaryDirectory(prefix="tablegate-") as folder:
         tables: list[dict[str, Any]] = []
         for namespace in known["namespaces"]:

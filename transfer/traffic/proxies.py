@@ -41,7 +41,7 @@ Refuse = Callable[[Request, int, str], Reply]
 class ListenOptions:
     """The address of a proxy and its allowed host names.
 
-    The service behind the proxy sees another Host. So the proxy itself must reject web pages whose own name resolves
+    The service behind the proxy sees another Host. So the proxy itself must reject web pages with a name that resolves
     to this machine (security/browsers.py).
     """
 
