@@ -18,7 +18,7 @@ from tablegate.gateway.model.tables.indexes import IndexView
 from tablegate.gateway.model.tables.tables import Table
 
 if TYPE_CHECKING:
-    from tablegate.gateway.administration import Describe, Form, OperationRequest, Section
+    from tablegate.gateway.administration_forms import Describe, Form, OperationRequest, Section
     from tablegate.gateway.exchanges import Steps
     from tablegate.gateway.model.authorization.authorizations import Authorization
     from tablegate.gateway.model.authorization.permissions import Purpose
@@ -116,7 +116,7 @@ def displays(settings: Settings) -> dict[str, RowDisplay]:
     return row_displays
 
 
-class Administration(NamedTuple):
+class DialectAdministration(NamedTuple):
     """The administration of tables by the console in the terms of a dialect (adapters/*/administration.py).
 
     title: the name of the service.
@@ -142,12 +142,12 @@ class Administration(NamedTuple):
     text_of: Callable[[Exception, str], str | None]
 
 
-def administrations(settings: Settings) -> dict[str, Administration]:
+def administrations(settings: Settings) -> dict[str, DialectAdministration]:
     """Return dialect -> its administration."""
     dialect_administrations = {}
     for name in settings.dialects:
         module = _module(name, "administration")
-        dialect_administrations[name] = Administration(
+        dialect_administrations[name] = DialectAdministration(
             name, module.TITLE, module.DEFAULT_NAMESPACE, module.FORMS, module.PURPOSES, module.sections,
             getattr(module, "backups", None), module.steps, module.answer_of, module.text_of,
         )  # fmt: skip

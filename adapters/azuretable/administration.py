@@ -1,4 +1,4 @@
-"""Forms with which the console creates and deletes Azure tables (gateway/administration.py)."""
+"""Forms with which the console creates and deletes Azure tables (gateway/administration_forms.py)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tablegate.adapters.azuretable.call_context import CallContext, OperationRep
 from tablegate.adapters.azuretable.operation_table import PLAIN, operation_of, purpose_of
 from tablegate.adapters.azuretable.wire.addresses import Address, TableEntry, TableSet
 from tablegate.adapters.azuretable.wire.errors import ServiceError, service_error_of
-from tablegate.gateway.administration import (
+from tablegate.gateway.administration_forms import (
     Describe,
     Field,
     Form,

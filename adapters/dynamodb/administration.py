@@ -1,4 +1,4 @@
-"""Settings of DynamoDB tables for the console, and the operations that it runs (gateway/administration.py)."""
+"""Settings of DynamoDB tables for the console, and the operations that it runs (gateway/administration_forms.py)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext, C
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
 from tablegate.adapters.dynamodb.wire.gateway_errors import service_error_of
 from tablegate.adapters.dynamodb.wire.named_resources import named_resources
-from tablegate.gateway.administration import (
+from tablegate.gateway.administration_forms import (
     Cell,
     Describe,
     Moment,

@@ -1,4 +1,4 @@
-"""Forms and sections with which the console administers tables of Table Store (gateway/administration.py)."""
+"""Forms and sections with which the console administers tables of Table Store (gateway/administration_forms.py)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tablegate.adapters.tablestore.wire.auth import Caller
 from tablegate.adapters.tablestore.wire.call_context import CallContext, after_names, names_known_tables
 from tablegate.adapters.tablestore.wire.errors import ServiceError, invalid, service_error_of
 from tablegate.adapters.tablestore.wire.parsing import parse
-from tablegate.gateway.administration import (
+from tablegate.gateway.administration_forms import (
     BadField,
     Describe,
     Field,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import flask
 
-from tablegate.gateway.administration import BadField, PlacedForm, Section, SectionRow
+from tablegate.gateway.administration_forms import BadField, PlacedForm, Section, SectionRow
 from tablegate.gateway.console import rights
 from tablegate.gateway.console.account_forms import FORMS
 from tablegate.gateway.console.forms import Attempt, attempt_of, document_of, shown_sections, unplaced_problem

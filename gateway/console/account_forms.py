@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from tablegate.gateway.administration import BadField, Field, Form, Values, number, words
+from tablegate.gateway.administration_forms import BadField, Field, Form, Values, number, words
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.security.grant_store import written_of
 from tablegate.gateway.security.policies.short_forms import READ_ONLY, READ_WRITE

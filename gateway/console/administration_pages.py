@@ -8,8 +8,8 @@ from typing import Any
 
 import flask
 
-from tablegate.gateway.adapter_modules import Administration
-from tablegate.gateway.administration import BadField, PlacedForm, Section
+from tablegate.gateway.adapter_modules import DialectAdministration
+from tablegate.gateway.administration_forms import BadField, PlacedForm, Section
 from tablegate.gateway.console.forms import (
     Attempt,
     attempt_of,
@@ -118,7 +118,7 @@ class AdministrationPages(Pages):
         place = address("console.settings", table, dialect=administration.dialect, done=key)
         return flask.redirect(place, 303)
 
-    def _dialect_of(self, table: Table, choices: Sequence[Administration]) -> Administration:
+    def _dialect_of(self, table: Table, choices: Sequence[DialectAdministration]) -> DialectAdministration:
         """Return the chosen dialect of a table. The default is the one that created it."""
         own = [each for each in choices if self._displays[each.dialect].is_own(table)]
         return self._named([*own, *choices])
@@ -154,7 +154,7 @@ class AdministrationPages(Pages):
             **self._shown(visitor, administration, namespace, None, sections, attempt),
         )  # fmt: skip
 
-    def _backup_place(self, visitor: ConsoleUser) -> tuple[Administration, str]:
+    def _backup_place(self, visitor: ConsoleUser) -> tuple[DialectAdministration, str]:
         """Return the dialect with backups, and the chosen namespace. Raises BadSearch."""
         for administration, usual in self._operations.places(visitor):
             if administration.backups is not None:
@@ -165,7 +165,7 @@ class AdministrationPages(Pages):
 
     # Forms
 
-    def _named(self, choices: Sequence[Administration]) -> Administration:
+    def _named(self, choices: Sequence[DialectAdministration]) -> DialectAdministration:
         """Return the dialect that the request names, else the first. Raises BadSearch."""
         wanted = flask.request.values.get("dialect", "")
         for each in choices:
@@ -176,7 +176,7 @@ class AdministrationPages(Pages):
     def _run(
         self,
         visitor: ConsoleUser,
-        administration: Administration,
+        administration: DialectAdministration,
         namespace: str,
         table: Table | None,
         attempt: Attempt,
@@ -193,7 +193,7 @@ class AdministrationPages(Pages):
         return None
 
     def _shown(
-        self, visitor: ConsoleUser, administration: Administration, namespace: str, table: Table | None,
+        self, visitor: ConsoleUser, administration: DialectAdministration, namespace: str, table: Table | None,
         sections: Sequence[Section], attempt: Attempt | None,
     ) -> dict[str, Any]:  # fmt: skip
         """Return the sections of a page with the forms that the visitor may send, and a problem that has no form."""

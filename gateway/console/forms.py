@@ -1,4 +1,4 @@
-"""Forms and sections of gateway/administration.py on pages: what was sent, what is shown, and the errors beside it."""
+"""Forms and sections of gateway/administration_forms.py on pages: what was sent, what is shown, and the errors beside it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from tablegate.gateway.administration import (
+from tablegate.gateway.administration_forms import (
     MOST_CHARACTERS,
     BadField,
     Field,

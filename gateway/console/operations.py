@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from tablegate.gateway.adapter_modules import Administration, administrations
-from tablegate.gateway.administration import OperationRequest
+from tablegate.gateway.adapter_modules import DialectAdministration, administrations
+from tablegate.gateway.administration_forms import OperationRequest
 from tablegate.gateway.console.sign_in import ConsoleUser
 from tablegate.gateway.dialect import Gateway
 from tablegate.gateway.exchanges import drive, exchange_of
@@ -29,9 +29,9 @@ class Operations:
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
-        self._all: Mapping[str, Administration] = administrations(gateway.settings)
+        self._all: Mapping[str, DialectAdministration] = administrations(gateway.settings)
 
-    def serving(self, namespace: str) -> Sequence[Administration]:
+    def serving(self, namespace: str) -> Sequence[DialectAdministration]:
         """Return the administrations of the dialects whose clients see the tables of a namespace."""
         scheme = namespace.partition("/")[0]
         return [
@@ -40,7 +40,7 @@ class Operations:
             if namespace == SHARED_NAMESPACE or scheme == each.default_namespace.partition("/")[0]
         ]
 
-    def creating(self, visitor: ConsoleUser) -> Sequence[tuple[Administration, str]]:
+    def creating(self, visitor: ConsoleUser) -> Sequence[tuple[DialectAdministration, str]]:
         """Return the administrations in which a visitor may create tables, each with the namespace to propose."""
         return [
             (each, namespace)
@@ -48,12 +48,12 @@ class Operations:
             if self.may(visitor, each, each.forms["create"].operation)
         ]
 
-    def places(self, visitor: ConsoleUser) -> Sequence[tuple[Administration, str]]:
+    def places(self, visitor: ConsoleUser) -> Sequence[tuple[DialectAdministration, str]]:
         """Return the administrations of a visitor's own dialects, each with its usual namespace."""
         found = [(each, self._usual_namespace(each, visitor.scope)) for each in self._all.values()]
         return [(each, namespace) for each, namespace in found if namespace and visitor.sees(namespace)]
 
-    def _usual_namespace(self, administration: Administration, scope: str | None) -> str:
+    def _usual_namespace(self, administration: DialectAdministration, scope: str | None) -> str:
         """Return the namespace of a dialect with the parts that the scope determines. "" if the scope is of another dialect."""
         if self._gateway.settings.namespaces == "shared":
             return SHARED_NAMESPACE
@@ -62,7 +62,7 @@ class Operations:
             return ""
         return "/".join([*own, *parts[len(own) :]])
 
-    def accepts(self, visitor: ConsoleUser, administration: Administration, namespace: str) -> bool:
+    def accepts(self, visitor: ConsoleUser, administration: DialectAdministration, namespace: str) -> bool:
         """True if a visitor's clients of a dialect can have tables in a namespace."""
         if not visitor.sees(namespace):
             return False
@@ -74,7 +74,7 @@ class Operations:
     def may(
         self,
         visitor: ConsoleUser,
-        administration: Administration,
+        administration: DialectAdministration,
         operation: str,
         resource: tuple[str, str] | None = None,
     ) -> bool:
@@ -87,7 +87,7 @@ class Operations:
             return authorization.policy.possible_verdict(purpose, authorization) is Verdict.ALLOWED
         return authorization.refusal_of_named([NamedResource(purpose.permissions, *resource)]) is None
 
-    def require(self, visitor: ConsoleUser, administration: Administration, operation: str) -> None:
+    def require(self, visitor: ConsoleUser, administration: DialectAdministration, operation: str) -> None:
         """Refuse an operation that the visitor is allowed on no resource. Raises NotPermitted."""
         if visitor.authorization is not None:
             visitor.authorization.purpose = administration.purposes[operation]
@@ -99,7 +99,7 @@ class Operations:
     def run(
         self,
         visitor: ConsoleUser,
-        administration: Administration,
+        administration: DialectAdministration,
         operation: str,
         namespace: str,
         document: dict[str, Any],
@@ -132,7 +132,7 @@ class Operations:
     def describe(
         self,
         visitor: ConsoleUser,
-        administration: Administration,
+        administration: DialectAdministration,
         namespace: str,
         operation: str,
         document: dict[str, Any],

@@ -20,7 +20,7 @@ GROUPS = {
         "model", "exchanges", "configuration", "observability", "request_context", "http", "request_bodies", "request_memory",
         "observability.audit", "store", "observability.audit_sinks", "security", "engine", "security.quota_keeper",
         "security.gate", "clock", "observability.telemetry", "server.flask_bridge", "server.certificates", "dialect",
-        "control", "health", "application", "administration", "adapter_modules", "wiring", "doctor", "console", "app",
+        "control", "health", "application", "administration_forms", "adapter_modules", "wiring", "doctor", "console", "app",
         "background", "server", "command_line", "__main__",
     ),
     "adapters.dynamodb": (
