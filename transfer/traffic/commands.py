@@ -109,9 +109,7 @@ def _share(context: click.Context, parameter: click.Parameter, text: str) -> flo
 
 
 @click.command(cls=SectionedCommand)
-@click.option(
-    "--primary", metavar="URL", required=True, help="URL of the service that answers the clients."
-)
+@click.option("--primary", metavar="URL", required=True, help="URL of the service that answers the clients.")
 @click.option(
     "--secondary", metavar="URL", required=True, help="URL of the service to compare with the primary."
 )
