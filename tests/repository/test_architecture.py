@@ -126,7 +126,7 @@ def test_numpy_is_for_vector_searches() -> None:
 
 def test_an_adapter_imports_only_the_engine_the_model_and_http() -> None:
     entry_points = (
-        "administration",
+        "administration_forms",
         "engine.engine",
         "exchanges",
         "model",
