@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tablegate.gateway.configuration.database_urls import sqlite_path
+from tablegate.gateway.configuration.fields import setting
 
 MOST_PORT = 65_535
 ANY = "*"
@@ -41,27 +42,6 @@ class BadSetting(ValueError):
 
     def __str__(self) -> str:
         return self.spelled(str)
-
-
-def setting(
-    group: str,
-    default: Any,
-    meaning: str,
-    choices: tuple[str, ...] = (),
-    **details: Any,
-) -> Any:
-    """Return a field of Settings, which is also a flag of `serve`. `details`:
-
-    - `separator`: separates the members of a list that is given as one text (default: a comma).
-    - `flag`: the name of the flag, if it differs from that of the setting.
-    - `value`: the placeholder of the value in help texts. Default: the last word of the setting's name.
-    - `most`: the maximum of a number.
-    """
-    metadata = {
-        "group": group, "meaning": meaning, "choices": choices,
-        "separator": ",", "flag": "", "value": "", "most": None, **details,
-    }  # fmt: skip
-    return dataclasses.field(default=default, metadata=metadata, repr=default != "")
 
 
 _database = partial(setting, "Database")
