@@ -6,8 +6,8 @@ from __future__ import annotations
 class Clock:
     """Nanoseconds since 1970. The clock is fixed until a test moves it, or advances by `step_ns` at each reading."""
 
-    def __init__(self, step_ns: int = 0) -> None:
-        self.ns = 1_700_000_000_123_000_000
+    def __init__(self, step_ns: int = 0, start_ns: int = 1_700_000_000_123_000_000) -> None:
+        self.ns = start_ns
         self._step_ns = step_ns
 
     def __call__(self) -> int:

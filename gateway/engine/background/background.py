@@ -48,7 +48,7 @@ class Background:
         self._options = options
         self._now = now
         self._next_sweep = self._next_maintenance = self._next_forgetting = self._next_history = 0.0
-        self._maintained_up_to = self._replicated_up_to = 0
+        self._maintained_up_to = self._replicated_up_to = self._swept_up_to_ms = 0
         copies = pacing.FairQueue()
         works: dict[str, pacing.Batch] = {
             progress.INDEX_BACKFILL: lambda limit: indexing.backfill(store, limit),
@@ -89,7 +89,7 @@ class Background:
     def catch_up(self) -> None:
         """Do all work that is due. Called after the clock was moved, so that expiry does not wait for its period."""
         self._next_sweep = self._next_maintenance = self._next_forgetting = self._next_history = 0.0
-        self._maintained_up_to = 0
+        self._maintained_up_to = self._swept_up_to_ms = 0
         for work in (
             self._sweep,
             self._maintain_streams,
@@ -126,16 +126,21 @@ class Background:
             return purges.purge(session, limit)
 
     def _sweep(self, limit: int) -> int | None:
+        """Delete the next expired rows, from the oldest expiry to the present. Return their number, or None at the end."""
         if time.monotonic() < self._next_sweep:
             return None
-        due_rows = expiring.due(self._store, self._now_ms(), limit)
-        if not due_rows:
+        batch = expiring.due(self._store, self._now_ms(), limit, self._swept_up_to_ms)
+        if batch is None:
+            self._swept_up_to_ms = 0
             self._next_sweep = time.monotonic() + self._options.sweep_period_s
             return None
-        rows_to_write = expiring.remove(self._store, due_rows, self._now_ms())
-        if rows_to_write:
-            self._transactions.write(expiring.deletes_of(rows_to_write))
-        return len(due_rows)
+        rows_to_write = expiring.remove(self._store, batch.rows)
+        answers = self._transactions.write(expiring.deletes_of(rows_to_write)) if rows_to_write else []
+        refused = sum(isinstance(answer, GatewayError) for answer in answers)
+        removed = len(batch.rows) - refused
+        # Rows that stay, such as those of locked partitions, are not read again before the next sweep.
+        self._swept_up_to_ms = batch.up_to_ms if removed or batch.corrected else batch.up_to_ms + 1
+        return removed + batch.corrected
 
     def _maintain_streams(self, limit: int) -> int | None:
         if time.monotonic() < self._next_maintenance:

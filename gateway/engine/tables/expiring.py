@@ -7,6 +7,7 @@ be out of date for a while after a rule changed, so the rule is evaluated again 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from tablegate.gateway.engine.background import batch_walk
 from tablegate.gateway.engine.rows.writing import UNWRITABLE_STATES
@@ -31,10 +32,22 @@ _FEATURES = frozenset({"expiry.attribute", "expiry.age_ms", "indexes", "max_vers
 ExpiredRow = tuple[Table, Row]
 
 
-def due(store: Store, now_ms: int, limit: int) -> list[ExpiredRow]:
-    """Return at most `limit` expired rows with their tables. Corrects the times of rows that are not due by the rule."""
+class DueRows(NamedTuple):
+    """A batch of due rows: those to delete, the number of those that got another time or none, and the greatest time
+    read."""
+
+    rows: list[ExpiredRow]
+    corrected: int
+    up_to_ms: int
+
+
+def due(store: Store, now_ms: int, limit: int, from_ms: int = 0) -> DueRows | None:
+    """Return the next batch of rows that are due by their column, from a time on. None if there is none.
+
+    Corrects the times of rows that are not due by the rule. Rows of tables that nothing can write to now are left out.
+    """
     with store.read() as session:
-        candidates, row_errors = rows.expired(session, now_ms, limit)
+        candidates, up_to_ms, row_errors = rows.expired(session, (from_ms, now_ms), limit)
         tables = {
             table_id: store.catalog.by_id(session, table_id)
             for table_id in {table_id for table_id, _ in candidates}
@@ -48,6 +61,8 @@ def due(store: Store, now_ms: int, limit: int) -> list[ExpiredRow]:
         if table is None:
             rows_to_correct.append((table_id, row))  # the table is dropped, and the rows await the purge
             row.expires_at_ms = None
+        elif table.state_at(now_ms) in UNWRITABLE_STATES:
+            continue
         elif (expires_at_ms := table.expires_at_ms(row)) is None or expires_at_ms > now_ms:
             rows_to_correct.append((table_id, row))
             row.expires_at_ms = expires_at_ms
@@ -56,7 +71,7 @@ def due(store: Store, now_ms: int, limit: int) -> list[ExpiredRow]:
     if rows_to_correct:
         with store.write() as session:
             rows.set_expiry(session, rows_to_correct)
-    return expired_rows
+    return None if up_to_ms is None else DueRows(expired_rows, len(rows_to_correct), up_to_ms)
 
 
 def deletes_of(expired_rows: Sequence[ExpiredRow]) -> list[WriteGroup]:
@@ -64,16 +79,12 @@ def deletes_of(expired_rows: Sequence[ExpiredRow]) -> list[WriteGroup]:
     return [WriteGroup((_removal(table, row),)) for table, row in expired_rows]
 
 
-def fast_remove(store: Store, expired_rows: Sequence[ExpiredRow], now_ms: int) -> Sequence[ExpiredRow]:
+def fast_remove(store: Store, expired_rows: Sequence[ExpiredRow]) -> Sequence[ExpiredRow]:
     """Delete rows in one transaction, without reading them again. Return those that need the write path.
 
     These are the rows of tables with other features, such as streams. All rows need it if one was written meanwhile.
     """
-    simple_rows = [
-        (table, row)
-        for table, row in expired_rows
-        if table.features <= _FEATURES and table.state_at(now_ms) not in UNWRITABLE_STATES
-    ]
+    simple_rows = [pair for pair in expired_rows if pair[0].features <= _FEATURES]
     if not simple_rows or not _remove(store, simple_rows):
         return expired_rows
     return [pair for pair in expired_rows if not pair[0].features <= _FEATURES]
@@ -101,7 +112,7 @@ def _remove(store: Store, expired_rows: Sequence[ExpiredRow]) -> bool:
     return True
 
 
-def _write_all(store: Store, expired_rows: Sequence[ExpiredRow], now_ms: int) -> Sequence[ExpiredRow]:
+def _write_all(store: Store, expired_rows: Sequence[ExpiredRow]) -> Sequence[ExpiredRow]:
     return expired_rows
 
 

@@ -17,6 +17,8 @@ from tablegate.gateway.store.sql.databases import Key, Pending, Session
 from tablegate.gateway.store.sql.positions import position_of, stored_position
 
 LOWEST_SLOT = (0, LOWEST, LOWEST)
+# Index of the expiry time in checksums.ROW_COLUMNS.
+_EXPIRES_AT = 4
 
 COLUMNS = "table_id, partition, sort, slot, modified_at, expires_at_ms, size_bytes, kinds, body, full_key, checksum, checksum_at"
 
@@ -136,24 +138,29 @@ def positions_after(
     return positions
 
 
-def expired(session: Session, now_ms: int, limit: int) -> tuple[list[tuple[int, Row]], list[DataCorrupted]]:
-    """Return expired rows as (table id, row), oldest expiry first, and the errors of damaged rows.
+def expired(
+    session: Session, between_ms: tuple[int, int], limit: int
+) -> tuple[list[tuple[int, Row]], int | None, list[DataCorrupted]]:
+    """Return rows that expire between two times (inclusive) as (table id, row), oldest expiry first.
 
-    A damaged row does not prevent the others from being returned.
+    Also returns the last time read (None if there is no row), and the errors of damaged rows. A damaged row does not
+    prevent the others from being returned.
     """
     expired_rows: list[tuple[int, Row]] = []
     errors: list[DataCorrupted] = []
+    last_ms: int | None = None
     rows = session.query(
-        f"SELECT {ROW_COLUMNS}, r.table_id FROM rows r WHERE r.expires_at_ms IS NOT NULL AND r.expires_at_ms <= ?"
-        " ORDER BY r.expires_at_ms LIMIT ?",
-        (now_ms, limit),
+        f"SELECT {ROW_COLUMNS}, r.table_id FROM rows r"
+        " WHERE r.expires_at_ms IS NOT NULL AND r.expires_at_ms BETWEEN ? AND ? ORDER BY r.expires_at_ms LIMIT ?",
+        (*between_ms, limit),
     )
     for columns in rows:
+        last_ms = columns[_EXPIRES_AT]
         try:
             expired_rows.append((columns[ROW_WIDTH], StoredRow(columns)))
         except DataCorrupted as error:
             errors.append(error)
-    return expired_rows, errors
+    return expired_rows, last_ms, errors
 
 
 def count_expired(session: Session, now_ms: int, at_most: int) -> int:

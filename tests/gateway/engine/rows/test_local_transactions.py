@@ -38,7 +38,7 @@ from tablegate.gateway.store.opening.opening import open_database
 from tablegate.gateway.store.sql.databases import Database
 from tablegate.gateway.store.store import Store
 from tablegate.gateway.store.transactions import local_transactions as local_transactions_of_store
-from tests.gateway.engine.conftest import Client, by_color, do_background_work, make_table
+from tests.gateway.engine.conftest import Client, by_color, make_table
 from tests.gateway.engine.streams.test_streaming import ask, everything, make, stream_of
 from tests.support.clock import Clock
 from tests.support.databases import at_another_node
@@ -276,7 +276,7 @@ def test_the_sweep_leaves_a_held_partition_alone(engine: Engine, clock: Clock) -
     engine.background_batch()
     assert seen(table, "a", 1) is not None
     ask(engine, AbortTransaction(ID))
-    do_background_work(engine)
+    engine.background.catch_up()  # a new sweep
     assert seen(table, "a", 1) is None
 
 

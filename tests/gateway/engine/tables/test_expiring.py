@@ -6,13 +6,17 @@ import random
 
 import pytest
 
-from tablegate.gateway.engine.engine import Engine
+from tablegate.gateway.engine.background.pacing import MIN_ROWS
+from tablegate.gateway.engine.engine import Engine, EngineOptions
 from tablegate.gateway.engine.tables import expiring
 from tablegate.gateway.model.commands.row_commands import WriteGroup
-from tablegate.gateway.model.commands.table_commands import AlterTable
+from tablegate.gateway.model.commands.table_commands import AlterTable, DropTable, FindTable
+from tablegate.gateway.model.commands.transaction_commands import BeginTransaction
 from tablegate.gateway.model.commands.writes import Replace, Write
 from tablegate.gateway.model.tables.tables import ExpiryRule, Rules
+from tablegate.gateway.model.values.keys import encode_column, slot_of
 from tablegate.gateway.model.values.values import Value, decimal, text
+from tablegate.gateway.store.rows import rows
 from tablegate.gateway.store.sql.databases import Database
 from tests.gateway.engine.conftest import PAIR, Client, by_color, do_background_work, make_table
 from tests.gateway.engine.rows.test_loading import STREAM, contents, stored
@@ -25,6 +29,12 @@ def expiring_table(engine: Engine) -> Client:
 
 def in_seconds(clock: Clock, seconds: float) -> Value:
     return decimal(clock.ms // 1000 + int(seconds))
+
+
+def due(engine: Engine, clock: Clock, limit: int) -> list[expiring.ExpiredRow]:
+    batch = expiring.due(engine._store, clock.ms, limit)
+    assert batch is not None
+    return batch.rows
 
 
 def names(things: Client) -> list[str]:
@@ -61,9 +71,9 @@ def test_only_numbers_of_the_last_five_years_count(engine: Engine, clock: Clock)
 def test_a_row_that_was_written_since_stays(engine: Engine, clock: Clock) -> None:
     things = expiring_table(engine)
     things.write(things.put("a", ttl=in_seconds(clock, -10)))
-    expired = expiring.due(engine._store, clock.ms, 10)
+    expired = due(engine, clock, 10)
     things.write(things.put("a", ttl=in_seconds(clock, 100)))
-    assert expiring.remove(engine._store, expired, clock.ms) == expired
+    assert expiring.remove(engine._store, expired) == expired
     engine.run(list(expiring.deletes_of(expired)))
     assert names(things) == ["a"]
 
@@ -109,13 +119,13 @@ def test_both_ways_of_removal_leave_the_same(
                 [WriteGroup((Write(table.table, PAIR.key(row.latest), Replace(row)),)) for row in batch]
             )
     clock.advance(chance.randrange(20, 80) if rule.attribute else 10)
-    expired = expiring.due(engine._store, clock.ms, 1_000)
+    expired = due(engine, clock, 1_000)
     by_table = [[row for row in expired if row[0].id == table.table.id] for table in tables]
     assert len(by_table[0]) == len(by_table[1]) > 0
-    assert expiring.fast_remove(engine._store, by_table[0], clock.ms) == []
+    assert expiring.fast_remove(engine._store, by_table[0]) == []
     engine.run(list(expiring.deletes_of(by_table[1])))
     assert stored(database, tables[0]) == stored(database, tables[1])
-    assert expiring.due(engine._store, clock.ms, 1_000) == []
+    assert expiring.due(engine._store, clock.ms, 1_000) is None
 
 
 @pytest.mark.fast_paths
@@ -125,8 +135,8 @@ def test_rows_of_tables_with_streams_need_the_write_path(engine: Engine, clock: 
     recorded = Client(engine, make_table(engine, "recorded", rules=rules))
     for table in (plain, recorded):
         table.write(table.put("a", ttl=in_seconds(clock, -10)), table.put("b", ttl=in_seconds(clock, -10)))
-    expired = expiring.due(engine._store, clock.ms, 10)
-    remaining = expiring.remove(engine._store, expired, clock.ms)
+    expired = due(engine, clock, 10)
+    remaining = expiring.remove(engine._store, expired)
     assert {table.name for table, _ in remaining} == {"recorded"}
     assert (names(plain), names(recorded)) == ([], ["a", "b"])
     do_background_work(engine)
@@ -137,9 +147,9 @@ def test_rows_of_tables_with_streams_need_the_write_path(engine: Engine, clock: 
 def test_one_changed_row_sends_the_whole_batch_to_the_write_path(engine: Engine, clock: Clock) -> None:
     things = expiring_table(engine)
     things.write(*(things.put(f"p{n}", ttl=in_seconds(clock, -10)) for n in range(5)))
-    expired = expiring.due(engine._store, clock.ms, 10)
+    expired = due(engine, clock, 10)
     things.write(things.put("p3"))
-    assert expiring.remove(engine._store, expired, clock.ms) == expired
+    assert expiring.remove(engine._store, expired) == expired
     assert len(things.rows()) == 5
     engine.run(list(expiring.deletes_of(expired)))
     assert names(things) == ["p3"]
@@ -153,3 +163,82 @@ def test_expired_rows_are_counted_as_work_that_is_left(engine: Engine, clock: Cl
         batch = engine.background.next_batch()
     assert batch is not None
     assert batch.rows + engine.background.rows_left["expiry_sweep"] == 300
+
+
+# Rows that stay
+
+
+def finish(engine: Engine) -> None:
+    """Run background work until there is none, which must come with a clock that stands still, too."""
+    for _ in range(30):
+        if engine.background_batch() is None:
+            return
+    pytest.fail("background work does not end")
+
+
+def frozen(engine: Engine, clock: Clock) -> Engine:
+    """Another engine on the database, with a clock that does not advance when it is read."""
+    made = Engine(engine._store, EngineOptions(sweep_period_s=0), Clock(start_ns=clock()))
+    made.register_view("test", lambda value, is_partition: value)
+    return made
+
+
+def test_expiry_goes_on_beside_a_table_that_is_being_deleted(engine: Engine, clock: Clock) -> None:
+    rules = Rules(expiry=ExpiryRule(attribute="ttl"))
+    going, staying = (Client(engine, make_table(engine, name, rules=rules)) for name in ("going", "staying"))
+    going.write(*(going.put(f"p{n}", ttl=in_seconds(clock, -20)) for n in range(MIN_ROWS + 1)))
+    staying.write(staying.put("a", ttl=in_seconds(clock, -10)))
+    engine.run([DropTable(going.table, delay_ms=60_000)])
+    finish(frozen(engine, clock))
+    assert names(staying) == []
+    assert count_of(engine, going) == MIN_ROWS + 1
+    clock.advance(61)
+    finish(frozen(engine, clock))
+    assert count_of(engine, going) == 0
+
+
+def count_of(engine: Engine, things: Client) -> int:
+    with engine._store.read() as session:
+        return rows.count(session, things.table.id)[0]
+
+
+def test_expiry_goes_on_beside_a_locked_partition(engine: Engine, clock: Clock) -> None:
+    things = expiring_table(engine)
+    partition = encode_column(text("locked"))
+    things.write(*(things.put("locked", n, ttl=in_seconds(clock, -20)) for n in range(MIN_ROWS + 1)))
+    things.write(things.put("free", ttl=in_seconds(clock, -10)))
+    lifetime_ms = 600_000
+    [opened] = engine.run(
+        [BeginTransaction(things.table, partition, f"id-{slot_of(partition):02x}", lifetime_ms)]
+    )
+    assert not isinstance(opened, Exception), opened
+    [things.table] = engine.run([FindTable("", "things")])
+    finish(frozen(engine, clock))
+    assert set(names(things)) == {"locked"}
+    clock.advance(lifetime_ms // 1_000 + 1)
+    finish(frozen(engine, clock))
+    assert names(things) == []
+
+
+@pytest.mark.damages_rows
+def test_expiry_goes_on_beside_damaged_rows(engine: Engine, clock: Clock) -> None:
+    things = expiring_table(engine)
+    things.write(*(things.put("damaged", n, ttl=in_seconds(clock, -20)) for n in range(MIN_ROWS + 1)))
+    with engine._store.write() as session:
+        session.execute("UPDATE rows SET body = ?", (b"{}",))
+    things.write(things.put("sound", ttl=in_seconds(clock, -10)))
+    finish(frozen(engine, clock))
+    assert count_of(engine, things) == MIN_ROWS + 1
+
+
+def test_more_rows_than_a_batch_that_are_due_at_the_same_time_go_in_one_sweep(
+    engine: Engine, clock: Clock
+) -> None:
+    going = expiring_table(engine)
+    staying = Client(engine, make_table(engine, "staying", rules=going.table.rules))
+    for things in (going, staying):
+        things.write(*(things.put(f"p{n}", ttl=in_seconds(clock, -20)) for n in range(2 * MIN_ROWS + 1)))
+    engine.run([DropTable(going.table)])
+    stopped = frozen(engine, clock)
+    stopped.background.catch_up()
+    assert names(staying) == []
