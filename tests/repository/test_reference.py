@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import click
 import pytest
 
 from tablegate.gateway.__main__ import main
 from tablegate.gateway.configuration.settings import SETTINGS
-from tests.support import reference_pages
+from tests.support import public_interface, reference_pages
 from tests.support.operations_by_feature import features_of
 from tests.support.running import ROOT
 
@@ -69,3 +70,22 @@ def test_every_operation_of_a_dialect_belongs_to_one_feature_of_the_page() -> No
     text = (reference_pages.REFERENCE / "operations.md").read_text()
     cells = re.findall(r"`([^`]+)`", "".join(re.findall(r"^\| .*$", text, re.MULTILINE)))
     assert sorted(cells) == sorted(name.rpartition(".")[2] for _, name in features)
+
+
+def test_the_public_interface_is_as_recorded() -> None:
+    """If something is new: `make reference`. If something is gone, see docs/explain/compatibility.md."""
+    now, before = {*public_interface.lines()}, {*public_interface.recorded()}
+    assert sorted(now - before) == []
+    assert sorted(before - now) == []
+
+
+def test_a_removed_setting_is_not_removed_from_the_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "interface.txt"
+    file.write_text("setting of_a_former_release --of-a-former-release text no default\n")
+    monkeypatch.setattr(public_interface, "FILE", file)
+    public_interface.add_new_lines()
+    assert {*public_interface.recorded()} - {*public_interface.lines()} == {
+        "setting of_a_former_release --of-a-former-release text no default"
+    }

@@ -172,10 +172,10 @@ def settings_page() -> Iterator[str]:
     yield "force and their sources, and `tablegate config --example` a file with all of them.\n"
     for group, names in settings_by_group().items():
         yield f"## {group}\n"
-        yield from table(("flag", "type", "default", "meaning"), map(_setting_row, names))
+        yield from table(("flag", "type", "default", "meaning"), map(setting_row, names))
 
 
-def _setting_row(name: str) -> tuple[str, str, str, str]:
+def setting_row(name: str) -> tuple[str, str, str, str]:
     field = SETTINGS[name]
     flag = "--" + (field.metadata["flag"] or name.replace("_", "-"))
     shown = field.default
@@ -274,13 +274,13 @@ def control_page() -> Iterator[str]:
     yield f"The {len(found)} operations under `/_tablegate`. {_GENERATED} A running server describes them at"
     yield "`/_tablegate/openapi.json`. [The control API](../test/control.md) shows their use.\n"
     rows = (
-        (f"`{method} {path}`", cell(operation.get("summary", "")), ", ".join(_members(operation)))
+        (f"`{method} {path}`", cell(operation.get("summary", "")), ", ".join(members(operation)))
         for method, path, operation in found
     )
     yield from table(("operation", "effect", "members of the request"), rows)
 
 
-def _members(operation: Mapping[str, Any]) -> Iterator[str]:
+def members(operation: Mapping[str, Any]) -> Iterator[str]:
     yield from (f"`{each['name']}`" for each in operation.get("parameters", []) if "name" in each)
     for media in operation.get("requestBody", {}).get("content", {}).values():
         schema = media.get("schema", {})
@@ -418,6 +418,9 @@ def text_of(page: str) -> str:
 
 
 if __name__ == "__main__":
+    from tests.support import public_interface
+
     REFERENCE.mkdir(exist_ok=True)
     for page in PAGES:
         (REFERENCE / page).write_text(text_of(page))
+    public_interface.add_new_lines()
