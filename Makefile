@@ -48,11 +48,19 @@ soak: .venv/.complete ## the races and crashes at full length
 fuzz: .venv/.complete ## the property-based tests, on new and many more examples
 	TABLEGATE_TEST_EXAMPLES=fuzz $(BIN)/pytest -o faulthandler_timeout=0 $$(grep -rl '^from hypothesis' tests) $(ARGS)
 
-bench: .venv/.complete ## figures, side by side with other emulators
-	$(BIN)/python -m benchmarks $(ARGS)
+# Users run an optimised Python, and pyenv builds others. A Linux distribution's own is optimised.
+BENCH_PYTHON := $(firstword $(wildcard /usr/bin/python3) $(PYTHON))
+bench: build/bench/.complete ## figures, side by side with other emulators
+	build/bench/bin/python -m benchmarks $(ARGS)
 
-bench-against: .venv/.complete ## this commit beside another one of ours, in pairs: make bench-against REF=main~50
-	$(BIN)/python -m benchmarks --dry --single none --dialects dynamodb,azuretable --contestants tablegate-full \
+build/bench/.complete: requirements-dev.lock
+	$(BENCH_PYTHON) -m venv build/bench
+	build/bench/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
+	build/bench/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@touch $@
+
+bench-against: build/bench/.complete ## this commit beside another one of ours, in pairs: make bench-against REF=main~50
+	build/bench/bin/python -m benchmarks --dry --single none --dialects dynamodb,azuretable --contestants tablegate-full \
 		--against $(REF) $(ARGS)
 
 lint: .venv/.complete ## ruff, mypy, and vulture for code that nothing uses

@@ -119,6 +119,11 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
             name for name in options.contestants if name in ("tablegate-full", "dynalite", "azurite")
         ]
         vars(options).update(quick)
+    if not options.dry and not machine.is_python_optimised():
+        parser.error(
+            f"{sys.executable} was built without --enable-optimizations and is slower than the Python of users: "
+            "give --dry, or use another one (`make bench BENCH_PYTHON=/usr/bin/python3`)"
+        )
     for chosen, choices in (
         (options.contestants, names),
         (options.workloads, workloads),

@@ -1,10 +1,11 @@
-"""The machine: cores for server and generator, and the time of an fsync."""
+"""The machine: its interpreter, cores for server and generator, and the time of an fsync."""
 
 from __future__ import annotations
 
 import os
 import platform
 import statistics
+import sysconfig
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -46,6 +47,15 @@ def measure_fsync(folder: Path, count: int = 200) -> FsyncTimes:
             times.append((perf_counter() - began) * 1000)
     path.unlink()
     return FsyncTimes(statistics.median(times), sorted(times)[int(count * 0.99)])
+
+
+def is_python_optimised() -> bool:
+    """True if this interpreter was built with profile-guided optimisation, as those that users run.
+
+    Linux distributions give the compiler's flags themselves, so that `configure` does not record them.
+    """
+    arguments = sysconfig.get_config_var("CONFIG_ARGS") or ""
+    return "--enable-optimizations" in arguments or "--prefix=/usr'" in arguments
 
 
 def describe() -> str:
