@@ -26,7 +26,7 @@ from tablegate.gateway.engine.tables.table_definitions import TableDefiner
 from tablegate.gateway.engine.transactions import Transactions
 from tablegate.gateway.engine.vectors import vector_support
 from tablegate.gateway.model import errors
-from tablegate.gateway.model.commands import row_commands, vector_commands
+from tablegate.gateway.model.commands import row_commands, table_commands, vector_commands
 from tablegate.gateway.model.commands.commands import AnyCommand, SingleCommand
 from tablegate.gateway.model.tables.indexes import IndexView
 from tablegate.gateway.store.opening.replicas import Standbys
@@ -114,6 +114,8 @@ class Engine:
         locks are as short as possible. Other exceptions are defects. `log_position` is the value of `written_up_to` after
         the reader's last write. A standby that has not reached it is not used.
         """
+        if {*map(type, commands)} == {table_commands.FindTable}:
+            return self._single_commands.find_tables(cast("list[table_commands.FindTable]", commands))
         outcomes: list[Any] = [None] * len(commands)
         writes: dict[int, row_commands.WriteGroup] = {}
         reads: dict[int, Reading] = {}

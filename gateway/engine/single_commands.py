@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tablegate.gateway.engine.background import job_runner
@@ -25,7 +25,7 @@ from tablegate.gateway.model.commands.commands import DefinitionCommand, SingleC
 from tablegate.gateway.model.commands.job_commands import JobCommand
 from tablegate.gateway.model.commands.snapshot_commands import SnapshotCommand
 from tablegate.gateway.model.commands.stream_commands import StreamCommand
-from tablegate.gateway.model.commands.table_commands import TableCommand
+from tablegate.gateway.model.commands.table_commands import FindTable, TableCommand
 from tablegate.gateway.model.commands.transaction_commands import TransactionCommand
 from tablegate.gateway.model.errors import GatewayError, StaleTable
 from tablegate.gateway.store.sql.databases import RetryableFailure
@@ -50,6 +50,12 @@ class SingleCommands:
         if isinstance(command, TransactionCommand):
             return self._transact(command)
         return self._transactions.with_retries(self._define, command)
+
+    def find_tables(self, commands: Sequence[FindTable]) -> list[Any]:
+        """Return the table of each command, or its GatewayError."""
+        now_ms = self._now() // 1_000_000
+        answer = self._transactions.with_retries(self._definer.find_all, commands, now_ms)
+        return [answer] * len(commands) if isinstance(answer, GatewayError) else answer
 
     def _define(self, command: DefinitionCommand) -> Any:
         """Return the outcome of one attempt. Raises GatewayError, RetryableFailure."""

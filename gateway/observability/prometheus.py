@@ -120,14 +120,21 @@ _CERTIFICATE_EXPIRY = Gauge(
     multiprocess_mode="min",
 )
 
-# Labels of the existing series of _CONSUMED_CAPACITY.
+MAX_CAPACITY_SERIES = 10_000
+"""Maximum number of series of consumed capacity. A series needs about 2 KB."""
+OTHER_TABLES = "(other tables)"
+"""The label of all further tables. No table can have this name."""
+# Labels of the existing series of _CONSUMED_CAPACITY, without those of OTHER_TABLES.
 _capacity_labels: set[tuple[str, str, str, str]] = set()
 
 
 @lru_cache(maxsize=4096)
 def _capacity(dialect: str, table: str, index: str, kind: str) -> Counter:
-    _capacity_labels.add((dialect, table, index, kind))
-    return _CONSUMED_CAPACITY.labels(dialect, table, index, kind)
+    labels = (dialect, table, index, kind)
+    if labels not in _capacity_labels and len(_capacity_labels) >= MAX_CAPACITY_SERIES:
+        return _CONSUMED_CAPACITY.labels(dialect, OTHER_TABLES, "", kind)
+    _capacity_labels.add(labels)
+    return _CONSUMED_CAPACITY.labels(*labels)
 
 
 @lru_cache(maxsize=1024)
@@ -215,7 +222,7 @@ def exposition(tables: frozenset[str] | None = None) -> tuple[bytes, str]:
         registry.register(_Contributors())
         return generate_latest(registry), CONTENT_TYPE_LATEST
     if tables is not None:
-        _remove_other_tables(tables)
+        _remove_dropped_tables(tables)
     return generate_latest(REGISTRY), CONTENT_TYPE_LATEST
 
 
@@ -248,7 +255,7 @@ def figures_of(name: str) -> list[tuple[dict[str, str], float]]:
     ]
 
 
-def _remove_other_tables(tables: frozenset[str]) -> None:
+def _remove_dropped_tables(tables: frozenset[str]) -> None:
     dropped_series = [labels for labels in list(_capacity_labels) if labels[1] not in tables]
     for labels in dropped_series:
         _capacity_labels.discard(labels)
@@ -283,7 +290,7 @@ class _MultiprocessCollector(Collector):
     """The sums of all workers. The file of a worker keeps all series, so those of dropped tables are removed here."""
 
     def __init__(self, tables: frozenset[str] | None) -> None:
-        self._tables = tables
+        self._tables = None if tables is None else tables | {OTHER_TABLES}
 
     def collect(self) -> Iterable[Metric]:
         for metric in MultiProcessCollector.merge(_files_of_workers()):  # type: ignore[no-untyped-call]

@@ -11,8 +11,9 @@ The engine is called in a lane: in the event loop (`inline`), or on the one data
 requests that only read use the loop and others the thread. Reads that may be stale have a lane of their own if there
 are standbys, so that no other request waits for a standby.
 
-A list is all reads or all writes. When `run` raises, nothing of the list was committed. Each request is then run again
-alone, so only the failing one gets the error. Other commands (the control plane) always run alone.
+A list is all reads, all writes, or all look-ups of tables that are not cached. When `run` raises, nothing of the list was
+committed. Each request is then run again alone, so only the failing one gets the error. Other commands (the control plane)
+always run alone.
 
 Reads go first and are answered while the writes run. Waiting pages and other commands take turns (sliced_reads.py).
 
@@ -120,6 +121,7 @@ class Ticker:
         queues: dict[type, deque[PendingRequest]] = {}
         if self._forward is None:
             queues[WriteGroup] = self._write_lane.writes
+        queues[FindTable] = self._write_lane.look_ups
         if self._replica_lane is None:
             queues |= dict.fromkeys(_READS - _SLICED, self._read_lane.reads)
             queues |= dict.fromkeys(_SLICED, self._read_lane.pages)
@@ -296,11 +298,12 @@ class _DatabaseQueue:
         self.reads: deque[PendingRequest] = deque()
         self.pages: deque[PendingRequest] = deque()
         self.writes: deque[PendingRequest] = deque()
+        self.look_ups: deque[PendingRequest] = deque()
         self.others: deque[PendingRequest] = deque()
         self.retries: deque[PendingRequest] = deque()
         self._sliced_reads = SlicedReads(engine)
         self._queues = (
-            *(self.reads, self.pages, self.writes, self.others, self.retries),
+            *(self.reads, self.pages, self.writes, self.look_ups, self.others, self.retries),
             self._sliced_reads.running,
         )
         self._engine = engine
@@ -341,7 +344,8 @@ class _DatabaseQueue:
         """Take the next tick from the queues. Return its engine calls, each for requests that are answered after it."""
         has_pages = self.pages or self._sliced_reads.running
         if has_pages and (
-            self._is_turn_of_pages or not (self.writes or self.reads or self.others or self.retries)
+            self._is_turn_of_pages
+            or not (self.writes or self.reads or self.look_ups or self.others or self.retries)
         ):
             self._is_turn_of_pages = False
             if self.pages and self._sliced_reads.free_readers:
@@ -356,6 +360,8 @@ class _DatabaseQueue:
             requests = self._take(self.writes)
             for group in self._by_node(requests) if self._is_distributed else [requests]:
                 works.append(partial(self._run_list, group))
+        if self.look_ups:
+            works.append(partial(self._run_list, self._take(self.look_ups)))
         for _ in range(min(len(self.others), _MAX_SINGLE_COMMANDS)):
             works.append(partial(self._run_list, [self.others.popleft()]))
         if self.retries:

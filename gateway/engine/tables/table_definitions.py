@@ -60,7 +60,8 @@ class TableDefiner:
         """
         match command:
             case table_commands.FindTable():
-                return self._find(command, now_ms)
+                [found] = self.find_all([command], now_ms)
+                return found
             case table_commands.ListTables(namespace, after, limit, by_azure_name):
                 with self._store.read() as session:
                     tables = self._catalog.page(session, namespace, after, limit, by_azure_name)
@@ -80,13 +81,21 @@ class TableDefiner:
                 with self._store.write() as session:
                     return namespace_documents.keep(session, namespace, name, document)
 
-    def _find(self, command: table_commands.FindTable, now_ms: int) -> Table:
-        with self._store.read() as session:
-            table = self._catalog.find(session, command.namespace, command.name, command.by_azure_name)
-        if table is None or _is_deleted(table, now_ms):
-            raise errors.TableMissing(command.name)
-        self._catalog.cache.keep(table)
-        return table
+    def find_all(
+        self, commands: Sequence[table_commands.FindTable], now_ms: int
+    ) -> list[Table | errors.TableMissing]:
+        """Return the table of each command, in one round trip to the database."""
+        names = [(command.namespace, command.name, command.by_azure_name) for command in commands]
+        with self._store.database.read_one() as session:
+            tables = self._catalog.find_all(session, names)
+        found: list[Table | errors.TableMissing] = []
+        for command, table in zip(commands, tables, strict=True):
+            if table is None or _is_deleted(table, now_ms):
+                found.append(errors.TableMissing(command.name))
+            else:
+                self._catalog.cache.keep(table)
+                found.append(table)
+        return found
 
     def _create(self, command: table_commands.CreateTable, now_ms: int) -> Table:
         with self._store.write() as session:

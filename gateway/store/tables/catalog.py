@@ -19,6 +19,12 @@ from tablegate.gateway.store.tables import descriptors, expiry_backfills, histor
 from tablegate.gateway.store.tables.descriptor_cache import Cache
 
 _INDEXES = f"SELECT table_id, {descriptors.INDEX_COLUMNS} FROM indexes"
+# A table and its indexes, in one statement. The columns of the index are NULL if there is none.
+_FIND = (
+    f"SELECT {descriptors.qualified(descriptors.TABLE_COLUMNS, 't')}, {descriptors.qualified(descriptors.INDEX_COLUMNS, 'i')}"
+    " FROM tables t LEFT JOIN indexes i ON i.table_id = t.id WHERE t.namespace = ? AND t."
+)
+_FIND_BY_NAME, _FIND_BY_AZURE_NAME = f"{_FIND}name = ?", f"{_FIND}azure_name_lower = ?"
 _TABLES_TOGETHER = 500
 
 
@@ -48,13 +54,34 @@ class Catalog:
 
     # Reading
 
-    def find(self, session: Session, namespace: str, name: str, by_azure_name: bool = False) -> Table | None:
-        """Return the table with this name, or None. Azure names are compared without case."""
+    def find(self, session: Session, namespace: str, name: str) -> Table | None:
+        """Return the table with this name, or None."""
+        return self.find_all(session, [(namespace, name, False)])[0]
+
+    def find_all(self, session: Session, names: Iterable[tuple[str, str, bool]]) -> list[Table | None]:
+        """Return the table of each (namespace, name, is Azure name), or None. Azure names are compared without case.
+
+        Each table is read by a statement of its own, so `session` needs no transaction.
+        """
+        answers = [self._ask_for(session, *name) for name in names]
+        return [self._joined(answer()) for answer in answers]
+
+    def _ask_for(
+        self, session: Session, namespace: str, name: str, is_azure_name: bool
+    ) -> Pending[list[tuple[Any, ...]]]:
         if "\0" in name:  # no name has a NUL, and PostgreSQL accepts no text with one
+            return list
+        if is_azure_name:
+            return session.ask(_FIND_BY_AZURE_NAME, (namespace, name.lower()))
+        return session.ask(_FIND_BY_NAME, (namespace, name))
+
+    def _joined(self, rows: list[tuple[Any, ...]]) -> Table | None:
+        """Return the table of the rows of _FIND."""
+        if not rows:
             return None
-        column, value = ("azure_name_lower", name.lower()) if by_azure_name else ("name", name)
-        tables = self._load(session, f"namespace = ? AND {column} = ?", (namespace, value))
-        return tables[0] if tables else None
+        width = descriptors.TABLE_WIDTH
+        indexes = sorted([row[width:] for row in rows if row[width] is not None])
+        return descriptors.table_of_columns(rows[0][:width], indexes, self.views)
 
     def by_id(self, session: Session, table_id: int) -> Table | None:
         """Return the table with this id, or None."""

@@ -6,15 +6,25 @@ import threading
 from collections import OrderedDict
 from typing import Any
 
+import orjson
+
 from tablegate.gateway.model.tables.tables import Table
+
+# Approximate memory of a descriptor or an index without its properties, and of properties for each byte of their JSON.
+_OBJECT_BYTES, _BYTES_FOR_JSON = 1_200, 3
 
 
 class Cache:
-    """Descriptors by (namespace, name), loaded at first use. Beyond `capacity`, the least recently used one is evicted."""
+    """Descriptors by (namespace, name), loaded at first use.
 
-    def __init__(self, capacity: int = 10_000) -> None:
-        self._capacity = capacity
+    If they need more memory than `capacity_bytes`, the least recently used ones are evicted.
+    """
+
+    def __init__(self, capacity_bytes: int = 64 << 20) -> None:
+        self._capacity_bytes = capacity_bytes
+        self._used_bytes = 0
         self._tables: OrderedDict[tuple[str, str], Table] = OrderedDict()
+        self._sizes: dict[tuple[str, str], int] = {}
         self._by_id: dict[int, Table] = {}
         self._by_azure_name: dict[tuple[str, str], Table] = {}
         self._lock = threading.Lock()
@@ -40,12 +50,15 @@ class Cache:
 
     def keep(self, table: Table) -> None:
         """Insert a descriptor, or replace the one of the same name."""
+        size = memory_bytes(table)
         with self._lock:
             old = self._tables.get((table.namespace, table.name))
             if old is not None:
                 self._drop(old)
-            elif len(self._tables) >= self._capacity:
+            while self._tables and self._used_bytes + size > self._capacity_bytes:
                 self._drop(next(iter(self._tables.values())))
+            self._used_bytes += size
+            self._sizes[table.namespace, table.name] = size
             self._tables[table.namespace, table.name] = table
             self._by_id[table.id] = table
             self._by_azure_name[table.namespace, table.azure_name.lower()] = table
@@ -66,3 +79,12 @@ class Cache:
         for index, key in maps:
             if index.get(key) is table:
                 del index[key]
+        if (table.namespace, table.name) not in self._tables:
+            self._used_bytes -= self._sizes.pop((table.namespace, table.name), 0)
+
+
+def memory_bytes(table: Table) -> int:
+    """Return the approximate memory of a descriptor."""
+    documents = [table.properties, *(index.properties for index in table.indexes)]
+    json_bytes = sum(len(orjson.dumps(document)) for document in documents)
+    return _OBJECT_BYTES * (1 + len(table.all_indexes)) + _BYTES_FOR_JSON * json_bytes

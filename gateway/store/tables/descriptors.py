@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -17,7 +18,15 @@ from tablegate.gateway.model.values.vectors import Metric
 Views = Mapping[str, IndexView]
 """By dialect, the function that reads the key columns of its indexes."""
 TABLE_COLUMNS = "id, namespace, name, azure_name, key_schema, rules, properties, state, busy_until_ms, version, created_at_ms"
+TABLE_WIDTH = TABLE_COLUMNS.count(",") + 1
 INDEX_COLUMNS = "id, name, definition, properties, filled, busy_until_ms"
+
+_TEXTS_KEPT = 1024
+
+
+def qualified(columns: str, alias: str) -> str:
+    """Return a list of columns with the alias of their table."""
+    return ", ".join(f"{alias}.{column}" for column in columns.split(", "))
 
 
 def table_of_columns(
@@ -26,7 +35,7 @@ def table_of_columns(
     """Return the table of SQL columns and the columns of its indexes."""
     table_id, namespace, name, azure_name, schema, rules, properties, *state_and_times = columns
     state, busy_until_ms, version, created_at_ms = state_and_times
-    key_schema = key_schema_of(orjson.loads(schema))
+    key_schema = _key_schema_of_text(schema)
     all_indexes = [index_of_columns(row, key_schema.names, views) for row in indexes]
     return tables.Table(
         id=table_id,
@@ -35,7 +44,7 @@ def table_of_columns(
         azure_name=azure_name,
         key_schema=key_schema,
         indexes=tuple(index for index in all_indexes if isinstance(index, Index)),
-        rules=rules_of(orjson.loads(rules)),
+        rules=_rules_of_text(rules),
         properties=orjson.loads(properties),
         state=tables.State(state),
         busy_until_ms=busy_until_ms,
@@ -50,8 +59,8 @@ def index_of_columns(
 ) -> Index | VectorIndex:
     """Return the index of SQL columns. `table_keys`: the names of its table's key columns."""
     index_id, name, definition, properties, filled, busy_until_ms = columns
-    document = orjson.loads(definition)
-    if "vector" in document:
+    document, key_schema = _definition_of_text(definition)
+    if key_schema is None:
         return VectorIndex(
             id=index_id,
             name=name,
@@ -67,7 +76,7 @@ def index_of_columns(
     return Index(
         id=index_id,
         name=name,
-        key_schema=key_schema_of(document["key_schema"]),
+        key_schema=key_schema,
         projection=IndexProjection(document["projection"]),
         table_keys=table_keys,
         included=tuple(document["included"]),
@@ -78,6 +87,26 @@ def index_of_columns(
         dialect=document["dialect"],
         view=views.get(document["dialect"]),
     )
+
+
+# Many tables have equal texts here. Their descriptors share the objects, which saves time and memory.
+
+
+@lru_cache(_TEXTS_KEPT)
+def _key_schema_of_text(text: str) -> KeySchema:
+    return key_schema_of(orjson.loads(text))
+
+
+@lru_cache(_TEXTS_KEPT)
+def _rules_of_text(text: str) -> tables.Rules:
+    return rules_of(orjson.loads(text))
+
+
+@lru_cache(_TEXTS_KEPT)
+def _definition_of_text(text: str) -> tuple[dict[str, Any], KeySchema | None]:
+    """Return the definition of an index, and its key schema unless it is a vector index."""
+    document = orjson.loads(text)
+    return document, None if "vector" in document else key_schema_of(document["key_schema"])
 
 
 def document_of(table: tables.Table) -> dict[str, Any]:

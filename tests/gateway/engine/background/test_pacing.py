@@ -22,8 +22,8 @@ from tablegate.gateway.engine.background.pacing import (
     pause_after,
 )
 from tablegate.gateway.engine.engine import Engine, EngineOptions
-from tablegate.gateway.model.commands.table_commands import AlterTable, DropTable
-from tablegate.gateway.model.tables.tables import ExpiryRule, Rules, Table
+from tablegate.gateway.model.commands.table_commands import AlterTable, DropTable, FindTable
+from tablegate.gateway.model.tables.tables import ExpiryRule, Rules
 from tablegate.gateway.model.values.values import decimal, text
 from tablegate.gateway.store.sql import progress
 from tablegate.gateway.store.sql.databases import Database, LockTimeout, Session
@@ -425,18 +425,9 @@ def test_many_tables_are_listed_with_two_statements(engine: Engine, counting: Co
     ]
 
 
-def test_the_cache_of_descriptors_evicts_the_least_recently_used(engine: Engine) -> None:
-    from tablegate.gateway.store.tables.descriptor_cache import Cache
-
-    tables: list[Table] = [make_table(engine, f"t{number}") for number in range(4)]
-    cache = Cache(3)
-    for table in tables[:3]:
-        cache.keep(table)
-    assert cache.get("", "t0") is tables[0]
-    assert cache.get_azure("", tables[1].azure_name) is tables[1]
-    cache.keep(tables[3])
-    assert [cache.get("", table.name) for table in tables] == [tables[0], tables[1], None, tables[3]]
-    assert cache.get_azure("", tables[2].azure_name) is None
-    cache.forget(tables[0].id)
-    assert cache.get("", "t0") is None
-    assert len(cache._by_id) == len(cache._by_azure_name) == len(cache._tables) == 2
+def test_a_table_with_an_index_is_found_with_one_statement(engine: Engine, counting: Counting) -> None:
+    made = make_table(engine, indexes=(by_color(),))
+    counting.statements = 0
+    assert engine.run([FindTable("", made.name)]) == [made]
+    # Counting does not see a statement that PostgreSQL may get together with others.
+    assert counting.statements <= 1

@@ -21,6 +21,20 @@ def test_a_table_is_found_as_it_was_made(engine: Engine) -> None:
     assert found == made
 
 
+def test_tables_are_found_together_in_the_order_of_the_commands(engine: Engine) -> None:
+    first, second = make_table(engine, "first", indexes=(by_color(),)), make_table(engine, "second")
+    found = engine.run(
+        [
+            table_commands.FindTable("", "second"),
+            table_commands.FindTable("", "absent"),
+            table_commands.FindTable("", "FIRST", by_azure_name=True),
+            table_commands.FindTable("", "first\0"),
+        ]
+    )
+    assert [found[0], found[2]] == [second, first]
+    assert [type(each) for each in found[1::2]] == [TableMissing, TableMissing]
+
+
 def test_names_differ_by_case_and_namespace(engine: Engine) -> None:
     first, second = make_table(engine, "abc"), make_table(engine, "ABC")
     [elsewhere] = engine.run([table_commands.CreateTable("test", "other", "abc", PAIR)])
