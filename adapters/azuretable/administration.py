@@ -9,6 +9,7 @@ import orjson
 
 from tablegate.adapters.azuretable.auth.shared_access import Grant
 from tablegate.adapters.azuretable.call_context import CallContext, OperationReply
+from tablegate.adapters.azuretable.flavours import STORAGE
 from tablegate.adapters.azuretable.operation_table import PLAIN, operation_of, purpose_of
 from tablegate.adapters.azuretable.wire.addresses import Address, TableEntry, TableSet
 from tablegate.adapters.azuretable.wire.errors import ServiceError, service_error_of
@@ -78,7 +79,7 @@ def steps(gateway: Gateway, request: OperationRequest) -> Steps[OperationReply]:
     if sent.authorization is not None:
         sent.authorization.purpose = PURPOSES[request.operation]
     address = Address(account or DEV_AZURE_ACCOUNT, False, "", resource)
-    call = CallContext(sent, address, method, {}, "", request.namespace, Grant(), gateway)
+    call = CallContext(sent, address, method, {}, "", request.namespace, Grant(), gateway, STORAGE)
     return operation_of(call).handler(call, resource)
 
 

@@ -120,7 +120,7 @@ def _prepare_all(
                 inner, resource = _change_call(call, request.head)
                 if table is None:
                     table = yield from call_context.find_table(inner, resource.table)
-                elif resource.table.lower() != table.azure_name.lower():
+                elif not call.flavour.is_name_of(table, resource.table):
                     raise errors.ServiceError("CommandsInBatchActOnDifferentPartitions")
                 writer = writers[id(request.head)] = entities.writer(inner, resource, table)
             write = writer(request.body)
@@ -159,7 +159,7 @@ def _inner_call(call: call_context.CallContext, head: InnerHead) -> tuple[call_c
     outer = call.request
     host = outer.header("host") if call.gateway.settings.azure_account_in_host else ""
     address, query = addresses.resolve(head.target, call.address, host)
-    if address.secondary and head.method != "GET":
+    if address.secondary and head.method != "GET" and not call.flavour.secondary_takes_writes:
         raise errors.ServiceError("InsufficientAccountPermissions")
     request = Request(head.method, head.target, head.headers, b"", outer.client, outer.secure)
     request.id = outer.id
@@ -173,6 +173,7 @@ def _inner_call(call: call_context.CallContext, head: InnerHead) -> tuple[call_c
         namespace=call.namespace,
         grant=call.grant,
         gateway=call.gateway,
+        flavour=call.flavour,
     )
     return inner, address.resource
 
@@ -190,6 +191,7 @@ _INNER_HEADERS = [
 
 def _refusal(call: call_context.CallContext, error: errors.ServiceError, index: int | None) -> InnerReply:
     """Return an error as a part. SDKs read the index of the failing change from the start of its message."""
+    error = call.flavour.refusal_of(error)
     if index is not None:
         error = errors.ServiceError(error.code, f"{index}:{error.text}")
     time = timestamp_text(call.gateway.now_ms() * 10_000 + UNIX_EPOCH_TICKS)

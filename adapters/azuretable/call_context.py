@@ -15,8 +15,9 @@ from urllib.parse import unquote, unquote_plus
 
 from tablegate.adapters.azuretable import DIALECT
 from tablegate.adapters.azuretable.auth.shared_access import Grant
+from tablegate.adapters.azuretable.flavours import Flavour
 from tablegate.adapters.azuretable.wire import limits
-from tablegate.adapters.azuretable.wire.addresses import Address, check_table_name
+from tablegate.adapters.azuretable.wire.addresses import Address
 from tablegate.adapters.azuretable.wire.errors import ServiceError
 from tablegate.gateway.dialect import Gateway
 from tablegate.gateway.exchanges import SingleStep, Steps, after, one
@@ -45,6 +46,7 @@ class CallContext:
     namespace: str
     grant: Grant
     gateway: Gateway
+    flavour: Flavour
 
 
 @dataclass(slots=True, eq=False)
@@ -113,13 +115,15 @@ def known_table(call: CallContext, name: str) -> Table | None:
 
     It is always None for a missing table and for a table that the caller may not access.
     """
-    table = call.gateway.engine.cached_azure_table(call.namespace, name)
+    engine = call.gateway.engine
+    cached = engine.cached_azure_table if call.flavour.by_azure_name else engine.cached_table
+    table = cached(call.namespace, name)
     authorization = call.request.authorization
     return table if authorization is None or table is None or authorization.reaches(table) else None
 
 
 def find_table(call: CallContext, name: str) -> Exchange[Table]:
-    """Return the descriptor of a table by its Azure name, in any case. Raises TableMissing, ServiceError."""
+    """Return the descriptor of a table by its name. Raises TableMissing, ServiceError."""
     table = known_table(call, name)
     return (yield from find_table_now(call, name)) if table is None else table
 
@@ -150,5 +154,5 @@ def find_table_now(call: CallContext, name: str) -> Exchange[Table]:
 
     It always calls the engine, so that access to the table is authorized.
     """
-    check_table_name(name)
-    return (yield from one(FindTable(call.namespace, name, by_azure_name=True)))
+    call.flavour.check_name(name)
+    return (yield from one(FindTable(call.namespace, name, by_azure_name=call.flavour.by_azure_name)))

@@ -7,6 +7,7 @@ import re
 
 from tablegate.adapters.azuretable import DIALECT, call_context, replies, request_facts
 from tablegate.adapters.azuretable.auth import auth
+from tablegate.adapters.azuretable.flavours import STORAGE, Flavour, Flavours
 from tablegate.adapters.azuretable.operation_table import (
     NAMES,
     PLAIN,
@@ -14,7 +15,7 @@ from tablegate.adapters.azuretable.operation_table import (
     purpose_of,
 )
 from tablegate.adapters.azuretable.tables import service, tables
-from tablegate.adapters.azuretable.wire import addresses, cors, limits
+from tablegate.adapters.azuretable.wire import addresses, cors
 from tablegate.adapters.azuretable.wire.addresses import (
     Address,
     Entity,
@@ -75,6 +76,7 @@ class AzureTable(Dialect):
         super().__init__(gateway)
         self._hosts_name_accounts = gateway.settings.azure_account_in_host
         self._issuer = auth.issuer_of(gateway)
+        self._flavours = Flavours(gateway.settings.azure_flavour)
 
     # Detection of the dialect
 
@@ -196,7 +198,18 @@ class AzureTable(Dialect):
         return self._refusal(request, error)
 
     def _refusal(self, request: Request, error: ServiceError | GatewayError) -> Reply:
-        return replies.reply(request, replies.refusal(request, error, self.gateway), self.gateway)
+        if isinstance(error, GatewayError):
+            error = service_error_of(error)
+        refusal = self._flavour_of(request).refusal_of(error)
+        return replies.reply(request, replies.refusal(request, refusal, self.gateway), self.gateway)
+
+    def _flavour_of(self, request: Request) -> Flavour:
+        """Return the flavour of a request. Its address may be invalid."""
+        host = self._host(request)
+        try:
+            return self._flavours.find(host, addresses.account_of(request.path, host)) or STORAGE
+        except ServiceError:
+            return STORAGE
 
     def refuse(self, request: Request, error: Exception) -> Reply | None:
         """Return the reply to a request that the server itself rejects (Dialect.refuse)."""
@@ -223,14 +236,17 @@ class AzureTable(Dialect):
         version = request.header_map.get("x-ms-version", "")
         if version and not replies.is_version(version):
             raise ServiceError("InvalidHeaderValue")
-        if len(request.body) > limits.BODY_MAX_BYTES:
-            raise ServiceError("RequestBodyTooLarge")
         return address
 
     def authenticate(self, request: Request) -> call_context.CallContext:
         """Return the call (Dialect.authenticate), complete except for the body. Raises ServiceError."""
         address = self._address_of(request)
         options = call_context.options_of(request.query)
+        flavour = self._flavours.find(self._host(request), address.account)
+        if flavour is None:
+            raise ServiceError("AuthenticationFailed")
+        if len(request.body) > flavour.body_max_bytes:
+            raise ServiceError("RequestBodyTooLarge")
         account = auth.account_of(self.gateway, address.account)
         grant = auth.verify(request, options, account, self._issuer, self.gateway)
         if grant.roles is not None or self.gateway.credentials.is_limited:
@@ -250,6 +266,7 @@ class AzureTable(Dialect):
             namespace=account.namespace,
             grant=grant,
             gateway=self.gateway,
+            flavour=flavour,
         )
 
     def _cors_headers(self, request: Request) -> Exchange[list[tuple[str, str]]]:

@@ -67,15 +67,20 @@ NAMES = frozenset(
 def operation_of(call: CallContext) -> Operation:
     """Return the operation of a call. Raises ServiceError if there is none."""
     resource = call.address.resource
+    flavour = call.flavour
     if isinstance(resource, addresses.Nested):
+        if flavour.unknown_paths is not None:
+            raise ServiceError(*flavour.unknown_paths)
         return _NESTED
-    if call.address.secondary and call.method not in _READING:
+    if call.address.secondary and call.method not in _READING and not flavour.secondary_takes_writes:
         raise ServiceError("InsufficientAccountPermissions")
     if (call.options.get("restype") == "service") is not isinstance(resource, addresses.Service):
         raise ServiceError("InvalidQueryParameterValue")
     row = OPERATIONS.get((type(resource), call.method, call.options.get("comp", PLAIN)))
     if row is None:
         raise ServiceError("MethodNotAllowed")
+    if call.options.get("comp") and not flavour.has_service_documents:
+        raise ServiceError("NotImplemented")
     return row
 
 

@@ -11,10 +11,9 @@ from tablegate.adapters.azuretable.call_context import OperationReply, options_o
 from tablegate.adapters.azuretable.entities.entity_renderer import MetadataLevel, content_type
 from tablegate.adapters.azuretable.values.values import UNIX_EPOCH_TICKS, timestamp_text
 from tablegate.adapters.azuretable.wire import limits
-from tablegate.adapters.azuretable.wire.errors import ServiceError, as_json, as_xml, service_error_of
+from tablegate.adapters.azuretable.wire.errors import ServiceError, as_json, as_xml
 from tablegate.gateway.dialect import Gateway
 from tablegate.gateway.http import Reply, Request
-from tablegate.gateway.model.errors import GatewayError
 
 _XML_COMPONENTS = frozenset({"acl", "properties", "stats"})
 _VERSION = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
@@ -51,9 +50,8 @@ def _default_version(request: Request, gateway: Gateway) -> str:
     return gateway.settings.azure_default_version
 
 
-def refusal(request: Request, failure: ServiceError | GatewayError, gateway: Gateway) -> OperationReply:
+def refusal(request: Request, error: ServiceError, gateway: Gateway) -> OperationReply:
     """Return the reply for an error, as JSON, or as XML if the client reads that."""
-    error = service_error_of(failure) if isinstance(failure, GatewayError) else failure
     time = timestamp_text(gateway.now_ms() * 10_000 + UNIX_EPOCH_TICKS)
     headers = [*error.headers, ("x-ms-error-code", error.code)]
     if _uses_xml(request) or "xml" in request.header_map.get("accept", "").lower():

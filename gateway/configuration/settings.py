@@ -296,6 +296,11 @@ class Settings:
         True,
         "Azure: read the account name from a Host header of the form ACCOUNT.table.NAME. Otherwise only from the path.",
     )
+    azure_flavour: tuple[str, ...] = _azure_table(
+        ("storage",),
+        "Azure: API of addresses without a host name of Microsoft: storage, or cosmos (Cosmos DB for Table). "
+        "ACCOUNT=FLAVOUR sets that of one account. Repeatable.",
+    )
     azure_default_version: str = _azure_table(
         "2019-02-02", "Azure: x-ms-version assumed for requests without that header."
     )

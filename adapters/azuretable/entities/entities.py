@@ -25,7 +25,7 @@ from tablegate.adapters.azuretable.entities.entity_renderer import EntityFormat
 from tablegate.adapters.azuretable.values import keys
 from tablegate.adapters.azuretable.values.names import unspelled
 from tablegate.adapters.azuretable.values.values import view
-from tablegate.adapters.azuretable.wire.addresses import Entity, EntitySet, key_predicate
+from tablegate.adapters.azuretable.wire.addresses import Entity, EntitySet, key_predicate, quote_name
 from tablegate.adapters.azuretable.wire.errors import ServiceError
 from tablegate.gateway.exchanges import SingleStep, Steps
 from tablegate.gateway.model.commands import row_commands
@@ -118,9 +118,20 @@ def format_reader(call: CallContext) -> Callable[[Table], EntityFormat]:
     select = call.options.get("$select")
     names = [name for part in select.split(",") if (name := part.strip())] if select else []
     if not names or "*" in names:
-        return lambda table: EntityFormat(table, call.origin, call.address.account, level)
+        return lambda table: _format_of(call, table, level)
     selected, projection = frozenset(names), f"&$select={','.join(names)}"
-    return lambda table: EntityFormat(table, call.origin, call.address.account, level, selected, projection)
+    return lambda table: _format_of(call, table, level, selected, projection)
+
+
+def _format_of(
+    call: CallContext,
+    table: Table,
+    level: entity_renderer.MetadataLevel,
+    selected: frozenset[str] | None = None,
+    projection: str = "",
+) -> EntityFormat:
+    name = call.flavour.name_of(table)
+    return EntityFormat(table, call.origin, call.address.account, level, selected, projection, name)
 
 
 def shown_of(call: CallContext) -> row_commands.VisibleAttributes | None:
@@ -167,12 +178,15 @@ def _prepare_update(call: CallContext, resource: Entity, table: Table, body: byt
         change: Change = Remove()
         key = keys.key_of(table.key_schema, *call_keys)
     else:
-        entity = parse_entity(body)
+        entity = parse_entity(body, call.flavour.joined_names)
+        if entity.has_typed_keys and not call.flavour.updates_take_typed_keys:
+            raise ServiceError("InvalidInput")
         _check_same_key(entity, call_keys)
         condition = _condition(if_match) if if_match else ALWAYS
         key = keys.key_of(table.key_schema, *call_keys)
         if not if_match:
             keys.check_new_key(*call_keys)
+            call.flavour.check_new_key(*call_keys)
             if key is None:
                 raise ServiceError("InvalidInput")
         _check_names(entity, key_names)
@@ -199,20 +213,22 @@ class _Inserter:
         self._schema = table.key_schema
         self._key_names = table.key_schema.names
         self._has_own_keys = keys.is_own(table.key_schema)
-        self._format = EntityFormat(table, call.origin, call.address.account, level)
+        self._flavour = call.flavour
+        self._format = _format_of(call, table, level)
         self._preference = preference_of(call)
         self._applied = [] if self._preference is None else [("Preference-Applied", self._preference)]
-        self._root = f"{call.origin}/{table.azure_name}"
+        self._root = f"{call.origin}/{quote_name(call.flavour.name_of(table))}"
 
     def prepare(self, body: bytes) -> PreparedEntityWrite:
         """Parse one insert. Raises ServiceError."""
-        entity = parse_entity(body)
+        entity = parse_entity(body, self._flavour.joined_names)
         if entity.partition_key is None or entity.row_key is None:
             raise ServiceError("PropertiesNeedValue")
         if entity.has_typed_keys:
             raise ServiceError("InvalidInput")
         call_keys = (entity.partition_key, entity.row_key)
         keys.check_new_key(*call_keys)
+        self._flavour.check_new_key(*call_keys)
         key = keys.own_key(*call_keys) if self._has_own_keys else keys.key_of(self._schema, *call_keys)
         if key is None:
             raise ServiceError("InvalidInput")

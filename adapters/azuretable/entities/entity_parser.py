@@ -117,6 +117,12 @@ def _members_of(body: bytes) -> dict[str, Any]:
     return members
 
 
+def _first_spellings(members: dict[str, Any], joined_names: frozenset[str]) -> dict[str, Any]:
+    """Return the members, of each of these names only the first spelling."""
+    first = {name.lower(): name for name in reversed(members) if name.lower() in joined_names}
+    return {name: wire for name, wire in members.items() if first.get(name.lower(), name) == name}
+
+
 def _is_ignored(name: str) -> bool:
     """Return True if a member is no property.
 
@@ -129,12 +135,14 @@ def _is_ignored(name: str) -> bool:
 # Entities
 
 
-def parse_entity(body: bytes) -> ParsedEntity:
-    """Parse an entity.
+def parse_entity(body: bytes, joined_names: frozenset[str] = frozenset()) -> ParsedEntity:
+    """Parse an entity. `joined_names`: names, in lower case, of which only the first spelling counts.
 
     Raises ServiceError: InvalidInput, DuplicatePropertiesSpecified, PropertyNameInvalid and the limits.
     """
     members = _members_of(body)
+    if joined_names:
+        members = _first_spellings(members, joined_names)
     is_annotated = b"@" in body or b"\\" in body
     attributes: dict[str, dict[str, Any]] = {}
     size, is_native = 0, True

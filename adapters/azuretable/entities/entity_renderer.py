@@ -20,7 +20,7 @@ from tablegate.adapters.azuretable.entities import fast_pages
 from tablegate.adapters.azuretable.values import keys, names, values
 from tablegate.adapters.azuretable.values.values import UNIX_EPOCH_TICKS, timestamp_text, view
 from tablegate.adapters.azuretable.wire import limits
-from tablegate.adapters.azuretable.wire.addresses import key_predicate
+from tablegate.adapters.azuretable.wire.addresses import key_predicate, quote_name
 from tablegate.adapters.azuretable.wire.errors import ServiceError
 from tablegate.gateway.model import fast_paths
 from tablegate.gateway.model.commands.writes import RowRule
@@ -186,7 +186,8 @@ class EntityFormat:
 
     `root` is the service's URL, `selected` the requested properties (None for all).
 
-    `projection` is their part of the address in the metadata: "&$select=b,a", in the client's order.
+    `projection` is their part of the address in the metadata: "&$select=b,a", in the client's order. `table_name` is
+    that of the call's flavour, "" for the Azure name.
     """
 
     table: Table
@@ -195,11 +196,16 @@ class EntityFormat:
     level: MetadataLevel
     selected: frozenset[str] | None = None
     projection: str = ""
+    table_name: str = ""
 
     @property
     def metadata(self) -> str:
         """Return the address of the entity set in the service's metadata."""
-        return f"{self.root}/$metadata#{self.table.azure_name}"
+        return f"{self.root}/$metadata#{self._name}"
+
+    @property
+    def _name(self) -> str:
+        return quote_name(self.table_name or self.table.azure_name)
 
     def one(self, row: Row) -> dict[str, Any]:
         """Return an entity as a reply of its own."""
@@ -240,8 +246,8 @@ class EntityFormat:
         moment = _moment_of(written_at)
         member: dict[str, Any] = {}
         if self.level is MetadataLevel.FULL:
-            link = self.table.azure_name + key_predicate(partition_key, row_key)
-            member["odata.type"] = f"{self.account}.{self.table.azure_name}"
+            link = self._name + key_predicate(partition_key, row_key)
+            member["odata.type"] = f"{self.account}.{self.table_name or self.table.azure_name}"
             member["odata.id"] = f"{self.root}/{link}"
             member["odata.etag"] = _etag_of(written_at)
             member["odata.editLink"] = link

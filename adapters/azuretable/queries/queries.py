@@ -130,9 +130,9 @@ def top_of(call: CallContext) -> int:
     text = call.options.get("$top", "")
     if not text:
         return limits.PAGE_MAX_ENTITIES
-    if not text.isascii() or not text.isdigit() or len(text) > 9 or int(text) > limits.PAGE_MAX_ENTITIES:
+    if not text.isascii() or not text.isdigit() or len(text) > 9:
         raise ServiceError("InvalidInput")
-    return int(text)
+    return call.flavour.page_of(int(text))
 
 
 def token_of(data: bytes) -> str:

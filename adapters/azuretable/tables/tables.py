@@ -16,7 +16,7 @@ from tablegate.adapters.azuretable.queries.queries import bytes_of, check_option
 from tablegate.adapters.azuretable.tables import documents
 from tablegate.adapters.azuretable.values import keys
 from tablegate.adapters.azuretable.wire import limits
-from tablegate.adapters.azuretable.wire.addresses import EntitySet, TableEntry, TableSet, check_table_name
+from tablegate.adapters.azuretable.wire.addresses import EntitySet, TableEntry, TableSet, quote_name
 from tablegate.adapters.azuretable.wire.errors import ServiceError
 from tablegate.gateway.exchanges import one
 from tablegate.gateway.model.commands.commands import Exchange
@@ -39,19 +39,24 @@ def query(call: CallContext, resource: TableSet) -> Exchange[OperationReply]:
     token = call.options.get("NextTableName")
     after = bytes_of(token).decode("utf-8", "replace") if token else ""
     page: list[Table] = []
+    name_of = call.flavour.name_of
     has_more = top > 0
     while has_more and len(page) <= top:
         tables = yield from one(
-            ListTables(call.namespace, after, limits.PAGE_MAX_ENTITIES + 1, by_azure_name=True)
+            ListTables(call.namespace, after, limits.PAGE_MAX_ENTITIES + 1, call.flavour.by_azure_name)
         )
         has_more = len(tables) > limits.PAGE_MAX_ENTITIES
-        page += [table for table in tables if _is_shown(call, table) and matches(predicate, _as_row(table))]
-        after = tables[-1].azure_name if tables else after
+        page += [
+            table
+            for table in tables
+            if _is_shown(call, table) and matches(predicate, _as_row(name_of(table)))
+        ]
+        after = name_of(tables[-1]) if tables else after
     headers = [("Content-Type", entity_renderer.content_type(level))]
     if len(page) > top > 0:
         page = page[:top]
-        headers.append(("x-ms-continuation-NextTableName", token_of(page[-1].azure_name.encode())))
-    members = [_member(call, level, table.azure_name) for table in page]
+        headers.append(("x-ms-continuation-NextTableName", token_of(name_of(page[-1]).encode())))
+    members = [_member(call, level, name_of(table)) for table in page]
     head = {} if level is MetadataLevel.NONE else {"odata.metadata": f"{call.origin}/$metadata#Tables"}
     return OperationReply(200, headers, entity_renderer.dumps({**head, "value": members}))
 
@@ -60,8 +65,8 @@ def _is_shown(call: CallContext, table: Table) -> bool:
     return table.state_at(call.gateway.now_ms()) is not State.DELETING
 
 
-def _as_row(table: Table) -> Row:
-    return Row(Position(b"", b""), Contents.of_values({"TableName": text(table.azure_name)}), 0)
+def _as_row(name: str) -> Row:
+    return Row(Position(b"", b""), Contents.of_values({"TableName": text(name)}), 0)
 
 
 def _member(call: CallContext, level: MetadataLevel, name: str) -> dict[str, Any]:
@@ -69,8 +74,8 @@ def _member(call: CallContext, level: MetadataLevel, name: str) -> dict[str, Any
         return {"TableName": name}
     return {
         "odata.type": f"{call.address.account}.Tables",
-        "odata.id": f"{call.origin}/Tables('{name}')",
-        "odata.editLink": f"Tables('{name}')",
+        "odata.id": f"{call.origin}/Tables('{quote_name(name)}')",
+        "odata.editLink": f"Tables('{quote_name(name)}')",
         "TableName": name,
     }
 
@@ -90,7 +95,7 @@ def get(call: CallContext, resource: TableEntry) -> Exchange[OperationReply]:
     return OperationReply(
         200,
         [("Content-Type", entity_renderer.content_type(level))],
-        _table_document(call, level, table.azure_name),
+        _table_document(call, level, call.flavour.name_of(table)),
     )
 
 
@@ -103,11 +108,10 @@ def create(call: CallContext, resource: TableSet) -> Exchange[OperationReply]:
         raise ServiceError("PropertiesNeedValue")
     if not isinstance(name, str):
         raise ServiceError("InvalidInput")
-    check_table_name(name)
-    if name.lower() == "tables":
-        raise ServiceError("InvalidResourceName")
-    yield from one(CreateTable(DIALECT, call.namespace, name, keys.OWN_SCHEMA, ignoring_case=True))
-    location = f"{call.origin}/Tables('{name}')"
+    call.flavour.check_new_name(name)
+    ignoring_case = call.flavour.by_azure_name
+    yield from one(CreateTable(DIALECT, call.namespace, name, keys.OWN_SCHEMA, ignoring_case=ignoring_case))
+    location = f"{call.origin}/Tables('{quote_name(name)}')"
     headers = [("Location", location)]
     preference = preference_of(call)
     if preference is not None:

@@ -249,9 +249,21 @@ def check_table_name(name: str) -> None:
         raise ServiceError("InvalidResourceName")
 
 
+def check_new_table_name(name: str) -> None:
+    """Check the name of a table to create. Raises ServiceError."""
+    check_table_name(name)
+    if name.lower() == "tables":
+        raise ServiceError("InvalidResourceName")
+
+
 def key_predicate(partition_key: str, row_key: str) -> str:
     """Return (PartitionKey='p',RowKey='r'), percent-encoded, as in Location and odata.id."""
     return f"(PartitionKey='{_quote(partition_key)}',RowKey='{_quote(row_key)}')"
+
+
+def quote_name(name: str) -> str:
+    """Return the name of a table as URLs have it. Those of Storage stay as they are."""
+    return _quote(name)
 
 
 def _quote(key: str) -> str:

@@ -24,6 +24,7 @@ REFUSALS = frozenset(
         "AuthorizationResourceTypeMismatch",
         "AuthorizationServiceMismatch",
         "AuthorizationSourceIPMismatch",
+        "Forbidden",
         "InvalidAuthenticationInfo",
         "NoAuthenticationInformation",
     }
@@ -61,6 +62,7 @@ CATALOGUE: dict[str, tuple[int, str]] = {
         403,
         "This request is not authorized to perform this operation using this source IP {ip}.",
     ),
+    "BadRequest": (400, "The request is invalid."),
     "CommandsInBatchActOnDifferentPartitions": (
         400,
         "All commands in a batch must operate on same entity group.",
@@ -72,6 +74,7 @@ CATALOGUE: dict[str, tuple[int, str]] = {
     "DuplicatePropertiesSpecified": (400, "A property is specified more than one time."),
     "EntityAlreadyExists": (409, "The specified entity already exists."),
     "EntityTooLarge": (400, "The entity is larger than the maximum size permitted."),
+    "Forbidden": (403, "This request is not authorized to perform this operation using this permission."),
     "InsufficientAccountPermissions": (403, "Write operations are not allowed."),
     "InternalError": (500, "Server encountered an internal error. Please try again after some time."),
     "InvalidAuthenticationInfo": (
@@ -117,6 +120,10 @@ CATALOGUE: dict[str, tuple[int, str]] = {
         ),
     ),
     "RequestBodyTooLarge": (
+        413,
+        "The request body is too large and exceeds the maximum permissible limit.",
+    ),
+    "RequestEntityTooLarge": (
         413,
         "The request body is too large and exceeds the maximum permissible limit.",
     ),

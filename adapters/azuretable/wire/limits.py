@@ -44,6 +44,12 @@ FILTER_MAX_DEPTH = 100
 FILTER_MAX_WORDS = 4096  # ours. "Querying tables and entities" allows 15 comparisons
 ECHO_MAX_CHARACTERS = 4096  # ours: of a filter in an error text
 
+# Cosmos DB for Table (its FAQ, "Where is Table API not identical with Azure Table storage behavior?")
+COSMOS_TABLE_NAME_MAX_CHARACTERS = 254
+COSMOS_ROW_KEY_MAX_BYTES = 255
+COSMOS_BODY_MAX_BYTES = 2 << 20
+COSMOS_PAGE_MAX_ENTITIES = 10_000  # ours. The service has no maximum, and this bounds the memory of a page
+
 # Service and access policies
 POLICIES_MAX = 5
 POLICY_ID_MAX_CHARACTERS = 64

@@ -1,0 +1,195 @@
+"""The flavours Storage and Cosmos DB, each rule in both, by azure-data-tables in front of a live server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from azure.core.exceptions import HttpResponseError, ResourceExistsError, ResourceNotFoundError
+from azure.data.tables import TableServiceClient, TableTransactionError
+
+from tablegate.adapters.azuretable.flavours import COSMOS, STORAGE, Flavours
+from tablegate.gateway.configuration.settings import BadSetting
+from tablegate.gateway.http import Reply
+from tests.adapters.azuretable.client import ACCOUNT, DEV_KEY, AzureTableService, code_of
+from tests.conftest import Serve
+
+STORAGE_HOST = f"{ACCOUNT}.table.core.windows.net"
+COSMOS_HOST = f"{ACCOUNT}.table.cosmos.azure.com"
+ON_SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+KEYS = {"PartitionKey": "p", "RowKey": "r"}
+
+Connect = Callable[[str], TableServiceClient]
+
+
+@pytest.fixture
+def connect(serve: Serve, database_url: str) -> Connect:
+    """Return a function that makes a client of a server with a flavour."""
+
+    def made(flavour: str) -> TableServiceClient:
+        url = f"{serve(database_url, azure_flavour=(flavour,)).url}/{ACCOUNT}"
+        text = f"AccountName={ACCOUNT};AccountKey={DEV_KEY};TableEndpoint={url}"
+        return TableServiceClient.from_connection_string(text, retry_total=0)
+
+    return made
+
+
+@pytest.fixture
+def storage(connect: Connect) -> TableServiceClient:
+    return connect("storage")
+
+
+@pytest.fixture
+def cosmos(connect: Connect) -> TableServiceClient:
+    return connect(f"{ACCOUNT}=cosmos")
+
+
+def code(action: Callable[..., Any], *arguments: Any, **options: Any) -> tuple[int | None, str]:
+    with pytest.raises(HttpResponseError) as raised:
+        action(*arguments, **options)
+    error_code = getattr(raised.value, "error_code", "")
+    return raised.value.status_code, getattr(error_code, "value", error_code)
+
+
+@ON_SQLITE
+@pytest.mark.parametrize("name", ["my_table", "name with blanks", "表 1", "a", "x" * 254])
+def test_cosmos_takes_names_that_storage_refuses(
+    storage: TableServiceClient, cosmos: TableServiceClient, name: str
+) -> None:
+    with pytest.raises((ValueError, HttpResponseError)):
+        storage.create_table(name)
+    table = cosmos.create_table(name)
+    table.create_entity(KEYS)
+    assert [each.name for each in cosmos.list_tables()] == [name]
+    assert [dict(each) for each in table.list_entities()] == [KEYS]
+    table.submit_transaction([("upsert", {**KEYS, "A": 1})])
+    cosmos.delete_table(name)
+    with pytest.raises(ResourceNotFoundError):
+        table.get_entity("p", "r")
+
+
+def test_case_of_table_names(storage: TableServiceClient, cosmos: TableServiceClient) -> None:
+    storage.create_table("People")
+    with pytest.raises(ResourceExistsError):
+        storage.create_table("people")
+    storage.get_table_client("PEOPLE").create_entity(KEYS)
+    assert [each.name for each in storage.list_tables()] == ["People"]
+    cosmos.create_table("people").create_entity({**KEYS, "A": 1})
+    with pytest.raises(ResourceExistsError):
+        cosmos.create_table("people")
+    assert [each.name for each in cosmos.list_tables()] == ["People", "people"]
+    assert "A" not in cosmos.get_table_client("People").get_entity("p", "r")
+    with pytest.raises(ResourceNotFoundError):
+        cosmos.get_table_client("PEOPLE").get_entity("p", "r")
+
+
+@ON_SQLITE
+@pytest.mark.parametrize("name", ["a/b", "a\\b", "a#b", "a?b", "a "])
+def test_names_that_cosmos_refuses(cosmos: TableServiceClient, name: str) -> None:
+    client = cosmos.get_table_client(name)
+    for action in (client.create_table, client.delete_table, lambda: client.create_entity(KEYS)):
+        with pytest.raises(ValueError, match="Cosmos table names"):  # by code and text of the refusal
+            action()
+
+
+@ON_SQLITE
+def test_a_name_that_is_too_long_for_cosmos(cosmos: TableServiceClient) -> None:
+    client = cosmos.get_table_client("x" * 255)
+    with pytest.raises(ValueError, match="Cosmos table names"):
+        client.create_table()
+    with pytest.raises(ResourceNotFoundError):
+        client.create_entity(KEYS)
+    with pytest.raises(TableTransactionError) as raised:
+        client.submit_transaction([("upsert", KEYS)])
+    assert raised.value.error_code == "ResourceNotFound"
+
+
+@ON_SQLITE
+def test_empty_and_long_keys(storage: TableServiceClient, cosmos: TableServiceClient) -> None:
+    for service in (storage, cosmos):
+        service.create_table_if_not_exists("People")
+    empty, long = {"PartitionKey": "", "RowKey": ""}, {"PartitionKey": "p", "RowKey": "é" * 128}
+    storage.get_table_client("People").create_entity(empty)
+    storage.get_table_client("People").create_entity(long)
+    people = cosmos.get_table_client("People")
+    with pytest.raises(HttpResponseError, match="PartitionKey/RowKey cannot be empty"):
+        people.create_entity(empty)
+    with pytest.raises(HttpResponseError, match="PartitionKey/RowKey cannot be empty"):
+        people.upsert_entity({"PartitionKey": "p", "RowKey": ""})
+    assert code(people.upsert_entity, {**long, "PartitionKey": "q"}) == (400, "PropertyValueTooLarge")
+    people.create_entity({"PartitionKey": "p", "RowKey": "é" * 127 + "x"})
+
+
+@ON_SQLITE
+def test_keys_with_types(storage: TableServiceClient, cosmos: TableServiceClient) -> None:
+    typed = {"PartitionKey": b"p", "RowKey": "r"}  # the client sends PartitionKey@odata.type
+    storage.create_table("People").upsert_entity(typed)
+    assert code(cosmos.get_table_client("People").upsert_entity, typed) == (400, "InvalidInput")
+
+
+@ON_SQLITE
+def test_spellings_of_etag(storage: TableServiceClient, cosmos: TableServiceClient) -> None:
+    entity = {**KEYS, "etag": "a", "Etag": "b", "Name": "c", "name": "d"}
+    people = storage.create_table("People")
+    people.upsert_entity(entity)
+    assert dict(people.get_entity("p", "r")) == entity
+    people = cosmos.get_table_client("People")
+    people.upsert_entity(entity, mode="replace")
+    assert dict(people.get_entity("p", "r")) == {**KEYS, "etag": "a", "Name": "c", "name": "d"}
+
+
+@ON_SQLITE
+def test_size_of_a_batch(storage: TableServiceClient, cosmos: TableServiceClient) -> None:
+    batch = [("upsert", {**KEYS, "RowKey": str(n), "A": b"x" * 60_000}) for n in range(30)]
+    storage.create_table("People").submit_transaction(batch)
+    assert code(cosmos.get_table_client("People").submit_transaction, batch)[0] == 413
+
+
+@ON_SQLITE
+def test_service_documents_and_pages(storage: TableServiceClient, cosmos: TableServiceClient) -> None:
+    storage.create_table("People")
+    storage.get_service_properties()
+    storage.get_table_client("People").get_table_access_policy()
+    assert code(cosmos.get_service_properties) == (501, "NotImplemented")
+    assert code(cosmos.get_table_client("People").get_table_access_policy) == (501, "NotImplemented")
+    page = {"results_per_page": 1001}
+    assert code(list, storage.get_table_client("People").list_entities(**page)) == (400, "InvalidInput")
+    assert list(cosmos.get_table_client("People").list_entities(**page)) == []
+
+
+def at(service: AzureTableService, host: str, path: str) -> Reply:
+    """The reply to a GET of a path at a host that names the account."""
+    return service.handle(service.request("GET", path, headers={"Host": host}, base=""))
+
+
+def test_a_host_name_decides_the_flavour(service: AzureTableService) -> None:
+    service.create("People")
+    assert at(service, STORAGE_HOST, "/Tables('people')").status == 200
+    assert at(service, COSMOS_HOST, "/Tables('People')").status == 200
+    assert code_of(at(service, COSMOS_HOST, "/Tables('people')")) == (404, "ResourceNotFound")
+    assert code_of(at(service, COSMOS_HOST, "/People/Tables")) == (400, "InvalidInput")
+    assert b"Request url is invalid." in service.last.body
+
+
+def test_hosts_decide() -> None:
+    flavours = Flavours(["cosmos", "team=storage"])
+    assert flavours.find("127.0.0.1:8000", "any") is COSMOS
+    assert flavours.find("127.0.0.1:8000", "team") is STORAGE
+    assert flavours.find(STORAGE_HOST, ACCOUNT) is STORAGE
+    assert flavours.find(COSMOS_HOST, ACCOUNT) is COSMOS
+    assert flavours.find(COSMOS_HOST.replace(".azure.com", "db.azure.com"), ACCOUNT) is COSMOS
+    assert flavours.find("team.table.cosmos.azure.com", "team") is None
+    assert flavours.find("127.0.0.1", "cosmos") is COSMOS
+
+
+@pytest.mark.parametrize("entry", ["blob", "=cosmos", "team=", "team=blob", ""])
+def test_flavours_that_do_not_exist(entry: str) -> None:
+    with pytest.raises(BadSetting):
+        Flavours([entry])
+
+
+def test_an_account_of_cosmos_is_absent_at_storage(service: AzureTableService) -> None:
+    service = service.with_settings(azure_flavour=(f"{ACCOUNT}=cosmos",))
+    assert code_of(at(service, STORAGE_HOST, "/Tables")) == (403, "AuthenticationFailed")
+    assert at(service, COSMOS_HOST, "/Tables").status == 200
