@@ -29,7 +29,7 @@ GROUPS = {
         "statement_pages", "display", "administration_forms", "administration", "entry",
     ),
     "adapters.azuretable": (
-        "wire", "values", "auth", "call_context", "entities", "replies", "queries", "tables", "batches",
+        "wire", "values", "auth", "flavours", "call_context", "entities", "replies", "queries", "tables", "batches",
         "operation_table", "request_facts", "request_code", "display", "administration", "entry",
     ),
     "adapters.tablestore": (
