@@ -49,6 +49,7 @@ class Background:
         self._now = now
         self._next_sweep = self._next_maintenance = self._next_forgetting = self._next_history = 0.0
         self._maintained_up_to = self._replicated_up_to = self._swept_up_to_ms = 0
+        self._purges = purges.Purge()
         copies = pacing.FairQueue()
         works: dict[str, pacing.Batch] = {
             progress.INDEX_BACKFILL: lambda limit: indexing.backfill(store, limit),
@@ -123,7 +124,7 @@ class Background:
             if not purges.is_pending(session):
                 return None
         with self._store.write() as session:
-            return purges.purge(session, limit)
+            return self._purges.next_batch(session, limit)
 
     def _sweep(self, limit: int) -> int | None:
         """Delete the next expired rows, from the oldest expiry to the present. Return their number, or None at the end."""

@@ -168,6 +168,21 @@ class PostgreSQLStatements(Statements):
     def remove_unchanged_rows(self, session: Session, versions: Sequence[Row]) -> int:
         return session.execute(_REMOVE_UNCHANGED, _columns(versions))
 
+    def page_count(self, session: Session, table: str) -> int:
+        [(pages,)] = session.query(
+            f"SELECT pg_relation_size('{table}') / current_setting('block_size')::bigint"
+        )
+        return int(pages)
+
+    def delete_pages(
+        self, session: Session, table: str, owner: str, owner_id: int, pages: tuple[int, int]
+    ) -> int:
+        # The sum keeps the planner from an index of the owner, which would read all of its rows for each range.
+        return session.execute(
+            f"DELETE FROM {table} WHERE ctid >= ?::text::tid AND ctid < ?::text::tid AND {owner} + 0 = ?",
+            (*(f"({page},0)" for page in pages), owner_id),
+        )
+
     def add_entries(self, session: Session, entries_to_add: Sequence[Row]) -> None:
         _send(session, entries.ADD, _ADD_ENTRIES, entries_to_add)
 

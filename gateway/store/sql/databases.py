@@ -244,6 +244,16 @@ class Statements(ABC):
         for.
         """
 
+    def page_count(self, session: Session, table: str) -> int:
+        """Return the number of pages of a SQL table. 0 if `delete_pages` cannot delete by them."""
+        return 0
+
+    def delete_pages(
+        self, session: Session, table: str, owner: str, owner_id: int, pages: tuple[int, int]
+    ) -> int:
+        """Delete the rows with this value in the column `owner` on a range of pages. Return their number."""
+        raise NotImplementedError
+
     @abstractmethod
     def add_entries(self, session: Session, entries: Sequence[Row]) -> None:
         """Insert index entries. An existing entry gets the new size."""
