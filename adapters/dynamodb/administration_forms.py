@@ -284,7 +284,7 @@ FORMS: Mapping[str, Form] = {
                          question="Disable recovery and delete the history?", is_dangerous=True),
     "restore": Form("RestoreTableToPointInTime", "Restore", _restored, "The table is being restored.",
                     (Field("at", "Time (UTC)", "second", is_required=True), _TARGET),
-                    title="Restore to a second"),
+                    title="Restore to a point in time"),
     "backup_new": Form("CreateBackup", "Create backup", _new_backup, "The backup is being created.",
                        (Field("backup", "Backup name", is_required=True),)),
     "backup_restore": Form("RestoreTableFromBackup", "Restore", _restored_backup, "The table is being restored.",

@@ -74,7 +74,9 @@ class AccessPages(Pages):
             for each in held
         ]
         forms = (PlacedForm("grant_new", {"key": flask.request.args.get("key", "")}),)
-        section = Section("Grants", columns=("Who", "Form", "What", "Id"), rows=rows, forms=forms)
+        section = Section(
+            "Grants", columns=("Grantee", "Syntax", "Permissions", "Id"), rows=rows, forms=forms
+        )
         return self._page("grants.html", visitor, "grants", section, attempt)
 
     def rights(self, visitor: ConsoleUser) -> Any:

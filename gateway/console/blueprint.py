@@ -18,9 +18,9 @@ from tablegate.gateway.console.audit_pages import AuditPages
 from tablegate.gateway.console.bulk_pages import BulkPages
 from tablegate.gateway.console.edit_pages import EditPages
 from tablegate.gateway.console.entry import Entry
-from tablegate.gateway.console.figure_pages import FigurePages
 from tablegate.gateway.console.health_pages import HealthPages
 from tablegate.gateway.console.job_pages import JobPages
+from tablegate.gateway.console.metric_pages import MetricPages
 from tablegate.gateway.console.pages import Pages
 from tablegate.gateway.console.rendering import parts, with_headers
 from tablegate.gateway.console.row_pages import RowPages
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from tablegate.gateway.control.administration import Administration
 
 PAGES: tuple[type[Pages], ...] = (
-    TablePages, RowPages, StatementPages, EditPages, BulkPages, StreamPages, FigurePages,
+    TablePages, RowPages, StatementPages, EditPages, BulkPages, StreamPages, MetricPages,
     AdministrationPages, TransferPages, HealthPages,
 )  # fmt: skip
 """The pages that need the gateway only, by subject."""

@@ -119,7 +119,7 @@ def table_chart(history: MetricHistory, table: str, seconds: int) -> Chart:
     return drawn("Units per second", "", curves, seconds)
 
 
-class OperationFigures(NamedTuple):
+class OperationMetrics(NamedTuple):
     """Sums of an operation: requests, errors, and the mean latency in milliseconds."""
 
     dialect: str
@@ -129,19 +129,21 @@ class OperationFigures(NamedTuple):
     latency_ms: float
 
 
-def operation_figures(history: MetricHistory, seconds: int) -> list[OperationFigures]:
+def operation_metrics(history: MetricHistory, seconds: int) -> list[OperationMetrics]:
     """Return the sums of each operation, those with most requests first."""
     counters = history.counters("operation")
     found = history.excerpt(counters, seconds)
-    figures = []
+    operations = []
     for name in {each.name for each in counters}:
         requests, errors, taken_s = (
             found.total(Counter("operation", name, figure)) for figure in ("requests", "errors", "seconds")
         )
         if requests:
             dialect, _, operation = name.partition(" ")
-            figures.append(OperationFigures(dialect, operation, requests, errors, 1000 * taken_s / requests))
-    return sorted(figures, key=lambda each: (-each.requests, each.dialect, each.operation))
+            operations.append(
+                OperationMetrics(dialect, operation, requests, errors, 1000 * taken_s / requests)
+            )
+    return sorted(operations, key=lambda each: (-each.requests, each.dialect, each.operation))
 
 
 def table_units(history: MetricHistory, seconds: int) -> dict[str, tuple[float, float]]:

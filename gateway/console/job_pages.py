@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tablegate.gateway.control.administration import Administration
 
 _ROWS = ("processed", "items", "rows")
-"""The figures of jobs that count rows, by worker."""
+"""The members of a job's progress that count rows. Each kind of job has one of them."""
 
 
 class WorkProgress(NamedTuple):

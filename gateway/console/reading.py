@@ -68,7 +68,7 @@ class TableReader:
         authorization.purpose = Purpose((permission,))
         return authorization.allows(namespace, path)
 
-    def shows_figures(self, table: Table) -> bool:
+    def shows_metrics(self, table: Table) -> bool:
         """True if the visitor can see the metrics of a table. That requires the permission to describe it.
 
         Metrics are counted by table name without namespace. So a visitor that is limited to its own namespaces sees none, since

@@ -27,7 +27,7 @@ NAVIGATION = (
     ("console.tables", "Tables"),
     ("console.jobs", "Jobs"),
     ("console.grants", "Grants"),
-    ("console.figures", "Figures"),
+    ("console.metrics", "Metrics"),
 )
 """The links in the head of each page: (route, text)."""
 _OF_ADMINISTRATOR = (

@@ -75,10 +75,10 @@ class TablePages(Pages):
             statistics=reading.statistics(table), names=names, snippets=snippets, stream=stream_of(table),
             shows_expiry=self._may_see(reading, table, Permission.DESCRIBE_EXPIRY),
             shows_recovery=self._may_see(reading, table, Permission.DESCRIBE_FEATURES),
-            **(self._figures(table) if reading.shows_figures(table) else {}),
+            **(self._metrics(table) if reading.shows_metrics(table) else {}),
         )  # fmt: skip
 
-    def _figures(self, table: Table) -> dict[str, Any]:
+    def _metrics(self, table: Table) -> dict[str, Any]:
         """Return the chart of a table, and the address of the chart alone."""
         period = flask.request.args.get("range", "")
         period = period if period in RANGES else "15m"

@@ -130,7 +130,7 @@ class TransferPages(Pages):
                 else:
                     written += 1
             if problems:
-                problems.append(f"{written} rows were written before. Importing them again replaces them.")
+                problems.append(f"Rows written before this: {written}. Importing them again replaces them.")
                 return self._show(visitor, table, form, problems[-_PROBLEMS:], 400)
         return flask.redirect(address("console.transfer", table, done=written), 303)
 

@@ -242,14 +242,14 @@ def test_routes_of_the_control_api(matrix: Matrix, has: Handles, entry: str) -> 
 # The console
 
 PAGES = (
-    "/", "/table", "/rows", "/row", "/changes", "/changes.json", "/grants", "/figures", "/chart", "/jobs", "/row/new",
+    "/", "/table", "/rows", "/row", "/changes", "/changes.json", "/grants", "/metrics", "/chart", "/jobs", "/row/new",
     "/row/edit", "/rows/bulk", "/difference", "/statement", "/settings", "/tables/new", "/backups", "/transfer", "/export",
     "/rights", "/credentials", "/quotas", "/audit", "/health",
 )  # fmt: skip
 FORMS = ("/row/put", "/row/delete", "/jobs/cancel", "/settings/change", "/tables/create",
     "/backups/change", "/import", "/grants/change", "/credentials/change", "/quotas/change",
 )  # fmt: skip
-OWN = ("/", "/grants", "/figures", "/jobs", "/jobs/cancel", "/backups")
+OWN = ("/", "/grants", "/metrics", "/jobs", "/jobs/cancel", "/backups")
 """Lists, which have what the caller may see, and the end of a job, of which none is named here."""
 OF_ADMINISTRATOR = (
     "/rights", "/credentials", "/quotas", "/audit", "/health", "/grants/change", "/credentials/change", "/quotas/change",

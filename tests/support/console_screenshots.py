@@ -1,6 +1,6 @@
 """Screenshots of the console's pages, at the widths of a desktop and a phone, light and dark (`make screenshots`).
 
-The server is started here, with a few tables and the figures of a day. All pictures go to build/screenshots. Those that README
+The server is started here, with a few tables and the metrics of a day. All pictures go to build/screenshots. Those that README
 and docs show go to docs/images, too.
 """
 
@@ -66,7 +66,7 @@ PAGES: Mapping[str, str] = {
     "quotas": "/quotas",
     "audit": "/audit",
     "health": "/health",
-    "figures": "/figures?range=24h",
+    "metrics": "/metrics?range=24h",
     "settings": "/settings?{orders}",
     "settings-table-store": "/settings?{orders}&dialect=tablestore",
     "table-new": "/tables/new",
@@ -80,7 +80,7 @@ PAGES: Mapping[str, str] = {
 
 `{orders}`: the fields of a table. `{first}`, `{second}`: the places of two of its rows. `{long_name}`: a table without rows.
 """
-SHOWN = ("rows", "figures")
+SHOWN = ("rows", "metrics")
 """The pages whose pictures are in docs/images."""
 GRANTS = {
     "aws/reports": {"read": ["orders", "customers"], "query": ["orders"]},
@@ -121,7 +121,7 @@ def seeded_server() -> Iterator[Running]:
         )
         try:
             seed(Live(running.url))
-            seed_figures()
+            seed_metrics()
             gateway = running.app.extensions["tablegate"].gateway
             gateway.engine.run([StartJob("archive", "shared", "orders", {}, "IN_PROGRESS", 9)])
             for grantee, short in GRANTS.items():
@@ -209,7 +209,7 @@ def _order(number: int, numbers: random.Random) -> dict[str, Any]:
     return order
 
 
-def seed_figures() -> None:
+def seed_metrics() -> None:
     """Add the counters of a day, as a shop has them."""
     numbers, end = random.Random(7), time.monotonic() + 120
     found: dict[Counter, float] = {}

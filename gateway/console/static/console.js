@@ -1,4 +1,4 @@
-// What the pages cannot do by themselves: copy, ask before a deletion, follow changes and figures. All text goes in as text.
+// What the pages cannot do by themselves: copy, ask before a deletion, follow changes and metrics. All text goes in as text.
 "use strict";
 
 for (const button of document.querySelectorAll("[data-copies]")) {

@@ -252,7 +252,7 @@ def test_every_form_about_accounts_is_accepted(
         browser.get(f"{console}/audit")
         browser.find_element(By.NAME, "operation").send_keys("credential", Keys.ENTER)
         waiting(browser).until(lambda _: "operation=credential" in browser.current_url)
-        assert "lines were searched" in text_of(browser, "main")
+        assert "Lines searched" in text_of(browser, "main")
         assert problems(browser) == []
     finally:
         browser.delete_all_cookies()
@@ -270,7 +270,7 @@ def test_rows_are_imported(
     browser.get(f"{server.url}/_tablegate/console/transfer?namespace=shared&name={name}")
     browser.find_element(By.NAME, "lines").send_keys('{"p": {"S": "a&b"}}')
     browser.find_element(By.XPATH, "//button[text()='Import rows']").send_keys(Keys.ENTER)
-    waiting(browser).until(lambda _: text_of(browser, ".alert.ok") == "1 rows were imported.")
+    waiting(browser).until(lambda _: text_of(browser, ".alert.ok") == "1 row imported.")
     assert live.client.scan(TableName=name)["Items"] == [{"p": {"S": "a&b"}}]
     file = tmp_path / "rows.csv"
     file.write_bytes(b'p,n,n@type\na&b,1.5,N\n"a\r\nb",2,S\n')
@@ -278,7 +278,7 @@ def test_rows_are_imported(
     browser.find_element(By.NAME, "file").send_keys(str(file))
     photograph(browser, tmp_path / f"transfer-{size}-{scheme}.png", screens=2)
     browser.find_element(By.XPATH, "//button[text()='Import rows']").send_keys(Keys.ENTER)
-    waiting(browser).until(lambda _: text_of(browser, ".alert.ok") == "2 rows were imported.")
+    waiting(browser).until(lambda _: text_of(browser, ".alert.ok") == "2 rows imported.")
     items = live.client.scan(TableName=name)["Items"]
     assert {"p": {"S": "a&b"}, "n": {"N": "1.5"}} in items
     assert {"p": {"S": "a\r\nb"}, "n": {"S": "2"}} in items and len(items) == 2

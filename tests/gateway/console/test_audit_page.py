@@ -107,7 +107,7 @@ def test_pages_and_searches_are_bounded(console: Console, monkeypatch: pytest.Mo
     assert "until=2026-01-02T03:04:06" in page.replace("%3A", ":")
     monkeypatch.setattr(audit_pages, "LINES", 5)
     page = console.get("/audit", who="nobody")
-    assert "5 lines were searched, which is the bound." in page
+    assert "Lines searched: 5, which is the bound." in page
 
 
 def test_only_the_administrator_reads_it(database_url: str) -> None:

@@ -132,7 +132,7 @@ def test_a_walk_through_all_pages(
     browser.find_element(By.CSS_SELECTOR, ".history summary").click()
     keep("row")
 
-    link(browser, "About it").click()
+    link(browser, "Details").click()
     assert "boto3" in text_of(browser, "#snippet1")
     keep("table")
 
@@ -146,9 +146,9 @@ def test_a_walk_through_all_pages(
     assert text_of(browser, "h1") == "Grants"
     keep("grants")
 
-    link(browser, "Figures").click()
+    link(browser, "Metrics").click()
     waiting(browser).until(lambda _: _are_drawn(browser))
-    keep("figures")
+    keep("metrics")
     assert problems(browser) == []
 
 

@@ -90,7 +90,7 @@ def test_the_most_frequent_operations_are_drawn_and_all_are_listed() -> None:
     history.add(now_s, found)
     chart = charts.operations_chart(history, 900)
     assert [line.label for line in chart.lines] == [f"Operation{number}" for number in (8, 7, 6, 5, 4, 3)]
-    listed = charts.operation_figures(history, 900)
+    listed = charts.operation_metrics(history, 900)
     assert [(each.operation, each.requests) for each in listed] == [
         (f"Operation{number}", 10 + number) for number in range(8, -1, -1)
     ]

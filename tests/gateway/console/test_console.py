@@ -427,9 +427,9 @@ def test_changes_as_they_come(songs: Live, console: Console) -> None:
     console.get("/changes.json", 400, **of_songs(since="0-x"))
 
 
-def test_figures_are_drawn(songs: Live, console: Console) -> None:
+def test_metrics_are_drawn(songs: Live, console: Console) -> None:
     for period in ("15m", "1h", "24h"):
-        console.get("/figures", range=period)
+        console.get("/metrics", range=period)
         for name in ("requests", "latencies", "ticks", "throttles", "operations", "tables"):
             assert console.get("/chart", name=name, range=period).startswith("<figure")
     console.get("/chart", 400, name="none")

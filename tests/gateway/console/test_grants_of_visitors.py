@@ -16,7 +16,7 @@ from urllib.parse import unquote
 import pytest
 
 from tablegate.gateway.configuration.loading import load
-from tablegate.gateway.console import figure_pages, reading
+from tablegate.gateway.console import metric_pages, reading
 from tablegate.gateway.model.authorization.grants import Policy
 from tablegate.gateway.model.authorization.quotas import Quota
 from tablegate.gateway.observability import metric_history
@@ -121,7 +121,7 @@ def test_a_key_without_grants_sees_nothing_of_any_table(server: Running) -> None
     for form in ("/row/put", "/row/delete"):
         for name in ("secrets", "absent"):
             console.post(form, 403, **of(name, at="YQ==.", row='{"p": {"S": "a"}, "s": {"N": "1"}}'))
-    assert "/chart?" not in console.get("/figures")
+    assert "/chart?" not in console.get("/metrics")
     for name in ("requests", "latencies", "ticks", "throttles"):
         console.get("/chart", 403, name=name)
 
@@ -134,7 +134,9 @@ def test_a_key_sees_the_tables_that_it_may_describe(server: Running) -> None:
     assert "ends" not in re.sub(r"<[^>]*>", "", page).split()
     assert not [word for word in PRECIOUS if word in page]
     about = unescape(console.get("/table", **of("songs")))
-    assert "by-color" in about and "<dt>Expiry" not in about and "<dt>Point-in-time recovery" not in about
+    assert (
+        "by-color" in about and "<dt>Time to live" not in about and "<dt>Point-in-time recovery" not in about
+    )
     for path in ("/rows", "/row", "/changes"):
         console.get(path, 403, **of("songs", at="YQ==."))
 
@@ -143,7 +145,7 @@ def test_what_is_described_apart_is_granted_apart(server: Running) -> None:
     more = ("DescribeTimeToLive", "DescribeContinuousBackups")
     console = visitor(server, allow("DescribeTable", *more, on=SONGS))
     about = console.get("/table", **of("songs"))
-    assert "<dt>Expiry<dd>ends" in about and "<dt>Point-in-time recovery" in about
+    assert "<dt>Time to live<dd>ends" in about and "<dt>Point-in-time recovery" in about
     assert ">ends<" in console.get("/")
 
 
@@ -205,17 +207,17 @@ def test_writes_need_their_own_grants(server: Running) -> None:
     assert "b" not in keys_of(console.post("/row/delete", **of("songs", at=place)))
 
 
-def test_server_figures_need_access_to_all_tables(server: Running) -> None:
+def test_server_metrics_need_access_to_all_tables(server: Running) -> None:
     console = Console(server.url)
     console.sign_in("administrator", "the token")
-    assert "/chart?name=requests" in console.get("/figures")
+    assert "/chart?name=requests" in console.get("/metrics")
     for name in ("requests", "operations"):
         assert console.get("/chart", name=name).startswith("<figure")
 
 
-def test_a_key_sees_the_figures_of_tables_that_it_may_describe(server: Running) -> None:
+def test_a_key_sees_the_metrics_of_tables_that_it_may_describe(server: Running) -> None:
     console = visitor(server, allow("DescribeTable", "GetItem", on=SONGS))
-    page = console.get("/figures")
+    page = console.get("/metrics")
     assert re.findall(r'<th scope="row"><a[^>]*>(.*?)</a>', page) == ["songs"]
     assert set(re.findall(r"/chart\?name=(\w+)", page)) == {"tables"} and "Server" not in page
     assert "secrets" not in page
@@ -231,7 +233,7 @@ def test_the_chart_of_tables_has_those_that_the_visitor_may_describe(
     server: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     history, now_s = MetricHistory(), time.monotonic()
-    monkeypatch.setattr(figure_pages, "history", history)
+    monkeypatch.setattr(metric_pages, "history", history)
     history.add(now_s - 10, {})
     history.add(now_s, {Counter("table", name, "read"): 500.0 for name in ("songs", "secrets")})
     own = visitor(server, allow("DescribeTable", on=SONGS)).get("/chart", name="tables")
@@ -241,7 +243,7 @@ def test_the_chart_of_tables_has_those_that_the_visitor_may_describe(
     assert "</tspan> secrets" in console.get("/chart", name="tables")
 
 
-def test_figures_of_a_table_are_its_units(server: Running) -> None:
+def test_metrics_of_a_table_are_its_units(server: Running) -> None:
     before, live = metric_history.totals(), Live(server.url)
     live.client.put_item(TableName="songs", Item={"p": {"S": "units"}, "s": {"N": "1"}})
     live.client.get_item(TableName="secrets", Key={"p": {"S": "units"}, "s": {"N": "1"}}, ConsistentRead=True)
@@ -252,7 +254,7 @@ def test_figures_of_a_table_are_its_units(server: Running) -> None:
     assert added == {("table", "songs", "write"): 1.0, ("table", "songs", "read"): 1.0}
 
 
-def test_a_key_with_namespaces_of_its_own_sees_no_figures(shared_database_url: str) -> None:
+def test_a_key_with_namespaces_of_its_own_sees_no_metrics(shared_database_url: str) -> None:
     """They are counted by the names of tables, and another namespace may have a table of that name."""
     running = start(shared_database_url, **SETTINGS, namespaces="keys")
     try:
@@ -266,7 +268,7 @@ def test_a_key_with_namespaces_of_its_own_sees_no_figures(shared_database_url: s
         place = {"namespace": unquote(found[1]), "name": "tenants"}
         assert "/chart?" not in console.get("/table", **place)
         console.get("/chart", 403, **place)
-        assert "/chart?" not in console.get("/figures")
+        assert "/chart?" not in console.get("/metrics")
     finally:
         running.stop()
 

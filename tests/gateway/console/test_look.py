@@ -108,7 +108,7 @@ def test_an_error_page_has_the_navigation_of_a_visitor_who_has_signed_in(
 
 def test_a_page_without_content_says_what_to_do(console: Console) -> None:
     for path, advice in (
-        ("/", "Create one"), ("/jobs", "Start one"), ("/grants", "tablegate grants add"), ("/figures", "Create a table"),
+        ("/", "Create one"), ("/jobs", "Start one"), ("/grants", "tablegate grants add"), ("/metrics", "Create a table"),
     ):  # fmt: skip
         assert advice in advice_of(console.get(path))
     Live(console.url.partition("/_tablegate")[0]).create("p:S", name="songs")

@@ -423,8 +423,8 @@ def test_versions_of_a_row_are_compared_with_it(things: Live, console: Console) 
         )
     place = re.findall(r"at=([^\"&]+)", console.get("/rows", **of("things", key0="v")))[0]
     page = console.get("/row", **of("things", at=unquote(place)))
-    assert len(re.findall("What it changed", page)) == 3
-    assert len(re.findall("Difference to the row now", page)) == 2
+    assert len(re.findall("Changed attributes", page)) == 3
+    assert len(re.findall("Compared with the current row", page)) == 2
     second = page.split("</li>")[1]
-    since = second.partition("Difference to the row now")[2]
+    since = second.partition("Compared with the current row")[2]
     assert re.findall(r'<th scope="row">(\w+)</th>', since) == ["a1", "a2", "n"]

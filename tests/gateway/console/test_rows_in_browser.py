@@ -131,7 +131,7 @@ def test_every_form_about_rows_is_accepted(
 
     found(browser, "details.columns > summary")[0].click()
     found(browser, ".columns input[value=x]")[0].click()
-    press("Show these", "12 rows found")
+    press("Apply", "12 rows found")
     assert [each.get_attribute("textContent") for each in found(browser, "#rows thead th")][1:] == [
         "p",
         "s",
@@ -217,12 +217,12 @@ def test_chosen_columns_are_remembered(
     press = Submitter(browser).press
     found(browser, "details.columns > summary")[0].click()
     found(browser, ".columns input[value=kind]")[0].click()
-    press("Show these", "rows found")
+    press("Apply", "rows found")
     visit("/rows?")
     waiting(browser).until(lambda _: "columns=x" in browser.current_url)
     assert [each.text for each in found(browser, "#rows thead th")][1:] == ["p", "s", "x"]
     found(browser, "details.columns > summary")[0].click()
-    link(browser, "The most common").click()
+    link(browser, "Default columns").click()
     waiting(browser).until(lambda _: len(found(browser, "#rows thead th")) == 5)
     visit("/rows?")
     assert "columns" not in browser.current_url

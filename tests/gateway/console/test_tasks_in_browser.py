@@ -121,14 +121,14 @@ def copy_a_search_as_code(user: Developer) -> None:
     user.press("orders")
     user.fill("customer", "ada")
     user.press("Search")
-    user.press("The same in code")
+    user.press("Code for this search")
     user.press("Copy", "h3[.='boto3']/following-sibling::div[1]")
     user.sees("Copied")
 
 
 def run_a_statement(user: Developer) -> None:
     user.press("orders")
-    user.press("Statement")
+    user.press("PartiQL")
     user.fill("PartiQL", "SELECT total FROM orders WHERE customer = 'ada'")
     user.press("Run")
     user.sees("20 rows found")
@@ -166,12 +166,12 @@ def delete_all_found_rows(user: Developer) -> None:
 def see_what_a_change_did(user: Developer) -> None:
     user.press("orders")
     user.press("ada")
-    user.press("What it changed")
+    user.press("Changed attributes")
     user.sees("Before")
 
 
 def find_the_busiest_operation_of_the_day(user: Developer) -> None:
-    user.press("Figures", "header")
+    user.press("Metrics", "header")
     user.press("24 hours")
     user.sees("GetItem")
 

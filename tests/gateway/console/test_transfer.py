@@ -71,7 +71,7 @@ def test_an_export_that_is_too_large_is_refused(console: Console, monkeypatch: p
 def test_an_export_can_be_imported(console: Console) -> None:
     exported = console.get("/export", **SONGS)
     lines = exported + '\n{"p": {"S": "new"}, "x": {"N": "7"}}\n'
-    assert "3 rows were imported." in console.post("/import", **SONGS, lines=lines)
+    assert "3 rows imported." in console.post("/import", **SONGS, lines=lines)
     assert '{"p":{"S":"new"},"x":{"N":"7"}}' in console.get("/export", **SONGS)
 
 
@@ -98,7 +98,7 @@ def test_an_exported_file_can_be_uploaded(serve: Serve, database_url: str, name:
     ).content
     for item in items:
         live.client.delete_item(TableName="songs", Key={"p": item["p"]})
-    assert "2 rows were imported." in upload(console, exported, name)
+    assert "2 rows imported." in upload(console, exported, name)
     assert sorted(live.client.scan(TableName="songs")["Items"], key=str) == sorted(found, key=str)
 
 
@@ -118,7 +118,7 @@ def test_entities_keep_their_types(serve: Serve, database_url: str, name: str) -
         f"{console.url}/export", params={**SONGS, "format": name}, timeout=60
     ).content
     table.delete_entity("p", "r")
-    assert "1 rows were imported." in upload(console, exported, name)
+    assert "1 row imported." in upload(console, exported, name)
     after = table.get_entity("p", "r")
     assert dict(after) == dict(before)
     assert {name: type(after[name]) for name in after} == {name: type(before[name]) for name in before}
@@ -138,7 +138,7 @@ def upload(console: Console, data: bytes, name: str, status: int = 200) -> str:
 
 def test_rows_of_csv_can_be_pasted(console: Console) -> None:
     text = 'p,n,n@type\r\n"c\r\nd",2,N\r\ne,,\r\n'
-    assert "2 rows were imported." in console.post("/import", **SONGS, format="typed-csv", lines=text)
+    assert "2 rows imported." in console.post("/import", **SONGS, format="typed-csv", lines=text)
     exported = console.get("/export", **SONGS)
     assert '{"p":{"S":"c\\nd"},"n":{"N":"2"}}' in exported and '{"p":{"S":"e"}}' in exported
 
@@ -196,7 +196,7 @@ def test_a_form_of_2_mb_is_imported_and_a_longer_one_is_refused(console: Console
     space = (2 << 20) - length(0)
     assert length(space) == 2 << 20
     reply = sent(space)
-    assert (reply.status_code, "10 rows were imported." in reply.text) == (200, True), reply.text
+    assert (reply.status_code, "10 rows imported." in reply.text) == (200, True), reply.text
     assert sent(space + 1).status_code == 413
 
 
@@ -230,7 +230,7 @@ def test_the_commands_on_the_page_copy_the_table_and_back(
 
     run("copy")
     changed = '{"p": {"S": "a"}, "n": {"S": "changed"}}'
-    assert "1 rows were imported." in console.post("/import", **SONGS, lines=changed)
+    assert "1 row imported." in console.post("/import", **SONGS, lines=changed)
     assert console.get("/export", **SONGS) != before
     run("copy-back")
     assert console.get("/export", **SONGS) == before

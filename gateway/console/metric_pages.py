@@ -17,7 +17,7 @@ from tablegate.gateway.console.sign_in import ConsoleUser
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.observability.metric_history import history
 
-_NO_FIGURES = (
+_NO_METRICS = (
     "Your key is not allowed to describe the tables of this chart. Ask the administrator for a grant."
 )
 
@@ -30,14 +30,14 @@ class TableUnits(NamedTuple):
     written: float
 
 
-class FigurePages(Pages):
+class MetricPages(Pages):
     """Charts of the server, its operations and tables."""
 
     def reads(self) -> Sequence[Route]:
-        return Route("/figures", self.figures), Route("/chart", self.chart)
+        return Route("/metrics", self.metrics), Route("/chart", self.chart)
 
-    def figures(self, visitor: ConsoleUser) -> Any:
-        """Show figures of the server to an unrestricted visitor, and of the tables that the visitor can describe."""
+    def metrics(self, visitor: ConsoleUser) -> Any:
+        """Show metrics of the server to an unrestricted visitor, and of the tables that the visitor can describe."""
         history.sample_if_due()
         period, seconds = _period()
         tables, more = self._busiest(visitor, seconds)
@@ -48,13 +48,13 @@ class FigurePages(Pages):
                 for name in charts.SERVER_CHARTS
             ]
             drawn.append((charts.operations_chart(history, seconds), self._link(period, "operations")))
-            operations = charts.operation_figures(history, seconds)
+            operations = charts.operation_metrics(history, seconds)
         tables_chart = charts.tables_chart(history, _names(tables), seconds)
         return render(
-            "figures.html", visitor=visitor, charts=drawn, operations=operations, tables=tables,
+            "metrics.html", visitor=visitor, charts=drawn, operations=operations, tables=tables,
             has_more_tables=more, period=period, periods=charts.RANGES, shows_server=visitor.sees_everything,
             tables_chart=tables_chart, tables_link=self._link(period, "tables"),
-            own_address=functools.partial(flask.url_for, "console.figures"),
+            own_address=functools.partial(flask.url_for, "console.metrics"),
         )  # fmt: skip
 
     def chart(self, visitor: ConsoleUser) -> Any:
@@ -65,13 +65,13 @@ class FigurePages(Pages):
         if "namespace" in given:
             reading = self._reading(visitor)
             table = self._table(reading, DESCRIBING)
-            if not reading.shows_figures(table):
-                return problem(403, _NO_FIGURES)
+            if not reading.shows_metrics(table):
+                return problem(403, _NO_METRICS)
             chart = charts.table_chart(history, table.name, seconds)
         elif given.get("name") == "tables":
             chart = charts.tables_chart(history, _names(self._busiest(visitor, seconds)[0]), seconds)
         elif not visitor.sees_everything:
-            return problem(403, _NO_FIGURES)
+            return problem(403, _NO_METRICS)
         elif given.get("name") == "operations":
             chart = charts.operations_chart(history, seconds)
         elif given.get("name") in charts.SERVER_CHARTS:
@@ -89,7 +89,7 @@ class FigurePages(Pages):
         tables = [
             TableUnits(table, *units.get(table.name, (0.0, 0.0)))
             for table in found
-            if reading.shows_figures(table)
+            if reading.shows_metrics(table)
         ]
         return sorted(tables, key=lambda each: (-each.read - each.written, each.table.name)), more
 
