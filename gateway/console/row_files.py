@@ -10,14 +10,18 @@ from typing import Any, NamedTuple
 import orjson
 
 from tablegate.gateway.adapter_modules import RowDisplay
+from tablegate.gateway.console.parquet_process import NotConverted, lines_of_parquet, parquet_of_lines
 from tablegate.gateway.console.searches import BadSearch
 from tablegate.gateway.console.value_texts import plain, text_of, value_of
 from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.model.values.row_lines import UnreadableFile, read_row, row_line
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.model.values.values import Kind, Value
 
 CELLS = 2_000_000
 """Maximum number of cells of a CSV file. Rows without common attributes have a column for each attribute."""
+IMPORT_ROWS = 1_000
+"""Maximum number of rows of an import."""
 _TYPE = "@type"
 
 # The default is shorter than the longest values.
@@ -35,6 +39,7 @@ class RowFormat(NamedTuple):
     media_type: str
     write: Callable[[Table, RowDisplay, Sequence[Row]], bytes]
     read: Callable[[Table, RowDisplay, bytes], ReadRows] | None = None
+    is_text: bool = True
 
 
 def _write_typed_lines(table: Table, display: RowDisplay, rows: Sequence[Row]) -> bytes:
@@ -168,6 +173,29 @@ def _value(name: str, kind: Kind, text: str) -> Value:
         raise ValueError(f"column {name}: {str(error).removesuffix('.')}") from None
 
 
+def _write_parquet(table: Table, display: RowDisplay, rows: Sequence[Row]) -> bytes:
+    """Return rows as a Parquet file of `tablegate copy`, which is restored exactly. Raises BadSearch."""
+    try:
+        return parquet_of_lines(b"".join(map(row_line, rows)), table.key_schema, table.name)
+    except NotConverted as error:
+        raise BadSearch(f"The Parquet file was not written: {error}.") from None
+
+
+def _read_parquet(table: Table, display: RowDisplay, data: bytes) -> ReadRows:
+    try:
+        lines = lines_of_parquet(data, table.key_schema, IMPORT_ROWS).splitlines()
+    except NotConverted as error:
+        yield 1, ValueError(str(error))
+        return
+    for number, line in enumerate(lines, 1):
+        try:
+            row = read_row(line, table.key_schema)
+        except UnreadableFile as error:
+            yield number, ValueError(str(error))
+        else:
+            yield number, {name: display.view(value) for name, value in row.latest.items()}
+
+
 FORMATS: Mapping[str, RowFormat] = {
     "typed": RowFormat(
         "JSON Lines with types", "jsonl", "application/jsonl", _write_typed_lines, _read_lines
@@ -175,5 +203,8 @@ FORMATS: Mapping[str, RowFormat] = {
     "plain": RowFormat("JSON Lines without types", "jsonl", "application/jsonl", _write_plain_lines),
     "typed-csv": RowFormat("CSV with types", "csv", "text/csv", _write_typed_csv, _read_typed_csv),
     "csv": RowFormat("CSV without types", "csv", "text/csv", _write_plain_csv),
+    "parquet": RowFormat(
+        "Parquet", "parquet", "application/vnd.apache.parquet", _write_parquet, _read_parquet, is_text=False
+    ),
 }
 """Name -> format."""

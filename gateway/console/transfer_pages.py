@@ -17,7 +17,7 @@ from tablegate.gateway.console.pages import Pages, Route
 from tablegate.gateway.console.problems import explained
 from tablegate.gateway.console.reading import LOOKING_UP, PUTTING, TableReader
 from tablegate.gateway.console.rendering import address, render
-from tablegate.gateway.console.row_files import FORMATS, ReadRows
+from tablegate.gateway.console.row_files import FORMATS, IMPORT_ROWS, ReadRows
 from tablegate.gateway.console.row_reading import Cursor, read_page
 from tablegate.gateway.console.searches import BadSearch
 from tablegate.gateway.console.sign_in import ConsoleUser
@@ -31,8 +31,6 @@ from tablegate.gateway.model.values.rows import Row
 
 ROWS, BYTES, SECONDS = 20_000, 8 << 20, 20.0
 """The bounds of an export."""
-LINES = 1_000
-"""Maximum number of rows of an import."""
 _BATCH = 25
 _PROBLEMS = 10
 
@@ -54,6 +52,11 @@ class ImportForm(NamedTuple):
             return cls(name, file.read())
         # Browsers send all line breaks of a text field as CR LF.
         return cls(name, given.get("lines", "").replace("\r\n", "\n").encode(errors="replace"))
+
+    @property
+    def text(self) -> str:
+        """The rows as a text. "" if the format is not a text."""
+        return self.data.decode(errors="replace") if FORMATS[self.format].is_text else ""
 
     def rows(self, table: Table, display: RowDisplay) -> ReadRows:
         read = FORMATS[self.format].read
@@ -88,10 +91,10 @@ class TransferPages(Pages):
         reading, done = self._reading(visitor), flask.request.args.get("done", "")
         return render(
             "transfer.html", status, visitor=visitor, table=table, problems=problems, formats=FORMATS,
-            lines=form.data.decode(errors="replace"), chosen=form.format, readable=list(_READABLE.items()),
+            lines=form.text, chosen=form.format, readable=list(_READABLE.items()),
             form=self._display(table).form, commands=copy_commands(table),
             may_scan=self._may_see(reading, table, Permission.SCAN),
-            may_put=self._row_rights(reading, table).put, most_rows=ROWS, most_bytes=BYTES, most_lines=LINES,
+            may_put=self._row_rights(reading, table).put, most_rows=ROWS, most_bytes=BYTES, most_lines=IMPORT_ROWS,
             done=done if done.isascii() and done.isdecimal() and len(done) < 6 else "",
         )  # fmt: skip
 
@@ -140,8 +143,8 @@ class TransferPages(Pages):
         writes: list[tuple[int, Write]] = []
         problems: list[str] = []
         for number, values in form.rows(table, display):
-            if len(writes) >= LINES:
-                return [], [f"At most {LINES:,} rows can be imported at once."]
+            if len(writes) >= IMPORT_ROWS:
+                return [], [f"At most {IMPORT_ROWS:,} rows can be imported at once."]
             try:
                 if isinstance(values, ValueError):
                     raise values

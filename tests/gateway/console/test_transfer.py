@@ -243,7 +243,7 @@ def test_a_bad_line_is_named_and_nothing_is_written(
         page = unescape(console.post("/import", 400, **SONGS, lines=f'{{"p": {{"S": "new"}}}}\n{bad}'))
         assert "Line 2: " in page and f"{bad}</textarea>" in page
     assert "Give at least one row." in console.post("/import", 400, **SONGS, lines=" ")
-    monkeypatch.setattr(transfer_pages, "LINES", 1)
+    monkeypatch.setattr(transfer_pages, "IMPORT_ROWS", 1)
     lines = '{"p": {"S": "new"}}\n' * 2
     assert "At most 1 rows can be imported at once." in console.post("/import", 400, **SONGS, lines=lines)
     assert "new" not in console.get("/export", **SONGS)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +94,13 @@ class ParquetFile(FileEndpoint):
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
                 raise BadFile(f"{self.path} is not a complete Parquet file: {error}") from None
 
+    def footer_sizes(self) -> tuple[int, int]:
+        """Return the number of rows and the uncompressed bytes that the footer states. They can be wrong."""
+        with self._open() as file:
+            metadata = file.metadata
+            groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+            return metadata.num_rows, sum(group.total_byte_size for group in groups)
+
     def segments(self, count: int) -> list[JSON]:
         """Return parts of the row groups."""
         self.find()
@@ -139,25 +146,30 @@ class ParquetFile(FileEndpoint):
     # Writing
 
     def render(self, staging: Staging, target: Path) -> Path:
-        kinds: dict[str, dict[Kind, None]] = {}
-        for row in staging.read():
-            for name, value in row.latest.items():
-                kinds.setdefault(name, {})[value.kind] = None
-        file_columns = columns.columns_of(kinds)
-        header = {
-            "format": _FORMAT,
-            "version": _VERSION,
-            "definition": document_of(staging.definition),
-            "columns": [[column.name, column.attribute, column.kind.value] for column in file_columns],
-        }
-        schema = columns.arrow_schema(file_columns).with_metadata({_METADATA: orjson.dumps(header)})
-        with (
-            written_anew(target) as file,
-            pq.ParquetWriter(file, schema, compression="zstd", write_page_checksum=True) as writer,
-        ):
-            for group in _groups(staging.read(), file_columns, schema):
-                writer.write_table(group)
+        write_file(target, staging.definition, staging.read)
         return target
+
+
+def write_file(target: Path, definition: Definition, read: Callable[[], Iterable[Row]]) -> None:
+    """Write a Parquet file durably. `read` returns the rows, and is called twice."""
+    kinds: dict[str, dict[Kind, None]] = {}
+    for row in read():
+        for name, value in row.latest.items():
+            kinds.setdefault(name, {})[value.kind] = None
+    file_columns = columns.columns_of(kinds)
+    header = {
+        "format": _FORMAT,
+        "version": _VERSION,
+        "definition": document_of(definition),
+        "columns": [[column.name, column.attribute, column.kind.value] for column in file_columns],
+    }
+    schema = columns.arrow_schema(file_columns).with_metadata({_METADATA: orjson.dumps(header)})
+    with (
+        written_anew(target) as file,
+        pq.ParquetWriter(file, schema, compression="zstd", write_page_checksum=True) as writer,
+    ):
+        for group in _groups(read(), file_columns, schema):
+            writer.write_table(group)
 
 
 def _groups(rows: Iterable[Row], file_columns: list[columns.Column], schema: Any) -> Iterator[Any]:
