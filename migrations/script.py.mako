@@ -7,6 +7,7 @@ from alembic import op
 
 revision = ${repr(up_revision)}
 down_revision = ${repr(down_revision)}
+REWRITES = ()  # tables of which every row is written again (tablegate migrate --check)
 
 
 def upgrade() -> None:

@@ -18,15 +18,20 @@ from tablegate.gateway.configuration.settings import Settings
 
 
 @click.command(cls=SectionedCommand)
+@click.option("--check", is_flag=True, help="Print what would be done, and change nothing.")
 @with_settings(*DATABASE_SETTINGS, *AUDIT_SETTINGS)
-def migrate(settings: Settings) -> None:
+def migrate(settings: Settings, check: bool) -> None:
     """Migrate the database to the schema of this release.
 
-    A server does so when it starts. Run the command first if the server's database role cannot create tables.
+    A server does so when it starts. Run the command first if the server's database role cannot create tables. With
+    --check it lists the missing steps, the number of rows that each one rewrites, and how long requests may wait.
     """
     from tablegate.gateway.store.opening.migrating import migrate as run
     from tablegate.gateway.wiring import connect
 
+    if check:
+        _print_plan(settings)
+        return
     with one_line_errors():
         database = connect(settings)
         done = run(database, lambda line: click.echo(line, err=True))
@@ -34,6 +39,37 @@ def migrate(settings: Settings) -> None:
     record_command(settings)
     shown = without_password(settings.database)
     click.echo(f"{shown}: {'ran ' + ', '.join(done) if done else 'up to date'}")
+
+
+def _print_plan(settings: Settings) -> None:
+    from tablegate.gateway.store.opening.migration_plan import plan
+    from tablegate.gateway.wiring import connect
+
+    shown, path = without_password(settings.database), settings.database_path
+    if path is not None and not path.is_file():
+        click.echo(f"{shown}: would be created")
+        return
+    with one_line_errors():
+        database = connect(settings)
+        planned = plan(database)
+        database.close()
+    if not planned.steps:
+        click.echo(f"{shown}: up to date")
+        return
+    if not planned.revision:
+        click.echo(f"{shown}: is empty, the schema would be created")
+        return
+    click.echo(f"{shown}: schema {planned.revision}. These steps would run in one transaction:")
+    for step in planned.steps:
+        click.echo(f"{step.revision}\t{step.rows:,} rows\t{step.purpose}")
+    duration = f"about {planned.seconds:,} s" if planned.seconds else "less than 1 s"
+    click.echo(f"Expected duration: {duration}. {_WAITING[database.name]}")
+
+
+_WAITING = {
+    "sqlite": "Writers wait meanwhile, readers do not.",
+    "postgresql": "Readers and writers of the tables that a step alters wait meanwhile.",
+}
 
 
 @click.command(cls=SectionedCommand)

@@ -15,6 +15,7 @@ from alembic import op
 
 revision = "0002"
 down_revision = "0001"
+REWRITES = ("tables", "streams", "namespace_properties")
 
 SHARED = "shared"
 AZURE_KEYS = ["PartitionKey", "RowKey"]

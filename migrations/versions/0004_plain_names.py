@@ -15,6 +15,7 @@ from alembic import op
 
 revision = "0004"
 down_revision = "0003"
+REWRITES = ("tables",)
 
 RENAMED = {"holds": "partition_locks", "staged": "staged_writes", "refills": "expiry_backfills"}
 # PostgreSQL names a constraint's index after its table and keeps that name when the table is renamed. SQLite renames

@@ -16,6 +16,7 @@ from alembic import op
 
 revision = "0005"
 down_revision = "0004"
+REWRITES = ("counters", "tokens", "changes")
 
 BATCH_ROWS = 2_000
 NAME = sqlalchemy.Text().with_variant(sqlalchemy.Text(collation="C"), "postgresql")
