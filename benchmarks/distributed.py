@@ -4,8 +4,8 @@
 
 The arguments are URLs of migrated databases without other users. The last two belong to one distributed database.
 The engine is called as in the server's tick, with the requests of 16 connections in a list. So the gateway's HTTP
-work does not hide the databases' cost. CPU of the databases is measured if their processes are on this machine.
-Rounds alternate, because figures of a shared machine are comparable only side by side.
+work does not hide the cost. CPU of the gateway is that of this process. CPU of the databases is measured if their
+processes are on this machine. Rounds alternate, because figures of a shared machine are comparable only side by side.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable, Hashable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import psycopg
 from sqlalchemy import make_url
@@ -22,11 +22,12 @@ from sqlalchemy import make_url
 from benchmarks.processes import Tree
 from tablegate.gateway.engine.engine import Engine, run_with_retries
 from tablegate.gateway.model.commands.row_commands import Get, Read, ReadAll, WriteGroup
-from tablegate.gateway.model.commands.table_commands import CreateTable
+from tablegate.gateway.model.commands.table_commands import CreateTable, NewIndex
 from tablegate.gateway.model.commands.writes import Replace, Write
 from tablegate.gateway.model.errors import GatewayError
 from tablegate.gateway.model.expressions.predicates import Not, RowExists
 from tablegate.gateway.model.expressions.ranges import EVERYTHING, KeyRange
+from tablegate.gateway.model.tables.indexes import IndexProjection
 from tablegate.gateway.model.tables.pages import PageLimits
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
@@ -37,7 +38,9 @@ from tablegate.gateway.store.store import Store
 
 CONNECTIONS = 16
 _SCHEMA = KeySchema((KeyColumn("p", Kind.TEXT),), (KeyColumn("s", Kind.DECIMAL),))
+_INDEX = NewIndex("by_color", KeySchema((KeyColumn("color", Kind.TEXT),)), IndexProjection.ALL)
 _PARTITIONS, _ROWS = 200, 50
+_COLORS, _ROWS_OF_COLOR = 100, 20
 _BODY = "x" * 880
 _NODES = (2, 4, 8, 16, 32)
 
@@ -48,16 +51,20 @@ class Entry:
     def __init__(self, name: str, url: str, processes: list[int]) -> None:
         self.name = name
         self.engine = Engine(Store(open_database(url)))
+        self.engine.register_view("dynamodb", lambda value, is_partition: value)
         self._tree = Tree(processes) if processes else None
         self._numbers = iter(range(1 << 60))
         self.table = self._created_table("read")
+        self.indexed = self._created_table("read_by_index", _INDEX)
         self.written = self._created_table(f"written_{name}_{time.time_ns()}")
+        self.written_with_index = self._created_table(f"indexed_{name}_{time.time_ns()}", _INDEX)
         groups = [self.put(self.table, f"p{p}", s) for p in range(_PARTITIONS) for s in range(_ROWS)]
+        groups += [self.put(self.indexed, f"p{n}", n) for n in range(_COLORS * _ROWS_OF_COLOR)]
         for at in range(0, len(groups), 500):
             self.run(groups[at : at + 500], 500)
 
-    def _created_table(self, name: str) -> Table:
-        [outcome] = run_with_retries(self.engine, [CreateTable("dynamodb", "", name, _SCHEMA)])
+    def _created_table(self, name: str, *indexes: NewIndex) -> Table:
+        [outcome] = run_with_retries(self.engine, [CreateTable("dynamodb", "", name, _SCHEMA, indexes)])
         if isinstance(outcome, Table):
             return outcome
         catalog = self.engine._store.catalog
@@ -71,15 +78,16 @@ class Entry:
 
     def write(self, table: Table, p: str, s: int, **options: Any) -> Write:
         key = table.key_schema.key({"p": text(p), "s": decimal(s)})
-        contents = Contents.of_values({"p": text(p), "s": decimal(s), "body": text(_BODY)})
+        color = text(f"c{s % _COLORS}")
+        contents = Contents.of_values({"p": text(p), "s": decimal(s), "color": color, "body": text(_BODY)})
         return Write(table, key, Replace(contents), **options)
 
     def number(self) -> int:
         return next(self._numbers)
 
-    def fresh(self, **options: Any) -> WriteGroup:
+    def fresh(self, table: Table | None = None, **options: Any) -> WriteGroup:
         number = self.number()
-        return self.put(self.written, f"p{number % 1000}", number, **options)
+        return self.put(table or self.written, f"p{number % 1000}", number, **options)
 
     def get(self) -> Get:
         number = self.number() * 7919
@@ -90,6 +98,13 @@ class Entry:
         lower = _SCHEMA.position((text(f"p{self.number() * 7919 % _PARTITIONS}"),))
         upper = type(lower)(lower.partition, b"\xff" * 8)
         return Read(self.table, KeyRange(lower, upper), PageLimits(scanned=50))
+
+    def index_query(self) -> Read:
+        [index] = self.indexed.indexes
+        lower = index.key_schema.position((text(f"c{self.number() * 7919 % _COLORS}"),))
+        upper = type(lower)(lower.partition, b"\xff" * 8)
+        limits = PageLimits(scanned=_ROWS_OF_COLOR)
+        return Read(self.indexed, KeyRange(lower, upper), limits, index=index)
 
     def run(self, commands: list[Any], requests: int) -> None:
         """Run the commands of some requests as the tick does. Writes are grouped by node."""
@@ -118,8 +133,13 @@ OPERATIONS: dict[str, tuple[Operation, int]] = {
         lambda entry: [entry.fresh(condition=Not(RowExists())) for _ in range(CONNECTIONS)],
         CONNECTIONS,
     ),
+    "put with one index": (
+        lambda entry: [entry.fresh(entry.written_with_index) for _ in range(CONNECTIONS)],
+        CONNECTIONS,
+    ),
     "get": (lambda entry: [entry.get() for _ in range(CONNECTIONS)], CONNECTIONS),
     "query 50": (lambda entry: [entry.query() for _ in range(CONNECTIONS)], CONNECTIONS),
+    "index query 20": (lambda entry: [entry.index_query() for _ in range(CONNECTIONS)], CONNECTIONS),
     "batch write 25": (lambda entry: [entry.fresh() for _ in range(4 * 25)], 4),
     "batch get 25": (lambda entry: [entry.get() for _ in range(4 * 25)], 4),
     "transact write 4": (
@@ -139,14 +159,27 @@ OPERATIONS: dict[str, tuple[Operation, int]] = {
 }
 
 
-def measured(entry: Entry, operation: Operation, requests: int, seconds: float) -> tuple[float, float]:
-    """Return (requests a second, microseconds of the databases' CPU for a request)."""
+class Cost(NamedTuple):
+    """Requests a second, and microseconds of CPU for a request."""
+
+    rate: float
+    databases_us: float
+    gateway_us: float
+
+
+def measured(entry: Entry, operation: Operation, requests: int, seconds: float) -> Cost:
+    """Repeat an operation for some seconds."""
     request_count = 0
-    cpu, began = entry.cpu_s(), time.perf_counter()
+    databases, gateway, began = entry.cpu_s(), time.process_time(), time.perf_counter()
     while time.perf_counter() - began < seconds:
         entry.run(operation(entry), requests)
         request_count += requests
-    return request_count / (time.perf_counter() - began), (entry.cpu_s() - cpu) / request_count * 1e6
+    us = 1e6 / request_count
+    return Cost(
+        request_count / (time.perf_counter() - began),
+        (entry.cpu_s() - databases) * us,
+        (time.process_time() - gateway) * us,
+    )
 
 
 def processes_of(url: str) -> Iterator[int]:
@@ -168,31 +201,37 @@ def processes_of(url: str) -> Iterator[int]:
 
 
 def main() -> None:
-    """Measure and print the table."""
+    """Measure and print the table. A cell has the figures of the plain server, the coordinator and the worker."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("urls", nargs=3, metavar=("PLAIN", "COORDINATOR", "WORKER"))
     parser.add_argument("--seconds", type=float, default=2.0)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", default="", help="Operations whose name contains this text.")
     options = parser.parse_args()
     entries = [
         Entry(name, url, [*processes_of(url)])
         for name, url in zip(("plain", "coordinator", "worker"), options.urls, strict=True)
     ]
     multiples: dict[str, float] = {}
-    print(
-        "| operation | plain/s | coordinator/s | worker/s | times, coordinator | times, worker | CPU us, each |"
-    )
-    print("|---|---|---|---|---|---|---|")
+    print("| operation | requests/s | CPU us of the databases | times | CPU us of the gateway | times |")
+    print("|---|---|---|---|---|---|")
     for name, (operation, requests) in OPERATIONS.items():
-        figures_by_entry: dict[str, list[tuple[float, float]]] = {entry.name: [] for entry in entries}
+        if options.only not in name:
+            continue
+        costs: list[list[Cost]] = [[] for _ in entries]
         for _ in range(options.rounds):
-            for entry in entries:
-                figures_by_entry[entry.name].append(measured(entry, operation, requests, options.seconds))
-        rates = [statistics.median(rate for rate, _ in figures_by_entry[entry.name]) for entry in entries]
-        cpu = [statistics.median(used for _, used in figures_by_entry[entry.name]) for entry in entries]
-        figures = [f"{rate:,.0f}" for rate in rates] + [f"{rates[0] / rate:.1f}" for rate in rates[1:]]
-        print(f"| {name} | {' | '.join(figures)} | {', '.join(f'{used:,.0f}' for used in cpu)} |", flush=True)
-        multiples[name] = cpu[2] / cpu[0] if cpu[0] else 0.0
+            for entry, costs_of_entry in zip(entries, costs, strict=True):
+                costs_of_entry.append(measured(entry, operation, requests, options.seconds))
+        medians = [Cost(*map(statistics.median, zip(*some, strict=True))) for some in costs]
+        cells = [", ".join(f"{cost.rate:,.0f}" for cost in medians)]
+        for figures in ([cost.databases_us for cost in medians], [cost.gateway_us for cost in medians]):
+            cells += [
+                ", ".join(f"{figure:,.0f}" for figure in figures),
+                ", ".join(f"{figure / figures[0]:.1f}" for figure in figures[1:]) if figures[0] else "",
+            ]
+        print(f"| {name} | {' | '.join(cells)} |", flush=True)
+        plain, *_, worker = (cost.databases_us for cost in medians)
+        multiples[name] = worker / plain if plain else 0.0
     print_model(multiples)
 
 
