@@ -38,10 +38,12 @@ LOCK_VERSIONS = f"""
 WITH locked AS MATERIALIZED (SELECT id, version FROM tables WHERE id = ANY(?::bigint[]) ORDER BY id FOR SHARE)
 SELECT id, version, {TRANSACTION_ID} FROM locked"""
 
-_KEYS = "unnest(?::bigint[], ?::bytea[], ?::bytea[], ?::smallint[])"
-_ROWS = """unnest(?::bigint[], ?::bytea[], ?::bytea[], ?::smallint[], ?::bigint[], ?::bigint[], ?::int[], ?::bytea[],
+# The first array is a sub-select, so that the planner does not see its length. Otherwise it would plan each set of fewer
+# than ten members anew, because the plan for an unknown number, kept with the prepared statement, assumes ten.
+_KEYS = "unnest((SELECT ?::bigint[]), ?::bytea[], ?::bytea[], ?::smallint[])"
+_ROWS = """unnest((SELECT ?::bigint[]), ?::bytea[], ?::bytea[], ?::smallint[], ?::bigint[], ?::bigint[], ?::int[], ?::bytea[],
     ?::bytea[], ?::bytea[], ?::bigint[], ?::bigint[])"""
-_ENTRIES = """unnest(?::bigint[], ?::bytea[], ?::bytea[], ?::smallint[], ?::int[], ?::bytea[], ?::bytea[], ?::smallint[],
+_ENTRIES = """unnest((SELECT ?::bigint[]), ?::bytea[], ?::bytea[], ?::smallint[], ?::int[], ?::bytea[], ?::bytea[], ?::smallint[],
     ?::bytea[])"""
 
 # LIMIT 1 keeps the planner from turning the look-ups into a join by scan.
@@ -84,7 +86,7 @@ WHERE r.table_id = k.table_id AND r.partition = k.partition AND r.sort = k.sort 
 _REMOVE_UNCHANGED = """
 DELETE FROM rows r USING (
     SELECT s.ctid FROM rows s
-    JOIN unnest(?::bigint[], ?::bytea[], ?::bytea[], ?::smallint[], ?::bigint[])
+    JOIN unnest((SELECT ?::bigint[]), ?::bytea[], ?::bytea[], ?::smallint[], ?::bigint[])
         AS k(table_id, partition, sort, slot, modified_at)
     ON s.table_id = k.table_id AND s.partition = k.partition AND s.sort = k.sort AND s.slot = k.slot
         AND s.modified_at = k.modified_at
@@ -143,12 +145,13 @@ class PostgreSQLStatements(Statements):
         answer = session.ask(_GET_MANY, _columns(keys))
         return lambda: [(columns[ROW_WIDTH] - 1, columns) for columns in answer()]
 
-    def look_up_rows(self, session: Session, keys: Sequence[Key]) -> list[tuple[int, Row]]:
+    def look_up_rows(self, session: Session, keys: Sequence[Key]) -> Pending[list[tuple[int, Row]]]:
         if len(keys) == 1:
             table_id, *key_columns = keys[0]
-            return [(0, columns) for columns in session.query(rows.LOOK_UP, (*key_columns, table_id))]
-        columns_of_rows = session.query(_LOOK_UP_MANY, _columns(keys))
-        return [(columns[ROW_WIDTH + 1] - 1, columns) for columns in columns_of_rows]
+            answer = session.ask(rows.LOOK_UP, (*key_columns, table_id))
+            return lambda: [(0, columns) for columns in answer()]
+        answer = session.ask(_LOOK_UP_MANY, _columns(keys))
+        return lambda: [(columns[ROW_WIDTH + 1] - 1, columns) for columns in answer()]
 
     def save_rows(self, session: Session, rows_to_save: Sequence[Row]) -> None:
         if len(rows_to_save) == 1:

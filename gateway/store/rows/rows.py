@@ -74,7 +74,7 @@ def look_up(session: Session, keys: Sequence[RowKey]) -> tuple[dict[RowKey, Row]
     """Return the existing rows by key, and the versions of the existing tables by id."""
     rows: dict[RowKey, Row] = {}
     versions: dict[int, int] = {}
-    for at, columns in session.statements.look_up_rows(session, _stored_keys(keys)):
+    for at, columns in session.statements.look_up_rows(session, _stored_keys(keys))():
         key = keys[at]
         versions[key[0]] = columns[ROW_WIDTH]
         if columns[ROW_WIDTH - 1] is not None:

@@ -215,7 +215,7 @@ class Statements(ABC):
         """Return (index of the key, checksums.ROW_COLUMNS) for the existing rows."""
 
     @abstractmethod
-    def look_up_rows(self, session: Session, keys: Sequence[Key]) -> list[tuple[int, Row]]:
+    def look_up_rows(self, session: Session, keys: Sequence[Key]) -> Pending[list[tuple[int, Row]]]:
         """Return (index of the key, checksums.ROW_COLUMNS and the table's version) for the keys of existing tables.
 
         Runs one statement. The row's columns are NULL if there is no row.

@@ -71,12 +71,13 @@ class SQLiteStatements(Statements):
         ]
         return lambda: columns_of_rows
 
-    def look_up_rows(self, session: Session, keys: Sequence[Key]) -> list[tuple[int, Row]]:
-        return [
+    def look_up_rows(self, session: Session, keys: Sequence[Key]) -> Pending[list[tuple[int, Row]]]:
+        columns_of_rows = [
             (at, columns)
             for at, (table_id, *key_columns) in enumerate(keys)
             for columns in session.query(rows.LOOK_UP, (*key_columns, table_id))
         ]
+        return lambda: columns_of_rows
 
     def save_rows(self, session: Session, rows_to_save: Sequence[Row]) -> None:
         session.execute_many(rows.SAVE, rows_to_save)

@@ -35,10 +35,12 @@ from tablegate.gateway.store.postgresql.distributed.nodes import (
 from tablegate.gateway.store.postgresql.distributed.statements import (
     SLOT,
     DistributedStatements,
+    Part,
     SessionOfNodes,
     by_slot,
 )
 from tablegate.gateway.store.postgresql.pipeline import Pipeline
+from tablegate.gateway.store.postgresql.statements import PostgreSQLStatements
 from tablegate.gateway.store.sql.databases import (
     LOCK_TIMEOUT_MS,
     Pending,
@@ -58,6 +60,31 @@ class DistributedSession(SessionOfNodes):
     """A pipeline to one node, which queries the others."""
 
     statements = DistributedStatements()
+
+
+class ShardSession(Session):
+    """A view of a session whose statements all go to one shard of each table, with the SQL of plain PostgreSQL.
+
+    `send` and `ask` are those of the session for this shard.
+    """
+
+    statements = PostgreSQLStatements()
+
+    def __init__(
+        self,
+        place: SlotPlacement,
+        ask: Callable[[str, Sequence[Any]], Pending[list[Row]]],
+        send: Callable[[str, Sequence[Any]], Pending[int]],
+    ) -> None:
+        self._place = place
+        self._ask = ask
+        self._send = send
+
+    def ask(self, statement: str, parameters: Sequence[Any] = ()) -> Pending[list[Row]]:
+        return self._ask(self._place.at_shards(statement), parameters)
+
+    def send(self, statement: str, parameters: Sequence[Any] = ()) -> Pending[int]:
+        return self._send(self._place.at_shards(statement), parameters)
 
 
 class WritingSession(DistributedSession):
@@ -114,23 +141,24 @@ class WritingSession(DistributedSession):
             return None
         return self._inner.ask(self._any_place.at_shards(statement), parameters)
 
-    def split(self, sets: Sequence[Sequence[Any]]) -> list[list[Sequence[Any]]]:
-        """Split by node and within it by shard, as Citus splits a statement. On the entered node, split by slot."""
-        places = self._places
-        if not places:
+    def split(self, sets: Sequence[Sequence[Any]]) -> list[Part]:
+        """Split by node as Citus splits a statement, and at the entered node by shard."""
+        if not self._places:
             return super().split(sets)
 
-        def lock_order(columns: Sequence[Any]) -> tuple[Any, ...]:
-            place = places[columns[SLOT]]
-            return place.address, place.number, by_slot(columns)
+        def lock_order(at: int) -> tuple[Any, ...]:
+            place = self._places[sets[at][SLOT]]
+            return place.address, place.number, by_slot(sets[at])
 
-        parts: dict[tuple[Any, ...], list[Sequence[Any]]] = {}
-        for columns in sorted(sets, key=lock_order):
-            address = places[columns[SLOT]].address
-            parts.setdefault((address, columns[SLOT] if address == self._address else None), []).append(
-                columns
-            )
-        return [*parts.values()]
+        parts: dict[tuple[Address, SlotPlacement | None], list[int]] = {}
+        for at in sorted(range(len(sets)), key=lock_order):
+            place = self._places[sets[at][SLOT]]
+            is_here = place.address == self._address
+            parts.setdefault((place.address, place if is_here else None), []).append(at)
+        return [
+            (None if place is None else ShardSession(place, self._inner.ask, self._inner.send), indexes)
+            for (_, place), indexes in parts.items()
+        ]
 
     def _at_shards(self, statement: str, parameters: Sequence[Any]) -> str:
         if not self._shards:
@@ -159,39 +187,52 @@ class RoutingSession(DistributedSession):
         self._entry = entry
         self._at_place = at
         self._nodes = nodes
-        self._visited: dict[PostgresSession, SlotPlacement | None] = {}
+        self._visited: set[PostgresSession] = set()
         self._unchecked: dict[PostgresSession, set[int]] = {}
 
     def ask(self, statement: str, parameters: Sequence[Any] = ()) -> Pending[list[Row]]:
         slot_index = slot_parameter(statement)
-        at = None if slot_index is None else self._at(parameters[slot_index])
+        place = None if slot_index is None else self._reachable_place(parameters[slot_index])
+        if place is not None:
+            return self._ask_at(place, place.at_shards(statement), parameters)
         if slot_index is None and (scan := _SCAN.search(statement)) is not None:
             merged_rows = self._scan_each_node(statement, parameters, is_reverse=scan[1] is not None)
             if merged_rows is not None:
                 return merged_rows
-        if at is None:
-            session, place = self._entry(), None
-        else:
-            session, place = at
-            statement = place.at_shards(statement)
-            self._unchecked.setdefault(session, set()).add(place.number)
-        self._visited[session] = place
-        answer = session.ask(statement, parameters)
+        session = self._entry()
+        self._visited.add(session)
+        return self._checked(session.ask(statement, parameters))
 
+    def split(self, sets: Sequence[Sequence[Any]]) -> list[Part]:
+        """Split by shard. Members whose node is unreachable go through the entry."""
+        parts: dict[SlotPlacement | None, list[int]] = {}
+        for at, columns in enumerate(sets):
+            parts.setdefault(self._reachable_place(columns[SLOT]), []).append(at)
+        return [
+            (
+                None
+                if place is None
+                else ShardSession(place, functools.partial(self._ask_at, place), self.send),
+                part,
+            )
+            for place, part in parts.items()
+        ]
+
+    def _ask_at(self, place: SlotPlacement, statement: str, parameters: Sequence[Any]) -> Pending[list[Row]]:
+        """Query shards of a place. Their node must be reachable."""
+        session = self._at_place(place)
+        assert session is not None
+        self._unchecked.setdefault(session, set()).add(place.number)
+        self._visited.add(session)
+        return self._checked(session.ask(statement, parameters))
+
+    def _checked(self, answer: Pending[list[Row]]) -> Pending[list[Row]]:
         def rows() -> list[Row]:
             if self._unchecked:
                 self._check()
             return answer()
 
         return rows
-
-    def query_visited_nodes(self, statement: str, parameters: Sequence[Any] = ()) -> list[Pending[list[Row]]]:
-        if not self._visited:
-            self._visited[self._entry()] = None
-        return [
-            session.ask(statement if place is None else place.at_shards(statement), parameters)
-            for session, place in self._visited.items()
-        ]
 
     def _scan_each_node(
         self, statement: str, parameters: Sequence[Any], is_reverse: bool
@@ -204,20 +245,18 @@ class RoutingSession(DistributedSession):
             if at is None:
                 return None
             self._unchecked.setdefault(at, set()).update(place.number for place in node_places)
-            self._visited[at] = first
+            self._visited.add(at)
             answers.append(at.ask(first.of_all(statement, others), parameters))
         if not answers:
             return None
 
         def rows() -> list[Row]:
-            if self._unchecked:
-                self._check()
             rows_in_order = heapq.merge(
                 *(answer() for answer in answers), key=_key_of_row, reverse=is_reverse
             )
             return [*itertools.islice(rows_in_order, parameters[-1])]
 
-        return rows
+        return self._checked(rows)
 
     def _check(self) -> None:
         answers = [
@@ -231,10 +270,9 @@ class RoutingSession(DistributedSession):
             self._nodes.forget()
             raise RetryableFailure("a shard has moved")
 
-    def _at(self, slot: int) -> At | None:
+    def _reachable_place(self, slot: int) -> SlotPlacement | None:
         place = None if self._nodes is None else self._nodes.place_of(slot)
-        session = None if place is None else self._at_place(place)
-        return None if place is None or session is None else (session, place)
+        return None if place is None or self._at_place(place) is None else place
 
     def _places_by_node(self) -> list[list[SlotPlacement]]:
         return [] if self._nodes is None else [*self._nodes.places_by_address().values()]
@@ -247,9 +285,6 @@ _SCAN = re.compile(
 
 def _key_of_row(row: Row) -> Row:
     return row[:2]
-
-
-At = tuple[PostgresSession, SlotPlacement]
 
 
 class DistributedNode(PostgreSQL):

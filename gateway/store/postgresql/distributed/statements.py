@@ -1,13 +1,14 @@
 """The SQL of PostgreSQL with Citus, where plain SQL is refused, queries every node, or locks in no fixed order.
 
-Citus routes a statement to one node if it has `slot = ?` for each distributed table, or inserts one row. Sets are sent
-as rows of VALUES, which Citus splits by node, or as one pipelined statement for each member. Arrays are faster on one
-server, but Citus would send them to all nodes.
+A set of rows or keys is split by shard. At a shard that the session reaches directly, the statements are those of plain
+PostgreSQL. Others go through Citus, which routes a statement to one node if it has `slot = ?` for each distributed
+table, or inserts one row. Such sets are sent as rows of VALUES, which Citus splits by node, or as one pipelined
+statement for each member, because Citus would send arrays to all nodes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any, cast
 
@@ -43,17 +44,17 @@ ON CONFLICT (table_id, partition, sort, slot) DO UPDATE SET size_bytes = 0 WHERE
 class SessionOfNodes(PostgresSession):
     """A session that may have access to more nodes than the entered one."""
 
-    def split(self, sets: Sequence[Sequence[Any]]) -> list[list[Sequence[Any]]]:
-        """Return rows or keys in the common lock order, split into parts for one statement each."""
-        return [sorted(sets, key=by_slot)]
+    def split(self, sets: Sequence[Sequence[Any]]) -> list[Part]:
+        """Split rows or keys into parts for one statement each, all in the common lock order."""
+        return [(None, sorted(range(len(sets)), key=lambda at: by_slot(sets[at])))]
 
     def query_local(self, statement: str, parameters: Sequence[Any]) -> Pending[list[Row]] | None:
         """Query this node's copy of a reference table. None if the node is unknown."""
         return None
 
-    def query_visited_nodes(self, statement: str, parameters: Sequence[Any]) -> list[Pending[list[Row]]]:
-        """Query a reference table at each node that this session has queried, after those queries."""
-        return [self.ask(statement, parameters)]
+
+Part = tuple[Session | None, list[int]]
+"""Some members of a set, by index, and the session of their shard. None: they go through Citus."""
 
 
 class DistributedStatements(PostgreSQLStatements):
@@ -88,34 +89,43 @@ class DistributedStatements(PostgreSQLStatements):
         session.send(f"UPDATE {table} SET {column} = {column} WHERE {condition}", parameters)
 
     def claim_rows(self, session: Session, keys: Sequence[Key]) -> None:
-        _send_together(session, _CLAIM, keys)
+        for shard, part in _split(session, keys):
+            if shard is not None:
+                super().claim_rows(shard, part)
+            else:
+                _send_together(session, _CLAIM, part)
 
     def fetch_rows(self, session: Session, keys: Sequence[Key]) -> Pending[list[tuple[int, Row]]]:
-        answers = [session.ask(rows.GET, key) for key in keys]
-        return lambda: [
-            (at, columns)
-            for at, answer in enumerate(answers)
-            for columns in answer()
-            if columns[ROW_WIDTH - 1] is not None
-        ]
+        answers: list[tuple[list[int], Pending[list[tuple[int, Row]]]]] = []
+        for shard, indexes in cast(SessionOfNodes, session).split(keys):
+            part = [keys[at] for at in indexes]
+            answer = _fetch_each(session, part) if shard is None else super().fetch_rows(shard, part)
+            answers.append((indexes, answer))
+        return lambda: [(indexes[at], columns) for indexes, answer in answers for at, columns in answer()]
 
-    def look_up_rows(self, session: Session, keys: Sequence[Key]) -> list[tuple[int, Row]]:
-        answer = self.fetch_rows(session, keys)
-        # After the rows: a version that is unchanged now was the same while they were read.
-        table_ids = sorted({key[0] for key in keys})
-        version_answers = cast(SessionOfNodes, session).query_visited_nodes(_VERSIONS, (table_ids,))
-        rows_by_index = dict(answer())
-        versions_of_nodes = [set(versions()) for versions in version_answers]
-        # A change of a table reaches one node after the other. Until all have it, the version is unknown.
-        versions: dict[int, int] = dict(set.intersection(*versions_of_nodes))
-        return [
-            (at, (*rows_by_index.get(at, _NO_ROW)[:ROW_WIDTH], versions[key[0]]))
-            for at, key in enumerate(keys)
-            if key[0] in versions
-        ]
+    def look_up_rows(self, session: Session, keys: Sequence[Key]) -> Pending[list[tuple[int, Row]]]:
+        answers: list[tuple[list[int], Pending[list[tuple[int, Row]]]]] = []
+        for shard, indexes in cast(SessionOfNodes, session).split(keys):
+            part = [keys[at] for at in indexes]
+            answer = _look_up_each(session, part) if shard is None else super().look_up_rows(shard, part)
+            answers.append((indexes, answer))
+
+        def rows_with_versions() -> list[tuple[int, Row]]:
+            found = [(indexes[at], columns) for indexes, answer in answers for at, columns in answer()]
+            # A change of a table reaches one node after the other. Until all have it, the version is unknown.
+            versions: dict[int, set[int]] = {}
+            for at, columns in found:
+                versions.setdefault(keys[at][0], set()).add(columns[ROW_WIDTH])
+            return [(at, columns) for at, columns in found if len(versions[keys[at][0]]) == 1]
+
+        return rows_with_versions
 
     def save_rows(self, session: Session, rows_to_save: Sequence[Row]) -> None:
-        _send_each(session, rows.SAVE, rows_to_save)
+        for shard, part in _split(session, rows_to_save):
+            if shard is not None:
+                super().save_rows(shard, part)
+            else:
+                _send_each(session, rows.SAVE, part)
 
     def load_rows(self, session: Session, rows_to_load: Sequence[Row]) -> None:
         try:
@@ -126,7 +136,11 @@ class DistributedStatements(PostgreSQLStatements):
             raise KeyOccupied from None
 
     def remove_rows(self, session: Session, keys: Sequence[Key], claims: Sequence[Key]) -> None:
-        _send_each(session, rows.REMOVE, [*keys, *claims])
+        for shard, part in _split(session, [*keys, *claims]):
+            if shard is not None:
+                super().remove_rows(shard, part, ())
+            else:
+                _send_each(session, rows.REMOVE, part)
 
     def remove_unchanged_rows(self, session: Session, versions: Sequence[Row]) -> int:
         numbers = [session.send(rows.REMOVE_UNCHANGED, version) for version in versions]
@@ -136,10 +150,18 @@ class DistributedStatements(PostgreSQLStatements):
         return 0  # each shard has its own pages
 
     def add_entries(self, session: Session, entries_to_add: Sequence[Row]) -> None:
-        _send_together(session, entries.ADD, entries_to_add)
+        for shard, part in _split(session, entries_to_add):
+            if shard is not None:
+                super().add_entries(shard, part)
+            else:
+                _send_together(session, entries.ADD, part)
 
     def remove_entries(self, session: Session, keys: Sequence[Key]) -> None:
-        _send_each(session, entries.REMOVE, sorted(keys, key=by_slot))
+        for shard, part in _split(session, keys):
+            if shard is not None:
+                super().remove_entries(shard, part)
+            else:
+                _send_each(session, entries.REMOVE, part)
 
 
 _NO_ROW = (None,) * ROW_WIDTH
@@ -150,15 +172,45 @@ def by_slot(row_or_key: Sequence[Any]) -> tuple[Any, ...]:
     return row_or_key[SLOT], *row_or_key[:SLOT]
 
 
+def _split(session: Session, sets: Sequence[Row]) -> Iterator[tuple[Session | None, list[Row]]]:
+    for shard, indexes in cast(SessionOfNodes, session).split(sets):
+        yield shard, [sets[at] for at in indexes]
+
+
+def _fetch_each(session: Session, keys: Sequence[Key]) -> Pending[list[tuple[int, Row]]]:
+    answers = [session.ask(rows.GET, key) for key in keys]
+    return lambda: [
+        (at, columns)
+        for at, answer in enumerate(answers)
+        for columns in answer()
+        if columns[ROW_WIDTH - 1] is not None
+    ]
+
+
+def _look_up_each(session: Session, keys: Sequence[Key]) -> Pending[list[tuple[int, Row]]]:
+    answer = _fetch_each(session, keys)
+    # After the rows: a version that is unchanged now was the same while they were read.
+    version_answer = session.ask(_VERSIONS, (sorted({key[0] for key in keys}),))
+
+    def rows_with_versions() -> list[tuple[int, Row]]:
+        rows_by_index = dict(answer())
+        versions: dict[int, int] = dict(version_answer())
+        return [
+            (at, (*rows_by_index.get(at, _NO_ROW)[:ROW_WIDTH], versions[key[0]]))
+            for at, key in enumerate(keys)
+            if key[0] in versions
+        ]
+
+    return rows_with_versions
+
+
 def _send_each(session: Session, of_one: str, sets: Sequence[Sequence[Any]]) -> None:
-    for part in cast(SessionOfNodes, session).split(sets):
-        for values in part:
-            session.send(of_one, values)
+    for values in sets:
+        session.send(of_one, values)
 
 
 def _send_together(session: Session, of_one: str, sets: Sequence[Sequence[Any]]) -> None:
-    for part in cast(SessionOfNodes, session).split(sets):
-        session.send(_insert_of_many(of_one, len(part)), [value for values in part for value in values])
+    session.send(_insert_of_many(of_one, len(sets)), [value for values in sets for value in values])
 
 
 @lru_cache(maxsize=1024)
