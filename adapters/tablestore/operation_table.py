@@ -13,8 +13,10 @@ from google.protobuf.message import Message
 from tablegate.adapters.tablestore.rows import batch_reads, batch_writes, ranges, rows, transactions
 from tablegate.adapters.tablestore.streams import streams
 from tablegate.adapters.tablestore.tables import indexes, splits, tables
+from tablegate.adapters.tablestore.tunnels import clients, tunnels
 from tablegate.adapters.tablestore.wire.call_context import CallContext
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.adapters.tablestore.wire.protocol import tunnel_pb2
 from tablegate.gateway.exchanges import Steps
 from tablegate.gateway.model.authorization.permissions import UNKNOWN_PURPOSE, Channel, Permission, Purpose
 
@@ -29,6 +31,10 @@ class Operation(NamedTuple):
 
 _P = Permission
 _WRITES = (_P.PUT, _P.UPDATE, _P.DELETE)
+
+_DEFINING_TUNNELS = Purpose((_P.ALTER_DELIVERIES,), Channel.TUNNEL)
+_DESCRIBING_TUNNELS = Purpose((_P.DESCRIBE_STREAM,), Channel.TUNNEL)
+_READING_TUNNELS = Purpose((_P.READ_STREAM, _P.SCAN), Channel.TUNNEL)
 
 OPERATIONS: Mapping[str, Operation] = {
     "CreateTable": Operation(messages.CreateTableRequest, tables.create_table, Purpose((_P.CREATE,))),
@@ -89,6 +95,21 @@ OPERATIONS: Mapping[str, Operation] = {
     "BulkExport": Operation(
         messages.BulkExportRequest, ranges.bulk_export, Purpose((_P.QUERY, _P.SCAN), Channel.BATCH)
     ),
+    "tunnel/create": Operation(tunnel_pb2.CreateTunnelRequest, tunnels.create_tunnel, _DEFINING_TUNNELS),
+    "tunnel/delete": Operation(tunnel_pb2.DeleteTunnelRequest, tunnels.delete_tunnel, _DEFINING_TUNNELS),
+    "tunnel/list": Operation(tunnel_pb2.ListTunnelRequest, tunnels.list_tunnel, _DESCRIBING_TUNNELS),
+    "tunnel/describe": Operation(
+        tunnel_pb2.DescribeTunnelRequest, tunnels.describe_tunnel, _DESCRIBING_TUNNELS
+    ),
+    "tunnel/getrpo": Operation(tunnel_pb2.GetRpoRequest, tunnels.get_rpo, _DESCRIBING_TUNNELS),
+    "tunnel/connect": Operation(tunnel_pb2.ConnectRequest, clients.connect, _READING_TUNNELS),
+    "tunnel/heartbeat": Operation(tunnel_pb2.HeartbeatRequest, clients.heartbeat, _READING_TUNNELS),
+    "tunnel/shutdown": Operation(tunnel_pb2.ShutdownRequest, clients.shutdown, _READING_TUNNELS),
+    "tunnel/getcheckpoint": Operation(
+        tunnel_pb2.GetCheckpointRequest, clients.get_checkpoint, _READING_TUNNELS
+    ),
+    "tunnel/checkpoint": Operation(tunnel_pb2.CheckpointRequest, clients.checkpoint, _READING_TUNNELS),
+    "tunnel/readrecords": Operation(tunnel_pb2.ReadRecordsRequest, clients.read_records, _READING_TUNNELS),
 }
 READING = frozenset({"GetRow", "BatchGetRow", "GetRange", "BulkExport"})
 """Operations that only read rows."""

@@ -28,7 +28,11 @@ _WRITES = frozenset({
     "PutRow", "UpdateRow", "DeleteRow", "BatchWriteRow", "BulkImport",
     "StartLocalTransaction", "CommitTransaction", "AbortTransaction",
 })  # fmt: skip
-_READ_PREFIXES = ("Get", "Describe", "List", "BatchGet", "BulkExport", "Compute", "Search", "SQLQuery")
+_READ_PREFIXES = (
+    "Get", "Describe", "List", "BatchGet", "BulkExport", "Compute", "Search", "SQLQuery",
+    "tunnel/list", "tunnel/describe", "tunnel/get", "tunnel/connect", "tunnel/heartbeat", "tunnel/shutdown",
+    "tunnel/checkpoint", "tunnel/readrecords",
+)  # fmt: skip
 KINDS: Mapping[str, RequestKind] = {name: kind_of(name, _WRITES, _READ_PREFIXES) for name in OPERATIONS}
 _AUTHENTICATED_REFUSALS = frozenset({"OTSNoPermissionAccess"})
 """Refusals of authenticated callers."""
@@ -69,8 +73,9 @@ def _has(message: Message, name: str) -> bool:
 
 def _table(part: Any) -> str:
     """Return the table that a message, or its part for one table, names, or ""."""
-    if _has(part, "table_meta"):
-        return _table(part.table_meta)
+    for name in ("table_meta", "tunnel"):
+        if _has(part, name):
+            return _table(getattr(part, name))
     table = next((getattr(part, name) for name in _NAMING if _has(part, name)), "")
     stream = next((getattr(part, name).partition(":")[0] for name in _NAMING_STREAMS if _has(part, name)), "")
     return table or stream.rpartition("_")[0]

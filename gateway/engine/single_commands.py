@@ -9,7 +9,7 @@ from tablegate.gateway.engine.background import job_runner
 from tablegate.gateway.engine.backups import restoring
 from tablegate.gateway.engine.replication import replication
 from tablegate.gateway.engine.rows import loading, local_transactions
-from tablegate.gateway.engine.streams import following, streaming
+from tablegate.gateway.engine.streams import following, streaming, tunnels
 from tablegate.gateway.engine.tables import table_copies
 from tablegate.gateway.engine.tables.table_definitions import TableDefiner
 from tablegate.gateway.engine.transactions import Transactions
@@ -27,6 +27,7 @@ from tablegate.gateway.model.commands.snapshot_commands import SnapshotCommand
 from tablegate.gateway.model.commands.stream_commands import StreamCommand
 from tablegate.gateway.model.commands.table_commands import FindTable, TableCommand
 from tablegate.gateway.model.commands.transaction_commands import TransactionCommand
+from tablegate.gateway.model.commands.tunnel_commands import TunnelCommand
 from tablegate.gateway.model.errors import GatewayError, StaleTable
 from tablegate.gateway.store.sql.databases import RetryableFailure
 from tablegate.gateway.store.store import Store
@@ -73,6 +74,8 @@ class SingleCommands:
             if isinstance(command, job_commands.AdvanceJob):
                 return self._advance(command)
             return job_runner.run(self._store, self._definer, command, now)
+        if isinstance(command, TunnelCommand):
+            return tunnels.run(self._store, self._definer, command, now_ms)
         return replication.run(self._store, self._definer, command, now_ms)
 
     def _run_on_streams(self, command: StreamCommand, now_ms: int) -> Any:

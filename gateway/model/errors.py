@@ -10,7 +10,8 @@
     │   ├── BadPath                a document path that does not exist in this row
     │   ├── BadOperand             an operand of a kind that the action or function does not accept
     │   ├── NumberOutOfRange
-    │   └── RowRuleViolated        the new row breaks a rule of the dialect that writes it
+    │   ├── RowRuleViolated        the new row breaks a rule of the dialect that writes it
+    │   └── TunnelRefused          a tunnel, its client or its channel is not in the required state
     ├── LimitExceeded              the name, the limit, and the actual figure
     ├── PartitionLocked            an open local transaction has locked the partition
     ├── TransactionMissing         a local transaction does not exist, or has ended
@@ -154,6 +155,14 @@ class InvalidInput(GatewayError):
 
 class BadKey(InvalidInput):
     """A key column is missing or of the wrong kind, or an attribute is no key column."""
+
+
+class TunnelRefused(InvalidInput):
+    """A request to a tunnel was refused.
+
+    `rule`: missing, exists, expired, client (it is not connected), channel (the client does not hold it), checkpoint (its
+    number is not the next one), or position (more is to come where the client saw the end).
+    """
 
 
 class KeyTooLong(InvalidInput):

@@ -20,10 +20,12 @@ from tablegate.gateway.model.commands import (
     stream_commands,
     table_commands,
     transaction_commands,
+    tunnel_commands,
     vector_commands,
 )
 from tablegate.gateway.model.commands.commands import AnyCommand
 from tablegate.gateway.model.commands.snapshot_commands import SnapshotCommand
+from tablegate.gateway.model.commands.tunnel_commands import ClientCommand
 from tablegate.gateway.model.commands.writes import Edit, Replace
 from tablegate.gateway.model.tables.changes import ChangePage
 from tablegate.gateway.model.tables.jobs import Job
@@ -88,6 +90,11 @@ COSTS: Mapping[type, CommandCost] = {
             transaction_commands.FindTransaction,
             transaction_commands.CommitTransaction,
             transaction_commands.AbortTransaction,
+            *get_args(ClientCommand),
+            tunnel_commands.CreateTunnel,
+            tunnel_commands.DeleteTunnel,
+            tunnel_commands.ListTunnels,
+            tunnel_commands.FindTunnel,
             # Commands of administrators, which have no quotas.
             *get_args(SnapshotCommand),
             stream_commands.Reshard,

@@ -1,11 +1,11 @@
--- 0015
+-- 0016
 
 CREATE TABLE alembic_version (
 	version_num VARCHAR(32) NOT NULL,
 	CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 )
 
-INSERT INTO alembic_version (version_num) VALUES ('0015')
+INSERT INTO alembic_version (version_num) VALUES ('0016')
 
 CREATE TABLE audit_events (
 	at_ms BIGINT NOT NULL,
@@ -359,6 +359,18 @@ CREATE TABLE tombstones (
 )
 
 CREATE INDEX tombstones_by_time ON tombstones (table_id, deleted_at)
+
+CREATE TABLE tunnels (
+	id BIGINT NOT NULL,
+	public_id TEXT COLLATE "C" NOT NULL,
+	table_id BIGINT NOT NULL,
+	name TEXT COLLATE "C" NOT NULL,
+	definition TEXT NOT NULL,
+	state TEXT NOT NULL,
+	PRIMARY KEY (id),
+	UNIQUE (table_id, name),
+	UNIQUE (public_id)
+)
 
 CREATE TABLE vectors (
 	index_id BIGINT NOT NULL,

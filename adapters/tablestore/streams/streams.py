@@ -141,7 +141,7 @@ def get_stream_record(call: CallContext) -> Exchange[Message]:
         )
     except StreamMissing:
         raise _no_shard(_id_of(number)) from None
-    records = [_record(stream, change) for change in page.changes]
+    records = [stream_record(stream, change) for change in page.changes]
     answer = messages.GetStreamRecordResponse(
         stream_records=records,
         consumed=capacity.of_read(sum(len(record.record) for record in records)),
@@ -183,7 +183,14 @@ def _parse_iterator(iterator: str) -> tuple[str, int, int]:
 # Records
 
 
-def _record(stream: Stream, change: Change) -> messages.StreamRecord:
+def put_record(key_names: tuple[str, ...], row: Row) -> bytes:
+    """Return a row as the record of its put, without a place in a stream."""
+    key = [plainbuffer.WireCell(name, key_value_shown(row.latest[name])) for name in key_names]
+    return plainbuffer.encode_row(plainbuffer.WireRow(key, _put_cells(row, key_names)))
+
+
+def stream_record(stream: Stream, change: Change) -> messages.StreamRecord:
+    """Return a change as clients read it."""
     names = stream.key_schema.names
     key = [plainbuffer.WireCell(name, key_value_shown(change.key_values[name])) for name in names]
     cells: Iterable[plainbuffer.WireCell] = ()

@@ -39,6 +39,10 @@ STATUS = {
     "OTSNotEnoughCapacityUnit": 403,
     "OTSSessionNotExist": 404,
     "OTSTrimmedDataAccess": 404,
+    "OTSTunnelExist": 409,
+    "OTSTunnelExpired": 400,
+    "OTSSequenceNumberNotMatch": 400,
+    "OTSResourceGone": 410,
     "OTSServerBusy": 503,
     "OTSTimeout": 503,
     "OTSInternalServerError": 500,
@@ -128,6 +132,9 @@ def service_error_of(error: GatewayError | ServiceError, style: str = "classic")
             return ServiceError("OTSNotEnoughCapacityUnit", "Remaining capacity unit is not enough.")
         case facts.QuotaExceeded():
             return ServiceError("OTSServerBusy", "Server is busy.")
+        case facts.TunnelRefused():
+            code, text = _TUNNELS[error.rule]
+            return ServiceError(code, text.format(name=error.facts["name"][:_NAME_CHARACTERS]))
         case facts.InvalidInput(rule="other-partition"):
             return ServiceError("OTSDataOutOfRange", "Data out of scope of transaction.")
         case facts.InvalidInput(rule=rule):
@@ -209,6 +216,18 @@ _AUTHENTICATION = {
     ),
 }
 
+# Characters of a name from a request in an error text.
+_NAME_CHARACTERS = 255
+_TUNNELS = {
+    "missing": ("OTSParameterInvalid", "The tunnel does not exist: '{name}'."),
+    "exists": ("OTSTunnelExist", "The tunnel already exists: '{name}'."),
+    "expired": ("OTSTunnelExpired", "The tunnel has expired: '{name}'."),
+    "client": ("OTSResourceGone", "The client is not connected: '{name}'."),
+    "channel": ("OTSParameterInvalid", "The client does not hold the channel: '{name}'."),
+    "checkpoint": ("OTSSequenceNumberNotMatch", "The sequence number of the checkpoint is not the next one."),
+    "position": ("OTSParameterInvalid", "The channel has not ended: '{name}'."),
+}
+
 _INVALID: dict[tuple[type[GatewayError], str], str] = {
     (facts.InvalidInput, "auto-increment"): "Auto increment primary key is not supported in transaction.",
     (facts.BadOperand, ""): "The type of the column does not support increment.",
@@ -216,6 +235,12 @@ _INVALID: dict[tuple[type[GatewayError], str], str] = {
 }
 
 _LIMITS = {
+    "tunnels": lambda limit, actual: ServiceError(
+        "OTSQuotaExhausted", f"Number of tunnels exceeds the limit: {limit}."
+    ),
+    "tunnel-clients": lambda limit, actual: ServiceError(
+        "OTSQuotaExhausted", f"Number of clients of the tunnel exceeds the limit: {limit}."
+    ),
     "transaction-bytes": lambda limit, actual: invalid(
         f"The total data size of transaction exceeds the limit, limit size: {limit}, data size: {actual}."
     ),

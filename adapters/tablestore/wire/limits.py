@@ -50,6 +50,14 @@ STREAM_MAX_BYTES = 1024 * 1024
 SHARDS_DESCRIBED_MAX = 100
 STREAM_TABLE_NAME_MAX = 238  # characters: a longer name makes a stream id that cannot be read from
 
+# Tunnels
+TUNNELS_MAX = 10  # of a table
+TUNNEL_CLIENTS_MAX = 100  # our own, of a tunnel
+TUNNEL_CLIENT_TIMEOUT_MAX_S = 86_400  # our own
+TUNNEL_RECORDS_MAX = 1000  # in one page
+TUNNEL_TOKEN_MAX = 16 * 1024  # characters, our own
+TUNNEL_VERSION_END = 2**62  # our own: a client may not set the version of a channel above it
+
 # Local transactions
 TRANSACTION_MS = 60_000
 TRANSACTION_MAX_BYTES = 4 * 1024 * 1024

@@ -11,7 +11,7 @@ from tablegate.gateway.engine.background.pacing import BatchDone
 from tablegate.gateway.engine.backups import history_retention, restoring
 from tablegate.gateway.engine.replication import replication
 from tablegate.gateway.engine.rows import local_transactions
-from tablegate.gateway.engine.streams import streaming
+from tablegate.gateway.engine.streams import streaming, tunnels
 from tablegate.gateway.engine.tables import expiring, indexing, table_definitions
 from tablegate.gateway.engine.transactions import Transactions
 from tablegate.gateway.model.errors import GatewayError
@@ -150,6 +150,7 @@ class Background:
         count, after = streaming.maintain(self._store, maintenance, self._maintained_up_to)
         self._maintained_up_to = after or 0
         if after is None:
+            tunnels.expire(self._store, self._now_ms())
             self._next_maintenance = time.monotonic() + _MAINTENANCE_PERIOD_S
         return count
 

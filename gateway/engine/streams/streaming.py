@@ -133,7 +133,7 @@ def read(store: Store, command: StreamCommand) -> StreamOutcome:
             case stream_commands.ListShards(stream):
                 return changes.shards_of(session, stream.id)
             case stream_commands.FindPosition(stream, number, at):
-                return _position(session, (stream.id, number), at)
+                return position(session, (stream.id, number), at)
             case stream_commands.ReadChanges():
                 return _page(session, command)
     raise TypeError(command)
@@ -146,7 +146,8 @@ def _shard(session: Session, shard_key: tuple[int, int]) -> Shard:
     return shard
 
 
-def _position(session: Session, shard_key: tuple[int, int], at: Oldest | Latest | AtTime) -> int:
+def position(session: Session, shard_key: tuple[int, int], at: Oldest | Latest | AtTime) -> int:
+    """Return the first sequence to read of a shard. Raises StreamMissing."""
     shard = _shard(session, shard_key)
     match at:
         case Oldest():

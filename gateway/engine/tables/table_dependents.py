@@ -1,4 +1,4 @@
-"""The dependents of a table besides its rows: its followers and replicas, and their removal with the table.
+"""The dependents of a table besides its rows: its followers, tunnels and replicas, and their removal with the table.
 
 Delivery of changes is in following.py and replication.py.
 """
@@ -15,12 +15,14 @@ from tablegate.gateway.model.tables.tables import State, Table
 from tablegate.gateway.store.rows import tombstones
 from tablegate.gateway.store.sql.databases import Session
 from tablegate.gateway.store.store import Store
-from tablegate.gateway.store.streams import changes, followers
+from tablegate.gateway.store.streams import changes, followers, tunnels
 from tablegate.gateway.store.streams.followers import Follower, FollowerEnd
 from tablegate.gateway.store.tables import descriptors
 
 REPLICA = "replica"
 """The kind of followers that are replicas of the table. The target is the id of the replica's table."""
+TUNNEL = "tunnel"
+"""The kind of followers that are tunnels (engine/streams/tunnels.py). The target is the public id of the tunnel."""
 
 
 def lock_current(store: Store, session: Session, known: Table) -> Table:
@@ -112,6 +114,9 @@ def detach(store: Store, session: Session, table: Table, now_ms: int, delivers: 
     `delivers`: followers still receive the changes written so far. Otherwise they are removed at once.
     """
     leave(store, session, table, {table.id}, now_ms)
+    for tunnel in tunnels.of_table(session, table.id):
+        tunnels.remove(session, tunnel.id)
+        followers.remove(session, tunnel.id)
     rules = table.rules
     if rules.followed:
         for follower in followers.of_table(session, table.id):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 from tablegate.gateway.model.authorization.conditions import EVERYTHING, ConditionKey, FactValues
 from tablegate.gateway.model.authorization.permissions import Channel, Permission
@@ -16,6 +16,7 @@ from tablegate.gateway.model.commands import (
     job_commands,
     row_commands,
     transaction_commands,
+    tunnel_commands,
     vector_commands,
 )
 from tablegate.gateway.model.commands.writes import Edit, Replace, Returns, Write
@@ -77,6 +78,7 @@ _IN_TRANSACTIONS = {
 _SELECTING = (Permission.READ, Permission.QUERY, Permission.SCAN)
 _ANY_ROWS = (
     row_commands.BulkLoad, backup_commands.RestoreTable, vector_commands.SearchVectors, job_commands.AdvanceJob,
+    *get_args(tunnel_commands.ClientCommand),
 )  # fmt: skip
 """Commands with unbounded keys and attributes."""
 

@@ -25,6 +25,7 @@ from tablegate.gateway.model.commands import (
     stream_commands,
     table_commands,
     transaction_commands,
+    tunnel_commands,
     vector_commands,
 )
 from tablegate.gateway.model.commands.writes import CheckOnly, Edit, Remove, Replace
@@ -321,11 +322,37 @@ def _of_listing(
         yield Access(permission, purpose.channel, command.namespace, "", command)
 
 
+def _of_defined_tunnel(
+    command: tunnel_commands.CreateTunnel | tunnel_commands.DeleteTunnel, purpose: Purpose
+) -> Iterator[Access]:
+    yield _of_table(command, command.table, Permission.ALTER_DELIVERIES, purpose)
+
+
+def _of_listed_tunnels(command: tunnel_commands.ListTunnels, purpose: Purpose) -> Iterator[Access]:
+    table = command.table
+    path = f"{table.name}/stream/{ANYWHERE}"
+    yield Access(Permission.DESCRIBE_STREAM, purpose.channel, table.namespace, path, command, table)
+
+
+def _of_tunnel(command: tunnel_commands.ClientCommand, purpose: Purpose) -> Iterator[Access]:
+    """Return the accesses of a tunnel's client: to all rows, all changes, or both."""
+    tunnel = command.tunnel
+    if tunnel.type.has_rows:
+        yield Access(Permission.SCAN, purpose.channel, tunnel.namespace, tunnel.table_name, command)
+    if tunnel.type.has_changes:
+        path = f"{tunnel.table_name}/stream/{ANYWHERE}"
+        yield Access(Permission.READ_STREAM, purpose.channel, tunnel.namespace, path, command)
+
+
 def _of_look_up(
-    command: table_commands.FindTable | stream_commands.FindStream | transaction_commands.FindTransaction,
+    command: table_commands.FindTable
+    | stream_commands.FindStream
+    | transaction_commands.FindTransaction
+    | tunnel_commands.FindTunnel,
     purpose: Purpose,
 ) -> Iterator[Access]:
-    """Return no access. The result is authorized under its own name (security/gate.py), a transaction when it ends."""
+    """Return no access. The result is authorized under its own name (security/gate.py), a transaction when it ends, a
+    tunnel when it is used."""
     yield from ()
 
 
@@ -376,6 +403,15 @@ ACCESSES: Mapping[type, Callable[[Any, Purpose], Iterable[Access]]] = {
     transaction_commands.FindTransaction: _of_look_up,
     transaction_commands.CommitTransaction: _of_end,
     transaction_commands.AbortTransaction: _of_end,
+    tunnel_commands.CreateTunnel: _of_defined_tunnel,
+    tunnel_commands.DeleteTunnel: _of_defined_tunnel,
+    tunnel_commands.ListTunnels: _of_listed_tunnels,
+    tunnel_commands.FindTunnel: _of_look_up,
+    tunnel_commands.ConnectTunnel: _of_tunnel,
+    tunnel_commands.HeartbeatTunnel: _of_tunnel,
+    tunnel_commands.LeaveTunnel: _of_tunnel,
+    tunnel_commands.FindChannel: _of_tunnel,
+    tunnel_commands.SaveCheckpoint: _of_tunnel,
 }
 """The function for each type of command. It returns the accesses of a command for a purpose."""
 

@@ -87,6 +87,7 @@ class Channel(Enum):
     TRANSACTION = "transaction"
     STATEMENT = "statement"
     STATEMENT_TRANSACTION = "statement-transaction"
+    TUNNEL = "tunnel"
 
     __hash__ = object.__hash__
 

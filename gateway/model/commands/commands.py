@@ -20,6 +20,7 @@ from tablegate.gateway.model.commands.snapshot_commands import SnapshotCommand
 from tablegate.gateway.model.commands.stream_commands import StreamCommand
 from tablegate.gateway.model.commands.table_commands import TableCommand
 from tablegate.gateway.model.commands.transaction_commands import TransactionCommand
+from tablegate.gateway.model.commands.tunnel_commands import TunnelCommand
 from tablegate.gateway.model.commands.vector_commands import SearchVectors
 
 RowCommand = Get | ReadAll | Read | SearchVectors | WriteGroup
@@ -33,8 +34,9 @@ DefinitionCommand = (
     | AccountCommand
     | StreamCommand
     | ReplicaCommand
+    | TunnelCommand
 )
-"""Commands about tables, streams, backups, jobs and replicas."""
+"""Commands about tables, streams, tunnels, backups, jobs and replicas."""
 
 SingleCommand = BulkLoad | TransactionCommand | DefinitionCommand
 """Commands that run in separate transactions."""

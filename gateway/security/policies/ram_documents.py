@@ -61,6 +61,11 @@ ACTIONS: Mapping[str, frozenset[GrantAction]] = {
     "DescribeStream": _pairs(_P.DESCRIBE_STREAM),
     "GetShardIterator": _pairs(_P.POSITION_STREAM),
     "GetStreamRecord": _pairs(_P.READ_STREAM),
+    "CreateTunnel": _pairs(_P.ALTER_DELIVERIES, channels=[Channel.TUNNEL]),
+    "DeleteTunnel": _pairs(_P.ALTER_DELIVERIES, channels=[Channel.TUNNEL]),
+    "ListTunnel": _pairs(_P.DESCRIBE_STREAM, channels=[Channel.TUNNEL]),
+    "DescribeTunnel": _pairs(_P.DESCRIBE_STREAM, channels=[Channel.TUNNEL]),
+    "ConsumeTunnel": _pairs(_P.SCAN, _P.READ_STREAM, channels=[Channel.TUNNEL]),
 }
 """The (permission, channel) pairs that an Allow of each action covers."""
 

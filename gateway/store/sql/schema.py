@@ -322,6 +322,21 @@ followers = Table(
     Column("ending", Text),
 )
 
+# Tunnels: followers that clients drive (gateway/engine/streams/tunnels.py). One that delivers changes has a row of
+# followers with the same id.
+tunnels = Table(
+    "tunnels",
+    metadata,
+    Column("id", BigInteger, primary_key=True, autoincrement=False),
+    Column("public_id", Name, nullable=False, unique=True),
+    Column("table_id", BigInteger, nullable=False),
+    Column("name", Name, nullable=False),
+    Column("definition", Text, nullable=False),
+    # Clients and channels, with the saved positions.
+    Column("state", Text, nullable=False),
+    UniqueConstraint("table_id", "name"),
+)
+
 # Times of deletion (ticks) of rows of replicated tables, until no replica can send an older write to them.
 tombstones = Table(
     "tombstones",

@@ -18,6 +18,7 @@ from tablegate.adapters.tablestore.wire.plainbuffer import (
     encode_row,
 )
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.adapters.tablestore.wire.protocol import tunnel_pb2
 from tablegate.adapters.tablestore.wire.replies import date_text
 from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.model.values.values import Kind, Value
@@ -82,7 +83,9 @@ class TableStoreCalls:
         if reply.status != 200:
             error = messages.Error.FromString(reply.body)
             raise Refused(reply.status, error.code, error.message)
-        answer = getattr(messages, f"{operation}Response").FromString(reply.body)
+        name = type(message).__name__.removesuffix("Request") + "Response"
+        module = tunnel_pb2 if operation.startswith("tunnel/") else messages
+        answer = getattr(module, name).FromString(reply.body)
         assert answer.IsInitialized()
         return answer
 

@@ -1,0 +1,1 @@
+"""The tunnel service: tunnels, their clients, and the records that clients read."""

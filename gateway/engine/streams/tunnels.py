@@ -1,0 +1,280 @@
+"""Tunnels: followers of a table that clients drive.
+
+A client reads a channel, and saves the position up to which it has processed the records. So each row and change is
+delivered at least once. A channel belongs to one client at a time, and a shard is read after its parents, so the changes
+of a row arrive in order. The rows come before the changes, which are recorded from the creation of the tunnel on.
+
+The state of a tunnel is one row of SQL (`tunnels`). Each request of a client is one transaction, which locks that row. A
+row of `followers` holds the saved positions, so that no change is trimmed before its tunnel has delivered it, for up to
+the retention.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from uuid import uuid4
+
+from tablegate.gateway.engine.streams import following, streaming
+from tablegate.gateway.engine.streams.follower_reads import oldest_pending_ms
+from tablegate.gateway.engine.tables.table_definitions import TableDefiner
+from tablegate.gateway.engine.tables.table_dependents import (
+    TUNNEL,
+    lock_current,
+    save_table,
+    without_unused_log,
+)
+from tablegate.gateway.model.commands import tunnel_commands
+from tablegate.gateway.model.errors import LimitExceeded, TunnelRefused
+from tablegate.gateway.model.tables.changes import AtTime, Latest, Oldest, Shard
+from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.model.tables.tunnels import (
+    Channel,
+    ChannelSource,
+    Tunnel,
+    TunnelClient,
+    TunnelState,
+    after_heartbeat,
+    row_channels,
+    with_channel,
+    with_shards,
+    without_clients,
+    without_done_shards,
+    without_lost_clients,
+)
+from tablegate.gateway.store.sql.databases import Session
+from tablegate.gateway.store.store import Store
+from tablegate.gateway.store.streams import changes, followers, tunnels
+from tablegate.gateway.store.streams.followers import Follower
+
+ROW_CHANNELS = 4
+"""Number of channels for the rows of a table."""
+RETENTION_MS = 7 * 86_400_000
+"""Time after which a tunnel expires that has not delivered a change ("Overview of Tunnel Service")."""
+# Shards that have been read and are still described.
+_DONE_SHARDS_KEPT = 100
+
+
+def run(
+    store: Store, definer: TableDefiner, command: tunnel_commands.TunnelCommand, now_ms: int
+) -> Tunnel | list[Tunnel] | ChannelSource | str | None:
+    """Return the outcome of a command. Raises TunnelRefused, LimitExceeded, StaleTable."""
+    match command:
+        case tunnel_commands.CreateTunnel():
+            return _create(store, definer, command, now_ms)
+        case tunnel_commands.DeleteTunnel(table, name):
+            _delete(store, table, name, now_ms)
+            return None
+        case tunnel_commands.ListTunnels(table):
+            with store.read() as session:
+                return tunnels.of_table(session, table.id)
+        case tunnel_commands.FindTunnel(namespace, public_id):
+            with store.read() as session:
+                tunnel = tunnels.by_public_id(session, namespace, public_id)
+            if tunnel is None:
+                raise TunnelRefused("missing", name=public_id)
+            return tunnel
+        case tunnel_commands.FindChannel():
+            return _source(store, command, now_ms)
+    with store.write() as session:
+        return _change(session, command, now_ms)
+
+
+# Creation and deletion
+
+
+def _create(
+    store: Store, definer: TableDefiner, command: tunnel_commands.CreateTunnel, now_ms: int
+) -> Tunnel:
+    with store.write() as session:
+        table = lock_current(store, session, command.table)
+        existing = tunnels.of_table(session, table.id)
+        if any(tunnel.name == command.name for tunnel in existing):
+            raise TunnelRefused("exists", name=command.name)
+        if len(existing) >= command.tunnels_max:
+            raise LimitExceeded("tunnels", command.tunnels_max, len(existing) + 1)
+        tunnel = Tunnel(
+            id=store.catalog.next_id(session),
+            public_id=str(uuid4()),
+            namespace=table.namespace,
+            table_id=table.id,
+            table_name=table.name,
+            name=command.name,
+            type=command.type,
+            created_at_ms=now_ms,
+            state=TunnelState(channels=row_channels(ROW_CHANNELS) if command.type.has_rows else ()),
+            start_ms=command.start_ms,
+            end_ms=command.end_ms,
+            from_oldest=command.from_oldest,
+            stream_label="" if table.rules.stream is None else table.rules.stream.label,
+        )
+        if command.type.has_changes:
+            table = following.with_recording(definer, session, table, now_ms)
+            tunnel = _following(session, table, tunnel)
+            save_table(store, session, table)
+        tunnels.add(session, tunnel)
+    return tunnel
+
+
+def _following(session: Session, table: Table, tunnel: Tunnel) -> Tunnel:
+    """Return a new tunnel with the shards of the table's stream, after adding its follower."""
+    rule = table.rules.recorder
+    assert rule is not None
+    shards = changes.shards_of(session, rule.id)
+    at = Oldest() if tunnel.from_oldest else AtTime(tunnel.start_ms) if tunnel.start_ms else Latest()
+    starts = {shard.number: streaming.position(session, (rule.id, shard.number), at) for shard in shards}
+    followers.add(session, Follower(tunnel.id, table.id, TUNNEL, tunnel.public_id, rule.id, starts))
+    return dataclasses.replace(tunnel, state=with_shards(tunnel.state, rule.id, shards, starts))
+
+
+def _delete(store: Store, known: Table, name: str, now_ms: int) -> None:
+    with store.write() as session:
+        table = store.catalog.lock(session, known.id)
+        tunnel = next((each for each in tunnels.of_table(session, known.id) if each.name == name), None)
+        if table is None or tunnel is None:
+            raise TunnelRefused("missing", name=name)
+        tunnels.remove(session, tunnel.id)
+        followers.remove(session, tunnel.id)
+        save_table(store, session, without_unused_log(session, table, now_ms))
+
+
+def expire(store: Store, now_ms: int) -> None:
+    """Expire the tunnels with a change that was not delivered within the retention. Its changes can then be trimmed."""
+    follower_id = 0
+    while True:
+        with store.read() as session:
+            follower = followers.of_kind(session, TUNNEL, follower_id)
+            oldest_ms = None if follower is None else oldest_pending_ms(session, follower)
+        if follower is None:
+            return
+        follower_id = follower.id
+        if oldest_ms is not None and oldest_ms < now_ms - RETENTION_MS:
+            with store.write() as session:
+                table = store.catalog.lock(session, follower.table_id)
+                followers.remove(session, follower.id)
+                if table is not None:
+                    save_table(store, session, without_unused_log(session, table, now_ms))
+
+
+# Clients
+
+
+def _change(session: Session, command: tunnel_commands.ClientCommand, now_ms: int) -> Tunnel | str | None:
+    """Run a command that changes the state of a tunnel."""
+    tunnel = tunnels.lock(session, command.tunnel.id)
+    if tunnel is None:
+        raise TunnelRefused("missing", name=command.tunnel.public_id)
+    if tunnel.is_expired:
+        raise TunnelRefused("expired", name=tunnel.name)
+    state = without_lost_clients(tunnel.state, now_ms)
+    outcome: Tunnel | str | None = None
+    match command:
+        case tunnel_commands.ConnectTunnel(timeout_ms=timeout_ms, clients_max=clients_max):
+            if len(state.clients) >= clients_max:
+                raise LimitExceeded("tunnel-clients", clients_max, len(state.clients) + 1)
+            outcome = str(uuid4())
+            client = TunnelClient(outcome, timeout_ms, now_ms)
+            state = dataclasses.replace(state, clients=(*state.clients, client))
+        case tunnel_commands.LeaveTunnel(client=client_id):
+            _require_client(state, client_id)
+            state = without_clients(state, [client_id])
+        case tunnel_commands.SaveCheckpoint():
+            state = with_channel(state, _after_checkpoint(tunnel, state, command))
+            _save_positions(session, tunnel.id, state)
+        case tunnel_commands.HeartbeatTunnel(client=client_id, reports=reports):
+            _require_client(state, client_id)
+            state = after_heartbeat(_with_new_shards(session, tunnel, state), client_id, reports, now_ms)
+            state = without_done_shards(state, _DONE_SHARDS_KEPT)
+            _save_positions(session, tunnel.id, state)
+            outcome = dataclasses.replace(tunnel, state=state)
+    if state != tunnel.state:
+        tunnels.save_state(session, dataclasses.replace(tunnel, state=state))
+    return outcome
+
+
+def _require_client(state: TunnelState, client_id: str) -> None:
+    if all(client.id != client_id for client in state.clients):
+        raise TunnelRefused("client", name=client_id)
+
+
+def _held_channel(state: TunnelState, client_id: str, channel_id: str) -> Channel:
+    """Return the channel that a client holds."""
+    _require_client(state, client_id)
+    for channel in state.channels:
+        if channel.id == channel_id and channel.client == client_id:
+            return channel
+    raise TunnelRefused("channel", name=channel_id)
+
+
+def _after_checkpoint(tunnel: Tunnel, state: TunnelState, command: tunnel_commands.SaveCheckpoint) -> Channel:
+    channel = _held_channel(state, command.client, command.channel)
+    if command.number != channel.checkpoints + 1:
+        raise TunnelRefused("checkpoint", name=command.channel)
+    can_end = channel.has_rows or channel.is_closed or tunnel.end_ms
+    if command.position.finished and not can_end:
+        raise TunnelRefused("position", name=command.channel)
+    position = command.position
+    if position.finished:
+        position = dataclasses.replace(channel.position, finished=True)
+    return dataclasses.replace(channel, position=position, checkpoints=command.number)
+
+
+def _source(store: Store, command: tunnel_commands.FindChannel, now_ms: int) -> ChannelSource:
+    with store.read() as session:
+        tunnel = tunnels.by_public_id(session, command.tunnel.namespace, command.tunnel.public_id)
+        if tunnel is None:
+            raise TunnelRefused("missing", name=command.tunnel.public_id)
+        if tunnel.is_expired:
+            raise TunnelRefused("expired", name=tunnel.name)
+        state = without_lost_clients(tunnel.state, now_ms)
+        channel = _held_channel(state, command.client, command.channel)
+        if channel.has_rows:
+            return ChannelSource(channel, None)
+        stream = changes.stream_by_id(session, channel.stream_id)
+    if stream is None:
+        raise TunnelRefused("expired", name=tunnel.name)
+    # The log of followers has a namespace of its own. The caller is authorized for the table.
+    return ChannelSource(channel, dataclasses.replace(stream, namespace=tunnel.namespace))
+
+
+# Positions
+
+
+def _with_new_shards(session: Session, tunnel: Tunnel, state: TunnelState) -> TunnelState:
+    """Return a state with the current shards, and with the table's next stream if this one has been read to its end."""
+    if not tunnel.type.has_changes:
+        return state
+    shards = changes.shards_of(session, state.stream_id)
+    state = with_shards(state, state.stream_id, shards, {})
+    is_read = all(shard.last_sequence is not None for shard in shards) and all(
+        channel.position.finished for channel in state.channels if channel.stream_id == state.stream_id
+    )
+    next_stream = changes.next_stream(session, tunnel.table_id, state.stream_id) if is_read else None
+    if next_stream is None:
+        return state
+    state = dataclasses.replace(state, next_shard=0)
+    return with_shards(state, next_stream.id, changes.shards_of(session, next_stream.id), {})
+
+
+def _save_positions(session: Session, tunnel_id: int, state: TunnelState) -> None:
+    """Update the follower of a tunnel, so that changes before the saved positions can be trimmed."""
+    follower = followers.by_id(session, tunnel_id)
+    if follower is None:
+        return
+    shards = changes.shards_of(session, state.stream_id)
+    is_same_stream = follower.stream_id == state.stream_id
+    positions = {**(follower.positions if is_same_stream else {}), **_positions(state, shards)}
+    new = follower._replace(stream_id=state.stream_id, positions=positions)
+    if new != follower:
+        followers.advance(session, follower, new)
+
+
+def _positions(state: TunnelState, shards: Sequence[Shard]) -> Mapping[int, int]:
+    ends = {shard.number: shard.last_sequence for shard in shards}
+    positions = {}
+    for channel in state.channels:
+        if channel.stream_id == state.stream_id:
+            end = ends.get(channel.number)
+            is_read = channel.position.finished and end is not None
+            positions[channel.number] = end + 1 if is_read and end is not None else channel.position.sequence
+    return positions
