@@ -91,6 +91,7 @@ class BackgroundWork(threading.Thread):
                 if is_time_to_look:
                     self._next_look = monotonic() + self._look_period_s
                     self._engine.check_schema()
+                    metrics.record_follower_lag("tunnel", self._engine.lag_s("tunnel"))
                 if self._quotas is not None:
                     self._quotas.run()
                 if monotonic() >= self._next_batch:

@@ -143,6 +143,7 @@ _OF_INSTANCES: dict[str, dict[str, Any]] = {
     "ListTimeseriesTable": {},
     "CommitTransaction": {"transaction_id": "x"},
     "AbortTransaction": {"transaction_id": "x"},
+    **named_requests_of_others.BY_TUNNEL,
 }
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from tablegate.adapters.tablestore.operation_table import OPERATIONS
 from tablegate.adapters.tablestore.wire.plainbuffer import Bound, WireRow, encode_row
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.adapters.tablestore.wire.protocol import tunnel_pb2
 from tablegate.gateway.http import Request
 from tests.adapters.tablestore.client import cells_of, condition, no_throughput, row, signed
 from tests.entry_requests import NOW_MS, Case, Send
@@ -79,6 +80,28 @@ def _tables() -> list[Case]:
         _case("deletes", "DeleteTable", table_name="indexed"),
         _case("of none", "DeleteTable", table_name="nowhere"),
     ]  # fmt: skip
+
+
+def _tunnels() -> list[Case]:
+    """Requests whose answers have no random ids."""
+    named = {"table_name": "t", "tunnel_name": "none"}
+    of_none = {"tunnel_id": "none"}
+    client = {**of_none, "client_id": "none"}
+    channel = {**client, "channel_id": "none"}
+    wanted = tunnel_pb2.Tunnel(table_name="nowhere", tunnel_name="u", tunnel_type=tunnel_pb2.Stream)
+    return [
+        _case("of no table", "tunnel/create", tunnel=wanted),
+        _case("finds none", "tunnel/list", table_name="t"),
+        _case("of none", "tunnel/describe", **named),
+        _case("of none", "tunnel/delete", **named),
+        _case("of none", "tunnel/getrpo", **of_none),
+        _case("of none", "tunnel/connect", **of_none),
+        _case("of none", "tunnel/heartbeat", **client),
+        _case("of none", "tunnel/shutdown", **client),
+        _case("of none", "tunnel/getcheckpoint", **channel),
+        _case("of none", "tunnel/checkpoint", **channel, checkpoint="x", sequence_number=1),
+        _case("of none", "tunnel/readrecords", **channel, token="x"),
+    ]
 
 
 def _rows() -> list[Case]:
@@ -207,4 +230,4 @@ def _refused_before() -> list[Case]:
     ]  # fmt: skip
 
 
-CASES = [*_tables(), *_rows(), *_many(), *_refused_before()]
+CASES = [*_tables(), *_tunnels(), *_rows(), *_many(), *_refused_before()]

@@ -12,7 +12,9 @@ import tablestore as ots
 from tablegate.adapters.tablestore.operation_table import OPERATIONS
 from tablegate.adapters.tablestore.wire.plainbuffer import Bound, decode_row
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.adapters.tablestore.wire.protocol import tunnel_pb2
 from tests.adapters.tablestore.client import Refused, no_throughput, plain, row, rows_of
+from tests.support.tunnel_client import create_tunnel, describe
 from tests.tenants.conftest import ABSENT, MUSIC, Instance, Tenants, same_as_of_nobody, secret_of, whole_range
 
 KEY, NEW = {"pk": "p", "sk": "s0"}, {"pk": "p", "sk": "stolen"}
@@ -77,9 +79,14 @@ BY_NAME: dict[str, Callable[[Instance, str], Any]] = {
     ),
     "ListStream": lambda c, n: c.call("ListStream", table_name=n),
     "ListSearchIndex": lambda c, n: c.call("ListSearchIndex", table_name=n),
+    "tunnel/create": lambda c, n: create_tunnel(c, tunnel_pb2.BaseAndStream, n),
+    "tunnel/delete": lambda c, n: c.call("tunnel/delete", table_name=n, tunnel_name="u"),
+    "tunnel/list": lambda c, n: c.call("tunnel/list", table_name=n),
+    "tunnel/describe": lambda c, n: describe(c, n),
 }
 WITHOUT_NAME = {"CreateTable", "ListTable", "ListTimeseriesTable", "CommitTransaction", "AbortTransaction"}
 BY_STREAM = {"DescribeStream", "GetShardIterator", "GetStreamRecord"}
+BY_TUNNEL = {name for name in OPERATIONS if name.startswith("tunnel/") and name not in BY_NAME}
 
 
 def said(call: Callable[[], Any]) -> str:
@@ -90,14 +97,35 @@ def said(call: Callable[[], Any]) -> str:
 
 
 def test_no_operation_is_forgotten() -> None:
-    assert set(OPERATIONS) == set(BY_NAME) | WITHOUT_NAME | BY_STREAM
+    assert set(OPERATIONS) == set(BY_NAME) | WITHOUT_NAME | BY_STREAM | BY_TUNNEL
 
 
 @pytest.mark.parametrize("operation", BY_NAME)
 def test_a_name_is_a_name_of_the_instances(tenants: Tenants, operation: str) -> None:
     thief = tenants.thief.tablestore()
     answer = same_as_of_nobody(lambda name: said(lambda: BY_NAME[operation](thief, name)))
-    assert "OTSObjectNotExist" in answer or operation in ("ListStream", "ListSearchIndex"), answer
+    absent = "Requested table does not exist" if operation.startswith("tunnel/") else "OTSObjectNotExist"
+    assert absent in answer or operation in ("ListStream", "ListSearchIndex"), answer
+
+
+@pytest.mark.parametrize("operation", sorted(BY_TUNNEL))
+def test_a_tunnel_is_one_of_the_instances(tenants: Tenants, operation: str) -> None:
+    """Another instance gets the answer for a tunnel that does not exist."""
+    owner, thief = tenants.victim.tablestore(), tenants.thief.tablestore()
+    create_tunnel(owner, tunnel_pb2.BaseAndStream, MUSIC, "theirs")
+    tunnel = describe(owner, MUSIC, "theirs").tunnel.tunnel_id
+    request = OPERATIONS[operation].request
+    names = {field.name for field in request.DESCRIPTOR.fields}
+    members = {"client_id": "c", "channel_id": "c", "token": "t", "checkpoint": "t", "sequence_number": 1}
+    given = {name: value for name, value in members.items() if name in names}
+    answers = {
+        said(lambda tunnel_id=each: thief.call(operation, tunnel_id=tunnel_id, **given))
+        for each in (tunnel, "x" * 36)
+    }
+    assert {answer.replace(tunnel, "x" * 36) for answer in answers} == {
+        f"OTSParameterInvalid: The tunnel does not exist: '{'x' * 36}'."
+    }
+    owner.call("tunnel/delete", table_name=MUSIC, tunnel_name="theirs")
 
 
 def test_an_index_is_one_of_the_instances(tenants: Tenants) -> None:

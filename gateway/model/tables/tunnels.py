@@ -166,7 +166,7 @@ def row_channels(parts: int) -> tuple[Channel, ...]:
     return tuple(Channel(f"BaseData_{number}", number) for number in range(parts))
 
 
-def shard_channel_id(stream_id: int, shard: int) -> str:
+def _shard_channel_id(stream_id: int, shard: int) -> str:
     return f"{stream_id}_{shard}"
 
 
@@ -186,8 +186,8 @@ def with_shards(
         is_empty = shard.last_sequence is not None and start > shard.last_sequence
         if shard.number >= state.next_shard and not is_empty:
             position = ChannelPosition(sequence=start)
-            parents = tuple(shard_channel_id(stream_id, parent) for parent in shard.parents)
-            channel_id = shard_channel_id(stream_id, shard.number)
+            parents = tuple(_shard_channel_id(stream_id, parent) for parent in shard.parents)
+            channel_id = _shard_channel_id(stream_id, shard.number)
             is_closed = shard.number in closed
             channels.append(
                 Channel(channel_id, shard.number, stream_id, parents, is_closed, position=position)
@@ -206,6 +206,7 @@ def without_lost_clients(state: TunnelState, now_ms: int) -> TunnelState:
 
 
 def without_clients(state: TunnelState, ids: Iterable[str]) -> TunnelState:
+    """Return a state without some clients. Their channels wait for other clients."""
     gone = set(ids)
     return replace(
         state,

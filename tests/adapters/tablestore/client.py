@@ -58,6 +58,12 @@ def signed(
     return tuple(headers.items())
 
 
+def answer_type(operation: str) -> Any:
+    """Return the type of the answer of an operation."""
+    name = OPERATIONS[operation].request.__name__.removesuffix("Request") + "Response"
+    return getattr(tunnel_pb2 if operation.startswith("tunnel/") else messages, name)
+
+
 class TableStoreCalls:
     """The calls that tests of Table Store make often, over any way to send a request."""
 
@@ -83,9 +89,7 @@ class TableStoreCalls:
         if reply.status != 200:
             error = messages.Error.FromString(reply.body)
             raise Refused(reply.status, error.code, error.message)
-        name = type(message).__name__.removesuffix("Request") + "Response"
-        module = tunnel_pb2 if operation.startswith("tunnel/") else messages
-        answer = getattr(module, name).FromString(reply.body)
+        answer = answer_type(operation).FromString(reply.body)
         assert answer.IsInitialized()
         return answer
 

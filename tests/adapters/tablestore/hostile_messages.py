@@ -197,6 +197,8 @@ class Hostile:
                 return self._torn(data) if self._odd(0.04) else data
             case FieldDescriptor.TYPE_INT32 | FieldDescriptor.TYPE_SINT32:
                 return choose((*_INTEGERS[:11], -1, *_EDGES[32]) if self._odd(0.5) else _INTEGERS[1:6])
+            case FieldDescriptor.TYPE_UINT64:
+                return choose((0, 1, 2**63, 2**64 - 1))
             case FieldDescriptor.TYPE_INT64 | FieldDescriptor.TYPE_SINT64:
                 return choose((*_INTEGERS, *_EDGES[64]) if self._odd(0.5) else _INTEGERS[1:6])
         raise AssertionError(f"a field of a type that nobody draws: {field.full_name}")

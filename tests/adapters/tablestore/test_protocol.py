@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
 
-from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.adapters.tablestore.wire.protocol import table_store_pb2, tunnel_pb2
 
-FOLDER = Path(messages.__file__).parent
-PROTO = (FOLDER / "table_store.proto").read_text()
+FOLDER = Path(table_store_pb2.__file__).parent
+MODULES = {"table_store": table_store_pb2, "tunnel": tunnel_pb2}
 _BLOCK = re.compile(r"^(message|enum) (\w+) \{(.*?)\}", re.MULTILINE | re.DOTALL)
 _FIELD = re.compile(r"(required|optional|repeated) ([\w.]+) (\w+) = (\d+)")
 _VALUE = re.compile(r"(\w+) = (\d+);")
@@ -28,11 +29,13 @@ def type_of(field: FieldDescriptorProto) -> str:
     )
 
 
-def test_the_generated_module_is_that_of_the_proto() -> None:
+@pytest.mark.parametrize("module", MODULES)
+def test_the_generated_module_is_that_of_the_proto(module: str) -> None:
     """After a change of the .proto: make protocol."""
-    declared = {name: (kind, body) for kind, name, body in _BLOCK.findall(PROTO)}
+    proto = (FOLDER / f"{module}.proto").read_text()
+    declared = {name: (kind, body) for kind, name, body in _BLOCK.findall(proto)}
     file = FileDescriptorProto()
-    messages.DESCRIPTOR.CopyToProto(file)
+    MODULES[module].DESCRIPTOR.CopyToProto(file)
     assert sorted(declared) == sorted(part.name for part in (*file.message_type, *file.enum_type))
     for enum in file.enum_type:
         values = {value.name: value.number for value in enum.value}
@@ -45,6 +48,7 @@ def test_the_generated_module_is_that_of_the_proto() -> None:
         assert generated == {(*rest, int(number)) for *rest, number in fields}, message.name
 
 
-def test_the_generated_module_is_bound_to_no_runtime() -> None:
+@pytest.mark.parametrize("module", MODULES)
+def test_the_generated_module_is_bound_to_no_runtime(module: str) -> None:
     """A module of protoc 26 or later refuses runtimes of other major versions than its own and the next."""
-    assert "runtime_version" not in (FOLDER / "table_store_pb2.py").read_text()
+    assert "runtime_version" not in (FOLDER / f"{module}_pb2.py").read_text()

@@ -14,6 +14,7 @@ from tablegate.adapters.azuretable.operation_table import OPERATIONS as AZURE_OP
 from tablegate.adapters.tablestore.operation_table import OPERATIONS as TABLE_STORE_OPERATIONS
 from tablegate.adapters.tablestore.wire.plainbuffer import Bound, WireRow, encode_row
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.adapters.tablestore.wire.protocol import tunnel_pb2
 from tablegate.gateway.model.authorization.permissions import ACCOUNT_PERMISSIONS
 from tests.adapters.tablestore.client import cells_of, row
 from tests.gateway.security.named_requests import INDEX, Handles
@@ -108,11 +109,23 @@ def query_of(path: str) -> bytes:
 
 # Table Store
 
+_CHANNEL = {"tunnel_id": "x", "client_id": "x", "channel_id": "x"}
+BY_TUNNEL: dict[str, dict[str, Any]] = {
+    "tunnel/getrpo": {"tunnel_id": "x"},
+    "tunnel/connect": {"tunnel_id": "x"},
+    "tunnel/heartbeat": {"tunnel_id": "x", "client_id": "x"},
+    "tunnel/shutdown": {"tunnel_id": "x", "client_id": "x"},
+    "tunnel/getcheckpoint": _CHANNEL,
+    "tunnel/checkpoint": {**_CHANNEL, "checkpoint": "x", "sequence_number": 1},
+    "tunnel/readrecords": {**_CHANNEL, "token": "x"},
+}
+"""Requests that name a tunnel by its id, which cannot be guessed."""
 OF_TABLE_STORE = {
     name
     for name, operation in TABLE_STORE_OPERATIONS.items()
     if operation.purpose.permissions[0] not in ACCOUNT_PERMISSIONS
     and name not in ("CommitTransaction", "AbortTransaction")  # they name no table
+    and name not in BY_TUNNEL
 }
 TableStoreGiven = tuple[str, str, Message]
 _ROWS = {
@@ -156,6 +169,7 @@ def _table_store_members(table: str, has: Handles) -> Iterator[tuple[str, str, d
     yield from _table_store_ranges(table)
     yield from _table_store_tables(table)
     yield from _table_store_streams(table, has)
+    yield from _table_store_tunnels(table)
 
 
 def _table_store_ranges(table: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
@@ -198,6 +212,16 @@ def _table_store_tables(table: str) -> Iterator[tuple[str, str, dict[str, Any]]]
         yield "CreateIndex", column, {"main_table_name": table, "index_meta": index}
     for name in (INDEX, "nowhere"):
         yield "DropIndex", name, {"main_table_name": table, "index_name": name}
+
+
+def _table_store_tunnels(table: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    yield "tunnel/list", "", {"table_name": table}
+    for name in ("u", "not a name"):
+        for kind in (tunnel_pb2.BaseData, tunnel_pb2.Stream):
+            tunnel = tunnel_pb2.Tunnel(table_name=table, tunnel_name=name, tunnel_type=kind)
+            yield "tunnel/create", f"{name} {kind}", {"tunnel": tunnel}
+        for operation in ("tunnel/describe", "tunnel/delete"):
+            yield operation, name, {"table_name": table, "tunnel_name": name}
 
 
 def _table_store_streams(table: str, has: Handles) -> Iterator[tuple[str, str, dict[str, Any]]]:

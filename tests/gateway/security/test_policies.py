@@ -26,6 +26,7 @@ from tablegate.gateway.model.authorization.grants import EVERYTHING, Policy, Ver
 from tablegate.gateway.model.authorization.permissions import Channel, Permission, Purpose
 from tablegate.gateway.security.grant_store import WrittenGrant, policy_of, written_of
 from tablegate.gateway.security.policies.errors import BadPolicy
+from tests.support.ram import action_of
 
 ALICE = CallerIdentity("aws", "alice*", "111122223333", "arn:aws:iam::111122223333:user/alice*")
 T = "arn:aws:dynamodb:*:*:table/T"
@@ -309,9 +310,19 @@ def test_every_operation_of_table_store_is_an_action_of_ram(operation: str) -> N
     """
     purpose = OPERATIONS[operation].purpose
     access = Access(purpose.permissions[0], purpose.channel, "shared", "things", None)
-    assert ram("Allow", operation).decide(access).verdict is Verdict.ALLOWED
-    refused = Policy((*EVERYTHING.statements, *ram("Deny", operation).statements))
+    assert ram("Allow", action_of(operation)).decide(access).verdict is Verdict.ALLOWED
+    refused = Policy((*EVERYTHING.statements, *ram("Deny", action_of(operation)).statements))
     assert refused.decide(access).verdict is Verdict.REFUSED
+
+
+def test_a_tunnel_is_granted_apart() -> None:
+    """Reading a tunnel permits neither GetRange nor GetStreamRecord. A refusal of these refuses the tunnel too."""
+    access = Access(Permission.SCAN, Channel.SINGLE, "shared", "things", None)
+    assert ram("Allow", "ConsumeTunnel").decide(access).verdict is Verdict.NOT_ALLOWED
+    through_tunnel = access._replace(channel=Channel.TUNNEL)
+    assert ram("Allow", "ConsumeTunnel").decide(through_tunnel).verdict is Verdict.ALLOWED
+    assert ram("Allow", "GetRange").decide(through_tunnel).verdict is Verdict.NOT_ALLOWED
+    assert ram("Deny", "GetRange").decide(through_tunnel).verdict is Verdict.REFUSED
 
 
 def test_what_alters_a_table_is_granted_apart() -> None:

@@ -23,6 +23,7 @@ EVERYWHERE = {
     "backups": "a row for each backup",
     "copies": "a row for each copy that is under way",
     "followers": "positions, saved after many changes were delivered",
+    "tunnels": "states, saved with each heartbeat and checkpoint of a client",
     "jobs": "a row for each job; progress is saved batch by batch",
     "purges": "a row for each table that is gone",
     "expiry_backfills": "progress of background work",

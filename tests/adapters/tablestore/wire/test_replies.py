@@ -81,7 +81,7 @@ def test_a_deflated_reply(service: TableStoreService) -> None:
         "CreateSearchIndex",
         "Search",
         "PutTimeseriesData",
-        "tunnel/create",
+        "tunnel/schedule",
         "LoadTable",
         "Nonsense",
     ],

@@ -1,0 +1,13 @@
+"""The RAM actions of Table Store's operations."""
+
+from __future__ import annotations
+
+_OF_TUNNELS = {
+    "tunnel/create": "CreateTunnel", "tunnel/delete": "DeleteTunnel", "tunnel/list": "ListTunnel",
+    "tunnel/describe": "DescribeTunnel", "tunnel/getrpo": "DescribeTunnel",
+}  # fmt: skip
+
+
+def action_of(operation: str) -> str:
+    """Return the action of an operation: its name, except for tunnels ("Custom RAM policy", Tablestore)."""
+    return _OF_TUNNELS.get(operation, "ConsumeTunnel") if operation.startswith("tunnel/") else operation
