@@ -1,6 +1,6 @@
 """Flavours of the Table API: Azure Storage, and Azure Cosmos DB for Table. All their differences are here.
 
-The general code asks the flavour of a call. Sources: docs/protocols/azure-table.md section 14; the tests marked
+The general code asks the flavour of a call. Sources: docs/protocols/azure-table.md section 12; the tests marked
 `_cosmos` of azure-data-tables 12.7.0 and its `_error.py`; the FAQ of Cosmos DB for Table.
 
 A host name of either service decides. For other addresses the setting `azure_flavour` does.
