@@ -151,7 +151,7 @@ class BackgroundWork(threading.Thread):
             self._engine.renew_claims()
         credentials = self._credential_store.changes()
         if credentials is not None:
-            self._credentials.replace(credentials, self._credential_store.roles)
+            self._credentials.replace(credentials, self._credential_store.token_policies)
             self._credentials.keep_resource_policies(self._credential_store.resource_policies)
         if self._quotas is not None:
             self._quotas.reload()

@@ -31,6 +31,7 @@ from tablegate.gateway.security.attempts import AttemptLimiter
 from tablegate.gateway.security.browsers import OriginPolicy, foreign_origin
 from tablegate.gateway.security.credentials import Credentials
 from tablegate.gateway.security.grant_store import GrantStore
+from tablegate.gateway.security.identities import Identities
 from tablegate.gateway.security.quotas import Quotas
 
 if TYPE_CHECKING:
@@ -70,8 +71,11 @@ class Gateway:
     """The stored grants, for display."""
     memory: RequestMemory = field(init=False)
     """The budget of all requests in flight."""
+    identities: Identities = field(init=False)
+    """The trusted issuers of tokens."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "identities", Identities(self.settings))
         object.__setattr__(self, "memory", RequestMemory(self.settings.max_buffered_bytes))
 
 

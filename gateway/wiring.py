@@ -162,6 +162,6 @@ def administration_of(settings: Settings, open_database: OpenDatabase) -> Admini
 
 def _credentials(settings: Settings, store: CredentialStore) -> Credentials:
     credentials = Credentials(settings)
-    credentials.replace(store.load(), store.roles)
+    credentials.replace(store.load(), store.token_policies)
     credentials.keep_resource_policies(store.resource_policies)
     return credentials

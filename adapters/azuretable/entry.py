@@ -32,6 +32,7 @@ from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.composites import name_of
 from tablegate.gateway.request_memory import MIN_PARSED_BYTES
 from tablegate.gateway.security.credentials import DEV_AZURE_ACCOUNT, DEV_AZURE_KEY, Scheme
+from tablegate.gateway.security.identities import ENTRA, ENTRA_SCHEME
 
 log = logging.getLogger("tablegate")
 
@@ -75,7 +76,6 @@ class AzureTable(Dialect):
     def __init__(self, gateway: Gateway) -> None:
         super().__init__(gateway)
         self._hosts_name_accounts = gateway.settings.azure_account_in_host
-        self._issuer = auth.issuer_of(gateway)
         self._flavours = Flavours(gateway.settings.azure_flavour)
 
     # Detection of the dialect
@@ -102,7 +102,10 @@ class AzureTable(Dialect):
         head = super().facts(request)
         if reply is None and self.refusal_of_head(request) is not None:
             return head
-        return request_facts.read(head, request, reply, self._host(request))
+        facts = request_facts.read(head, request, reply, self._host(request))
+        if request.authorization is not None and request.authorization.identity.scheme == ENTRA_SCHEME:
+            return facts._replace(caller=ENTRA + request.authorization.identity.access_id)
+        return facts
 
     def fault(self, request: Request, name: str) -> Reply:
         """Return an error reply injected by a test (Dialect.fault)."""
@@ -248,8 +251,8 @@ class AzureTable(Dialect):
         if len(request.body) > flavour.body_max_bytes:
             raise ServiceError("RequestBodyTooLarge")
         account = auth.account_of(self.gateway, address.account)
-        grant = auth.verify(request, options, account, self._issuer, self.gateway)
-        if grant.roles is not None or self.gateway.credentials.is_limited:
+        grant = auth.verify(request, options, account, self.gateway)
+        if grant.identity is not None or self.gateway.credentials.is_limited:
             authorization = auth.authorize(request, account, grant, self.gateway)
             if authorization is not None:
                 component = options.get("comp", PLAIN)

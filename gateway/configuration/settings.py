@@ -230,6 +230,12 @@ class Settings:
         "Host name that requests may use (.NAME includes subdomains, * is all). Repeatable. Always allowed with auth dev: "
         "addresses, single-label names and names below localhost and internal. With auth strict: all names.",
     )
+    oidc_issuer: tuple[str, ...] = _security(
+        (),
+        "URL of an OpenID Connect issuer of trusted tokens, such as https://sts.windows.net/TENANT/. Its keys are fetched. "
+        "Of several, each but one is NAME=URL, and NAME/ precedes its ids in grants. Repeatable.",
+        value="URL",
+    )
     jwt_keys_file: Path | None = _security(
         None, "JWKS file with the public keys of trusted token issuers (Azure OAuth)."
     )

@@ -36,7 +36,7 @@ def right(
         return NO
     source = RequestSource("127.0.0.1", True)
     authorization = gateway.credentials.authorization(
-        credential, credential.policy, source, gateway.real_now_ms()
+        credential.identity, credential.policy, source, gateway.real_now_ms()
     )
     if authorization is None:
         return YES

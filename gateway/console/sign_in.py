@@ -121,7 +121,7 @@ class SignIn:
         scope = scope_of(credential, gateway.settings.namespaces)
         source = RequestSource(request.client, request.secure)
         request.authorization = gateway.credentials.authorization(
-            credential, credential.policy, source, gateway.real_now_ms()
+            credential.identity, credential.policy, source, gateway.real_now_ms()
         )
         if gateway.quotas.is_on:
             is_own = bool(scope) and covers(scope, namespace)

@@ -81,14 +81,9 @@ class CredentialStore:
         return self._seen_policies
 
     @property
-    def roles(self) -> dict[str, Policy | None]:
-        """The policies of roles that a trusted token issuer can assign, as of the last load. None is unrestricted."""
-        names = {
-            grant.grantee.removeprefix(grant_store.ROLE)
-            for grant in self._seen_grants
-            if grant.grantee.startswith(grant_store.ROLE)
-        }
-        return {name: grant_store.policy_of_role(self._seen_grants, name) for name in names}
+    def token_policies(self) -> dict[str, Policy | None]:
+        """The policies of roles, identities and groups, by grantee, as of the last load. None is unrestricted."""
+        return grant_store.policies_of_tokens(self._seen_grants)
 
     def add(self, credential: Credential, grants: Iterable[grant_store.WrittenGrant] = ()) -> None:
         """Store a new credential with its grants. Raises BadCredential, BadGrant, BadPolicy."""
@@ -101,11 +96,11 @@ class CredentialStore:
         _record("added", credential.scheme, credential.access_id, credential.place)
 
     def grantee(self, key: str, scheme: str | None) -> str:
-        """Return the grantee of a credential, `role/NAME` or `*`. Raises BadCredential.
+        """Return the grantee of a credential, or the key itself if it is not the name of a credential. Raises BadCredential.
 
         `scheme`: None if a credential of any scheme is meant, and only one scheme has the key.
         """
-        if key == grant_store.EVERYBODY or key.startswith(grant_store.ROLE):
+        if key == grant_store.EVERYBODY or key.startswith(grant_store.NAMED_BY_TOKENS):
             return key
         if scheme is None:
             schemes = [row.scheme for row in self._rows() if row.access_id == key]
@@ -119,8 +114,8 @@ class CredentialStore:
         return f"{scheme}/{key}"
 
     def grant(self, grantee: str, document: grant_store.WrittenGrant) -> StoredGrant:
-        """Add a grant to a stored credential, a role or all credentials. Raises BadCredential, BadGrant, BadPolicy."""
-        if grantee != grant_store.EVERYBODY and not grantee.startswith(grant_store.ROLE):
+        """Add a grant to a grantee of grant_store.py. Raises BadCredential, BadGrant, BadPolicy."""
+        if grantee != grant_store.EVERYBODY and not grantee.startswith(grant_store.NAMED_BY_TOKENS):
             scheme, _, access_id = grantee.partition("/")
             if all((row.scheme, row.access_id) != (scheme, access_id) for row in self._rows()):
                 raise BadCredential(f"no {scheme} credential {access_id} is stored")

@@ -16,6 +16,7 @@ from typing import Any
 from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.model.authorization import authorizations
 from tablegate.gateway.model.authorization.grants import EVERYTHING, Policy
+from tablegate.gateway.security.identities import Identity
 from tablegate.gateway.security.policies import azure_roles, iam_documents
 
 _log = logging.getLogger(__name__)
@@ -104,7 +105,7 @@ class Credentials:
         "is_dev",
         "is_limited",
         "keeps_apart",
-        "roles",
+        "token_policies",
     )
 
     def __init__(self, settings: Settings, credentials: Iterable[Credential] = ()) -> None:
@@ -115,8 +116,8 @@ class Credentials:
         self.keeps_apart = not self.is_dev and not self._shared
         """True if tenants are isolated. A credential without a place is then not valid for all."""
         self._by_id: dict[tuple[Scheme, str], Credential] = {}
-        self.roles: Mapping[str, Policy | None] = {}
-        """The policies of roles that a trusted token issuer can assign. None is unrestricted."""
+        self.token_policies: Mapping[str, Policy | None] = {}
+        """The policies of roles, identities and groups of trusted tokens, by grantee. None is unrestricted."""
         self._resources: authorizations.ResourcePolicies | None = None
         self.is_limited = False
         """True if a stored credential is restricted, or a table has a resource policy."""
@@ -128,13 +129,13 @@ class Credentials:
         self.replace(credentials)
 
     def replace(
-        self, credentials: Iterable[Credential], roles: Mapping[str, Policy | None] | None = None
+        self, credentials: Iterable[Credential], token_policies: Mapping[str, Policy | None] | None = None
     ) -> None:
         """Put these credentials in force. With auth `dev` they are unrestricted, and the well-known ones are added."""
         by_id = {(item.scheme, item.access_id): item for item in (DEV_CREDENTIALS if self.is_dev else ())}
         if self.is_dev:
             credentials = [replace(item, policy=None) for item in credentials]
-        self.roles = roles or {}
+        self.token_policies = token_policies or {}
         self.is_limited = self._resources is not None
         by_id.update(((item.scheme, item.access_id), item) for item in credentials)
         self.is_limited |= any(item.policy is not None for item in by_id.values())
@@ -168,31 +169,34 @@ class Credentials:
         return self._by_id.get((scheme, access_id))
 
     def authorization(
-        self, credential: Credential, policy: Policy | None, source: authorizations.RequestSource, now_ms: int
+        self,
+        caller: authorizations.CallerIdentity,
+        policy: Policy | None,
+        source: authorizations.RequestSource,
+        now_ms: int,
     ) -> authorizations.Authorization | None:
-        """Return the authorization of a request with this credential and policy. None if it is unrestricted."""
+        """Return the authorization of a request of this caller with this policy. None if it is unrestricted."""
         if policy is None and self._resources is None:
             return None
-        return authorizations.Authorization(
-            policy or EVERYTHING, credential.identity, source, now_ms, self._resources
-        )
+        return authorizations.Authorization(policy or EVERYTHING, caller, source, now_ms, self._resources)
 
-    def policy_of_roles(self, roles: Iterable[str]) -> Policy | None:
-        """Return the policy of roles that a trusted token issuer has assigned. None if it is unrestricted.
+    def policy_of_identity(self, identity: Identity) -> Policy | None:
+        """Return the policy of the caller that a trusted token names. None if it is unrestricted.
 
-        The roles are Azure's built-in ones, and those with grants in the database.
+        It is the union of the grants to the identity, to its groups and to its roles, and of Azure's built-in roles.
         """
         if self.is_dev:
             return None
-        of_roles = [
-            azure_roles.policy_of_roles(roles),
-            *(self.roles[role] for role in roles if role in self.roles),
-        ]
-        if any(policy is None for policy in of_roles):
-            return None
-        return Policy(
-            tuple(statement for policy in of_roles if policy is not None for statement in policy.statements)
+        grantees = [*identity.grantees, *(f"role/{role}" for role in identity.roles)]
+        found = [self.token_policies[grantee] for grantee in grantees if grantee in self.token_policies]
+        if any(policy is None for policy in found):
+            found = [EVERYTHING if policy is None else policy for policy in found]
+        policies = [azure_roles.policy_of_roles(identity.roles), *found]
+        statements = tuple(
+            statement for policy in policies if policy is not None for statement in policy.statements
         )
+        policy = Policy(statements)
+        return None if policy.is_everything else policy
 
     def is_valid_in(self, credential: Credential, place: str) -> bool:
         """True if a credential is valid in the place of a request, as the instance of Table Store.

@@ -1,7 +1,8 @@
 """Storage of grants, and the policies that follow from them. Grantees:
 
     aws/ACCESS ID, azure/ACCOUNT, tablestore/ACCESS ID   one credential
-    role/NAME                                             all credentials with the role
+    role/NAME                                             all credentials and identities with the role
+    entra/OBJECT_ID, group/GROUP                          identities of trusted tokens (identities.py)
     *                                                     all stored credentials
 
 The policy of a credential is the union of its grants, those of its roles and those of `*`. A grant that cannot be read (an
@@ -18,10 +19,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from tablegate.gateway.model.authorization.authorizations import CallerIdentity
-from tablegate.gateway.model.authorization.grants import DENY_ALL, EVERYTHING, Policy, Statement
+from tablegate.gateway.model.authorization.grants import DENY_ALL, EVERYTHING, Policy
 from tablegate.gateway.model.errors import Busy
 from tablegate.gateway.observability import audit
-from tablegate.gateway.security.policies import iam_documents, ram_documents, short_forms
+from tablegate.gateway.security.identities import ENTRA, GROUP, caller_of
+from tablegate.gateway.security.policies import azure_roles, iam_documents, ram_documents, short_forms
 from tablegate.gateway.security.policies.errors import BadPolicy
 from tablegate.gateway.store.accounts import grants as rows
 from tablegate.gateway.store.accounts.grants import StoredGrant
@@ -32,6 +34,8 @@ _log = logging.getLogger(__name__)
 
 EVERYBODY = "*"
 ROLE = "role/"
+NAMED_BY_TOKENS = (ROLE, ENTRA, GROUP)
+"""The beginnings of grantees that are not stored."""
 
 
 class BadGrant(ValueError):
@@ -101,7 +105,9 @@ def _new(grantee: str, document: WrittenGrant) -> StoredGrant:
     if document.form == "role" and (
         grantee == EVERYBODY or grantee.startswith(ROLE) or not document.document
     ):
-        raise BadGrant(f"cannot give a role to {grantee}: give it to a credential, as SCHEME/ACCESS_ID")
+        raise BadGrant(
+            f"cannot give a role to {grantee}: give it to a credential (SCHEME/ACCESS_ID), entra/OBJECT_ID or group/GROUP"
+        )
     policy_of(document, _ANY_IDENTITY)
     return StoredGrant(secrets.token_hex(6), grantee, *document, time.time_ns() // 1_000_000)
 
@@ -147,10 +153,15 @@ def policies(
     grants: Iterable[StoredGrant], identities: Mapping[str, CallerIdentity]
 ) -> dict[str, Policy | None]:
     """Return grantee -> policy, None if it is unrestricted. `identities` has all grantees that send requests."""
+    of = _by_grantee(grants)
+    return {grantee: _policy(of, grantee, identity) for grantee, identity in identities.items()}
+
+
+def _by_grantee(grants: Iterable[StoredGrant]) -> dict[str, list[WrittenGrant]]:
     of: dict[str, list[WrittenGrant]] = {}
     for grant in grants:
         of.setdefault(grant.grantee, []).append(WrittenGrant(grant.form, grant.document))
-    return {grantee: _policy(of, grantee, identity) for grantee, identity in identities.items()}
+    return of
 
 
 def _policy(of: Mapping[str, list[WrittenGrant]], grantee: str, identity: CallerIdentity) -> Policy | None:
@@ -161,17 +172,26 @@ def _policy(of: Mapping[str, list[WrittenGrant]], grantee: str, identity: Caller
         *(grant for role in roles for grant in of.get(ROLE + role, [])),
         *of.get(EVERYBODY, []),
     ]
-    return _union(grants, grantee, identity)
+    return _union(grants, roles, grantee, identity)
 
 
-def policy_of_role(grants: Iterable[StoredGrant], role: str) -> Policy | None:
-    """Return the policy of a role for a caller without a stored credential. None if it is unrestricted."""
-    documents = [WrittenGrant(grant.form, grant.document) for grant in grants if grant.grantee == ROLE + role]
-    return _union(documents, ROLE + role, _ANY_IDENTITY)
+def policies_of_tokens(grants: Iterable[StoredGrant]) -> dict[str, Policy | None]:
+    """Return grantee -> policy of all roles, identities and groups that tokens name. None is unrestricted.
+
+    Grants to `*` are not among them, because they are for stored credentials.
+    """
+    of = _by_grantee(grant for grant in grants if grant.grantee != EVERYBODY)
+    return {
+        grantee: _policy(of, grantee, caller_of(grantee) if grantee.startswith(ENTRA) else _ANY_IDENTITY)
+        for grantee in of
+        if grantee.startswith(NAMED_BY_TOKENS)
+    }
 
 
-def _union(grants: Iterable[WrittenGrant], grantee: str, identity: CallerIdentity) -> Policy | None:
-    statements: list[Statement] = []
+def _union(
+    grants: Iterable[WrittenGrant], roles: Iterable[str], grantee: str, identity: CallerIdentity
+) -> Policy | None:
+    statements = list(azure_roles.policy_of_roles(roles).statements)
     for grant in grants:
         try:
             statements += policy_of(grant, identity).statements

@@ -132,6 +132,7 @@ def test_an_adapter_imports_only_the_engine_the_model_and_http() -> None:
         "model",
         "security.credentials",
         "security.gate",
+        "security.identities",
         "dialect",
         "request_context",
         "http",

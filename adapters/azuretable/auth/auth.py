@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +15,6 @@ from email.utils import parsedate_to_datetime
 from functools import lru_cache
 
 from tablegate.adapters.azuretable.auth import bearer, shared_access
-from tablegate.adapters.azuretable.auth.bearer import Issuer
 from tablegate.adapters.azuretable.auth.shared_access import Grant, Signer
 from tablegate.adapters.azuretable.wire import addresses, limits
 from tablegate.adapters.azuretable.wire.errors import ServiceError
@@ -57,31 +55,17 @@ def _account_of(credential: Credential, namespace: str) -> Account:
     return Account(credential.access_id, tuple(keys), namespace)
 
 
-def issuer_of(gateway: Gateway) -> Issuer | None:
-    """Return the trusted issuer of bearer tokens in the settings, or None."""
-    settings = gateway.settings
-    if settings.jwt_keys_file is None:
-        return None
-    document = json.loads(settings.jwt_keys_file.read_text())
-    usual = bearer.ONE_ACCOUNT if gateway.credentials.keeps_apart else bearer.EVERY_ACCOUNT
-    return Issuer.of_jwks(document, settings.jwt_issuer or None, settings.jwt_audience or usual)
-
-
-def verify(
-    request: Request, options: Mapping[str, str], account: Account, issuer: Issuer | None, gateway: Gateway
-) -> Grant:
+def verify(request: Request, options: Mapping[str, str], account: Account, gateway: Gateway) -> Grant:
     """Return the grant of a request's caller. Raises ServiceError: 401 or 403 with the code of the failure.
 
-    `options`: the decoded query. `issuer`: the trusted issuer of bearer tokens. `gateway`: the source of the time. A
-    grant whose `access` has a `policy_id` still needs that policy (`SharedAccess.with_policy`).
+    `options`: the decoded query. `gateway`: the source of the time and of trusted issuers. A grant whose `access` has a
+    `policy_id` still needs that policy (`SharedAccess.with_policy`).
     """
     authorization = request.header_map.get("authorization", "")
     if authorization:
         scheme = authorization.partition(" ")[0]
         if scheme.lower() == "bearer":
-            return _by_token(
-                request, authorization[7:].strip(), account, issuer, gateway.real_now_ms() / 1000
-            )
+            return bearer.grant_of(request, authorization[7:].strip(), account.name, gateway)
         _check_shared_key(request, options, authorization, account, gateway.real_now_ms() / 1000)
         grant = _FULL
     elif "sig" in options:
@@ -91,40 +75,25 @@ def verify(
             access.check_times(gateway.now_ms() / 1000)
         grant = Grant(access)
     else:
-        raise bearer.refusal(issuer, "NoAuthenticationInformation")
+        raise bearer.refusal(gateway, "NoAuthenticationInformation")
     return grant
 
 
 def authorize(request: Request, account: Account, grant: Grant, gateway: Gateway) -> Authorization | None:
     """Set the authorization of a request, and return it. None if the caller is unrestricted.
 
-    The grants of the account's key decide. They also limit the signatures made with the key. For a token, its roles
-    decide.
+    The grants of the account's key decide. They also limit the signatures made with the key. For a token, the grants of its
+    identity decide.
     """
     credentials = gateway.credentials
     credential = credentials.find(Scheme.AZURE, account.name)
     assert credential is not None  # otherwise the signature check had failed
-    policy = credential.policy if grant.roles is None else credentials.policy_of_roles(grant.roles)
+    caller, policy = credential.identity, credential.policy
+    if grant.identity is not None:
+        caller, policy = grant.identity.caller, credentials.policy_of_identity(grant.identity)
     source = RequestSource(request.client, request.secure)
-    request.authorization = credentials.authorization(credential, policy, source, gateway.real_now_ms())
+    request.authorization = credentials.authorization(caller, policy, source, gateway.real_now_ms())
     return request.authorization
-
-
-def _by_token(request: Request, token: str, account: Account, issuer: Issuer | None, now: float) -> Grant:
-    if not request.secure:
-        raise ServiceError("AuthenticationFailed", "Authentication scheme Bearer is not supported over HTTP.")
-    if request.header_map.get("x-ms-version", "") < bearer.FIRST_VERSION:
-        raise ServiceError(
-            "AuthenticationFailed", "Authentication scheme Bearer is not supported in this version."
-        )
-    try:
-        if issuer is None:
-            raise bearer.refusal(None)
-        return Grant(roles=issuer.check(token, now, account.name))
-    except ServiceError:
-        if request.header_map.get("x-ms-version", "") < bearer.FIRST_VERSION_WITH_CHALLENGE:
-            raise ServiceError("AuthenticationFailed") from None
-        raise
 
 
 def _check_shared_key(

@@ -17,6 +17,7 @@ from functools import lru_cache
 
 from tablegate.adapters.azuretable.values.values import TICKS_PER_SECOND, UNIX_EPOCH_TICKS, parse_datetime
 from tablegate.adapters.azuretable.wire.errors import ServiceError
+from tablegate.gateway.security.identities import Identity
 
 Bound = tuple[str, str | None]
 """(PartitionKey, RowKey), inclusive. RowKey None stands for the whole partition."""
@@ -124,8 +125,8 @@ class Grant:
     """The grant of an authenticated caller: everything (account key, bearer token), or the access of a SAS token."""
 
     access: SharedAccess | None = None
-    roles: tuple[str, ...] | None = None
-    """The roles of a bearer token. None without one."""
+    identity: Identity | None = None
+    """The identity that a bearer token proves. None without one."""
 
     def check(self, action: Action, table: str | None = None) -> None:
         """Check that the grant permits an action. Raises ServiceError."""

@@ -50,7 +50,7 @@ def _may_read(gateway: Gateway, job: Job, table: str) -> bool:
     if credential is None:
         return False
     limits = credentials.authorization(
-        credential, credential.policy, RequestSource(*source), gateway.now_ms()
+        credential.identity, credential.policy, RequestSource(*source), gateway.now_ms()
     )
     scan = Access(Permission.SCAN, Channel.SINGLE, namespace, name, AdvanceJob(job))
     return limits is None or limits.judge(scan) is Verdict.ALLOWED

@@ -95,7 +95,9 @@ def verify(request: Request, credentials: Credentials, now_ms: int) -> Caller:
         raise _mismatch(canonical, to_sign)
     if credentials.is_limited:
         source = RequestSource(request.client, request.secure, region)
-        request.authorization = credentials.authorization(credential, credential.policy, source, now_ms)
+        request.authorization = credentials.authorization(
+            credential.identity, credential.policy, source, now_ms
+        )
     return _caller(credentials, credential, credential.access_id, region)
 
 

@@ -79,7 +79,9 @@ def verify(
         raise NotAuthenticated("token")
     if credentials.is_limited:
         source = RequestSource(request.client, request.secure)
-        request.authorization = credentials.authorization(credential, credential.policy, source, now_ms)
+        request.authorization = credentials.authorization(
+            credential.identity, credential.policy, source, now_ms
+        )
     return Caller(credential.access_id, instance, credentials.namespace(Scheme.TABLESTORE, instance), key)
 
 

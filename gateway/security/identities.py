@@ -1,0 +1,216 @@
+"""Identities of people and programs that a trusted issuer names in signed tokens (OpenID Connect, Microsoft Entra ID).
+
+Issuers are those of the setting `oidc_issuer`, and the keys in `jwt_keys_file`. A token proves an identity. What the identity
+may do is decided by grants to entra/OBJECT_ID, to group/GROUP and to role/NAME (grant_store.py).
+
+Objects, groups and roles of the issuer NAME=URL are written NAME/ID, so that no issuer can name those of another one.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urlsplit
+
+from tablegate.gateway.configuration.exposure import is_loopback_address
+from tablegate.gateway.configuration.settings import BadSetting, Settings
+from tablegate.gateway.http import Request
+from tablegate.gateway.model.authorization.authorizations import CallerIdentity
+from tablegate.gateway.security.signing_keys import family_of, keys_of
+
+if TYPE_CHECKING:
+    import jwt
+
+    from tablegate.gateway.security.issuer_keys import IssuerKeys
+
+ENTRA_SCHEME = "entra"
+ENTRA, GROUP = "entra/", "group/"
+"""The beginning of identities and groups in grants."""
+_ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512"]
+_LEEWAY_SECONDS = 300
+_MAX_TOKEN_CHARACTERS = 16 << 10
+_MAX_GROUPS = 1000
+_NO_ACCOUNT = "000000000000"
+_USER_SCOPE = "user_impersonation"
+
+
+class BadToken(Exception):
+    """A token that proves no identity. The text gives the reason, for the log."""
+
+
+class Identity(NamedTuple):
+    """A caller that a token names: ids as grants have them, and the tenant and application of the token."""
+
+    object_id: str
+    groups: tuple[str, ...] = ()
+    roles: tuple[str, ...] = ()
+    tenant: str = ""
+    application: str = ""
+    expires_s: float = 0.0
+
+    @property
+    def grantee(self) -> str:
+        """The name of the identity in grants."""
+        return ENTRA + self.object_id
+
+    @property
+    def caller(self) -> CallerIdentity:
+        """The identity in policies."""
+        return caller_of(self.grantee)
+
+    @property
+    def grantees(self) -> tuple[str, ...]:
+        """The identity and its groups in grants."""
+        return self.grantee, *(GROUP + group for group in self.groups)
+
+
+@dataclass(frozen=True, slots=True)
+class _Issuer:
+    """A trusted issuer. `url` is the required `iss`, None for any. `prefix` precedes its ids in grants."""
+
+    url: str | None
+    prefix: str
+    fixed_keys: Sequence[jwt.PyJWK] = ()
+    fetched: IssuerKeys | None = None
+
+    def candidates(self, key_id: str | None) -> list[jwt.PyJWK]:
+        """Return the keys that may have signed a token. `kid` is optional (RFC 7515, 4.1.4): without it, all keys."""
+        keys = self.fixed_keys if self.fetched is None else self.fetched.current()
+        found = [key for key in keys if family_of(key) and key_id in (None, key.key_id)]
+        if not found and self.fetched is not None:
+            self.fetched.want_newer()
+        return found
+
+    def written(self, identifier: str) -> str:
+        """Return an id as grants have it."""
+        return self.prefix + identifier.replace("%", "%25").replace("/", "%2F")
+
+
+def caller_of(grantee: str) -> CallerIdentity:
+    """Return the caller of entra/OBJECT_ID in policies: a user of the account of zeros."""
+    object_id = grantee.removeprefix(ENTRA)
+    return CallerIdentity(ENTRA_SCHEME, object_id, _NO_ACCOUNT, f"arn:aws:iam::{_NO_ACCOUNT}:user/{grantee}")
+
+
+class Identities:
+    """The trusted issuers of one server."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Begin to fetch keys. Raises BadSetting."""
+        self._is_dev = settings.auth == "dev"
+        self._issuers: list[_Issuer] = []
+        if settings.jwt_keys_file is not None:
+            keys = keys_of(json.loads(settings.jwt_keys_file.read_text()))
+            self._issuers.append(_Issuer(settings.jwt_issuer or None, "", keys))
+        if settings.oidc_issuer:
+            self._issuers += _fetched_issuers(settings.oidc_issuer)
+
+    def may_carry_tokens(self, request: Request) -> bool:
+        """Return True if a request came over TLS, or with auth `dev` from this machine."""
+        return request.secure or (self._is_dev and is_loopback_address(request.client))
+
+    @property
+    def tenant(self) -> str:
+        """The first part of the path of Entra ID's issuers: https://sts.windows.net/TENANT/."""
+        url = next((issuer.url for issuer in self._issuers if issuer.url), "")
+        return urlsplit(url or "").path.strip("/").partition("/")[0] or "common"
+
+    def verify(self, token: str, audiences: Sequence[str], now_s: float) -> Identity:
+        """Return the identity that a token for one of these audiences proves now. Raises BadToken."""
+        if not self._issuers:
+            raise BadToken("no issuer is trusted")
+        import jwt
+
+        if len(token) > _MAX_TOKEN_CHARACTERS:
+            raise BadToken("the token is too long")
+        try:
+            key_id = jwt.get_unverified_header(token).get("kid")
+            claimed = jwt.decode(token, options={"verify_signature": False}).get("iss")
+            for issuer in self._issuers:
+                if issuer.url not in (None, claimed):
+                    continue
+                for key in issuer.candidates(key_id):
+                    claims = _claims(token, key, audiences)
+                    if claims is not None:
+                        _check_times(claims, now_s)
+                        return _identity(issuer, claims)
+        except (jwt.PyJWTError, ValueError, TypeError, AttributeError) as error:
+            raise BadToken(str(error)) from None
+        raise BadToken("no trusted issuer has signed the token")
+
+
+def _fetched_issuers(entries: Sequence[str]) -> list[_Issuer]:
+    """Return the issuers of the entries [NAME=]URL, after the first attempt to fetch their keys. Raises BadSetting."""
+    # Imported here, since few servers have issuers and the module imports the HTTP client.
+    from tablegate.gateway.security.issuer_keys import BadIssuer, IssuerKeys, check_url
+
+    urls: dict[str, str] = {}
+    for entry in entries:
+        match = re.fullmatch(r"(?:([A-Za-z0-9]+)=)?(.*)", entry)
+        assert match is not None
+        name, url = match[1] or "", match[2]
+        if name in urls or url in urls.values():
+            raise BadSetting(
+                f"{{}}: {entry!r} repeats a NAME or URL. Give each issuer as NAME=URL", "oidc_issuer"
+            )
+        try:
+            check_url(url)
+        except BadIssuer as error:
+            raise BadSetting(f"{{}}: {error}", "oidc_issuer") from None
+        urls[name] = url
+    issuers = {name: IssuerKeys(url) for name, url in urls.items()}
+    for keys in issuers.values():
+        keys.wait_for_first()
+    return [_Issuer(keys.url, f"{name}/" if name else "", fetched=keys) for name, keys in issuers.items()]
+
+
+def _claims(token: str, key: jwt.PyJWK, audiences: Sequence[str]) -> dict[str, Any] | None:
+    """Return the claims of a token that a key signed, None if another key signed it. Raises jwt.PyJWTError."""
+    import jwt
+
+    try:
+        return jwt.decode(
+            token,
+            key.key,
+            algorithms=[name for name in _ALGORITHMS if name[:2] == family_of(key)],
+            audience=audiences,
+            options={
+                "require": ["exp", "aud"],
+                "verify_exp": False,
+                "verify_nbf": False,
+                "verify_iat": False,
+            },
+        )
+    except (jwt.InvalidSignatureError, jwt.InvalidAlgorithmError, jwt.InvalidKeyError):
+        return None
+
+
+def _check_times(claims: dict[str, Any], now_s: float) -> None:
+    # In this form NaN, which is no time, is refused.
+    if not now_s < float(claims["exp"]) + _LEEWAY_SECONDS:
+        raise BadToken("the token has expired")
+    if not now_s > float(claims.get("nbf", 0)) - _LEEWAY_SECONDS:
+        raise BadToken("the token is not valid yet")
+
+
+def _identity(issuer: _Issuer, claims: dict[str, Any]) -> Identity:
+    """Return the identity in verified claims. Raises BadToken."""
+    scopes = claims.get("scp")
+    if scopes is not None and _USER_SCOPE not in str(scopes).split():
+        raise BadToken(f"the scopes of the token lack {_USER_SCOPE}")
+    object_id = claims.get("oid") or claims.get("sub") or ""
+    return Identity(
+        issuer.written(str(object_id)) if object_id else "",
+        tuple(issuer.written(group) for group in _texts(claims.get("groups"))),
+        tuple(issuer.written(role) for role in _texts(claims.get("roles"))),
+        str(claims.get("tid") or ""),
+        str(claims.get("appid") or claims.get("azp") or ""),
+        float(claims["exp"]),
+    )
+
+
+def _texts(claim: Any) -> list[str]:
+    return [text for text in claim if isinstance(text, str)][:_MAX_GROUPS] if isinstance(claim, list) else []

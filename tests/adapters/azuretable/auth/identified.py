@@ -1,0 +1,103 @@
+"""The Table service with `--auth strict` and an issuer of tokens, in this process. It uses no sockets but the issuer's."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from email.utils import formatdate
+from typing import Any
+
+from tablegate.adapters.azuretable import entry
+from tablegate.gateway.configuration.loading import load
+from tablegate.gateway.control.administration import Administration
+from tablegate.gateway.http import Reply
+from tablegate.gateway.security.credential_store import CredentialStore
+from tablegate.gateway.security.credentials import Credential, Scheme
+from tablegate.gateway.security.grant_store import ALL
+from tablegate.gateway.store.opening.migrating import migrate
+from tablegate.gateway.wiring import administration_of, connect, open_store, wire
+from tests.support.oidc import Issuer, running_issuer
+from tests.support.strict import azure_request
+
+ACCOUNT = "teamdata"
+KEY = "dGhlIGtleSBvZiB0aGUgdGVhbQ=="
+VERSION = "2026-04-06"
+
+
+class IdentifiedService:
+    """The service of one account whose tables are `people` and `orders`."""
+
+    def __init__(
+        self, issuer: Issuer, administration: Administration, gateway: Any, store: CredentialStore
+    ) -> None:
+        self.issuer = issuer
+        self.gateway = gateway
+        self.dialect = entry.create(gateway)
+        self._store = store
+        self._operations = {
+            (method, path): operation for method, path, operation in administration.operations()
+        }
+
+    def grant(self, key: str, form: str, document: Any = "") -> str:
+        """Add a grant, as `tablegate grants add` does, and put it in force. Returns its id."""
+        text = document if isinstance(document, str) else json.dumps(document)
+        made = self._operations["POST", "/grants"]({"key": key, "form": form, "document": text})
+        self.reload()
+        return str(made["id"])
+
+    def revoke(self, grant_id: str) -> None:
+        self._operations["DELETE", "/grants"]({"id": grant_id})
+        self.reload()
+
+    def reload(self) -> None:
+        self.gateway.credentials.replace(self._store.load(), self._store.token_policies)
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        body: Any = b"",
+        token: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        key: str | None = None,
+        secure: bool = True,
+    ) -> Reply:
+        """The reply to a request with a token, a key, or neither. `last` is the request."""
+        sent = {"x-ms-version": VERSION, "x-ms-date": formatdate(usegmt=True), **(headers or {})}
+        if token is not None:
+            sent["Authorization"] = f"Bearer {token}"
+        request = azure_request(ACCOUNT, method, path, body, sent, key)
+        self.last = replace(request, secure=secure)
+        return self.dialect.serve(self.last)
+
+    def status(self, token: str, method: str, path: str, body: Any = b"") -> int:
+        return self.send(method, path, body, token).status
+
+
+@contextlib.contextmanager
+def identified_service(**settings: Any) -> Iterator[IdentifiedService]:
+    """A service with the tables `people` and `orders`, each with one entity, and no grants but those of the key."""
+    with running_issuer() as issuer:
+        made = load(
+            {
+                "memory": True, "auth": "strict", "secret_key": "a key of sixteen characters",
+                "oidc_issuer": (issuer.url,), **settings,
+            },
+            {},
+        )  # fmt: skip
+        database = connect(made)
+        migrate(database)
+        opened = open_store(made, database)
+        with contextlib.closing(opened):
+            opened.credential_store.add(Credential(Scheme.AZURE, ACCOUNT, (KEY, KEY)), [ALL])
+            application = wire(made, opened)
+            service = IdentifiedService(
+                issuer, administration_of(made, opened), application.gateway, opened.credential_store
+            )
+            for table in ("people", "orders"):
+                assert service.send("POST", "/Tables", {"TableName": table}, key=KEY).status == 201
+                entity = {"PartitionKey": "p", "RowKey": "r"}
+                assert service.send("POST", f"/{table}", entity, key=KEY).status == 201
+            yield service

@@ -1,0 +1,104 @@
+"""What the identity of a bearer token may do: grants to it, to its groups, and Azure's built-in roles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.adapters.azuretable.auth.identified import IdentifiedService, identified_service
+
+READ, WRITE = "Storage Table Data Reader", "Storage Table Data Contributor"
+ROW = "/people(PartitionKey='p',RowKey='r')"
+OTHER = "/orders(PartitionKey='p',RowKey='r')"
+UPSERT = {"A": 1}
+
+
+@pytest.fixture(scope="module")
+def opened() -> Iterator[IdentifiedService]:
+    with identified_service() as made:
+        yield made
+
+
+@pytest.fixture
+def service(opened: IdentifiedService) -> IdentifiedService:
+    for grant in opened.gateway.grants.load():
+        if grant.grantee != "azure/teamdata":
+            opened.revoke(grant.id)
+    return opened
+
+
+def rights(service: IdentifiedService, token: str) -> tuple[int, int, int]:
+    """The statuses of a read, a write, and a read of the other table."""
+    return (
+        service.status(token, "GET", ROW),
+        service.status(token, "PUT", ROW, UPSERT),
+        service.status(token, "GET", OTHER),
+    )
+
+
+def test_no_grant_no_right(service: IdentifiedService) -> None:
+    token = service.issuer.token(groups=["ops"])
+    assert rights(service, token) == (403, 403, 403)
+    assert service.status(token, "GET", "/people()") == 403
+    assert service.status(token, "GET", "/absent()") == 403
+
+
+def test_a_grant_to_an_object(service: IdentifiedService) -> None:
+    grant = service.grant("entra/alice", "short", {"read": ["people"]})
+    assert rights(service, service.issuer.token()) == (200, 403, 403)
+    assert rights(service, service.issuer.token(oid="bob")) == (403, 403, 403)
+    assert rights(service, service.issuer.token(oid=None, sub="alice")) == (200, 403, 403)
+    service.revoke(grant)
+    assert rights(service, service.issuer.token()) == (403, 403, 403)
+
+
+def test_a_grant_to_a_group(service: IdentifiedService) -> None:
+    service.grant("group/ops", "short", {"read": ["people"], "write": ["people"]})
+    assert rights(service, service.issuer.token(groups=["dev", "ops"])) == (200, 204, 403)
+    assert rights(service, service.issuer.token(groups=["dev"])) == (403, 403, 403)
+    assert rights(service, service.issuer.token(groups="ops")) == (403, 403, 403)
+    assert rights(service, service.issuer.token(oid="ops")) == (403, 403, 403)
+
+
+def test_built_in_roles(service: IdentifiedService) -> None:
+    service.grant("entra/alice", "role", READ)
+    assert rights(service, service.issuer.token()) == (200, 403, 200)
+    service.grant("group/ops", "role", WRITE)
+    assert rights(service, service.issuer.token(groups=["ops"])) == (200, 204, 200)
+    assert rights(service, service.issuer.token(oid="bob", roles=[READ])) == (200, 403, 200)
+
+
+def test_a_role_of_grants(service: IdentifiedService) -> None:
+    service.grant("role/clerk", "short", {"read": ["orders"]})
+    service.grant("entra/alice", "role", "clerk")
+    assert rights(service, service.issuer.token()) == (403, 403, 200)
+
+
+def test_a_denial_to_a_group_counts(service: IdentifiedService) -> None:
+    service.grant("entra/alice", "all")
+    assert rights(service, service.issuer.token()) == (200, 204, 200)
+    service.grant("group/ops", "short", {"read": ["orders"], "deny": True})
+    assert rights(service, service.issuer.token(groups=["ops"])) == (200, 204, 403)
+
+
+def test_grants_to_all_credentials_are_not_for_identities(service: IdentifiedService) -> None:
+    service.grant("*", "all")
+    assert rights(service, service.issuer.token()) == (403, 403, 403)
+
+
+def test_a_token_over_http_is_refused(service: IdentifiedService) -> None:
+    service.grant("entra/alice", "all")
+    assert service.send("GET", ROW, token=service.issuer.token(), secure=False).status == 403
+
+
+def test_the_audit_names_the_identity(service: IdentifiedService) -> None:
+    reply = service.send("GET", ROW, token=service.issuer.token())
+    facts = service.dialect.facts(service.last, reply)
+    assert (facts.caller, facts.is_refusal) == ("entra/alice", True)
+    assert facts.error_code == "AuthorizationPermissionMismatch"
+    for forged in (service.issuer.token(exp=1), service.issuer.token(aud="https://graph.microsoft.com")):
+        reply = service.send("GET", ROW, token=forged)
+        assert "WWW-Authenticate" in dict(reply.headers)
+        facts = service.dialect.facts(service.last, reply)
+        assert (facts.is_refusal, facts.error_code) == (True, "InvalidAuthenticationInfo")

@@ -1,0 +1,101 @@
+"""An OpenID Connect issuer on this machine, with keys that can be rotated and answers that can be spoilt."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import jwt
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+_KEYS = [rsa.generate_private_key(public_exponent=65537, key_size=2048) for _ in range(2)]
+
+
+class Issuer:
+    """The issuer. `paths`: the path of each request. `answers`: path -> answer in place of the usual one."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.paths: list[str] = []
+        self.answers: dict[str, Any] = {}
+        self.silence = threading.Event()
+        """Requests wait until it is set."""
+        self.silence.set()
+        self._generation = 0
+
+    @property
+    def key(self) -> rsa.RSAPrivateKey:
+        """The current signing key."""
+        return _KEYS[self._generation % len(_KEYS)]
+
+    @property
+    def key_id(self) -> str:
+        return f"key-{self._generation}"
+
+    def rotate(self) -> None:
+        """Sign with another key, and forget the one before."""
+        self._generation += 1
+
+    def jwks(self) -> dict[str, Any]:
+        public = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(self.key.public_key()))
+        return {"keys": [{**public, "kid": self.key_id, "use": "sig", "alg": "RS256"}]}
+
+    def token(self, headers: Mapping[str, str] | None = None, **changed: Any) -> str:
+        """A token of the object `alice` for all storage accounts. A claim of None is left out."""
+        claims = {
+            "iss": self.url,
+            "aud": "https://storage.azure.com",
+            "exp": time.time() + 3600,
+            "oid": "alice",
+            **changed,
+        }
+        claims = {name: value for name, value in claims.items() if value is not None}
+        return jwt.encode(claims, self.key, "RS256", {"kid": self.key_id, **(headers or {})})
+
+    def answer(self, path: str) -> Any:
+        self.paths.append(path)
+        self.silence.wait()
+        if path in self.answers:
+            return self.answers[path]
+        if path == "/.well-known/openid-configuration":
+            return {"issuer": self.url, "jwks_uri": f"{self.url}/keys"}
+        return self.jwks() if path == "/keys" else None
+
+
+@contextlib.contextmanager
+def running_issuer() -> Iterator[Issuer]:
+    """An issuer at a free port of the loopback address."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            document = issuer.answer(self.path)
+            if isinstance(document, str):
+                self.send_response(302)
+                self.send_header("Location", document)
+                self.end_headers()
+                return
+            body = json.dumps(document).encode()
+            self.send_response(200 if document is not None else 404)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *arguments: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        server.daemon_threads = True
+        issuer = Issuer(f"http://127.0.0.1:{server.server_port}")
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield issuer
+        finally:
+            issuer.silence.set()
+            server.shutdown()
+            thread.join()
