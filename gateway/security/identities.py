@@ -49,7 +49,6 @@ class Identity(NamedTuple):
     roles: tuple[str, ...] = ()
     tenant: str = ""
     application: str = ""
-    expires_s: float = 0.0
 
     @property
     def grantee(self) -> str:
@@ -208,7 +207,6 @@ def _identity(issuer: _Issuer, claims: dict[str, Any]) -> Identity:
         tuple(issuer.written(role) for role in _texts(claims.get("roles"))),
         str(claims.get("tid") or ""),
         str(claims.get("appid") or claims.get("azp") or ""),
-        float(claims["exp"]),
     )
 
 

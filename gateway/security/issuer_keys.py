@@ -40,9 +40,16 @@ class BadIssuer(Exception):
     """An issuer whose keys cannot be fetched. The text gives the reason."""
 
 
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    def redirect_request(self, *arguments: Any) -> None:
-        return None
+_opener = urllib.request.OpenerDirector()
+"""The HTTP client, without a handler of redirects."""
+for _handler in (
+    urllib.request.ProxyHandler,
+    urllib.request.HTTPHandler,
+    urllib.request.HTTPSHandler,
+    urllib.request.HTTPDefaultErrorHandler,
+    urllib.request.HTTPErrorProcessor,
+):
+    _opener.add_handler(_handler())
 
 
 def check_url(url: str) -> None:
@@ -131,7 +138,7 @@ def read_json(request: urllib.request.Request) -> dict[str, Any]:
     deadline = time.monotonic() + _FETCH_S
     body = b""
     try:
-        with urllib.request.build_opener(_NoRedirects).open(request, timeout=_SILENCE_S) as response:
+        with _opener.open(request, timeout=_SILENCE_S) as response:
             while piece := response.read1(1 << 16):
                 body += piece
                 if len(body) > _MAX_BYTES or time.monotonic() > deadline:
