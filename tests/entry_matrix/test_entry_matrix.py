@@ -246,7 +246,7 @@ PAGES = (
     "/row/edit", "/rows/bulk", "/difference", "/statement", "/settings", "/tables/new", "/backups", "/transfer", "/export",
     "/rights", "/credentials", "/quotas", "/audit", "/health",
 )  # fmt: skip
-FORMS = ("/row/put", "/row/delete", "/jobs/cancel", "/settings/change", "/tables/create",
+FORMS = ("/row/put", "/row/delete", "/rows/bulk", "/jobs/cancel", "/settings/change", "/tables/create",
     "/backups/change", "/import", "/grants/change", "/credentials/change", "/quotas/change",
 )  # fmt: skip
 OWN = ("/", "/grants", "/metrics", "/jobs", "/jobs/cancel", "/backups")
@@ -271,9 +271,9 @@ def test_pages_and_forms_of_the_console(matrix: Matrix, has: Handles, entry: str
     cookies = {caller: SignIn(matrix.gateway).cookie_of(caller, "secret", "127.0.0.1") for caller in VISITORS}
     cookies |= {UNSIGNED: "", FORGED: f"{cookies[KNOWN]}x"}
     place = place_of(position(matrix))
-    wrong: dict[tuple[str, str], Any] = {}
+    wrong: dict[tuple[str, str, str], Any] = {}
     for caller, cookie in cookies.items():
-        for path in (*PAGES, *FORMS):
+        for method, path in (*(("GET", path) for path in PAGES), *(("POST", path) for path in FORMS)):
             row = '{"pk": {"S": "c"}, "sk": {"S": "d"}}'
             given = {
                 "namespace": "shared", "name": FORBIDDEN, "at": place, "row": row, "lines": row, "id": "1", "chart": "units",
@@ -281,12 +281,11 @@ def test_pages_and_forms_of_the_console(matrix: Matrix, has: Handles, entry: str
             if path == "/row/put":
                 del given["at"]  # a new row
             query = urlencode(given)
-            method = "POST" if path in FORMS else "GET"
             headers = (("host", "localhost"), ("cookie", f"{COOKIE}={cookie}"), FORM_TYPE)
             target, body = (path, query.encode()) if method == "POST" else (f"{path}?{query}", b"")
             before = matrix.contents()
             reply, lines = matrix.ask(entry, Request(method, f"{CONSOLE}{target}", headers, body))
-            status, event = of_console(caller, path)
+            status, event = of_console(caller, method, path)
             who = caller if caller in VISITORS else ""
             operation = (
                 "CreateTable"
@@ -295,9 +294,9 @@ def test_pages_and_forms_of_the_console(matrix: Matrix, has: Handles, entry: str
             )
             expected = [(event, who, operation, reply.status)]
             is_changed = matrix.contents() != before
-            may_change = caller == KNOWN and path in FORMS
+            may_change = caller == KNOWN and method == "POST"
             if told(lines) != expected or reply.status != status or (is_changed and not may_change):
-                wrong[path, caller] = reply.status, status, told(lines), expected, is_changed
+                wrong[method, path, caller] = reply.status, status, told(lines), expected, is_changed
     assert wrong == {}
 
 
@@ -305,9 +304,9 @@ VISITORS = (NONE, ELSEWHERE, OVER, KNOWN)
 FORM_TYPE = ("content-type", "application/x-www-form-urlencoded")
 
 
-def of_console(caller: str, path: str) -> tuple[int, str]:
+def of_console(caller: str, method: str, path: str) -> tuple[int, str]:
     """(status, event) of a page or form of the console."""
-    is_form = path in FORMS
+    is_form = method == "POST"
     kind = "definition" if path == "/tables/create" else "write" if is_form else "request"
     if caller == OVER:
         return 429, "throttled"
