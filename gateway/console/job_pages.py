@@ -38,6 +38,16 @@ class WorkProgress(NamedTuple):
     left_s: int | None
 
 
+class JobProgress(NamedTuple):
+    """A job with its table's namespace, its rows and rows per second since its start, and its expected end."""
+
+    job: Job
+    namespace: str
+    rows: int
+    rate: float
+    left_s: int | None
+
+
 class JobPages(Pages):
     """The unfinished jobs with their progress, the form that cancels one, and background work."""
 
@@ -55,19 +65,18 @@ class JobPages(Pages):
 
     def jobs(self, visitor: ConsoleUser) -> Any:
         """Show the unfinished jobs. Background work is shown to a visitor that sees everything."""
-        found = [
-            (job, served_by_job(job.namespace), *self._progress(job)) for job in self._reading(visitor).jobs()
-        ]
+        found = [self._progress(job) for job in self._reading(visitor).jobs()]
         return render(
             "jobs.html", visitor=visitor, jobs=found, writes=self._gateway.settings.console_writes,
             works=self._work() if visitor.sees_everything and self._administration is not None else [],
         )  # fmt: skip
 
-    def _progress(self, job: Job) -> tuple[int, float]:
-        """Return the number of rows that a job has processed, and rows per second since its start."""
+    def _progress(self, job: Job) -> JobProgress:
         rows = next((job.progress[name] for name in _ROWS if isinstance(job.progress.get(name), int)), 0)
         elapsed_s = max(1.0, (self._gateway.now_ms() - job.created_at_ms) / 1000)
-        return rows, rows / elapsed_s
+        done, total = job.done_of_total or (0, 0)
+        left_s = round(elapsed_s * max(0, total - done) / done) if done else None
+        return JobProgress(job, served_by_job(job.namespace), rows, rows / elapsed_s, left_s)
 
     def _work(self) -> list[WorkProgress]:
         """Return the unfinished background work, with the rate since it was first shown."""

@@ -32,7 +32,7 @@ from tablegate.adapters.dynamodb.values.values import view
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.gateway.model.commands.job_commands import AdvanceJob
 from tablegate.gateway.model.commands.row_commands import Get, Read, ReadAll
-from tablegate.gateway.model.commands.table_commands import FindTable
+from tablegate.gateway.model.commands.table_commands import CountRows, FindTable
 from tablegate.gateway.model.errors import TableMissing
 from tablegate.gateway.model.expressions.predicates import ALWAYS
 from tablegate.gateway.model.expressions.ranges import KeyRange
@@ -74,7 +74,8 @@ class ExportWorker(object_worker.ObjectWorker[_OpenDataFile]):
         progress = job.progress
         if not progress.get("started"):
             self._put(job, self._folder(job) + manifests.STARTED, b"")
-            object_worker.run_command(self._gateway, AdvanceJob(job, {**_EMPTY, **progress, "started": True}))
+            begun = {**_EMPTY, **progress, **self._total(job), "started": True}
+            object_worker.run_command(self._gateway, AdvanceJob(job, begun))
             return 0
         if progress.get("read"):
             self._finish(job)
@@ -87,6 +88,16 @@ class ExportWorker(object_worker.ObjectWorker[_OpenDataFile]):
         if table.state_at(self._gateway.now_ms()) is State.CREATING:
             return None
         return self._export(job, table, limit)
+
+    def _total(self, job: Job) -> dict[str, int]:
+        """Return the approximate number of items of a full export without a filter, nothing for another one."""
+        if job.definition["window"] is not None or "FilterSpecification" in job.definition["request"]:
+            return {}
+        try:
+            table = object_worker.run_command(self._gateway, FindTable(job.namespace, job.table_name))
+            return {"total": object_worker.run_command(self._gateway, CountRows(table)).rows}
+        except TableMissing:
+            return {}
 
     # Data files
 

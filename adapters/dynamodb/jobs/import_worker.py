@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any
 
 from tablegate.adapters.dynamodb.export_files.compression import Compression
@@ -39,6 +40,9 @@ from tablegate.gateway.model.tables.tables import Table
 
 log = logging.getLogger("tablegate")
 
+_COUNTED_OBJECTS = 10_000
+"""Maximum number of objects whose sizes are added up for the expected end."""
+
 _ITEM_ERRORS = (
     "Some of the items failed validation checks and were not imported. "
     "Please check CloudWatch error logs for more details."
@@ -63,12 +67,16 @@ class ImportWorker(ObjectWorker[source_objects.SourceObjects]):
     def _begin(self, job: Job) -> int:
         """Check that the bucket exists, and create the table."""
         source = _source(job)
-        next(self._store.listed(source.bucket, source.prefix), None)
+        objects = list(islice(self._store.listed(source.bucket, source.prefix), _COUNTED_OBJECTS + 1))
+        is_counted = len(objects) <= _COUNTED_OBJECTS
+        total = {"total": sum(each.size_bytes for each in objects)} if is_counted else {}
         create_table = new_table(
             call_of(self._gateway, job, "ImportTable", job.definition["request"]["TableCreationParameters"])
         )
         try:
-            run_command(self._gateway, AdvanceJob(job, {**_NOTHING, "is_made": True}, makes=create_table))
+            run_command(
+                self._gateway, AdvanceJob(job, {**_NOTHING, **total, "is_made": True}, makes=create_table)
+            )
         except (TableExists, TableBusy):
             text = f"Table already exists: {create_table.name}"
             self._end(job, None, failure("TableAlreadyExists", text))

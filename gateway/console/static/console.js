@@ -8,25 +8,27 @@ for (const button of document.querySelectorAll("[data-copies]")) {
   });
 }
 
-for (const form of document.querySelectorAll("[data-asks]")) {
-  form.addEventListener("submit", (event) => {
-    if (!window.confirm(form.dataset.asks)) event.preventDefault();
-  });
-}
+document.addEventListener("submit", (event) => {
+  const question = event.target.dataset.asks;
+  if (question && !window.confirm(question)) event.preventDefault();
+});
 
-// Tables that become cards on a phone stay tables for screen readers.
-for (const table of document.querySelectorAll("table.stacked")) {
-  table.setAttribute("role", "table");
-  for (const row of table.rows) {
-    row.setAttribute("role", "row");
-    for (const cell of row.cells) {
-      const header = row.parentElement.tagName === "THEAD" ? "columnheader" : "rowheader";
-      cell.setAttribute("role", cell.tagName === "TH" ? header : "cell");
+prepare(document);
+
+// Show times, and keep tables that become cards on a phone tables for screen readers.
+function prepare(part) {
+  for (const table of part.querySelectorAll("table.stacked")) {
+    table.setAttribute("role", "table");
+    for (const row of table.rows) {
+      row.setAttribute("role", "row");
+      for (const cell of row.cells) {
+        const header = row.parentElement.tagName === "THEAD" ? "columnheader" : "rowheader";
+        cell.setAttribute("role", cell.tagName === "TH" ? header : "cell");
+      }
     }
   }
+  for (const time of part.querySelectorAll("[data-ms]")) showTime(time, Number(time.dataset.ms));
 }
-
-for (const time of document.querySelectorAll("[data-ms]")) showTime(time, Number(time.dataset.ms));
 
 function showTime(element, milliseconds) {
   const date = new Date(milliseconds);
@@ -44,7 +46,9 @@ async function refresh(part) {
     const answer = await fetch(part.dataset.refresh);
     if (!answer.ok) return;
     const found = new DOMParser().parseFromString(await answer.text(), "text/html");
-    part.replaceWith(found.querySelector("[data-refresh]"));
+    const fresh = found.querySelector("[data-refresh]");
+    prepare(fresh);
+    part.replaceWith(fresh);
   } catch (error) { /* the server is away: it is asked again */ }
 }
 

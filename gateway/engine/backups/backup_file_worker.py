@@ -185,7 +185,9 @@ class BackupFileWorker:
                 raise ClaimLost
             change_windows.keep(session, target, {row.position: row for row in rows}, is_new=True)
             if not reader.is_over:
-                job_runner.save(session, dataclasses.replace(job, progress={"rows": reader.rows}))
+                job_runner.save(
+                    session, dataclasses.replace(job, progress={**job.progress, "rows": reader.rows})
+                )
             else:
                 restoring.open_table(store, session, target)
                 if not jobs.end(session, job):

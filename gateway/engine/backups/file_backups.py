@@ -83,7 +83,7 @@ def begin_restore(
 ) -> None:
     """Begin to fill a table with the rows of a file."""
     definition = {"stem": backup.file_stem, "file": file._asdict(), "table": target.id}
-    _begin(store, session, RESTORE, backup, now_ms, definition)
+    _begin(store, session, RESTORE, backup, now_ms, definition, {"rows": 0, "total": backup.rows})
 
 
 def forget(store: Store, session: Session, deleted_backups: Sequence[Backup]) -> None:
@@ -102,10 +102,14 @@ def forget(store: Store, session: Session, deleted_backups: Sequence[Backup]) ->
 
 
 def _begin(
-    store: Store, session: Session, kind: str, backup: Backup, now_ms: int, definition: dict[str, object]
-) -> None:
+    store: Store, session: Session, kind: str, backup: Backup, now_ms: int, definition: dict[str, object],
+    progress: dict[str, object] | None = None,
+) -> None:  # fmt: skip
     job_id = store.catalog.next_id(session)
-    jobs.add(session, Job(job_id, kind, _namespace_of(backup), backup.table_name, definition, {}, "", now_ms))
+    jobs.add(
+        session,
+        Job(job_id, kind, _namespace_of(backup), backup.table_name, definition, progress or {}, "", now_ms),
+    )
 
 
 def _namespace_of(backup: Backup) -> str:

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from tablegate.gateway.console import job_pages
+from tablegate.gateway.console.job_pages import JobPages
 from tablegate.gateway.control.administration import Administration
 from tablegate.gateway.model.commands.job_commands import AdvanceJob, StartJob
+from tablegate.gateway.model.tables.jobs import Job
 from tests.conftest import Serve
 from tests.gateway.console.test_console import Console
 from tests.tenants.conftest import CREDENTIALS, SETTINGS, secret_of
@@ -30,6 +32,24 @@ def test_jobs_have_rows_and_a_rate(serve: Serve, database_url: str) -> None:
     gateway.engine.run([AdvanceJob(job, {"processed": 5_000})])
     cells = text_of(Console(server.url).get("/jobs"))
     assert 1 <= int(cells[cells.index("5,000") + 1].replace(",", "")) <= 5_000
+
+
+def test_a_job_that_knows_its_total_has_an_expected_end(serve: Serve, database_url: str) -> None:
+    server = serve(database_url)
+    gateway = server.app.extensions["tablegate"].gateway
+    gateway.engine.run([StartJob("unknown", "shared", "songs", {}, "IN_PROGRESS", 9)])
+    now_ms = gateway.now_ms()
+    shown = Console(server.url)
+    assert "not known yet" in text_of(shown.get("/jobs"))
+    for progress, expected in (
+        ({"bytes": 0, "total": 100}, None),
+        ({"bytes": 25, "processed": 7, "total": 100}, 300),
+        ({"items": 50, "total": 100}, 100),
+        ({"rows": 120, "total": 100}, 0),
+    ):
+        job = Job(1, "kind", "shared", "songs", {}, progress, "", now_ms - 100_000)
+        left_s = JobPages(gateway, None)._progress(job).left_s
+        assert left_s == expected or (expected and left_s and abs(left_s - expected) <= expected // 10)
 
 
 def test_background_work_has_progress_a_rate_and_an_expected_end(

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tablegate.gateway.engine.background import job_runner
+from tablegate.gateway.model.commands.job_commands import ListUnfinishedJobs
 from tests.adapters.dynamodb.client import DynamoDBService
 from tests.support.clock import Clock
 from tests.support.object_places import FolderPlace, Place, S3Place, moto_endpoint, reset_moto
@@ -66,6 +67,11 @@ class Exporter:
     def step(self) -> bool:
         """One batch of a job."""
         return self.service.gateway.engine.job_batch() is not None
+
+    def done_of_total(self) -> tuple[int, int] | None:
+        """The work done and the whole work of the only unfinished job."""
+        [jobs] = self.service.gateway.engine.run([ListUnfinishedJobs()])
+        return jobs[0].done_of_total if jobs else None
 
     def is_copying(self) -> bool:
         """True if rows are still being copied."""

@@ -168,8 +168,11 @@ def test_several_files_and_a_restart_in_between(orders: Exporter, monkeypatch: p
     arn = orders.export()["ExportArn"]
     while orders.service.gateway.engine.background_batch():
         pass
+    progress = set()
     while orders.step():
+        progress.add(orders.done_of_total())
         orders.restart()
+    assert progress - {None} == {(items, 40) for items in (0, 7, 14, 21, 28, 35, 40)}
     shown = orders.ok("DescribeExport", ExportArn=arn)["ExportDescription"]
     assert (shown["ExportStatus"], shown["ItemCount"]) == ("COMPLETED", 40)
     folder = shown["ExportManifest"].rpartition("/")[0]

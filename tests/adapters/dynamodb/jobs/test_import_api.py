@@ -59,6 +59,17 @@ def counts(shown: dict[str, Any]) -> tuple[int, int, int]:
     return shown["ProcessedItemCount"], shown["ImportedItemCount"], shown["ErrorCount"]
 
 
+def test_an_import_knows_its_bytes(exporter: Exporter) -> None:
+    first, second = line("a"), line("b") + line("c")
+    exporter.place.put("in/1.json", first)
+    exporter.place.put("in/2.json", second)
+    begun(exporter)
+    progress = set()
+    while exporter.step():
+        progress.add(exporter.done_of_total())
+    assert (0, len(first) + len(second)) in progress
+
+
 def test_an_import(exporter: Exporter) -> None:
     """IMPORT-001, IMPORT-003, IMPORT-006, IMPORT-008."""
     exporter.place.put("in/1.json", line("a", n={"N": "1"}) + b"\n" + line("b"))

@@ -251,6 +251,8 @@ def test_the_next_server_goes_on_with_a_restore(
     assert engine.job_batch() is not None
     half = stored_rows(engine, found(engine, "again").id)
     assert 0 < len(half) < len(state)
+    [[job]] = engine.run([ListUnfinishedJobs()])
+    assert job.done_of_total == (len(half), 1_000)
     assert found(engine, "again").state_at(0) is State.CREATING
     monkeypatch.setattr(job_runner, "_CLAIM_LIFETIME_MS", -1)
     engine.renew_claims()  # it has not renewed them in time
