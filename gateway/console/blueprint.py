@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 PAGES: tuple[type[Pages], ...] = (
     TablePages, RowPages, StatementPages, EditPages, BulkPages, StreamPages, MetricPages,
-    AdministrationPages, TransferPages, HealthPages,
+    AdministrationPages, TransferPages,
 )  # fmt: skip
 """The pages that need the gateway only, by subject."""
 
@@ -52,6 +52,7 @@ def create(gateway: Gateway, administration: Callable[[], Administration] | None
         JobPages(gateway, administration),
         AccessPages(gateway, administration),
         AuditPages(gateway, administration),
+        HealthPages(gateway, administration),
     ]
     reads = [route for each in pages for route in each.reads()]
     writes = [route for each in pages for route in each.writes()] if gateway.settings.console_writes else []

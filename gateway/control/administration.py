@@ -24,6 +24,7 @@ from tablegate.gateway.security.grant_store import ALL, WrittenGrant
 from tablegate.gateway.security.secret_cipher import WrongKey
 from tablegate.gateway.store.accounts import quotas as quota_rows
 from tablegate.gateway.store.sql import progress
+from tablegate.gateway.store.sql.databases import Database
 from tablegate.gateway.store.store import Store
 
 DescribeTable = Callable[[Table], tuple[str, str, str]]
@@ -50,6 +51,10 @@ class Administration:
         self._engine = engine
         self._credentials = credential_store
         self._describers = describers
+
+    @property
+    def database(self) -> Database:
+        return self._store.database
 
     def operations(self) -> Sequence[tuple[str, str, Callable[[dict[str, Any]], dict[str, Any]]]]:
         """Return (method, path, operation) of each operation."""

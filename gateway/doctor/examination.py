@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.doctor import databases, deep, machine, nodes
@@ -69,10 +69,21 @@ DEEP_CHECKS = (
 )
 
 
-def examine(settings: Settings, is_deep: bool = False) -> Iterator[Finding]:
-    """Run all checks and yield their findings, in the order of the checks."""
-    database, finding = _open_database(settings)
-    with contextlib.closing(database) if database is not None else contextlib.nullcontext():
+def examine(
+    settings: Settings, is_deep: bool = False, server_database: Database | None = None
+) -> Iterator[Finding]:
+    """Run all checks and yield their findings, in the order of the checks.
+
+    They use the database of a running server, or open the one of the settings.
+    """
+    database, finding = server_database, None
+    with contextlib.ExitStack() as stack:
+        if server_database is None:
+            database, finding = _open_database(settings)
+            if database is not None:
+                stack.callback(database.close)
+        elif (finding := _unanswered(server_database)) is not None:
+            database = None
         if finding is not None:
             yield finding
         for check in (*CHECKS, *(DEEP_CHECKS if is_deep else ())):
@@ -82,11 +93,15 @@ def examine(settings: Settings, is_deep: bool = False) -> Iterator[Finding]:
 class BoundedExamination:
     """Runs of the checks without the deep ones, on a thread. Callers do not wait longer than a bound.
 
-    There is one run at a time. Calls during a run wait for its findings.
+    There is one run at a time. Calls during a run wait for its findings. `server_database` returns the database of the
+    server, None if the checks open their own.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(
+        self, settings: Settings, server_database: Callable[[], Database | None] = lambda: None
+    ) -> None:
         self._settings = settings
+        self._server_database = server_database
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._found: list[Finding] = []
@@ -108,7 +123,7 @@ class BoundedExamination:
         return [*found, Finding("time", Severity.WARNING, text, {}, "Run `tablegate doctor`.", _SLOW)]
 
     def _run(self, found: list[Finding]) -> None:
-        for finding in examine(self._settings):
+        for finding in examine(self._settings, server_database=self._server_database()):
             found.append(finding)  # callers read the list meanwhile
 
 
@@ -122,15 +137,28 @@ def _open_database(settings: Settings) -> tuple[Database | None, Finding | None]
     if path is not None and not path.exists():
         text = f"{path} is not there yet: the first start of a server creates it"
         return None, Finding("database", Severity.WARNING, text, {}, "Check the setting database.", _NO_START)
-    database = None
     try:
         database = connect(settings)
+    except Exception as error:
+        return None, _no_answer(error)
+    finding = _unanswered(database)
+    if finding is not None:
+        database.close()
+        return None, finding
+    return database, None
+
+
+def _unanswered(database: Database) -> Finding | None:
+    """Return the finding that a database does not answer, or None."""
+    try:
         with database.read_one() as session:
             session.query("SELECT 1")
     except Exception as error:
-        if database is not None:
-            database.close()
-        text = " ".join(f"the database does not answer: {error}".split())
-        advice = "Check that the database runs, and the network to it."
-        return None, Finding("database", Severity.FAILED, text, {}, advice, _NO_ANSWER)
-    return database, None
+        return _no_answer(error)
+    return None
+
+
+def _no_answer(error: Exception) -> Finding:
+    text = " ".join(f"the database does not answer: {error}".split())
+    advice = "Check that the database runs, and the network to it."
+    return Finding("database", Severity.FAILED, text, {}, advice, _NO_ANSWER)

@@ -47,6 +47,10 @@ class CheckContext:
             return session.query(statement)
 
 
+DOCUMENTATION = "https://github.com/tablegate/tablegate/blob/main/docs/"
+"""The address of the pages that checks name."""
+
+
 class Check(NamedTuple):
     """A named check. With `needs_database` it is skipped if there is no database.
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tablegate.gateway import wiring
+from tablegate.gateway.configuration.loading import load
+from tablegate.gateway.doctor.examination import BoundedExamination, examine
+from tablegate.gateway.doctor.findings import DOCUMENTATION
 from tablegate.gateway.observability import audit
 from tablegate.gateway.observability.audit import AuditScope, AuditTrail, KeyForm
 from tests.gateway.console.test_administration import Lines
@@ -41,7 +46,10 @@ def signed(database_url: str) -> Iterator[Signed]:
 def test_without_a_problem_there_is_nothing_to_report(signed: Signed, entry: str) -> None:
     page = signed(entry).get("/health")
     assert "Nothing to report" in page
-    assert "checks without a problem" in page and "the newest of this release" in page
+    assert (
+        "Checked without a problem: settings, database reachable" in page
+        and "the newest of this release" in page
+    )
 
 
 @on_sqlite
@@ -55,14 +63,35 @@ def test_a_finding_has_a_level_advice_and_a_page(signed: Signed) -> None:
     )
     assert "synchronous is normal: a power failure can lose the last writes" in problems
     assert "start the server with --synchronous full" in problems
-    assert "docs/explain/durability.md" in problems
+    assert f'href="{DOCUMENTATION}explain/durability.md"' in problems
     assert '<th scope="row">schema</th>' not in problems
 
 
 def test_a_clash_of_settings_is_found_on_each_database(signed: Signed) -> None:
     problems = signed(stop_seconds=100_000).get("/health").replace("<wbr>", "").partition("<details>")[0]
     assert "stop_seconds: it exceeds the maximum time of a request" in problems
-    assert "docs/operate/runbook.md#the-server-does-not-start" in problems
+    assert f"{DOCUMENTATION}operate/runbook.md#the-server-does-not-start" in problems
+
+
+@on_sqlite
+def test_a_database_in_memory_says_what_was_not_checked(
+    signed: Signed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    findings = list(examine(load({"memory": True}, {})))
+    monkeypatch.setattr(BoundedExamination, "findings", lambda *_: findings)
+    page = signed().get("/health")
+    [text] = re.findall("<p>(Checked without a problem.*?)</p>", page)
+    checked, _, skipped = text.partition(". Not checked: ")
+    assert "settings" in checked and "open files" in checked and "schema" not in checked
+    assert "database" in skipped and "schema" in skipped
+
+
+def test_the_checks_open_no_database(signed: Signed, monkeypatch: pytest.MonkeyPatch) -> None:
+    console, opened = signed(), []
+    monkeypatch.setattr(wiring, "connect", lambda *given: opened.append(given))
+    page = console.get("/health")
+    assert "database reachable" in page and "does not answer" not in page
+    assert opened == []
 
 
 @on_sqlite
