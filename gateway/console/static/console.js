@@ -13,6 +13,11 @@ document.addEventListener("submit", (event) => {
   if (question && !window.confirm(question)) event.preventDefault();
 });
 
+const account = document.querySelector("form.account");
+if (account) account.addEventListener("submit", () => {
+  for (const key of Object.keys(localStorage)) if (key.startsWith("statements of ")) localStorage.removeItem(key);
+});
+
 prepare(document);
 
 // Show times, and keep tables that become cards on a phone tables for screen readers.

@@ -94,13 +94,13 @@ async function changeOn(shown) {
   cancel.remove();
 }
 
-// The statements that were run stay in this browser.
+// The statements that were run stay in this browser, for each visitor apart, until the visitor signs out (console.js).
 const statements = document.querySelector("[data-history]");
 if (statements) rememberStatements(statements);
 
 function rememberStatements(form) {
   const key = form.dataset.history;
-  const section = document.getElementById(key);
+  const section = document.getElementById("statements");
   const kept = () => JSON.parse(localStorage.getItem(key) || "[]");
   form.addEventListener("submit", () => {
     const text = form.elements.statement.value.trim();

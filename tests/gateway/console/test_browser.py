@@ -341,3 +341,41 @@ def test_one_signs_in_and_out(tmp_path_factory: pytest.TempPathFactory, browser:
         assert problems(browser) == []
     finally:
         running.stop()
+
+
+def test_statements_are_those_of_one_visitor_until_it_signs_out(
+    tmp_path_factory: pytest.TempPathFactory, browser: webdriver.Chrome
+) -> None:
+    running = start(f"sqlite:///{_database(tmp_path_factory)}", auth="strict", admin_token="the token")
+    console = f"{running.url}/_tablegate/console"
+
+    def sign_in(name: str, secret: str) -> None:
+        browser.delete_all_cookies()  # as when a session ends
+        browser.get(f"{console}/sign-in")
+        browser.find_element(By.NAME, "access_id").send_keys(name, Keys.TAB, secret, Keys.ENTER)
+        waiting(browser).until(lambda _: text_of(browser, "h1") == "Tables")
+        browser.get(f"{console}/statement?namespace=shared&name=songs")
+
+    def kept() -> list[str]:
+        return [each.text for each in browser.find_elements(By.CSS_SELECTOR, "button.statement")]
+
+    try:
+        gateway = running.app.extensions["tablegate"].gateway
+        gateway.credentials.replace([Credential(Scheme.AWS, "anybody", ("any secret",))])  # those of Live
+        Live(running.url).create("p:S", name="songs")
+        sign_in("anybody", "any secret")
+        run = browser.find_element(By.XPATH, "//button[text()='Run']")
+        run.click()
+        waiting(browser).until(staleness_of(run))
+        waiting(browser).until(lambda _: kept() == ['SELECT * FROM "songs"'])
+        sign_in("administrator", "the token")
+        assert kept() == []
+        sign_in("anybody", "any secret")
+        assert len(kept()) == 1
+        browser.find_element(By.CSS_SELECTOR, "header button").click()
+        waiting(browser).until(lambda _: text_of(browser, "h1") == "Sign in")
+        sign_in("anybody", "any secret")
+        assert kept() == []
+        assert problems(browser) == []
+    finally:
+        running.stop()
