@@ -5,6 +5,7 @@ It shows nothing else.
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Iterator
@@ -13,7 +14,9 @@ from html import unescape
 from typing import Any
 from urllib.parse import unquote
 
+import boto3
 import pytest
+from botocore.exceptions import ClientError
 
 from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.console import metric_pages, reading
@@ -23,6 +26,7 @@ from tablegate.gateway.observability import metric_history
 from tablegate.gateway.observability.metric_history import Counter, MetricHistory
 from tablegate.gateway.security.credentials import Credential, Scheme
 from tablegate.gateway.security.grant_store import WrittenGrant, policy_of
+from tablegate.gateway.security.policies.short_forms import READ_ONLY
 from tablegate.gateway.wiring import connect, open_store
 from tests.gateway.console.test_console import Console, keys_of
 from tests.gateway.security.test_permission_cases import allow, policy
@@ -43,8 +47,6 @@ PRECIOUS = ("secrets", "by-precious", "precious-expiry", "KEYS_ONLY")
 
 
 def policy_for(*statements: dict[str, Any]) -> Policy:
-    import json
-
     return policy_of(WrittenGrant("iam", json.dumps(policy(*statements))), KEY.identity)
 
 
@@ -95,6 +97,26 @@ def visitor(server: Running, *statements: dict[str, Any]) -> Console:
     console = Console(server.url)
     console.sign_in("KEY", "secret of KEY")
     return console
+
+
+def test_a_key_that_only_reads_finds_its_tables(server: Running) -> None:
+    """Its grant lacks ListTables, which tells the names of all tables. The console lists those that it may describe."""
+    console = visitor(server, allow("Query", on=SONGS))
+    gateway = server.app.extensions["tablegate"].gateway
+    short = {word: ["songs"] for word in READ_ONLY}
+    policy_of_key = policy_of(WrittenGrant("short", json.dumps(short)), KEY.identity)
+    gateway.credentials.replace([OWNER, replace(KEY, policy=policy_of_key)])
+    page = console.get("/")
+    assert "songs" in page and "secrets" not in page
+    for path in ("/rows", "/table", "/statement", "/transfer"):
+        assert "songs" in console.get(path, **of("songs"))
+    assert "3 rows found" in console.get("/rows", **of("songs"))
+    client = boto3.client(
+        "dynamodb", endpoint_url=server.url, region_name="us-east-1", aws_access_key_id=KEY.access_id,
+        aws_secret_access_key=KEY.secrets[0],
+    )  # fmt: skip
+    with pytest.raises(ClientError, match="AccessDeniedException"):
+        client.list_tables()
 
 
 def of(name: str, **more: str) -> dict[str, str]:
