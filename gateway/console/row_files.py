@@ -23,6 +23,7 @@ CELLS = 2_000_000
 IMPORT_ROWS = 1_000
 """Maximum number of rows of an import."""
 _TYPE = "@type"
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 # The default is shorter than the longest values.
 csv.field_size_limit(max(csv.field_size_limit(), 1 << 20))
@@ -67,14 +68,19 @@ def _write_plain_csv(table: Table, display: RowDisplay, rows: Sequence[Row]) -> 
     """Return rows as CSV (RFC 4180): the key columns first. Lists and maps are JSON. No value is an empty field."""
     names = [*table.key_schema.names, *_attributes(table, rows)]
     lines = ([_plain_cell(row.latest.get(name)) for name in names] for row in rows)
-    return _csv(names, lines)
+    return _csv([_no_formula(name) for name in names], lines)
 
 
 def _plain_cell(value: Value | None) -> str:
     if value is None:
         return ""
     document = orjson.loads(orjson.dumps(plain(value)))
-    return document if isinstance(document, str) else orjson.dumps(document).decode()
+    return _no_formula(document) if isinstance(document, str) else orjson.dumps(document).decode()
+
+
+def _no_formula(text: str) -> str:
+    """Return a text that no spreadsheet takes for a formula (OWASP, "CSV Injection")."""
+    return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 def _write_typed_csv(table: Table, display: RowDisplay, rows: Sequence[Row]) -> bytes:

@@ -87,12 +87,13 @@ class TransferPages(Pages):
         form: ImportForm,
         problems: Sequence[str] = (),
         status: int = 200,
+        export_problem: str = "",
     ) -> Any:
         reading, done = self._reading(visitor), flask.request.args.get("done", "")
         return render(
             "transfer.html", status, visitor=visitor, table=table, problems=problems, formats=FORMATS,
             lines=form.text, chosen=form.format, readable=list(_READABLE.items()),
-            form=self._display(table).form, commands=copy_commands(table),
+            export_problem=export_problem, form=self._display(table).form, commands=copy_commands(table),
             may_scan=self._may_see(reading, table, Permission.SCAN),
             may_put=self._row_rights(reading, table).put, most_rows=ROWS, most_bytes=BYTES, most_lines=IMPORT_ROWS,
             done=done if done.isascii() and done.isdecimal() and len(done) < 6 else "",
@@ -101,13 +102,16 @@ class TransferPages(Pages):
     # Export
 
     def export(self, visitor: ConsoleUser) -> Any:
-        """Return all rows of a table as a file. Raises BadSearch if there are too many."""
+        """Return all rows of a table as a file, or explain why there is none, such as too many rows."""
         reading = self._reading(visitor)
         table = self._table(reading, LOOKING_UP)
         found, display = FORMATS.get(flask.request.args.get("format", "typed")), self._display(table)
         if found is None:
             raise BadSearch(f"The format must be one of {', '.join(FORMATS)}.")
-        body = found.write(table, display, list(_all_rows(reading, table, display)))
+        try:
+            body = found.write(table, display, list(_all_rows(reading, table, display)))
+        except BadSearch as error:
+            return self._show(visitor, table, ImportForm(), status=400, export_problem=str(error))
         name = "".join(letter if letter.isalnum() and letter.isascii() else "-" for letter in table.name)
         response = flask.Response(body, mimetype=found.media_type)
         response.headers["Content-Disposition"] = f'attachment; filename="{name}.{found.ending}"'
@@ -173,8 +177,8 @@ def _all_rows(reading: TableReader, table: Table, display: RowDisplay) -> Iterat
         size += sum(row.size_bytes for row in page.rows)
         if count > ROWS or size > BYTES or monotonic() > until:
             raise BadSearch(
-                f"The table is too large for an export here: the bound is {ROWS:,} rows or {BYTES >> 20} MB. "
-                f"Use the command: {copy_commands(table)[0]}"
+                f"The table is too large for an export here, and nothing was exported. A file has at most {ROWS:,} rows "
+                f"and {BYTES >> 20} MB, read in {SECONDS:g} seconds. The command below exports all rows."
             )
         yield from page.rows
         if page.after is None:

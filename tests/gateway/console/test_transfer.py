@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 from datetime import UTC, datetime
+from functools import partial
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -51,10 +52,28 @@ def test_rows_are_exported_in_each_format(console: Console) -> None:
     assert {"p": "=b,\n", "l": ["x"]} in plain
     rows = list(csv.reader(io.StringIO(console.get("/export", **SONGS, format="csv"))))
     assert rows[0] == ["p", "b", "l", "n"]
-    assert ["a", "/w==", "", "1.5"] in rows and ["=b,\n", "", '["x"]', ""] in rows
+    assert ["a", "/w==", "", "1.5"] in rows and ["'=b,\n", "", '["x"]', ""] in rows
     reply = console.session.get(f"{console.url}/export", params={**SONGS, "format": "csv"}, timeout=60)
     assert reply.headers["Content-Disposition"] == 'attachment; filename="songs.csv"'
     console.get("/export", 400, **SONGS, format="xml")
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+def test_texts_are_no_formulas_in_csv_without_types(serve: Serve, database_url: str) -> None:
+    """OWASP, "CSV Injection": cells that begin with = + - @, tab or a line break. A number stays a number."""
+    running = serve(database_url)
+    live = Live(running.url)
+    live.create("p:S", name="songs")
+    for text in ("=1+1", "+1", "-1", "@x", "\tx", "\rx", "\nx", "'x", "x=1"):
+        live.client.put_item(TableName="songs", Item={"p": {"S": text}, "n": {"N": "-1"}, "=h": {"S": ""}})
+    export = partial(Console(running.url).session.get, f"{running.url}/_tablegate/console/export", timeout=60)
+    plain = export(params={**SONGS, "format": "csv"}).content.decode()
+    rows = list(csv.reader(io.StringIO(plain, newline="")))
+    assert rows[0] == ["p", "'=h", "n"]
+    guarded = {"'=1+1", "'+1", "'-1", "'@x", "'\tx", "'\rx", "'\nx"}
+    assert {row[0] for row in rows[1:]} == guarded | {"'x", "x=1"} and {row[2] for row in rows[1:]} == {"-1"}
+    typed = export(params={**SONGS, "format": "typed-csv"}).content.decode()
+    assert "=1+1" in {row[0] for row in csv.reader(io.StringIO(typed, newline=""))}
 
 
 def test_an_export_that_is_too_large_is_refused(console: Console, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,7 +81,9 @@ def test_an_export_that_is_too_large_is_refused(console: Console, monkeypatch: p
     console.get("/export", **SONGS)
     monkeypatch.setattr(transfer_pages, "ROWS", 1)
     command = "tablegate copy \"tablegate:$TABLEGATE_DATABASE\"'#shared/songs' file:songs.jsonl"
-    assert command in unescape(console.get("/export", 400, **SONGS))
+    page = unescape(console.get("/export", 400, **SONGS))
+    assert f"{command}</pre>" in page
+    assert "nothing was exported. A file has at most 1 rows and 8 MB" in page
     monkeypatch.setattr(transfer_pages, "ROWS", 2)
     monkeypatch.setattr(transfer_pages, "BYTES", 10)
     assert command in unescape(console.get("/export", 400, **SONGS))
