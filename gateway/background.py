@@ -14,6 +14,7 @@ from time import monotonic, thread_time
 
 from tablegate.gateway.engine.background.pacing import BatchDone, pause_after
 from tablegate.gateway.engine.engine import Engine
+from tablegate.gateway.engine.search.search_definitions import SEARCH
 from tablegate.gateway.engine.streams.following import DeliveryFailed
 from tablegate.gateway.model.errors import Busy, CommitUnknown
 from tablegate.gateway.observability import logs, metric_history, metrics
@@ -92,6 +93,7 @@ class BackgroundWork(threading.Thread):
                     self._next_look = monotonic() + self._look_period_s
                     self._engine.check_schema()
                     metrics.record_follower_lag("tunnel", self._engine.lag_s("tunnel"))
+                    metrics.record_follower_lag(SEARCH, self._engine.lag_s(SEARCH))
                 if self._quotas is not None:
                     self._quotas.run()
                 if monotonic() >= self._next_batch:

@@ -12,7 +12,7 @@ from functools import lru_cache
 from google.protobuf.message import Message
 
 from tablegate.adapters.tablestore import DIALECT, request_facts
-from tablegate.adapters.tablestore.operation_table import OPERATIONS, READING
+from tablegate.adapters.tablestore.operation_table import OPERATIONS, READING, SLOW
 from tablegate.adapters.tablestore.values.values import key_type
 from tablegate.adapters.tablestore.values.views import index_view
 from tablegate.adapters.tablestore.wire import auth, errors, limits, replies
@@ -65,6 +65,7 @@ class TableStore(Dialect):
     faults = errors.INJECTABLE_FAULTS
     operation_kinds = request_facts.KINDS
     operations = frozenset(OPERATIONS)
+    blocking_operations = SLOW
     batches = frozenset({"BatchGetRow", "BatchWriteRow", "BulkImport"})
     refusal_statuses = frozenset({400, 403})  # 400: without key or signature
 

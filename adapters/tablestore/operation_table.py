@@ -11,10 +11,12 @@ from typing import NamedTuple
 from google.protobuf.message import Message
 
 from tablegate.adapters.tablestore.rows import batch_reads, batch_writes, ranges, rows, transactions
+from tablegate.adapters.tablestore.search import search, search_indexes
 from tablegate.adapters.tablestore.streams import streams
 from tablegate.adapters.tablestore.tables import indexes, splits, tables
 from tablegate.adapters.tablestore.tunnels import clients, tunnels
 from tablegate.adapters.tablestore.wire.call_context import CallContext
+from tablegate.adapters.tablestore.wire.protocol import search_pb2 as search_messages
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.adapters.tablestore.wire.protocol import tunnel_pb2
 from tablegate.gateway.exchanges import Steps
@@ -35,6 +37,29 @@ _WRITES = (_P.PUT, _P.UPDATE, _P.DELETE)
 _DEFINING_TUNNELS = Purpose((_P.ALTER_DELIVERIES,), Channel.TUNNEL)
 _DESCRIBING_TUNNELS = Purpose((_P.DESCRIBE_STREAM,), Channel.TUNNEL)
 _READING_TUNNELS = Purpose((_P.READ_STREAM, _P.SCAN), Channel.TUNNEL)
+SEARCH_OPERATIONS: Mapping[str, Operation] = {
+    "CreateSearchIndex": Operation(
+        search_messages.CreateSearchIndexRequest,
+        search_indexes.create_search_index,
+        Purpose((_P.CREATE_INDEX,), Channel.SEARCH_INDEX),
+    ),
+    "DescribeSearchIndex": Operation(
+        search_messages.DescribeSearchIndexRequest,
+        search_indexes.describe_search_index,
+        Purpose((_P.DESCRIBE,), Channel.SEARCH_INDEX),
+    ),
+    "ListSearchIndex": Operation(
+        search_messages.ListSearchIndexRequest, search_indexes.list_search_index, Purpose((_P.LIST_FEATURES,))
+    ),
+    "DeleteSearchIndex": Operation(
+        search_messages.DeleteSearchIndexRequest,
+        search_indexes.delete_search_index,
+        Purpose((_P.DROP_INDEX,), Channel.SEARCH_INDEX),
+    ),
+    "Search": Operation(
+        search_messages.SearchRequest, search.search, Purpose((_P.SCAN,), Channel.SEARCH_INDEX)
+    ),
+}
 
 OPERATIONS: Mapping[str, Operation] = {
     "CreateTable": Operation(messages.CreateTableRequest, tables.create_table, Purpose((_P.CREATE,))),
@@ -53,9 +78,7 @@ OPERATIONS: Mapping[str, Operation] = {
     ),
     "CreateIndex": Operation(messages.CreateIndexRequest, indexes.create_index, Purpose((_P.CREATE_INDEX,))),
     "DropIndex": Operation(messages.DropIndexRequest, indexes.drop_index, Purpose((_P.DROP_INDEX,))),
-    "ListSearchIndex": Operation(
-        messages.ListSearchIndexRequest, indexes.list_search_index, Purpose((_P.LIST_FEATURES,))
-    ),
+    **SEARCH_OPERATIONS,
     "ListTimeseriesTable": Operation(
         messages.ListTimeseriesTableRequest, indexes.list_timeseries_table, Purpose((_P.LIST_FEATURES,))
     ),
@@ -111,5 +134,7 @@ OPERATIONS: Mapping[str, Operation] = {
     "tunnel/checkpoint": Operation(tunnel_pb2.CheckpointRequest, clients.checkpoint, _READING_TUNNELS),
     "tunnel/readrecords": Operation(tunnel_pb2.ReadRecordsRequest, clients.read_records, _READING_TUNNELS),
 }
-READING = frozenset({"GetRow", "BatchGetRow", "GetRange", "BulkExport"})
+READING = frozenset({"GetRow", "BatchGetRow", "GetRange", "BulkExport", "Search"})
 """Operations that only read rows."""
+SLOW = frozenset({"Search"})
+"""Operations that may take long. The server runs them on a thread."""

@@ -9,6 +9,7 @@ from tablegate.gateway.engine.background import job_runner
 from tablegate.gateway.engine.backups import restoring
 from tablegate.gateway.engine.replication import replication
 from tablegate.gateway.engine.rows import loading, local_transactions
+from tablegate.gateway.engine.search import search_definitions
 from tablegate.gateway.engine.streams import following, streaming, tunnels
 from tablegate.gateway.engine.tables import table_copies
 from tablegate.gateway.engine.tables.table_definitions import TableDefiner
@@ -23,6 +24,7 @@ from tablegate.gateway.model.commands.account_commands import AccountCommand
 from tablegate.gateway.model.commands.backup_commands import BackupCommand
 from tablegate.gateway.model.commands.commands import DefinitionCommand, SingleCommand
 from tablegate.gateway.model.commands.job_commands import JobCommand
+from tablegate.gateway.model.commands.search_commands import SearchCommand
 from tablegate.gateway.model.commands.snapshot_commands import SnapshotCommand
 from tablegate.gateway.model.commands.stream_commands import StreamCommand
 from tablegate.gateway.model.commands.table_commands import FindTable, TableCommand
@@ -66,6 +68,8 @@ class SingleCommands:
             return self._definer.run(command, now_ms)
         if isinstance(command, StreamCommand):
             return self._run_on_streams(command, now_ms)
+        if isinstance(command, SearchCommand):
+            return search_definitions.run(self._store, self._definer, command, now_ms)
         if isinstance(command, SnapshotCommand):
             return table_copies.run(self._store, self._definer, command, now_ms)
         if isinstance(command, BackupCommand):

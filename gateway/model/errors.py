@@ -81,6 +81,15 @@ class IndexMissing(GatewayError):
         self.index = index
 
 
+class IndexExists(GatewayError):
+    """The table has a search index of this name."""
+
+    def __init__(self, table: str, index: str) -> None:
+        super().__init__(table, index)
+        self.table = table
+        self.index = index
+
+
 class StreamMissing(GatewayError):
     """The table has no stream of this label, the stream has no such shard, or all of it has expired."""
 

@@ -108,7 +108,7 @@ _REPLICA_IS_USED = Gauge(
 _DELIVERED = Counter("tablegate_kinesis_records_total", "Records put into Kinesis data streams.", ["table"])
 _FOLLOWER_LAG = Gauge(
     "tablegate_follower_lag_seconds",
-    "Age of the oldest change not yet delivered to followers of tables (Kinesis, tunnels), in seconds.",
+    "Age of the oldest change not yet delivered to followers of tables (Kinesis, search indexes, tunnels), in seconds.",
     ["kind"],
     multiprocess_mode="max",
 )

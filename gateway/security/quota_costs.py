@@ -17,6 +17,7 @@ from tablegate.gateway.model.commands import (
     job_commands,
     replica_commands,
     row_commands,
+    search_commands,
     stream_commands,
     table_commands,
     transaction_commands,
@@ -51,6 +52,7 @@ COSTS: Mapping[type, CommandCost] = {
             row_commands.ReadAll,
             row_commands.Read,
             vector_commands.SearchVectors,
+            search_commands.SearchRows,
             stream_commands.ReadChanges,
         ),
         CommandCost.READS,
@@ -86,6 +88,10 @@ COSTS: Mapping[type, CommandCost] = {
             stream_commands.Follow,
             stream_commands.Unfollow,
             replica_commands.RemoveReplicas,
+            search_commands.CreateSearchIndex,
+            search_commands.DropSearchIndex,
+            search_commands.ListSearchIndexes,
+            search_commands.DescribeSearchIndex,
             transaction_commands.BeginTransaction,
             transaction_commands.FindTransaction,
             transaction_commands.CommitTransaction,
@@ -152,6 +158,8 @@ def cost_of(command: AnyCommand, outcome: Any) -> tuple[float, float, int]:
             return _units(outcome.scanned_bytes, quotas.READ_UNIT_BYTES), 0.0, 0
         case vector_commands.SearchVectors(), list():
             return max(1.0, _read_units([nearest.row.size_bytes for nearest in outcome])), 0.0, 0
+        case search_commands.SearchRows(), search_commands.SearchPage(rows=rows):
+            return max(1.0, _read_units([row.size_bytes for row in rows])), 0.0, 0
         case stream_commands.ReadChanges(), ChangePage():
             images = [image for change in outcome.changes for image in (change.old, change.new)]
             # Changes have no billed sizes.

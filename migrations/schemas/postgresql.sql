@@ -1,11 +1,11 @@
--- 0016
+-- 0017
 
 CREATE TABLE alembic_version (
 	version_num VARCHAR(32) NOT NULL,
 	CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 )
 
-INSERT INTO alembic_version (version_num) VALUES ('0016')
+INSERT INTO alembic_version (version_num) VALUES ('0017')
 
 CREATE TABLE audit_events (
 	at_ms BIGINT NOT NULL,
@@ -270,6 +270,40 @@ CREATE INDEX rows_by_slot ON rows (table_id, slot, partition, sort)
 CREATE TABLE schema_compatibility (
 	oldest TEXT NOT NULL,
 	PRIMARY KEY (oldest)
+)
+
+CREATE TABLE search_documents (
+	index_id BIGINT NOT NULL,
+	partition BYTEA NOT NULL,
+	sort BYTEA NOT NULL,
+	slot SMALLINT NOT NULL,
+	document BIGINT NOT NULL,
+	full_key BYTEA,
+	body BYTEA NOT NULL,
+	PRIMARY KEY (index_id, partition, sort, slot)
+)
+
+CREATE INDEX search_documents_by_number ON search_documents (index_id, document)
+
+CREATE TABLE search_indexes (
+	id BIGINT NOT NULL,
+	table_id BIGINT NOT NULL,
+	name TEXT COLLATE "C" NOT NULL,
+	dialect TEXT NOT NULL,
+	fields TEXT NOT NULL,
+	properties TEXT NOT NULL,
+	created_at_ms BIGINT NOT NULL,
+	PRIMARY KEY (id),
+	UNIQUE (table_id, name)
+)
+
+CREATE TABLE search_terms (
+	index_id BIGINT NOT NULL,
+	field SMALLINT NOT NULL,
+	term BYTEA NOT NULL,
+	document BIGINT NOT NULL,
+	slot SMALLINT NOT NULL,
+	PRIMARY KEY (index_id, field, term, document, slot)
 )
 
 CREATE TABLE shards (

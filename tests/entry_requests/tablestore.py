@@ -6,10 +6,12 @@ from typing import Any
 
 from tablegate.adapters.tablestore.operation_table import OPERATIONS
 from tablegate.adapters.tablestore.wire.plainbuffer import Bound, WireRow, encode_row
+from tablegate.adapters.tablestore.wire.protocol import search_pb2 as search_messages
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.adapters.tablestore.wire.protocol import tunnel_pb2
 from tablegate.gateway.http import Request
 from tests.adapters.tablestore.client import cells_of, condition, no_throughput, row, signed
+from tests.adapters.tablestore.search.search_messages import match_all, schema, search_query
 from tests.entry_requests import NOW_MS, Case, Send
 
 KEY = {"p": "a", "i": 1}
@@ -59,6 +61,9 @@ def _created(table: str, **members: Any) -> dict[str, Any]:
 def _tables() -> list[Case]:
     stream = messages.StreamSpecification(enable_stream=True, expiration_time=24)
     defined = [messages.DefinedColumnSchema(name="d", type=messages.DCT_INTEGER)]
+    searched = {"table_name": "indexed", "index_name": "s"}
+    made = {**searched, "schema": schema(("d", search_messages.LONG))}
+    found = {**searched, "search_query": search_query(match_all())}
     return [
         _case("makes one with a stream", "CreateTable", **_created("t", stream_spec=stream)),
         _case("of one that is there", "CreateTable", **_created("t")),
@@ -75,6 +80,13 @@ def _tables() -> list[Case]:
         _case("of none", "DropIndex", main_table_name="indexed", index_name="none"),
         _case("drops", "DropIndex", main_table_name="indexed", index_name="by_d"),
         _case("removes", "DeleteDefinedColumn", table_name="indexed", columns=["d"]),
+        _case("makes", "CreateSearchIndex", **made),
+        _case("of none", "DescribeSearchIndex", table_name="indexed", index_name="none"),
+        _case("of one that is there", "CreateSearchIndex", **made),
+        _case("finds one", "ListSearchIndex", table_name="indexed"),
+        _case("of none", "Search", **{**found, "index_name": "none"}),
+        _case("finds none", "Search", **found),
+        _case("drops", "DeleteSearchIndex", **searched),
         _case("finds none", "ListSearchIndex", table_name="t"),
         _case("finds none", "ListTimeseriesTable"),
         _case("deletes", "DeleteTable", table_name="indexed"),

@@ -59,7 +59,8 @@ FEATURES: Mapping[str, Mapping[str, str]] = {
         "dynamodb": "DescribeLimits|DescribeEndpoints|.*ContributorInsights",
         "azuretable": r".* /\?restype=service.*",
     },
-    "listed as empty, not supported": {"tablestore": "ListSearchIndex|ListTimeseriesTable"},
+    "search indexes": {"tablestore": "(Create|Describe|List|Delete)SearchIndex|Search"},
+    "listed as empty, not supported": {"tablestore": "ListTimeseriesTable"},
 }
 
 

@@ -53,6 +53,7 @@ ALLOWED = {
     r"^INSERT INTO (entries|vectors) .* FROM \1 WHERE index_id = \?$":
         "a whole index is copied, each slot to itself",
     r"^SELECT .* FROM vectors WHERE index_id = \?": "a search looks at a whole index, wherever its vectors are",
+    r"FROM search_documents d WHERE d\.index_id = \?": "a search looks at a whole index, wherever its documents are",
     # Background work, or a request by an operator.
     r"\(slot, partition, sort\) >= .* ORDER BY slot, partition, sort LIMIT": "background work walks a table by slot",
     r"^SELECT (0, r\.slot|r\.partition), .* FROM rows r WHERE .*\(r\.slot, r\.partition, r\.sort\) >":
@@ -62,9 +63,10 @@ ALLOWED = {
     r"^DELETE FROM tokens WHERE \(scope, name, slot\) IN": "the sweep forgets tokens, wherever they are",
     r"^SELECT id FROM partition_locks WHERE expires_at_ms <=": "the sweep looks for local transactions that are over",
     r"^DELETE FROM counters WHERE \(name, slot\) IN": "counters of what is gone are swept",
-    r"^SELECT (partition, sort|changed_at, slot, partition, sort), \w+ FROM \w+ WHERE \w+_id = \? ORDER":
+    r"^SELECT (partition, sort(, slot)?|changed_at, slot, partition, sort|field, term, document, slot), \w+"
+    r" FROM \w+ WHERE \w+_id = \? ORDER":
         "a purge looks for its next rows",
-    r"^DELETE FROM (rows|entries|vectors|history) WHERE \w+_id = \?( AND \(|$)": "a purge deletes what is gone",
+    r"^DELETE FROM (rows|entries|vectors|history|search_\w+) WHERE \w+_id = \?( AND \(|$)": "a purge deletes what is gone",
     # A history is one log of a table: by time, whatever the slot.
     r"^SELECT changed_at FROM history WHERE history_id = \? ORDER BY changed_at DESC LIMIT 1$":
         "the last change of a whole table",

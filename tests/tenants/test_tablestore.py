@@ -11,9 +11,11 @@ import tablestore as ots
 
 from tablegate.adapters.tablestore.operation_table import OPERATIONS
 from tablegate.adapters.tablestore.wire.plainbuffer import Bound, decode_row
+from tablegate.adapters.tablestore.wire.protocol import search_pb2 as search_messages
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.adapters.tablestore.wire.protocol import tunnel_pb2
 from tests.adapters.tablestore.client import Refused, no_throughput, plain, row, rows_of
+from tests.adapters.tablestore.search.search_messages import match_all, schema, search_query
 from tests.support.tunnel_client import create_tunnel, describe
 from tests.tenants.conftest import ABSENT, MUSIC, Instance, Tenants, same_as_of_nobody, secret_of, whole_range
 
@@ -83,6 +85,17 @@ BY_NAME: dict[str, Callable[[Instance, str], Any]] = {
     "tunnel/delete": lambda c, n: c.call("tunnel/delete", table_name=n, tunnel_name="u"),
     "tunnel/list": lambda c, n: c.call("tunnel/list", table_name=n),
     "tunnel/describe": lambda c, n: describe(c, n),
+    "CreateSearchIndex": lambda c, n: c.call(
+        "CreateSearchIndex",
+        table_name=n,
+        index_name="other",
+        schema=schema(("album", search_messages.KEYWORD)),
+    ),
+    "DescribeSearchIndex": lambda c, n: c.call("DescribeSearchIndex", table_name=n, index_name="i"),
+    "DeleteSearchIndex": lambda c, n: c.call("DeleteSearchIndex", table_name=n, index_name="i"),
+    "Search": lambda c, n: c.call(
+        "Search", table_name=n, index_name="i", search_query=search_query(match_all())
+    ),
 }
 WITHOUT_NAME = {"CreateTable", "ListTable", "ListTimeseriesTable", "CommitTransaction", "AbortTransaction"}
 BY_STREAM = {"DescribeStream", "GetShardIterator", "GetStreamRecord"}

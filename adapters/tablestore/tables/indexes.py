@@ -1,4 +1,4 @@
-"""Secondary indexes, which clients read as tables. Search indexes do not exist.
+"""Secondary indexes, which clients read as tables. Search indexes are in search/.
 
 The key of an index consists of key columns and defined columns. The remaining key columns of its table are appended,
 which makes its rows unique. Source: docs/protocols/table-store.md section 4.7.
@@ -59,12 +59,6 @@ def drop_index(call: CallContext) -> Exchange[Message]:
         raise ServiceError("OTSObjectNotExist", "Requested index does not exist.")
     yield from one(AlterTable(DIALECT, table, drop_indexes=(message.index_name,)))
     return messages.DropIndexResponse()
-
-
-def list_search_index(call: CallContext) -> Exchange[Message]:
-    """ListSearchIndex: always empty. Clients call it for each table during cleanup."""
-    yield from ()
-    return messages.ListSearchIndexResponse()
 
 
 def list_timeseries_table(call: CallContext) -> Exchange[Message]:

@@ -31,6 +31,7 @@ STATUS = {
     "OTSRequestTimeout": 408,
     "OTSRequestBodyTooLarge": 413,
     "OTSObjectNotExist": 404,
+    "OTSMetaNotMatch": 400,
     "OTSObjectAlreadyExist": 409,
     "OTSTableNotReady": 404,
     "OTSConditionCheckFail": 403,
@@ -161,6 +162,7 @@ def _condition_text(error: facts.ConditionFailed, style: str) -> str:
 _PLAIN: dict[type[GatewayError], tuple[str, str]] = {
     facts.TableMissing: ("OTSObjectNotExist", "Requested table does not exist."),
     facts.IndexMissing: ("OTSObjectNotExist", "Requested index does not exist."),
+    facts.IndexExists: ("OTSObjectAlreadyExist", "Requested search index already exists."),
     facts.TableExists: ("OTSObjectAlreadyExist", "Requested table already exists."),
     facts.TableBusy: ("OTSTableNotReady", "The table is not ready."),
     facts.PartitionLocked: ("OTSRowOperationConflict", "Data is being modified by the other request."),
@@ -240,6 +242,9 @@ _LIMITS = {
     ),
     "tunnel-clients": lambda limit, actual: ServiceError(
         "OTSQuotaExhausted", f"Number of clients of the tunnel exceeds the limit: {limit}."
+    ),
+    "search-indexes": lambda limit, actual: ServiceError(
+        "OTSQuotaExhausted", f"Number of search indexes per table exceeds the quota: {limit}."
     ),
     "transaction-bytes": lambda limit, actual: invalid(
         f"The total data size of transaction exceeds the limit, limit size: {limit}, data size: {actual}."

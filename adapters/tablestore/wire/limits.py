@@ -62,6 +62,23 @@ TUNNEL_VERSION_END = 2**62  # our own: a client may not set the version of a cha
 TRANSACTION_MS = 60_000
 TRANSACTION_MAX_BYTES = 4 * 1024 * 1024
 
+# Search indexes. Source: "Search index limits" (2026)
+SEARCH_INDEXES_MAX = 50  # per table
+SEARCH_FIELDS_MAX = 1000
+NESTED_DEPTH_MAX = 5
+SEARCH_LIMIT_DEFAULT = 10
+SEARCH_ROWS_MAX = 100  # per page
+SEARCH_INDEXED_ROWS_MAX = 1000  # per page, if the index has every returned column
+SEARCH_RESULTS_MAX = 100_000  # offset and limit together
+QUERIES_MAX = 1024  # of a request
+QUERY_DEPTH_MAX = 20  # our own
+TERMS_MAX = 1024
+PREFIX_MAX_BYTES = 1000
+WILDCARD_MAX_CHARACTERS = 32
+POLYGON_POINTS_MAX = 1000  # our own
+SORTERS_MAX = 32  # our own
+QUERY_TEXT_MAX_BYTES = 4096  # our own: the text of a match
+
 # HTTP
 CLOCK_SKEW_MS = 15 * 60 * 1000
 BODY_MAX_BYTES = 20 * 1024 * 1024  # after inflating

@@ -11,12 +11,14 @@ from google.protobuf.message import DecodeError, Message
 
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.errors import invalid
+from tablegate.adapters.tablestore.wire.protocol import search_pb2 as search_messages
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.adapters.tablestore.wire.shortening import LARGE_BYTES, TooManyFields, shorten
 from tablegate.gateway.model.errors import Busy
 
 MessageT = TypeVar("MessageT", bound=Message)
 
+_RECURSIVE = (search_messages.FieldSchema.DESCRIPTOR,)
 _STRING, _MESSAGE = FieldDescriptor.TYPE_STRING, FieldDescriptor.TYPE_MESSAGE
 
 
@@ -124,8 +126,10 @@ def _text_fields(descriptor: Descriptor) -> tuple[tuple[str, bool, bool], ...]:
 
 
 def _may_have_text(descriptor: Descriptor | None) -> bool:
-    """Return True if a message type contains strings. No message of the protocol is recursive."""
-    return descriptor is not None and bool(_text_fields(descriptor))
+    """Return True if a message type contains strings, or may contain itself."""
+    if descriptor is None or descriptor in _RECURSIVE:
+        return descriptor is not None
+    return bool(_text_fields(descriptor))
 
 
 def _is_repeated(field: FieldDescriptor) -> bool:

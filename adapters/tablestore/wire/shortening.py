@@ -23,10 +23,12 @@ _VARINT_MAX_BYTES = 10
 _MOST_COUNTED = {
     "ColumnValueFilter": limits.FILTER_NODES_MAX,
     "DefinedColumnSchema": limits.DEFINED_COLUMNS_MAX,
+    "FieldSchema": limits.SEARCH_FIELDS_MAX,
     "Filter": limits.FILTER_NODES_MAX,
     "IndexMeta": limits.INDEXES_MAX,
     "PartitionRange": limits.PARTITIONS_MAX,
     "PrimaryKeySchema": limits.KEY_COLUMNS_MAX,
+    "Query": limits.QUERIES_MAX,
     "RowInBatchWriteRowRequest": limits.BATCH_WRITE_ROWS_MAX,
     "RowInBulkImportRequest": limits.BATCH_WRITE_ROWS_MAX,
     "TableInBatchGetRowRequest": limits.BATCH_GET_ROWS_MAX,

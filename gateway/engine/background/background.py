@@ -11,6 +11,7 @@ from tablegate.gateway.engine.background.pacing import BatchDone
 from tablegate.gateway.engine.backups import history_retention, restoring
 from tablegate.gateway.engine.replication import replication
 from tablegate.gateway.engine.rows import local_transactions
+from tablegate.gateway.engine.search.search_maintenance import SearchMaintenance
 from tablegate.gateway.engine.streams import streaming, tunnels
 from tablegate.gateway.engine.tables import expiring, indexing, table_definitions
 from tablegate.gateway.engine.transactions import Transactions
@@ -50,6 +51,7 @@ class Background:
         self._next_sweep = self._next_maintenance = self._next_forgetting = self._next_history = 0.0
         self._maintained_up_to = self._replicated_up_to = self._swept_up_to_ms = 0
         self._purges = purges.Purge()
+        self._search = SearchMaintenance(store)
         copies = pacing.FairQueue()
         works: dict[str, pacing.Batch] = {
             progress.INDEX_BACKFILL: lambda limit: indexing.backfill(store, limit),
@@ -57,6 +59,7 @@ class Background:
             progress.PURGE: self._purge,
             progress.COPY: lambda limit: restoring.advance(store, copies, limit),
             "replication": self._replicate,
+            "search": self._index_documents,
             "history_trim": self._trim_histories,
             _EXPIRY_SWEEP: self._sweep,
             "stream_trim": self._maintain_streams,
@@ -97,6 +100,7 @@ class Background:
             self._forget,
             self._trim_histories,
             self._replicate,
+            self._index_documents,
         ):
             while work(_CATCH_UP_ROWS) is not None:
                 pass
@@ -172,6 +176,9 @@ class Background:
                 if self.apply(batch_or_id):
                     return max(1, batch_or_id.length)
         return None
+
+    def _index_documents(self, limit: int) -> int | None:
+        return self._search.next_batch(self._now_ms(), limit)
 
     def _trim_histories(self, limit: int) -> int | None:
         if time.monotonic() < self._next_history:

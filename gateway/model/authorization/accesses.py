@@ -15,6 +15,7 @@ from tablegate.gateway.model.commands import (
     backup_commands,
     job_commands,
     row_commands,
+    search_commands,
     transaction_commands,
     tunnel_commands,
     vector_commands,
@@ -79,6 +80,7 @@ _SELECTING = (Permission.READ, Permission.QUERY, Permission.SCAN)
 _ANY_ROWS = (
     row_commands.BulkLoad, backup_commands.RestoreTable, vector_commands.SearchVectors, job_commands.AdvanceJob,
     *get_args(tunnel_commands.ClientCommand),
+    search_commands.SearchRows,
 )  # fmt: skip
 """Commands with unbounded keys and attributes."""
 
@@ -192,6 +194,9 @@ def attributes(source: Any) -> FactValues:
                 None if source.whole_rows or source.index is None else source.index.projected_names
             )
             return _with_visible(names, source.visible_attributes, projected_names)
+        case search_commands.SearchRows():
+            names = {*source.table.key_schema.names, *source.columns}
+            return _with_visible(names, source.visible_attributes, None)
         case Write():
             return _attributes_of_write(source)
     return EVERYTHING if type(source) in _ANY_ROWS else None

@@ -21,6 +21,7 @@ from tablegate.gateway.model.commands import (
     job_commands,
     replica_commands,
     row_commands,
+    search_commands,
     snapshot_commands,
     stream_commands,
     table_commands,
@@ -79,6 +80,27 @@ def _of_search(command: vector_commands.SearchVectors, purpose: Purpose) -> Iter
     table = command.table
     for path in (table.name, f"{table.name}/index/{command.index.name}"):
         yield Access(Permission.SEARCH, purpose.channel, table.namespace, path, command, table)
+
+
+def _of_row_search(command: search_commands.SearchRows, purpose: Purpose) -> Iterator[Access]:
+    """Return the access of a scan, because the results can be any rows."""
+    yield _of_table(command, command.table, Permission.SCAN, purpose)
+
+
+def _of_search_index(permission: Permission) -> Callable[[Any, Purpose], Iterator[Access]]:
+    def accesses(command: Any, purpose: Purpose) -> Iterator[Access]:
+        yield _of_table(command, command.table, permission, purpose)
+
+    return accesses
+
+
+def _of_search_index_look_up(
+    command: search_commands.ListSearchIndexes, purpose: Purpose
+) -> Iterator[Access]:
+    """Return an access if the list is the answer. A list that only finds an index needs none: the next command is
+    checked."""
+    if Permission.LIST_FEATURES in purpose.permissions:
+        yield Access(Permission.LIST_FEATURES, purpose.channel, command.table.namespace, "", command)
 
 
 _CHANGES: Mapping[type, Permission] = {
@@ -361,6 +383,11 @@ ACCESSES: Mapping[type, Callable[[Any, Purpose], Iterable[Access]]] = {
     row_commands.ReadAll: _of_read_all,
     row_commands.Read: _of_read,
     vector_commands.SearchVectors: _of_search,
+    search_commands.CreateSearchIndex: _of_search_index(Permission.CREATE_INDEX),
+    search_commands.DropSearchIndex: _of_search_index(Permission.DROP_INDEX),
+    search_commands.ListSearchIndexes: _of_search_index_look_up,
+    search_commands.DescribeSearchIndex: _of_search_index(Permission.DESCRIBE),
+    search_commands.SearchRows: _of_row_search,
     row_commands.WriteGroup: _of_group,
     row_commands.BulkLoad: _of_load,
     table_commands.FindTable: _of_look_up,

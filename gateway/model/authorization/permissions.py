@@ -88,6 +88,7 @@ class Channel(Enum):
     STATEMENT = "statement"
     STATEMENT_TRANSACTION = "statement-transaction"
     TUNNEL = "tunnel"
+    SEARCH_INDEX = "search-index"
 
     __hash__ = object.__hash__
 

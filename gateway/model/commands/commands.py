@@ -16,6 +16,7 @@ from tablegate.gateway.model.commands.command import R
 from tablegate.gateway.model.commands.job_commands import JobCommand
 from tablegate.gateway.model.commands.replica_commands import ReplicaCommand
 from tablegate.gateway.model.commands.row_commands import BulkLoad, Get, Read, ReadAll, WriteGroup
+from tablegate.gateway.model.commands.search_commands import SearchCommand
 from tablegate.gateway.model.commands.snapshot_commands import SnapshotCommand
 from tablegate.gateway.model.commands.stream_commands import StreamCommand
 from tablegate.gateway.model.commands.table_commands import TableCommand
@@ -35,8 +36,9 @@ DefinitionCommand = (
     | StreamCommand
     | ReplicaCommand
     | TunnelCommand
+    | SearchCommand
 )
-"""Commands about tables, streams, tunnels, backups, jobs and replicas."""
+"""Commands about tables, streams, tunnels, backups, jobs, replicas and search indexes."""
 
 SingleCommand = BulkLoad | TransactionCommand | DefinitionCommand
 """Commands that run in separate transactions."""

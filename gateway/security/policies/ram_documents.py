@@ -23,6 +23,7 @@ from tablegate.gateway.security.policies.iam_documents import read_document
 _P = Permission
 _MEMBERS = frozenset({"Effect", "Action", "NotAction", "Resource", "NotResource", "Condition"})
 _ROW = (Channel.SINGLE, Channel.TRANSACTION)
+_SEARCH_INDEX = (Channel.SEARCH_INDEX,)
 
 
 def _pairs(
@@ -53,6 +54,10 @@ ACTIONS: Mapping[str, frozenset[GrantAction]] = {
     "CreateIndex": _pairs(_P.CREATE_INDEX),
     "DropIndex": _pairs(_P.DROP_INDEX),
     "ListSearchIndex": _pairs(_P.LIST_FEATURES),
+    "CreateSearchIndex": _pairs(_P.CREATE_INDEX, channels=_SEARCH_INDEX),
+    "DescribeSearchIndex": _pairs(_P.DESCRIBE, channels=_SEARCH_INDEX),
+    "DeleteSearchIndex": _pairs(_P.DROP_INDEX, channels=_SEARCH_INDEX),
+    "Search": _pairs(_P.SCAN, channels=_SEARCH_INDEX),
     "ListTimeseriesTable": _pairs(_P.LIST_FEATURES),
     "StartLocalTransaction": _pairs(_P.BEGIN),
     "CommitTransaction": _pairs(_P.COMMIT),

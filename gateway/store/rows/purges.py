@@ -32,6 +32,8 @@ _OWNED = {
     "table": _Owned("rows", "table_id", "partition, sort", "size_bytes"),
     "index": _Owned("entries", "index_id", "partition, sort", "0"),
     "vectors": _Owned("vectors", "index_id", "partition, sort", "size_bytes"),
+    "documents": _Owned("search_documents", "index_id", "partition, sort, slot", "0"),
+    "terms": _Owned("search_terms", "index_id", "field, term, document, slot", "0"),
     "history": _Owned("history", "history_id", "changed_at, slot, partition, sort", "size_bytes"),
 }
 
@@ -96,6 +98,8 @@ def _finish(session: Session, kind: str, owner_id: int, limit: int) -> int:
     row_counts.forget(session, owner_id)
     if kind == "vectors":
         vectors.forget(session, owner_id)
+    if kind == "documents":
+        counters.forget(session, counters.documents(owner_id))
     forgotten = counters.forget_table(session, owner_id, limit) if kind == "table" else 0
     if forgotten < limit:
         session.execute("DELETE FROM purges WHERE kind = ? AND id = ?", (kind, owner_id))

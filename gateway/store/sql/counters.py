@@ -58,6 +58,11 @@ def shard_counter(stream_id: int, number: int) -> str:
     return f"shard/{stream_id}/{number}"
 
 
+def documents(index_id: int) -> str:
+    """Return the name of the counter that numbers the documents of a search index."""
+    return f"documents/{index_id}"
+
+
 def forget_table(session: Session, table_id: int, limit: int) -> int:
     """Delete up to `limit` counters of a dropped table. Return their number."""
     deleted = _forget(session, f"drawn/{table_id}/", limit)

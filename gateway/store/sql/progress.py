@@ -73,6 +73,8 @@ _COUNT = {
     "table": "SELECT count(*) FROM (SELECT 1 FROM rows WHERE table_id = ? AND slot >= 0 LIMIT ?) AS counted",
     "index": "SELECT count(*) FROM (SELECT 1 FROM entries WHERE index_id = ? AND slot >= 0 LIMIT ?) AS counted",
     "vectors": "SELECT count(*) FROM (SELECT 1 FROM vectors WHERE index_id = ? AND version >= 0 LIMIT ?) AS counted",
+    "documents": "SELECT count(*) FROM (SELECT 1 FROM search_documents WHERE index_id = ? LIMIT ?) AS counted",
+    "terms": "SELECT count(*) FROM (SELECT 1 FROM search_terms WHERE index_id = ? LIMIT ?) AS counted",
     "history": "SELECT count(*) FROM (SELECT 1 FROM history WHERE history_id = ? LIMIT ?) AS counted",
 }
 

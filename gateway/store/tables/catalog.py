@@ -13,6 +13,7 @@ import orjson
 
 from tablegate.gateway.model.tables.indexes import Index, IndexView, VectorIndex
 from tablegate.gateway.model.tables.tables import State, Table
+from tablegate.gateway.store.search import search_indexes
 from tablegate.gateway.store.sql import counters, progress
 from tablegate.gateway.store.sql.databases import Pending, Session
 from tablegate.gateway.store.tables import descriptors, expiry_backfills, history
@@ -246,10 +247,16 @@ class Catalog:
         kind = "vectors" if isinstance(index, VectorIndex) else "index"
         session.send("INSERT INTO purges (kind, id) VALUES (?, ?)", (kind, index.id))
 
-    def remove(self, session: Session, table: Table) -> None:
-        """Delete a table in constant time. Its rows and entries are purged later, and its id is never reused."""
+    def remove_indexes(self, session: Session, table: Table) -> None:
+        """Delete all indexes of a table. Their entries are purged later."""
         for index in table.all_indexes:
             self.remove_index(session, index)
+        for search_index in search_indexes.of_table(session, table.id):
+            search_indexes.remove(session, search_index.id)
+
+    def remove(self, session: Session, table: Table) -> None:
+        """Delete a table in constant time. Its rows and entries are purged later, and its id is never reused."""
+        self.remove_indexes(session, table)
         session.send("DELETE FROM tables WHERE id = ?", (table.id,))
         expiry_backfills.finish(session, table.id)
         session.send("INSERT INTO purges (kind, id) VALUES ('table', ?)", (table.id,))
@@ -272,8 +279,7 @@ class Catalog:
         session.execute(
             "UPDATE tables SET namespace = ?, version = version + 1 WHERE id = ?", (namespace, table.id)
         )
-        for index in table.all_indexes:
-            self.remove_index(session, index)
+        self.remove_indexes(session, table)
 
     def defined(self, definition: str) -> Table:
         """Return the table of a definition (descriptors.definition), which may no longer exist."""

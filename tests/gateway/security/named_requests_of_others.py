@@ -13,10 +13,12 @@ from google.protobuf.message import Message
 from tablegate.adapters.azuretable.operation_table import OPERATIONS as AZURE_OPERATIONS
 from tablegate.adapters.tablestore.operation_table import OPERATIONS as TABLE_STORE_OPERATIONS
 from tablegate.adapters.tablestore.wire.plainbuffer import Bound, WireRow, encode_row
+from tablegate.adapters.tablestore.wire.protocol import search_pb2 as search_messages
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.adapters.tablestore.wire.protocol import tunnel_pb2
 from tablegate.gateway.model.authorization.permissions import ACCOUNT_PERMISSIONS
 from tests.adapters.tablestore.client import cells_of, row
+from tests.adapters.tablestore.search.search_messages import match_all, schema, search_query
 from tests.gateway.security.named_requests import INDEX, Handles
 
 # Azure Table: (operation, description, (method, path, body, headers))
@@ -212,6 +214,13 @@ def _table_store_tables(table: str) -> Iterator[tuple[str, str, dict[str, Any]]]
         yield "CreateIndex", column, {"main_table_name": table, "index_meta": index}
     for name in (INDEX, "nowhere"):
         yield "DropIndex", name, {"main_table_name": table, "index_name": name}
+        for operation in ("DescribeSearchIndex", "DeleteSearchIndex"):
+            yield operation, name, {"table_name": table, "index_name": name}
+        query = search_query(match_all())
+        yield "Search", name, {"table_name": table, "index_name": name, "search_query": query}
+    for kind in (search_messages.KEYWORD, search_messages.JSON):
+        made = {"table_name": table, "index_name": "bySearch", "schema": schema(("status", kind))}
+        yield "CreateSearchIndex", f"{kind}", made
 
 
 def _table_store_tunnels(table: str) -> Iterator[tuple[str, str, dict[str, Any]]]:

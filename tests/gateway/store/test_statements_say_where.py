@@ -20,6 +20,7 @@ EVERYWHERE = {
     "streams": "likewise",
     "shards": "of streams; changed when they roll or are resharded",
     "histories": "changed by definitions",
+    "search_indexes": "changed by definitions",
     "backups": "a row for each backup",
     "copies": "a row for each copy that is under way",
     "followers": "positions, saved after many changes were delivered",

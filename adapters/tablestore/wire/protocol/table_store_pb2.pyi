@@ -617,26 +617,6 @@ class DropIndexResponse(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
-class ListSearchIndexRequest(_message.Message):
-    __slots__ = ("table_name",)
-    TABLE_NAME_FIELD_NUMBER: _ClassVar[int]
-    table_name: str
-    def __init__(self, table_name: _Optional[str] = ...) -> None: ...
-
-class SearchIndexInfo(_message.Message):
-    __slots__ = ("table_name", "index_name")
-    TABLE_NAME_FIELD_NUMBER: _ClassVar[int]
-    INDEX_NAME_FIELD_NUMBER: _ClassVar[int]
-    table_name: str
-    index_name: str
-    def __init__(self, table_name: _Optional[str] = ..., index_name: _Optional[str] = ...) -> None: ...
-
-class ListSearchIndexResponse(_message.Message):
-    __slots__ = ("indices",)
-    INDICES_FIELD_NUMBER: _ClassVar[int]
-    indices: _containers.RepeatedCompositeFieldContainer[SearchIndexInfo]
-    def __init__(self, indices: _Optional[_Iterable[_Union[SearchIndexInfo, _Mapping]]] = ...) -> None: ...
-
 class ListTimeseriesTableRequest(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...

@@ -1,0 +1,1 @@
+"""Search indexes of Table Store: definitions, queries and searches."""

@@ -1,0 +1,39 @@
+"""Fields and values that search requests name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tablegate.adapters.tablestore.wire.errors import invalid
+from tablegate.gateway.model.search import geography
+from tablegate.gateway.model.search.documents import query_value_of
+from tablegate.gateway.model.search.geography import Point
+from tablegate.gateway.model.search.schema import FieldType, SearchField, SearchSchema
+
+
+def field_of(schema: SearchSchema, name: str, expected: FieldType | None = None) -> SearchField:
+    """Return the field with a name, of the expected type if one is given. Raises ServiceError."""
+    field = schema.by_name.get(name)
+    if field is None:
+        raise invalid(f"field: {name} does not exist")
+    if not field.is_indexed:
+        raise invalid(f"field: {name} is not indexed")
+    if expected is not None and field.type is not expected:
+        raise invalid(f"The type of field '{name}' must be {expected.name}.")
+    return field
+
+
+def query_value(field: SearchField, data: Any) -> Any:
+    """Return a value for a field. Raises ServiceError if it does not fit."""
+    value = query_value_of(field, data)
+    if value is None:
+        raise invalid(f"The value does not match the type of field '{field.name}': {field.type.name}.")
+    return value
+
+
+def point_of(text: str) -> Point:
+    """Return the point of "latitude,longitude". Raises ServiceError."""
+    point = geography.point_of(text)
+    if point is None:
+        raise invalid(f"Invalid geo point: '{text[:64]}'.")
+    return point

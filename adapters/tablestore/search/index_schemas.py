@@ -1,0 +1,150 @@
+"""Schemas of search indexes: validation of a request's schema, and its conversion to the gateway's.
+
+Source: docs/protocols/table-store.md and "Create a search index".
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from tablegate.adapters.tablestore.wire import limits
+from tablegate.adapters.tablestore.wire.errors import invalid
+from tablegate.adapters.tablestore.wire.names import is_column_name
+from tablegate.adapters.tablestore.wire.parsing import parse
+from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
+from tablegate.gateway.model.search import analysis
+from tablegate.gateway.model.search.analysis import Analyzer
+from tablegate.gateway.model.search.dates import is_format
+from tablegate.gateway.model.search.schema import FieldType, SearchField, SearchSchema
+
+_TYPES = {
+    messages.LONG: FieldType.LONG,
+    messages.DOUBLE: FieldType.DOUBLE,
+    messages.BOOLEAN: FieldType.BOOLEAN,
+    messages.KEYWORD: FieldType.KEYWORD,
+    messages.TEXT: FieldType.TEXT,
+    messages.NESTED: FieldType.NESTED,
+    messages.GEO_POINT: FieldType.GEO_POINT,
+    messages.DATE: FieldType.DATE,
+}
+_GRAM_MAX_CHARACTERS = 7
+
+
+def schema_of(schema: messages.IndexSchema) -> SearchSchema:
+    """Return the schema of an index. Raises ServiceError."""
+    if not schema.field_schemas:
+        raise invalid("The field schemas of the search index must not be empty.")
+    if _number_of(schema.field_schemas) > limits.SEARCH_FIELDS_MAX:
+        raise invalid(f"The number of fields in search index exceeds the limit: {limits.SEARCH_FIELDS_MAX}.")
+    search_schema = SearchSchema(_fields_of(schema.field_schemas, ()))
+    if len(search_schema.by_name) < _number_of(schema.field_schemas):
+        raise invalid("Duplicated field name in search index.")
+    return search_schema
+
+
+def normalized(schema: messages.IndexSchema) -> messages.IndexSchema:
+    """Return a schema with its defaults, as DescribeSearchIndex returns it."""
+    complete = messages.IndexSchema()
+    complete.CopyFrom(schema)
+    for field in complete.field_schemas:
+        _complete(field)
+    complete.index_setting.SetInParent()
+    has_nested = any(field.field_type == messages.NESTED for field in complete.field_schemas)
+    if has_nested and complete.index_sort.sorter:
+        raise invalid("index_sort is not supported by a search index with a nested field.")
+    if has_nested:
+        complete.index_sort.SetInParent()
+    elif not complete.index_sort.sorter:
+        complete.index_sort.sorter.add().pk_sort.order = messages.SORT_ORDER_ASC
+    return complete
+
+
+def _complete(field: messages.FieldSchema) -> None:
+    if field.field_type == messages.NESTED:
+        for inner in field.field_schemas:
+            _complete(inner)
+        return
+    if not field.HasField("index"):
+        field.index = True
+    if not field.HasField("store"):
+        field.store = field.field_type != messages.TEXT
+    if field.field_type == messages.TEXT and not field.analyzer:
+        field.analyzer = analysis.SINGLE_WORD
+
+
+def _number_of(fields: Sequence[messages.FieldSchema]) -> int:
+    return sum(1 + _number_of(field.field_schemas) for field in fields)
+
+
+def _fields_of(fields: Sequence[messages.FieldSchema], ancestors: tuple[str, ...]) -> tuple[SearchField, ...]:
+    return tuple(_field_of(field, ancestors) for field in fields)
+
+
+def _field_of(field: messages.FieldSchema, ancestors: tuple[str, ...]) -> SearchField:
+    name = field.field_name
+    if not is_column_name(name):
+        raise invalid(f"Invalid field name in search index: '{name}'.")
+    type_of_field = _TYPES.get(field.field_type)
+    if type_of_field is None or field.is_virtual_field:
+        kind = "a virtual field" if field.is_virtual_field else messages.FieldType.Name(field.field_type)
+        raise invalid(f"The type of field '{name}' is not supported: {kind}.")
+    full_name = f"{ancestors[-1]}.{name}" if ancestors else name
+    if type_of_field is FieldType.NESTED:
+        return _nested_field(field, full_name, ancestors)
+    if field.field_schemas:
+        raise invalid(f"Only a NESTED field can have sub fields: '{full_name}'.")
+    return SearchField(
+        full_name,
+        type_of_field,
+        name,
+        is_array=field.is_array,
+        is_indexed=field.index or not field.HasField("index"),
+        is_stored=field.store if field.HasField("store") else type_of_field is not FieldType.TEXT,
+        analyzer=_analyzer_of(field) if type_of_field is FieldType.TEXT else None,
+        date_formats=_date_formats_of(field) if type_of_field is FieldType.DATE else (),
+        ancestors=ancestors,
+    )
+
+
+def _nested_field(field: messages.FieldSchema, full_name: str, ancestors: tuple[str, ...]) -> SearchField:
+    if len(ancestors) >= limits.NESTED_DEPTH_MAX:
+        raise invalid(f"The depth of nested fields exceeds the limit: {limits.NESTED_DEPTH_MAX}.")
+    if not field.field_schemas:
+        raise invalid(f"The nested field '{full_name}' must have sub fields.")
+    inner = _fields_of(field.field_schemas, (*ancestors, full_name))
+    return SearchField(full_name, FieldType.NESTED, field.field_name, ancestors=ancestors, fields=inner)
+
+
+def _date_formats_of(field: messages.FieldSchema) -> tuple[str, ...]:
+    formats = tuple(field.date_formats)
+    for each in formats:
+        if not is_format(each):
+            raise invalid(f"The date format of field '{field.field_name}' is not supported: {each}.")
+    return formats
+
+
+def _analyzer_of(field: messages.FieldSchema) -> Analyzer:
+    name = field.analyzer or analysis.SINGLE_WORD
+    if name not in (analysis.SINGLE_WORD, analysis.SPLIT, analysis.FUZZY):
+        raise invalid(f"The analyzer of field '{field.field_name}' is not supported: {name}.")
+    analyzer = Analyzer(name)
+    if not field.HasField("analyzer_parameter"):
+        return analyzer
+    kind: Any = {
+        analysis.SINGLE_WORD: messages.SingleWordAnalyzerParameter,
+        analysis.SPLIT: messages.SplitAnalyzerParameter,
+        analysis.FUZZY: messages.FuzzyAnalyzerParameter,
+    }[name]
+    parameter = parse(kind, field.analyzer_parameter, "the analyzer parameter")
+    analyzer = dataclasses.replace(analyzer, is_case_sensitive=parameter.case_sensitive)
+    if name == analysis.SINGLE_WORD:
+        return dataclasses.replace(analyzer, delimits_words=parameter.delimit_word)
+    if name == analysis.SPLIT:
+        return dataclasses.replace(analyzer, delimiter=parameter.delimiter)
+    least = parameter.min_chars if parameter.HasField("min_chars") else 1
+    most = parameter.max_chars if parameter.HasField("max_chars") else _GRAM_MAX_CHARACTERS
+    if not 1 <= least <= most <= _GRAM_MAX_CHARACTERS:
+        raise invalid(f"The characters of a fuzzy analyzer must be in range: [1, {_GRAM_MAX_CHARACTERS}].")
+    return dataclasses.replace(analyzer, min_chars=least, max_chars=most)

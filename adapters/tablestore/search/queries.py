@@ -1,0 +1,214 @@
+"""Queries of search requests: each is a type and the serialized message of that type.
+
+Source: docs/protocols/table-store.md and the pages of the single queries.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from google.protobuf.message import Message
+
+from tablegate.adapters.tablestore.search import variants
+from tablegate.adapters.tablestore.search.fields import field_of, point_of, query_value
+from tablegate.adapters.tablestore.wire import limits
+from tablegate.adapters.tablestore.wire.errors import invalid
+from tablegate.adapters.tablestore.wire.parsing import parse
+from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
+from tablegate.gateway.model.search import queries
+from tablegate.gateway.model.search.analysis import FUZZY, tokens_of
+from tablegate.gateway.model.search.queries import Query
+from tablegate.gateway.model.search.schema import FieldType, SearchField, SearchSchema
+
+_TEXTS = frozenset({FieldType.KEYWORD, FieldType.TEXT})
+_POLYGON_POINTS_MIN = 3
+
+
+def query_of(query: messages.Query, schema: SearchSchema) -> Query:
+    """Return the query of a request. Raises ServiceError."""
+    return _Parser(schema).query(query, 0)
+
+
+class _Parser:
+    """Parses the query of one request, and counts its parts."""
+
+    def __init__(self, schema: SearchSchema) -> None:
+        self._schema = schema
+        self._number = 0
+
+    def query(self, query: messages.Query, depth: int) -> Query:
+        """Return a query at a depth. Raises ServiceError."""
+        self._number += 1
+        if self._number > limits.QUERIES_MAX:
+            raise invalid(f"The number of queries exceeds the limit: {limits.QUERIES_MAX}.")
+        if depth > limits.QUERY_DEPTH_MAX:
+            raise invalid(f"The depth of queries exceeds the limit: {limits.QUERY_DEPTH_MAX}.")
+        kind, parse_query = _PARSERS.get(query.type, (None, None))
+        if not query.HasField("type") or kind is None or parse_query is None:
+            name = messages.QueryType.Name(query.type) if query.HasField("type") else "none"
+            raise invalid(f"The type of query is not supported: {name}.")
+        return parse_query(self, parse(kind, query.query, "the query"), depth)
+
+    def _field(self, name: str, *types: FieldType) -> SearchField:
+        field = field_of(self._schema, name)
+        if types and field.type not in types:
+            raise invalid(f"The type of field '{name}' does not support the query: {field.type.name}.")
+        return field
+
+    def _valued(self, name: str) -> SearchField:
+        """Return a field whose values can be compared with terms."""
+        field = field_of(self._schema, name)
+        if field.type in (FieldType.NESTED, FieldType.GEO_POINT):
+            raise invalid(f"The type of field '{name}' does not support the query: {field.type.name}.")
+        return field
+
+    def all(self, message: Any, depth: int) -> Query:
+        return queries.MatchAll()
+
+    def term(self, message: Any, depth: int) -> Query:
+        field = self._valued(message.field_name)
+        return queries.Terms(field, (query_value(field, variants.decode(message.term)),))
+
+    def terms(self, message: Any, depth: int) -> Query:
+        field = self._valued(message.field_name)
+        if not 1 <= len(message.terms) <= limits.TERMS_MAX:
+            raise invalid(f"The number of terms must be in range: [1, {limits.TERMS_MAX}].")
+        return queries.Terms(
+            field, tuple(query_value(field, variants.decode(term)) for term in message.terms)
+        )
+
+    def range(self, message: Any, depth: int) -> Query:
+        field = self._valued(message.field_name)
+        if field.type is FieldType.BOOLEAN:
+            raise invalid(f"The type of field '{field.name}' does not support the query: BOOLEAN.")
+        lower, upper = (
+            query_value(field, variants.decode(bound)) if bound else None
+            for bound in (message.range_from, message.range_to)
+        )
+        return queries.Range(field, lower, upper, message.include_lower, message.include_upper)
+
+    def prefix(self, message: Any, depth: int) -> Query:
+        field = self._field(message.field_name, *_TEXTS)
+        return queries.Prefix(field, _checked_prefix(message.prefix))
+
+    def suffix(self, message: Any, depth: int) -> Query:
+        field = self._field(message.field_name, *_TEXTS)
+        return queries.Suffix(field, _checked_prefix(message.suffix))
+
+    def wildcard(self, message: Any, depth: int) -> Query:
+        field = self._field(message.field_name, *_TEXTS)
+        if len(message.value) > limits.WILDCARD_MAX_CHARACTERS:
+            raise invalid(f"The length of a wildcard exceeds the limit: {limits.WILDCARD_MAX_CHARACTERS}.")
+        return queries.Pattern(field, message.value)
+
+    def exists(self, message: Any, depth: int) -> Query:
+        return queries.Exists(field_of(self._schema, message.field_name))
+
+    def match(self, message: Any, depth: int) -> Query:
+        field = self._field(message.field_name, *_TEXTS)
+        _check_text(message.text)
+        if field.type is FieldType.KEYWORD:
+            return queries.Terms(field, (message.text,))
+        tokens = tuple(dict.fromkeys(_tokens(field, message.text)))
+        minimum = len(tokens) if message.operator == messages.AND else message.minimum_should_match
+        return queries.Match(field, tokens, max(1, minimum))
+
+    def phrase(self, message: Any, depth: int) -> Query:
+        field = self._field(message.field_name, *_TEXTS)
+        _check_text(message.text)
+        if field.type is FieldType.KEYWORD:
+            return queries.Terms(field, (message.text,))
+        if message.slop < 0:
+            raise invalid("The slop of a match phrase query must not be negative.")
+        return queries.Phrase(field, tuple(_tokens(field, message.text)), message.slop)
+
+    def bool(self, message: Any, depth: int) -> Query:
+        must, must_not, filters, should = (
+            self._all(parts, depth + 1)
+            for parts in (
+                message.must_queries,
+                message.must_not_queries,
+                message.filter_queries,
+                message.should_queries,
+            )
+        )
+        minimum = message.minimum_should_match
+        if not message.HasField("minimum_should_match"):
+            minimum = 1 if should and not must and not filters else 0
+        if minimum < 0:
+            raise invalid("minimum_should_match must not be negative.")
+        return queries.Bool(must, must_not, filters, should, minimum)
+
+    def _all(self, parts: Sequence[messages.Query], depth: int) -> tuple[Query, ...]:
+        return tuple(self.query(part, depth) for part in parts)
+
+    def const_score(self, message: Any, depth: int) -> Query:
+        return queries.ConstScore(self.query(message.filter, depth + 1))
+
+    def nested(self, message: Any, depth: int) -> Query:
+        field = field_of(self._schema, message.path, FieldType.NESTED)
+        if message.HasField("inner_hits"):
+            raise invalid("inner_hits is not supported.")
+        return queries.Nested(field, self.query(message.query, depth + 1))
+
+    def geo_box(self, message: Any, depth: int) -> Query:
+        field = field_of(self._schema, message.field_name, FieldType.GEO_POINT)
+        return queries.GeoBox(field, point_of(message.top_left), point_of(message.bottom_right))
+
+    def geo_distance(self, message: Any, depth: int) -> Query:
+        field = field_of(self._schema, message.field_name, FieldType.GEO_POINT)
+        if not (message.distance >= 0 and math.isfinite(message.distance)):
+            raise invalid("The distance of a geo distance query must not be negative.")
+        return queries.GeoDistance(field, point_of(message.center_point), message.distance)
+
+    def geo_polygon(self, message: Any, depth: int) -> Query:
+        field = field_of(self._schema, message.field_name, FieldType.GEO_POINT)
+        if not _POLYGON_POINTS_MIN <= len(message.points) <= limits.POLYGON_POINTS_MAX:
+            raise invalid(
+                f"The points of a polygon must be in range: [{_POLYGON_POINTS_MIN}, {limits.POLYGON_POINTS_MAX}]."
+            )
+        return queries.GeoPolygon(field, tuple(point_of(point) for point in message.points))
+
+
+_PARSERS: Mapping[int, tuple[type[Message], Callable[[_Parser, Any, int], Query]]] = {
+    messages.MATCH_ALL_QUERY: (messages.MatchAllQuery, _Parser.all),
+    messages.TERM_QUERY: (messages.TermQuery, _Parser.term),
+    messages.TERMS_QUERY: (messages.TermsQuery, _Parser.terms),
+    messages.RANGE_QUERY: (messages.RangeQuery, _Parser.range),
+    messages.PREFIX_QUERY: (messages.PrefixQuery, _Parser.prefix),
+    messages.SUFFIX_QUERY: (messages.SuffixQuery, _Parser.suffix),
+    messages.WILDCARD_QUERY: (messages.WildcardQuery, _Parser.wildcard),
+    messages.EXISTS_QUERY: (messages.ExistsQuery, _Parser.exists),
+    messages.MATCH_QUERY: (messages.MatchQuery, _Parser.match),
+    messages.MATCH_PHRASE_QUERY: (messages.MatchPhraseQuery, _Parser.phrase),
+    messages.BOOL_QUERY: (messages.BoolQuery, _Parser.bool),
+    messages.CONST_SCORE_QUERY: (messages.ConstScoreQuery, _Parser.const_score),
+    messages.NESTED_QUERY: (messages.NestedQuery, _Parser.nested),
+    messages.GEO_BOUNDING_BOX_QUERY: (messages.GeoBoundingBoxQuery, _Parser.geo_box),
+    messages.GEO_DISTANCE_QUERY: (messages.GeoDistanceQuery, _Parser.geo_distance),
+    messages.GEO_POLYGON_QUERY: (messages.GeoPolygonQuery, _Parser.geo_polygon),
+}
+
+
+def _tokens(field: SearchField, text: str) -> list[str]:
+    """Return the tokens of a query's text. The tokens of a fuzzy field are as long as possible, and overlap."""
+    analyzer = field.analyzer
+    assert analyzer is not None
+    tokens = list(tokens_of(analyzer, text))
+    if analyzer.name == FUZZY:
+        longest = max((len(token.text) for token in tokens), default=0)
+        tokens = [token for token in tokens if len(token.text) == longest]
+    return [token.text for token in tokens]
+
+
+def _checked_prefix(text: str) -> str:
+    if len(text.encode()) > limits.PREFIX_MAX_BYTES:
+        raise invalid(f"The length of a prefix exceeds the limit: {limits.PREFIX_MAX_BYTES}.")
+    return text
+
+
+def _check_text(text: str) -> None:
+    if len(text.encode()) > limits.QUERY_TEXT_MAX_BYTES:
+        raise invalid(f"The length of a text exceeds the limit: {limits.QUERY_TEXT_MAX_BYTES}.")

@@ -1,0 +1,128 @@
+"""Search: a page of the rows that match a query."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import orjson
+from google.protobuf.message import Message
+
+from tablegate.adapters.tablestore.rows import selections
+from tablegate.adapters.tablestore.rows.selections import RowSelection
+from tablegate.adapters.tablestore.search.queries import query_of
+from tablegate.adapters.tablestore.search.search_indexes import described_schema, find_search_index
+from tablegate.adapters.tablestore.search.sorts import sorters_of
+from tablegate.adapters.tablestore.wire import limits
+from tablegate.adapters.tablestore.wire.call_context import CallContext, TableOrIndex, find_table
+from tablegate.adapters.tablestore.wire.errors import invalid
+from tablegate.adapters.tablestore.wire.parsing import parse
+from tablegate.adapters.tablestore.wire.plainbuffer import HEADER
+from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
+from tablegate.gateway.exchanges import one
+from tablegate.gateway.model.commands.commands import Exchange
+from tablegate.gateway.model.commands.search_commands import SearchPosition, SearchRows
+from tablegate.gateway.model.search.schema import SearchIndex
+from tablegate.gateway.model.tables.tables import Table
+
+_NOT_COUNTED = -1
+
+
+def search(call: CallContext) -> Exchange[Message]:
+    """Search: rows that match a query, in an order. Raises ServiceError, TableMissing."""
+    message = call.message
+    request = parse(messages.SearchQuery, message.search_query, "the search query")
+    table: Table = yield from find_table(call, message.table_name)
+    index = yield from find_search_index(table, message.index_name)
+    selection = selection_of(message.columns_to_get, table, index)
+    command = _command_of(request, table, index, selection)
+    page = yield from one(command)
+    target = TableOrIndex.of_table(table)
+    cut = selection.cutter(target)
+    answer = messages.SearchResponse(
+        total_hits=_NOT_COUNTED if page.total is None else page.total,
+        rows=[HEADER + selection.row_bytes(target, cut(row)) for row in page.rows],
+        is_all_succeeded=True,
+    )
+    sort = _sort_of(request, index)
+    if page.next is not None and sort.sorter:
+        answer.next_token = _token_of(index, sort, page.next)
+    return answer
+
+
+def _command_of(
+    request: messages.SearchQuery, table: Table, index: SearchIndex, selection: RowSelection
+) -> SearchRows:
+    for name in ("collapse", "highlight", "aggs", "group_bys", "filter"):
+        if request.HasField(name):
+            raise invalid(f"{name} is not supported.")
+    has_token = bool(request.token)
+    if has_token and ((request.HasField("offset") and request.offset) or request.HasField("sort")):
+        raise invalid("The offset and the sort can not be set with a token.")
+    limit = request.limit if request.HasField("limit") else limits.SEARCH_LIMIT_DEFAULT
+    _check_page(request.offset, limit, selection, index)
+    query = query_of(request.query, index.schema)
+    return SearchRows(
+        table,
+        index,
+        query,
+        sorters_of(_sort_of(request, index), index.schema),
+        _position_of(request.token, index)[1] if has_token else None,
+        request.offset,
+        limit,
+        counts=request.get_total_count or request.track_total_count > 0,
+        visible_attributes=selection if selection.columns else None,
+    )
+
+
+def _check_page(offset: int, limit: int, selection: RowSelection, index: SearchIndex) -> None:
+    is_indexed = bool(selection.columns) and selection.columns <= _indexed_columns(index)
+    most = limits.SEARCH_INDEXED_ROWS_MAX if is_indexed else limits.SEARCH_ROWS_MAX
+    if not 0 <= limit <= most:
+        raise invalid(f"The limit of a search must be in range: [0, {most}].")
+    if offset < 0 or offset + limit > limits.SEARCH_RESULTS_MAX:
+        raise invalid(f"The offset and limit of a search must be in range: [0, {limits.SEARCH_RESULTS_MAX}].")
+
+
+def selection_of(requested: messages.ColumnsToGet, table: Table, index: SearchIndex) -> RowSelection:
+    """Return the columns of a reply. The primary key is always included. Raises ServiceError."""
+    key_names = frozenset(table.key_schema.names)
+    if requested.return_type == messages.RETURN_ALL and requested.HasField("return_type"):
+        return selections.everything()
+    if requested.return_type == messages.RETURN_SPECIFIED:
+        return selections.everything(selections.columns_of(requested.column_names) | key_names)
+    if requested.return_type == messages.RETURN_ALL_FROM_INDEX:
+        return selections.everything(_indexed_columns(index) | key_names)
+    return selections.everything(key_names)
+
+
+def _indexed_columns(index: SearchIndex) -> frozenset[str]:
+    return frozenset(field.source for field in index.schema.fields if field.is_stored)
+
+
+# Tokens
+
+
+def _sort_of(request: messages.SearchQuery, index: SearchIndex) -> messages.Sort:
+    """Return the sort of a request: of its token, its own, or that of the index."""
+    if request.token:
+        return _position_of(request.token, index)[0]
+    return request.sort if request.sort.sorter else described_schema(index).index_sort
+
+
+def _token_of(index: SearchIndex, sort: messages.Sort, position: SearchPosition) -> bytes:
+    parts: list[Any] = [index.id, sort.SerializeToString().hex(), *(part.hex() for part in position)]
+    return base64.urlsafe_b64encode(orjson.dumps(parts))
+
+
+def _position_of(token: bytes, index: SearchIndex) -> tuple[messages.Sort, SearchPosition]:
+    """Return the sort and the position of a token. Raises ServiceError for a token of another index."""
+    try:
+        index_id, sort, *parts = orjson.loads(base64.b64decode(token, altchars=b"-_", validate=True))
+        position = SearchPosition(*map(bytes.fromhex, parts))
+        sort_bytes = bytes.fromhex(sort)
+    except (ValueError, TypeError):
+        raise invalid("Invalid next token.") from None
+    if index_id != index.id:
+        raise invalid("Invalid next token.")
+    return parse(messages.Sort, sort_bytes, "the next token"), position

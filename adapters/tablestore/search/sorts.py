@@ -1,0 +1,89 @@
+"""Sorts of search requests."""
+
+from __future__ import annotations
+
+from tablegate.adapters.tablestore.search import queries, variants
+from tablegate.adapters.tablestore.search.fields import field_of, point_of, query_value
+from tablegate.adapters.tablestore.wire import limits
+from tablegate.adapters.tablestore.wire.errors import invalid
+from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
+from tablegate.gateway.model.search.ordering import (
+    FieldSort,
+    GeoDistanceSort,
+    KeySort,
+    NestedFilter,
+    Sorter,
+    SortMode,
+)
+from tablegate.gateway.model.search.schema import FieldType, SearchSchema
+
+_MODES = {
+    messages.SORT_MODE_MIN: SortMode.MIN,
+    messages.SORT_MODE_MAX: SortMode.MAX,
+    messages.SORT_MODE_AVG: SortMode.AVG,
+}
+_UNSORTED = frozenset({FieldType.TEXT, FieldType.NESTED, FieldType.GEO_POINT})
+# Missing values sort first or last by these names, else as the value.
+_MISSING_NAMES = frozenset({"_last"})
+
+
+def sorters_of(sort: messages.Sort, schema: SearchSchema) -> tuple[Sorter, ...]:
+    """Return the sorters of a sort. Raises ServiceError."""
+    if len(sort.sorter) > limits.SORTERS_MAX:
+        raise invalid(f"The number of sorters exceeds the limit: {limits.SORTERS_MAX}.")
+    return tuple(_sorter_of(sorter, schema) for sorter in sort.sorter)
+
+
+def _sorter_of(sorter: messages.Sorter, schema: SearchSchema) -> Sorter:
+    if sorter.HasField("pk_sort"):
+        return KeySort(sorter.pk_sort.order == messages.SORT_ORDER_DESC)
+    if sorter.HasField(
+        "doc_sort"
+    ):  # the order of the documents is not specified, so it may be that of the key
+        return KeySort(sorter.doc_sort.order == messages.SORT_ORDER_DESC)
+    if sorter.HasField("field_sort"):
+        return _field_sort(sorter.field_sort, schema)
+    if sorter.HasField("geo_distance_sort"):
+        return _geo_distance_sort(sorter.geo_distance_sort, schema)
+    if sorter.HasField("score_sort"):
+        raise invalid("ScoreSort is not supported.")
+    raise invalid("A sorter must have a type.")
+
+
+def _field_sort(sort: messages.FieldSort, schema: SearchSchema) -> FieldSort:
+    field = field_of(schema, sort.field_name)
+    if field.type in _UNSORTED:
+        raise invalid(f"The field '{field.name}' can not be sorted by.")
+    if sort.HasField("missing_field"):
+        raise invalid("missing_field is not supported.")
+    mode = _MODES[sort.mode]
+    missing = None
+    if sort.HasField("missing_value"):
+        value = variants.decode(sort.missing_value)
+        if value not in _MISSING_NAMES:
+            missing = query_value(field, value)
+    is_descending = sort.order == messages.SORT_ORDER_DESC
+    return FieldSort(field, is_descending, mode, missing, _nested_filter(sort, schema))
+
+
+def _geo_distance_sort(sort: messages.GeoDistanceSort, schema: SearchSchema) -> GeoDistanceSort:
+    field = field_of(schema, sort.field_name, FieldType.GEO_POINT)
+    if not 1 <= len(sort.points) <= limits.POLYGON_POINTS_MAX:
+        raise invalid("The points of a geo distance sort must not be empty.")
+    return GeoDistanceSort(
+        field,
+        tuple(point_of(point) for point in sort.points),
+        sort.order == messages.SORT_ORDER_DESC,
+        _MODES[sort.mode],
+        sort.distance_type == messages.GEO_DISTANCE_PLANE,
+        _nested_filter(sort, schema),
+    )
+
+
+def _nested_filter(
+    sort: messages.FieldSort | messages.GeoDistanceSort, schema: SearchSchema
+) -> NestedFilter | None:
+    if not sort.HasField("nested_filter"):
+        return None
+    path = field_of(schema, sort.nested_filter.path, FieldType.NESTED)
+    return NestedFilter(path, queries.query_of(sort.nested_filter.filter, schema))

@@ -1,0 +1,1 @@
+"""Search indexes: definitions, maintenance and searches."""

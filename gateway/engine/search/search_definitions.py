@@ -1,0 +1,102 @@
+"""Creation, removal and description of search indexes.
+
+Each search index is a follower of its table (engine/streams/following.py): it first gets the existing rows, then all
+changes.
+"""
+
+from __future__ import annotations
+
+from tablegate.gateway.engine.search import searching
+from tablegate.gateway.engine.streams import follower_reads, following
+from tablegate.gateway.engine.tables.table_definitions import TableDefiner
+from tablegate.gateway.engine.tables.table_dependents import lock_current, save_table, without_unused_log
+from tablegate.gateway.model.commands import search_commands
+from tablegate.gateway.model.errors import IndexExists, IndexMissing, LimitExceeded
+from tablegate.gateway.model.search.queries import MatchAll
+from tablegate.gateway.model.search.schema import SearchIndex, SearchIndexState
+from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.store.search import documents, search_indexes
+from tablegate.gateway.store.search.candidates import candidates_of
+from tablegate.gateway.store.store import Store
+from tablegate.gateway.store.streams import followers
+
+SEARCH = "search"
+"""The kind of followers that are search indexes. The target is the id of the index."""
+
+
+def run(
+    store: Store, definer: TableDefiner, command: search_commands.SearchCommand, now_ms: int
+) -> Table | list[SearchIndex] | SearchIndexState | search_commands.SearchPage:
+    """Return the outcome of a command about search indexes."""
+    match command:
+        case search_commands.CreateSearchIndex():
+            return create(store, definer, command, now_ms)
+        case search_commands.DropSearchIndex():
+            return drop(store, command, now_ms)
+        case search_commands.ListSearchIndexes():
+            return of_table(store, command)
+        case search_commands.DescribeSearchIndex():
+            return describe(store, command, now_ms)
+        case search_commands.SearchRows():
+            return searching.search(store, command, now_ms)
+
+
+def create(
+    store: Store, definer: TableDefiner, command: search_commands.CreateSearchIndex, now_ms: int
+) -> Table:
+    """Create a search index. Raises StaleTable, IndexExists, LimitExceeded."""
+    with store.write() as session:
+        table = lock_current(store, session, command.table)
+        number = len(search_indexes.of_table(session, table.id))
+        if number >= command.most:
+            raise LimitExceeded("search-indexes", command.most, number + 1)
+        index = SearchIndex(
+            store.catalog.next_id(session),
+            table.id,
+            command.name,
+            command.dialect,
+            command.schema,
+            command.properties,
+            now_ms,
+        )
+        if not search_indexes.add(session, index):
+            raise IndexExists(table.name, command.name)
+        table = following.with_recording(definer, session, table, now_ms)
+        following.add(store, session, table, SEARCH, str(index.id), copies=True)
+        return save_table(store, session, table)
+
+
+def drop(store: Store, command: search_commands.DropSearchIndex, now_ms: int) -> Table:
+    """Drop a search index. Raises StaleTable, IndexMissing."""
+    with store.write() as session:
+        table = lock_current(store, session, command.table)
+        index = search_indexes.find(session, table.id, command.name)
+        if index is None:
+            raise IndexMissing(table.name, command.name)
+        for follower in followers.of_target(session, SEARCH, str(index.id)):
+            followers.remove(session, follower.id)
+        search_indexes.remove(session, index.id)
+        return save_table(store, session, without_unused_log(session, table, now_ms))
+
+
+def of_table(store: Store, command: search_commands.ListSearchIndexes) -> list[SearchIndex]:
+    """Return the search indexes of a table."""
+    with store.read() as session:
+        return search_indexes.of_table(session, command.table.id)
+
+
+def describe(store: Store, command: search_commands.DescribeSearchIndex, now_ms: int) -> SearchIndexState:
+    """Return the progress of a search index. Raises IndexMissing."""
+    table = command.table
+    with store.read() as session:
+        index = search_indexes.find(session, table.id, command.name)
+        if index is None:
+            raise IndexMissing(table.name, command.name)
+        number = documents.count(session, candidates_of(index, MatchAll()))
+        is_filling = False
+        synced_to_ms = now_ms
+        for follower in followers.of_target(session, SEARCH, str(index.id)):
+            is_filling = follower.copying
+            oldest_ms = follower_reads.oldest_pending_ms(session, follower)
+            synced_to_ms = now_ms if oldest_ms is None else oldest_ms
+    return SearchIndexState(index, table.name, is_filling, 0 if is_filling else synced_to_ms, number)

@@ -1,0 +1,124 @@
+"""Maintenance of search indexes: batches of existing rows, then of changes, become documents.
+
+A batch is one transaction with the position that it reaches, so a kill loses nothing and repeats nothing. The changes
+since the creation of the index are applied in their order after the existing rows. So the last change of each row
+decides, and a document may be older for a moment than the copied one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tablegate.gateway.engine.background import batch_walk
+from tablegate.gateway.engine.search.search_definitions import SEARCH
+from tablegate.gateway.engine.streams import follower_reads
+from tablegate.gateway.engine.tables.table_dependents import save_table, without_unused_log
+from tablegate.gateway.model.search.documents import document_of
+from tablegate.gateway.model.search.schema import SearchIndex
+from tablegate.gateway.model.tables.changes import Change
+from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.model.values.values import Value
+from tablegate.gateway.store.rows import rows
+from tablegate.gateway.store.search import documents, search_indexes
+from tablegate.gateway.store.search.documents import NewDocument
+from tablegate.gateway.store.store import Store
+from tablegate.gateway.store.streams import followers
+from tablegate.gateway.store.streams.followers import Follower
+
+_BATCH_BYTES = 4_000_000
+
+
+class SearchMaintenance:
+    """The maintenance of all search indexes of a store, in turns."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._after = 0
+
+    def next_batch(self, now_ms: int, limit: int) -> int | None:
+        """Bring the next index that lags behind further up to date. Return the number of rows, None if none lags."""
+        passes = 0 if self._after else 1
+        while passes < 2:
+            with self._store.read() as session:
+                follower = followers.of_kind(session, SEARCH, self._after)
+            if follower is None:  # the end of the list: start again from the first
+                self._after = 0
+                passes += 1
+                continue
+            self._after = follower.id
+            number = self._advance(follower, now_ms, limit)
+            if number is not None:
+                return number
+        return None
+
+    def _advance(self, follower: Follower, now_ms: int, limit: int) -> int | None:
+        store = self._store
+        with store.read() as session:
+            index = search_indexes.by_id(session, int(follower.target))
+            table = store.catalog.by_id(session, follower.table_id)
+        if index is None or table is None or follower.ending is not None:
+            self._end(follower, now_ms)
+            return 1
+        if follower.copying:
+            return self._copy(follower, index, table, limit)
+        with store.read() as session:
+            delivery = follower_reads.pending(session, follower, now_ms, limit)
+        if delivery is None:
+            return None
+        new_documents = [
+            each
+            for change in delivery.changes
+            if (each := self._document_of_change(index, table, change)) is not None
+        ]
+        self._save(index, new_documents, follower, delivery.after)
+        return max(1, len(delivery.changes))
+
+    def _copy(self, follower: Follower, index: SearchIndex, table: Table, limit: int) -> int:
+        """Add the next existing rows, as they are now."""
+        with self._store.read() as session:
+            place = batch_walk.position_of(follower.mark)
+            positions = rows.positions_after(session, table.id, place, limit, _BATCH_BYTES)
+            found = rows.fetch_many(session, sorted((table.id, position) for position in positions))
+        new_documents = [
+            NewDocument(row.position, self._document(index, row.latest)) for row in found.values()
+        ]
+        if positions:
+            after = follower._replace(mark=batch_walk.mark_of(positions[-1]))
+        else:
+            after = follower._replace(copying=False, mark=None)
+        self._save(index, new_documents, follower, after)
+        return max(1, len(positions))
+
+    def _save(
+        self, index: SearchIndex, new_documents: list[NewDocument], follower: Follower, after: Follower
+    ) -> None:
+        """Save documents and the new position, unless another server has advanced the index or it was dropped."""
+        with self._store.write() as session:
+            if followers.advance(session, follower, after):
+                documents.save(session, index, new_documents)
+
+    def _document_of_change(self, index: SearchIndex, table: Table, change: Change) -> NewDocument | None:
+        position = table.key_schema.key(change.key_values).position
+        if change.new is not None:
+            values = {**change.new.latest, **change.key_values}
+            return NewDocument(position, self._document(index, values))
+        return None if change.old is None else NewDocument(position, None)
+
+    def _document(self, index: SearchIndex, values: Mapping[str, Value]) -> Mapping[str, list[object]]:
+        view = self._store.catalog.views.get(index.dialect)
+        shown = {}
+        for name in index.schema.columns:
+            value = values.get(name)
+            if value is not None and view is not None:
+                value = view(value, False)
+            if value is not None:
+                shown[name] = value
+        return document_of(index.schema, shown)
+
+    def _end(self, follower: Follower, now_ms: int) -> None:
+        """Remove the follower of a dropped index or table."""
+        with self._store.write() as session:
+            table = self._store.catalog.lock(session, follower.table_id)
+            followers.remove(session, follower.id)
+            if table is not None:
+                save_table(self._store, session, without_unused_log(session, table, now_ms))

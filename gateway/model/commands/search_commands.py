@@ -1,0 +1,104 @@
+"""Commands for search indexes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from tablegate.gateway.model.commands.command import BaseCommand
+from tablegate.gateway.model.commands.row_commands import VisibleAttributes
+from tablegate.gateway.model.search.ordering import BY_KEY, Sorter, fields_of_sorters
+from tablegate.gateway.model.search.queries import Query, fields_of
+from tablegate.gateway.model.search.schema import SearchIndex, SearchIndexState, SearchSchema
+from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.model.values.rows import Row
+
+
+@dataclass(frozen=True, slots=True)
+class CreateSearchIndex(BaseCommand[Table]):
+    """Create a search index, which is filled in the background. Outcome: Table.
+
+    `dialect`: values are indexed as it shows them. `most`: the maximum number of search indexes of the table. Errors:
+    StaleTable, IndexExists, LimitExceeded.
+    """
+
+    table: Table
+    name: str
+    dialect: str
+    schema: SearchSchema
+    properties: Mapping[str, Any]
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class DropSearchIndex(BaseCommand[Table]):
+    """Drop a search index. Outcome: Table. Errors: StaleTable, IndexMissing."""
+
+    table: Table
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ListSearchIndexes(BaseCommand[list[SearchIndex]]):
+    """List the search indexes of a table by name. Outcome: list of SearchIndex."""
+
+    table: Table
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeSearchIndex(BaseCommand[SearchIndexState]):
+    """Return the progress of a search index. Outcome: SearchIndexState. Error: IndexMissing."""
+
+    table: Table
+    name: str
+
+
+class SearchPosition(NamedTuple):
+    """The place after a result: its order key, and the stored columns of its primary key."""
+
+    order_key: bytes
+    partition: bytes
+    sort: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class SearchRows(BaseCommand["SearchPage"]):
+    """Find rows by a search index.
+
+    - `sorters`: the order of the results.
+    - `after`: begin after this result.
+    - `offset`, `limit`: the number of results to skip, and to return.
+    - `counts`: count all results.
+    - `visible_attributes`: the attributes of the rows that the reader shows. None: all.
+    Outcome: SearchPage. Errors: IndexMissing, TooManyDocuments.
+    """
+
+    table: Table
+    index: SearchIndex
+    query: Query
+    sorters: tuple[Sorter, ...] = BY_KEY
+    after: SearchPosition | None = None
+    offset: int = 0
+    limit: int = 10
+    counts: bool = False
+    visible_attributes: VisibleAttributes | None = None
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """The columns whose values the query and the order depend on."""
+        schema = self.index.schema
+        fields = [*fields_of(self.query), *fields_of_sorters(self.sorters)]
+        return frozenset(schema.top(field).source for field in fields)
+
+
+class SearchPage(NamedTuple):
+    """The rows that a search found, the number of all results if counted, and the position after the last one if there
+    are more."""
+
+    rows: list[Row]
+    total: int | None
+    next: SearchPosition | None
+
+
+SearchCommand = CreateSearchIndex | DropSearchIndex | ListSearchIndexes | DescribeSearchIndex | SearchRows

@@ -1,0 +1,1 @@
+"""Search indexes: schemas, documents, queries and their evaluation."""

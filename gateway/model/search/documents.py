@@ -1,0 +1,210 @@
+"""Documents: the values of a row in a search index, and their terms.
+
+A document is JSON: {field: [value, ...]}. Values are integers (LONG, DATE in milliseconds), floats, booleans, texts and
+pairs of latitude and longitude. A value of a NESTED field is a document itself, with the full names of its fields. A
+column whose value does not fit its field is left out.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import orjson
+
+from tablegate.gateway.model.search import dates, geography
+from tablegate.gateway.model.search.analysis import tokens_of
+from tablegate.gateway.model.search.schema import FieldType, SearchField, SearchSchema
+from tablegate.gateway.model.values.values import Kind, Value
+
+Document = Mapping[str, list[Any]]
+
+# Limits of the service ("Search index limits"): elements of an array, objects of a nested field, bytes of a keyword.
+ARRAY_MAX = 256
+NESTED_MAX = 256
+KEYWORD_MAX_BYTES = 4096
+_INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
+TERM_BYTES = 512
+"""Maximum length of a stored term. Longer ones are stored by their beginning."""
+
+
+def document_of(schema: SearchSchema, values: Mapping[str, Value]) -> dict[str, list[Any]]:
+    """Return the document of a row, given the values of its columns as the dialect of the index shows them."""
+    document = {}
+    for field in schema.fields:
+        value = values.get(field.source)
+        if value is not None:
+            field_values = _values_of_column(field, value)
+            if field_values:
+                document[field.name] = field_values
+    return document
+
+
+def _values_of_column(field: SearchField, value: Value) -> list[Any]:
+    """Return the values of a field for a column, or none if they do not fit."""
+    if not field.is_array and field.type is not FieldType.NESTED:
+        one = value_of(field, value.data) if value.kind is not Kind.BYTES else None
+        return [] if one is None else [one]
+    if value.kind is not Kind.TEXT:
+        return []
+    try:
+        elements = orjson.loads(value.data)
+    except orjson.JSONDecodeError:
+        return []
+    return _values_of_json(field, elements)
+
+
+def _values_of_json(field: SearchField, elements: Any) -> list[Any]:
+    if field.type is FieldType.NESTED:
+        objects = elements if isinstance(elements, list) else [elements]
+        if len(objects) > NESTED_MAX or not all(isinstance(each, dict) for each in objects):
+            return []
+        return [_nested_document(field, each) for each in objects]
+    if not isinstance(elements, list):
+        elements = [elements]
+    if len(elements) > ARRAY_MAX:
+        return []
+    values = [value_of(field, each) for each in elements]
+    return [] if None in values else values
+
+
+def _nested_document(field: SearchField, members: Mapping[str, Any]) -> dict[str, list[Any]]:
+    document = {}
+    for inner in field.fields:
+        if members.get(inner.source) is not None:
+            values = _values_of_json(inner, members[inner.source])
+            if values:
+                document[inner.name] = values
+    return document
+
+
+# Values
+
+
+def value_of(field: SearchField, data: Any) -> Any:
+    """Return a value of a field for the data of a column or an element of JSON. None if it does not fit."""
+    return _CONVERTERS[field.type](field, data)
+
+
+def query_value_of(field: SearchField, data: Any) -> Any:
+    """Return a value of a field for a term of a query, which may be the text of a number or boolean. None if it does not
+    fit."""
+    if isinstance(data, str) and field.type in _PARSERS:
+        try:
+            data = _PARSERS[field.type](data)
+        except (ValueError, KeyError):
+            return None
+    if isinstance(data, float) and field.type is FieldType.LONG and data.is_integer():
+        data = int(data)
+    return value_of(field, data)
+
+
+_PARSERS: Mapping[FieldType, Callable[[str], Any]] = {
+    FieldType.LONG: int,
+    FieldType.DOUBLE: float,
+    FieldType.BOOLEAN: lambda text: {"true": True, "false": False}[text.lower()],
+}
+
+
+def _long(field: SearchField, data: Any) -> int | None:
+    return data if type(data) is int and _INT64_MIN <= data <= _INT64_MAX else None
+
+
+def _double(field: SearchField, data: Any) -> float | None:
+    # Numbers of other dialects without a fraction are shown as integers. Infinities and NaN have no JSON.
+    if type(data) is int:
+        data = float(data)
+    return data if type(data) is float and abs(data) < float("inf") else None
+
+
+def _boolean(field: SearchField, data: Any) -> bool | None:
+    return data if type(data) is bool else None
+
+
+def _keyword(field: SearchField, data: Any) -> str | None:
+    return data if type(data) is str and len(data.encode()) <= KEYWORD_MAX_BYTES else None
+
+
+def _text(field: SearchField, data: Any) -> str | None:
+    return data if type(data) is str else None
+
+
+def _date(field: SearchField, data: Any) -> int | None:
+    if type(data) is int:
+        data = dates.milliseconds_of_number(data, field.date_formats)
+        return data if _INT64_MIN <= data <= _INT64_MAX else None
+    return dates.milliseconds_of(data, field.date_formats) if type(data) is str else None
+
+
+def _geo_point(field: SearchField, data: Any) -> list[float] | None:
+    point = geography.point_of(data) if type(data) is str else None
+    return None if point is None else list(point)
+
+
+_CONVERTERS: Mapping[FieldType, Callable[[SearchField, Any], Any]] = {
+    FieldType.LONG: _long,
+    FieldType.DOUBLE: _double,
+    FieldType.BOOLEAN: _boolean,
+    FieldType.KEYWORD: _keyword,
+    FieldType.TEXT: _text,
+    FieldType.DATE: _date,
+    FieldType.GEO_POINT: _geo_point,
+    FieldType.NESTED: lambda field, data: None,
+}
+
+
+# Terms
+
+
+def values_in(field: SearchField, document: Document) -> list[Any]:
+    """Return what queries of terms compare in a document: the tokens of a TEXT, otherwise the values."""
+    values = document.get(field.name, [])
+    if field.type is not FieldType.TEXT or field.analyzer is None:
+        return values
+    return [token.text for text in values for token in tokens_of(field.analyzer, text)]
+
+
+def term_bytes(field: SearchField, value: Any) -> bytes:
+    """Return a value as bytes in the order of values. Long texts are clipped to TERM_BYTES."""
+    match field.type:
+        case FieldType.LONG | FieldType.DATE:
+            return int(value - _INT64_MIN).to_bytes(8, "big")
+        case FieldType.DOUBLE:
+            return _double_bytes(value)
+        case FieldType.BOOLEAN:
+            return b"\x01" if value else b"\x00"
+        case FieldType.GEO_POINT:
+            return _double_bytes(value[0])
+    return str(value).encode()[:TERM_BYTES]
+
+
+def _double_bytes(value: float) -> bytes:
+    data = struct.pack(">d", value + 0.0)  # -0.0 becomes 0.0
+    return bytes(255 - each for each in data) if data[0] & 0x80 else bytes((data[0] | 0x80,)) + data[1:]
+
+
+def terms_of(schema: SearchSchema, document: Document) -> set[tuple[int, bytes]]:
+    """Return the terms under which a document is found: the number of the field and the bytes of a value.
+
+    An object of a NESTED field has an empty term of that field, besides those of its own fields.
+    """
+    terms: set[tuple[int, bytes]] = set()
+    _add_terms(schema, schema.fields, document, terms)
+    return terms
+
+
+def _add_terms(
+    schema: SearchSchema,
+    fields: tuple[SearchField, ...],
+    document: Document,
+    terms: set[tuple[int, bytes]],
+) -> None:
+    for field in fields:
+        number = schema.numbers[field.name]
+        if field.type is FieldType.NESTED:
+            for inner in document.get(field.name, ()):
+                terms.add((number, b""))
+                _add_terms(schema, field.fields, inner, terms)
+        elif field.is_indexed:
+            terms.update((number, term_bytes(field, value)) for value in values_in(field, document))

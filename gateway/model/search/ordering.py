@@ -1,0 +1,143 @@
+"""The order of the results of a search.
+
+Each result has an order key: bytes of all its sort values and, at the end, of its primary key. Keys are unique, and their
+order is the order of results. So the key of the last result is where the next page begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from tablegate.gateway.model.search import geography, queries
+from tablegate.gateway.model.search.documents import Document, term_bytes
+from tablegate.gateway.model.search.geography import Point
+from tablegate.gateway.model.search.queries import Query
+from tablegate.gateway.model.search.schema import FieldType, SearchField
+from tablegate.gateway.model.values.keys import encode_column
+from tablegate.gateway.model.values.values import Kind, Value
+
+_COMPLEMENT = bytes(255 - each for each in range(256))
+# The complement of a present value begins with 0xFE, so a missing one is last in both directions.
+_PRESENT, _MISSING = b"\x01", b"\xff"
+
+
+class SortMode(Enum):
+    """The value of a field with several values by which a document is sorted."""
+
+    MIN = "min"
+    MAX = "max"
+    AVG = "avg"
+
+
+@dataclass(frozen=True, slots=True)
+class NestedFilter:
+    """The objects of a NESTED field that count in a sort."""
+
+    field: SearchField
+    query: Query
+
+
+@dataclass(frozen=True, slots=True)
+class FieldSort:
+    """By the values of a field. Documents without one are last, or have the `missing` value."""
+
+    field: SearchField
+    descending: bool = False
+    mode: SortMode = SortMode.MIN
+    missing: Any = None
+    nested: NestedFilter | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GeoDistanceSort:
+    """By the distance of the points of a field from given points."""
+
+    field: SearchField
+    points: tuple[Point, ...]
+    descending: bool = False
+    mode: SortMode = SortMode.MIN
+    is_plane: bool = False
+    nested: NestedFilter | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KeySort:
+    """By the primary key."""
+
+    descending: bool = False
+
+
+Sorter = FieldSort | GeoDistanceSort | KeySort
+BY_KEY = (KeySort(),)
+
+
+def fields_of_sorters(sorters: Sequence[Sorter]) -> Iterator[SearchField]:
+    """Yield the fields that determine an order."""
+    for sorter in sorters:
+        if not isinstance(sorter, KeySort):
+            yield sorter.field
+            if sorter.nested is not None:
+                yield from queries.fields_of(sorter.nested.query)
+
+
+def is_by_key(sorters: Sequence[Sorter]) -> bool:
+    """Return True if the primary key alone determines the order."""
+    return not sorters or isinstance(sorters[0], KeySort)
+
+
+def order_key(sorters: Sequence[Sorter], document: Document, key: bytes) -> bytes:
+    """Return the order key of a document. `key`: the bytes of its primary key."""
+    parts = []
+    for sorter in sorters:
+        is_key = isinstance(sorter, KeySort)
+        part = key if isinstance(sorter, KeySort) else _sort_bytes(sorter, document)
+        parts.append(part.translate(_COMPLEMENT) if sorter.descending and part != _MISSING else part)
+        if is_key:
+            return b"".join(parts)
+    return b"".join([*parts, key])
+
+
+def _sort_bytes(sorter: FieldSort | GeoDistanceSort, document: Document) -> bytes:
+    """Return the bytes of a sort value. No value's bytes begin with those of another one."""
+    values = _values(sorter, document)
+    if isinstance(sorter, GeoDistanceSort):
+        distance = geography.plane_distance_m if sorter.is_plane else geography.distance_m
+        values = [distance(point, value) for point in sorter.points for value in values]
+    if not values:
+        if isinstance(sorter, GeoDistanceSort) or sorter.missing is None:
+            return _MISSING
+        values = [sorter.missing]
+    value = _chosen(values, sorter.mode)
+    if isinstance(value, str):
+        return _PRESENT + encode_column(Value(Kind.TEXT, value))
+    if isinstance(value, bool):
+        return _PRESENT + (b"\x01" if value else b"\x00")
+    return _PRESENT + _number_bytes(value)
+
+
+def _number_bytes(value: int | float) -> bytes:
+    if isinstance(value, int):
+        return term_bytes(_LONG, value)
+    return term_bytes(_DOUBLE, value)
+
+
+_LONG = SearchField("", FieldType.LONG, "")
+_DOUBLE = SearchField("", FieldType.DOUBLE, "")
+
+
+def _values(sorter: FieldSort | GeoDistanceSort, document: Document) -> list[Any]:
+    documents: list[Document] = [document]
+    for name in sorter.field.ancestors:
+        documents = [inner for outer in documents for inner in outer.get(name, ())]
+        if sorter.nested is not None and sorter.nested.field.name == name:
+            documents = [each for each in documents if queries.matches(sorter.nested.query, each)]
+    return [value for each in documents for value in each.get(sorter.field.name, ())]
+
+
+def _chosen(values: Sequence[Any], mode: SortMode) -> Any:
+    if mode is SortMode.AVG and not isinstance(values[0], str):
+        return sum(values) / len(values)
+    return max(values) if mode is SortMode.MAX else min(values)

@@ -1,0 +1,291 @@
+"""Queries of search indexes, as a tree, and their evaluation on a document.
+
+`matches` is the meaning of a query. gateway/store/search/candidates.py finds documents by SQL, and a document that it
+is not sure of is evaluated here.
+"""
+
+from __future__ import annotations
+
+import heapq
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tablegate.gateway.model.search import geography
+from tablegate.gateway.model.search.analysis import tokens_of
+from tablegate.gateway.model.search.documents import Document, values_in
+from tablegate.gateway.model.search.geography import Point
+from tablegate.gateway.model.search.schema import SearchField
+
+
+@dataclass(frozen=True, slots=True)
+class MatchAll:
+    """Every document."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """A value of the field is one of these."""
+
+    field: SearchField
+    values: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A value of the field is between two bounds. None: open."""
+
+    field: SearchField
+    lower: Any = None
+    upper: Any = None
+    includes_lower: bool = False
+    includes_upper: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """A value of the field begins with a text."""
+
+    field: SearchField
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Suffix:
+    """A value of the field ends in a text."""
+
+    field: SearchField
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A value of the field has the form of a pattern, in which `*` is any text and `?` any character."""
+
+    field: SearchField
+    text: str
+
+    @property
+    def regex(self) -> re.Pattern[str]:
+        """The pattern as a regular expression. Runs of `*` are one, so that no text takes exponential time."""
+        parts = re.findall(r"\*+|\?|[^*?]+", self.text)
+        forms = [".*" if part[0] == "*" else "." if part == "?" else re.escape(part) for part in parts]
+        return re.compile("".join(forms), re.DOTALL)
+
+    @property
+    def prefix(self) -> str:
+        """The text before the first `*` or `?`."""
+        return re.split(r"[*?]", self.text, maxsplit=1)[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """The field, a TEXT, has at least `minimum` of these tokens."""
+
+    field: SearchField
+    tokens: tuple[str, ...]
+    minimum: int
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """The field, a TEXT, has these tokens in this order. `slop`: the distance by which they may be displaced in all."""
+
+    field: SearchField
+    tokens: tuple[str, ...]
+    slop: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Exists:
+    """The field has a value. A TEXT must have a token."""
+
+    field: SearchField
+
+
+@dataclass(frozen=True, slots=True)
+class GeoBox:
+    """A point of the field is in a rectangle."""
+
+    field: SearchField
+    top_left: Point
+    bottom_right: Point
+
+    def has(self, point: Point) -> bool:
+        """Return True if a point is in the rectangle. One that begins east of its end crosses the 180th meridian.
+
+        The service compares cells of a grid, so most points on the southern and western sides are outside.
+        """
+        latitude, longitude = geography.cell_of(point)
+        north, east = geography.cell_of((self.top_left[0], self.bottom_right[1]))
+        south, west = geography.cell_of((self.bottom_right[0], self.top_left[1]), is_lower_bound=True)
+        is_between = west <= longitude <= east
+        if self.top_left[1] > self.bottom_right[1]:
+            is_between = longitude >= west or longitude <= east
+        return south <= latitude <= north and is_between
+
+
+@dataclass(frozen=True, slots=True)
+class GeoDistance:
+    """A point of the field is within a distance of a center."""
+
+    field: SearchField
+    center: Point
+    meters: float
+
+
+@dataclass(frozen=True, slots=True)
+class GeoPolygon:
+    """A point of the field is inside a polygon."""
+
+    field: SearchField
+    points: tuple[Point, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Bool:
+    """All of `must` and `filters`, none of `must_not`, and at least `minimum` of `should`."""
+
+    must: tuple[Query, ...] = ()
+    must_not: tuple[Query, ...] = ()
+    filters: tuple[Query, ...] = ()
+    should: tuple[Query, ...] = ()
+    minimum: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ConstScore:
+    """The documents of a query, with equal scores."""
+
+    query: Query
+
+
+@dataclass(frozen=True, slots=True)
+class Nested:
+    """An object of the NESTED field matches a query."""
+
+    field: SearchField
+    query: Query
+
+
+Query = (
+    MatchAll
+    | Terms
+    | Range
+    | Prefix
+    | Suffix
+    | Pattern
+    | Match
+    | Phrase
+    | Exists
+    | GeoBox
+    | GeoDistance
+    | GeoPolygon
+    | Bool
+    | ConstScore
+    | Nested
+)
+
+
+def parts_of(query: Query) -> Iterator[Query]:
+    """Yield a query and all queries inside it."""
+    yield query
+    match query:
+        case Bool():
+            for part in (*query.must, *query.must_not, *query.filters, *query.should):
+                yield from parts_of(part)
+        case ConstScore(inner) | Nested(_, inner):
+            yield from parts_of(inner)
+
+
+def fields_of(query: Query) -> Iterator[SearchField]:
+    """Yield the fields that a query uses."""
+    for part in parts_of(query):
+        field = getattr(part, "field", None)
+        if field is not None:
+            yield field
+
+
+def matches(query: Query, document: Document) -> bool:
+    """Return True if a document matches a query."""
+    match query:
+        case MatchAll():
+            return True
+        case Bool():
+            return _matches_bool(query, document)
+        case ConstScore(inner):
+            return matches(inner, document)
+        case Nested(field, inner):
+            return any(matches(inner, each) for each in document.get(field.name, ()))
+        case Exists(field):
+            return bool(values_in(field, document))
+        case Match(field, tokens, minimum):
+            return len(set(tokens).intersection(values_in(field, document))) >= minimum
+        case Phrase():
+            return any(_has_phrase(query, text) for text in document.get(query.field.name, ()))
+    return any(map(_test_of(query), values_in(query.field, document)))
+
+
+def _matches_bool(query: Bool, document: Document) -> bool:
+    if not all(matches(part, document) for part in (*query.must, *query.filters)):
+        return False
+    if any(matches(part, document) for part in query.must_not):
+        return False
+    return query.minimum <= 0 or sum(matches(part, document) for part in query.should) >= query.minimum
+
+
+def _has_phrase(query: Phrase, text: str) -> bool:
+    """Return True if some choice of one position for each token is within the slop of the phrase."""
+    assert query.field.analyzer is not None
+    places: dict[str, list[int]] = {token: [] for token in query.tokens}
+    for token in tokens_of(query.field.analyzer, text):
+        if token.text in places:
+            places[token.text].append(token.position)
+    starts = [[position - number for position in places[token]] for number, token in enumerate(query.tokens)]
+    if not starts or not all(starts):
+        return False
+    # The least spread of one start of each token: always advance the token with the first start.
+    heap = [(each[0], number, 0) for number, each in enumerate(starts)]
+    heapq.heapify(heap)
+    last = max(start for start, _, _ in heap)
+    while True:
+        start, number, at = heap[0]
+        if last - start <= query.slop:
+            return True
+        if at + 1 == len(starts[number]):
+            return False
+        last = max(last, starts[number][at + 1])
+        heapq.heapreplace(heap, (starts[number][at + 1], number, at + 1))
+
+
+def _test_of(query: Any) -> Callable[[Any], bool]:
+    return _TESTS[type(query)](query)
+
+
+def _range_test(query: Range) -> Callable[[Any], bool]:
+    def test(value: Any) -> bool:
+        if query.lower is not None and not (
+            value >= query.lower if query.includes_lower else value > query.lower
+        ):
+            return False
+        return query.upper is None or (value <= query.upper if query.includes_upper else value < query.upper)
+
+    return test
+
+
+def _pattern_test(query: Pattern) -> Callable[[Any], bool]:
+    regex = query.regex
+    return lambda value: regex.fullmatch(value) is not None
+
+
+_TESTS: Mapping[type, Callable[[Any], Callable[[Any], bool]]] = {
+    Terms: lambda query: frozenset(query.values).__contains__,
+    Range: _range_test,
+    Prefix: lambda query: lambda value: value.startswith(query.text),
+    Suffix: lambda query: lambda value: value.endswith(query.text),
+    Pattern: _pattern_test,
+    GeoBox: lambda query: query.has,
+    GeoDistance: lambda query: lambda value: geography.distance_m(query.center, value) <= query.meters,
+    GeoPolygon: lambda query: lambda value: geography.is_in_polygon(value, query.points),
+}

@@ -1,0 +1,1 @@
+"""SQL of search indexes: definitions, documents and terms."""

@@ -1,0 +1,156 @@
+"""SQL for the documents of search indexes and their terms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import orjson
+
+from tablegate.gateway.model.search.documents import Document, terms_of
+from tablegate.gateway.model.search.schema import SearchIndex
+from tablegate.gateway.model.values.keys import Position
+from tablegate.gateway.store.search.candidates import Candidates
+from tablegate.gateway.store.sql import counters
+from tablegate.gateway.store.sql.databases import Row, Session
+from tablegate.gateway.store.sql.positions import position_of, stored_position
+
+# Documents read by one statement.
+_CHUNK = 1_000
+_SAVE = (
+    "INSERT INTO search_documents (index_id, partition, sort, slot, document, full_key, body)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (index_id, partition, sort, slot) DO UPDATE SET"
+    " body = excluded.body"
+)
+_KEY = "index_id = ? AND partition = ? AND sort = ? AND slot = ?"
+_ADD_TERM = "INSERT INTO search_terms (index_id, field, term, slot, document) VALUES (?, ?, ?, ?, ?)"
+_REMOVE_TERM = (
+    "DELETE FROM search_terms WHERE index_id = ? AND field = ? AND term = ? AND slot = ? AND document = ?"
+)
+
+
+class NewDocument(NamedTuple):
+    """The document of a row. None: the row was deleted."""
+
+    position: Position
+    document: Document | None
+
+
+class FoundDocument(NamedTuple):
+    """A document that a search found. `key`: the stored columns of its primary key, which order it."""
+
+    number: int
+    key: tuple[bytes, bytes]
+    position: Position
+    document: Document | None
+
+
+# Writing
+
+
+def save(session: Session, index: SearchIndex, new_documents: Iterable[NewDocument]) -> None:
+    """Store documents. The last one of a position counts."""
+    by_position = {each.position: each for each in new_documents}
+    changes = sorted(by_position.values(), key=lambda each: stored_position(each.position)[:3])
+    if not changes:
+        return
+    keys = [(index.id, *stored_position(each.position)[:3]) for each in changes]
+    statement = f"SELECT document, body FROM search_documents WHERE {_KEY}"
+    old_rows = [session.ask(statement, key) for key in keys]
+    batch = _Batch(index)
+    last = counters.advance(session, counters.documents(index.id), len(changes))
+    for number, (change, old) in enumerate(zip(changes, old_rows, strict=True), last - len(changes) + 1):
+        rows = old()
+        batch.add(change, number, rows[0] if rows else None)
+    batch.write(session)
+
+
+class _Batch:
+    """The statements that store documents: of documents, and of the terms that differ."""
+
+    def __init__(self, index: SearchIndex) -> None:
+        self._index = index
+        self._saved: list[Row] = []
+        self._removed: list[Row] = []
+        self._added_terms: list[Row] = []
+        self._removed_terms: list[Row] = []
+
+    def add(self, new: NewDocument, number: int, old: Row | None) -> None:
+        """Add a document. `number`: its number if it is new. `old`: number and body of the stored one."""
+        schema = self._index.schema
+        partition, sort, slot, full_key = stored_position(new.position)
+        key = (self._index.id, partition, sort, slot)
+        old_terms: set[tuple[int, bytes]] = set()
+        if old is not None:
+            number, body = old
+            old_terms = terms_of(schema, orjson.loads(body))
+        new_terms = terms_of(schema, new.document) if new.document is not None else set()
+        if new.document is not None:
+            body = orjson.dumps(new.document)
+            self._saved.append((*key, number, full_key, body))
+        elif old is not None:
+            self._removed.append(key)
+        for terms, rows in (
+            (new_terms - old_terms, self._added_terms),
+            (old_terms - new_terms, self._removed_terms),
+        ):
+            rows.extend((self._index.id, field, term, slot, number) for field, term in terms)
+
+    def write(self, session: Session) -> None:
+        session.execute_many(_SAVE, self._saved)
+        session.execute_many(f"DELETE FROM search_documents WHERE {_KEY}", self._removed)
+        session.execute_many(_REMOVE_TERM, sorted(self._removed_terms))
+        session.execute_many(_ADD_TERM, sorted(self._added_terms))
+
+
+# Reading
+
+
+def count(session: Session, candidates: Candidates) -> int:
+    """Return the number of candidates."""
+    [(number,)] = session.query(
+        f"SELECT count(*) FROM search_documents d WHERE {candidates.condition}", candidates.parameters
+    )
+    return int(number)
+
+
+def in_key_order(
+    session: Session,
+    candidates: Candidates,
+    descending: bool,
+    after: tuple[bytes, bytes] | None,
+    offset: int,
+    limit: int,
+) -> list[FoundDocument]:
+    """Return candidates in the order of the primary key, without their contents. `after`: the key before the first."""
+    direction, compares = ("DESC", "<") if descending else ("ASC", ">")
+    condition, parameters = candidates.condition, list(candidates.parameters)
+    if after is not None:
+        condition += f" AND (d.partition, d.sort) {compares} (?, ?)"
+        parameters += after
+    rows = session.query(
+        f"SELECT d.document, d.partition, d.sort, d.full_key FROM search_documents d WHERE {condition}"
+        f" ORDER BY d.partition {direction}, d.sort {direction} LIMIT ? OFFSET ?",
+        (*parameters, limit, offset),
+    )
+    return [
+        FoundDocument(number, (partition, sort), position_of(partition, sort, full_key), None)
+        for number, partition, sort, full_key in rows
+    ]
+
+
+def each(session: Session, candidates: Candidates) -> Iterator[FoundDocument]:
+    """Yield the candidates with their contents, in no useful order."""
+    last = 0
+    while True:
+        rows: Sequence[Sequence[Any]] = session.query(
+            "SELECT d.document, d.partition, d.sort, d.full_key, d.body FROM search_documents d"
+            f" WHERE {candidates.condition} AND d.document > ? ORDER BY d.document LIMIT ?",
+            (*candidates.parameters, last, _CHUNK),
+        )
+        for number, partition, sort, full_key, body in rows:
+            position = position_of(partition, sort, full_key)
+            yield FoundDocument(number, (partition, sort), position, orjson.loads(body))
+        if len(rows) < _CHUNK:
+            return
+        last = rows[-1][0]

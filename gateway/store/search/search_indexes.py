@@ -1,0 +1,71 @@
+"""SQL for the definitions of search indexes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+
+from tablegate.gateway.model.search.schema import SearchIndex, SearchSchema
+from tablegate.gateway.store.sql.databases import Session
+
+_COLUMNS = "id, table_id, name, dialect, fields, properties, created_at_ms"
+
+
+def add(session: Session, index: SearchIndex) -> bool:
+    """Insert a new index. Return False if its table has one of this name."""
+    return (
+        session.execute(
+            f"INSERT INTO search_indexes ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+            (
+                index.id,
+                index.table_id,
+                index.name,
+                index.dialect,
+                orjson.dumps(index.schema.as_json()).decode(),
+                orjson.dumps(index.properties).decode(),
+                index.created_at_ms,
+            ),
+        )
+        == 1
+    )
+
+
+def of_table(session: Session, table_id: int) -> list[SearchIndex]:
+    """Return the search indexes of a table."""
+    return _select(session, "table_id = ? ORDER BY name", (table_id,))
+
+
+def find(session: Session, table_id: int, name: str) -> SearchIndex | None:
+    """Return the search index of a table with this name, or None."""
+    return next(iter(_select(session, "table_id = ? AND name = ?", (table_id, name))), None)
+
+
+def by_id(session: Session, index_id: int) -> SearchIndex | None:
+    """Return the search index with this id, or None."""
+    return next(iter(_select(session, "id = ?", (index_id,))), None)
+
+
+def remove(session: Session, index_id: int) -> None:
+    """Delete an index. Its documents and terms are purged later."""
+    session.execute("DELETE FROM search_indexes WHERE id = ?", (index_id,))
+    for kind in ("documents", "terms"):
+        session.execute("INSERT INTO purges (kind, id) VALUES (?, ?)", (kind, index_id))
+
+
+def _select(session: Session, where: str, parameters: Sequence[Any]) -> list[SearchIndex]:
+    return [
+        SearchIndex(
+            index_id,
+            table_id,
+            name,
+            dialect,
+            SearchSchema.of_json(orjson.loads(fields)),
+            orjson.loads(properties),
+            created_at_ms,
+        )
+        for index_id, table_id, name, dialect, fields, properties, created_at_ms in session.query(
+            f"SELECT {_COLUMNS} FROM search_indexes WHERE {where}", parameters
+        )
+    ]
