@@ -65,6 +65,9 @@ NOT_DONE = {
     "tablestore CommitTransaction": "OTSParameterInvalid",
     "tablestore AbortTransaction": "OTSParameterInvalid",
     "tablestore GetStreamRecord": "OTSTrimmedDataAccess",
+    "tablestore DescribeSearchIndex": "OTSMetaNotMatch",
+    "tablestore DeleteSearchIndex": "OTSMetaNotMatch",
+    "tablestore Search": "OTSMetaNotMatch",
     "tablestore UpdateRow": "OTSParameterInvalid",  # of no column
 }
 """Operations that the engine, or the check of their input, refuses even to a caller with all grants."""

@@ -58,7 +58,7 @@ class _Parser:
         return field
 
     def _valued(self, name: str) -> SearchField:
-        """Return a field whose values can be compared with terms."""
+        """Return a field with values that terms are compared with."""
         field = field_of(self._schema, name)
         if field.type in (FieldType.NESTED, FieldType.GEO_POINT):
             raise invalid(f"The type of field '{name}' does not support the query: {field.type.name}.")

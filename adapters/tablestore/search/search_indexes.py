@@ -23,7 +23,6 @@ from tablegate.gateway.model.commands.search_commands import (
     DropSearchIndex,
     ListSearchIndexes,
 )
-from tablegate.gateway.model.commands.table_commands import ListTables
 from tablegate.gateway.model.search.schema import SearchIndex
 from tablegate.gateway.model.tables.tables import Table
 
@@ -86,13 +85,10 @@ def described_schema(index: SearchIndex) -> messages.IndexSchema:
 def list_search_index(call: CallContext) -> Exchange[Message]:
     """ListSearchIndex: the search indexes of a table, or of all tables. An absent table has none."""
     name = call.message.table_name
-    tables = yield from one(ListTables(call.caller.namespace))
-    answer = messages.ListSearchIndexResponse()
-    for table in tables:
-        if (not name or table.name == name) and call.reaches(table):
-            for index in (yield from one(ListSearchIndexes(table))):
-                answer.indices.add(table_name=table.name, index_name=index.name)
-    return answer
+    indexes = yield from one(ListSearchIndexes(call.caller.namespace, name))
+    return messages.ListSearchIndexResponse(
+        indices=[messages.IndexInfo(table_name=table, index_name=index.name) for table, index in indexes]
+    )
 
 
 def delete_search_index(call: CallContext) -> Exchange[Message]:
@@ -106,8 +102,8 @@ def delete_search_index(call: CallContext) -> Exchange[Message]:
 
 def find_search_index(table: Table, name: str) -> Exchange[SearchIndex]:
     """Return a search index of a table. Raises ServiceError."""
-    indexes = yield from one(ListSearchIndexes(table))
-    for index in indexes:
+    indexes = yield from one(ListSearchIndexes(table.namespace, table.name))
+    for _, index in indexes:
         if index.name == name:
             return index
     raise ServiceError("OTSMetaNotMatch", f"search index [{name}] does not exist")

@@ -26,7 +26,7 @@ SEARCH = "search"
 
 def run(
     store: Store, definer: TableDefiner, command: search_commands.SearchCommand, now_ms: int
-) -> Table | list[SearchIndex] | SearchIndexState | search_commands.SearchPage:
+) -> Table | list[tuple[str, SearchIndex]] | SearchIndexState | search_commands.SearchPage:
     """Return the outcome of a command about search indexes."""
     match command:
         case search_commands.CreateSearchIndex():
@@ -34,7 +34,7 @@ def run(
         case search_commands.DropSearchIndex():
             return drop(store, command, now_ms)
         case search_commands.ListSearchIndexes():
-            return of_table(store, command)
+            return list_all(store, command)
         case search_commands.DescribeSearchIndex():
             return describe(store, command, now_ms)
         case search_commands.SearchRows():
@@ -79,10 +79,10 @@ def drop(store: Store, command: search_commands.DropSearchIndex, now_ms: int) ->
         return save_table(store, session, without_unused_log(session, table, now_ms))
 
 
-def of_table(store: Store, command: search_commands.ListSearchIndexes) -> list[SearchIndex]:
-    """Return the search indexes of a table."""
+def list_all(store: Store, command: search_commands.ListSearchIndexes) -> list[tuple[str, SearchIndex]]:
+    """Return the search indexes of a namespace, or of one table."""
     with store.read() as session:
-        return search_indexes.of_table(session, command.table.id)
+        return search_indexes.of_namespace(session, command.namespace, command.table_name)
 
 
 def describe(store: Store, command: search_commands.DescribeSearchIndex, now_ms: int) -> SearchIndexState:

@@ -100,7 +100,7 @@ def _of_search_index_look_up(
     """Return an access if the list is the answer. A list that only finds an index needs none: the next command is
     checked."""
     if Permission.LIST_FEATURES in purpose.permissions:
-        yield Access(Permission.LIST_FEATURES, purpose.channel, command.table.namespace, "", command)
+        yield Access(Permission.LIST_FEATURES, purpose.channel, command.namespace, "", command)
 
 
 _CHANGES: Mapping[type, Permission] = {

@@ -40,10 +40,11 @@ class DropSearchIndex(BaseCommand[Table]):
 
 
 @dataclass(frozen=True, slots=True)
-class ListSearchIndexes(BaseCommand[list[SearchIndex]]):
-    """List the search indexes of a table by name. Outcome: list of SearchIndex."""
+class ListSearchIndexes(BaseCommand["list[tuple[str, SearchIndex]]"]):
+    """List the search indexes of a namespace, or of one table, by name. Outcome: list of (table name, SearchIndex)."""
 
-    table: Table
+    namespace: str
+    table_name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,7 @@ class SearchRows(BaseCommand["SearchPage"]):
 
     @property
     def columns(self) -> frozenset[str]:
-        """The columns whose values the query and the order depend on."""
+        """The columns that the query and the order use."""
         schema = self.index.schema
         fields = [*fields_of(self.query), *fields_of_sorters(self.sorters)]
         return frozenset(schema.top(field).source for field in fields)

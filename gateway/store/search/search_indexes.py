@@ -37,6 +37,21 @@ def of_table(session: Session, table_id: int) -> list[SearchIndex]:
     return _select(session, "table_id = ? ORDER BY name", (table_id,))
 
 
+def of_namespace(session: Session, namespace: str, table_name: str) -> list[tuple[str, SearchIndex]]:
+    """Return the search indexes of a namespace with the names of their tables. `table_name`: of this table, if given."""
+    where, parameters = "namespace = ?", [namespace]
+    if table_name:
+        where, parameters = f"{where} AND name = ?", [namespace, table_name]
+    tables = session.query(f"SELECT id, name FROM tables WHERE {where} ORDER BY name", parameters)
+    if not tables:
+        return []
+    condition, ids = session.statements.one_of("table_id", [table_id for table_id, _ in tables])
+    found: dict[int, list[SearchIndex]] = {}
+    for index in _select(session, f"{condition} ORDER BY name", ids):
+        found.setdefault(index.table_id, []).append(index)
+    return [(name, index) for table_id, name in tables for index in found.get(table_id, ())]
+
+
 def find(session: Session, table_id: int, name: str) -> SearchIndex | None:
     """Return the search index of a table with this name, or None."""
     return next(iter(_select(session, "table_id = ? AND name = ?", (table_id, name))), None)
@@ -52,6 +67,12 @@ def remove(session: Session, index_id: int) -> None:
     session.execute("DELETE FROM search_indexes WHERE id = ?", (index_id,))
     for kind in ("documents", "terms"):
         session.execute("INSERT INTO purges (kind, id) VALUES (?, ?)", (kind, index_id))
+
+
+def remove_all(session: Session, table_id: int) -> None:
+    """Delete the indexes of a table."""
+    for index in of_table(session, table_id):
+        remove(session, index.id)
 
 
 def _select(session: Session, where: str, parameters: Sequence[Any]) -> list[SearchIndex]:

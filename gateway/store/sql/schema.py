@@ -1,4 +1,5 @@
-"""The SQL schema. Tests compare it with the migrations. administration_schema.py has the tables of administration.
+"""The SQL schema. Tests compare it with the migrations. administration_schema.py has the tables of administration,
+search_schema.py those of search indexes.
 
 The schema is static: users' tables are rows of `tables`, and no request runs DDL. Every data table has `slot` in its
 primary key. The slot is a hash of the partition, and a distributed PostgreSQL shards by it. Positions are bytes in the
@@ -21,9 +22,9 @@ from sqlalchemy import (
     text,
 )
 
-from tablegate.gateway.store.sql import administration_schema
+from tablegate.gateway.store.sql import administration_schema, search_schema
 
-metadata = administration_schema.metadata
+metadata = search_schema.metadata
 Name = administration_schema.Name
 
 tables = Table(
@@ -147,48 +148,6 @@ Index(
     vectors.c.version,
     sqlite_where=text("partition_digest IS NOT NULL"),
     postgresql_where=text("partition_digest IS NOT NULL"),
-)
-
-# Search indexes (model/search): fields, and what the dialect reports of them, as JSON.
-search_indexes = Table(
-    "search_indexes",
-    metadata,
-    Column("id", BigInteger, primary_key=True, autoincrement=False),
-    Column("table_id", BigInteger, nullable=False),
-    Column("name", Name, nullable=False),
-    Column("dialect", Text, nullable=False),
-    Column("fields", Text, nullable=False),
-    Column("properties", Text, nullable=False),
-    Column("created_at_ms", BigInteger, nullable=False),
-    UniqueConstraint("table_id", "name"),
-)
-
-# The document of each row in a search index. `document` numbers the documents of an index, for `search_terms`.
-search_documents = Table(
-    "search_documents",
-    metadata,
-    Column("index_id", BigInteger, nullable=False),
-    Column("partition", LargeBinary, nullable=False),
-    Column("sort", LargeBinary, nullable=False),
-    Column("slot", SmallInteger, nullable=False),
-    Column("document", BigInteger, nullable=False),
-    Column("full_key", LargeBinary),
-    Column("body", LargeBinary, nullable=False),
-    PrimaryKeyConstraint("index_id", "partition", "sort", "slot"),
-)
-Index("search_documents_by_number", search_documents.c.index_id, search_documents.c.document)
-
-# The terms of documents: the number of the field, and the bytes of a value in the order of values.
-Table(
-    "search_terms",
-    metadata,
-    Column("index_id", BigInteger, nullable=False),
-    Column("field", SmallInteger, nullable=False),
-    Column("term", LargeBinary, nullable=False),
-    Column("document", BigInteger, nullable=False),
-    Column("slot", SmallInteger, nullable=False),
-    PrimaryKeyConstraint("index_id", "field", "term", "document", "slot"),
-    sqlite_with_rowid=False,
 )
 
 # Numbers of rows and billed bytes of tables and indexes (gateway/store/rows/row_counts.py).

@@ -247,16 +247,11 @@ class Catalog:
         kind = "vectors" if isinstance(index, VectorIndex) else "index"
         session.send("INSERT INTO purges (kind, id) VALUES (?, ?)", (kind, index.id))
 
-    def remove_indexes(self, session: Session, table: Table) -> None:
-        """Delete all indexes of a table. Their entries are purged later."""
-        for index in table.all_indexes:
-            self.remove_index(session, index)
-        for search_index in search_indexes.of_table(session, table.id):
-            search_indexes.remove(session, search_index.id)
-
     def remove(self, session: Session, table: Table) -> None:
         """Delete a table in constant time. Its rows and entries are purged later, and its id is never reused."""
-        self.remove_indexes(session, table)
+        for index in table.all_indexes:
+            self.remove_index(session, index)
+        search_indexes.remove_all(session, table.id)
         session.send("DELETE FROM tables WHERE id = ?", (table.id,))
         expiry_backfills.finish(session, table.id)
         session.send("INSERT INTO purges (kind, id) VALUES ('table', ?)", (table.id,))
@@ -279,7 +274,9 @@ class Catalog:
         session.execute(
             "UPDATE tables SET namespace = ?, version = version + 1 WHERE id = ?", (namespace, table.id)
         )
-        self.remove_indexes(session, table)
+        for index in table.all_indexes:
+            self.remove_index(session, index)
+        search_indexes.remove_all(session, table.id)
 
     def defined(self, definition: str) -> Table:
         """Return the table of a definition (descriptors.definition), which may no longer exist."""

@@ -170,7 +170,7 @@ def put(client: Client, key: str, values: dict[str, Value]) -> None:
 def create_index(engine: Engine, table: Table) -> SearchIndex:
     [changed] = engine.run([CreateSearchIndex(table, "i", "test", SCHEMA, {}, 10)])
     assert isinstance(changed, Table), changed
-    [[index]] = engine.run([ListSearchIndexes(table)])
+    [[(_, index)]] = engine.run([ListSearchIndexes(table.namespace, table.name)])
     engine._store.catalog.cache.keep(changed)
     return index
 
