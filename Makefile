@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help setup serve test test-general test-wsgi test-distributed soak fuzz bench bench-against lint format lock protocol reference \
-	docs screenshots
+	docs screenshots dist test-oldest test-extras sbom audit
 
 PYTHON := $(shell for each in python3 python3.13 python3.12 python3.11; do \
 	$$each -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$each && break; done)
@@ -42,6 +42,19 @@ test-distributed: .venv/.complete ## the database's tests on Citus: URL= at the 
 		tests/across_dialects/test_across_dialects.py tests/across_dialects/test_dynamodb_and_azure.py \
 		tests/durability/test_crashes.py::test_a_killed_server_has_kept_all_that_it_acknowledged_and_no_half_transaction $(ARGS)
 
+# A separate environment in build/, with the SDKs and tools of the tests as they are locked.
+test-oldest: .venv/.complete ## tests with the oldest versions that pyproject.toml allows
+	mkdir -p build
+	$(BIN)/uv pip compile --quiet --resolution lowest-direct --python-version 3.11 pyproject.toml --output-file build/oldest.txt
+	$(BIN)/uv venv --quiet --clear --python $(PYTHON) build/oldest
+	$(BIN)/uv pip install --quiet --python build/oldest --requirement requirements-dev.lock --override build/oldest.txt
+	$(BIN)/uv pip install --quiet --python build/oldest --no-deps --editable .
+	$(BIN)/uv pip check --python build/oldest
+	build/oldest/bin/pytest -n 3 --dist worksteal $(ARGS)
+
+test-extras: dist ## each extra of the wheel in a clean environment
+	$(BIN)/python -m tests.support.packages extras dist/*.whl
+
 soak: .venv/.complete ## the races and crashes at full length
 	TABLEGATE_TEST_SOAK_SECONDS=$${TABLEGATE_TEST_SOAK_SECONDS:-60} $(BIN)/pytest -m soak -o faulthandler_timeout=0 $(ARGS)
 
@@ -75,6 +88,23 @@ format: .venv/.complete ## what ruff can mend
 
 reference: .venv/.complete ## the generated pages of docs/reference
 	$(BIN)/python -m tests.support.reference_pages
+
+dist: .venv/.complete ## the wheel and the sdist of HEAD in dist/, the same bytes each time
+	rm -rf dist
+	$(BIN)/python -m tests.support.packages build dist
+	$(BIN)/uv tool run --quiet 'twine==7.0.0' check --strict dist/*
+
+sbom: dist ## dist/sbom.cdx.json (CycloneDX) and dist/licenses.md, of the wheel with all extras
+	$(BIN)/uv venv --quiet --clear --python $(PYTHON) build/runtime
+	$(BIN)/uv pip install --quiet --python build/runtime --constraint requirements-dev.lock \
+		"$$(echo dist/*.whl)[clouds,parquet,ion,otel,vectors,traffic,mcp]"
+	$(BIN)/uv tool run --quiet --from 'cyclonedx-bom==7.5.0' cyclonedx-py environment --output-reproducible \
+		--pyproject pyproject.toml --output-file dist/sbom.cdx.json build/runtime
+	$(BIN)/uv tool run --quiet 'pip-licenses==5.5.5' --python build/runtime/bin/python --format markdown \
+		--output-file dist/licenses.md
+
+audit: .venv/.complete ## known vulnerabilities of the locked versions. It asks PyPI, and fails if it cannot
+	$(BIN)/uv tool run --quiet 'pip-audit==2.10.1' --strict --disable-pip --no-deps --requirement requirements.lock
 
 docs: .venv/.complete ## the documentation site, in build/site
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --doctree-dir build/doctrees docs build/site

@@ -1,0 +1,35 @@
+"""The wheel and the sdist (tests/support/packages.py). test_commands.py installs the wheel and starts it."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.support import packages
+from tests.support.soak import minutes_long
+
+
+def test_each_extra_has_modules_that_need_it() -> None:
+    """`make test-extras` imports them."""
+    project = tomllib.loads((packages.ROOT / "pyproject.toml").read_text())["project"]
+    assert {*packages.MODULES_OF_EXTRAS} == {*project["optional-dependencies"]} - {"dev"}
+    for modules in packages.MODULES_OF_EXTRAS.values():
+        assert [
+            name for name in modules if not (packages.ROOT / f"{name.replace('.', '/')}.py").exists()
+        ] == []
+
+
+@pytest.mark.soak
+@minutes_long
+def test_two_builds_have_the_same_bytes(tmp_path: Path) -> None:
+    before = os.umask(0o077)
+    try:
+        first = packages.build(tmp_path / "first")
+    finally:
+        os.umask(before)
+    second = packages.build(tmp_path / "second")
+    assert [path.name for path in first] == [path.name for path in second]
+    assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]

@@ -1,0 +1,110 @@
+"""The wheel and the sdist of a commit, the same bytes each time, and its extras.
+
+    python -m tests.support.packages build FOLDER
+    python -m tests.support.packages extras WHEEL
+
+`build` takes the files of HEAD. Times are those of the commit, and permissions do not depend on this machine. `extras`
+installs the wheel with each extra in a clean environment, and imports the modules that need the extra.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import subprocess
+import sys
+import tarfile
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+MOST_WHEEL_BYTES = 1_700_000
+MOST_DEPENDENCIES = 32
+"""Maximum number of packages that an installation without extras brings. docs/contribute/dependencies.md states both."""
+
+
+def build(target: Path, commit: str = "HEAD") -> list[Path]:
+    """Build the sdist of a commit, and the wheel from it. Return the wheel and the sdist."""
+    made_at = int(_git("log", "-1", "--format=%ct", commit))
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "source"
+        with tarfile.open(fileobj=io.BytesIO(_git("archive", commit))) as files:
+            for member in files:
+                files.extract(member.replace(mode=_mode(member)), source, filter="tar")
+        subprocess.run(
+            [sys.executable, "-m", "build", "--no-isolation", "--outdir", target, source],
+            env={**os.environ, "SOURCE_DATE_EPOCH": str(made_at)},
+            check=True,
+            umask=0o022,
+            capture_output=True,
+        )
+    for sdist in target.glob("*.tar.gz"):
+        sdist.write_bytes(_normalized(sdist.read_bytes(), made_at))
+    return [*target.glob("*.whl"), *target.glob("*.tar.gz")]
+
+
+def _git(*words: str) -> bytes:
+    return subprocess.run(["git", "-C", ROOT, *words], check=True, capture_output=True).stdout
+
+
+def _mode(member: tarfile.TarInfo) -> int:
+    return 0o755 if member.isdir() or member.mode & 0o100 else 0o644
+
+
+def _normalized(archive: bytes, made_at: int) -> bytes:
+    """Return a tar.gz with one time, owner and order. setuptools uses those of the build."""
+    output = io.BytesIO()
+    with (
+        tarfile.open(fileobj=io.BytesIO(archive)) as given,
+        gzip.GzipFile(fileobj=output, mode="wb", mtime=made_at) as zipped,
+        tarfile.open(fileobj=zipped, mode="w", format=tarfile.PAX_FORMAT) as made,
+    ):
+        for member in sorted(given.getmembers(), key=lambda member: member.name):
+            member.mtime, member.uid, member.gid, member.uname, member.gname = made_at, 0, 0, "", ""
+            member.mode, member.pax_headers = _mode(member), {}
+            made.addfile(member, given.extractfile(member) if member.isfile() else None)
+    return output.getvalue()
+
+
+MODULES_OF_EXTRAS = {
+    "clouds": (
+        "adapters.dynamodb.object_stores.s3", "adapters.dynamodb.kinesis.producer", "transfer.endpoints.dynamodb.client",
+        "transfer.endpoints.azure_table.client", "transfer.endpoints.table_store.client",
+    ),
+    "parquet": ("transfer.endpoints.files.parquet_columns",),
+    "ion": ("adapters.dynamodb.export_files.ion_values",),
+    "otel": ("gateway.observability.telemetry",),
+    "vectors": ("gateway.engine.vectors.exact_search", "gateway.engine.vectors.vector_graphs"),
+    "traffic": ("transfer.traffic.services",),
+    "mcp": ("gateway.command_line.mcp_tools",),
+}  # fmt: skip
+
+
+def try_extra(wheel: Path, extra: str, python: str = sys.executable) -> None:
+    """Install a wheel with an extra in a clean environment, check it, and import what needs the extra."""
+    uv = Path(sys.executable).with_name("uv")
+    with tempfile.TemporaryDirectory() as folder:
+        environment = Path(folder) / "environment"
+        imports = "; ".join(f"import tablegate.{name}" for name in MODULES_OF_EXTRAS[extra])
+        for command in (
+            [uv, "venv", "--quiet", "--python", python, environment],
+            [uv, "pip", "install", "--quiet", "--python", environment, f"{wheel.absolute()}[{extra}]"],
+            [uv, "pip", "check", "--quiet", "--python", environment],
+            [environment / "bin" / "python", "-c", imports],
+            [environment / "bin" / "tablegate", "--version"],
+        ):
+            subprocess.run(command, check=True, cwd=folder)
+
+
+if __name__ == "__main__":
+    match sys.argv[1:]:
+        case ["build", folder]:
+            for path in build(Path(folder)):
+                print(f"{path}: {path.stat().st_size:,} bytes")
+        case ["extras", wheel]:
+            for extra in MODULES_OF_EXTRAS:
+                print(f"{extra}:", flush=True)
+                try_extra(Path(wheel), extra)
+        case _:
+            sys.exit(__doc__)
