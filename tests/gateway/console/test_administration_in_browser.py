@@ -22,7 +22,7 @@ from tablegate.gateway.store.opening.migrating import migrate
 from tablegate.gateway.wiring import connect
 from tests.gateway.console.test_administration import backup_state, has_settled, wait_until
 from tests.gateway.console.test_browser import problems, text_of, waiting
-from tests.support.browser import appear_as, chromium, in_each_look, needs_chromium
+from tests.support.browser import appear_as, in_each_look, needs_chromium
 from tests.support.console_screenshots import photograph
 from tests.support.live_dynamodb import Live
 from tests.support.running import Running, start
@@ -37,12 +37,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     running = start(database, console_writes=True)
     yield running
     running.stop()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[webdriver.Chrome]:
-    with chromium() as driver:
-        yield driver
 
 
 def fill(form: WebElement, values: dict[str, str]) -> None:
@@ -88,8 +82,9 @@ class Walk:
         self._browser.get(f"{self._console}/settings?{query}")
 
     def change(self, key: str, /, **values: str) -> None:
-        """Submit a form on the page of settings."""
-        self.settings()
+        """Submit a form on the page of settings. A page that has it already is used as it is."""
+        if not self._browser.find_elements(By.CSS_SELECTOR, f'input[name="form"][value="{key}"]'):
+            self.settings()
         self._submit(key, values)
         done = self.forms.forms[key].done
         waiting(self._browser).until(lambda _: text_of(self._browser, ".alert.ok") == done)

@@ -25,7 +25,7 @@ from selenium.webdriver.support.wait import WebDriverWait
 
 from tablegate.gateway.model.commands.job_commands import StartJob
 from tablegate.gateway.security.credentials import Credential, Scheme
-from tests.support.browser import appear_as, chromium, in_each_look, needs_chromium
+from tests.support.browser import appear_as, in_each_look, needs_chromium
 from tests.support.live_dynamodb import Live
 from tests.support.raw_client import RawClient
 from tests.support.running import Running, start
@@ -66,12 +66,6 @@ def _song(number: int) -> dict[str, Any]:
     return {"p": {"S": f"p{number % 7}"}, "s": {"N": str(number)}, "title": {"S": f"Song {number}"}}
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[webdriver.Chrome]:
-    with chromium() as driver:
-        yield driver
-
-
 @pytest.fixture
 def keep(browser: webdriver.Chrome, tmp_path: Path) -> Callable[[str], None]:
     """Keep a screenshot under a name."""
@@ -99,7 +93,7 @@ def waiting(browser: webdriver.Chrome) -> WebDriverWait[webdriver.Chrome]:
     The earlier page can disappear during a check. ChromeDriver has several errors for this, and some have no class
     ("Node with given id does not belong to the document").
     """
-    return WebDriverWait(browser, 120, ignored_exceptions=[WebDriverException])
+    return WebDriverWait(browser, 120, poll_frequency=0.02, ignored_exceptions=[WebDriverException])
 
 
 def problems(browser: webdriver.Chrome) -> list[Any]:

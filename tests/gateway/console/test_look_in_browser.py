@@ -3,7 +3,6 @@ screen readers, use with the keyboard, no sideways scrolling, no heading broken 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,8 @@ from selenium.webdriver.common.keys import Keys
 
 from tablegate.gateway.control.access import CONSOLE
 from tests.gateway.console.test_look import contrast
-from tests.support.browser import SIZES, appear_as, chromium, in_each_look, needs_chromium
-from tests.support.console_screenshots import PAGES, paths_of, photograph, seeded_server
+from tests.support.browser import SIZES, appear_as, in_each_look, needs_chromium
+from tests.support.console_screenshots import PAGES, paths_of, photograph
 from tests.support.running import Running
 
 pytestmark = needs_chromium
@@ -23,26 +22,14 @@ NO_PAGES = {"/changes.json", "/export", "/chart", "/static/<path:filename>", "/<
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Running]:
-    with seeded_server() as running:
-        yield running
+def paths(seeded: Running, browser: webdriver.Chrome) -> dict[str, str]:
+    return paths_of(seeded, browser)
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[webdriver.Chrome]:
-    with chromium() as driver:
-        yield driver
-
-
-@pytest.fixture(scope="module")
-def paths(server: Running, browser: webdriver.Chrome) -> dict[str, str]:
-    return paths_of(server, browser)
-
-
-def test_all_pages_are_looked_at(server: Running) -> None:
+def test_all_pages_are_looked_at(seeded: Running) -> None:
     routes = {
         rule.rule.removeprefix(CONSOLE)
-        for rule in server.app.url_map.iter_rules()
+        for rule in seeded.app.url_map.iter_rules()
         if rule.rule.startswith(CONSOLE) and "GET" in (rule.methods or ())
     }
     assert routes - NO_PAGES <= {path.partition("?")[0] for path in PAGES.values()}
@@ -50,13 +37,13 @@ def test_all_pages_are_looked_at(server: Running) -> None:
 
 @in_each_look
 @pytest.mark.parametrize("name", PAGES)
-def test_a_page_can_be_read(
-    server: Running, browser: webdriver.Chrome, paths: dict[str, str], name: str, size: str, scheme: str,
+def test_a_page_can_be_read_and_used_with_the_keyboard(
+    seeded: Running, browser: webdriver.Chrome, paths: dict[str, str], name: str, size: str, scheme: str,
     tmp_path: Path,
 ) -> None:  # fmt: skip
     appear_as(browser, size, scheme)
     browser.get_log("browser")
-    browser.get(f"{server.url}/_tablegate/console{paths[name]}")
+    browser.get(f"{seeded.url}/_tablegate/console{paths[name]}")
     photograph(browser, tmp_path / f"{name}-{size}-{scheme}.png", screens=3)
     found = browser.execute_script(FINDINGS)
     assert {key: value for key, value in found.items() if key != "colours"} == {
@@ -67,6 +54,7 @@ def test_a_page_can_be_read(
     ]
     assert faint == []
     assert _nameless(browser) == []
+    check_keyboard(browser)
     logged = [entry for entry in browser.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
     assert name == "not-found" or logged == []
 
@@ -89,17 +77,11 @@ def _nameless(browser: webdriver.Chrome) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("name", PAGES)
-def test_a_page_is_used_with_the_keyboard(
-    server: Running, browser: webdriver.Chrome, paths: dict[str, str], name: str, size: str
-) -> None:
-    """The key Tab reaches every control in the order of the page, and a frame shows where it is.
+def check_keyboard(browser: webdriver.Chrome) -> None:
+    """Check that the key Tab reaches every control in the order of the page, and that a frame shows where it is.
 
     A field for a time has a stop for each of its parts.
     """
-    appear_as(browser, size)
-    browser.get(f"{server.url}/_tablegate/console{paths[name]}")
     number, times = browser.execute_script(FOLLOW_FOCUS)
     assert number > 0
     browser.switch_to.active_element.send_keys(Keys.TAB * (number + 8 * times))

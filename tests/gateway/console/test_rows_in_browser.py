@@ -22,19 +22,13 @@ from tests.gateway.console.test_browser import (
     text_of,
     waiting,
 )
-from tests.support.browser import appear_as, chromium, in_each_look, needs_chromium
+from tests.support.browser import appear_as, in_each_look, needs_chromium
 from tests.support.console_screenshots import migrated
 from tests.support.live_dynamodb import Index, Live
 from tests.support.running import Running, start
 
 pytestmark = needs_chromium
 NUMBER = 120
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[webdriver.Chrome]:
-    with chromium() as driver:
-        yield driver
 
 
 @pytest.fixture(scope="module")
@@ -50,15 +44,17 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 def songs(server: Running) -> Live:
     """The table `songs` with NUMBER items, every tenth of them rare."""
     live = Live(server.url)
-    for item in live.client.scan(TableName="songs")["Items"]:
-        live.client.delete_item(TableName="songs", Key={name: item[name] for name in ("p", "s")})
+    keys = [
+        {name: item[name] for name in ("p", "s")} for item in live.client.scan(TableName="songs")["Items"]
+    ]
     items = [
         {"p": {"S": "p"}, "s": {"N": str(number)}, "kind": {"S": "common" if number % 10 else "rare"}, "x": {"S": "<b>"}}
         for number in range(NUMBER)
     ]  # fmt: skip
-    for first in range(0, NUMBER, 25):
-        puts = [{"PutRequest": {"Item": item}} for item in items[first : first + 25]]
-        live.client.batch_write_item(RequestItems={"songs": puts})
+    deletes = [{"DeleteRequest": {"Key": key}} for key in keys]
+    for requests in (deletes, [{"PutRequest": {"Item": item}} for item in items]):
+        for first in range(0, len(requests), 25):
+            live.client.batch_write_item(RequestItems={"songs": requests[first : first + 25]})
     return live
 
 

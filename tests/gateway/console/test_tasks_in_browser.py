@@ -7,7 +7,6 @@ what the pages show.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,8 +15,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.support.select import Select
 
 from tests.gateway.console.test_browser import problems, waiting
-from tests.support.browser import chromium, needs_chromium
-from tests.support.console_screenshots import seeded_server
+from tests.support.browser import needs_chromium
 from tests.support.running import Running
 
 pytestmark = needs_chromium
@@ -28,25 +26,13 @@ STEPS = {
 }
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[Running]:
-    with seeded_server() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[webdriver.Chrome]:
-    with chromium() as driver:
-        yield driver
-
-
 class Developer:
     """A user of the console who counts steps."""
 
-    def __init__(self, server: Running, browser: webdriver.Chrome) -> None:
+    def __init__(self, seeded: Running, browser: webdriver.Chrome) -> None:
         self.steps = 0
         self._browser = browser
-        browser.get(f"{server.url}/_tablegate/console/")
+        browser.get(f"{seeded.url}/_tablegate/console/")
 
     def press(self, text: str, place: str = "main") -> None:
         """Press the first visible link, button or heading of details with this text."""
@@ -184,9 +170,9 @@ TASKS = (
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.__name__)
 def test_a_task_takes_as_many_steps_as_the_documentation_says(
-    server: Running, browser: webdriver.Chrome, task: object
+    seeded: Running, browser: webdriver.Chrome, task: object
 ) -> None:
-    user = Developer(server, browser)
+    user = Developer(seeded, browser)
     assert callable(task)
     task(user)
     assert user.steps == STEPS[task.__name__.replace("_", " ")]
