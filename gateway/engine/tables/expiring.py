@@ -16,10 +16,11 @@ from tablegate.gateway.model import fast_paths
 from tablegate.gateway.model.commands.row_commands import WriteGroup
 from tablegate.gateway.model.commands.writes import Remove, Write
 from tablegate.gateway.model.expressions.predicates import RevisionIs
+from tablegate.gateway.model.tables.indexes import Entry
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.keys import Key
 from tablegate.gateway.model.values.rows import Row
-from tablegate.gateway.store.rows import rows
+from tablegate.gateway.store.rows import entries, rows
 from tablegate.gateway.store.rows.row_counts import CountChanges
 from tablegate.gateway.store.sql.databases import RetryableFailure
 from tablegate.gateway.store.store import Store
@@ -91,21 +92,22 @@ def fast_remove(store: Store, expired_rows: Sequence[ExpiredRow]) -> Sequence[Ex
 
 
 def _remove(store: Store, expired_rows: Sequence[ExpiredRow]) -> bool:
-    changes: dict[int, tuple[Table, list[tuple[Row | None, Row | None]]]] = {}
+    tables: dict[int, Table] = {}
     counts = CountChanges()
+    old_entries: list[tuple[int, Entry]] = []
+    # Before the transaction, because other writers may wait for it.
     for table, row in expired_rows:
-        changes.setdefault(table.id, (table, []))[1].append((row, None))
+        tables[table.id] = table
         counts.add(table.id, row, None)
-    tables = [table for table, _ in changes.values()]
+        old_entries += indexing.differences(table, [(row, None)], counts)[0]
     near = expired_rows[0][1].position.partition
     try:
         with store.write() as session:
-            if store.catalog.check(session, tables, lock=True, near=near)():
+            if store.catalog.check(session, tables.values(), lock=True, near=near)():
                 raise RetryableFailure("a table changed")
             if not rows.remove_unchanged(session, [(table.id, row) for table, row in expired_rows]):
                 raise RetryableFailure("a row was written after it was read")
-            for table, pairs in changes.values():
-                indexing.update_indexes(session, table, pairs, counts)
+            entries.remove_many(session, old_entries)
             counts.save(session, near)
     except RetryableFailure:
         return False

@@ -62,11 +62,11 @@ class Index:
 
     def entry(self, row: Row) -> Entry | None:
         """Return the row's entry. None if a key column is missing or of another kind. No other code decides this."""
-        values = row.latest
+        contents = row.contents
         key_values = []
         split = len(self.key_schema.partition)
         for at, column in enumerate(self.key_schema.columns):
-            value = values.get(column.name)
+            value = contents.value(column.name)
             if value is not None and self.view is not None:
                 value = self.view(value, at < split)
             if value is None or value.kind is not column.kind:
