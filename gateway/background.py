@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable
 from time import monotonic, thread_time
 
-from tablegate.gateway.engine.background.pacing import BatchDone, pause_after
+from tablegate.gateway.engine.background.pacing import BatchDone, CpuShare, pause_after
 from tablegate.gateway.engine.engine import Engine
 from tablegate.gateway.engine.search.search_definitions import SEARCH
 from tablegate.gateway.engine.streams.following import DeliveryFailed
@@ -56,7 +56,7 @@ class BackgroundWork(threading.Thread):
         self._engine = engine
         self._credential_store = credential_store
         self._credentials = credentials
-        self._share = share
+        self._share = CpuShare(share, lambda: engine.run_count)
         self._stopping = threading.Event()
         self._next_batch = monotonic() if share else math.inf
         self._look_period_s = look_period_s
@@ -67,14 +67,19 @@ class BackgroundWork(threading.Thread):
         self._deliveries = [FollowerDelivery(engine, kind) for kind in engine.deliveries] if share else []
         self._replica_watch = None if engine.replicas is None else StandbyMonitor(engine.replicas)
         self._jobs = (
-            PacedWorker("jobs", engine.job_batch, engine.idle_s, share)
+            PacedWorker("jobs", engine.job_batch, engine.idle_s, CpuShare(share, lambda: engine.run_count))
             if share and engine.has_workers
             else None
         )
         self._paced = [] if self._jobs is None else [self._jobs]
         if own_share and engine.approximates_vectors:
             self._paced.append(
-                PacedWorker("vector graphs", engine.background.vector_graph_batch, engine.idle_s, own_share)
+                PacedWorker(
+                    "vector graphs",
+                    engine.background.vector_graph_batch,
+                    engine.idle_s,
+                    CpuShare(own_share, lambda: engine.run_count),
+                )
             )
 
     def run(self) -> None:
@@ -140,7 +145,7 @@ class BackgroundWork(threading.Thread):
         began = monotonic()
         batch = self._engine.background_batch()
         took = monotonic() - began
-        pause = pause_after(took, self._share)
+        pause = pause_after(took, self._share.after_batch(self._engine.background.seconds_left))
         if batch is None:
             pause = max(pause, self._engine.idle_s)
         else:
@@ -206,7 +211,7 @@ class PacedWorker(threading.Thread):
     Time spent waiting does not count. `idle_s` is the pause in seconds if there was no work.
     """
 
-    def __init__(self, name: str, do: Callable[[], BatchDone | None], idle_s: float, share: float) -> None:
+    def __init__(self, name: str, do: Callable[[], BatchDone | None], idle_s: float, share: CpuShare) -> None:
         super().__init__(name=name, daemon=True)
         self._do = do
         self._idle_s = idle_s
@@ -228,7 +233,7 @@ class PacedWorker(threading.Thread):
                 pause = _AFTER_FAILURE_S
                 continue
             apart_s = 0.0 if batch is None else batch.apart_s
-            pause = pause_after(thread_time() - used + apart_s, self._share)
+            pause = pause_after(thread_time() - used + apart_s, self._share.after_batch())
             if batch is None:
                 pause = max(pause, self._idle_s)
             else:

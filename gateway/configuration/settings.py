@@ -339,8 +339,9 @@ class Settings:
         60.0, "Seconds between two sweeps that delete expired rows.", value="SECONDS"
     )
     background_cpu_share: float = _background(
-        0.25,
-        "Maximum share of one core (0 to 1) for background work: purges, index builds, expiry, stream trimming.",
+        0.5,
+        "Maximum share of one core (0 to 1) for background work: purges, index builds, expiry, stream trimming. While "
+        "clients send requests it takes half, unless more than a minute of work waits.",
     )
 
     metrics_port: int | None = _monitoring(

@@ -88,6 +88,8 @@ class Engine:
         pauses = BackgroundOptions(options.sweep_period_s, options.stream_roll_ms, options.replication_lag_ms)
         self.background = Background(store, self._transactions, pauses, now)
         self._owner = uuid4().hex
+        self.run_count = 0
+        """Number of lists of commands that were run, by which background work notices clients."""
         self.deliveries: dict[str, Deliver] = {}
         """The delivery function of each kind of followers (`deliver`)."""
         self._workers: dict[str, job_runner.JobWorker] = {}
@@ -114,6 +116,7 @@ class Engine:
         locks are as short as possible. Other exceptions are defects. `log_position` is the value of `written_up_to` after
         the reader's last write. A standby that has not reached it is not used.
         """
+        self.run_count += 1
         if {*map(type, commands)} == {table_commands.FindTable}:
             return self._single_commands.find_tables(cast("list[table_commands.FindTable]", commands))
         outcomes: list[Any] = [None] * len(commands)
@@ -165,6 +168,7 @@ class Engine:
         `outcomes` is filled under the index of each command, and complete at the end. Concurrent calls need different
         values of `reader` (from 1).
         """
+        self.run_count += 1
         now_ms = self._now() // 1_000_000
         try:
             if self.replicas is not None and reading_replicas.may_be_old(commands):

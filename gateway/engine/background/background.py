@@ -27,7 +27,7 @@ _MAINTENANCE_PERIOD_S = 60.0
 _CATCH_UP_ROWS = 1_000
 # Maximum time for which a search waits for a graph.
 _GRAPH_BATCH_S = 0.005
-_EXPIRY_SWEEP = "expiry_sweep"
+_EXPIRY_SWEEP, _STREAM_TRIM = "expiry_sweep", "stream_trim"
 
 
 class BackgroundOptions(NamedTuple):
@@ -62,11 +62,11 @@ class Background:
             "search": self._index_documents,
             "history_trim": self._trim_histories,
             _EXPIRY_SWEEP: self._sweep,
-            "stream_trim": self._maintain_streams,
+            _STREAM_TRIM: self._maintain_streams,
             "dropped_names": lambda limit: table_definitions.remove_deleted(store, self._now_ms(), limit),
             "tokens": self._forget,
         }
-        countable = {*progress.WORKS, _EXPIRY_SWEEP}
+        countable = {*progress.WORKS, _EXPIRY_SWEEP, _STREAM_TRIM}
         self._round_robin = pacing.RoundRobin(works, countable, self._count_left)
 
     def next_batch(self) -> BatchDone | None:
@@ -79,6 +79,11 @@ class Background:
         """Approximate number of remaining rows, by the name of the work. A missing name has none, or an unknown
         number."""
         return self._round_robin.left
+
+    @property
+    def seconds_left(self) -> float:
+        """Approximate seconds of the remaining work at a whole core. Work of an unknown length is left out."""
+        return self._round_robin.seconds_left
 
     def vector_graph_batch(self) -> BatchDone | None:
         """Add vectors to the approximate graphs of this process, for some milliseconds. None if they are complete."""
@@ -120,7 +125,11 @@ class Background:
         with self._store.read() as session:
             for piece in progress.unfinished_work(session):
                 rows_by_work[piece.work] = rows_by_work.get(piece.work, 0) + piece.left
-            rows_by_work[_EXPIRY_SWEEP] = rows.count_expired(session, self._now_ms(), progress.COUNTED_ROWS)
+            now_ms = self._now_ms()
+            rows_by_work[_EXPIRY_SWEEP] = rows.count_expired(session, now_ms, progress.COUNTED_ROWS)
+            rows_by_work[_STREAM_TRIM] = streaming.count_expired(
+                session, now_ms, self._maintained_up_to, progress.COUNTED_ROWS
+            )
         return rows_by_work
 
     def _purge(self, limit: int) -> int | None:

@@ -21,6 +21,8 @@ BATCH_S = 0.02
 # Bounds of a batch. With fewer rows, commits would cost more than rows. With more, a batch that suddenly slows down
 # would take too long. Large rows are bounded by their bytes.
 MIN_ROWS, MAX_ROWS = 128, 4_096
+# Seconds of work that are a large backlog.
+LARGE_BACKLOG_S = 60.0
 # Maximum share of the time for counting the remaining rows, and the minimum interval.
 _COUNTING_SHARE = 0.01
 _SECONDS_BETWEEN_COUNTS = 1.0
@@ -35,14 +37,38 @@ def pause_after(took_s: float, share: float) -> float:
     return took_s * (1 - share) / share
 
 
+class CpuShare:
+    """The share of one core that a thread of background work takes now.
+
+    It is at most `most`, and half of it while clients send requests, unless a large backlog waits. `run_count`: the
+    number of lists of commands that the engine has run for clients.
+    """
+
+    def __init__(self, most: float, run_count: Callable[[], int]) -> None:
+        self._most = most
+        self._run_count = run_count
+        self._last_run_count = -1
+
+    def after_batch(self, seconds_left: float = 0.0) -> float:
+        """Return the share for the pause after a batch. `seconds_left`: seconds of work that wait."""
+        run_count = self._run_count()
+        has_clients = run_count != self._last_run_count
+        self._last_run_count = run_count
+        return self._most / 2 if has_clients and seconds_left <= LARGE_BACKLOG_S else self._most
+
+
 class BatchSize:
     """The size of the next batch of a kind of work, adapted to the duration of the last one."""
 
     def __init__(self) -> None:
         self.rows = MIN_ROWS
+        self.rows_per_s = 0.0
+        """The speed of the last batch that had rows."""
 
     def took(self, rows: int, seconds: float) -> None:
         """Adapt to the rows and the duration of the last batch."""
+        if rows and seconds > 0:
+            self.rows_per_s = rows / seconds
         if seconds > BATCH_S:
             self.rows = max(MIN_ROWS, int(self.rows * max(BATCH_S / seconds, 0.1)))
         elif seconds < BATCH_S / 2 and rows >= self.rows:
@@ -102,6 +128,14 @@ class RoundRobin:
         """Approximate number of remaining rows, by the name of the work. A missing name has none, or an unknown
         number."""
 
+    @property
+    def seconds_left(self) -> float:
+        """Approximate seconds of the remaining work at a whole core. Work of an unknown length is left out."""
+        sizes = {work: size for work, (_, size) in self._works.items()}
+        return sum(
+            rows / sizes[work].rows_per_s for work, rows in self.left.items() if sizes[work].rows_per_s
+        )
+
     def next_batch(self) -> BatchDone | None:
         """Run one batch of the next work that has any. None if there is nothing to do now."""
         for work in list(self._works):
@@ -116,7 +150,7 @@ class RoundRobin:
             if rows is None:
                 continue
             size.took(rows, time.monotonic() - began)
-            if work in self._countable:
+            if rows and work in self._countable:
                 self._keep_count(work, rows)
             return BatchDone(work, rows)
         self.left = {}

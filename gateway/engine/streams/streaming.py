@@ -357,6 +357,20 @@ def maintain(store: Store, maintenance: StreamMaintenance, after: int) -> tuple[
     return 0, streams[-1].id if len(streams) == _STREAMS else None
 
 
+def count_expired(session: Session, now_ms: int, after: int, at_most: int) -> int:
+    """Return the number of expired changes in the next streams whose id is above `after`. Stops counting at a number."""
+    number = 0
+    for stream in changes.streams_after(session, after, _STREAMS):
+        before_ms = now_ms - stream.rule.retention_ms
+        needed_sequences = followers.first_needed(session, stream.table_id, stream.id)
+        for shard in changes.shards_of(session, stream.id):
+            below = None if needed_sequences is None else needed_sequences.get(shard.number, 0)
+            number += changes.count_older(
+                session, (stream.id, shard.number), before_ms, at_most - number, below
+            )
+    return number
+
+
 def _trim(store: Store, stream: Stream, maintenance: StreamMaintenance) -> int:
     """Delete expired changes of a stream, expired closed shards and the stream if it ended long enough ago. Return the
     number of deleted changes."""

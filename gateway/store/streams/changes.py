@@ -290,6 +290,19 @@ def has_older(session: Session, shard: ShardKey, before_ms: int) -> bool:
     )
 
 
+def count_older(
+    session: Session, shard: ShardKey, before_ms: int, at_most: int, below: int | None = None
+) -> int:
+    """Return the number of changes that `trim` would delete. Stops counting at a number."""
+    condition, parameters = ("", ()) if below is None else (" AND sequence < ?", (below,))
+    [(number,)] = session.query(
+        "SELECT count(*) FROM (SELECT 1 FROM changes WHERE stream_id = ? AND shard = ? AND slot = ? AND at_ms < ?"
+        f"{condition} LIMIT ?) AS counted",
+        (*_at_slot(shard), before_ms, *parameters, at_most),
+    )
+    return int(number)
+
+
 def _columns(shard: ShardKey, sequence: int, change: Change) -> tuple[Any, ...]:
     return (
         *shard,

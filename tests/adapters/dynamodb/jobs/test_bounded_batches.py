@@ -215,7 +215,7 @@ def test_the_stop_flag_is_looked_at_while_an_object_of_newlines_is_read(
         inflated.clear()
 
     engine = exporter.service.gateway.engine
-    work = background.PacedWorker("jobs", engine.job_batch, 0.0, 1.0)
+    work = background.PacedWorker("jobs", engine.job_batch, 0.0, pacing.CpuShare(1.0, lambda: 0))
     work._stopping = Looks(look, 12)
     work.run()
     assert 0 < max(most) <= MAX_ROWS * 1024 + BLOCK_BYTES

@@ -1,0 +1,46 @@
+"""The share of a core that background work takes: less beside clients, more with a large backlog."""
+
+from __future__ import annotations
+
+import pytest
+
+from tablegate.gateway.engine.background import pacing
+from tablegate.gateway.engine.background.pacing import LARGE_BACKLOG_S, CpuShare, RoundRobin
+from tablegate.gateway.engine.engine import Engine
+from tests.gateway.engine.conftest import make_table
+
+
+def test_the_share_falls_while_clients_send_requests_and_rises_with_the_backlog() -> None:
+    runs = [7]
+    share = CpuShare(0.5, lambda: runs[0])
+    assert share.after_batch() == 0.25
+    assert share.after_batch() == 0.5
+    runs[0] += 1
+    assert share.after_batch(LARGE_BACKLOG_S) == 0.25
+    runs[0] += 1
+    assert share.after_batch(LARGE_BACKLOG_S + 1) == 0.5
+    assert share.after_batch() == 0.5
+
+
+def test_seconds_of_work_are_known_from_the_speed_of_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr(pacing.time, "monotonic", lambda: now[0])
+
+    def work(limit: int) -> int:
+        now[0] += 0.01
+        return 50
+
+    round_robin = RoundRobin({"a": work, "b": lambda limit: None}, ("a",), lambda: {"a": 20_000, "b": 9})
+    assert round_robin.seconds_left == 0
+    round_robin.next_batch()
+    assert round_robin.seconds_left == pytest.approx(20_000 / (50 / 0.01))
+
+
+def test_commands_of_clients_are_noticed(engine: Engine) -> None:
+    share = CpuShare(1.0, lambda: engine.run_count)
+    share.after_batch()
+    assert share.after_batch() == 1.0
+    make_table(engine)
+    assert share.after_batch() == 0.5
+    engine.background_batch()
+    assert share.after_batch() == 1.0
