@@ -23,8 +23,8 @@ from tablegate.gateway.store.transactions import tokens
 
 # Seconds between two checks of all streams, and of all tokens.
 _MAINTENANCE_PERIOD_S = 60.0
-# Rows in a batch of `catch_up`.
-_CATCH_UP_ROWS = 1_000
+# Rows in a batch of `catch_up`, which has no bound in time.
+_CATCH_UP_ROWS = pacing.MAX_ROWS
 # Maximum time for which a search waits for a graph.
 _GRAPH_BATCH_S = 0.005
 _EXPIRY_SWEEP, _STREAM_TRIM = "expiry_sweep", "stream_trim"

@@ -358,7 +358,7 @@ def maintain(store: Store, maintenance: StreamMaintenance, after: int) -> tuple[
 
 
 def count_expired(session: Session, now_ms: int, after: int, at_most: int) -> int:
-    """Return the number of expired changes in the next streams whose id is above `after`. Stops counting at a number."""
+    """Return the number of expired changes in the next streams with an id above `after`. Stops counting at a number."""
     number = 0
     for stream in changes.streams_after(session, after, _STREAMS):
         before_ms = now_ms - stream.rule.retention_ms
