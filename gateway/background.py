@@ -37,9 +37,9 @@ _DATABASE_AWAY = (Busy, CommitUnknown, RetryableFailure, CommitInterrupted)
 class BackgroundWork(threading.Thread):
     """The main background thread, from `start()` to `stop()`. Failures are logged and retried.
 
-    - `share`: maximum share of one core for the engine's work. 0 if another process of this server does the work.
+    - `share`: share of one core for the engine's work (`CpuShare`). 0 if another process of this server does the work.
     - `look_period_s`: seconds between two checks for changed credentials and grants.
-    - `own_share`: maximum share of one core for work that each server process does for itself.
+    - `own_share`: share of one core for work that each server process does for itself.
     """
 
     def __init__(

@@ -339,9 +339,9 @@ class Settings:
         60.0, "Seconds between two sweeps that delete expired rows.", value="SECONDS"
     )
     background_cpu_share: float = _background(
-        0.5,
-        "Maximum share of one core (0 to 1) for background work: purges, index builds, expiry, stream trimming. While "
-        "clients send requests it takes half, unless more than a minute of work waits.",
+        0.25,
+        "Share of one core (0 to 1) for background work beside clients: purges, index builds, expiry, stream trimming. "
+        "Without requests, or if more than a minute of work waits, it takes up to twice as much.",
     )
 
     metrics_port: int | None = _monitoring(

@@ -38,14 +38,14 @@ def pause_after(took_s: float, share: float) -> float:
 
 
 class CpuShare:
-    """The share of one core that a thread of background work takes now.
+    """The share of one core that a thread of background work takes: `share` beside clients, otherwise twice as much.
 
-    It is at most `most`, and half of it while clients send requests, unless a large backlog waits. `run_count`: the
-    number of lists of commands that the engine has run for clients.
+    A large backlog doubles it beside clients, too. `run_count` returns the number of lists of commands that the engine
+    has run for clients.
     """
 
-    def __init__(self, most: float, run_count: Callable[[], int]) -> None:
-        self._most = most
+    def __init__(self, share: float, run_count: Callable[[], int]) -> None:
+        self._share = share
         self._run_count = run_count
         self._last_run_count = -1
 
@@ -54,7 +54,7 @@ class CpuShare:
         run_count = self._run_count()
         has_clients = run_count != self._last_run_count
         self._last_run_count = run_count
-        return self._most / 2 if has_clients and seconds_left <= LARGE_BACKLOG_S else self._most
+        return self._share if has_clients and seconds_left <= LARGE_BACKLOG_S else min(1.0, 2 * self._share)
 
 
 class BatchSize:

@@ -12,7 +12,7 @@ from tests.gateway.engine.conftest import make_table
 
 def test_the_share_falls_while_clients_send_requests_and_rises_with_the_backlog() -> None:
     runs = [7]
-    share = CpuShare(0.5, lambda: runs[0])
+    share = CpuShare(0.25, lambda: runs[0])
     assert share.after_batch() == 0.25
     assert share.after_batch() == 0.5
     runs[0] += 1
@@ -20,6 +20,11 @@ def test_the_share_falls_while_clients_send_requests_and_rises_with_the_backlog(
     runs[0] += 1
     assert share.after_batch(LARGE_BACKLOG_S + 1) == 0.5
     assert share.after_batch() == 0.5
+
+
+def test_the_share_is_at_most_one_core() -> None:
+    share = CpuShare(0.7, lambda: 0)
+    assert [share.after_batch() for _ in range(2)] == [0.7, 1.0]
 
 
 def test_seconds_of_work_are_known_from_the_speed_of_batches(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,10 +42,10 @@ def test_seconds_of_work_are_known_from_the_speed_of_batches(monkeypatch: pytest
 
 
 def test_commands_of_clients_are_noticed(engine: Engine) -> None:
-    share = CpuShare(1.0, lambda: engine.run_count)
+    share = CpuShare(0.25, lambda: engine.run_count)
     share.after_batch()
-    assert share.after_batch() == 1.0
-    make_table(engine)
     assert share.after_batch() == 0.5
+    make_table(engine)
+    assert share.after_batch() == 0.25
     engine.background_batch()
-    assert share.after_batch() == 1.0
+    assert share.after_batch() == 0.5
