@@ -2,8 +2,8 @@
 #   make serve ARGS="--port 9000 --database postgresql://..."
 
 .DEFAULT_GOAL := help
-.PHONY: help setup serve test test-general test-wsgi test-distributed soak fuzz bench bench-against lint format lock protocol reference \
-	docs screenshots dist test-oldest test-extras sbom audit
+.PHONY: help setup serve test test-general test-wsgi test-distributed soak fuzz bench bench-against lint lint-workflows format lock protocol \
+	reference docs screenshots dist test-oldest test-extras sbom audit
 
 PYTHON := $(shell for each in python3 python3.13 python3.12 python3.11; do \
 	$$each -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$each && break; done)
@@ -81,6 +81,9 @@ lint: .venv/.complete ## ruff, mypy, and vulture for code that nothing uses
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/vulture
+
+lint-workflows: ## actionlint for .github/workflows (needs Go)
+	go run github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 
 format: .venv/.complete ## what ruff can mend
 	$(BIN)/ruff check --fix .
