@@ -55,6 +55,9 @@ OPERATIONS: Mapping[tuple[type, str, str], Operation] = {
     (addresses.Batch, "POST", PLAIN): Operation(batches.run, Purpose(_IN_BATCHES, Channel.TRANSACTION)),
     (addresses.Service, "GET", "properties"): Operation(service.get_properties, Purpose((_P.READ_ACCOUNT,))),
     (addresses.Service, "PUT", "properties"): Operation(service.set_properties, Purpose((_P.WRITE_ACCOUNT,))),
+    (addresses.Service, "POST", "userdelegationkey"): Operation(
+        service.get_delegation_key, Purpose(_IN_BATCHES)
+    ),
     (addresses.Service, "GET", "stats"): Operation(service.get_statistics, Purpose((_P.READ_ACCOUNT,))),
 }
 # POST can carry every method (X-HTTP-Method), and OPTIONS is the preflight request of a browser.

@@ -15,7 +15,7 @@ from tablegate.adapters.azuretable.wire.errors import ServiceError, as_json, as_
 from tablegate.gateway.dialect import Gateway
 from tablegate.gateway.http import Reply, Request
 
-_XML_COMPONENTS = frozenset({"acl", "properties", "stats"})
+_XML_COMPONENTS = frozenset({"acl", "properties", "stats", "userdelegationkey"})
 _VERSION = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _ODATA_HEADERS = [
     ("Cache-Control", "no-cache"),

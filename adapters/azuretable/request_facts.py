@@ -31,6 +31,7 @@ KINDS: Mapping[str, RequestKind] = {
     "DELETE TableEntry": RequestKind.DEFINITION,
     "PUT EntitySet": RequestKind.DEFINITION,  # its access policies
     "PUT Service": RequestKind.DEFINITION,
+    "POST Service": RequestKind.DEFINITION,  # a user delegation key
     "POST EntitySet": RequestKind.WRITE,
     "POST Batch": RequestKind.WRITE,
     **{f"{verb} Entity": RequestKind.WRITE for verb in ("PUT", "MERGE", "PATCH", "DELETE", "POST")},

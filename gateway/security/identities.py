@@ -8,6 +8,8 @@ Objects, groups and roles of the issuer NAME=URL are written NAME/ID, so that no
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import json
 import re
 from collections.abc import Sequence
@@ -19,6 +21,7 @@ from tablegate.gateway.configuration.exposure import is_loopback_address
 from tablegate.gateway.configuration.settings import BadSetting, Settings
 from tablegate.gateway.http import Request
 from tablegate.gateway.model.authorization.authorizations import CallerIdentity
+from tablegate.gateway.security.secret_cipher import find_key
 from tablegate.gateway.security.signing_keys import family_of, keys_of
 
 if TYPE_CHECKING:
@@ -99,7 +102,8 @@ class Identities:
 
     def __init__(self, settings: Settings) -> None:
         """Begin to fetch keys. Raises BadSetting."""
-        self._is_dev = settings.auth == "dev"
+        self._settings = settings
+        self._secret: bytes | None = None
         self._issuers: list[_Issuer] = []
         if settings.jwt_keys_file is not None:
             keys = keys_of(json.loads(settings.jwt_keys_file.read_text()))
@@ -107,9 +111,17 @@ class Identities:
         if settings.oidc_issuer:
             self._issuers += _fetched_issuers(settings.oidc_issuer)
 
+    def derived_key(self, purpose: str, *fields: str) -> bytes:
+        """Return a key that only servers with this secret key can derive from these fields. Raises BadSetting without one."""
+        if self._secret is None:
+            self._secret = hashlib.sha256(
+                b"tablegate identities\0" + find_key(self._settings).encode()
+            ).digest()
+        return hmac.digest(self._secret, json.dumps([purpose, *fields]).encode(), "sha256")
+
     def may_carry_tokens(self, request: Request) -> bool:
         """Return True if a request came over TLS, or with auth `dev` from this machine."""
-        return request.secure or (self._is_dev and is_loopback_address(request.client))
+        return request.secure or (self._settings.auth == "dev" and is_loopback_address(request.client))
 
     @property
     def tenant(self) -> str:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
 
-from tablegate.adapters.azuretable.auth import bearer, shared_access
+from tablegate.adapters.azuretable.auth import bearer, delegation, shared_access
 from tablegate.adapters.azuretable.auth.shared_access import Grant, Signer
 from tablegate.adapters.azuretable.wire import addresses, limits
 from tablegate.adapters.azuretable.wire.errors import ServiceError
@@ -62,7 +62,9 @@ def verify(request: Request, options: Mapping[str, str], account: Account, gatew
     `policy_id` still needs that policy (`SharedAccess.with_policy`).
     """
     authorization = request.header_map.get("authorization", "")
-    if authorization:
+    if "skoid" in options and "sig" in options:
+        grant = delegation.read(request, options, account.name, gateway)
+    elif authorization:
         scheme = authorization.partition(" ")[0]
         if scheme.lower() == "bearer":
             return bearer.grant_of(request, authorization[7:].strip(), account.name, gateway)

@@ -75,7 +75,7 @@ class SharedAccess:
         else:
             raise ServiceError("AuthenticationFailed")
         own = (self.permissions, self.starts, self.expires)
-        stored = (policy.permission or None, _time_or_none(policy.start), _time_or_none(policy.expiry))
+        stored = (policy.permission or None, time_of(policy.start), time_of(policy.expiry))
         if any(value is not None and default is not None for value, default in zip(own, stored, strict=True)):
             raise ServiceError("AuthenticationFailed")
         permissions, starts, expires = (
@@ -185,9 +185,9 @@ def read(options: Mapping[str, str], signer: Signer, client: str, secure: bool) 
     Times are not checked yet if a stored policy may set them.
     """
     version = options.get("sv", "")
-    if not _VERSION.fullmatch(version) or not options.get("sig"):
+    if not is_version(version) or not options.get("sig"):
         raise ServiceError("AuthenticationFailed")
-    _check_circumstances(options, client, secure)
+    check_circumstances(options, client, secure)
     return (
         _read_service(options, signer, version)
         if "tn" in options
@@ -195,7 +195,13 @@ def read(options: Mapping[str, str], signer: Signer, client: str, secure: bool) 
     )
 
 
-def _check_circumstances(options: Mapping[str, str], client: str, secure: bool) -> None:
+def is_version(text: str) -> bool:
+    """Return True if a text has the form of a version of the service."""
+    return _VERSION.fullmatch(text) is not None
+
+
+def check_circumstances(options: Mapping[str, str], client: str, secure: bool) -> None:
+    """Check the protocol and the address that a token demands. Raises ServiceError."""
     protocol = options.get("spr", "")
     if protocol not in ("", "https", "https,http", "http,https"):
         raise ServiceError("AuthenticationFailed")
@@ -221,8 +227,7 @@ def _is_within(client: str, range_text: str) -> bool:
 def _read_service(options: Mapping[str, str], signer: Signer, version: str) -> SharedAccess:
     table = options["tn"].lower()
     sp, st, se, si = (options.get(name, "") for name in ("sp", "st", "se", "si"))
-    spk, srk, epk, erk = (options.get(name) for name in ("spk", "srk", "epk", "erk"))
-    bounds = [text or "" for text in (spk, srk, epk, erk)]
+    bounds = [options.get(name, "") for name in ("spk", "srk", "epk", "erk")]
     if version >= _VERSION_WITH_PREFIX:
         resource = f"/table/{signer.account}/{table}"
         lines = [sp, st, se, resource, si, options.get("sip", ""), options.get("spr", ""), version, *bounds]
@@ -230,13 +235,20 @@ def _read_service(options: Mapping[str, str], signer: Signer, version: str) -> S
         lines = [sp, st, se, f"/{signer.account}/{table}", si, version, *bounds]
     if not signer.has_signed(options["sig"], "\n".join(lines)):
         raise ServiceError("AuthenticationFailed")
+    return access_of(options)
+
+
+def access_of(options: Mapping[str, str]) -> SharedAccess:
+    """Return the access that a token for a table grants, after its signature was verified. Raises ServiceError."""
+    sp, st, se, si = (options.get(name, "") for name in ("sp", "st", "se", "si"))
+    spk, srk, epk, erk = (options.get(name) for name in ("spk", "srk", "epk", "erk"))
     if (srk and spk is None) or (erk and epk is None) or not set(sp) <= set("raud"):
         raise ServiceError("AuthenticationFailed")
     return SharedAccess(
-        table=table,
+        table=options["tn"].lower(),
         permissions=sp or None,
-        starts=_time_or_none(st),
-        expires=_time_or_none(se),
+        starts=time_of(st),
+        expires=time_of(se),
         policy_id=si or None,
         lower=None if spk is None else (spk, srk),
         upper=None if epk is None else (epk, erk),
@@ -259,13 +271,13 @@ def _read_account(options: Mapping[str, str], signer: Signer, version: str) -> S
     return SharedAccess(
         table=None,
         permissions=permissions or None,
-        starts=_time_or_none(starts),
-        expires=_time_or_none(expires),
+        starts=time_of(starts),
+        expires=time_of(expires),
         resource_types=resource_types,
     )
 
 
-def _time_or_none(text: str | None) -> float | None:
+def time_of(text: str | None) -> float | None:
     """Return a token's time in seconds since 1970, None if absent. Raises ServiceError AuthenticationFailed."""
     if not text:
         return None

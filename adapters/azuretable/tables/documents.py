@@ -5,8 +5,9 @@ It defines the elements, their order and their limits. Documents with a DTD are 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
@@ -93,6 +94,34 @@ def policies_xml(policies: Iterable[Policy]) -> bytes:
             for name, text in members:
                 SubElement(element, name).text = text
     return _bytes(root)
+
+
+# User delegation keys
+
+
+class KeyInfo(NamedTuple):
+    """The times of a user delegation key as the service writes them, and the tenant of its only user or ""."""
+
+    start: str
+    expiry: str
+    user_tenant: str
+
+
+def read_key_info(body: bytes, now_s: float) -> KeyInfo:
+    """Return the contents of a KeyInfo document. Without a start the key begins now. Raises ServiceError InvalidXmlDocument."""
+    root = _parse(body, "KeyInfo")
+    now = parse_datetime(formatted(now_s))
+    start, expiry = (root.findtext(name, "").strip() for name in ("Start", "Expiry"))
+    times = [parse_datetime(text) if text else now for text in (start, expiry)]
+    if not expiry or None in times:
+        raise ServiceError("InvalidXmlDocument")
+    texts = [f"{timestamp_text(ticks)[:19]}Z" for ticks in times if ticks is not None]
+    return KeyInfo(texts[0], texts[1], root.findtext("DelegatedUserTid", "").strip())
+
+
+def formatted(seconds: float) -> str:
+    """Return a time as YYYY-MM-DDTHH:MM:SSZ."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
 
 
 # Service properties

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from email.utils import formatdate
 
+from tablegate.adapters.azuretable.auth import delegation, shared_access
 from tablegate.adapters.azuretable.auth.shared_access import Action
 from tablegate.adapters.azuretable.call_context import CallContext, OperationReply
 from tablegate.adapters.azuretable.tables import documents
@@ -37,6 +38,29 @@ def set_properties(call: CallContext, resource: Service) -> Exchange[OperationRe
     name = _store_name(call.address.account)
     yield from one(PutProperties(call.namespace, name, {**properties, **changes}))
     return OperationReply(202)
+
+
+def get_delegation_key(call: CallContext, resource: Service) -> Exchange[OperationReply]:
+    """POST /?restype=service&comp=userdelegationkey: a key with which the identity of a token may sign. Raises ServiceError.
+
+    Callers with an account key or a signature are refused.
+    """
+    identity = call.grant.identity
+    if identity is None or not identity.object_id or call.grant.access is not None:
+        raise ServiceError("AuthorizationFailure")
+    version = call.request.header("x-ms-version")
+    if version < delegation.FIRST_VERSION:
+        raise ServiceError("InvalidHeaderValue")
+    now_s = call.gateway.now_ms() / 1000
+    info = documents.read_key_info(call.request.body, now_s)
+    key = delegation.issued(identity, info.start, info.expiry, info.user_tenant, version)
+    try:
+        key.check_times(max(now_s, shared_access.time_of(key.start) or now_s))
+    except ServiceError:
+        raise ServiceError("InvalidXmlDocument") from None
+    value = key.value(call.gateway, call.address.account)
+    yield from ()
+    return OperationReply(200, [_XML], delegation.document(key, value))
 
 
 def get_statistics(call: CallContext, resource: Service) -> Exchange[OperationReply]:

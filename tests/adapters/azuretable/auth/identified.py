@@ -51,6 +51,13 @@ class IdentifiedService:
         self._operations["DELETE", "/grants"]({"id": grant_id})
         self.reload()
 
+    def revoke_all(self) -> None:
+        """Remove all grants but those of the account's key."""
+        for grant in self._store.grants.load():
+            if grant.grantee != f"azure/{ACCOUNT}":
+                self._store.grants.remove(grant.id)
+        self.reload()
+
     def reload(self) -> None:
         self.gateway.credentials.replace(self._store.load(), self._store.token_policies)
 

@@ -22,9 +22,7 @@ def opened() -> Iterator[IdentifiedService]:
 
 @pytest.fixture
 def service(opened: IdentifiedService) -> IdentifiedService:
-    for grant in opened.gateway.grants.load():
-        if grant.grantee != "azure/teamdata":
-            opened.revoke(grant.id)
+    opened.revoke_all()
     return opened
 
 
