@@ -31,9 +31,9 @@ KINDS: Mapping[str, RequestKind] = {
     "DELETE TableEntry": RequestKind.DEFINITION,
     "PUT EntitySet": RequestKind.DEFINITION,  # its access policies
     "PUT Service": RequestKind.DEFINITION,
-    "POST Service": RequestKind.DEFINITION,  # a user delegation key
     "POST EntitySet": RequestKind.WRITE,
     "POST Batch": RequestKind.WRITE,
+    "POST Service": RequestKind.WRITE,  # a user delegation key
     **{f"{verb} Entity": RequestKind.WRITE for verb in ("PUT", "MERGE", "PATCH", "DELETE", "POST")},
 }
 _AUTHENTICATED_REFUSALS = frozenset({"AuthorizationPermissionMismatch"})

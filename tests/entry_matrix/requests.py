@@ -113,6 +113,12 @@ _OF_AZURE_ACCOUNTS: dict[str, tuple[str, str, Any, Mapping[str, str]]] = {
     "GET TableSet": ("GET", "/Tables", b"", {}),
     "GET Service?properties": ("GET", "/?restype=service&comp=properties", b"", {}),
     "PUT Service?properties": ("PUT", "/?restype=service&comp=properties", _PROPERTIES, {}),
+    "POST Service?userdelegationkey": (
+        "POST",
+        "/?restype=service&comp=userdelegationkey",
+        b"<KeyInfo/>",
+        {"x-ms-version": "2026-04-06"},
+    ),
     "GET Service?stats": ("GET", "/?restype=service&comp=stats", b"", {}),
 }
 

@@ -348,8 +348,9 @@ _AZURE_PATHS = {
 
 
 def _azure_name(resource: type, method: str, component: str) -> str:
-    query = {"": "", "properties": "?restype=service&comp=properties", "stats": "?restype=service&comp=stats"}
-    return f"{method} {_AZURE_PATHS[resource.__name__]}{query.get(component, f'?comp={component}')}"
+    restype = "restype=service&" if resource.__name__ == "Service" else ""
+    query = f"?{restype}comp={component}" if component else ""
+    return f"{method} {_AZURE_PATHS[resource.__name__]}{query}"
 
 
 def operations_page() -> Iterator[str]:

@@ -11,6 +11,7 @@ from typing import Any
 from google.protobuf.message import Message
 
 from tablegate.adapters.azuretable.operation_table import OPERATIONS as AZURE_OPERATIONS
+from tablegate.adapters.azuretable.wire.addresses import Service
 from tablegate.adapters.tablestore.operation_table import OPERATIONS as TABLE_STORE_OPERATIONS
 from tablegate.adapters.tablestore.wire.plainbuffer import Bound, WireRow, encode_row
 from tablegate.adapters.tablestore.wire.protocol import search_pb2 as search_messages
@@ -26,7 +27,7 @@ from tests.gateway.security.named_requests import INDEX, Handles
 OF_AZURE = {
     f"{verb} {resource.__name__}{comp and '?' + comp}"
     for (resource, verb, comp), operation in AZURE_OPERATIONS.items()
-    if operation.purpose.permissions[0] not in ACCOUNT_PERMISSIONS
+    if operation.purpose.permissions[0] not in ACCOUNT_PERMISSIONS and resource is not Service
 }
 AzureGiven = tuple[str, str, tuple[str, str, Any, dict[str, str]]]
 _BODIES: dict[str, Any] = {
