@@ -58,7 +58,6 @@ NOT_DONE = {
     "dynamodb GetResourcePolicy": "PolicyNotFoundException",
     "dynamodb PutResourcePolicy": "ValidationException",  # the document is empty
     "azuretable POST EntitySet": "EntityAlreadyExists",
-    "azuretable POST Service?userdelegationkey": "AuthorizationFailure",  # of a token only
     "azuretable GET Service?stats": "InvalidQueryParameterValue",  # of the secondary only
     "tablestore DeleteDefinedColumn": "OTSObjectNotExist",
     "tablestore CreateIndex": "OTSParameterInvalid",
