@@ -5,6 +5,6 @@ installing.py    installation of peers                 contestants.py start of e
 signing.py       signed requests as bytes              dynamodb.py, azuretable.py, tablestore.py: the workloads
 generator.*      the load generator, in C or Python    rounds.py      interleaved slices of load and their cost
 databases.py     raw SQLite and pgbench                single.py      start, memory and growth of this server alone
-background.py    background work beside client load
+background.py    background work beside client load    growth.py      costs by the size of a table
 comparisons.py   medians of paired ratios, intervals   report.py      the page. plot.py: its picture
 """

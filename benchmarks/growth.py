@@ -1,9 +1,12 @@
-"""How the cost of requests and of housekeeping grows with a table, on SQLite and PostgreSQL.
+"""Growth of the cost of requests and of background work with the size of a table.
 
-`python -m benchmarks.growth [--rows 10000 1000000] [--databases sqlite postgresql] [--against FOLDER] [--plot FILE]` fills
-a table with an index and an expiry time for each number of rows. It prints the CPU of the gateway and of PostgreSQL for
-each kind of request, the seconds of DescribeTable, the rows per second of expiry and of a drop, memory and disk.
-`--against` adds the server of another checkout, `--plot` draws all figures as SVG.
+    python -m benchmarks.growth [--rows 10000 1000000] [--databases sqlite postgresql] [--against FOLDER] [--plot FILE]
+
+It fills a table with an index and an expiry rule for each number of rows. Every key has the same number of rows at all
+sizes. It prints CPU for each kind of request, seconds of DescribeTable, rates of background work, memory and disk.
+
+`--against` also measures the server of another checkout. Requests of both sides alternate. `--plot` writes a chart.
+With TABLEGATE_TEST_DATABASE_URL and TABLEGATE_TEST_SECOND_DATABASE_URL, it measures that Citus cluster too.
 """
 
 from __future__ import annotations
@@ -13,118 +16,74 @@ import json
 import os
 import random
 import shutil
+import statistics
 import sys
 import tempfile
+import threading
 import time
-import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks import dynamodb
-from benchmarks.contestants import Postgres, Workspace, start_ours
-from benchmarks.processes import Tree
+from benchmarks import dynamodb, plot
+from benchmarks.comparisons import interval
+from benchmarks.growth_server import GrowthServer
 from benchmarks.report import count, table
 from benchmarks.signing import Client
 from benchmarks.signing import dynamodb as sign
 
-_CORES = frozenset(os.sched_getaffinity(0))
 _ROOT = Path(__file__).parent.parent
-_REQUESTS, _PUT_TOGETHER = 400, 25
-_COLOURS = 1_000
+_ROWS_OF_KEY, _PUT_TOGETHER, _FILLING_CLIENTS = 20, 25, 4
+_BATCHES, _REQUESTS = 9, 100
+_SMALL_TABLES_OF_BATCH = 30
 _NEVER_S, _HOUR_S = 4_000_000_000, 3_600
 _EXPIRED_ROWS = 200_000
 _DROP_LIMIT_S = 3_600.0
-_TOP, _BAR, _GAP = 34, 13, 8
-_COLOURS_OF_BARS = ("#1f6f8b", "#b4552d", "#4c7a34", "#7a4c8c", "#8a867c", "#a08a1e")
+_NOT_CACHED = "GetItem, table not cached"
 
 
 class Figure(NamedTuple):
-    """A measured value: what, its unit, and the value."""
+    """A measured value: name, unit, and one value for each batch."""
 
     name: str
     unit: str
-    value: float
-
-
-class Server:
-    """A server process on a new database, and the processes of its PostgreSQL."""
-
-    def __init__(self, database: str, folder: Path, root: Path) -> None:
-        self._stack = ExitStack()
-        self._workspace = Workspace(_CORES, folder)
-        self._path: Path | None = None
-        self._postgres: Tree | None = None
-        if database == "sqlite":
-            self._path = folder / "growth.sqlite"
-            self._url = f"sqlite:///{self._path}"
-        else:
-            postgres = Postgres(Workspace(_CORES, folder / "postgres"))
-            self._stack.callback(postgres.stop)
-            self._postgres = Tree([postgres.pid])
-            self._url = postgres.new_database()
-        port, self._process = start_ours(self._workspace, database=self._url, root=root)
-        self._gateway = Tree([self._process.pid])
-        self.client = Client(port)
-
-    def stop(self) -> None:
-        self.client.close()
-        self._process.stop()
-        self._stack.close()
-
-    def cpu_seconds(self) -> tuple[float, float]:
-        """Return the CPU seconds of the gateway and of PostgreSQL."""
-        database = 0.0 if self._postgres is None else self._postgres.cpu_seconds()
-        return self._gateway.cpu_seconds(), database
+    values: tuple[float, ...]
 
     @property
-    def memory_mb(self) -> float:
-        return self._gateway.memory_mb()[1]
+    def median(self) -> float:
+        return statistics.median(self.values)
 
-    def disk_bytes(self) -> int:
-        """Return the bytes of the database on the disk."""
-        if self._path is not None:
-            return sum(part.stat().st_size for part in self._path.parent.glob("growth.sqlite*"))
-        import psycopg
+    @property
+    def costs(self) -> tuple[float, ...]:
+        """The values, or their inverses if a higher value is better."""
+        return tuple(1 / value for value in self.values) if self.unit.endswith("/s") else self.values
 
-        with psycopg.connect(self._url) as connection:
-            [(size,)] = connection.execute("SELECT pg_database_size(current_database())").fetchall()
-        return int(size)
 
-    def control(self, method: str, path: str, body: Any = None) -> str:
-        """Return the answer to a request that is of no dialect."""
-        data = None if body is None else json.dumps(body).encode()
-        url = f"http://127.0.0.1:{self.client.port}/{path}"
-        headers = {"Content-Type": "application/json"}
-        with urllib.request.urlopen(urllib.request.Request(url, data, headers, method=method)) as reply:
-            text: str = reply.read().decode()
-            return text
-
-    def call(self, operation: str, **body: Any) -> dict[str, Any]:
-        return dynamodb.call(self.client, operation, body)
+Figures = Mapping[str, Figure]
+"""The figures of one server, by name."""
+Column = tuple[str, int, str]
+"""A measured server: its database, number of rows, and side ("before" or "now")."""
 
 
 # Tables
 
 
-def _item(number: int, expires_at: int = _NEVER_S) -> dict[str, Any]:
-    """Return an item of about 160 billed bytes."""
+def _item(number: int, rows: int, expires_at: int = _NEVER_S) -> dict[str, Any]:
+    """Return an item of about 160 billed bytes. The 20 items of a colour are in 20 partitions."""
+    keys = max(1, rows // _ROWS_OF_KEY)
+    copy, partition = divmod(number, keys)
     return {
-        "pk": {"S": f"customer-{number % 9973:06}"},
+        "pk": {"S": f"customer-{partition:06}"},
         "sk": {"N": str(number)},
-        "colour": {"S": f"colour-{number * 7919 % _COLOURS:04}"},
+        "colour": {"S": f"colour-{(partition * 7919 + copy * 104_729) % keys:06}"},
         "expires": {"N": str(expires_at)},
         "note": {"S": "x" * 90},
     }
 
 
-def _key(number: int) -> dict[str, Any]:
-    return {name: value for name, value in _item(number).items() if name in ("pk", "sk")}
-
-
-def _make(server: Server, name: str, rows: int, expires_at: int = _NEVER_S) -> None:
+def _make(server: GrowthServer, name: str, rows: int, expires_at: int = _NEVER_S) -> None:
     """Make a table with an index and an expiry rule, and fill it in random order."""
     types = {"pk": "S", "sk": "N", "colour": "S"}
     index = {"AttributeName": "colour", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}
@@ -140,184 +99,244 @@ def _make(server: Server, name: str, rows: int, expires_at: int = _NEVER_S) -> N
     )
     while server.call("DescribeTable", TableName=name)["Table"]["TableStatus"] != "ACTIVE":
         time.sleep(0.1)
-    server.call(
-        "UpdateTimeToLive",
-        TableName=name,
-        TimeToLiveSpecification={"Enabled": True, "AttributeName": "expires"},
-    )
+    expiry = {"Enabled": True, "AttributeName": "expires"}
+    server.call("UpdateTimeToLive", TableName=name, TimeToLiveSpecification=expiry)
+    _fill(server, name, rows, expires_at)
+
+
+def _fill(server: GrowthServer, name: str, rows: int, expires_at: int) -> None:
     numbers = list(range(rows))
     random.Random(rows).shuffle(numbers)
-    for first in range(0, rows, _PUT_TOGETHER):
+    local = threading.local()
+
+    def put(first: int) -> None:
+        if not hasattr(local, "client"):
+            local.client = Client(server.client.port)
         puts = [
-            {"PutRequest": {"Item": _item(number, expires_at)}}
+            {"PutRequest": {"Item": _item(number, rows, expires_at)}}
             for number in numbers[first : first + _PUT_TOGETHER]
         ]
-        server.call("BatchWriteItem", RequestItems={name: puts})
+        answer = dynamodb.call(local.client, "BatchWriteItem", {"RequestItems": {name: puts}})
+        assert not answer.get("UnprocessedItems"), answer
+
+    with ThreadPoolExecutor(_FILLING_CLIENTS) as clients:
+        for _ in clients.map(put, range(0, rows, _PUT_TOGETHER)):
+            pass
 
 
-# Figures
+# Requests
+
+Request = tuple[str, dict[str, Any]]
 
 
-def _requests(rows: int) -> Iterator[tuple[str, Callable[[int], tuple[str, dict[str, Any]]]]]:
-    """Yield each kind of request with a function of a number of an item."""
+def _requests(rows: int) -> Iterator[tuple[str, Callable[[int], Request]]]:
+    """Yield each kind of request with the function that makes it of the number of an item."""
 
-    def query(number: int, **more: Any) -> tuple[str, dict[str, Any]]:
-        key, value = ("colour", _item(number)["colour"]) if more else ("pk", _item(number)["pk"])
-        condition = {"KeyConditionExpression": "#k = :v", "ExpressionAttributeNames": {"#k": key}}
+    def key(number: int) -> dict[str, Any]:
+        return {name: value for name, value in _item(number, rows).items() if name in ("pk", "sk")}
+
+    def query(number: int, attribute: str, **more: Any) -> Request:
         return "Query", {
             "TableName": "things",
-            **condition,
-            "ExpressionAttributeValues": {":v": value},
-            "Limit": 20,
+            "KeyConditionExpression": "#k = :v",
+            "ExpressionAttributeNames": {"#k": attribute},
+            "ExpressionAttributeValues": {":v": _item(number, rows)[attribute]},
+            "Limit": _ROWS_OF_KEY,
             **more,
         }
 
-    yield "GetItem", lambda number: ("GetItem", {"TableName": "things", "Key": _key(number)})
-    yield "PutItem over an item", lambda number: ("PutItem", {"TableName": "things", "Item": _item(number)})
-    yield "Query of 20", query
-    yield "Query of 20 of the index", lambda number: query(number, IndexName="by-colour")
-    yield (
-        "TransactWriteItems of 2",
-        lambda number: (
-            "TransactWriteItems",
-            {
-                "TransactItems": [
-                    {"Put": {"TableName": "things", "Item": _item(each % rows)}}
-                    for each in (number, number + 1)
-                ]
-            },
-        ),
-    )
+    def put(number: int) -> dict[str, Any]:
+        return {"TableName": "things", "Item": _item(number % rows, rows)}
+
+    def transact(number: int) -> Request:
+        return "TransactWriteItems", {"TransactItems": [{"Put": put(number)}, {"Put": put(number + 1)}]}
+
+    yield "GetItem", lambda number: ("GetItem", {"TableName": "things", "Key": key(number)})
+    yield "PutItem over an item", lambda number: ("PutItem", put(number))
+    yield "Query of 20", lambda number: query(number, "pk")
+    yield "Query of 20 of the index", lambda number: query(number, "colour", IndexName="by-colour")
+    yield "TransactWriteItems of 2", transact
 
 
-def _cost_of_requests(server: Server, rows: int) -> Iterator[Figure]:
+def _batch(server: GrowthServer, requests: Sequence[Request]) -> tuple[float, float]:
+    """Send requests one by one. Return microseconds of CPU for one: of the gateway and of the database."""
+    encoded = [sign(server.client.port, name, json.dumps(body).encode()) for name, body in requests]
+    before = server.cpu_seconds()
+    for request in encoded:
+        status, reply = server.client.send(request)
+        assert status == 200, reply
+    gateway, database = (new - old for old, new in zip(before, server.cpu_seconds(), strict=True))
+    return gateway / len(requests) * 1e6, database / len(requests) * 1e6
+
+
+def _cost_of(
+    servers: Sequence[GrowthServer], name: str, batches: Sequence[Sequence[Request]]
+) -> list[list[Figure]]:
+    """Return the CPU of requests at each server. The servers take turns with each batch."""
+    costs: list[list[tuple[float, float]]] = [[] for _ in servers]
+    for batch in batches:
+        for server, measured in zip(servers, costs, strict=True):
+            measured.append(_batch(server, batch))
+    figures = []
+    for measured in costs:
+        by_part = zip(("gateway", "database"), zip(*measured, strict=True), strict=True)
+        figures.append([Figure(f"{name}, {part}", "us", values) for part, values in by_part if any(values)])
+    return figures
+
+
+def _costs_of_requests(servers: Sequence[GrowthServer], rows: int) -> Iterator[list[list[Figure]]]:
     chance = random.Random(1)
     for name, request_of in _requests(rows):
-        requests = [request_of(chance.randrange(rows)) for _ in range(_REQUESTS)]
-        encoded = [
-            sign(server.client.port, operation, json.dumps(body).encode()) for operation, body in requests
-        ]
-        before = server.cpu_seconds()
-        for request in encoded:
-            status, reply = server.client.send(request)
-            assert status == 200, reply
-        after = server.cpu_seconds()
-        for part, old, new in zip(("gateway", "database"), before, after, strict=True):
-            if new:
-                yield Figure(f"{name}, {part}", "us", (new - old) / _REQUESTS * 1e6)
+        yield _cost_of(
+            servers,
+            name,
+            [[request_of(chance.randrange(rows)) for _ in range(_REQUESTS)] for _ in range(_BATCHES)],
+        )
 
 
-def _describe(server: Server) -> Iterator[Figure]:
+def _small_tables(batch: int) -> list[str]:
+    return [f"small-{batch}-{number}" for number in range(_SMALL_TABLES_OF_BATCH)]
+
+
+def _costs_of_first_requests(servers: Sequence[GrowthServer]) -> list[list[Figure]]:
+    """Measure the first request for each of the small tables, at servers that have just started."""
+    key = {"pk": {"S": "p"}, "sk": {"S": "s"}}
+    batches = [
+        [("GetItem", {"TableName": name, "Key": key}) for name in _small_tables(batch)]
+        for batch in range(_BATCHES)
+    ]
+    return _cost_of(servers, _NOT_CACHED, batches)
+
+
+# Other figures
+
+
+def _describe(server: GrowthServer) -> Figure:
     took = []
-    for _ in range(5):
+    for _ in range(_BATCHES):
         began = time.perf_counter()
         server.call("DescribeTable", TableName="things")
-        took.append(time.perf_counter() - began)
-    yield Figure("DescribeTable", "ms", min(took) * 1e3)
+        took.append((time.perf_counter() - began) * 1e3)
+    return Figure("DescribeTable", "ms", tuple(took))
 
 
-def _housekeeping(server: Server, rows: int) -> Iterator[Figure]:
-    """Expire a table of at most 200,000 rows with a whole core, and drop the large one at the default share."""
+def _background(server: GrowthServer, rows: int) -> Iterator[Figure]:
+    """Expire a table of at most 200,000 rows with a whole core, and drop the large one."""
     due = min(rows, _EXPIRED_ROWS)
     _make(server, "due", due, int(time.time()) + _HOUR_S)
     began = time.perf_counter()
     server.control("POST", "_tablegate/clock/advance", {"seconds": 2 * _HOUR_S})
     assert server.call("Scan", TableName="due", Limit=1)["Count"] == 0
-    yield Figure("expiry, a whole core", "rows/s", due / (time.perf_counter() - began))
+    yield Figure("expiry, a whole core", "rows/s", (due / (time.perf_counter() - began),))
     began = time.perf_counter()
     server.call("DeleteTable", TableName="things")
-    yield Figure("DeleteTable", "ms", (time.perf_counter() - began) * 1e3)
-    while _purged(server) < 2 * rows:
+    yield Figure("DeleteTable", "ms", ((time.perf_counter() - began) * 1e3,))
+    while _work(server, "purge", "rows") < 2 * rows:
         assert time.perf_counter() - began < _DROP_LIMIT_S, "the drop took too long"
         time.sleep(0.1)
-    yield Figure("drop, a quarter of a core", "rows/s", rows / (time.perf_counter() - began))
+    seconds = _work(server, "purge", "seconds")
+    yield Figure("drop, rows for a second of work", "rows/s", (rows / seconds,))
 
 
-def _purged(server: Server) -> float:
-    """Return the number of purged rows and index entries."""
-    name = 'tablegate_background_rows_total{work="purge"}'
+def _work(server: GrowthServer, name: str, unit: str) -> float:
+    """Return the rows or the seconds of a kind of background work, since the start of the server."""
+    counter = f'tablegate_background_{unit}_total{{work="{name}"}}'
     lines = [line.rpartition(" ") for line in server.control("GET", "metrics").splitlines()]
-    return sum(float(value) for series, _, value in lines if series == name)
+    return sum(float(value) for series, _, value in lines if series == counter)
 
 
-def measure(database: str, rows: int, root: Path) -> dict[str, Figure]:
-    """Return the figures of one server, by name."""
-    folder = Path(tempfile.mkdtemp(prefix="tablegate-growth-"))
-    server = Server(database, folder, root)
-    try:
-        empty = server.disk_bytes()
-        _make(server, "things", rows)
-        figures = [Figure("disk, a row and its entry", "bytes", (server.disk_bytes() - empty) / rows)]
-        figures += [*_cost_of_requests(server, rows), *_describe(server)]
-        figures.append(Figure("memory of the gateway", "MB", server.memory_mb))
-        figures += _housekeeping(server, rows)
-    finally:
-        server.stop()
-        shutil.rmtree(folder, ignore_errors=True)
-    return {figure.name: figure for figure in figures}
+def measure(database: str, rows: int, roots: Sequence[Path]) -> list[Figures]:
+    """Return the figures of the server of each checkout."""
+    found: list[list[Figure]] = [[] for _ in roots]
+    with ExitStack() as stack:
+        servers = []
+        for root, figures in zip(roots, found, strict=True):
+            folder = Path(tempfile.mkdtemp(prefix="tablegate-growth-"))
+            stack.callback(shutil.rmtree, folder, ignore_errors=True)
+            server = GrowthServer(database, folder, root)
+            stack.callback(server.stop)
+            servers.append(server)
+            for name in (name for batch in range(_BATCHES) for name in _small_tables(batch)):
+                dynamodb.make_table(server.client, name)
+            server.restart()  # SQLite's log is then empty
+            empty = server.disk_bytes()
+            _make(server, "things", rows)
+            server.restart()
+            size = (server.disk_bytes() - empty) / rows
+            figures.append(Figure("disk, a row and its entry", "bytes", (size,)))
+        for costs in (_costs_of_first_requests(servers), *_costs_of_requests(servers, rows)):
+            for figures, some in zip(found, costs, strict=True):
+                figures += some
+        for server, figures in zip(servers, found, strict=True):
+            figures.append(_describe(server))
+            figures.append(Figure("memory of the gateway", "MB", (server.memory_mb,)))
+            figures += _background(server, rows)
+    return [{figure.name: figure for figure in figures} for figures in found]
 
 
-def draw(columns: Sequence[str], figures: Sequence[Mapping[str, Figure]]) -> str:
-    """Draw a group of bars for each figure, as SVG. The longest bar of a group has the full width."""
-    names = list(dict.fromkeys(name for column in figures for name in column))
-    height = _TOP + len(names) * (len(columns) * _BAR + _GAP)
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 760 {height}" font-family="sans-serif" font-size="11">',
-        f'<rect width="760" height="{height}" fill="white"/>',
+# Output
+
+
+def chart(columns: Mapping[Column, Figures]) -> str:
+    """Draw the cost at the smallest size divided by that at the largest. 1: it does not depend on the size."""
+    bars = []
+    fewest, most = min(rows for _, rows, _ in columns), max(rows for _, rows, _ in columns)
+    for database in dict.fromkeys(database for database, _, _ in columns):
+        small, large = columns[database, fewest, "now"], columns[database, most, "now"]
+        for name in (name for name in small if name in large):
+            ratios = [a / b for a, b in zip(small[name].costs, large[name].costs, strict=True)]
+            before = [columns.get((database, rows, "before"), {}).get(name) for rows in (fewest, most)]
+            mark = 0.0
+            if before[0] is not None and before[1] is not None:
+                mark = statistics.median(before[0].costs) / statistics.median(before[1].costs)
+            bars.append(plot.Bar(f"{database}: {name}", interval(ratios), mark))
+    legend = (
+        f"dot: cost at {fewest:,} rows divided by cost at {most:,} rows. 1: equal, 0.5: twice the cost. "
+        "Upright: before."
+    )
+    return plot.draw("Growth of costs with the size of a table", bars, legend)
+
+
+def report(columns: Mapping[Column, Figures]) -> str:
+    """Return a Markdown table of all figures."""
+    names = list(dict.fromkeys(name for figures in columns.values() for name in figures))
+    units = {name: figure.unit for figures in columns.values() for name, figure in figures.items()}
+    lines = [
+        [
+            f"{name} ({units[name]})",
+            *(count(figures[name].median) if name in figures else "" for figures in columns.values()),
+        ]
+        for name in names
     ]
-    for at, label in enumerate(columns):
-        parts.append(
-            f'<rect x="{10 + at * 180}" y="10" width="10" height="10" fill="{_COLOURS_OF_BARS[at % 6]}"/>'
-            f'<text x="{25 + at * 180}" y="19">{escape(label)}</text>'
-        )
-    y = _TOP
-    for name in names:
-        values = [column[name] for column in figures if name in column]
-        longest = max(value.value for value in values) or 1
-        parts.append(f'<text x="270" y="{y + 11}" text-anchor="end">{escape(name)} ({values[0].unit})</text>')
-        for at, column in enumerate(figures):
-            if name in column:
-                width = column[name].value / longest * 380
-                parts.append(
-                    f'<rect x="280" y="{y + at * _BAR}" width="{width:.1f}" height="{_BAR - 2}"'
-                    f' fill="{_COLOURS_OF_BARS[at % 6]}"/><text x="{286 + width:.1f}" y="{y + at * _BAR + 9}">'
-                    f"{count(column[name].value)}</text>"
-                )
-        y += len(columns) * _BAR + _GAP
-    return "\n".join([*parts, "</svg>"]) + "\n"
+    has_sides = any(side == "before" for _, _, side in columns)
+    heads = [f"{database}, {rows:,}" + (f", {side}" if has_sides else "") for database, rows, side in columns]
+    return table(["", *heads], lines)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    is_cluster_known = "TABLEGATE_TEST_SECOND_DATABASE_URL" in os.environ
+    databases = ["sqlite", "postgresql", *(["citus"] if is_cluster_known else [])]
     parser.add_argument("--rows", type=int, nargs="+", default=[10_000, 1_000_000])
-    parser.add_argument(
-        "--databases", nargs="+", default=["sqlite", "postgresql"], choices=["sqlite", "postgresql"]
-    )
-    parser.add_argument("--against", type=Path, help="another checkout, measured before this one")
+    parser.add_argument("--databases", nargs="+", default=databases, choices=databases)
+    parser.add_argument("--against", type=Path, help="another checkout")
     parser.add_argument("--plot", type=Path, help="the SVG file to write")
     arguments = parser.parse_args()
-    roots = [("before", arguments.against)] if arguments.against else []
-    roots.append(("now" if roots else "", _ROOT))
-    columns, figures = [], []
+    roots = {"before": arguments.against.resolve()} if arguments.against else {}
+    roots["now"] = _ROOT
+    columns: dict[Column, Figures] = {}
     for database in arguments.databases:
         for rows in arguments.rows:
-            for label, root in roots:
-                columns.append(f"{database}, {rows:,}" + (f", {label}" if label else ""))
-                print(f"{columns[-1]} ...", file=sys.stderr, flush=True)
-                figures.append(measure(database, rows, root))
-    names = list(dict.fromkeys(name for column in figures for name in column))
-    lines = [
-        [
-            f"{name} ({next(column[name].unit for column in figures if name in column)})",
-            *(count(column[name].value) if name in column else "" for column in figures),
-        ]
-        for name in names
-    ]
-    print(table(["", *columns], lines))
+            print(f"{database}, {rows:,} ...", file=sys.stderr, flush=True)
+            measured = measure(database, rows, [*roots.values()])
+            columns |= {(database, rows, side): found for side, found in zip(roots, measured, strict=True)}
+            # What was measured is printed even if a later part fails.
+            print(report({name: column for name, column in columns.items() if name[:2] == (database, rows)}))
+    print(report(columns))
     if arguments.plot:
-        arguments.plot.write_text(draw(columns, figures))
+        arguments.plot.write_text(chart(columns))
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ class Bar(NamedTuple):
     floor: float
 
 
-def draw(heading: str, bars: Sequence[Bar]) -> str:
+def draw(heading: str, bars: Sequence[Bar], legend: str = _LEGEND) -> str:
     """Draw each ratio as a dot, its interval as a line and its floor as a mark."""
     values = [value for bar in bars for value in (bar.ratio.low, bar.ratio.high, bar.floor or 1)]
     minimum, maximum = min([0.5, *values]), max([2.0, *values])
@@ -40,7 +40,7 @@ def draw(heading: str, bars: Sequence[Bar]) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="11">',
         f'<rect width="{width}" height="{height}" fill="white"/>',
         f'<text x="10" y="20" font-size="15">{escape(heading)}</text>',
-        f'<text x="10" y="38" fill="#555">{_LEGEND}</text>',
+        f'<text x="10" y="38" fill="#555">{escape(legend)}</text>',
     ]
     for mark in _MARKS:
         if minimum <= mark <= maximum:
