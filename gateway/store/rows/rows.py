@@ -101,10 +101,10 @@ def remove_many(session: Session, keys: Sequence[RowKey], claims: Sequence[RowKe
 
 
 def remove_unchanged(session: Session, rows: Sequence[tuple[int, Row]]) -> bool:
-    """Delete rows, given as (table id, row), that nobody has written since they were read.
+    """Delete rows, given as (table id, row), that have not changed since they were read.
 
-    Return False if that is not so of one of them, or another transaction has locked it. The transaction must then be
-    rolled back.
+    Return False if one of them has changed, or is locked by another transaction. The transaction must then be rolled
+    back.
     """
     versions = sorted(
         (table_id, *stored_position(row.position)[:3], row.modified_at) for table_id, row in rows
