@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import flask
 
-from tablegate.gateway.console.pages import Pages, Route
+from tablegate.gateway.console.pages import Pages, Route, number_of
 from tablegate.gateway.console.rendering import render
 from tablegate.gateway.console.searches import BadSearch
 from tablegate.gateway.console.sign_in import ConsoleUser
@@ -54,12 +54,13 @@ class AuditPages(Pages):
         is_available = is_readable(self._gateway.settings) and self._administration is not None
         found: list[dict[str, Any]] = []
         counts = {"lines": 0}
+        skipped = number_of(flask.request.args.get("skipped", ""))
         if is_available and not errors:
-            found = list(islice(self._events(given, times, counts), EVENTS))
+            found = list(islice(self._events(given, times, counts), skipped, skipped + EVENTS))
         return render(
             "audit.html", 400 if errors else 200, visitor=visitor, given=given, errors=errors, events=found,
             searched=counts["lines"], is_cut=counts["lines"] >= LINES, most=EVENTS, is_available=is_available,
-            older={**given, "until": found[-1]["time"][:19]} if len(found) == EVENTS else None,
+            older=_older(given, skipped, found) if len(found) == EVENTS else None,
         )  # fmt: skip
 
     def _events(
@@ -77,6 +78,15 @@ class AuditPages(Pages):
                 continue
             if times["since"] <= at_ms <= times["until"] and _matches(event, given):
                 yield event
+
+
+def _older(given: Mapping[str, str], skipped: int, found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the fields of the next page. It begins in the last second of this page, after the events of that second."""
+    last = found[-1]["time"][:19]
+    shown = sum(each["time"][:19] == last for each in found)
+    if given["until"] == last:
+        shown += skipped
+    return {**given, "until": last, "skipped": shown}
 
 
 def _matches(event: Mapping[str, Any], given: Mapping[str, str]) -> bool:

@@ -10,7 +10,7 @@ import flask
 
 from tablegate.gateway.adapter_modules import RowDisplay
 from tablegate.gateway.console import searches
-from tablegate.gateway.console.pages import Pages, Route
+from tablegate.gateway.console.pages import Pages, Route, number_of
 from tablegate.gateway.console.problems import explained
 from tablegate.gateway.console.reading import DELETING, PUTTING, READING_A_ROW, TableReader
 from tablegate.gateway.console.rendering import render
@@ -112,7 +112,7 @@ class BulkPages(Pages):
             value = _new_value(form, table, display)
         except searches.BadSearch as error:
             return self._show_preview(visitor, search, fields, form, str(error))
-        done, skipped, scanned = (_number(given.get(name, "")) for name in ("done", "skipped", "scanned"))
+        done, skipped, scanned = (number_of(given.get(name, "")) for name in ("done", "skipped", "scanned"))
         before = Progress(done, skipped, scanned, given.get("after", ""))
         progress, problem = self._change_rows(reading, search, display, (form, value), before)
         return render(
@@ -254,7 +254,3 @@ def _note_keys(table: Table, writes: Sequence[Write]) -> None:
             for write in writes
         ]
         request.facts = request.facts._replace(keys=[*request.facts.keys, *keys])
-
-
-def _number(text: str) -> int:
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < 16 else 0

@@ -93,6 +93,11 @@ class Pages:
         }  # fmt: skip
 
 
+def number_of(text: str) -> int:
+    """Return the number in a field of a form or a link, 0 for another text."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 16 else 0
+
+
 def stream_of(table: Table) -> str:
     """Return the view of a table's stream. "" if it has none."""
     rule = table.rules.stream

@@ -10,7 +10,7 @@ from werkzeug.datastructures import MultiDict
 
 from tablegate.gateway.adapter_modules import RowDisplay
 from tablegate.gateway.console import searches
-from tablegate.gateway.console.pages import Pages, Route, stream_of
+from tablegate.gateway.console.pages import Pages, Route, number_of, stream_of
 from tablegate.gateway.console.reading import (
     CHANGES,
     LOOKING_UP,
@@ -55,14 +55,14 @@ class PageFields(NamedTuple):
     @classmethod
     def of_form(cls, given: MultiDict[str, str]) -> PageFields:
         """Return the fields of a request. Raises BadSearch for a position that is not of `place_of`."""
-        size = _number(given, "size")
+        size = number_of(given.get("size", ""))
         back = given.get("before", "")
         place = back or given.get("after", "")
         cursor = Cursor(searches.position_of(place), bool(back)) if place else Cursor()
         columns = tuple(name[:1024] for name in given.getlist("columns")[:_CHOSEN] if name)
         size = size if size in SIZES else _SIZE
-        found = min(_number(given, "found"), size - 1)
-        return cls(size, cursor, columns, given.get("as", ""), found, _number(given, "scanned"))
+        found = min(number_of(given.get("found", "")), size - 1)
+        return cls(size, cursor, columns, given.get("as", ""), found, number_of(given.get("scanned", "")))
 
     def fields(self) -> dict[str, Any]:
         """Return the fields that all links keep."""
@@ -241,8 +241,3 @@ def _versions(display: RowDisplay, changes: Sequence[Change], row: Row | None) -
         )
         for number, change in enumerate(changes[:_SHOWN_CHANGES])
     ]
-
-
-def _number(given: MultiDict[str, str], name: str) -> int:
-    text = given.get(name, "")
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < 16 else 0

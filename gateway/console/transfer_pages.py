@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import flask
 
 from tablegate.gateway.adapter_modules import RowDisplay
-from tablegate.gateway.console.pages import Pages, Route
+from tablegate.gateway.console.pages import Pages, Route, number_of
 from tablegate.gateway.console.problems import explained
 from tablegate.gateway.console.reading import LOOKING_UP, PUTTING, TableReader
 from tablegate.gateway.console.rendering import address, render
@@ -89,14 +89,14 @@ class TransferPages(Pages):
         status: int = 200,
         export_problem: str = "",
     ) -> Any:
-        reading, done = self._reading(visitor), flask.request.args.get("done", "")
+        reading = self._reading(visitor)
         return render(
             "transfer.html", status, visitor=visitor, table=table, problems=problems, formats=FORMATS,
             lines=form.text, chosen=form.format, readable=list(_READABLE.items()),
             export_problem=export_problem, form=self._display(table).form, commands=copy_commands(table),
             may_scan=self._may_see(reading, table, Permission.SCAN),
             may_put=self._row_rights(reading, table).put, most_rows=ROWS, most_bytes=BYTES, most_lines=IMPORT_ROWS,
-            done=done if done.isascii() and done.isdecimal() and len(done) < 6 else "",
+            done=number_of(flask.request.args.get("done", "")),
         )  # fmt: skip
 
     # Export

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +109,32 @@ def test_pages_and_searches_are_bounded(console: Console, monkeypatch: pytest.Mo
     monkeypatch.setattr(audit_pages, "LINES", 5)
     page = console.get("/audit", who="nobody")
     assert "Lines searched: 5, which is the bound." in page
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+def test_older_events_of_one_second_are_on_further_pages(
+    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The time in a link has whole seconds, and a second can have more events than a page."""
+    path = tmp_path / "audit.jsonl"
+    callers = [f"caller-{number:02}" for number in range(16)]
+    lines = [line(min(number // 3, 1), who=who) for number, who in enumerate(callers)]
+    path.write_bytes(b"\n".join(lines) + b"\n")
+    running = start(database_url, audit=str(path), admin_token="the token")
+    try:
+        console = Console(running.url)
+        console.sign_in("administrator", "the token")
+        monkeypatch.setattr(audit_pages, "EVENTS", 4)
+        found: list[str] = []
+        link = "/audit?event=definition&until=2026-01-02T03:04:02"
+        while link and len(found) < 100:
+            page = console.get(link)
+            found += re.findall(r'data-label="Caller">([^<]+)<', page)
+            link = "".join(map(unescape, re.findall(r'rel="next" href="[^"]*(/audit[^"]*)"', page)))
+        assert found == callers[::-1]
+    finally:
+        audit.stop()
+        running.stop()
 
 
 def test_only_the_administrator_reads_it(database_url: str) -> None:
