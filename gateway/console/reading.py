@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, cast
+from time import monotonic
+from typing import Any, NamedTuple, cast
 
 from tablegate.gateway.console.searches import BadSearch
 from tablegate.gateway.console.sign_in import ConsoleUser
@@ -33,9 +34,21 @@ STREAMING = Purpose((Permission.READ_STREAM,))
 DESCRIBING_JOBS, CANCELLING = Purpose((Permission.DESCRIBE_JOB,)), Purpose((Permission.CANCEL_JOB,))
 TABLES = 200
 CHANGES = 5_000
-"""Maximum number of changes that are searched for the history of a row."""
-_CHANGES_AT_ONCE = 500
+"""Maximum number of changes that are searched for the history of a row. The search ends after some time, too."""
+HISTORY = 50
+"""Maximum number of changes in the history of a row."""
+_HISTORY_S = 2.0
+# Their images are in memory together.
+_CHANGES_AT_ONCE = 25
 _LIVE = 100
+
+
+class RowHistory(NamedTuple):
+    """The newest changes of a row, the number of changes that were searched, and True if the row has older ones."""
+
+    changes: list[Change]
+    searched: int
+    has_older: bool
 
 
 class TableReader:
@@ -108,21 +121,35 @@ class TableReader:
         found: Row | None = self.run(Get(table, position), READING_A_ROW)
         return found
 
-    def history(self, table: Table, position: Position) -> list[Change]:
-        """Return the changes of one row in the table's stream, newest first. Searches the last CHANGES changes only.
+    def history(self, table: Table, position: Position) -> RowHistory:
+        """Return the newest changes of one row in the table's stream.
 
         Raises NotPermitted whether or not there is a stream.
         """
         self.table(table.namespace, table.name, STREAMING)
         found: list[Change] = []
+        searched, until = 0, monotonic() + _HISTORY_S
         for stream in self.run(stream_commands.ListStreams(table.namespace, table.name), STREAMING):
             if stream.table_id == table.id:
-                found += [
-                    each
-                    for each in self._newest_changes(stream)
-                    if table.key_schema.key(each.key_values).position == position
-                ]
-        return sorted(found, key=lambda change: -change.at_ms)
+                changes, number = self._history_in(stream, table, position, until)
+                found += changes
+                searched += number
+        newest = sorted(found, key=lambda change: -change.at_ms)
+        return RowHistory(newest[:HISTORY], searched, len(newest) > HISTORY)
+
+    def _history_in(
+        self, stream: Stream, table: Table, position: Position, until: float
+    ) -> tuple[list[Change], int]:
+        """Return the newest changes of a row in a stream, one more than HISTORY, and the number of those searched."""
+        found: list[Change] = []
+        searched = 0
+        for change in self._newest_changes(stream, until):
+            searched += 1
+            if table.key_schema.key(change.key_values).position == position:
+                found.append(change)
+                if len(found) > HISTORY:
+                    break
+        return found, searched
 
     def latest_changes(self, table: Table, since: str) -> tuple[list[Change], str]:
         """Return changes of a table's present stream, and the next position. `since` is "" to begin at its end."""
@@ -144,24 +171,29 @@ class TableReader:
             going_on.append(f"{shard.number}-{place if page.next is None else page.next}")
         return found, " ".join(going_on)
 
-    def _newest_changes(self, stream: Stream) -> Iterator[Change]:
-        """Yield the last changes of a stream, at most CHANGES."""
+    def _newest_changes(self, stream: Stream, until: float) -> Iterator[Change]:
+        """Yield the last changes of a stream, newest first in each shard: at most CHANGES, and not after a time."""
         left = CHANGES
         for shard in reversed(self.run(stream_commands.ListShards(stream), STREAMING)):
             oldest, end = (
                 self.run(stream_commands.FindPosition(stream, shard.number, at), STREAMING)
                 for at in (Oldest(), Latest())
             )
-            place: int | None = max(oldest, end - left)
-            left -= end - max(oldest, end - left)
-            while place is not None and place < end:
-                page = self.run(
-                    stream_commands.ReadChanges(stream, shard.number, place, _CHANGES_AT_ONCE), STREAMING
-                )
-                yield from page.changes
-                place = page.next if page.changes else None
-            if left <= 0:
-                return
+            while oldest < end and left > 0 and monotonic() < until:
+                start = max(oldest, end - min(left, _CHANGES_AT_ONCE))
+                yield from reversed(self._changes_between(stream, shard.number, start, end))
+                left -= end - start
+                end = start
+
+    def _changes_between(self, stream: Stream, shard: int, start: int, end: int) -> list[Change]:
+        found: list[Change] = []
+        place: int | None = start
+        while place is not None and place < end:
+            read = stream_commands.ReadChanges(stream, shard, place, end - place)
+            page = self.run(read, STREAMING)
+            found += [each for each in page.changes if each.sequence < end]
+            place = page.next if page.changes else None
+        return found
 
     def jobs(self) -> list[Job]:
         """Return the unfinished jobs that the visitor can describe."""

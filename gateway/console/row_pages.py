@@ -12,9 +12,9 @@ from tablegate.gateway.adapter_modules import RowDisplay
 from tablegate.gateway.console import searches
 from tablegate.gateway.console.pages import Pages, Route, number_of, stream_of
 from tablegate.gateway.console.reading import (
-    CHANGES,
     LOOKING_UP,
     READING_A_ROW,
+    RowHistory,
     TableReader,
 )
 from tablegate.gateway.console.rendering import refusal, render, server_url
@@ -34,7 +34,6 @@ from tablegate.gateway.model.values.rows import Row
 SIZES = (25, 50, 100, 200)
 _SIZE = 50
 _CHOSEN = 100
-_SHOWN_CHANGES = 50
 
 
 class PageFields(NamedTuple):
@@ -187,17 +186,16 @@ class RowPages(Pages):
         if row is not None:
             forms = [(text, document(self._displays, name, table, row)) for name, text in self._forms(table)]
         try:
-            changes = reading.history(table, position)
-            shows_history = True
+            found, shows_history = reading.history(table, position), True
         except NotPermitted:
-            changes, shows_history = [], False
+            found, shows_history = RowHistory([], 0, False), False
         return render(
-            "row.html", 200 if row or changes else 404, visitor=visitor, table=table, row=row, forms=forms,
+            "row.html", 200 if row or found.changes else 404, visitor=visitor, table=table, row=row, forms=forms,
             attributes=attributes_of(table, display, row.latest) if row else [],
             key="" if row is None else _key_text(table, row),
-            history=_versions(display, changes, row), stream=stream_of(table),
-            place=searches.place_of(position), may=self._row_rights(reading, table), changes=CHANGES,
-            shows_history=shows_history, left_out=max(len(changes) - _SHOWN_CHANGES, 0),
+            history=_versions(display, found.changes, row), stream=stream_of(table),
+            place=searches.place_of(position), may=self._row_rights(reading, table), searched=found.searched,
+            shows_history=shows_history, has_older=found.has_older,
         )  # fmt: skip
 
     def difference(self, visitor: ConsoleUser) -> Any:
@@ -232,12 +230,12 @@ class Version(NamedTuple):
 
 
 def _versions(display: RowDisplay, changes: Sequence[Change], row: Row | None) -> list[Version]:
-    """Return the newest changes of a row with their differences."""
+    """Return changes of a row with their differences."""
     return [
         Version(
             change,
             differences(display, change.old, change.new),
             differences(display, change.new, row) if number else [],
         )
-        for number, change in enumerate(changes[:_SHOWN_CHANGES])
+        for number, change in enumerate(changes)
     ]

@@ -16,7 +16,7 @@ import pytest
 import requests
 from werkzeug import formparser
 
-from tablegate.gateway.console import reading, row_pages, table_pages
+from tablegate.gateway.console import reading, table_pages
 from tablegate.gateway.console.sign_in import COOKIE
 from tablegate.gateway.model.commands.job_commands import ListUnfinishedJobs, StartJob
 from tablegate.gateway.model.tables.jobs import Job
@@ -392,8 +392,8 @@ def test_a_history_is_of_the_newest_changes_of_a_long_stream(
     songs: Live, console: Console, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Runs in the server's process. The search ends after a fixed number of changes, and the page says so."""
-    for module in (reading, row_pages):
-        monkeypatch.setattr(module, "CHANGES", 30)
+    monkeypatch.setattr(reading, "CHANGES", 30)
+    monkeypatch.setattr(reading, "_HISTORY_S", 600.0)
     monkeypatch.setattr(reading, "_CHANGES_AT_ONCE", 7)
     first, last = ({"p": {"S": name}, "s": {"N": "1"}} for name in ("long ago", "just now"))
     songs.client.put_item(TableName="songs", Item=first)
@@ -406,11 +406,38 @@ def test_a_history_is_of_the_newest_changes_of_a_long_stream(
         [places[key["p"]["S"]]] = re.findall(r"at=([^\"&]+)", rows)
     pages = [console.get(f"/row?namespace=shared&name=songs&at={place}") for place in places.values()]
     assert [re.findall(r"<li><strong>(\w+)</strong>", page) for page in pages] == [[], ["put"]]
-    assert "None of the last 30 changes" in pages[0]
+    assert "Changes searched: 30." in pages[0]
     for number in range(29):
         songs.client.delete_item(TableName="songs", Key={"p": {"S": "between"}, "s": {"N": str(number)}})
     for key in (first, last):
         songs.client.delete_item(TableName="songs", Key=key)
+
+
+def test_a_history_ends_after_its_newest_changes_or_some_time(
+    songs: Live, console: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "_CHANGES_AT_ONCE", 2)
+    monkeypatch.setattr(reading, "_HISTORY_S", 600.0)
+    key = {"p": {"S": "often"}, "s": {"N": "1"}}
+    for number in range(5):
+        songs.client.put_item(TableName="songs", Item={**key, "n": {"N": str(number)}})
+    [place] = re.findall(r"at=([^\"&]+)", console.get("/rows", **of_songs(key0="often")))
+
+    def shown() -> tuple[list[str], bool]:
+        page = console.get(f"/row?namespace=shared&name=songs&at={place}")
+        return re.findall(r'<ins><span class="badge type">N</span> <span class="value">(\d)', page), (
+            "Older changes are not shown." in page
+        )
+
+    assert shown()[0][:1] == ["4"] and not shown()[1]
+    monkeypatch.setattr(reading, "HISTORY", 5)
+    assert not shown()[1]
+    monkeypatch.setattr(reading, "HISTORY", 3)
+    assert shown()[1]
+    monkeypatch.setattr(reading, "_HISTORY_S", 0.0)
+    page = console.get(f"/row?namespace=shared&name=songs&at={place}")
+    assert "Changes searched: 0." in page
+    songs.client.delete_item(TableName="songs", Key=key)
 
 
 def test_changes_as_they_come(songs: Live, console: Console) -> None:
