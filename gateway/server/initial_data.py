@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import time
 
-from tablegate.gateway.configuration.settings import Settings
+from tablegate.gateway.configuration.settings import BadSetting, Settings
 from tablegate.gateway.dialect import BadSeed
 from tablegate.gateway.model.errors import GatewayError
 from tablegate.gateway.model.tables.namespaces import SNAPSHOTS
@@ -18,7 +18,7 @@ from tablegate.gateway.wiring import OpenDatabase, wire
 
 
 def add_initial_data(settings: Settings, open_database: OpenDatabase) -> None:
-    """Add the initial credentials and tables. Raises StartupError, BadCredential."""
+    """Add the initial credentials and tables. Raises StartupError, BadSetting, BadCredential."""
     sources = [
         name
         for name, value in (("--from", settings.start_from), ("--seed", settings.seed))
@@ -60,7 +60,7 @@ def _remove_unfinished_snapshots(open_database: OpenDatabase) -> None:
 
 
 def _add_tables(settings: Settings, open_database: OpenDatabase) -> None:
-    """Add the tables of the snapshot and of the seed. Raises StartupError."""
+    """Add the tables of the snapshot and of the seed. Raises BadSetting."""
     from tablegate.gateway.control import answers, seeds, snapshots
 
     dialects = wire(settings, open_database).dialects
@@ -68,9 +68,9 @@ def _add_tables(settings: Settings, open_database: OpenDatabase) -> None:
         if settings.start_from is not None:
             snapshots.start_from(open_database.engine, settings.start_from)
     except (answers.BadRequest, answers.OperationRejected, GatewayError, OSError) as error:
-        raise StartupError(f"from {settings.start_from}: {error}") from None
+        raise BadSetting(f"{{}} {settings.start_from}: {error}", "start_from") from None
     try:
         if settings.seed is not None:
             seeds.from_folder(dialects, settings.seed)
     except BadSeed as error:
-        raise StartupError(f"seed: {error}") from None
+        raise BadSetting(f"{{}}: {error}", "seed") from None

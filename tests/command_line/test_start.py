@@ -43,6 +43,8 @@ def failed_start(folder: Path, *flags: str, **environment: str) -> str:
         (("--otel",), "opentelemetry", "otel: pip install 'tablegate[otel]'"),
         (("--s3-endpoint-url", "http://127.0.0.1:1"), "boto3", "pip install 'tablegate[clouds]'"),
         (("--dialects", "dynamo"), "nothing", "dialects: there is no adapter dynamo"),
+        (("--seed", "absent"), "nothing", "--seed: absent is not a folder"),
+        (("--from", "absent.tgz"), "nothing", "--from absent.tgz: "),
     ],
 )
 def test_settings_that_only_the_server_can_check(

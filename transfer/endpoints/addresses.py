@@ -239,7 +239,9 @@ def _scheme_of(address: str) -> tuple[str, str]:
         return scheme, rest
     forms = "\n  ".join([*FORMS.values(), "-"])
     is_scheme = rest.startswith("//") and re.fullmatch(r"[a-z0-9+.-]{1,20}", scheme)
-    problem = f"{scheme}: is not a kind of address" if is_scheme else "not an address"
+    # A longer text can be a secret.
+    shown = f"{address} is " if re.fullmatch(r"[\w.*-]{1,30}", address) else ""
+    problem = f"{scheme}: is not a kind of address" if is_scheme else f"{shown}not an address"
     raise BadAddress(f"{problem}. Use one of\n  {forms}")
 
 

@@ -62,6 +62,7 @@ def test_each_form_is_its_endpoint_and_shown_as_it_was_written(address: str, kin
         ("tablestore://inst?endpoint=https://x", "an account and a table"),
         ("mongodb://host/db", "mongodb: is not a kind of address"),
         ("orders.jsonl", "file:PATH"),
+        ("orders", "orders is not an address. Use one of"),
         ("tablegate:", "incomplete"),
         ("file:", "incomplete"),
         ("", "not an address"),
@@ -71,6 +72,12 @@ def test_a_wrong_address_gets_the_right_form(address: str, words: str) -> None:
     with pytest.raises(BadAddress) as caught:
         open_endpoint(address)
     assert words in str(caught.value)
+
+
+def test_a_text_that_may_be_a_secret_is_not_repeated() -> None:
+    with pytest.raises(BadAddress) as caught:
+        open_endpoint("wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLEKEY")
+    assert str(caught.value).startswith("not an address")
 
 
 SECRET = "hush-3141592653"
