@@ -1,11 +1,12 @@
 """Growth of the cost of requests and of background work with the size of a table.
 
-    python -m benchmarks.growth [--rows 10000 1000000] [--databases sqlite postgresql] [--against FOLDER] [--plot FILE]
+    python -m benchmarks.growth [--rows 10000 1000000] [--databases sqlite postgresql] [--against FOLDER] [--write]
 
 It fills a table with an index and an expiry rule for each number of rows. Every key has the same number of rows at all
 sizes. It prints CPU for each kind of request, seconds of DescribeTable, rates of background work, memory and disk.
 
-`--against` also measures the server of another checkout. Requests of both sides alternate. `--plot` writes a chart.
+`--against` also measures the server of another checkout. Requests of both sides alternate. `--plot FILE` draws a chart.
+`--write` writes table and chart into docs/explain/performance.md.
 With TABLEGATE_TEST_DATABASE_URL and TABLEGATE_TEST_SECOND_DATABASE_URL, it measures that Citus cluster too.
 """
 
@@ -27,14 +28,15 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks import dynamodb, plot
+from benchmarks import dynamodb, plot, report
 from benchmarks.comparisons import interval
 from benchmarks.growth_server import GrowthServer
-from benchmarks.report import count, table
 from benchmarks.signing import Client
 from benchmarks.signing import dynamodb as sign
 
 _ROOT = Path(__file__).parent.parent
+_CHART = report.DOCUMENT.with_name("growth.svg")
+_TITLE = "Growth of costs with the size of a table"
 _ROWS_OF_KEY, _PUT_TOGETHER, _FILLING_CLIENTS = 20, 25, 4
 _BATCHES, _REQUESTS = 9, 100
 _SMALL_TABLES_OF_BATCH = 30
@@ -294,23 +296,23 @@ def chart(columns: Mapping[Column, Figures]) -> str:
         f"dot: cost at {fewest:,} rows divided by cost at {most:,} rows. 1: equal, 0.5: twice the cost. "
         "Upright: before."
     )
-    return plot.draw("Growth of costs with the size of a table", bars, legend)
+    return plot.draw(_TITLE, bars, legend)
 
 
-def report(columns: Mapping[Column, Figures]) -> str:
+def figures_table(columns: Mapping[Column, Figures]) -> str:
     """Return a Markdown table of all figures."""
     names = list(dict.fromkeys(name for figures in columns.values() for name in figures))
     units = {name: figure.unit for figures in columns.values() for name, figure in figures.items()}
     lines = [
         [
             f"{name} ({units[name]})",
-            *(count(figures[name].median) if name in figures else "" for figures in columns.values()),
+            *(report.count(figures[name].median) if name in figures else "" for figures in columns.values()),
         ]
         for name in names
     ]
     has_sides = any(side == "before" for _, _, side in columns)
     heads = [f"{database}, {rows:,}" + (f", {side}" if has_sides else "") for database, rows, side in columns]
-    return table(["", *heads], lines)
+    return report.table(["", *heads], lines)
 
 
 def main() -> None:
@@ -323,6 +325,7 @@ def main() -> None:
     parser.add_argument("--databases", nargs="+", default=databases, choices=databases)
     parser.add_argument("--against", type=Path, help="another checkout")
     parser.add_argument("--plot", type=Path, help="the SVG file to write")
+    parser.add_argument("--write", action="store_true", help="write into docs/explain/performance.md")
     arguments = parser.parse_args()
     roots = {"before": arguments.against.resolve()} if arguments.against else {}
     roots["now"] = _ROOT
@@ -333,10 +336,17 @@ def main() -> None:
             measured = measure(database, rows, [*roots.values()])
             columns |= {(database, rows, side): found for side, found in zip(roots, measured, strict=True)}
             # What was measured is printed even if a later part fails.
-            print(report({name: column for name, column in columns.items() if name[:2] == (database, rows)}))
-    print(report(columns))
+            print(
+                figures_table(
+                    {name: column for name, column in columns.items() if name[:2] == (database, rows)}
+                )
+            )
+    print(figures_table(columns))
     if arguments.plot:
         arguments.plot.write_text(chart(columns))
+    if arguments.write:
+        _CHART.write_text(chart(columns))
+        report.write("growth", f"![{_TITLE}]({_CHART.name})\n\n{figures_table(columns)}")
 
 
 if __name__ == "__main__":

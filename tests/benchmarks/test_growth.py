@@ -33,13 +33,13 @@ def _columns(sides: tuple[str, ...]) -> dict[growth.Column, growth.Figures]:
 
 
 def test_the_table_has_a_column_for_each_size_and_side() -> None:
-    assert growth.report(_columns(("before", "now"))).splitlines() == [
+    assert growth.figures_table(_columns(("before", "now"))).splitlines() == [
         "|  | sqlite, 10, before | sqlite, 1,000, before | sqlite, 10, now | sqlite, 1,000, now |",
         "| :-- | --: | --: | --: | --: |",
         "| GetItem, gateway (us) | 100 | 200 | 100 | 125 |",
         "| drop (rows/s) | 10 | 5 | 10 | 8 |",
     ]
-    assert growth.report(_columns(("now",))).startswith("|  | sqlite, 10 | sqlite, 1,000 |")
+    assert growth.figures_table(_columns(("now",))).startswith("|  | sqlite, 10 | sqlite, 1,000 |")
 
 
 @pytest.mark.parametrize("sides", [("now",), ("before", "now")])
