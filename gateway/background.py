@@ -143,7 +143,7 @@ class BackgroundWork(threading.Thread):
 
     def _do_a_batch(self) -> None:
         began = monotonic()
-        batch = self._engine.background_batch()
+        batch = self._engine.background_batch(self._share.has_clients)
         took = monotonic() - began
         pause = pause_after(took, self._share.after_batch(self._engine.background.seconds_left))
         if batch is None:

@@ -194,11 +194,11 @@ class Engine:
     def approximates_vectors(self) -> bool:
         return self._store.vector_approximate_from > 0
 
-    def background_batch(self) -> BatchDone | None:
+    def background_batch(self, beside_clients: bool = False) -> BatchDone | None:
         """Do one batch of background work of a bounded time. None if there is no work now. Call again after
-        `idle_s`."""
+        `idle_s`. A batch is shorter beside clients."""
         with self._recording_damage():
-            return self.background.next_batch()
+            return self.background.next_batch(beside_clients)
 
     @property
     def has_workers(self) -> bool:

@@ -145,9 +145,9 @@ def test_a_lost_database_is_one_line_of_background_work(
     rounds: list[bool] = []
     work = opened.engine.background_batch
 
-    def counted() -> Any:
+    def counted(beside_clients: bool) -> Any:
         rounds.append(False)
-        done = work()
+        done = work(beside_clients)
         rounds[-1] = True
         return done
 

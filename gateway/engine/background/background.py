@@ -69,10 +69,10 @@ class Background:
         countable = {*progress.WORKS, _EXPIRY_SWEEP, _STREAM_TRIM}
         self._round_robin = pacing.RoundRobin(works, countable, self._count_left)
 
-    def next_batch(self) -> BatchDone | None:
+    def next_batch(self, beside_clients: bool = False) -> BatchDone | None:
         """Run one batch of a bounded time: fill an index, delete expired or dropped rows, trim streams. None if there
-        is no work now."""
-        return self._round_robin.next_batch()
+        is no work now. A batch is shorter beside clients."""
+        return self._round_robin.next_batch(beside_clients)
 
     @property
     def rows_left(self) -> Mapping[str, int]:

@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from tablegate.gateway.engine.background import pacing
-from tablegate.gateway.engine.background.pacing import LARGE_BACKLOG_S, CpuShare, RoundRobin
+from tablegate.gateway.engine.background.pacing import (
+    BATCH_S,
+    LARGE_BACKLOG_S,
+    MIN_ROWS,
+    PARTS_BESIDE_CLIENTS,
+    CpuShare,
+    RoundRobin,
+)
 from tablegate.gateway.engine.engine import Engine
 from tests.gateway.engine.conftest import make_table
 
@@ -49,3 +56,22 @@ def test_commands_of_clients_are_noticed(engine: Engine) -> None:
     assert share.after_batch() == 0.25
     engine.background_batch()
     assert share.after_batch() == 0.5
+
+
+def test_batches_are_shorter_beside_clients(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They grow as the others do, so that each takes a quarter of the time."""
+    now, limits = [100.0], []
+    monkeypatch.setattr(pacing.time, "monotonic", lambda: now[0])
+
+    def work(limit: int) -> int:
+        limits.append(limit)
+        now[0] += limit * 1e-5
+        return limit
+
+    round_robin = RoundRobin({"a": work}, (), dict)
+    for _ in range(8):
+        round_robin.next_batch(beside_clients=True)
+    assert limits[0] == MIN_ROWS // PARTS_BESIDE_CLIENTS
+    assert BATCH_S / 2 <= limits[-1] * 1e-5 * PARTS_BESIDE_CLIENTS <= BATCH_S
+    round_robin.next_batch()
+    assert limits[-1] == limits[-2] * PARTS_BESIDE_CLIENTS

@@ -132,7 +132,7 @@ def test_the_thread_pauses_after_each_batch_according_to_its_share(
         def lag_s(self, kind: str) -> float:
             return 0.0
 
-        def background_batch(self) -> BatchDone:
+        def background_batch(self, beside_clients: bool) -> BatchDone:
             batches.append(now[0])
             now[0] += 1.0
             return BatchDone(PURGE, 1)

@@ -13,6 +13,7 @@ from tablegate.gateway.model.commands.row_commands import WriteGroup
 from tablegate.gateway.model.commands.table_commands import AlterTable, DropTable, FindTable
 from tablegate.gateway.model.commands.transaction_commands import BeginTransaction
 from tablegate.gateway.model.commands.writes import Replace, Write
+from tablegate.gateway.model.errors import StaleTable
 from tablegate.gateway.model.tables.tables import ExpiryRule, Rules
 from tablegate.gateway.model.values.keys import encode_column, slot_of
 from tablegate.gateway.model.values.values import Value, decimal, text
@@ -163,6 +164,24 @@ def test_expired_rows_are_counted_as_work_that_is_left(engine: Engine, clock: Cl
         batch = engine.background.next_batch()
     assert batch is not None
     assert batch.rows + engine.background.rows_left["expiry_sweep"] == 300
+
+
+def test_a_table_is_dropped_while_its_rows_expire(engine: Engine, clock: Clock) -> None:
+    things = Client(
+        engine, make_table(engine, indexes=(by_color(),), rules=Rules(expiry=ExpiryRule(attribute="ttl")))
+    )
+    things.write(
+        *(things.put(f"p{n}", color=text("red"), ttl=in_seconds(clock, -10)) for n in range(2 * MIN_ROWS))
+    )
+    expired = due(engine, clock, MIN_ROWS)
+    engine.run([DropTable(things.table)])
+    assert expiring.remove(engine._store, expired) == expired
+    answers = engine.run(list(expiring.deletes_of(expired)))
+    assert {type(answer) for answer in answers} == {StaleTable}
+    finish(engine)
+    with engine._store.read() as session:
+        for table in ("rows", "entries", "purges"):
+            assert session.query(f"SELECT count(*) FROM {table}") == [(0,)]
 
 
 # Rows that stay
