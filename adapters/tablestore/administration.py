@@ -254,7 +254,7 @@ def _indexes(metas: list[dict[str, Any]]) -> Section:
                 ", ".join(each.get("primary_key", [])),
                 ", ".join(each.get("defined_column", [])),
                 "local" if each["index_type"] == "IT_LOCAL_INDEX" else "global",
-                "being filled" if each.get("index_sync_phase") == "ISP_FULL" else "filled",
+                "being backfilled" if each.get("index_sync_phase") == "ISP_FULL" else "active",
             ),
             (PlacedForm("index_drop", {"index": each["name"]}),),
         )

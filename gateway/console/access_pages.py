@@ -95,7 +95,7 @@ class AccessPages(Pages):
         groups = (
             {
                 title: [
-                    (each.value, rights.right(self._gateway, chosen[0], each, namespace, table))
+                    (rights.label(each), rights.right(self._gateway, chosen[0], each, namespace, table))
                     for each in permissions
                 ]
                 for title, permissions in rights.GROUPS.items()
@@ -112,7 +112,7 @@ class AccessPages(Pages):
         ]
         return render(
             "rights.html", visitor=visitor, keys=[found.grantee for _, found in known], key=key, name=table,
-            namespace=namespace, groups=groups, readers=readers, reading=[each.value for each in rights.READING],
+            namespace=namespace, groups=groups, readers=readers, reading=[rights.label(each) for each in rights.READING],
             is_cut=len(known) > _CREDENTIALS, is_dev=self._gateway.credentials.is_dev,
         )  # fmt: skip
 

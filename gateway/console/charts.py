@@ -73,7 +73,7 @@ SERVER_CHARTS: Mapping[str, tuple[str, str, Callable[[Excerpt], list[Curve]]]] =
     ),
     "ticks": ("Requests per database batch", "", lambda found: [("mean", _per_tick(found))]),
     "throttles": (
-        "Throttled requests per second", "", lambda found: [("429 and 503", _rates(found, "throttled"))],
+        "Throttled requests per second (429 and 503)", "", lambda found: [("throttled", _rates(found, "throttled"))],
     ),
 }  # fmt: skip
 """Title, unit and curves of each chart of the server, by name."""

@@ -123,7 +123,7 @@ class Entry:
         if cookie is None:
             request.is_unauthenticated = True
             return render(
-                "sign_in.html", 403, problem="The id or the secret is wrong. Check both and try again."
+                "sign_in.html", 403, problem="The access id or the secret is wrong. Check both and try again."
             )
         response = flask.redirect(flask.url_for("console.tables"), 303)
         response.set_cookie(

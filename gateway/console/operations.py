@@ -31,6 +31,10 @@ class Operations:
         self._gateway = gateway
         self._all: Mapping[str, DialectAdministration] = administrations(gateway.settings)
 
+    def title(self, dialect: str) -> str:
+        """Return the name of the service of a dialect."""
+        return self._all[dialect].title
+
     def serving(self, namespace: str) -> Sequence[DialectAdministration]:
         """Return the administrations of the dialects whose clients see the tables of a namespace."""
         scheme = namespace.partition("/")[0]

@@ -22,9 +22,20 @@ GROUPS: Mapping[str, Sequence[Permission]] = {
     "Transfer": (_P.EXPORT, _P.IMPORT, _P.LOAD),
 }
 """The permissions that are shown."""
+LABELS: Mapping[Permission, str] = {
+    _P.ALTER_EXPIRY: "alter time to live",
+    _P.RESTORE_MOMENT: "restore to a point in time",
+    _P.LOAD: "bulk put",
+}
+"""The texts of permissions whose names are not those of an API."""
 READING = (_P.READ, _P.QUERY, _P.SCAN)
 YES, PARTLY, NO = "yes", "partly", "no"
 _STREAMS = frozenset({_P.DESCRIBE_STREAM, _P.READ_STREAM})
+
+
+def label(permission: Permission) -> str:
+    """Return the text of a permission."""
+    return LABELS.get(permission, permission.value.replace("-", " "))
 
 
 def right(

@@ -69,7 +69,9 @@ class TablePages(Pages):
         snippets = [
             code for each in self._ordered(table) for code in each.request_code(RowSearch(table), url).items()
         ]
-        names = [(dialect, *listed(table)) for dialect, listed in self._listings.items()]
+        names = [
+            (self._operations.title(dialect), *listed(table)) for dialect, listed in self._listings.items()
+        ]
         return render(
             "table.html", visitor=visitor, table=table, state=table.state_at(self._gateway.now_ms()).value,
             statistics=reading.statistics(table), names=names, snippets=snippets, stream=stream_of(table),
