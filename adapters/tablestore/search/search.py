@@ -10,6 +10,8 @@ from google.protobuf.message import Message
 
 from tablegate.adapters.tablestore.rows import selections
 from tablegate.adapters.tablestore.rows.selections import RowSelection
+from tablegate.adapters.tablestore.search.aggregation_results import aggregations_message, groups_message
+from tablegate.adapters.tablestore.search.aggregations import inner_of
 from tablegate.adapters.tablestore.search.queries import query_of
 from tablegate.adapters.tablestore.search.search_indexes import described_schema, find_search_index
 from tablegate.adapters.tablestore.search.sorts import sorters_of
@@ -24,6 +26,8 @@ from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.search_commands import SearchPosition, SearchRows
 from tablegate.gateway.model.search.schema import SearchIndex
 from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.model.values.keys import Position
+from tablegate.gateway.model.values.rows import Row
 
 _NOT_COUNTED = -1
 
@@ -39,11 +43,25 @@ def search(call: CallContext) -> Exchange[Message]:
     page = yield from one(command)
     target = TableOrIndex.of_table(table)
     cut = selection.cutter(target)
+
+    def row_bytes(row: Row) -> bytes:
+        return HEADER + selection.row_bytes(target, cut(row))
+
+    def top_row(position: Position) -> bytes | None:
+        row = page.top_rows.get(position)
+        return None if row is None else row_bytes(row)
+
     answer = messages.SearchResponse(
         total_hits=_NOT_COUNTED if page.total is None else page.total,
-        rows=[HEADER + selection.row_bytes(target, cut(row)) for row in page.rows],
+        rows=[row_bytes(row) for row in page.rows],
         is_all_succeeded=True,
     )
+    aggregations, groups = command.aggregated.aggregations, command.aggregated.groups
+    if aggregations:
+        found = aggregations_message(aggregations, page.aggregations.aggregations, top_row)
+        answer.aggs = found.SerializeToString()
+    if groups:
+        answer.group_bys = groups_message(groups, page.aggregations.groups, top_row).SerializeToString()
     sort = _sort_of(request, index)
     if page.next is not None and sort.sorter:
         answer.next_token = _token_of(index, sort, page.next)
@@ -53,7 +71,7 @@ def search(call: CallContext) -> Exchange[Message]:
 def _command_of(
     request: messages.SearchQuery, table: Table, index: SearchIndex, selection: RowSelection
 ) -> SearchRows:
-    for name in ("collapse", "highlight", "aggs", "group_bys", "filter"):
+    for name in ("collapse", "highlight", "filter"):
         if request.HasField(name):
             raise invalid(f"{name} is not supported.")
     has_token = bool(request.token)
@@ -71,6 +89,7 @@ def _command_of(
         request.offset,
         limit,
         counts=request.get_total_count or request.track_total_count > 0,
+        aggregated=inner_of(request.aggs, request.group_bys, index.schema),
         visible_attributes=selection if selection.columns else None,
     )
 

@@ -13,6 +13,18 @@ from tablegate.adapters.tablestore.wire.errors import invalid
 _INTEGER, _DOUBLE, _BOOLEAN, _STRING = 0, 1, 2, 3
 
 
+def encode(value: int | float | bool | str) -> bytes:
+    """Return the variant of a value."""
+    if isinstance(value, bool):
+        return bytes((_BOOLEAN, value))
+    if isinstance(value, int):
+        return bytes((_INTEGER,)) + struct.pack("<q", value)
+    if isinstance(value, float):
+        return bytes((_DOUBLE,)) + struct.pack("<d", value)
+    data = value.encode()
+    return bytes((_STRING,)) + struct.pack("<I", len(data)) + data
+
+
 def decode(data: bytes) -> Any:
     """Return the int, float, bool or str of a variant. Raises ServiceError."""
     tag, body = data[:1], data[1:]

@@ -243,6 +243,10 @@ _LIMITS = {
     "tunnel-clients": lambda limit, actual: ServiceError(
         "OTSQuotaExhausted", f"Number of clients of the tunnel exceeds the limit: {limit}."
     ),
+    "search-documents": lambda limit, actual: invalid(
+        f"The search evaluates too many rows, limit: {limit}. Add a term or range query that excludes more rows."
+    ),
+    "search-groups": lambda limit, actual: invalid(f"The search makes too many groups, limit: {limit}."),
     "search-indexes": lambda limit, actual: ServiceError(
         "OTSQuotaExhausted", f"Number of search indexes per table exceeds the quota: {limit}."
     ),

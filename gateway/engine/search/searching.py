@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from tablegate.gateway.model.commands.search_commands import SearchPage, SearchPosition, SearchRows
-from tablegate.gateway.model.errors import IndexMissing
+from tablegate.gateway.model.errors import IndexMissing, LimitExceeded
+from tablegate.gateway.model.search.aggregations import NOTHING, Aggregations, Collector, Group, Hit
 from tablegate.gateway.model.search.ordering import KeySort, is_by_key, order_key
 from tablegate.gateway.model.search.queries import matches
 from tablegate.gateway.model.values.keys import Position
@@ -22,8 +23,11 @@ from tablegate.gateway.store.search.documents import FoundDocument
 from tablegate.gateway.store.sql.databases import Session
 from tablegate.gateway.store.store import Store
 
+MOST_EVALUATED = 1_000_000
+"""Maximum number of documents that a search evaluates."""
 
-class _Hit(NamedTuple):
+
+class _Result(NamedTuple):
     """A result in its order."""
 
     order_key: bytes
@@ -31,57 +35,91 @@ class _Hit(NamedTuple):
     position: Position
 
 
+class _Found(NamedTuple):
+    """The results of a page and one more, their number if counted, and the aggregations of all."""
+
+    results: list[_Result]
+    total: int | None
+    aggregations: Aggregations = Aggregations([], [])
+
+
 def search(store: Store, command: SearchRows, now_ms: int) -> SearchPage:
-    """Return a page of the rows that match. Raises IndexMissing."""
+    """Return a page of the rows that match. Raises IndexMissing, LimitExceeded."""
+    table = command.table
     with store.read() as session:
         if search_indexes.by_id(session, command.index.id) is None:
-            raise IndexMissing(command.table.name, command.index.name)
+            raise IndexMissing(table.name, command.index.name)
         candidates = candidates_of(command.index, command.query)
-        find = _by_database if candidates.is_exact and is_by_key(command.sorters) else _by_evaluation
-        hits, total = find(session, command, candidates)
-        page = hits[: command.limit]
-        table = command.table
-        found = rows.fetch_many(session, sorted((table.id, hit.position) for hit in page))
-    visible_rows = [table.visible(found.get((table.id, hit.position)), now_ms) for hit in page]
-    last = SearchPosition(page[-1].order_key, *page[-1].key) if page and len(hits) > len(page) else None
-    return SearchPage([row for row in visible_rows if row is not None], total, last)
+        is_found_by_database = candidates.is_exact and is_by_key(command.sorters)
+        if is_found_by_database and command.aggregated == NOTHING:
+            found = _by_database(session, command, candidates)
+        else:
+            found = _by_evaluation(session, command, candidates)
+        page = found.results[: command.limit]
+        tops = set(_positions(found.aggregations))
+        positions = tops.union(result.position for result in page)
+        stored = rows.fetch_many(session, sorted((table.id, position) for position in positions))
+    visible = {
+        position: row
+        for (_, position), each in stored.items()
+        if (row := table.visible(each, now_ms)) is not None
+    }
+    last = page[-1] if page and len(found.results) > len(page) else None
+    return SearchPage(
+        [visible[result.position] for result in page if result.position in visible],
+        found.total,
+        None if last is None else SearchPosition(last.order_key, *last.key),
+        found.aggregations,
+        {position: visible[position] for position in tops if position in visible},
+    )
 
 
-def _by_database(
-    session: Session, command: SearchRows, candidates: Candidates
-) -> tuple[list[_Hit], int | None]:
-    """Return the hits of the page and one more, and their number if counted."""
+def _positions(found: Aggregations | Group) -> Iterator[Position]:
+    """Yield the positions of all top rows."""
+    for outcome in found.aggregations:
+        if isinstance(outcome, list):
+            yield from (each for each in outcome if isinstance(each, Position))
+    for groups in found.groups:
+        for group in groups:
+            yield from _positions(group)
+
+
+def _by_database(session: Session, command: SearchRows, candidates: Candidates) -> _Found:
     total = documents.count(session, candidates) if command.counts else None
     first = command.sorters[0] if command.sorters else KeySort()
     after = None if command.after is None else (command.after.partition, command.after.sort)
     found = documents.in_key_order(
         session, candidates, first.descending, after, command.offset, command.limit + 1
     )
-    return [
-        _Hit(order_key(command.sorters, {}, b"".join(each.key)), each.key, each.position) for each in found
-    ], total
+    return _Found([_result(command, each) for each in found], total)
 
 
-def _by_evaluation(
-    session: Session, command: SearchRows, candidates: Candidates
-) -> tuple[list[_Hit], int | None]:
-    """Return the hits of the page and one more, and their number if counted."""
+def _by_evaluation(session: Session, command: SearchRows, candidates: Candidates) -> _Found:
     total = 0
+    collector = Collector(command.aggregated)
 
-    def hits() -> Iterator[_Hit]:
+    def results() -> Iterator[_Result]:
         nonlocal total
         for each in _matching(session, command, candidates):
             total += 1
-            assert each.document is not None
-            hit = _Hit(order_key(command.sorters, each.document, b"".join(each.key)), each.key, each.position)
-            if command.after is None or hit.order_key > command.after.order_key:
-                yield hit
+            collector.add(Hit(each.document or {}, b"".join(each.key), each.position))
+            result = _result(command, each)
+            if command.after is None or result.order_key > command.after.order_key:
+                yield result
 
-    found = heapq.nsmallest(command.offset + command.limit + 1, hits())
-    return found[command.offset :], total if command.counts else None
+    found = heapq.nsmallest(command.offset + command.limit + 1, results())
+    return _Found(found[command.offset :], total if command.counts else None, collector.result())
+
+
+def _result(command: SearchRows, found: FoundDocument) -> _Result:
+    key = order_key(command.sorters, found.document or {}, b"".join(found.key))
+    return _Result(key, found.key, found.position)
 
 
 def _matching(session: Session, command: SearchRows, candidates: Candidates) -> Iterator[FoundDocument]:
-    for each in documents.each(session, candidates):
+    """Yield the documents that match. Raises LimitExceeded."""
+    for number, each in enumerate(documents.each(session, candidates), 1):
+        if number > MOST_EVALUATED:
+            raise LimitExceeded("search-documents", MOST_EVALUATED, number)
         if candidates.is_exact or (each.document is not None and matches(command.query, each.document)):
             yield each

@@ -8,10 +8,12 @@ from typing import Any, NamedTuple
 
 from tablegate.gateway.model.commands.command import BaseCommand
 from tablegate.gateway.model.commands.row_commands import VisibleAttributes
+from tablegate.gateway.model.search.aggregations import NOTHING, Aggregations, Inner, sources_of
 from tablegate.gateway.model.search.ordering import BY_KEY, Sorter, fields_of_sorters
 from tablegate.gateway.model.search.queries import Query, fields_of
 from tablegate.gateway.model.search.schema import SearchIndex, SearchIndexState, SearchSchema
 from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.model.values.keys import Position
 from tablegate.gateway.model.values.rows import Row
 
 
@@ -71,8 +73,9 @@ class SearchRows(BaseCommand["SearchPage"]):
     - `after`: begin after this result.
     - `offset`, `limit`: the number of results to skip, and to return.
     - `counts`: count all results.
+    - `aggregated`: aggregations and groups over all results.
     - `visible_attributes`: the attributes of the rows that the reader shows. None: all.
-    Outcome: SearchPage. Errors: IndexMissing, TooManyDocuments.
+    Outcome: SearchPage. Errors: IndexMissing, LimitExceeded (search-documents, search-groups).
     """
 
     table: Table
@@ -83,23 +86,30 @@ class SearchRows(BaseCommand["SearchPage"]):
     offset: int = 0
     limit: int = 10
     counts: bool = False
+    aggregated: Inner = NOTHING
     visible_attributes: VisibleAttributes | None = None
 
     @property
     def columns(self) -> frozenset[str]:
         """The columns that the query and the order use."""
         schema = self.index.schema
-        fields = [*fields_of(self.query), *fields_of_sorters(self.sorters)]
+        fields = [*fields_of(self.query), *fields_of_sorters(self.sorters), *sources_of(self.aggregated)]
         return frozenset(schema.top(field).source for field in fields)
 
 
 class SearchPage(NamedTuple):
-    """The rows that a search found, the number of all results if counted, and the position after the last one if there
-    are more."""
+    """The rows that a search found.
+
+    - `total`: the number of all results, if counted.
+    - `next`: the position after the last row, if there are more.
+    - `aggregations`: of all results. `top_rows`: the rows in them.
+    """
 
     rows: list[Row]
     total: int | None
     next: SearchPosition | None
+    aggregations: Aggregations = Aggregations([], [])
+    top_rows: Mapping[Position, Row] = {}
 
 
 SearchCommand = CreateSearchIndex | DropSearchIndex | ListSearchIndexes | DescribeSearchIndex | SearchRows

@@ -102,7 +102,7 @@ def order_key(sorters: Sequence[Sorter], document: Document, key: bytes) -> byte
 
 def _sort_bytes(sorter: FieldSort | GeoDistanceSort, document: Document) -> bytes:
     """Return the bytes of a sort value. No value's bytes begin with those of another one."""
-    values = _values(sorter, document)
+    values = values_at(sorter.field, document, sorter.nested)
     if isinstance(sorter, GeoDistanceSort):
         distance = geography.plane_distance_m if sorter.is_plane else geography.distance_m
         values = [distance(point, value) for point in sorter.points for value in values]
@@ -128,13 +128,14 @@ _LONG = SearchField("", FieldType.LONG, "")
 _DOUBLE = SearchField("", FieldType.DOUBLE, "")
 
 
-def _values(sorter: FieldSort | GeoDistanceSort, document: Document) -> list[Any]:
+def values_at(field: SearchField, document: Document, nested: NestedFilter | None = None) -> list[Any]:
+    """Return the values of a field in a document, in all objects of the NESTED fields around it."""
     documents: list[Document] = [document]
-    for name in sorter.field.ancestors:
+    for name in field.ancestors:
         documents = [inner for outer in documents for inner in outer.get(name, ())]
-        if sorter.nested is not None and sorter.nested.field.name == name:
-            documents = [each for each in documents if queries.matches(sorter.nested.query, each)]
-    return [value for each in documents for value in each.get(sorter.field.name, ())]
+        if nested is not None and nested.field.name == name:
+            documents = [each for each in documents if queries.matches(nested.query, each)]
+    return [value for each in documents for value in each.get(field.name, ())]
 
 
 def _chosen(values: Sequence[Any], mode: SortMode) -> Any:

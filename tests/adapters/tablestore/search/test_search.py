@@ -421,7 +421,6 @@ def test_keywords_longer_than_a_stored_term(table: Searches) -> None:
     "members",
     [
         {"collapse": messages.Collapse(field_name="k")},
-        {"aggs": messages.Aggregations()},
         {"sort": messages.Sort(sorter=[messages.Sorter(score_sort=messages.ScoreSort())])},
         {"sort": messages.Sort(sorter=[messages.Sorter()])},
     ],

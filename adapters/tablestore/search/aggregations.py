@@ -1,0 +1,222 @@
+"""Aggregations and groups of search requests, and the messages of their outcomes.
+
+Source: docs/protocols/table-store.md, and the Aggregation and GroupBy pages of the service.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from google.protobuf.message import Message
+
+from tablegate.adapters.tablestore.search import variants
+from tablegate.adapters.tablestore.search.fields import field_of, query_value
+from tablegate.adapters.tablestore.search.queries import query_of
+from tablegate.adapters.tablestore.search.sorts import sorters_of
+from tablegate.adapters.tablestore.wire import limits
+from tablegate.adapters.tablestore.wire.errors import invalid
+from tablegate.adapters.tablestore.wire.parsing import parse
+from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
+from tablegate.gateway.model.search import aggregations as model
+from tablegate.gateway.model.search.ordering import BY_KEY
+from tablegate.gateway.model.search.schema import FieldType, SearchField, SearchSchema
+
+_NUMBERS = (FieldType.LONG, FieldType.DOUBLE)
+_COUNTED = (
+    FieldType.LONG,
+    FieldType.DOUBLE,
+    FieldType.BOOLEAN,
+    FieldType.KEYWORD,
+    FieldType.GEO_POINT,
+    FieldType.DATE,
+)
+_RANKED = (FieldType.LONG, FieldType.DOUBLE, FieldType.DATE)
+_GROUPED = (FieldType.LONG, FieldType.DOUBLE, FieldType.BOOLEAN, FieldType.KEYWORD, FieldType.DATE)
+# The kind of each metric, its name in error texts, and the types of its field.
+_METRICS = {
+    messages.AGG_AVG: (model.MetricKind.AVG, "avg", _NUMBERS),
+    messages.AGG_MAX: (model.MetricKind.MAX, "max", _NUMBERS),
+    messages.AGG_MIN: (model.MetricKind.MIN, "min", _NUMBERS),
+    messages.AGG_SUM: (model.MetricKind.SUM, "sum", _NUMBERS),
+    messages.AGG_COUNT: (model.MetricKind.COUNT, "count", _COUNTED),
+    messages.AGG_DISTINCT_COUNT: (model.MetricKind.DISTINCT_COUNT, "distinct count", _COUNTED),
+}
+
+
+def inner_of(aggs: Any, group_bys: Any, schema: SearchSchema, level: int = 0) -> model.Inner:
+    """Return the aggregations and groups of a request, or of a group in it. Raises ServiceError."""
+    for kind, number, most in (
+        ("aggregations", len(aggs.aggs), limits.AGGREGATIONS_MAX),
+        ("group bys", len(group_bys.group_bys), limits.GROUPINGS_MAX),
+    ):
+        if number > most:
+            raise invalid(f"The number of {kind} exceeds the limit: {most}.")
+    if group_bys.group_bys and level >= limits.GROUPING_LEVELS_MAX:
+        raise invalid(f"The level of group bys exceeds the limit: {limits.GROUPING_LEVELS_MAX}.")
+    for parts in (aggs.aggs, group_bys.group_bys):
+        names = [part.name for part in parts]
+        if "" in names or len(set(names)) < len(names):
+            raise invalid("The names of aggregations and group bys must be different and not empty.")
+    return model.Inner(
+        tuple(_aggregation_of(each, schema) for each in aggs.aggs),
+        tuple(_grouping_of(each, schema, level) for each in group_bys.group_bys),
+    )
+
+
+def _field(schema: SearchSchema, name: str, kind: str, types: Sequence[FieldType]) -> SearchField:
+    if name not in schema.by_name:
+        raise invalid(f"[{kind}] field: {name} does not exist")
+    field = field_of(schema, name)
+    if field.type not in types:
+        allowed = ", ".join(each.value for each in types)
+        raise invalid(f"[{kind}] field_name:{name} type:{field.type.value} is invalid, allow [{allowed}]")
+    return field
+
+
+def _missing(field: SearchField, data: bytes) -> Any:
+    return query_value(field, variants.decode(data)) if data else None
+
+
+def _aggregation_of(aggregation: messages.Aggregation, schema: SearchSchema) -> model.Aggregation:
+    name = aggregation.name
+    if aggregation.type == messages.AGG_TOP_ROWS:
+        top = parse(messages.TopRowsAggregation, aggregation.body, "the aggregation")
+        limit = top.limit if top.HasField("limit") else 1
+        if not 1 <= limit <= limits.TOP_ROWS_MAX:
+            raise invalid(f"[top_rows agg] limit must be in range: [1, {limits.TOP_ROWS_MAX}].")
+        return model.TopRows(name, limit, sorters_of(top.sort, schema) or BY_KEY)
+    if aggregation.type == messages.AGG_PERCENTILES:
+        body = parse(messages.PercentilesAggregation, aggregation.body, "the aggregation")
+        field = _field(schema, body.field_name, "percentiles agg", _RANKED)
+        percentages = tuple(body.percentiles)
+        if not 1 <= len(percentages) <= limits.PERCENTILES_MAX or not all(
+            0 <= each <= 100 for each in percentages
+        ):
+            raise invalid("[percentiles agg] percentiles must be numbers from 0 to 100.")
+        return model.Percentiles(name, field, percentages, _missing(field, body.missing_value))
+    if aggregation.type not in _METRICS or not aggregation.HasField("type"):
+        raise invalid("The type of the aggregation is not supported.")
+    kind, title, types = _METRICS[aggregation.type]
+    metric = parse(messages.FieldAggregation, aggregation.body, "the aggregation")
+    field = _field(schema, metric.field_name, f"{title} agg", types)
+    return model.Metric(name, kind, field, _missing(field, metric.missing))
+
+
+# Groups
+
+
+def _grouping_of(group_by: messages.GroupBy, schema: SearchSchema, level: int) -> model.Grouping:
+    kind, make = _GROUPINGS.get(group_by.type, (None, None))
+    if kind is None or make is None or not group_by.HasField("type"):
+        raise invalid("The type of the group by is not supported.")
+    body: Any = parse(kind, group_by.body, "the group by")
+    return make(group_by.name, body, schema, inner_of(body.sub_aggs, body.sub_group_bys, schema, level + 1))
+
+
+def _by_field(name: str, body: Any, schema: SearchSchema, inner: model.Inner) -> model.Grouping:
+    field = _field(schema, body.field_name, "group_by_field", _GROUPED)
+    size = body.size if body.HasField("size") else limits.GROUPS_DEFAULT
+    if not 1 <= size <= limits.GROUPS_MAX:
+        raise invalid(f"[group_by_field] size must be in range: [1, {limits.GROUPS_MAX}].")
+    least = body.min_doc_count if body.HasField("min_doc_count") else 1
+    return model.GroupByField(name, field, inner, size, _group_sorters(body.sort, inner), max(1, least))
+
+
+def _by_histogram(name: str, body: Any, schema: SearchSchema, inner: model.Inner) -> model.Grouping:
+    field = _field(schema, body.field_name, "group_by_histogram", _RANKED)
+    interval = variants.decode(body.interval)
+    if isinstance(interval, (bool, str)) or not 0 < interval < math.inf:
+        raise invalid("[group_by_histogram] interval must be greater than 0.")
+    offset = variants.decode(body.offset) if body.offset else 0
+    if isinstance(offset, (bool, str)) or not math.isfinite(offset):
+        raise invalid("[group_by_histogram] offset must be a number.")
+    low, high = (_missing(field, bound) for bound in (body.field_range.min, body.field_range.max))
+    if low is not None and high is not None and (high - low) / interval > limits.GROUPS_MAX:
+        raise invalid(f"[group_by_histogram] The number of groups exceeds the limit: {limits.GROUPS_MAX}.")
+    return model.GroupByHistogram(
+        name,
+        field,
+        inner,
+        interval,
+        offset,
+        _missing(field, body.missing_value),
+        _group_sorters(body.sort, inner),
+        body.min_doc_count if body.HasField("min_doc_count") else 1,
+        low,
+        high,
+    )
+
+
+def _by_range(name: str, body: Any, schema: SearchSchema, inner: model.Inner) -> model.Grouping:
+    field = _field(schema, body.field_name, "group_by_range", _RANKED)
+    return model.GroupByRange(name, field, inner, _ranges(body.ranges, limits.GROUP_RANGES_MAX))
+
+
+def _by_distance(name: str, body: Any, schema: SearchSchema, inner: model.Inner) -> model.Grouping:
+    field = _field(schema, body.field_name, "group_by_geo_distance", (FieldType.GEO_POINT,))
+    origin = (body.origin.lat, body.origin.lon)
+    if not (abs(origin[0]) <= 90 and abs(origin[1]) <= 180):
+        raise invalid("[group_by_geo_distance] Invalid origin.")
+    ranges = _ranges(body.ranges, limits.GROUP_DISTANCES_MAX)
+    return model.GroupByRange(
+        name, field, inner, tuple((max(0.0, low), high) for low, high in ranges), origin
+    )
+
+
+def _by_filter(name: str, body: Any, schema: SearchSchema, inner: model.Inner) -> model.Grouping:
+    if not 1 <= len(body.filters) <= limits.GROUP_FILTERS_MAX:
+        raise invalid(
+            f"[group_by_filter] The number of filters must be in range: [1, {limits.GROUP_FILTERS_MAX}]."
+        )
+    return model.GroupByFilter(name, inner, tuple(query_of(each, schema) for each in body.filters))
+
+
+_GROUPINGS: Mapping[
+    int, tuple[type[Message], Callable[[str, Any, SearchSchema, model.Inner], model.Grouping]]
+] = {
+    messages.GROUP_BY_FIELD: (messages.GroupByField, _by_field),
+    messages.GROUP_BY_RANGE: (messages.GroupByRange, _by_range),
+    messages.GROUP_BY_FILTER: (messages.GroupByFilter, _by_filter),
+    messages.GROUP_BY_GEO_DISTANCE: (messages.GroupByGeoDistance, _by_distance),
+    messages.GROUP_BY_HISTOGRAM: (messages.GroupByHistogram, _by_histogram),
+}
+
+
+def _ranges(ranges: Sequence[messages.Range], most: int) -> tuple[tuple[float, float], ...]:
+    if not 1 <= len(ranges) <= most:
+        raise invalid(f"The number of ranges must be in range: [1, {most}].")
+    found = tuple(
+        (
+            each.begin if each.HasField("begin") else -math.inf,
+            each.end if each.HasField("end") else math.inf,
+        )
+        for each in ranges
+    )
+    if any(math.isnan(bound) for bounds in found for bound in bounds):
+        raise invalid("The bounds of a range must be numbers.")
+    return found
+
+
+def _group_sorters(sort: messages.GroupBySort, inner: model.Inner) -> tuple[model.GroupSorter, ...]:
+    if len(sort.sorters) > limits.SORTERS_MAX:
+        raise invalid(f"The number of sorters exceeds the limit: {limits.SORTERS_MAX}.")
+    metrics = {each.name for each in inner.aggregations if isinstance(each, model.Metric)}
+    sorters = []
+    for sorter in sort.sorters:
+        if sorter.HasField("sub_agg_sort"):
+            name = sorter.sub_agg_sort.sub_agg_name
+            if name not in metrics:
+                raise invalid(f"The sub aggregation to sort by does not exist: '{name}'.")
+            is_descending = sorter.sub_agg_sort.order == messages.SORT_ORDER_DESC
+            sorters.append(model.GroupSorter(model.GroupOrder.AGGREGATION, is_descending, name))
+        elif sorter.HasField("row_count_sort"):
+            is_descending = sorter.row_count_sort.order == messages.SORT_ORDER_DESC
+            sorters.append(model.GroupSorter(model.GroupOrder.COUNT, is_descending))
+        elif sorter.HasField("group_key_sort"):
+            is_descending = sorter.group_key_sort.order == messages.SORT_ORDER_DESC
+            sorters.append(model.GroupSorter(model.GroupOrder.KEY, is_descending))
+        else:
+            raise invalid("A sorter must have a type.")
+    return tuple(sorters)
