@@ -11,7 +11,7 @@ from typing import NamedTuple
 from google.protobuf.message import Message
 
 from tablegate.adapters.tablestore.rows import batch_reads, batch_writes, ranges, rows, transactions
-from tablegate.adapters.tablestore.search import search, search_indexes
+from tablegate.adapters.tablestore.search import parallel_scans, search, search_indexes
 from tablegate.adapters.tablestore.streams import streams
 from tablegate.adapters.tablestore.tables import indexes, splits, tables
 from tablegate.adapters.tablestore.tunnels import clients, tunnels
@@ -58,6 +58,16 @@ SEARCH_OPERATIONS: Mapping[str, Operation] = {
     ),
     "Search": Operation(
         search_messages.SearchRequest, search.search, Purpose((_P.SCAN,), Channel.SEARCH_INDEX)
+    ),
+    "ComputeSplits": Operation(
+        search_messages.ComputeSplitsRequest,
+        parallel_scans.compute_splits,
+        Purpose((_P.SCAN,), Channel.SEARCH_INDEX),
+    ),
+    "ParallelScan": Operation(
+        search_messages.ParallelScanRequest,
+        parallel_scans.parallel_scan,
+        Purpose((_P.SCAN,), Channel.SEARCH_INDEX),
     ),
 }
 
@@ -134,7 +144,7 @@ OPERATIONS: Mapping[str, Operation] = {
     "tunnel/checkpoint": Operation(tunnel_pb2.CheckpointRequest, clients.checkpoint, _READING_TUNNELS),
     "tunnel/readrecords": Operation(tunnel_pb2.ReadRecordsRequest, clients.read_records, _READING_TUNNELS),
 }
-READING = frozenset({"GetRow", "BatchGetRow", "GetRange", "BulkExport", "Search"})
+READING = frozenset({"GetRow", "BatchGetRow", "GetRange", "BulkExport", "Search", "ParallelScan"})
 """Operations that only read rows."""
-SLOW = frozenset({"Search"})
+SLOW = frozenset({"Search", "ParallelScan"})
 """Operations that may take long. The server runs them on a thread."""

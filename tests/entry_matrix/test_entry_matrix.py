@@ -68,6 +68,8 @@ NOT_DONE = {
     "tablestore DescribeSearchIndex": "OTSMetaNotMatch",
     "tablestore DeleteSearchIndex": "OTSMetaNotMatch",
     "tablestore Search": "OTSMetaNotMatch",
+    "tablestore ComputeSplits": "OTSMetaNotMatch",
+    "tablestore ParallelScan": "OTSMetaNotMatch",
     "tablestore UpdateRow": "OTSParameterInvalid",  # of no column
 }
 """Operations that the engine, or the check of their input, refuses even to a caller with all grants."""

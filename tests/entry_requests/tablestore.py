@@ -86,6 +86,8 @@ def _tables() -> list[Case]:
         _case("finds one", "ListSearchIndex", table_name="indexed"),
         _case("of none", "Search", **{**found, "index_name": "none"}),
         _case("finds none", "Search", **found),
+        _case("of none", "ComputeSplits", table_name="indexed"),
+        _case("of no session", "ParallelScan", **searched),
         _case("drops", "DeleteSearchIndex", **searched),
         _case("finds none", "ListSearchIndex", table_name="t"),
         _case("finds none", "ListTimeseriesTable"),

@@ -59,7 +59,9 @@ FEATURES: Mapping[str, Mapping[str, str]] = {
         "dynamodb": "DescribeLimits|DescribeEndpoints|.*ContributorInsights",
         "azuretable": r".* /\?restype=service.*",
     },
-    "search indexes": {"tablestore": "(Create|Describe|List|Delete)SearchIndex|Search"},
+    "search indexes": {
+        "tablestore": "(Create|Describe|List|Delete)SearchIndex|Search|ComputeSplits|ParallelScan"
+    },
     "listed as empty, not supported": {"tablestore": "ListTimeseriesTable"},
 }
 

@@ -93,6 +93,12 @@ BY_NAME: dict[str, Callable[[Instance, str], Any]] = {
     ),
     "DescribeSearchIndex": lambda c, n: c.call("DescribeSearchIndex", table_name=n, index_name="i"),
     "DeleteSearchIndex": lambda c, n: c.call("DeleteSearchIndex", table_name=n, index_name="i"),
+    "ComputeSplits": lambda c, n: c.call(
+        "ComputeSplits",
+        table_name=n,
+        search_index_splits_options=search_messages.SearchIndexSplitsOptions(index_name="i"),
+    ),
+    "ParallelScan": lambda c, n: c.call("ParallelScan", table_name=n, index_name="i"),
     "Search": lambda c, n: c.call(
         "Search", table_name=n, index_name="i", search_query=search_query(match_all())
     ),

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import base64
-from typing import Any
-
-import orjson
 from google.protobuf.message import Message
 
 from tablegate.adapters.tablestore.rows import selections
 from tablegate.adapters.tablestore.rows.selections import RowSelection
+from tablegate.adapters.tablestore.search import tokens
 from tablegate.adapters.tablestore.search.aggregation_results import aggregations_message, groups_message
 from tablegate.adapters.tablestore.search.aggregations import inner_of
 from tablegate.adapters.tablestore.search.queries import query_of
@@ -63,8 +60,8 @@ def search(call: CallContext) -> Exchange[Message]:
     if groups:
         answer.group_bys = groups_message(groups, page.aggregations.groups, top_row).SerializeToString()
     sort = _sort_of(request, index)
-    if page.next is not None and sort.sorter:
-        answer.next_token = _token_of(index, sort, page.next)
+    if page.has_more and page.last is not None and sort.sorter:
+        answer.next_token = tokens.encode(index.id, sort.SerializeToString(), *page.last)
     return answer
 
 
@@ -129,16 +126,11 @@ def _sort_of(request: messages.SearchQuery, index: SearchIndex) -> messages.Sort
     return request.sort if request.sort.sorter else described_schema(index).index_sort
 
 
-def _token_of(index: SearchIndex, sort: messages.Sort, position: SearchPosition) -> bytes:
-    parts: list[Any] = [index.id, sort.SerializeToString().hex(), *(part.hex() for part in position)]
-    return base64.urlsafe_b64encode(orjson.dumps(parts))
-
-
 def _position_of(token: bytes, index: SearchIndex) -> tuple[messages.Sort, SearchPosition]:
     """Return the sort and the position of a token. Raises ServiceError for a token of another index."""
     try:
-        index_id, sort, *parts = orjson.loads(base64.b64decode(token, altchars=b"-_", validate=True))
-        position = SearchPosition(*map(bytes.fromhex, parts))
+        index_id, sort, *parts = tokens.decode(token)
+        position = tokens.position_of(parts)
         sort_bytes = bytes.fromhex(sort)
     except (ValueError, TypeError):
         raise invalid("Invalid next token.") from None

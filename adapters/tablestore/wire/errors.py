@@ -32,6 +32,7 @@ STATUS = {
     "OTSRequestBodyTooLarge": 413,
     "OTSObjectNotExist": 404,
     "OTSMetaNotMatch": 400,
+    "OTSSessionExpired": 400,
     "OTSObjectAlreadyExist": 409,
     "OTSTableNotReady": 404,
     "OTSConditionCheckFail": 403,

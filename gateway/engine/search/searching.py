@@ -64,11 +64,12 @@ def search(store: Store, command: SearchRows, now_ms: int) -> SearchPage:
         for (_, position), each in stored.items()
         if (row := table.visible(each, now_ms)) is not None
     }
-    last = page[-1] if page and len(found.results) > len(page) else None
+    last = page[-1] if page else None
     return SearchPage(
         [visible[result.position] for result in page if result.position in visible],
         found.total,
         None if last is None else SearchPosition(last.order_key, *last.key),
+        len(found.results) > len(page),
         found.aggregations,
         {position: visible[position] for position in tops if position in visible},
     )

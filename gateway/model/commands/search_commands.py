@@ -101,13 +101,14 @@ class SearchPage(NamedTuple):
     """The rows that a search found.
 
     - `total`: the number of all results, if counted.
-    - `next`: the position after the last row, if there are more.
+    - `last`: the position of the last result, None if there is none. `has_more`: others follow it.
     - `aggregations`: of all results. `top_rows`: the rows in them.
     """
 
     rows: list[Row]
     total: int | None
-    next: SearchPosition | None
+    last: SearchPosition | None
+    has_more: bool
     aggregations: Aggregations = Aggregations([], [])
     top_rows: Mapping[Position, Row] = {}
 

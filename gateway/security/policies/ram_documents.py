@@ -57,6 +57,8 @@ ACTIONS: Mapping[str, frozenset[GrantAction]] = {
     "CreateSearchIndex": _pairs(_P.CREATE_INDEX, channels=_SEARCH_INDEX),
     "DescribeSearchIndex": _pairs(_P.DESCRIBE, channels=_SEARCH_INDEX),
     "DeleteSearchIndex": _pairs(_P.DROP_INDEX, channels=_SEARCH_INDEX),
+    "ComputeSplits": _pairs(_P.SCAN, channels=_SEARCH_INDEX),
+    "ParallelScan": _pairs(_P.SCAN, channels=_SEARCH_INDEX),
     "Search": _pairs(_P.SCAN, channels=_SEARCH_INDEX),
     "ListTimeseriesTable": _pairs(_P.LIST_FEATURES),
     "StartLocalTransaction": _pairs(_P.BEGIN),

@@ -218,6 +218,9 @@ def _table_store_tables(table: str) -> Iterator[tuple[str, str, dict[str, Any]]]
         for operation in ("DescribeSearchIndex", "DeleteSearchIndex"):
             yield operation, name, {"table_name": table, "index_name": name}
         query = search_query(match_all())
+        yield "ParallelScan", name, {"table_name": table, "index_name": name}
+        options = search_messages.SearchIndexSplitsOptions(index_name=name)
+        yield "ComputeSplits", name, {"table_name": table, "search_index_splits_options": options}
         yield "Search", name, {"table_name": table, "index_name": name, "search_query": query}
     for kind in (search_messages.KEYWORD, search_messages.JSON):
         made = {"table_name": table, "index_name": "bySearch", "schema": schema(("status", kind))}

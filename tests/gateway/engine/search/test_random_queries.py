@@ -155,9 +155,9 @@ def check_random_queries(client: Client, number_of_rows: int, number_of_queries:
         found = [row.latest["p"].data for row in page.rows]
         assert found == expected[offset : offset + limit], (number, query, sorters)
         assert page.total == len(expected), (number, query)
-        assert (page.next is not None) is (offset + limit < len(expected))
-        if page.next is not None:
-            [page] = engine.run([SearchRows(client.table, index, query, sorters, page.next, limit=limit)])
+        assert page.has_more is (offset + limit < len(expected))
+        if page.last is not None:
+            [page] = engine.run([SearchRows(client.table, index, query, sorters, page.last, limit=limit)])
             found = [row.latest["p"].data for row in page.rows]
             assert found == expected[offset + limit :][:limit], (number, query, sorters)
 

@@ -1,0 +1,115 @@
+"""ComputeSplits and ParallelScan: all rows that match a query, without an order of theirs.
+
+There is one part, which is read in the order of the primary key. A session has no state: its id and its tokens have the
+time at which it expires. Source: docs/protocols/table-store.md.
+"""
+
+from __future__ import annotations
+
+from google.protobuf.message import Message
+
+from tablegate.adapters.tablestore.search import tokens
+from tablegate.adapters.tablestore.search.queries import query_of
+from tablegate.adapters.tablestore.search.search import selection_of
+from tablegate.adapters.tablestore.search.search_indexes import find_search_index
+from tablegate.adapters.tablestore.wire import limits
+from tablegate.adapters.tablestore.wire.call_context import CallContext, TableOrIndex, find_table
+from tablegate.adapters.tablestore.wire.errors import ServiceError, invalid
+from tablegate.adapters.tablestore.wire.parsing import parse
+from tablegate.adapters.tablestore.wire.plainbuffer import HEADER
+from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
+from tablegate.gateway.exchanges import one
+from tablegate.gateway.model.commands.commands import Exchange
+from tablegate.gateway.model.commands.search_commands import SearchPosition, SearchRows
+from tablegate.gateway.model.errors import TableMissing
+from tablegate.gateway.model.search.schema import SearchIndex
+from tablegate.gateway.model.tables.tables import Table
+
+_SPLITS = 1
+_EXPIRED = ServiceError(
+    "OTSSessionExpired",
+    "ScanQuery'session is expired, please retry ComputeSplitsRequest and ScanQuery.",
+)
+
+
+def compute_splits(call: CallContext) -> Exchange[Message]:
+    """ComputeSplits: a session of parallel scans. Raises ServiceError."""
+    message = call.message
+    if not message.search_index_splits_options.index_name:
+        raise invalid("[search index splits options] must not be null")
+    _, index = yield from _find(call, message.search_index_splits_options.index_name)
+    expires_at_ms = call.now_ms + limits.SCAN_ALIVE_DEFAULT_S * 1000
+    return messages.ComputeSplitsResponse(
+        session_id=tokens.encode(index.id, expires_at_ms), splits_size=_SPLITS
+    )
+
+
+def parallel_scan(call: CallContext) -> Exchange[Message]:
+    """ParallelScan: the next rows of a session. Raises ServiceError."""
+    message = call.message
+    scan = parse(messages.ScanQuery, message.scan_query, "the scan query")
+    table, index = yield from _find(call, message.index_name)
+    _check(scan)
+    if message.columns_to_get.return_type == messages.RETURN_ALL and message.columns_to_get.HasField(
+        "return_type"
+    ):
+        raise invalid("The return type of a parallel scan must be RETURN_SPECIFIED or RETURN_ALL_FROM_INDEX.")
+    selection = selection_of(message.columns_to_get, table, index)
+    command = SearchRows(
+        table,
+        index,
+        query_of(scan.query, index.schema),
+        after=_position_of(call, index, scan.token or message.session_id),
+        limit=scan.limit if scan.HasField("limit") else limits.SCAN_ROWS_MAX,
+        visible_attributes=selection,
+    )
+    page = yield from one(command)
+    target = TableOrIndex.of_table(table)
+    cut = selection.cutter(target)
+    answer = messages.ParallelScanResponse(
+        rows=[HEADER + selection.row_bytes(target, cut(row)) for row in page.rows]
+    )
+    if page.last is not None:
+        alive_s = scan.alive_time if scan.HasField("alive_time") else limits.SCAN_ALIVE_DEFAULT_S
+        answer.next_token = tokens.encode(index.id, call.now_ms + alive_s * 1000, *page.last)
+    return answer
+
+
+def _find(call: CallContext, index_name: str) -> Exchange[tuple[Table, SearchIndex]]:
+    name = call.message.table_name
+    try:
+        table: Table = yield from find_table(call, name)
+    except TableMissing:
+        raise invalid(f"table [{name}] does not exist") from None
+    index = yield from find_search_index(table, index_name)
+    return table, index
+
+
+def _check(scan: messages.ScanQuery) -> None:
+    most = scan.max_parallel if scan.HasField("max_parallel") else _SPLITS
+    if not 0 < most <= _SPLITS:
+        raise invalid(
+            f"[parallel_scan.max_parallel_id] must in (0 ,{_SPLITS}], current max_parallel_id is {most}"
+        )
+    if not 0 <= scan.current_parallel_id < most:
+        raise invalid(
+            "[parallel_scan.current_parallel_id] must in [0, max_parallel), "
+            f"current max_parallel is {most}, current_parallel_id is {scan.current_parallel_id}"
+        )
+    if scan.HasField("limit") and not 0 < scan.limit <= limits.SCAN_ROWS_MAX:
+        raise invalid(f"The limit of a parallel scan must be in range: [1, {limits.SCAN_ROWS_MAX}].")
+    if scan.HasField("alive_time") and not 0 < scan.alive_time <= limits.SCAN_ALIVE_MAX_S:
+        raise invalid(f"The alive time of a parallel scan must be in range: [1, {limits.SCAN_ALIVE_MAX_S}].")
+
+
+def _position_of(call: CallContext, index: SearchIndex, token: bytes) -> SearchPosition | None:
+    """Return the position of a token. None for the id of a session. Raises ServiceError."""
+    try:
+        index_id, expires_at_ms, *parts = tokens.decode(token)
+        position = tokens.position_of(parts) if parts else None
+        is_expired = expires_at_ms < call.now_ms
+    except (ValueError, TypeError):
+        raise invalid("Invalid session id or token of a parallel scan.") from None
+    if index_id != index.id or is_expired:
+        raise _EXPIRED
+    return position
