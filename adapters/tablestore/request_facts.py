@@ -29,7 +29,7 @@ _WRITES = frozenset({
     "StartLocalTransaction", "CommitTransaction", "AbortTransaction",
 })  # fmt: skip
 _READ_PREFIXES = (
-    "Get", "Describe", "List", "BatchGet", "BulkExport", "Compute", "Search", "SQLQuery",
+    "Get", "Describe", "List", "BatchGet", "BulkExport", "Compute", "Search", "ParallelScan", "SQLQuery",
     "tunnel/list", "tunnel/describe", "tunnel/get", "tunnel/connect", "tunnel/heartbeat", "tunnel/shutdown",
     "tunnel/checkpoint", "tunnel/readrecords",
 )  # fmt: skip
