@@ -33,6 +33,7 @@ from tablegate.gateway.security.credentials import Credentials
 from tablegate.gateway.security.grant_store import GrantStore
 from tablegate.gateway.security.identities import Identities
 from tablegate.gateway.security.quotas import Quotas
+from tablegate.gateway.security.sessions import Sessions
 
 if TYPE_CHECKING:
     import flask
@@ -73,9 +74,13 @@ class Gateway:
     """The budget of all requests in flight."""
     identities: Identities = field(init=False)
     """The trusted issuers of tokens."""
+    sessions: Sessions = field(init=False)
+    """The temporary credentials of identities."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "identities", Identities(self.settings))
+        object.__setattr__(self, "sessions", Sessions(self.identities, self.credentials.policy_of_identity))
+        self.credentials.find_session = self.sessions.find
         object.__setattr__(self, "memory", RequestMemory(self.settings.max_buffered_bytes))
 
 

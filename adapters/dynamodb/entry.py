@@ -9,13 +9,13 @@ from __future__ import annotations
 import gc
 import logging
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import orjson
 
-from tablegate.adapters.dynamodb import DIALECT, request_facts
+from tablegate.adapters.dynamodb import DIALECT, request_facts, security_tokens
 from tablegate.adapters.dynamodb.capacity.throughput import Throttle
 from tablegate.adapters.dynamodb.jobs import workers
 from tablegate.adapters.dynamodb.operation_table import OF_NEW_TABLES, OPERATIONS, READING, purpose_of
@@ -35,10 +35,11 @@ from tablegate.gateway.exchanges import SingleStep, Steps, exchange_of
 from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.model.authorization.authorizations import Authorization
 from tablegate.gateway.model.errors import Busy, GatewayError, LimitExceeded, NotPermitted
-from tablegate.gateway.model.request_facts import RequestFacts
+from tablegate.gateway.model.request_facts import RequestFacts, RequestKind
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.request_memory import MIN_PARSED_BYTES
 from tablegate.gateway.security.credentials import Scheme
+from tablegate.gateway.security.identities import ENTRA, ENTRA_SCHEME
 
 _SCHEME = Scheme.AWS.value
 log = logging.getLogger("tablegate")
@@ -84,9 +85,12 @@ class DynamoDB(Dialect):
     hint = _HINT
     service_hosts = _SERVICE_HOSTS
     faults = planted_errors.NAMES
-    operation_kinds = request_facts.KINDS
+    operation_kinds: ClassVar[Mapping[str, RequestKind]] = {
+        **request_facts.KINDS,
+        security_tokens.OPERATION: RequestKind.SIGN_IN,
+    }
     refused_part_marks = request_facts.PART_MARKS
-    operations = frozenset(target.partition(".")[2] for target in OPERATIONS)
+    operations = frozenset({target.partition(".")[2] for target in OPERATIONS} | {security_tokens.OPERATION})
     batches = frozenset({"BatchGetItem", "BatchWriteItem"})
     blocking_operations = frozenset(
         target.partition(".")[2] for target, row in OPERATIONS.items() if row.may_block
@@ -127,10 +131,14 @@ class DynamoDB(Dialect):
     def operation(self, request: Request) -> str:
         """Return the name of the operation, or "" if there is none."""
         target = request.header_map.get("x-amz-target", "")
-        return target.partition(".")[2] if target in self._operations else ""
+        if target in self._operations:
+            return target.partition(".")[2]
+        return security_tokens.OPERATION if security_tokens.matches(request) else ""
 
     def refusal_of_head(self, request: Request) -> Reply | None:
         """Return the error reply if the signature fails regardless of the body (Dialect.refusal_of_head)."""
+        if security_tokens.matches(request):  # its requests are short
+            return http.too_large(request)
         try:
             auth.check_head(request, self.gateway.credentials, self.gateway.real_now_ms())
         except ServiceError as error:
@@ -143,10 +151,18 @@ class DynamoDB(Dialect):
 
     def facts(self, request: Request, reply: Reply | None = None) -> RequestFacts:
         """Return the facts of a request (Dialect.facts)."""
+        if request.facts is not None:  # those of a request to the token service
+            return request.facts
         head = super().facts(request)
         credentials = self.gateway.credentials
         if reply is not None:
-            return request_facts.read(head, request, reply, auth.claimed(request, credentials), self.gateway)
+            facts = request_facts.read(head, request, reply, auth.claimed(request, credentials), self.gateway)
+            identity = request.authorization and request.authorization.identity
+            return (
+                facts
+                if not identity or identity.scheme != ENTRA_SCHEME
+                else facts._replace(caller=ENTRA + identity.access_id)
+            )
         try:
             caller = auth.verify(request, credentials, self.gateway.real_now_ms())
         except ServiceError:
@@ -168,6 +184,8 @@ class DynamoDB(Dialect):
 
     def handle(self, request: Request) -> Begun:
         """Start answering a request (Dialect.handle). Health checks and CORS are answered directly."""
+        if security_tokens.matches(request):
+            return security_tokens.answer(request, self.gateway)
         plain = http.plain_answer(request)
         if plain is None:
             return super().handle(request)

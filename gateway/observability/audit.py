@@ -121,7 +121,7 @@ class AuditTrail:
         else:
             kind = dialect.operation_kinds.get(operation, RequestKind.READ)
             is_recorded = (
-                kind is RequestKind.DEFINITION
+                kind in _ALWAYS_RECORDED
                 or reply.status in dialect.refusal_statuses
                 or self._scope.requests
                 or (kind is RequestKind.WRITE and self._scope.writes)

@@ -129,8 +129,13 @@ class Identities:
         url = next((issuer.url for issuer in self._issuers if issuer.url), "")
         return urlsplit(url or "").path.strip("/").partition("/")[0] or "common"
 
-    def verify(self, token: str, audiences: Sequence[str], now_s: float) -> Identity:
-        """Return the identity that a token for one of these audiences proves now. Raises BadToken."""
+    def verify(
+        self, token: str, audiences: Sequence[str], now_s: float, scope: str = _USER_SCOPE
+    ) -> Identity:
+        """Return the identity that a token for one of these audiences proves now. Raises BadToken.
+
+        `scope`: required in `scp`, if the token has that claim. "" for none.
+        """
         if not self._issuers:
             raise BadToken("no issuer is trusted")
         import jwt
@@ -147,6 +152,7 @@ class Identities:
                     claims = _claims(token, key, audiences)
                     if claims is not None:
                         _check_times(claims, now_s)
+                        _check_scope(claims, scope)
                         return _identity(issuer, claims)
         except (jwt.PyJWTError, ValueError, TypeError, AttributeError) as error:
             raise BadToken(str(error)) from None
@@ -207,11 +213,14 @@ def _check_times(claims: dict[str, Any], now_s: float) -> None:
         raise BadToken("the token is not valid yet")
 
 
-def _identity(issuer: _Issuer, claims: dict[str, Any]) -> Identity:
-    """Return the identity in verified claims. Raises BadToken."""
+def _check_scope(claims: dict[str, Any], scope: str) -> None:
     scopes = claims.get("scp")
-    if scopes is not None and _USER_SCOPE not in str(scopes).split():
-        raise BadToken(f"the scopes of the token lack {_USER_SCOPE}")
+    if scope and scopes is not None and scope not in str(scopes).split():
+        raise BadToken(f"the scopes of the token lack {scope}")
+
+
+def _identity(issuer: _Issuer, claims: dict[str, Any]) -> Identity:
+    """Return the identity in verified claims."""
     object_id = claims.get("oid") or claims.get("sub") or ""
     return Identity(
         issuer.written(str(object_id)) if object_id else "",

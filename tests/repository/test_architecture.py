@@ -26,7 +26,7 @@ GROUPS = {
     "adapters.dynamodb": (
         "wire", "values", "export_files", "object_stores", "expressions", "validation", "tables", "capacity", "operations",
         "jobs", "kinesis", "partiql", "operation_table", "request_facts", "seed_definitions", "seeds", "request_code",
-        "statement_pages", "display", "administration_forms", "administration", "entry",
+        "statement_pages", "security_tokens", "display", "administration_forms", "administration", "entry",
     ),
     "adapters.azuretable": (
         "wire", "values", "auth", "flavours", "call_context", "entities", "replies", "queries", "tables", "batches",

@@ -93,7 +93,7 @@ def verify(request: Request, credentials: Credentials, now_ms: int) -> Caller:
         is_signed |= _is_equal(hmac.digest(key, text, "sha256").hex(), claim.signature)
     if not is_signed:
         raise _mismatch(canonical, to_sign)
-    if credentials.is_limited:
+    if credentials.is_limited or credential.policy is not None:
         source = RequestSource(request.client, request.secure, region)
         request.authorization = credentials.authorization(
             credential.identity, credential.policy, source, now_ms
@@ -117,7 +117,7 @@ def _checked_head(
     date = _checked_date(claim, now_ms)
     _check_signed_headers(request, claim.signed_headers)
     access_id, scope, region = _checked_scope(claim.algorithm, claim.credential, date[:8], date)
-    credential = credentials.find(Scheme.AWS, access_id)
+    credential = credentials.find_key(access_id, claim.token, now_ms)
     if credential is None or not _is_equal(credential.session_token, claim.token):
         raise _error("UnrecognizedClientException", "The security token included in the request is invalid.")
     return date, scope, region, credential

@@ -1,0 +1,258 @@
+"""Identities of an issuer in front of a live server with TLS and `--auth strict`: the SDKs of Azure and AWS, and the audit."""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import ipaddress
+import itertools
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
+
+import boto3
+import pytest
+import urllib3
+from azure.core.credentials import AccessToken
+from azure.core.exceptions import HttpResponseError
+from azure.data.tables import TableServiceClient
+from botocore.exceptions import ClientError
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from tablegate.gateway.configuration.loading import load
+from tablegate.gateway.security.credentials import Credential, Scheme
+from tablegate.gateway.security.grant_store import ALL, WrittenGrant
+from tablegate.gateway.store.opening.migrating import migrate
+from tablegate.gateway.wiring import connect, open_store
+from tests.support.oidc import Issuer, running_issuer
+from tests.support.running import processes
+
+ACCOUNT = "teamdata"
+KEY = base64.b64encode(b"the key of the team").decode()
+ROLE = "arn:aws:iam::000000000000:role/people"
+AWS_AUDIENCE = "sts.amazonaws.com"
+GRANTS = {
+    "entra/reader": {"read": ["people"], "query": ["people"], "scan": ["people"]},
+    "entra/writer": {"write": ["people"]},
+    "group/ops": {"read": ["people"], "write": ["people"], "delete": ["people"]},
+}
+
+
+class Place(NamedTuple):
+    """A running server, its issuer, its certificate, and the file of its audit log."""
+
+    url: str
+    issuer: Issuer
+    certificate: Path
+    audit: Path
+
+    def audited(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.audit.read_text().splitlines()]
+
+
+def certificate_in(folder: Path) -> tuple[Path, Path]:
+    """A certificate for 127.0.0.1 and its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "tests")])
+    now = datetime.datetime.now(datetime.UTC)
+    address = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(address, critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    files = folder / "cert.pem", folder / "key.pem"
+    files[0].write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    files[1].write_bytes(private)
+    return files
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    folder = tmp_path_factory.mktemp("identities")
+    url = f"sqlite:///{folder}/tablegate.sqlite"
+    settings = load({"database": url, "auth": "strict"}, {})
+    database = connect(settings)
+    migrate(database)
+    opened = open_store(settings, database)
+    store = opened.credential_store
+    store.add(Credential(Scheme.AZURE, ACCOUNT, (KEY, KEY)), [ALL])
+    for grantee, document in GRANTS.items():
+        store.grant(grantee, WrittenGrant("short", json.dumps(document)))
+    opened.close()
+    certificate, key = certificate_in(folder)
+    flags = [
+        "--auth",
+        "strict",
+        "--tls-cert",
+        str(certificate),
+        "--tls-key",
+        str(key),
+        "--audit",
+        "audit.jsonl",
+    ]
+    with running_issuer() as issuer, processes(folder, *flags, "--oidc-issuer", issuer.url) as begin:
+        place = Place(begin(url).url, issuer, certificate, folder / "audit.jsonl")
+        shared = TableServiceClient.from_connection_string(
+            f"AccountName={ACCOUNT};AccountKey={KEY};TableEndpoint={place.url}/{ACCOUNT}",
+            connection_verify=str(certificate),
+        )
+        for table in ("people", "orders"):
+            shared.create_table(table).create_entity({"PartitionKey": "p", "RowKey": "r"})
+        yield place
+
+
+class Token:
+    """A credential of the Azure SDK with a fixed token."""
+
+    def __init__(self, token: str) -> None:
+        self._token = token
+
+    def get_token(self, *scopes: str, **options: Any) -> AccessToken:
+        return AccessToken(self._token, int(time.time()) + 3600)
+
+
+def azure(place: Place, token: str) -> TableServiceClient:
+    return TableServiceClient(
+        f"{place.url}/{ACCOUNT}",
+        credential=Token(token),  # type: ignore[arg-type]
+        connection_verify=str(place.certificate),
+        retry_total=0,
+    )
+
+
+def test_the_azure_sdk_with_a_token(place: Place) -> None:
+    people = azure(place, place.issuer.token(oid="reader")).get_table_client("people")
+    assert [dict(each) for each in people.list_entities()] == [{"PartitionKey": "p", "RowKey": "r"}]
+    with pytest.raises(HttpResponseError) as raised:
+        people.upsert_entity({"PartitionKey": "p", "RowKey": "r", "A": 1})
+    assert raised.value.status_code == 403
+    with pytest.raises(HttpResponseError) as raised:
+        list(azure(place, place.issuer.token(oid="reader", exp=1)).list_tables())
+    assert raised.value.status_code == 403  # the SDK asks for a version of 2019 without challenges
+
+
+@pytest.fixture
+def aws(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return a function that makes a client of DynamoDB by the web-identity provider of boto3."""
+
+    def client(token: str) -> Any:
+        file = tmp_path / "token"
+        file.write_text(token)
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE"):
+            monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+        monkeypatch.setenv("AWS_ENDPOINT_URL", place.url)
+        monkeypatch.setenv("AWS_CA_BUNDLE", str(place.certificate))
+        monkeypatch.setenv("AWS_WEB_IDENTITY_TOKEN_FILE", str(file))
+        monkeypatch.setenv("AWS_ROLE_ARN", ROLE)
+        monkeypatch.setenv("AWS_REGION", "us-east-1")
+        return boto3.Session(region_name="us-east-1").client("dynamodb")
+
+    return client
+
+
+def test_boto3_with_a_web_identity(place: Place, aws: Any) -> None:
+    """Only the endpoint is changed."""
+    client = aws(place.issuer.token(oid="reader", aud=AWS_AUDIENCE))
+    key = {"PartitionKey": {"S": "p"}, "RowKey": {"S": "r"}}
+    assert client.get_item(TableName="people", Key=key)["Item"] == key
+    for refused in (
+        lambda: client.put_item(TableName="people", Item=key),
+        lambda: client.get_item(TableName="orders", Key=key),
+        lambda: client.delete_table(TableName="people"),
+        lambda: client.list_tables(),
+    ):
+        with pytest.raises(ClientError, match="AccessDeniedException"):
+            refused()
+    member = aws(place.issuer.token(oid="anyone", groups=["ops"], aud=AWS_AUDIENCE))
+    member.put_item(TableName="people", Item=key)
+
+
+def assumed(place: Place, token: str) -> int:
+    """The status of AssumeRoleWithWebIdentity."""
+    given = {
+        "Action": "AssumeRoleWithWebIdentity", "RoleArn": ROLE, "RoleSessionName": "tests", "WebIdentityToken": token,
+    }  # fmt: skip
+    with urllib3.PoolManager(ca_certs=str(place.certificate)) as pool:
+        headers = {"Content-Type": "application/x-www-form-urlencoded"}
+        return pool.request("POST", place.url + "/", body=urlencode(given), headers=headers).status
+
+
+def test_the_audit_has_sign_ins_and_refusals(place: Place, aws: Any) -> None:
+    reader = aws(place.issuer.token(oid="reader", aud=AWS_AUDIENCE))
+    with pytest.raises(ClientError):
+        reader.list_tables()
+    assert assumed(place, "a.b.c") == 400
+    with pytest.raises(HttpResponseError):
+        list(azure(place, place.issuer.token(aud="https://graph.microsoft.com")).list_tables())
+    wanted = {
+        ("sign-in", "entra/reader", 200),
+        ("refusal", "entra/reader", "AccessDeniedException"),
+        ("refusal", "", "InvalidIdentityToken"),
+        ("refusal", ACCOUNT, "AuthenticationFailed"),
+    }
+    deadline = time.monotonic() + 60
+    while missing := wanted - {(line["event"], line["who"], line["result"]) for line in place.audited()}:
+        assert time.monotonic() < deadline, missing
+        time.sleep(0.05)
+
+
+# Temporary keys allow what is granted to the identity, and nothing else
+
+_KEY = {"PartitionKey": {"S": "p"}, "RowKey": {"S": "r"}}
+OPERATIONS: dict[str, tuple[str, dict[str, Any]]] = {
+    "get_item": ("read", {"Key": _KEY}),
+    "batch_get_item": ("read", {}),
+    "query": ("query", {
+        "KeyConditionExpression": "PartitionKey = :p", "ExpressionAttributeValues": {":p": {"S": "p"}},
+    }),
+    "scan": ("scan", {}),
+    "put_item": ("write", {"Item": _KEY}),
+    "update_item": ("write", {"Key": _KEY}),
+    "delete_item": ("delete", {"Key": {**_KEY, "RowKey": {"S": "absent"}}}),
+    "delete_table": ("define", {}),
+    "describe_time_to_live": ("define", {}),
+    "create_backup": ("admin", {"BackupName": "copy"}),
+    "describe_continuous_backups": ("admin", {}),
+}  # fmt: skip
+
+
+def test_no_operation_passes_that_no_grant_allows(place: Place, aws: Any) -> None:
+    """88 attempts: identities and groups x operations x tables."""
+    number = 0
+    for object_id, groups in (("reader", []), ("writer", []), ("none", []), ("none", ["ops"])):
+        client = aws(place.issuer.token(oid=object_id, groups=groups, aud=AWS_AUDIENCE))
+        granted = set(GRANTS.get(f"entra/{object_id}", {})) | (set(GRANTS["group/ops"]) if groups else set())
+        for (name, (action, given)), table in itertools.product(OPERATIONS.items(), ("people", "orders")):
+            request = {**given, "TableName": table}
+            if name == "batch_get_item":
+                request = {"RequestItems": {table: {"Keys": [_KEY]}}}
+            number += 1
+            try:
+                getattr(client, name)(**request)
+                is_allowed = True
+            except ClientError as error:
+                assert error.response["Error"]["Code"] == "AccessDeniedException", (
+                    object_id,
+                    name,
+                    table,
+                    error,
+                )
+                is_allowed = False
+            assert is_allowed is (table == "people" and action in granted), (object_id, groups, name, table)
+    assert number == 88
