@@ -104,7 +104,7 @@ def test_grants_of_a_credential_its_roles_and_all_callers_add_up(database: Datab
     store.grant("role/clerk", ALL)
     assert store.changes() is not None
     assert policies(store) == {"AKID": None}  # everything
-    assert store.roles == {"clerk": None}
+    assert store.token_policies == {"role/clerk": None}
 
 
 def policies(store: CredentialStore) -> dict[str, Any]:

@@ -809,7 +809,7 @@ class Tried:
             made = written if isinstance(written, WrittenGrant) else written_of(written)
             for grantee in ("aws/LIMITED", "azure/limited", "tablestore/LIMITED"):
                 self.store.grant(grantee, made)
-        self.credentials.replace(self.store.load(), self.store.roles)
+        self.credentials.replace(self.store.load(), self.store.token_policies)
 
 
 @pytest.fixture(scope="module")
