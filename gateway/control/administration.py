@@ -11,7 +11,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tablegate.gateway.configuration.settings import Settings
-from tablegate.gateway.control.answers import BadRequest, OperationRejected, only
+from tablegate.gateway.control.answers import (
+    AdministratorOperation,
+    BadRequest,
+    OperationRejected,
+    members_of,
+    only,
+    required,
+)
+from tablegate.gateway.control.table_administration import TableAdministration
 from tablegate.gateway.engine.engine import Engine
 from tablegate.gateway.model.authorization.quotas import RATES, Quota, credential_owner, namespace_owner
 from tablegate.gateway.model.tables.namespaces import is_reserved
@@ -56,7 +64,7 @@ class Administration:
     def database(self) -> Database:
         return self._store.database
 
-    def operations(self) -> Sequence[tuple[str, str, Callable[[dict[str, Any]], dict[str, Any]]]]:
+    def operations(self) -> Sequence[AdministratorOperation]:
         """Return (method, path, operation) of each operation."""
         return (
             ("GET", "/tables", self._list_tables),
@@ -71,6 +79,7 @@ class Administration:
             ("GET", "/quotas", self._list_quotas),
             ("PUT", "/quotas", self._set_quota),
             ("DELETE", "/quotas", self._remove_quota),
+            *TableAdministration(self._engine).operations(),
         )
 
     # Tables
@@ -133,7 +142,7 @@ class Administration:
 
     def _add_credential(self, given: dict[str, Any]) -> dict[str, Any]:
         """Store a credential. The reply has its secrets that were generated."""
-        members = _members(
+        members = members_of(
             given, scheme=str, access_id=str, secrets=list, place=str, session_token=str, all=bool
         )  # fmt: skip
         scheme, access_id = _identity(members)
@@ -154,7 +163,7 @@ class Administration:
 
     def _change_credential(self, given: dict[str, Any]) -> dict[str, Any]:
         """Set the place of a credential, or replace a secret. The reply to the latter has all its secrets."""
-        members = _members(given, scheme=str, access_id=str, place=str, key=int, secret=str)
+        members = members_of(given, scheme=str, access_id=str, place=str, key=int, secret=str)
         scheme, access_id = _identity(members)
         if ("place" in members) == ("key" in members):
             raise BadRequest("give either place or key")
@@ -170,13 +179,13 @@ class Administration:
         return {**_described(changed), "secrets": secrets}
 
     def _remove_credential(self, given: dict[str, Any]) -> dict[str, Any]:
-        self._credentials.remove(*_identity(_members(given, scheme=str, access_id=str)))
+        self._credentials.remove(*_identity(members_of(given, scheme=str, access_id=str)))
         return {}
 
     # Grants
 
     def _list_grants(self, given: dict[str, Any]) -> dict[str, Any]:
-        members = _members(given, key=str, scheme=str)
+        members = members_of(given, key=str, scheme=str)
         key = members.get("key")
         grantee = None if key is None else self._credentials.grantee(key, members.get("scheme"))
         return {
@@ -188,13 +197,13 @@ class Administration:
         }
 
     def _add_grant(self, given: dict[str, Any]) -> dict[str, Any]:
-        members = _members(given, key=str, scheme=str, form=str, document=str)
-        grantee = self._credentials.grantee(_required(members, "key"), members.get("scheme"))
-        written = WrittenGrant(_required(members, "form"), members.get("document", ""))
+        members = members_of(given, key=str, scheme=str, form=str, document=str)
+        grantee = self._credentials.grantee(required(members, "key"), members.get("scheme"))
+        written = WrittenGrant(required(members, "form"), members.get("document", ""))
         return {"id": self._credentials.grant(grantee, written).id}
 
     def _remove_grant(self, given: dict[str, Any]) -> dict[str, Any]:
-        self._credentials.grants.remove(_required(_members(given, id=str), "id"))
+        self._credentials.grants.remove(required(members_of(given, id=str), "id"))
         return {}
 
     # Quotas
@@ -210,7 +219,7 @@ class Administration:
             }
 
     def _set_quota(self, given: dict[str, Any]) -> dict[str, Any]:
-        members = _members(
+        members = members_of(
             given, scheme=str, access_id=str, namespace=str, requests=_NUMBER, read_units=_NUMBER, write_units=_NUMBER,
             bytes=int, tables=int,
         )  # fmt: skip
@@ -227,7 +236,7 @@ class Administration:
         return {"owner": owner, "document": document}
 
     def _remove_quota(self, given: dict[str, Any]) -> dict[str, Any]:
-        owner = _owner(_members(given, scheme=str, access_id=str, namespace=str))
+        owner = _owner(members_of(given, scheme=str, access_id=str, namespace=str))
         with self._store.write() as session:
             if not quota_rows.remove(session, owner):
                 raise OperationRejected(404, f"{owner} has no quota. `tablegate quotas list` lists all.")
@@ -251,15 +260,6 @@ def _checked(
     return run
 
 
-def _members(given: dict[str, Any], **kinds: type | tuple[type, ...]) -> dict[str, Any]:
-    """Return a document after a check of its members (see `only`). No database stores the character NUL in a text."""
-    members = only(given, **kinds)
-    for name, value in members.items():
-        if isinstance(value, str) and "\0" in value:
-            raise BadRequest(f"{name} must not contain the character NUL")
-    return members
-
-
 def _described(credential: Credential) -> dict[str, Any]:
     return {
         "scheme": credential.scheme.value,
@@ -274,7 +274,7 @@ def _identity(members: Mapping[str, Any]) -> tuple[Scheme, str]:
     name = members.get("scheme", Scheme.AWS.value)
     if name not in schemes:
         raise BadRequest(f"scheme must be one of {', '.join(schemes)}")
-    return schemes[name], _required(members, "access_id")
+    return schemes[name], required(members, "access_id")
 
 
 def _owner(members: Mapping[str, Any]) -> str:
@@ -284,12 +284,6 @@ def _owner(members: Mapping[str, Any]) -> str:
         return namespace_owner(members["namespace"])
     scheme, access_id = _identity(members)
     return credential_owner(scheme.value, access_id)
-
-
-def _required(members: Mapping[str, Any], name: str) -> str:
-    if not members.get(name):
-        raise BadRequest(f"{name} is missing")
-    return str(members[name])
 
 
 def _texts(members: Mapping[str, Any], name: str) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
@@ -14,6 +14,8 @@ from tablegate.gateway.model.tables.namespaces import is_reserved
 from tablegate.gateway.security.gate import run_one
 
 R = TypeVar("R")
+AdministratorOperation = tuple[str, str, Callable[[dict[str, Any]], dict[str, Any]]]
+"""Method, path and function of an operation: a document is its argument, another one its reply."""
 
 
 class BadRequest(ValueError):
@@ -37,6 +39,22 @@ def only(given: dict[str, Any], **kinds: type | tuple[type, ...]) -> dict[str, A
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
             raise BadRequest(f"{name} has the wrong type")
     return given
+
+
+def members_of(given: dict[str, Any], **kinds: type | tuple[type, ...]) -> dict[str, Any]:
+    """Return a document after a check of its members (see `only`). No database stores the character NUL in a text."""
+    members = only(given, **kinds)
+    for name, value in members.items():
+        if isinstance(value, str) and "\0" in value:
+            raise BadRequest(f"{name} must not contain the character NUL")
+    return members
+
+
+def required(members: Mapping[str, Any], name: str) -> str:
+    """Return a text of a document. Raises BadRequest if it is absent or empty."""
+    if not members.get(name):
+        raise BadRequest(f"{name} is missing")
+    return str(members[name])
 
 
 def dialects_of(given: Mapping[str, Any], dialects: Sequence[Dialect]) -> list[Dialect]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -107,6 +108,81 @@ def test_tables_and_sweep(command: Command, server: Running) -> None:
     client.put_item(TableName="orders", Item={"id": {"S": "1"}, "ttl": {"N": "1700000000"}})
     assert command("sweep") == "all expired rows are deleted\n"
     assert client.scan(TableName="orders")["Count"] == 0
+
+
+def test_history_backups_and_restores(command: Command, server: Running) -> None:
+    secret = command("credentials", "add", "KEY", "--all").strip().rpartition("secret=")[2]
+    client = boto3.client(
+        "dynamodb", endpoint_url=server.url, region_name="us-east-1", aws_access_key_id="KEY",
+        aws_secret_access_key=secret,
+    )  # fmt: skip
+    until_tables(client, [])
+    client.create_table(
+        TableName="orders", BillingMode="PAY_PER_REQUEST",
+        AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
+        KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
+    )  # fmt: skip
+    client.put_item(TableName="orders", Item={"id": {"S": "1"}})
+    [namespace] = re.findall(r"namespace (\S+), ", command("tables"))
+
+    def on_tables(*words: str, code: int = 0) -> str:
+        return command("tables", *words, "--namespace", namespace, code=code)
+
+    assert on_tables("keep-history", "orders", "--days", "3") == "orders: 3 days\n"
+    assert on_tables("keep-history", "orders", "--off") == "orders: no history is kept\n"
+    assert "No history of orders" in on_tables("restore", "orders", "past", "--at", "2020-01-01", code=1)
+    backup = on_tables("create-backup", "orders", "--name", "first").split()[0]
+    while "\tavailable\t1 rows\tfirst" not in (listed := on_tables("list-backups", "orders")):
+        assert listed.startswith(f"{backup}\torders\t")
+    assert on_tables("restore", "orders", "again", "--backup", backup) == "again is being restored\n"
+    while client.describe_table(TableName="again")["Table"]["TableStatus"] != "ACTIVE":
+        pass
+    assert client.scan(TableName="again")["Count"] == 1
+    assert on_tables("recount", "again").startswith("again: 1 rows, ")
+    assert "exists already" in on_tables("restore", "orders", "again", "--backup", backup, code=1)
+    while "in use" in (told := delete_backup(on_tables, backup)):
+        pass
+    assert told == f"{backup} is deleted\n"
+    assert on_tables("list-backups") == ""
+    assert f"There is no backup {backup}" in on_tables("delete-backup", backup, code=1)
+    assert "There is no table absent" in on_tables("recount", "absent", code=1)
+
+
+def delete_backup(on_tables: Command, backup: str) -> str:
+    """Delete a backup. Return the error if a restore still uses it."""
+    try:
+        return on_tables("delete-backup", backup)
+    except AssertionError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "document", "text"),
+    [
+        ("PUT", "/tables/history", {}, "table is missing"),
+        ("PUT", "/tables/history", {"table": "t", "days": 36}, "days must be from 1 to 35"),
+        ("PUT", "/tables/history", {"table": "t", "days": 0}, "days must be from 1 to 35"),
+        ("POST", "/tables/restore", {"table": "t"}, "target is missing"),
+        ("POST", "/tables/restore", {"table": "t", "target": "x" * 256}, "at most 255 characters"),
+        ("POST", "/tables/restore", {"table": "t", "target": "u", "at": "soon"}, "at: soon is not a time"),
+        (
+            "POST",
+            "/tables/restore",
+            {"table": "t", "target": "u", "at": "", "backup": ""},
+            "either at or backup",
+        ),
+        ("POST", "/tables/recount", {"table": "t\0"}, "NUL"),
+        ("POST", "/backups", {"table": "t", "namespace": "retained/1"}, "is reserved"),
+        ("DELETE", "/backups", {"id": 1}, "id has the wrong type"),
+    ],
+)
+def test_wrong_documents_are_refused(
+    server: Running, method: str, path: str, document: dict[str, object], text: str
+) -> None:
+    url, headers = f"{server.url}/_tablegate{path}", {"Authorization": f"Bearer {TOKEN}"}
+    reply = requests.request(method, url, json=document, headers=headers, timeout=10)
+    assert (reply.status_code, reply.json()["error"]) == (400, "BadRequest")
+    assert text in reply.json()["message"]
 
 
 def test_errors_are_one_line(command: Command, server: Running) -> None:
