@@ -12,13 +12,14 @@ from google.protobuf.message import Message
 
 from tablegate.adapters.tablestore.rows import batch_reads, batch_writes, ranges, rows, transactions
 from tablegate.adapters.tablestore.search import parallel_scans, search, search_indexes
+from tablegate.adapters.tablestore.sql import statements
 from tablegate.adapters.tablestore.streams import streams
 from tablegate.adapters.tablestore.tables import indexes, splits, tables
 from tablegate.adapters.tablestore.tunnels import clients, tunnels
 from tablegate.adapters.tablestore.wire.call_context import CallContext
 from tablegate.adapters.tablestore.wire.protocol import search_pb2 as search_messages
+from tablegate.adapters.tablestore.wire.protocol import sql_pb2, tunnel_pb2
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from tablegate.adapters.tablestore.wire.protocol import tunnel_pb2
 from tablegate.gateway.exchanges import Steps
 from tablegate.gateway.model.authorization.permissions import UNKNOWN_PURPOSE, Channel, Permission, Purpose
 
@@ -127,6 +128,9 @@ OPERATIONS: Mapping[str, Operation] = {
     ),
     "BulkExport": Operation(
         messages.BulkExportRequest, ranges.bulk_export, Purpose((_P.QUERY, _P.SCAN), Channel.BATCH)
+    ),
+    "SQLQuery": Operation(
+        sql_pb2.SQLQueryRequest, statements.sql_query, Purpose((_P.SCAN, _P.QUERY), Channel.STATEMENT)
     ),
     "tunnel/create": Operation(tunnel_pb2.CreateTunnelRequest, tunnels.create_tunnel, _DEFINING_TUNNELS),
     "tunnel/delete": Operation(tunnel_pb2.DeleteTunnelRequest, tunnels.delete_tunnel, _DEFINING_TUNNELS),

@@ -58,6 +58,19 @@ TUNNEL_RECORDS_MAX = 1000  # in one page
 TUNNEL_TOKEN_MAX = 16 * 1024  # characters, our own
 TUNNEL_VERSION_END = 2**62  # our own: a client may not set the version of a channel above it
 
+# SQL ("SQL limits", Tablestore developer guide, and our own)
+SQL_ROWS_MAX = 100_000  # scanned by a statement
+SQL_BYTES_MAX = 128 * 1024 * 1024  # scanned by a statement
+SQL_SECONDS = 30.0  # of a statement
+SQL_CHARACTERS_MAX = 32 * 1024  # our own
+SQL_DEPTH_MAX = 64  # nested parentheses, our own
+SQL_TREE_DEPTH_MAX = 150  # nested expressions, our own
+SQL_NODES_MAX = 20_000  # parts of a statement, our own
+SQL_JOINS_MAX = 7  # our own
+SQL_COMPARISONS_MAX = 2_000_000  # pairs of rows in a join, our own
+SQL_TEXT_MAX = 2 * 1024 * 1024  # characters of the result of a function, as of a column
+SQL_PAGE_ROWS = 1000  # our own: read at a time
+
 # Local transactions
 TRANSACTION_MS = 60_000
 TRANSACTION_MAX_BYTES = 4 * 1024 * 1024

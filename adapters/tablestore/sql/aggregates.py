@@ -1,0 +1,98 @@
+"""Aggregates: COUNT, SUM, AVG, MIN and MAX, with DISTINCT."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from tablegate.adapters.tablestore.sql.expressions import Compiled, Compiler, Row, Scope
+from tablegate.adapters.tablestore.sql.sql_types import SqlType, sql_error
+from tablegate.adapters.tablestore.sql.sql_values import checked, compare, to_number
+
+NAMES = frozenset({"COUNT", "SUM", "AVG", "MIN", "MAX"})
+
+
+class Aggregate(NamedTuple):
+    """An aggregate of a group. `values`: its arguments (empty: COUNT(*)). `reduce`: the result of the values."""
+
+    values: tuple[Callable[[Row], Any], ...]
+    is_distinct: bool
+    reduce: Callable[[list[Any]], Any]
+
+    def result(self, rows: Sequence[Row]) -> Any:
+        """Return the result for the rows of a group. NULL values do not count."""
+        if not self.values:
+            return len(rows)
+        found = []
+        for row in rows:
+            given = tuple(value(row) for value in self.values)
+            if None not in given:
+                found.append(given)
+        if self.is_distinct:
+            found = list(dict.fromkeys(found))
+        return self.reduce([given[0] for given in found])
+
+
+class GroupCompiler(Compiler):
+    """Compiles expressions of groups. The row of a group is its first row, followed by the results of `aggregates`."""
+
+    def __init__(self, scope: Scope) -> None:
+        super().__init__(scope)
+        self.aggregates: list[Aggregate] = []
+        self._rows = Compiler(scope)
+
+    def _anonymous(self, tree: Any) -> Compiled:
+        name = str(tree.this).upper()
+        if name not in NAMES:
+            return super()._anonymous(tree)
+        parts = list(tree.expressions)
+        is_distinct = len(parts) == 1 and parts[0].key == "distinct"
+        if is_distinct:
+            parts = list(parts[0].expressions)
+        is_all = name == "COUNT" and len(parts) == 1 and parts[0].key == "star" and not is_distinct
+        if not is_all and (not parts or (len(parts) > 1 and not (name == "COUNT" and is_distinct))):
+            raise sql_error(f"Incorrect parameter count in the call to function '{name}'.")
+        arguments = [] if is_all else [self._rows.compile(part) for part in parts]
+        kind = arguments[0].type if name in ("MIN", "MAX") else SqlType.DOUBLE
+        if name == "COUNT":
+            kind = SqlType.LONG
+        self.aggregates.append(
+            Aggregate(tuple(each.value for each in arguments), is_distinct, _REDUCERS[name])
+        )
+        place = len(self.scope.columns) + len(self.aggregates) - 1
+        return Compiled(kind, operator.itemgetter(place))
+
+
+def has_aggregate(tree: Any) -> bool:
+    """Return True if a tree of sqlglot has a call of an aggregate."""
+    return any(node.key == "anonymous" and str(node.this).upper() in NAMES for node in tree.walk())
+
+
+def _sum(values: list[Any]) -> float | None:
+    return float(checked(float(sum(to_number(value) or 0 for value in values)))) if values else None
+
+
+def _average(values: list[Any]) -> float | None:
+    total = _sum(values)
+    return None if total is None else total / len(values)
+
+
+def _extreme(wanted: int) -> Callable[[list[Any]], Any]:
+    def reduce(values: list[Any]) -> Any:
+        best = values[0] if values else None
+        for value in values[1:]:
+            if compare(value, best) == wanted:
+                best = value
+        return best
+
+    return reduce
+
+
+_REDUCERS: dict[str, Callable[[list[Any]], Any]] = {
+    "COUNT": len,
+    "SUM": _sum,
+    "AVG": _average,
+    "MIN": _extreme(-1),
+    "MAX": _extreme(1),
+}

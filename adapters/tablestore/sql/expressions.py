@@ -1,0 +1,409 @@
+"""Compilation of expressions to functions of a row, with MySQL's three-valued logic.
+
+A row is a list of values. A Scope says at which place of it a column is.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from tablegate.adapters.tablestore.sql.functions import FUNCTIONS, add_interval
+from tablegate.adapters.tablestore.sql.sql_types import SqlColumn, SqlType, common_type, sql_error
+from tablegate.adapters.tablestore.sql.sql_values import (
+    checked,
+    compare,
+    converted,
+    to_number,
+    to_text,
+    truth,
+)
+
+T = SqlType
+Row = Sequence[Any]
+
+
+class Compiled(NamedTuple):
+    """An expression: its type, and the function that returns its value for a row."""
+
+    type: SqlType
+    value: Callable[[Row], Any]
+
+
+class Scope:
+    """The columns of the rows that expressions read: (name of the table or its alias, column) at each place."""
+
+    def __init__(self, columns: Sequence[tuple[str, SqlColumn]]) -> None:
+        self.columns = columns
+
+    def place(self, name: str, table: str = "") -> int:
+        """Return the place of a column. Raises ServiceError. Names are compared without case, as MySQL does."""
+        lower, source = name.lower(), table.lower()
+        found = [
+            at
+            for at, (owner, column) in enumerate(self.columns)
+            if column.name.lower() == lower and (not source or owner.lower() == source)
+        ]
+        if not found:
+            raise sql_error(f"Unknown column '{name[:255]}'.")
+        if len(found) > 1:
+            raise sql_error(f"Column '{name[:255]}' is ambiguous.")
+        return found[0]
+
+
+class Compiler:
+    """Compiles trees of sqlglot. Subclasses give meaning to aggregates."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+
+    def compile(self, tree: Any) -> Compiled:
+        """Return the function of an expression. Raises ServiceError for one that is not supported."""
+        method = getattr(self, f"_{tree.key}", None)
+        if method is not None:
+            compiled: Compiled = method(tree)
+            return compiled
+        if tree.key in _COMPARISONS:
+            return self._comparison(tree, _COMPARISONS[tree.key])
+        if tree.key in _ARITHMETIC:
+            return self._arithmetic(tree, _ARITHMETIC[tree.key])
+        raise sql_error(f"Unsupported SQL expression: {tree.key}.")
+
+    # Leaves
+
+    def _column(self, tree: Any) -> Compiled:
+        place = self.scope.place(tree.name, tree.table)
+        return Compiled(self.scope.columns[place][1].type, operator.itemgetter(place))
+
+    def _literal(self, tree: Any) -> Compiled:
+        text = tree.this
+        if tree.is_string:
+            return _constant(T.STRING, text)
+        if len(text) > 400:
+            raise sql_error("A number is too long.")
+        if text.isascii() and text.isdigit():
+            return _constant(T.LONG, checked(int(text)))
+        return _constant(T.DOUBLE, checked(float(text)))
+
+    def _boolean(self, tree: Any) -> Compiled:
+        return _constant(T.LONG, int(tree.this))
+
+    def _null(self, tree: Any) -> Compiled:
+        return _constant(T.NULL, None)
+
+    def _paren(self, tree: Any) -> Compiled:
+        return self.compile(tree.this)
+
+    # Logic
+
+    def _and(self, tree: Any) -> Compiled:
+        parts = [self.compile(part).value for part in _flat(tree)]
+
+        def value(row: Row) -> int | None:
+            is_known = True
+            for part in parts:
+                is_true = truth(part(row))
+                if is_true is False:
+                    return 0
+                is_known = is_known and is_true is not None
+            return 1 if is_known else None
+
+        return Compiled(T.LONG, value)
+
+    def _or(self, tree: Any) -> Compiled:
+        parts = [self.compile(part).value for part in _flat(tree)]
+
+        def value(row: Row) -> int | None:
+            is_known = True
+            for part in parts:
+                is_true = truth(part(row))
+                if is_true:
+                    return 1
+                is_known = is_known and is_true is not None
+            return 0 if is_known else None
+
+        return Compiled(T.LONG, value)
+
+    def _xor(self, tree: Any) -> Compiled:
+        left, right = self._operands(tree)
+
+        def value(row: Row) -> int | None:
+            first, second = truth(left(row)), truth(right(row))
+            return None if first is None or second is None else int(first is not second)
+
+        return Compiled(T.LONG, value)
+
+    def _not(self, tree: Any) -> Compiled:
+        part = self.compile(tree.this).value
+
+        def value(row: Row) -> int | None:
+            is_true = truth(part(row))
+            return None if is_true is None else int(not is_true)
+
+        return Compiled(T.LONG, value)
+
+    # Predicates
+
+    def _comparison(self, tree: Any, decide: Callable[[int], bool]) -> Compiled:
+        left, right = self._operands(tree)
+
+        def value(row: Row) -> int | None:
+            order = compare(left(row), right(row))
+            return None if order is None else int(decide(order))
+
+        return Compiled(T.LONG, value)
+
+    def _nullsafeeq(self, tree: Any) -> Compiled:
+        left, right = self._operands(tree)
+
+        def value(row: Row) -> int:
+            first, second = left(row), right(row)
+            return int(compare(first, second) == 0 or (first is None and second is None))
+
+        return Compiled(T.LONG, value)
+
+    def _is(self, tree: Any) -> Compiled:
+        part, wanted = self.compile(tree.this).value, tree.expression
+        if wanted.key == "null":
+            return Compiled(T.LONG, lambda row: int(part(row) is None))
+        if wanted.key == "boolean":
+            return Compiled(T.LONG, lambda row: int(truth(part(row)) is bool(wanted.this)))
+        raise sql_error("IS must be followed by NULL, TRUE or FALSE.")
+
+    def _between(self, tree: Any) -> Compiled:
+        part = self.compile(tree.this).value
+        low, high = self.compile(tree.args["low"]).value, self.compile(tree.args["high"]).value
+
+        def value(row: Row) -> int | None:
+            own = part(row)
+            above, below = compare(own, low(row)), compare(own, high(row))
+            if (above is not None and above < 0) or (below is not None and below > 0):
+                return 0
+            return None if above is None or below is None else 1
+
+        return Compiled(T.LONG, value)
+
+    def _in(self, tree: Any) -> Compiled:
+        if tree.args.get("query") is not None or tree.args.get("unnest") is not None:
+            raise sql_error("Subqueries are not supported.")
+        part = self.compile(tree.this).value
+        choices = [self.compile(each).value for each in tree.expressions]
+
+        def value(row: Row) -> int | None:
+            own = part(row)
+            orders = [compare(own, choice(row)) for choice in choices]
+            return 1 if 0 in orders else None if None in orders else 0
+
+        return Compiled(T.LONG, value)
+
+    def _like(self, tree: Any) -> Compiled:
+        return self._matching(tree, like_pattern)
+
+    def _escape(self, tree: Any) -> Compiled:
+        raise sql_error("LIKE with ESCAPE is not supported.")
+
+    def _regexplike(self, tree: Any) -> Compiled:
+        return self._matching(tree, search_pattern)
+
+    def _matching(self, tree: Any, pattern_of: Callable[[str], Any]) -> Compiled:
+        left, right = self._operands(tree)
+
+        def value(row: Row) -> int | None:
+            text, pattern = to_text(left(row)), to_text(right(row))
+            if text is None or pattern is None:
+                return None
+            return int(pattern_of(pattern).search(text) is not None)
+
+        return Compiled(T.LONG, value)
+
+    # Arithmetic
+
+    def _arithmetic(self, tree: Any, apply: Callable[[Any, Any], Any]) -> Compiled:
+        if "interval" in (tree.this.key, tree.expression.key):
+            return self._moved(tree)
+        left, right = self.compile(tree.this), self.compile(tree.expression)
+        is_whole = all(each.type in (T.LONG, T.BOOL) for each in (left, right)) and tree.key != "div"
+        first, second = left.value, right.value
+        kind = T.LONG if is_whole or tree.key == "intdiv" else T.DOUBLE
+
+        def value(row: Row) -> Any:
+            one, other = to_number(first(row)), to_number(second(row))
+            if one is None or other is None:
+                return None
+            try:
+                result = apply(one, other)
+            except OverflowError:
+                result = float("inf")
+            return None if result is None else converted(checked(result), kind)
+
+        return Compiled(kind, value)
+
+    def _moved(self, tree: Any) -> Compiled:
+        """Compile a moment plus or minus an interval."""
+        moment, interval = tree.this, tree.expression
+        if moment.key == "interval":
+            moment, interval = interval, moment
+        if tree.key not in ("add", "sub") or interval.key != "interval" or interval.args.get("unit") is None:
+            raise sql_error("Unsupported use of INTERVAL.")
+        sign = 1 if tree.key == "add" else -1
+        part, number, unit = self.compile(moment).value, self.compile(interval.this).value, interval.unit.name
+
+        def value(row: Row) -> Any:
+            count = converted(number(row), T.LONG)
+            return None if count is None else add_interval(part(row), sign * count, unit.upper())
+
+        return Compiled(T.DATETIME, value)
+
+    def _neg(self, tree: Any) -> Compiled:
+        part = self.compile(tree.this)
+        kind = T.LONG if part.type in (T.LONG, T.BOOL) else T.DOUBLE
+
+        def value(row: Row) -> Any:
+            number = to_number(part.value(row))
+            return None if number is None else checked(-number)
+
+        return Compiled(kind, value)
+
+    # Choices and functions
+
+    def _case(self, tree: Any) -> Compiled:
+        subject = None if tree.this is None else self.compile(tree.this).value
+        whens = [
+            (self.compile(each.this).value, self.compile(each.args["true"])) for each in tree.args["ifs"]
+        ]
+        default = tree.args.get("default")
+        other = _constant(T.NULL, None) if default is None else self.compile(default)
+        kind = common_type([*(then.type for _, then in whens), other.type])
+
+        def value(row: Row) -> Any:
+            own = None if subject is None else subject(row)
+            for when, then in whens:
+                is_met = truth(when(row)) if subject is None else compare(own, when(row)) == 0
+                if is_met:
+                    return converted(then.value(row), kind)
+            return converted(other.value(row), kind)
+
+        return Compiled(kind, value)
+
+    def _cast(self, tree: Any) -> Compiled:
+        part = self.compile(tree.this).value
+        kind = _CASTS.get(tree.to.this.name)
+        if kind is None:
+            raise sql_error(f"Unsupported type of a CAST: {tree.to.this.name}.")
+        return Compiled(kind, lambda row: converted(part(row), kind))
+
+    def _anonymous(self, tree: Any) -> Compiled:
+        name = str(tree.this).upper()
+        if name in ("DATE_ADD", "DATE_SUB", "ADDDATE", "SUBDATE") and len(tree.expressions) == 2:
+            return self._moved(_Moved("add" if name in ("DATE_ADD", "ADDDATE") else "sub", *tree.expressions))
+        function = FUNCTIONS.get(name)
+        if function is None:
+            raise sql_error(f"Unsupported SQL function: {name[:64]}.")
+        fewest, most = function.arguments
+        if not fewest <= len(tree.expressions) <= most:
+            raise sql_error(f"Incorrect parameter count in the call to function '{name}'.")
+        parts = [self.compile(each) for each in tree.expressions]
+        kind = function.type_of([part.type for part in parts])
+        values, call, takes_null = [part.value for part in parts], function.call, function.takes_null
+
+        def value(row: Row) -> Any:
+            given = [part(row) for part in values]
+            if not takes_null and None in given:
+                return None
+            return converted(call(*given), kind)
+
+        return Compiled(kind, value)
+
+    def _operands(self, tree: Any) -> tuple[Callable[[Row], Any], Callable[[Row], Any]]:
+        return self.compile(tree.this).value, self.compile(tree.expression).value
+
+
+class _Moved(NamedTuple):
+    """A call of DATE_ADD or DATE_SUB in the form of an operator."""
+
+    key: str
+    this: Any
+    expression: Any
+
+
+def _flat(tree: Any) -> list[Any]:
+    """Return the parts of a chain of AND or OR. A chain can be longer than the nesting of expressions."""
+    parts, pending = [], [tree]
+    while pending:
+        part = pending.pop()
+        if part.key == tree.key:
+            pending += [part.expression, part.this]
+        else:
+            parts.append(part)
+    return parts
+
+
+def _constant(kind: SqlType, value: Any) -> Compiled:
+    return Compiled(kind, lambda row: value)
+
+
+def _whole_quotient(left: Any, right: Any) -> int | None:
+    if right == 0:
+        return None
+    if isinstance(left, int) and isinstance(right, int):
+        quotient = abs(left) // abs(right)
+        return quotient if (left >= 0) == (right > 0) else -quotient
+    return int(checked(left / right))
+
+
+_COMPARISONS: dict[str, Callable[[int], bool]] = {
+    "eq": lambda order: order == 0,
+    "neq": lambda order: order != 0,
+    "lt": lambda order: order < 0,
+    "lte": lambda order: order <= 0,
+    "gt": lambda order: order > 0,
+    "gte": lambda order: order >= 0,
+}
+_ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "div": lambda left, right: None if right == 0 else float(left) / right,
+    "intdiv": _whole_quotient,
+    "mod": FUNCTIONS["MOD"].call,
+}
+_CASTS = {
+    "BIGINT": T.LONG, "UBIGINT": T.LONG, "INT": T.LONG, "DOUBLE": T.DOUBLE, "FLOAT": T.DOUBLE, "DECIMAL": T.DOUBLE,
+    "CHAR": T.STRING, "VARCHAR": T.STRING, "TEXT": T.STRING, "BINARY": T.BINARY, "VARBINARY": T.BINARY,
+    "DATETIME": T.DATETIME, "TIMESTAMP": T.DATETIME, "DATE": T.DATE,
+}  # fmt: skip
+
+
+@lru_cache(maxsize=256)
+def like_pattern(pattern: str) -> Any:
+    """Return a compiled pattern of LIKE. It runs in linear time."""
+    import re2
+
+    parts = []
+    characters = iter(pattern)
+    for character in characters:
+        if character == "\\":
+            parts.append(re2.escape(next(characters, "\\")))
+        else:
+            parts.append({"%": ".*", "_": "."}.get(character) or re2.escape(character))
+    return _compiled(r"(?s)\A(?:" + "".join(parts) + r")\z")
+
+
+@lru_cache(maxsize=256)
+def search_pattern(pattern: str) -> Any:
+    """Return a compiled regular expression. Raises ServiceError."""
+    return _compiled(pattern)
+
+
+def _compiled(pattern: str) -> Any:
+    import re2
+
+    options = re2.Options()
+    options.max_mem = 1 << 20
+    options.log_errors = False
+    try:
+        return re2.compile(pattern, options)
+    except re2.error:
+        raise sql_error("Invalid pattern.") from None

@@ -1,0 +1,184 @@
+"""Parsing of statements with sqlglot, within bounds of length and depth.
+
+sqlglot rewrites many functions to common names. This parser keeps all function calls as they are written, because only
+the functions of functions.py exist.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from tablegate.adapters.tablestore.sql.sql_types import sql_error
+from tablegate.adapters.tablestore.wire import limits
+
+_NAME = r"`?(?P<table>[A-Za-z0-9_]+)`?"
+_DROP = re.compile(
+    rf"\s*drop\s+mapping\s+table\s+(?P<optional>if\s+exists\s+)?{_NAME}\s*;?\s*", re.IGNORECASE
+)
+_SHOW_TABLES = re.compile(r"\s*show\s+tables\s*;?\s*", re.IGNORECASE)
+_SHOW_INDEX = re.compile(rf"\s*show\s+(?:index|indexes|keys)\s+(?:in|from)\s+{_NAME}\s*;?\s*", re.IGNORECASE)
+_DESCRIBE = re.compile(rf"\s*(?:desc|describe)\s+{_NAME}\s*;?\s*", re.IGNORECASE)
+_BLANKS = re.compile(r"\s+")
+
+
+@dataclass(frozen=True, slots=True)
+class ShowTables:
+    """SHOW TABLES."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShowIndex:
+    """SHOW INDEX of a table."""
+
+    table: str
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeMapping:
+    """DESCRIBE of a table."""
+
+    table: str
+
+
+@dataclass(frozen=True, slots=True)
+class DropMapping:
+    """DROP MAPPING TABLE. `optional`: IF EXISTS."""
+
+    table: str
+    optional: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CreateMapping:
+    """CREATE TABLE, as a tree of sqlglot."""
+
+    tree: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """SELECT, as a tree of sqlglot. `labels`: the source text of each selected expression."""
+
+    tree: Any
+    labels: tuple[str, ...]
+
+
+Statement = ShowTables | ShowIndex | DescribeMapping | DropMapping | CreateMapping | Select
+
+
+def parse_statement(text: str) -> Statement:
+    """Return the statement of a text. Raises ServiceError."""
+    if len(text) > limits.SQL_CHARACTERS_MAX:
+        raise sql_error(f"The statement is longer than {limits.SQL_CHARACTERS_MAX} characters.")
+    if _SHOW_TABLES.fullmatch(text):
+        return ShowTables()
+    for pattern, kind in ((_SHOW_INDEX, ShowIndex), (_DESCRIBE, DescribeMapping)):
+        if found := pattern.fullmatch(text):
+            return kind(found["table"])
+    if found := _DROP.fullmatch(text):
+        return DropMapping(found["table"], bool(found["optional"]))
+    return _parse_tree(text)
+
+
+def _parse_tree(text: str) -> Statement:
+    from sqlglot import exp
+    from sqlglot.errors import SqlglotError
+
+    dialect, parser = _parser()
+    try:
+        tokens = dialect.tokenize(text)
+        _check_depth(tokens)
+        trees = [tree for tree in parser(dialect=dialect).parse(tokens, text) if tree is not None]
+    except SqlglotError as error:
+        reason = _BLANKS.sub(" ", str(error))[:200]
+        raise sql_error(f"Failed to parse the SQL statement: {reason}") from None
+    except RecursionError:
+        raise _too_deep() from None
+    if len(trees) != 1:
+        raise sql_error("The request must have one SQL statement.")
+    [tree] = trees
+    _check_size(tree)
+    if isinstance(tree, exp.Select):
+        return Select(tree, _labels(text, tokens))
+    if isinstance(tree, exp.Create) and tree.kind == "TABLE":
+        return CreateMapping(tree)
+    raise sql_error(f"Unsupported SQL statement: {tree.key}.")
+
+
+@cache
+def _parser() -> tuple[Any, Any]:
+    """Return the dialect, and a class of parsers of it that rewrites no function."""
+    from sqlglot.dialects.mysql import MySQL
+
+    parsers = MySQL.Parser.FUNCTION_PARSERS
+    members = {
+        "FUNCTIONS": {},
+        "FUNCTION_PARSERS": {name: parsers[name] for name in ("CAST", "CONVERT")},
+        "NO_PAREN_FUNCTIONS": {},
+        "NO_PAREN_FUNCTION_PARSERS": {"CASE": MySQL.Parser.NO_PAREN_FUNCTION_PARSERS["CASE"]},
+    }
+    return MySQL(), type("Parser", (MySQL.Parser,), members)
+
+
+def _check_depth(tokens: list[Any]) -> None:
+    """Raise ServiceError if parentheses are nested too deep, before the parser enters them."""
+    from sqlglot.tokens import TokenType
+
+    depth = 0
+    for token in tokens:
+        if token.token_type is TokenType.L_PAREN:
+            depth += 1
+        elif token.token_type is TokenType.R_PAREN:
+            depth -= 1
+        if depth > limits.SQL_DEPTH_MAX:
+            raise _too_deep()
+
+
+def _check_size(tree: Any) -> None:
+    """Raise ServiceError for a tree that is too deep or too large. Chains of AND and OR are flat."""
+    pending, number = [(tree, 0)], 0
+    while pending:
+        node, depth = pending.pop()
+        number += 1
+        if number > limits.SQL_NODES_MAX:
+            raise sql_error("The SQL statement is too long.")
+        if depth > limits.SQL_TREE_DEPTH_MAX:
+            raise _too_deep()
+        for child in node.iter_expressions():
+            is_flat = child.key == node.key and child.key in ("and", "or")
+            pending.append((child, depth if is_flat else depth + 1))
+
+
+def _too_deep() -> Exception:
+    return sql_error("The SQL statement is nested too deep.")
+
+
+def _labels(text: str, tokens: list[Any]) -> tuple[str, ...]:
+    """Return the source text of each selected expression: unnamed columns are called by it."""
+    from sqlglot.tokens import TokenType
+
+    ends = {
+        TokenType.FROM, TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING, TokenType.ORDER_BY, TokenType.LIMIT,
+        TokenType.SEMICOLON,
+    }  # fmt: skip
+    labels: list[str] = []
+    depth = 0
+    first = last = None
+    for token in tokens[1:]:
+        kind = token.token_type
+        if first is None and kind in (TokenType.DISTINCT, TokenType.ALL):
+            continue
+        if depth == 0 and kind in ends:
+            break
+        if depth == 0 and kind is TokenType.COMMA and first is not None and last is not None:
+            labels.append(text[first.start : last.end + 1])
+            first = None
+            continue
+        depth += (kind is TokenType.L_PAREN) - (kind is TokenType.R_PAREN)
+        first, last = first or token, token
+    if first is not None and last is not None:
+        labels.append(text[first.start : last.end + 1])
+    return tuple(labels)

@@ -1,0 +1,133 @@
+"""Results as FlatBuffers: columns of values, as the SDKs read them (docs/protocols/table-store.md section 2.8).
+
+The numbers of the fields are those of the schema `SQLResponseColumns`, which all SDKs have.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from datetime import date, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from tablegate.adapters.tablestore.sql.selecting import Result, ResultColumn
+from tablegate.adapters.tablestore.sql.sql_types import SqlType
+
+if TYPE_CHECKING:
+    from flatbuffers import Builder
+
+_LONG, _BOOL, _DOUBLE, _STRING, _BINARY, _COMPLEX = 1, 2, 3, 4, 5, 7
+_TYPES = {
+    SqlType.LONG: _LONG,
+    SqlType.BOOL: _BOOL,
+    SqlType.DOUBLE: _DOUBLE,
+    SqlType.STRING: _STRING,
+    SqlType.BINARY: _BINARY,
+    SqlType.NULL: _STRING,
+}
+_LOGICAL = {SqlType.DATETIME: 1, SqlType.DATE: 2, SqlType.TIME: 3}
+_EPOCH, _EPOCH_DAY = datetime(1970, 1, 1), date(1970, 1, 1)
+# Fields of ColumnValues.
+_IS_NULL, _LONGS, _BOOLS, _DOUBLES, _STRINGS, _BINARIES = range(6)
+_COLUMN_VALUES = 7  # with run-length encoded text
+
+
+def encode(result: Result) -> bytes:
+    """Return a result as FlatBuffers."""
+    from flatbuffers import Builder
+
+    builder = Builder(1024)
+    columns = [
+        _column(builder, column, [row[at] for row in result.rows]) for at, column in enumerate(result.columns)
+    ]
+    vector = _offsets(builder, columns)
+    builder.StartObject(2)
+    builder.PrependUOffsetTRelativeSlot(0, vector, 0)
+    builder.PrependInt64Slot(1, len(result.rows), 0)
+    builder.Finish(builder.EndObject())
+    return bytes(builder.Output())
+
+
+def _column(builder: Builder, column: ResultColumn, values: list[Any]) -> int:
+    """Write a column and return its offset."""
+    contents = _contents(builder, column.type, values)
+    name = builder.CreateString(column.name)
+    complex_type = 0
+    logical = _LOGICAL.get(column.type)
+    if logical is not None:
+        builder.StartObject(2)
+        builder.PrependInt8Slot(0, logical, 0)
+        builder.PrependInt8Slot(1, _LONG, 0)
+        complex_type = builder.EndObject()
+    builder.StartObject(4)
+    builder.PrependUOffsetTRelativeSlot(0, name, 0)
+    builder.PrependInt8Slot(1, _COMPLEX if logical is not None else _TYPES[column.type], 0)
+    builder.PrependUOffsetTRelativeSlot(2, contents, 0)
+    if complex_type:
+        builder.PrependUOffsetTRelativeSlot(3, complex_type, 0)
+    return int(builder.EndObject())
+
+
+def _contents(builder: Builder, kind: SqlType, values: list[Any]) -> int:
+    """Write the values of a column, and which of them are NULL. Return the offset."""
+    field, write = _WRITERS[kind]
+    vector = write(builder, values)
+    nulls = _bytes(builder, bytes(value is None for value in values), 1)
+    builder.StartObject(_COLUMN_VALUES)
+    builder.PrependUOffsetTRelativeSlot(_IS_NULL, nulls, 0)
+    builder.PrependUOffsetTRelativeSlot(field, vector, 0)
+    return int(builder.EndObject())
+
+
+def _bytes(builder: Builder, data: bytes, size: int) -> int:
+    """Write a vector of numbers of `size` bytes, which are encoded already."""
+    builder.StartVector(size, len(data) // size, size)
+    builder.head -= len(data)
+    builder.Bytes[builder.head : builder.head + len(data)] = data
+    return int(builder.EndVector())
+
+
+def _offsets(builder: Builder, offsets: Sequence[int]) -> int:
+    builder.StartVector(4, len(offsets), 4)
+    for offset in reversed(offsets):
+        builder.PrependUOffsetTRelative(offset)
+    return int(builder.EndVector())
+
+
+def _packed(code: str, size: int, of: Callable[[Any], Any]) -> Callable[[Builder, list[Any]], int]:
+    def write(builder: Builder, values: list[Any]) -> int:
+        numbers = [of(value) if value is not None else 0 for value in values]
+        return _bytes(builder, struct.pack(f"<{len(numbers)}{code}", *numbers), size)
+
+    return write
+
+
+def _texts(builder: Builder, values: list[Any]) -> int:
+    return _offsets(builder, [builder.CreateString("" if value is None else value) for value in values])
+
+
+def _blobs(builder: Builder, values: list[Any]) -> int:
+    offsets = []
+    for value in values:
+        data = builder.CreateByteVector(value or b"")
+        builder.StartObject(1)
+        builder.PrependUOffsetTRelativeSlot(0, data, 0)
+        offsets.append(int(builder.EndObject()))
+    return _offsets(builder, offsets)
+
+
+def _micros(value: datetime) -> int:
+    return (value - _EPOCH) // timedelta(microseconds=1)
+
+
+_WRITERS: dict[SqlType, tuple[int, Callable[[Builder, list[Any]], int]]] = {
+    SqlType.LONG: (_LONGS, _packed("q", 8, int)),
+    SqlType.BOOL: (_BOOLS, _packed("B", 1, bool)),
+    SqlType.DOUBLE: (_DOUBLES, _packed("d", 8, float)),
+    SqlType.STRING: (_STRINGS, _texts),
+    SqlType.NULL: (_STRINGS, _texts),
+    SqlType.BINARY: (_BINARIES, _blobs),
+    SqlType.DATETIME: (_LONGS, _packed("q", 8, _micros)),
+    SqlType.DATE: (_LONGS, _packed("q", 8, lambda value: (value - _EPOCH_DAY).days * 86_400)),
+    SqlType.TIME: (_LONGS, _packed("q", 8, lambda value: value // timedelta(microseconds=1) * 1000)),
+}

@@ -1,0 +1,214 @@
+"""SELECT: columns, groups, order and limits of the rows that sources.py reads."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from tablegate.adapters.tablestore.sql.aggregates import GroupCompiler, has_aggregate
+from tablegate.adapters.tablestore.sql.expressions import Compiled, Compiler, Row
+from tablegate.adapters.tablestore.sql.parsing import Select
+from tablegate.adapters.tablestore.sql.sources import Source, Work, find_sources, read_rows, scope_of
+from tablegate.adapters.tablestore.sql.sql_types import SqlType, sql_error
+from tablegate.adapters.tablestore.sql.sql_values import converted, sort_key, truth
+from tablegate.adapters.tablestore.wire import limits
+from tablegate.adapters.tablestore.wire.call_context import CallContext
+from tablegate.gateway.model.commands.commands import Exchange
+
+_SUPPORTED = frozenset(
+    {
+        "expressions",
+        "from_",
+        "joins",
+        "where",
+        "group",
+        "having",
+        "order",
+        "limit",
+        "offset",
+        "distinct",
+        "kind",
+        "hint",
+    }
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ResultColumn:
+    """A column of a result."""
+
+    name: str
+    type: SqlType
+
+
+class Result(NamedTuple):
+    """The columns and rows of a statement, and the read units by table."""
+
+    columns: list[ResultColumn]
+    rows: list[Row]
+    units: Mapping[str, int] = MappingProxyType({})
+
+
+class _Item(NamedTuple):
+    """A selected expression and the name of its column."""
+
+    label: str
+    compiled: Compiled
+
+
+def run_select(call: CallContext, select: Select) -> Exchange[Result]:
+    """Run a SELECT. Raises ServiceError, TableMissing."""
+    tree = select.tree
+    _check_supported(tree)
+    sources = yield from find_sources(call, tree)
+    plan = _Plan(select, sources)
+    work = Work()
+    is_enough = not (plan.is_grouped or plan.order or plan.is_distinct)
+    most = plan.offset + plan.limit if is_enough and plan.limit is not None else None
+    rows = yield from read_rows(call, sources, tree, work, most)
+    columns = [ResultColumn(item.label, item.compiled.type) for item in plan.items]
+    return Result(columns, plan.results(rows), work.units)
+
+
+def _check_supported(tree: Any) -> None:
+    given = {name for name, value in tree.args.items() if value not in (None, [], False)}
+    unknown = sorted(given - _SUPPORTED)
+    if unknown:
+        raise sql_error(f"Unsupported clause of SELECT: {unknown[0].strip('_').upper()}.")
+    for node in tree.walk():
+        if node is not tree and node.key in ("select", "subquery", "exists", "union", "window"):
+            raise sql_error(f"Unsupported SQL expression: {node.key}.")
+
+
+class _Plan:
+    """A SELECT that is compiled for the columns of its sources."""
+
+    def __init__(self, select: Select, sources: Sequence[Source]) -> None:
+        tree = select.tree
+        group, having, order = tree.args.get("group"), tree.args.get("having"), tree.args.get("order")
+        if group is not None and any(value for name, value in group.args.items() if name != "expressions"):
+            raise sql_error("Unsupported clause of SELECT: GROUP BY with a modifier.")
+        self.is_grouped = group is not None or having is not None or has_aggregate(tree)
+        self._scope = scope_of(sources)
+        self._compiler = GroupCompiler(self._scope) if self.is_grouped else Compiler(self._scope)
+        self._select = select
+        self.items = self._selected()
+        self._groups = [self._by_place(each) for each in group.expressions] if group is not None else []
+        self._having = None if having is None else self._named(having.this)
+        self.order = [] if order is None else [self._ordered(each) for each in order.expressions]
+        self.is_distinct = bool(tree.args.get("distinct"))
+        self.limit = self._number(tree.args.get("limit"))
+        self.offset = self._number(tree.args.get("offset")) or 0
+
+    # Compilation
+
+    def _selected(self) -> list[_Item]:
+        items: list[_Item] = []
+        labels = self._select.labels
+        for at, tree in enumerate(self._select.tree.expressions):
+            if tree.key == "star" or (tree.key == "column" and tree.this.key == "star"):
+                items += self._starred(tree.table if tree.key == "column" else "")
+                continue
+            is_alias = tree.key == "alias"
+            label = tree.alias if is_alias else tree.name if tree.key == "column" else labels[at]
+            items.append(_Item(label, self._compiler.compile(tree.this if is_alias else tree)))
+        if len(items) > limits.COLUMNS_MAX:
+            raise sql_error(f"The number of columns must be in range: [1, {limits.COLUMNS_MAX}].")
+        return items
+
+    def _starred(self, source: str) -> list[_Item]:
+        items = []
+        for at, (name, column) in enumerate(self._scope.columns):
+            if not source or name.lower() == source.lower():
+                items.append(_Item(column.name, Compiled(column.type, _reader(at))))
+        if not items:
+            raise sql_error("No table is selected from.")
+        return items
+
+    def _named(self, tree: Any) -> Compiled:
+        """Compile an expression in which a column may be the alias of a selected expression."""
+        if tree.key == "column" and not tree.table:
+            for item in self.items:
+                if item.label.lower() == tree.name.lower():
+                    return item.compiled
+        return _AliasCompiler(self._compiler, self.items).compile(tree)
+
+    def _by_place(self, tree: Any) -> Compiled:
+        """Compile an expression that may be the number of a selected one."""
+        if tree.key == "literal" and not tree.is_string:
+            if not (tree.this.isascii() and tree.this.isdigit() and 1 <= int(tree.this) <= len(self.items)):
+                raise sql_error(f"Unknown column '{tree.this[:40]}'.")
+            return self.items[int(tree.this) - 1].compiled
+        return self._named(tree)
+
+    def _ordered(self, tree: Any) -> tuple[Callable[[Row], Any], bool]:
+        return self._by_place(tree.this).value, bool(tree.args.get("desc"))
+
+    @staticmethod
+    def _number(tree: Any) -> int | None:
+        if tree is None:
+            return None
+        literal = tree.expression
+        if literal.key != "literal" or not (literal.this.isascii() and literal.this.isdigit()):
+            raise sql_error("LIMIT must have whole numbers.")
+        return int(literal.this[:18])
+
+    # Results
+
+    def results(self, rows: list[Row]) -> list[Row]:
+        """Return the rows of the result for the rows that fulfil the WHERE."""
+        if self.is_grouped:
+            rows = self._grouped(rows)
+        for value, is_descending in reversed(self.order):
+            rows = sorted(rows, key=_key_of(value), reverse=is_descending)
+        end = None if self.limit is None else self.offset + self.limit
+        if not self.is_distinct:
+            rows = rows[self.offset : end]
+        results = [
+            [converted(item.compiled.value(row), item.compiled.type) for item in self.items] for row in rows
+        ]
+        if self.is_distinct:
+            results = [list(result) for result in dict.fromkeys(map(tuple, results))][self.offset : end]
+        return results
+
+    def _grouped(self, rows: list[Row]) -> list[Row]:
+        assert isinstance(self._compiler, GroupCompiler)
+        groups: dict[tuple[Any, ...], list[Row]] = {}
+        for row in rows:
+            groups.setdefault(tuple(part.value(row) for part in self._groups), []).append(row)
+        if not groups and not self._groups:
+            groups[()] = []
+        nothing = [None] * len(self._scope.columns)
+        results: list[Row] = []
+        for members in groups.values():
+            first = members[0] if members else nothing
+            row = [*first, *(aggregate.result(members) for aggregate in self._compiler.aggregates)]
+            if self._having is None or truth(self._having.value(row)) is True:
+                results.append(row)
+        return results
+
+
+class _AliasCompiler(Compiler):
+    """Compiles an expression with another compiler, except for the aliases of selected expressions in it."""
+
+    def __init__(self, compiler: Compiler, items: Sequence[_Item]) -> None:
+        super().__init__(compiler.scope)
+        self._compiler = compiler
+        self._items = {item.label.lower(): item.compiled for item in items}
+
+    def _column(self, tree: Any) -> Compiled:
+        item = None if tree.table else self._items.get(tree.name.lower())
+        return super()._column(tree) if item is None else item
+
+    def _anonymous(self, tree: Any) -> Compiled:
+        return self._compiler.compile(tree)
+
+
+def _reader(place: int) -> Callable[[Row], Any]:
+    return lambda row: row[place]
+
+
+def _key_of(value: Callable[[Row], Any]) -> Callable[[Row], tuple[int, Any]]:
+    return lambda row: sort_key(value(row))

@@ -1,0 +1,58 @@
+"""The types of SQL: those of mapped columns and those of expressions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from tablegate.adapters.tablestore.wire.errors import ServiceError, invalid
+
+
+class SqlType(Enum):
+    """The type of an expression. The Python values are int, bool, float, str, bytes, datetime (UTC), date and timedelta."""
+
+    LONG = "bigint"
+    BOOL = "boolean"
+    DOUBLE = "double"
+    STRING = "string"
+    BINARY = "binary"
+    DATETIME = "datetime"
+    DATE = "date"
+    TIME = "time"
+    NULL = "null"
+
+    @property
+    def is_temporal(self) -> bool:
+        return self in (SqlType.DATETIME, SqlType.DATE, SqlType.TIME)
+
+    @property
+    def is_numeric(self) -> bool:
+        return self in (SqlType.LONG, SqlType.BOOL, SqlType.DOUBLE)
+
+
+@dataclass(frozen=True, slots=True)
+class SqlColumn:
+    """A column of a mapping. `declared`: its type as DESCRIBE shows it."""
+
+    name: str
+    type: SqlType
+    declared: str
+    is_key: bool = False
+    is_nullable: bool = True
+
+
+def sql_error(message: str) -> ServiceError:
+    """Return the error for a statement that cannot be run."""
+    return invalid(message)
+
+
+def common_type(types: list[SqlType]) -> SqlType:
+    """Return the type of an expression that has one of several values, such as IF and COALESCE."""
+    known = {each for each in types if each is not SqlType.NULL}
+    if len(known) <= 1:
+        return known.pop() if known else SqlType.NULL
+    if all(each.is_numeric for each in known):
+        return SqlType.DOUBLE if SqlType.DOUBLE in known else SqlType.LONG
+    if known <= {SqlType.DATE, SqlType.DATETIME}:
+        return SqlType.DATETIME
+    return SqlType.STRING
