@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 _HEAVY = {
-    "alembic", "cryptography", "flask", "hypothesis", "jinja2", "jwt", "lark", "mako", "numpy", "prometheus_client", "psycopg",
-    "pyarrow", "re2", "rich", "sqlalchemy", "tablegate.transfer", "werkzeug",
+    "alembic", "cryptography", "flask", "flatbuffers", "hypothesis", "jinja2", "jwt", "lark", "mako", "numpy",
+    "prometheus_client", "psycopg", "pyarrow", "re2", "rich", "sqlalchemy", "sqlglot", "tablegate.transfer", "werkzeug",
 }  # fmt: skip
 # Serves in the main thread. Another thread sends requests, then prints the loaded modules and stops the server.
 _PROGRAM = """

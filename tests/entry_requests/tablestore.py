@@ -7,8 +7,8 @@ from typing import Any
 from tablegate.adapters.tablestore.operation_table import OPERATIONS
 from tablegate.adapters.tablestore.wire.plainbuffer import Bound, WireRow, encode_row
 from tablegate.adapters.tablestore.wire.protocol import search_pb2 as search_messages
+from tablegate.adapters.tablestore.wire.protocol import sql_pb2, tunnel_pb2
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from tablegate.adapters.tablestore.wire.protocol import tunnel_pb2
 from tablegate.gateway.http import Request
 from tests.adapters.tablestore.client import cells_of, condition, no_throughput, row, signed
 from tests.adapters.tablestore.search.search_messages import match_all, schema, search_query
@@ -115,6 +115,22 @@ def _tunnels() -> list[Case]:
         _case("of none", "tunnel/getcheckpoint", **channel),
         _case("of none", "tunnel/checkpoint", **channel, checkpoint="x", sequence_number=1),
         _case("of none", "tunnel/readrecords", **channel, token="x"),
+    ]
+
+
+def _statements() -> list[Case]:
+    def statement(name: str, query: str) -> Case:
+        return _case(name, "SQLQuery", query=query, version=sql_pb2.SQL_FLAT_BUFFERS)
+
+    return [
+        statement("maps", "create table t (p varchar(9), i bigint, number bigint, primary key(p, i))"),
+        statement("finds", "select * from t where p = 'a' order by i desc limit 3"),
+        statement("counts", "select number, count(*) from t group by number order by 1"),
+        statement("shows", "show tables"),
+        statement("describes", "desc t"),
+        statement("of no table", "select * from nowhere"),
+        statement("of no statement", "guess"),
+        statement("unmaps", "drop mapping table t"),
     ]
 
 
@@ -244,4 +260,4 @@ def _refused_before() -> list[Case]:
     ]  # fmt: skip
 
 
-CASES = [*_tables(), *_tunnels(), *_rows(), *_many(), *_refused_before()]
+CASES = [*_tables(), *_tunnels(), *_rows(), *_many(), *_statements(), *_refused_before()]

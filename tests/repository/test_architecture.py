@@ -33,7 +33,8 @@ GROUPS = {
         "operation_table", "request_facts", "request_code", "display", "administration", "entry",
     ),
     "adapters.tablestore": (
-        "values.views", "wire", "values", "capacity", "tables", "streams", "tunnels", "rows", "search", "operation_table",
+        "values.views", "wire", "values", "capacity", "tables", "streams", "tunnels", "sql", "rows", "search",
+        "operation_table",
         "request_facts",
         "request_code", "display", "administration", "entry",
     ),

@@ -46,6 +46,7 @@ FEATURES: Mapping[str, Mapping[str, str]] = {
         "dynamodb": "DescribeStream|ListStreams|GetShardIterator|GetRecords",
         "tablestore": "DescribeStream|ListStream|GetShardIterator|GetStreamRecord",
     },
+    "SQL": {"tablestore": "SQLQuery"},
     "tunnels": {"tablestore": "tunnel/.*"},
     "delivery of changes to Kinesis": {"dynamodb": ".*KinesisStreamingDestination"},
     "backups and point-in-time recovery": {"dynamodb": ".*Backups?|RestoreTable(From|To).*"},

@@ -9,5 +9,7 @@ _OF_TUNNELS = {
 
 
 def action_of(operation: str) -> str:
-    """Return the action of an operation: its name, except for tunnels ("Custom RAM policy", Tablestore)."""
+    """Return the action of an operation: its name, except for tunnels and SQL ("Custom RAM policy", Tablestore)."""
+    if operation == "SQLQuery":
+        return "SQL_Select"
     return _OF_TUNNELS.get(operation, "ConsumeTunnel") if operation.startswith("tunnel/") else operation

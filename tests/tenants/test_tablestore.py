@@ -16,6 +16,7 @@ from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messa
 from tablegate.adapters.tablestore.wire.protocol import tunnel_pb2
 from tests.adapters.tablestore.client import Refused, no_throughput, plain, row, rows_of
 from tests.adapters.tablestore.search.search_messages import match_all, schema, search_query
+from tests.support.sql_client import sql
 from tests.support.tunnel_client import create_tunnel, describe
 from tests.tenants.conftest import ABSENT, MUSIC, Instance, Tenants, same_as_of_nobody, secret_of, whole_range
 
@@ -81,6 +82,7 @@ BY_NAME: dict[str, Callable[[Instance, str], Any]] = {
     ),
     "ListStream": lambda c, n: c.call("ListStream", table_name=n),
     "ListSearchIndex": lambda c, n: c.call("ListSearchIndex", table_name=n),
+    "SQLQuery": lambda c, n: sql(c, f"select * from {n}"),
     "tunnel/create": lambda c, n: create_tunnel(c, tunnel_pb2.BaseAndStream, n),
     "tunnel/delete": lambda c, n: c.call("tunnel/delete", table_name=n, tunnel_name="u"),
     "tunnel/list": lambda c, n: c.call("tunnel/list", table_name=n),

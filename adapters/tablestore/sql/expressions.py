@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 from tablegate.adapters.tablestore.sql.functions import FUNCTIONS, add_interval
+from tablegate.adapters.tablestore.sql.patterns import like_pattern, search_pattern
 from tablegate.adapters.tablestore.sql.sql_types import SqlColumn, SqlType, common_type, sql_error
 from tablegate.adapters.tablestore.sql.sql_values import (
     checked,
@@ -58,13 +58,36 @@ class Compiler:
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
+        self._methods: dict[str, Callable[[Any], Compiled]] = {
+            "column": self._column,
+            "literal": self._literal,
+            "boolean": self._boolean,
+            "null": self._null,
+            "paren": self._paren,
+            "and": self._and,
+            "or": self._or,
+            "xor": self._xor,
+            "not": self._not,
+            "nullsafeeq": self._nullsafeeq,
+            "is": self._is,
+            "between": self._between,
+            "in": self._in,
+            "like": self._like,
+            "regexplike": self._regexplike,
+            "neg": self._neg,
+            "case": self._case,
+            "cast": self._cast,
+            "anonymous": self._anonymous,
+        }
 
     def compile(self, tree: Any) -> Compiled:
         """Return the function of an expression. Raises ServiceError for one that is not supported."""
-        method = getattr(self, f"_{tree.key}", None)
+        unknown = {name for name, value in tree.args.items() if value not in (None, [], False)}
+        if not unknown <= _PARTS.get(tree.key, _USUAL_PARTS):
+            raise sql_error(f"Unsupported form of an SQL expression: {tree.key}.")
+        method = self._methods.get(tree.key)
         if method is not None:
-            compiled: Compiled = method(tree)
-            return compiled
+            return method(tree)
         if tree.key in _COMPARISONS:
             return self._comparison(tree, _COMPARISONS[tree.key])
         if tree.key in _ARITHMETIC:
@@ -186,8 +209,6 @@ class Compiler:
         return Compiled(T.LONG, value)
 
     def _in(self, tree: Any) -> Compiled:
-        if tree.args.get("query") is not None or tree.args.get("unnest") is not None:
-            raise sql_error("Subqueries are not supported.")
         part = self.compile(tree.this).value
         choices = [self.compile(each).value for each in tree.expressions]
 
@@ -199,10 +220,15 @@ class Compiler:
         return Compiled(T.LONG, value)
 
     def _like(self, tree: Any) -> Compiled:
-        return self._matching(tree, like_pattern)
+        matching = self._matching(tree, like_pattern)
+        if not tree.args.get("negate"):
+            return matching
 
-    def _escape(self, tree: Any) -> Compiled:
-        raise sql_error("LIKE with ESCAPE is not supported.")
+        def value(row: Row) -> int | None:
+            is_match = matching.value(row)
+            return None if is_match is None else 1 - is_match
+
+        return Compiled(T.LONG, value)
 
     def _regexplike(self, tree: Any) -> Compiled:
         return self._matching(tree, search_pattern)
@@ -353,6 +379,18 @@ def _whole_quotient(left: Any, right: Any) -> int | None:
     return int(checked(left / right))
 
 
+# Parts of a tree by its key. Any other part would change its meaning.
+_USUAL_PARTS = frozenset({"this", "expression", "expressions"})
+_PARTS = {
+    "column": frozenset({"this", "table"}),
+    "literal": frozenset({"this", "is_string"}),
+    "between": frozenset({"this", "low", "high"}),
+    "like": frozenset({"this", "expression", "negate"}),
+    "in": frozenset({"this", "expressions"}),
+    "case": frozenset({"this", "ifs", "default"}),
+    "cast": frozenset({"this", "to", "_type"}),
+    "div": frozenset({"this", "expression", "typed", "safe"}),
+}
 _COMPARISONS: dict[str, Callable[[int], bool]] = {
     "eq": lambda order: order == 0,
     "neq": lambda order: order != 0,
@@ -374,36 +412,3 @@ _CASTS = {
     "CHAR": T.STRING, "VARCHAR": T.STRING, "TEXT": T.STRING, "BINARY": T.BINARY, "VARBINARY": T.BINARY,
     "DATETIME": T.DATETIME, "TIMESTAMP": T.DATETIME, "DATE": T.DATE,
 }  # fmt: skip
-
-
-@lru_cache(maxsize=256)
-def like_pattern(pattern: str) -> Any:
-    """Return a compiled pattern of LIKE. It runs in linear time."""
-    import re2
-
-    parts = []
-    characters = iter(pattern)
-    for character in characters:
-        if character == "\\":
-            parts.append(re2.escape(next(characters, "\\")))
-        else:
-            parts.append({"%": ".*", "_": "."}.get(character) or re2.escape(character))
-    return _compiled(r"(?s)\A(?:" + "".join(parts) + r")\z")
-
-
-@lru_cache(maxsize=256)
-def search_pattern(pattern: str) -> Any:
-    """Return a compiled regular expression. Raises ServiceError."""
-    return _compiled(pattern)
-
-
-def _compiled(pattern: str) -> Any:
-    import re2
-
-    options = re2.Options()
-    options.max_mem = 1 << 20
-    options.log_errors = False
-    try:
-        return re2.compile(pattern, options)
-    except re2.error:
-        raise sql_error("Invalid pattern.") from None

@@ -21,7 +21,7 @@ _OF_KEYS = {
     messages.INTEGER: (SqlType.LONG, "bigint(20)"),
     messages.BINARY: (SqlType.BINARY, "varbinary(1024)"),
 }
-_OF_COLUMNS = {
+_OF_COLUMNS: dict[int, tuple[SqlType, str]] = {
     messages.DCT_INTEGER: (SqlType.LONG, "bigint(20)"),
     messages.DCT_DOUBLE: (SqlType.DOUBLE, "double"),
     messages.DCT_BOOLEAN: (SqlType.BOOL, "tinyint(1)"),

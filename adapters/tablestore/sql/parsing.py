@@ -125,13 +125,11 @@ def _parser() -> tuple[Any, Any]:
 
 def _check_depth(tokens: list[Any]) -> None:
     """Raise ServiceError if parentheses are nested too deep, before the parser enters them."""
-    from sqlglot.tokens import TokenType
-
     depth = 0
     for token in tokens:
-        if token.token_type is TokenType.L_PAREN:
+        if token.token_type.name == "L_PAREN":
             depth += 1
-        elif token.token_type is TokenType.R_PAREN:
+        elif token.token_type.name == "R_PAREN":
             depth -= 1
         if depth > limits.SQL_DEPTH_MAX:
             raise _too_deep()
@@ -158,26 +156,21 @@ def _too_deep() -> Exception:
 
 def _labels(text: str, tokens: list[Any]) -> tuple[str, ...]:
     """Return the source text of each selected expression: unnamed columns are called by it."""
-    from sqlglot.tokens import TokenType
-
-    ends = {
-        TokenType.FROM, TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING, TokenType.ORDER_BY, TokenType.LIMIT,
-        TokenType.SEMICOLON,
-    }  # fmt: skip
+    ends = {"FROM", "WHERE", "GROUP_BY", "HAVING", "ORDER_BY", "LIMIT", "SEMICOLON"}
     labels: list[str] = []
     depth = 0
     first = last = None
     for token in tokens[1:]:
-        kind = token.token_type
-        if first is None and kind in (TokenType.DISTINCT, TokenType.ALL):
+        kind = token.token_type.name
+        if first is None and kind in ("DISTINCT", "ALL"):
             continue
         if depth == 0 and kind in ends:
             break
-        if depth == 0 and kind is TokenType.COMMA and first is not None and last is not None:
+        if depth == 0 and kind == "COMMA" and first is not None and last is not None:
             labels.append(text[first.start : last.end + 1])
             first = None
             continue
-        depth += (kind is TokenType.L_PAREN) - (kind is TokenType.R_PAREN)
+        depth += (kind == "L_PAREN") - (kind == "R_PAREN")
         first, last = first or token, token
     if first is not None and last is not None:
         labels.append(text[first.start : last.end + 1])

@@ -47,7 +47,7 @@ class Result(NamedTuple):
     """The columns and rows of a statement, and the read units by table."""
 
     columns: list[ResultColumn]
-    rows: list[Row]
+    rows: Sequence[Row]
     units: Mapping[str, int] = MappingProxyType({})
 
 
@@ -114,7 +114,7 @@ class _Plan:
             is_alias = tree.key == "alias"
             label = tree.alias if is_alias else tree.name if tree.key == "column" else labels[at]
             items.append(_Item(label, self._compiler.compile(tree.this if is_alias else tree)))
-        if len(items) > limits.COLUMNS_MAX:
+        if not 1 <= len(items) <= limits.COLUMNS_MAX:
             raise sql_error(f"The number of columns must be in range: [1, {limits.COLUMNS_MAX}].")
         return items
 
@@ -157,7 +157,7 @@ class _Plan:
 
     # Results
 
-    def results(self, rows: list[Row]) -> list[Row]:
+    def results(self, rows: list[Row]) -> Sequence[Row]:
         """Return the rows of the result for the rows that fulfil the WHERE."""
         if self.is_grouped:
             rows = self._grouped(rows)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from time import monotonic
 from typing import Any
 
-from tablegate.adapters.tablestore.capacity import capacity
+from tablegate.adapters.tablestore.capacity import capacity, consumed_capacity
 from tablegate.adapters.tablestore.sql import mappings
 from tablegate.adapters.tablestore.sql.expressions import Compiler, Row, Scope
 from tablegate.adapters.tablestore.sql.plans import conjuncts, key_range
@@ -20,7 +20,7 @@ from tablegate.adapters.tablestore.sql.sql_values import truth
 from tablegate.adapters.tablestore.values.values import key_value_shown
 from tablegate.adapters.tablestore.values.views import view
 from tablegate.adapters.tablestore.wire import limits
-from tablegate.adapters.tablestore.wire.call_context import CallContext, find_table
+from tablegate.adapters.tablestore.wire.call_context import CallContext, TableOrIndex, find_table
 from tablegate.adapters.tablestore.wire.errors import ServiceError
 from tablegate.gateway.exchanges import one
 from tablegate.gateway.model.commands.commands import Exchange
@@ -65,10 +65,12 @@ class Work:
         self.units: dict[str, int] = {}
         """Read units by table."""
 
-    def add_page(self, table: str, rows: int, size_bytes: int) -> None:
+    def add_page(self, table: Table, rows: int, size_bytes: int) -> None:
+        """Count a page of a table."""
+        consumed_capacity.count_read(TableOrIndex.of_table(table), capacity.of_read(size_bytes))
         self._rows += rows
         self._bytes += size_bytes
-        self.units[table] = self.units.get(table, 0) + capacity.units(size_bytes)
+        self.units[table.name] = self.units.get(table.name, 0) + capacity.units(size_bytes)
         if self._rows > limits.SQL_ROWS_MAX or self._bytes > limits.SQL_BYTES_MAX:
             raise sql_error(
                 f"The scanned data exceeds the limit of {limits.SQL_ROWS_MAX} rows or {limits.SQL_BYTES_MAX} bytes."
@@ -76,6 +78,7 @@ class Work:
         self._check_time()
 
     def add_comparisons(self, number: int) -> None:
+        """Count pairs of rows that a join compares."""
         self._comparisons += number
         if self._comparisons > limits.SQL_COMPARISONS_MAX:
             raise sql_error(f"The join compares more than {limits.SQL_COMPARISONS_MAX} pairs of rows.")
@@ -105,14 +108,18 @@ def find_sources(call: CallContext, tree: Any) -> Exchange[list[Source]]:
 
 
 def _check_join(part: Any, join: Any) -> None:
-    if part.key != "table" or part.args.get("db") is not None or part.args.get("joins"):
+    if part.key != "table" or _parts(part) - {"this", "alias"}:
         raise sql_error("Only tables can be selected from.")
     if join is not None:
         is_known = join.side in ("", "LEFT") and join.kind in ("", "INNER", "CROSS", "OUTER")
-        if not is_known or join.args.get("using") or join.args.get("method"):
+        if not is_known or _parts(join) - {"this", "side", "kind", "on"}:
             raise sql_error(
                 "Unsupported SQL expression: this kind of JOIN. Use INNER JOIN or LEFT JOIN with ON."
             )
+
+
+def _parts(tree: Any) -> set[str]:
+    return {name for name, value in tree.args.items() if value not in (None, [], False)}
 
 
 def scope_of(sources: Sequence[Source]) -> Scope:
@@ -181,7 +188,7 @@ def _read(
     while not wanted.is_empty:
         command = Read(source.table, wanted, page_limits, visible_attributes=VisibleNames(names))
         page = yield from one(command)
-        work.add_page(source.table.name, page.scanned, page.scanned_bytes)
+        work.add_page(source.table, page.scanned, page.scanned_bytes)
         for stored in page.rows:
             row = _values(stored, columns)
             if keep is None or keep(row):

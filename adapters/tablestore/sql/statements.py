@@ -46,8 +46,8 @@ def sql_query(call: CallContext) -> Exchange[Message]:
             return _answer(messages.SQL_DESCRIBE_TABLE, (yield from _describe(call, name)))
         case ShowIndex(name):
             return _answer(messages.SQL_SHOW_TABLE, (yield from _show_index(call, name)))
-        case DropMapping(name, is_optional):
-            yield from _drop(call, name, is_optional)
+        case DropMapping():
+            yield from _drop(call, statement)
             return _answer(messages.SQL_DROP_TABLE, None)
         case CreateMapping():
             yield from _create(call, statement)
@@ -136,14 +136,14 @@ def _create(call: CallContext, statement: CreateMapping) -> Exchange[None]:
     yield from _store(table, mapping)
 
 
-def _drop(call: CallContext, name: str, is_optional: bool) -> Exchange[None]:
+def _drop(call: CallContext, statement: DropMapping) -> Exchange[None]:
     """DROP MAPPING TABLE: remove a mapping. The table stays."""
     _narrow(call, Permission.ALTER)
-    table = yield from find_table(call, name)
+    table = yield from find_table(call, statement.table)
     if mappings.has_mapping(table):
         yield from _store(table, ())
-    elif not is_optional:
-        raise sql_error(f"Unknown table '{name}'.")
+    elif not statement.optional:
+        raise sql_error(f"Unknown table '{statement.table}'.")
 
 
 def _store(table: Table, mapping: mappings.Mapping) -> Exchange[None]:

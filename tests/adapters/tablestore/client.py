@@ -17,7 +17,7 @@ from tablegate.adapters.tablestore.wire.plainbuffer import (
     decode_rows,
     encode_row,
 )
-from tablegate.adapters.tablestore.wire.protocol import search_pb2, tunnel_pb2
+from tablegate.adapters.tablestore.wire.protocol import search_pb2, sql_pb2, tunnel_pb2
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.adapters.tablestore.wire.replies import date_text
 from tablegate.gateway.http import Reply, Request
@@ -61,7 +61,7 @@ def signed(
 def answer_type(operation: str) -> Any:
     """Return the type of the answer of an operation."""
     name = OPERATIONS[operation].request.__name__.removesuffix("Request") + "Response"
-    modules = (tunnel_pb2,) if operation.startswith("tunnel/") else (messages, search_pb2)
+    modules = (tunnel_pb2,) if operation.startswith("tunnel/") else (messages, search_pb2, sql_pb2)
     return next(getattr(module, name) for module in modules if hasattr(module, name))
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
 
-from tablegate.adapters.tablestore.wire.protocol import search_pb2, table_store_pb2, tunnel_pb2
+from tablegate.adapters.tablestore.wire.protocol import search_pb2, sql_pb2, table_store_pb2, tunnel_pb2
 
 FOLDER = Path(table_store_pb2.__file__).parent
-MODULES = {"search": search_pb2, "table_store": table_store_pb2, "tunnel": tunnel_pb2}
+MODULES = {"search": search_pb2, "sql": sql_pb2, "table_store": table_store_pb2, "tunnel": tunnel_pb2}
 _BLOCK = re.compile(r"^(message|enum) (\w+) \{(.*?)\}", re.MULTILINE | re.DOTALL)
 _FIELD = re.compile(r"(required|optional|repeated) ([\w.]+) (\w+) = (\d+)")
 _VALUE = re.compile(r"(\w+) = (\d+);")

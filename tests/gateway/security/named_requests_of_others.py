@@ -173,6 +173,7 @@ def _table_store_members(table: str, has: Handles) -> Iterator[tuple[str, str, d
     yield from _table_store_tables(table)
     yield from _table_store_streams(table, has)
     yield from _table_store_tunnels(table)
+    yield from _table_store_statements(table)
 
 
 def _table_store_ranges(table: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
@@ -225,6 +226,22 @@ def _table_store_tables(table: str) -> Iterator[tuple[str, str, dict[str, Any]]]
     for kind in (search_messages.KEYWORD, search_messages.JSON):
         made = {"table_name": table, "index_name": "bySearch", "schema": schema(("status", kind))}
         yield "CreateSearchIndex", f"{kind}", made
+
+
+def _table_store_statements(table: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    for query in (
+        f"select * from {table}",
+        f"select nothing from {table}",
+        f"select * from {table} where pk = 'a'",
+        f"select a.pk from {table} a join {table} b on a.pk = b.pk",
+        f"desc {table}",
+        f"show index from {table}",
+        f"create table {table} (pk varchar(9), sk varchar(9), primary key(pk, sk))",
+        f"create table {table} (pk bigint, primary key(pk))",
+        f"drop mapping table {table}",
+        f"drop mapping table if exists {table}",
+    ):
+        yield "SQLQuery", query.replace(table, "T"), {"query": query}
 
 
 def _table_store_tunnels(table: str) -> Iterator[tuple[str, str, dict[str, Any]]]:

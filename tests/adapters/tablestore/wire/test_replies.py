@@ -77,7 +77,7 @@ def test_a_deflated_reply(service: TableStoreService) -> None:
 @pytest.mark.parametrize(
     "operation",
     [
-        "SQLQuery",
+        "BulkSQL",
         "CreateSearchIndex",
         "Search",
         "PutTimeseriesData",
