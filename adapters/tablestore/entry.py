@@ -67,7 +67,6 @@ class TableStore(Dialect):
     operations = frozenset(OPERATIONS)
     blocking_operations = SLOW
     batches = frozenset({"BatchGetRow", "BatchWriteRow", "BulkImport"})
-    blocking_operations = frozenset({"SQLQuery"})  # evaluating a statement can take seconds
     refusal_statuses = frozenset({400, 403})  # 400: without key or signature
 
     def __init__(self, gateway: Gateway) -> None:

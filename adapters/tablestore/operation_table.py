@@ -150,5 +150,5 @@ OPERATIONS: Mapping[str, Operation] = {
 }
 READING = frozenset({"GetRow", "BatchGetRow", "GetRange", "BulkExport", "Search", "ParallelScan"})
 """Operations that only read rows."""
-SLOW = frozenset({"Search", "ParallelScan"})
+SLOW = frozenset({"Search", "ParallelScan", "SQLQuery"})
 """Operations that may take long. The server runs them on a thread."""

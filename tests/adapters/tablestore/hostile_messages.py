@@ -75,6 +75,24 @@ _REGEXES = (
     "a{99999}",
     "(?=a)",
 )
+_STATEMENTS = (
+    "select * from t",
+    "select p, count(*) from wide group by p order by 2 desc",
+    "select a.p from t a join drawn b on a.i = b.i where a.p > 'b' limit 3",
+    "show tables",
+    "desc plain",
+    "select count(*) from t where i between 1 and 5 and not p like '%a'",
+    "select",
+    "selec",
+    "select * from é",
+    "select (((((" + "1" * 500,
+    "select " + "not " * 2000 + "1",
+    "select 'a' regexp '(a+)+$'",
+    "create table t (p varchar(9), i bigint, primary key(p, i))",
+    "drop mapping table t",
+    "\x00",
+    "select 1e999, -9223372036854775808 - 1, 1 / 0",
+)
 _NUMBERS = (0, 1, -1, 5, 2**63 - 1, -(2**63))
 _FLOATS = (0.0, -0.0, 1.5, float("inf"), float("-inf"), float("nan"), 1e308, 5e-324)
 _KEYS: tuple[tuple[str, type], ...] = (("p", str), ("i", int))
@@ -114,6 +132,7 @@ class Hostile:
             "start_column": _COLUMNS,
             "end_column": _COLUMNS,
             "regex": _REGEXES,
+            "query": _STATEMENTS,
         }
 
     def request(self, kind: type[Message]) -> bytes:

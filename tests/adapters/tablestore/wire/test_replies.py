@@ -77,9 +77,7 @@ def test_a_deflated_reply(service: TableStoreService) -> None:
 @pytest.mark.parametrize(
     "operation",
     [
-        "BulkSQL",
-        "CreateSearchIndex",
-        "Search",
+        "CreateKnowledgeBase",
         "PutTimeseriesData",
         "tunnel/schedule",
         "LoadTable",
