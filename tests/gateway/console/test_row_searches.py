@@ -424,7 +424,7 @@ def test_rows_are_json_on_request(console: Console, name: str, form: str, texts:
     page = unescape(console.get("/rows", **{**of(name, key0="p1"), "as": form}))
     assert all(each in page for each in texts)
     assert '<table class="rows' not in page
-    first = re.findall(r'aria-label="Form of rows".*?quiet" href="[^"]*as=(\w+)', page, re.DOTALL)
+    first = re.findall(r'aria-label="Format of rows".*?quiet" href="[^"]*as=(\w+)', page, re.DOTALL)
     assert first[0] == {"things": "dynamodb", "entities": "azuretable"}[name]  # that of its own dialect
     assert 'role="alert"' in console.get("/rows", 400, **{**of(name), "as": "xml"})
 
