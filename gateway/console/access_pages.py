@@ -11,8 +11,8 @@ import flask
 from tablegate.gateway.administration_forms import BadField, PlacedForm, Section, SectionRow
 from tablegate.gateway.console import rights
 from tablegate.gateway.console.account_forms import FORMS
+from tablegate.gateway.console.audit_notes import note_definition
 from tablegate.gateway.console.forms import Attempt, attempt_of, document_of, shown_sections, unplaced_problem
-from tablegate.gateway.console.operations import note_definition
 from tablegate.gateway.console.pages import Pages, Route
 from tablegate.gateway.console.rendering import render
 from tablegate.gateway.console.searches import BadSearch

@@ -10,6 +10,7 @@ import flask
 
 from tablegate.gateway.adapter_modules import DialectAdministration
 from tablegate.gateway.administration_forms import BadField, PlacedForm, Section
+from tablegate.gateway.console.audit_notes import note_definition
 from tablegate.gateway.console.forms import (
     Attempt,
     attempt_of,
@@ -18,7 +19,7 @@ from tablegate.gateway.console.forms import (
     shown_sections,
     unplaced_problem,
 )
-from tablegate.gateway.console.operations import OperationRefused, Operations, note_definition
+from tablegate.gateway.console.operations import OperationRefused, Operations
 from tablegate.gateway.console.pages import Pages, Route
 from tablegate.gateway.console.rendering import address, render
 from tablegate.gateway.console.searches import BadSearch

@@ -10,6 +10,7 @@ import flask
 
 from tablegate.gateway.adapter_modules import RowDisplay
 from tablegate.gateway.console import searches
+from tablegate.gateway.console.audit_notes import note_keys
 from tablegate.gateway.console.pages import Pages, Route, number_of
 from tablegate.gateway.console.problems import explained
 from tablegate.gateway.console.reading import DELETING, PUTTING, READING_A_ROW, TableReader
@@ -17,7 +18,7 @@ from tablegate.gateway.console.rendering import render
 from tablegate.gateway.console.row_reading import Cursor, position_in, read_page
 from tablegate.gateway.console.row_tables import RowTable, row_table
 from tablegate.gateway.console.sign_in import ConsoleUser
-from tablegate.gateway.console.value_texts import cell_of, text_of
+from tablegate.gateway.console.value_texts import cell_of
 from tablegate.gateway.model.authorization.permissions import Purpose
 from tablegate.gateway.model.commands.row_commands import Get, WriteGroup
 from tablegate.gateway.model.commands.row_search import RowSearch, path_text
@@ -28,7 +29,6 @@ from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.keys import Key
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.model.values.values import Value
-from tablegate.gateway.server.flask_bridge import current_request
 
 _COUNTED = 1000
 _PREVIEWED = 5
@@ -139,7 +139,7 @@ class BulkPages(Pages):
                 except ValueError as error:
                     problem = f"A row cannot be changed: {error}. The rows before it were changed."
                     break
-            _note_keys(search.table, writes)
+            note_keys(search.table, [each.key for each in writes])
             outcomes = (
                 reading.run_all([WriteGroup((each,)) for each in writes], form.purpose) if writes else []
             )
@@ -242,15 +242,3 @@ def _conditions(search: RowSearch, display: RowDisplay) -> list[str]:
             values.append(display.type_names[condition.kind])
         texts.append(f"{path_text(condition.path)} {condition.operator.value} {', '.join(values)}".strip())
     return texts
-
-
-def _note_keys(table: Table, writes: Sequence[Write]) -> None:
-    """Note the keys of the rows for the audit log."""
-    request = current_request()
-    if request.facts is not None:
-        names = table.key_schema.names
-        keys = [
-            (table.name, {name: text_of(value) for name, value in zip(names, write.key.values, strict=True)})
-            for write in writes
-        ]
-        request.facts = request.facts._replace(keys=[*request.facts.keys, *keys])

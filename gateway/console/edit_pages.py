@@ -10,6 +10,7 @@ import orjson
 
 from tablegate.gateway.adapter_modules import RowDisplay
 from tablegate.gateway.console import searches
+from tablegate.gateway.console.audit_notes import note_keys
 from tablegate.gateway.console.pages import Pages, Route
 from tablegate.gateway.console.problems import explained
 from tablegate.gateway.console.reading import DELETING, PUTTING, TableReader
@@ -26,7 +27,6 @@ from tablegate.gateway.console.row_forms import (
 )
 from tablegate.gateway.console.row_tables import differences
 from tablegate.gateway.console.sign_in import ConsoleUser
-from tablegate.gateway.console.value_texts import text_of
 from tablegate.gateway.model.commands.row_commands import WriteGroup
 from tablegate.gateway.model.commands.writes import Remove, Replace, Write
 from tablegate.gateway.model.errors import ConditionFailed, InvalidInput
@@ -34,7 +34,6 @@ from tablegate.gateway.model.expressions.predicates import Not, Predicate, Revis
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.keys import Key
 from tablegate.gateway.model.values.rows import Row
-from tablegate.gateway.server.flask_bridge import current_request
 
 _FORM_FIELDS = 3 * ATTRIBUTES + 32
 _CHANGED = (
@@ -115,7 +114,7 @@ class EditPages(Pages):
             return self._show(visitor, table, form, 400, f"This is not a valid row of {table.name}: {error}.")
         if form.place and str("" if old is None else old.modified_at) != form.revision:
             return self._conflict(visitor, write, form, old)
-        _note_key(table, write.key)
+        note_keys(table, [write.key])
         try:
             reading.run(WriteGroup((write,)), PUTTING)
         except ConditionFailed as error:
@@ -138,7 +137,7 @@ class EditPages(Pages):
         if flask.request.form.get("revision", str(row.modified_at)) != str(row.modified_at):
             raise searches.BadSearch(changed)
         key = table.key_schema.key(row.latest)
-        _note_key(table, key)
+        note_keys(table, [key])
         write = Write(table, Key(key.values, row.position), Remove(), RevisionIs(row.modified_at))
         try:
             reading.run(WriteGroup((write,)), DELETING)
@@ -208,12 +207,3 @@ class EditPages(Pages):
 
 def _indented(document: Any) -> str:
     return orjson.dumps(document, option=orjson.OPT_INDENT_2).decode()
-
-
-def _note_key(table: Table, key: Key) -> None:
-    """Note the key of the request's row for the audit log."""
-    request = current_request()
-    if request.facts is not None:
-        values = zip(table.key_schema.names, key.values, strict=True)
-        shown = {name: text_of(value) for name, value in values}
-        request.facts = request.facts._replace(keys=[(table.name, shown)])

@@ -14,10 +14,8 @@ from tablegate.gateway.exchanges import drive, exchange_of
 from tablegate.gateway.model.authorization.authorizations import NamedResource
 from tablegate.gateway.model.authorization.grants import Verdict
 from tablegate.gateway.model.errors import NotPermitted, QuotaExceeded, TableMissing
-from tablegate.gateway.model.request_facts import RequestKind
 from tablegate.gateway.security import gate
 from tablegate.gateway.security.credentials import SHARED_NAMESPACE
-from tablegate.gateway.server.flask_bridge import current_request
 
 
 class OperationRefused(Exception):
@@ -146,11 +144,3 @@ class Operations:
             return self.run(visitor, administration, operation, namespace, document)
         except (NotPermitted, OperationRefused):
             return None
-
-
-def note_definition(operation: str, tables: Sequence[str]) -> None:
-    """Note for the audit log that the request changes a definition."""
-    request = current_request()
-    if request.facts is not None:
-        named = [name[:255] for name in tables]
-        request.facts = request.facts._replace(operation=operation, kind=RequestKind.DEFINITION, tables=named)

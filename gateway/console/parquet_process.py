@@ -48,12 +48,14 @@ def _convert(direction: str, schema: KeySchema, argument: str, data: bytes) -> b
     try:
         with tempfile.TemporaryDirectory(prefix="tablegate-") as folder:
             return _run([direction, _keys_option(schema), argument], data, Path(folder))
+    except OSError as error:  # of the folder for temporary files or of the process
+        raise NotConverted(f"the process that converts files cannot run: {error}") from None
     finally:
         _one_at_a_time.release()
 
 
 def _run(arguments: list[str], data: bytes, folder: Path) -> bytes:
-    """Return the output of the process. Output and errors are files, whose size is limited."""
+    """Return the output of the process. It writes output and errors to files of limited size."""
     output, errors = folder / "output", folder / "errors"
     environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
     environment |= {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path), **_THREADS}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import flask
 
+from tablegate.gateway.console.audit_notes import note_table
 from tablegate.gateway.console.pages import Pages, Route
 from tablegate.gateway.console.reading import LOOKING_UP
 from tablegate.gateway.console.rendering import address, refusal, render
@@ -18,7 +19,6 @@ from tablegate.gateway.model.commands.row_search import RowSearch, StatementPage
 from tablegate.gateway.model.errors import GatewayError, NotPermitted, TableMissing
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.security.gate import run
-from tablegate.gateway.server.flask_bridge import current_request
 
 if TYPE_CHECKING:
     from tablegate.gateway.adapter_modules import RowDisplay, RunStatement
@@ -53,17 +53,17 @@ class StatementPages(Pages):
         try:
             while given:
                 page = self._run(visitor, display.run_statement, (table.namespace, statement, token))
-                _note_table(page.table_name)
+                note_table(page.table_name)
                 rows += page.rows
                 token = page.token
                 if not token or len(rows) >= _ROWS or monotonic() >= until:
                     source = self._source(reading, table, page.table_name)
                     break
         except NotPermitted as error:
-            _note_table(error.path.partition("/")[0])
+            note_table(error.path.partition("/")[0])
             status, problem = 403, refusal(error)
         except TableMissing as error:
-            _note_table(error.name)
+            note_table(error.name)
             status, problem = 404, f"There is no table {error.name}."
         except ValueError as error:
             status, problem = 400, str(error)
@@ -94,10 +94,3 @@ class StatementPages(Pages):
         except GatewayError:
             return table
         return found
-
-
-def _note_table(name: str) -> None:
-    """Note the table of a statement for the audit log. It can be another one than the page's."""
-    request = current_request()
-    if request.facts is not None:
-        request.facts = request.facts._replace(tables=list(dict.fromkeys([*request.facts.tables, name])))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 import subprocess
+import tempfile
 from collections.abc import Mapping
 from html import unescape
 from pathlib import Path
@@ -112,6 +113,13 @@ def test_a_file_whose_footer_is_wrong_gets_no_more_memory() -> None:
     assert len(file) < 10_000
     with pytest.raises(NotConverted, match=r"malloc|memory"):
         lines_of_parquet(file, SCHEMA, row_files.IMPORT_ROWS)
+
+
+def test_without_a_folder_for_temporary_files_no_file_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", "/nowhere")
+    for _ in range(2):
+        with pytest.raises(NotConverted, match=r"cannot run: .*/nowhere"):
+            lines_of_parquet(b"", SCHEMA, 1)
 
 
 def test_the_process_has_no_settings_of_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
