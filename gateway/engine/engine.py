@@ -18,7 +18,7 @@ from tablegate.gateway.engine.background import job_runner
 from tablegate.gateway.engine.background.background import Background, BackgroundOptions
 from tablegate.gateway.engine.background.pacing import BatchDone
 from tablegate.gateway.engine.rows import reading, reading_replicas
-from tablegate.gateway.engine.rows.reading import Reading
+from tablegate.gateway.engine.rows.point_reads import Reading
 from tablegate.gateway.engine.single_commands import SingleCommands
 from tablegate.gateway.engine.streams import follower_reads, following
 from tablegate.gateway.engine.streams.following import Deliver
@@ -150,13 +150,14 @@ class Engine:
         return self._store.database.is_distributed
 
     def node_of(self, groups: Sequence[AnyCommand]) -> Hashable:
-        """Return the node that holds all rows of these writes. None if there is no single one."""
-        partitions = {
-            write.key.position.partition
-            for group in groups
-            if isinstance(group, row_commands.WriteGroup)
-            for write in group.writes
-        }
+        """Return the node that holds all rows of these writes and what follows from them. None if there is no single
+        one."""
+        writes = [
+            write for group in groups if isinstance(group, row_commands.WriteGroup) for write in group.writes
+        ]
+        if any(write.table.indexes or write.table.rules.stream is not None for write in writes):
+            return None  # entries and changes have partitions of their own
+        partitions = {write.key.position.partition for write in writes}
         nodes = {self._store.database.node_of(partition) for partition in partitions}
         return nodes.pop() if len(nodes) == 1 else None
 
@@ -282,7 +283,7 @@ class Engine:
         if self.replicas is not None:
             self.replicas.close()
 
-    def _read(self, commands: list[reading.Reading], nowait: bool, log_position: int) -> list[Any]:
+    def _read(self, commands: list[Reading], nowait: bool, log_position: int) -> list[Any]:
         if self.replicas is None or nowait or not reading_replicas.may_be_old(commands):
             return self._transactions.read(commands)
         answers: list[Any] = [

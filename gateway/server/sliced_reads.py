@@ -11,7 +11,7 @@ from time import perf_counter
 from typing import Any, cast
 
 from tablegate.gateway.engine.engine import Engine
-from tablegate.gateway.engine.rows.reading import Reading
+from tablegate.gateway.engine.rows.point_reads import Reading
 from tablegate.gateway.observability import metrics
 from tablegate.gateway.server.pending_request import PendingRequest, RequestOutcomes
 

@@ -35,7 +35,7 @@ from typing import Any, cast
 
 from tablegate.gateway.dialect import Handler, ReplyStep
 from tablegate.gateway.engine.engine import Engine, contended
-from tablegate.gateway.engine.rows.reading import Reading
+from tablegate.gateway.engine.rows.point_reads import Reading
 from tablegate.gateway.engine.rows.reading_replicas import may_be_old
 from tablegate.gateway.exchanges import MAX_ATTEMPTS
 from tablegate.gateway.http import Reply

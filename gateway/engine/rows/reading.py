@@ -5,24 +5,35 @@ All reads of a list use one snapshot. If pages are read in slices, their session
 
 from __future__ import annotations
 
-import contextlib
 from collections import deque
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping
 from time import perf_counter
-from typing import TypeGuard, cast
+from typing import cast
 
 from tablegate.gateway.engine.rows.page_builder import READ_FIELDS, SHOWN_AS_STORED, PageBuilder
+from tablegate.gateway.engine.rows.point_reads import (
+    Outcome,
+    Reading,
+    fetched_together,
+    is_byte_limited,
+    needs_snapshot,
+    outcome_of,
+    outcome_within_limit,
+    outcomes_of,
+    read_without_snapshot,
+    refusal_of,
+    tables_of,
+)
 from tablegate.gateway.engine.vectors import vector_support
 from tablegate.gateway.engine.vectors.vector_support import SearchSlices
 from tablegate.gateway.model import errors, fast_paths
 from tablegate.gateway.model.commands.row_commands import Get, Read, ReadAll
-from tablegate.gateway.model.commands.vector_commands import SearchVectors, VectorMatch
+from tablegate.gateway.model.commands.vector_commands import SearchVectors
 from tablegate.gateway.model.commands.write_groups import RowKey
 from tablegate.gateway.model.expressions.predicates import ALWAYS
 from tablegate.gateway.model.expressions.ranges import KeyRange
 from tablegate.gateway.model.tables.indexes import Index
 from tablegate.gateway.model.tables.pages import Concatenation, Page
-from tablegate.gateway.model.tables.tables import State, Table
 from tablegate.gateway.model.values.keys import Position
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.store.rows import concatenated, rows, scans
@@ -32,27 +43,22 @@ from tablegate.gateway.store.sql.prefilters import condition_of, prefilter_of
 from tablegate.gateway.store.store import Store
 from tablegate.gateway.store.transactions import local_transactions
 
-Reading = Get | ReadAll | Read | SearchVectors
 # Pages that take less time are read in one slice.
 _SLICE_S = 0.001
 # Up to this number, checking rows one by one is faster than further statements.
 _MIN_PREFILTER_ROWS = 24
-# Rows fetched before their total size is checked.
-_ROWS_PER_FETCH = 10
-
 _LOOKS_UP = fast_paths.covers(
     Get, "table position transaction may_be_old visible_attributes"
 ) and fast_paths.covers(ReadAll, "gets max_bytes")
 _IS_SAFE = fast_paths.covers(Read, READ_FIELDS)
 
-Outcome = Row | list[Row | None] | Page | list[VectorMatch] | errors.GatewayError | None
 Slices = Generator[None, None, Page | errors.GatewayError]
 """A page that is being read. It yields after each slice and returns the page."""
 
 
 def read(store: Store, commands: list[Reading], now_ms: int) -> list[Outcome]:
     """Return the outcome of each command, all from one snapshot."""
-    is_safe = store.database.has_snapshots or not any(map(_needs_snapshot, commands))
+    is_safe = store.database.has_snapshots or not any(map(needs_snapshot, commands))
     if _LOOKS_UP and store.database.looks_up_at_once and is_safe and all(map(_is_one_statement, commands)):
         return fast_look_up(store, cast("list[Get | ReadAll]", commands), now_ms)
     outcomes: dict[int, Outcome] = {}
@@ -69,8 +75,10 @@ def read_in_slices(
     `outcomes` is filled under the index of each command. `reader` identifies the session, which is open until the end.
     """
     if not store.database.has_snapshots:
-        outcomes.update(_read_claimed(store, commands, now_ms))
-    gets = _fetched_together(commands)
+        outcomes.update(read_without_snapshot(store, commands, now_ms))
+        if len(outcomes) == len(commands):
+            return
+    gets = fetched_together([command for at, command in enumerate(commands) if at not in outcomes])
     # A single row needs no transaction: one statement is a snapshot.
     is_alone = len(commands) == len(gets) == 1 and not store.database.shared and not gets[0].transaction
     with store.database.read_one() if is_alone else store.read(reader) as session:
@@ -90,7 +98,7 @@ def read_in_slices(
                 outcomes[at] = rows_by_key.get((table.id, command.position))  # type: ignore[union-attr]
             elif is_ready and kind is Read and command.index is None and not command.transaction:  # type: ignore[union-attr]
                 pages.append((at, _page(session, command, now_ms, counts)))  # type: ignore[arg-type]
-            elif (refusal := _refusal(command, stale, now_ms)) is not None:
+            elif (refusal := refusal_of(command, stale, now_ms)) is not None:
                 outcomes[at] = refusal
             elif isinstance(command, SearchVectors):
                 pages.append((at, vector_support.search(store, session, command, now_ms)))
@@ -99,10 +107,10 @@ def read_in_slices(
                 pages.append((at, begin(session, command, now_ms, counts)))
             elif _transaction(command):
                 outcomes[at] = _staged_outcome(session, command, rows_by_key, now_ms)
-            elif _is_byte_limited(command):
-                outcomes[at] = _outcome_within_limit(session, command, now_ms)
+            elif is_byte_limited(command):
+                outcomes[at] = outcome_within_limit(session, command, now_ms)
             else:
-                outcomes[at] = _outcome_of(command, rows_by_key, now_ms)
+                outcomes[at] = outcome_of(command, rows_by_key, now_ms)
         for table_id in stale:
             store.catalog.cache.forget(table_id)
         yield from _interleave(pages, outcomes)
@@ -128,54 +136,14 @@ def _interleave(
 
 
 def _stale(store: Store, session: Session, commands: list[Reading]) -> set[int]:
-    tables = [table for command in commands for table in _tables_of(command)]
+    tables = [table for command in commands for table in tables_of(command)]
     return store.catalog.check(session, tables, lock=False)()
-
-
-class _ClaimReleased(Exception):
-    """Rolls back the claims of rows that were read and are not to be written."""
-
-
-def _read_claimed(store: Store, commands: list[Reading], now_ms: int) -> dict[int, Outcome]:
-    """Read, without snapshots, the commands that need a consistent view. Return outcomes by index.
-
-    Their keys are claimed as by a writer, read, and released.
-    """
-    claimed_commands = {at: command for at, command in enumerate(commands) if _needs_snapshot(command)}
-    gets = [get for command in claimed_commands.values() for get in command.gets]
-    if not gets:
-        return {}
-    keys = sorted({(get.table.id, get.position) for get in gets})
-    outcomes: dict[int, Outcome] = {}
-    stale: set[int] = set()
-    near = keys[0][1].partition
-    with contextlib.suppress(_ClaimReleased), store.write(near=near) as session:
-        stale_ids = store.catalog.check(session, [get.table for get in gets], lock=True, near=near)
-        rows.claim(session, keys)
-        stale = stale_ids()
-        for at, command in claimed_commands.items():
-            outcomes[at] = _refusal(command, stale, now_ms) or _outcome_within_limit(session, command, now_ms)
-        raise _ClaimReleased
-    for table_id in stale:
-        store.catalog.cache.forget(table_id)
-    return outcomes
-
-
-def _needs_snapshot(command: Reading) -> TypeGuard[ReadAll]:
-    return type(command) is ReadAll and len(command.gets) > 1
 
 
 def _is_one_statement(command: Reading) -> bool:
     if type(command) is Get:
         return not command.transaction
-    return type(command) is ReadAll and not _is_byte_limited(command)
-
-
-def _is_byte_limited(command: Reading) -> TypeGuard[ReadAll]:
-    """Return True if a command limits the bytes of its rows and is long enough to fetch them in steps."""
-    return (
-        isinstance(command, ReadAll) and command.max_bytes is not None and len(command.gets) > _ROWS_PER_FETCH
-    )
+    return type(command) is ReadAll and not is_byte_limited(command)
 
 
 def _transaction(command: Reading) -> str:
@@ -192,7 +160,7 @@ def _staged_outcome(
         return staged_rows
     if command.position in staged_rows:
         return command.table.visible(staged_rows[command.position], now_ms)
-    return _outcome_of(command, rows_by_key, now_ms)
+    return outcome_of(command, rows_by_key, now_ms)
 
 
 def _staged_page(session: Session, command: Read, now_ms: int, counts: Counts) -> Slices:
@@ -216,81 +184,10 @@ def _staged_rows(
 
 def fast_look_up(store: Store, commands: list[Get | ReadAll], now_ms: int) -> list[Outcome]:
     """Read points in one statement (fast path of `read_in_slices`)."""
-    gets = _fetched_together(commands)
+    gets = fetched_together(commands)
     with store.database.read_one() as session:
         rows_by_key, versions = rows.look_up(session, list({(get.table.id, get.position) for get in gets}))
-    stale = {get.table.id for get in gets if versions.get(get.table.id) != get.table.version}
-    for table_id in stale:
-        store.catalog.cache.forget(table_id)
-    outcomes: list[Outcome] = []
-    for command in commands:
-        refusal = _refusal(command, stale, now_ms)
-        outcomes.append(_outcome_of(command, rows_by_key, now_ms) if refusal is None else refusal)
-    return outcomes
-
-
-def _outcome_of(command: Get | ReadAll, rows_by_key: dict[RowKey, Row], now_ms: int) -> Outcome:
-    if isinstance(command, Get):
-        return command.table.visible(rows_by_key.get((command.table.id, command.position)), now_ms)
-    rows_of_command = [
-        get.table.visible(rows_by_key.get((get.table.id, get.position)), now_ms) for get in command.gets
-    ]
-    return _too_large(rows_of_command, command) or rows_of_command
-
-
-def _outcome_within_limit(session: Session, command: ReadAll, now_ms: int) -> Outcome:
-    """Return the rows of a command, and stop fetching when they exceed its byte limit."""
-    rows_of_command: list[Row | None] = []
-    for start in range(0, len(command.gets), _ROWS_PER_FETCH):
-        gets = command.gets[start : start + _ROWS_PER_FETCH]
-        rows_by_key = rows.fetch_many(session, list({(get.table.id, get.position) for get in gets}))
-        rows_of_command += [
-            get.table.visible(rows_by_key.get((get.table.id, get.position)), now_ms) for get in gets
-        ]
-        if (refusal := _too_large(rows_of_command, command)) is not None:
-            return refusal
-    return rows_of_command
-
-
-def _too_large(rows_of_command: list[Row | None], command: ReadAll) -> errors.LimitExceeded | None:
-    if command.max_bytes is None:
-        return None
-    size = sum([row.size_bytes for row in rows_of_command if row is not None])
-    return (
-        errors.LimitExceeded("rows-together", command.max_bytes, size) if size > command.max_bytes else None
-    )
-
-
-def _fetched_together(commands: Sequence[Reading]) -> list[Get]:
-    """Return the point reads of commands, except those that are fetched in steps."""
-    gets: list[Get] = []
-    for command in commands:
-        if type(command) is Get:
-            gets.append(command)
-        elif isinstance(command, ReadAll) and not _is_byte_limited(command):
-            gets += command.gets
-    return gets
-
-
-def _tables_of(command: Reading) -> list[Table]:
-    return [get.table for get in command.gets] if isinstance(command, ReadAll) else [command.table]
-
-
-def _refusal(command: Reading, stale: set[int], now_ms: int) -> errors.GatewayError | None:
-    for table in _tables_of(command):
-        if table.id in stale:
-            return errors.StaleTable()
-        state = table.state_at(now_ms)
-        if state is State.CREATING or state is State.DELETING:
-            return errors.TableBusy(table.name, state.value)
-    if isinstance(command, Read | SearchVectors) and command.index is not None:
-        name, table = command.index.name, command.table
-        index = table.index(name) if isinstance(command, Read) else table.vector_index(name)
-        if index is None:
-            return errors.IndexMissing(command.table.name, command.index.name)
-        if not index.is_active(now_ms):
-            return errors.TableBusy(command.table.name, State.CREATING.value, command.index.name)
-    return None
+    return outcomes_of(store, commands, rows_by_key, versions, now_ms)
 
 
 def _page(

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tablegate.gateway.engine.rows import reading
-from tablegate.gateway.engine.rows.reading import Outcome, Reading
+from tablegate.gateway.engine.rows.point_reads import Outcome, Reading
 from tablegate.gateway.model.errors import StaleTable
 from tablegate.gateway.store.opening.replicas import Standbys
 

@@ -136,13 +136,13 @@ class PostgreSQLStatements(Statements):
         )
 
     def claim_rows(self, session: Session, keys: Sequence[Key]) -> None:
-        session.send(_CLAIM, _columns(keys))
+        session.send(_CLAIM, columns_of(keys))
 
     def fetch_rows(self, session: Session, keys: Sequence[Key]) -> Pending[list[tuple[int, Row]]]:
         if len(keys) == 1:
             answer = session.ask(rows.GET, keys[0])
             return lambda: [(0, columns) for columns in answer() if columns[ROW_WIDTH - 1] is not None]
-        answer = session.ask(_GET_MANY, _columns(keys))
+        answer = session.ask(_GET_MANY, columns_of(keys))
         return lambda: [(columns[ROW_WIDTH] - 1, columns) for columns in answer()]
 
     def look_up_rows(self, session: Session, keys: Sequence[Key]) -> Pending[list[tuple[int, Row]]]:
@@ -150,14 +150,14 @@ class PostgreSQLStatements(Statements):
             table_id, *key_columns = keys[0]
             answer = session.ask(rows.LOOK_UP, (*key_columns, table_id))
             return lambda: [(0, columns) for columns in answer()]
-        answer = session.ask(_LOOK_UP_MANY, _columns(keys))
+        answer = session.ask(_LOOK_UP_MANY, columns_of(keys))
         return lambda: [(columns[ROW_WIDTH + 1] - 1, columns) for columns in answer()]
 
     def save_rows(self, session: Session, rows_to_save: Sequence[Row]) -> None:
         if len(rows_to_save) == 1:
             session.send(rows.SAVE, rows_to_save[0])
         else:
-            session.send(_SAVE_MANY, _columns(rows_to_save))
+            session.send(_SAVE_MANY, columns_of(rows_to_save))
 
     def load_rows(self, session: Session, rows_to_load: Sequence[Row]) -> None:
         try:
@@ -169,7 +169,7 @@ class PostgreSQLStatements(Statements):
         _send(session, rows.REMOVE, _REMOVE_MANY, [*keys, *claims])
 
     def remove_unchanged_rows(self, session: Session, versions: Sequence[Row]) -> int:
-        return session.execute(_REMOVE_UNCHANGED, _columns(versions))
+        return session.execute(_REMOVE_UNCHANGED, columns_of(versions))
 
     def page_count(self, session: Session, table: str) -> int:
         [(pages,)] = session.query(
@@ -214,7 +214,8 @@ class PostgreSQLStatements(Statements):
         return "(1 = 1)", []
 
 
-def _columns(rows_or_keys: Sequence[tuple[Any, ...]]) -> list[list[Any]]:
+def columns_of(rows_or_keys: Sequence[tuple[Any, ...]]) -> list[list[Any]]:
+    """Return a set as one array for each column."""
     return [list(column) for column in zip(*rows_or_keys, strict=True)]
 
 
@@ -222,4 +223,4 @@ def _send(session: Session, of_one: str, of_many: str, sets: Sequence[tuple[Any,
     if len(sets) == 1:
         session.send(of_one, sets[0])
     else:
-        session.send(of_many, _columns(sets))
+        session.send(of_many, columns_of(sets))

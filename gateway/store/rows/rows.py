@@ -5,7 +5,7 @@ Sets of keys are sorted, so that two writers lock in the same order. `Statements
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from tablegate.gateway.model.commands.write_groups import RowKey
 from tablegate.gateway.model.errors import DataCorrupted
@@ -80,6 +80,15 @@ def look_up(session: Session, keys: Sequence[RowKey]) -> tuple[dict[RowKey, Row]
         if columns[ROW_WIDTH - 1] is not None:
             rows[key] = StoredRow(columns)
     return rows, versions
+
+
+def are_unchanged(session: Session, rows_by_key: Mapping[RowKey, Row]) -> bool:
+    """Return True if rows that were read at several nodes are certainly all of one moment. See Statements."""
+    versions = [
+        (*key, rows_by_key[at].modified_at)
+        for at, key in zip(rows_by_key, _stored_keys([*rows_by_key]), strict=True)
+    ]
+    return session.statements.are_unchanged(session, versions)
 
 
 def save_many(session: Session, rows: Iterable[tuple[int, Row]]) -> None:

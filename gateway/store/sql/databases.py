@@ -221,6 +221,13 @@ class Statements(ABC):
         Runs one statement. The row's columns are NULL if there is no row.
         """
 
+    def are_unchanged(self, session: Session, versions: Sequence[Row]) -> bool:
+        """Return True if the rows that were read before were all valid at one moment. A version is (key, modified_at).
+
+        Only for databases without snapshots. May return False if that cannot be verified.
+        """
+        raise NotImplementedError
+
     @abstractmethod
     def save_rows(self, session: Session, rows: Sequence[Row]) -> None:
         """Insert or replace rows. Their keys must be claimed."""
@@ -373,6 +380,9 @@ class Database:
     def committed(self, transaction_id: str | None) -> bool | None:
         """Return the outcome of a transaction with an interrupted COMMIT, or None if it is unknown."""
         return None
+
+    def finish_interrupted(self) -> None:
+        """Finish transactions over several nodes that another process has left undecided. Called every few seconds."""
 
     # For databases with standbys (replicas.py).
 

@@ -20,6 +20,7 @@ from tablegate.gateway.store.postgresql.statements import (
     LOCK_VERSIONS,
     TRANSACTION_ID,
     PostgreSQLStatements,
+    columns_of,
 )
 from tablegate.gateway.store.rows import entries, rows
 from tablegate.gateway.store.sql.checksums import ROW_WIDTH
@@ -35,6 +36,15 @@ SELECT t.id, t.version FROM tables t LEFT JOIN rows r ON r.table_id = 0 AND r.sl
 WHERE t.id = ANY(?::bigint[]) FOR SHARE OF t"""
 
 _VERSIONS = "SELECT id, version FROM tables WHERE id = ANY(?::bigint[])"
+
+_PREPARED = "SELECT transaction::text FROM pg_prepared_xacts WHERE database = current_database()"
+
+# For each row that has its version: the last transaction that locked or replaced it, finished or not.
+_LATER_CHANGES = """
+SELECT s.xmax::text FROM unnest((SELECT ?::bigint[]), ?::bytea[], ?::bytea[], ?::smallint[], ?::bigint[])
+    AS k(table_id, partition, sort, slot, modified_at)
+JOIN rows s ON s.table_id = k.table_id AND s.partition = k.partition AND s.sort = k.sort AND s.slot = k.slot
+    AND s.modified_at = k.modified_at"""
 
 _CLAIM = """
 INSERT INTO rows (table_id, partition, sort, slot, modified_at, size_bytes) VALUES (?, ?, ?, ?, 0, 0)
@@ -119,6 +129,27 @@ class DistributedStatements(PostgreSQLStatements):
             return [(at, columns) for at, columns in found if len(versions[keys[at][0]]) == 1]
 
         return rows_with_versions
+
+    def are_unchanged(self, session: Session, versions: Sequence[Row]) -> bool:
+        """Verify that each row still has its version, and that no prepared transaction has changed one.
+
+        So every row was valid from its first reading to the second. If a transaction of several nodes has committed at
+        one of them in between, then at the others it is prepared, or its changes are visible. Its prepared
+        transactions are therefore listed before the rows are read again.
+        """
+        answers = []
+        for shard, part in _split(session, versions):
+            if shard is None:
+                return False
+            answers.append((shard.ask(_PREPARED), shard.ask(_LATER_CHANGES, columns_of(part))))
+        number = 0
+        for prepared, later_changes in answers:
+            transaction_ids = set(prepared())
+            for transaction_id in later_changes():
+                if transaction_id in transaction_ids:
+                    return False
+                number += 1
+        return number == len(versions)
 
     def save_rows(self, session: Session, rows_to_save: Sequence[Row]) -> None:
         for shard, part in _split(session, rows_to_save):

@@ -1,0 +1,169 @@
+"""Outcomes of point reads, and reads of several rows of one moment on a database without snapshots."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from typing import TypeGuard
+
+from tablegate.gateway.model import errors
+from tablegate.gateway.model.commands.row_commands import Get, Read, ReadAll
+from tablegate.gateway.model.commands.vector_commands import SearchVectors, VectorMatch
+from tablegate.gateway.model.commands.write_groups import RowKey
+from tablegate.gateway.model.tables.pages import Page
+from tablegate.gateway.model.tables.tables import State, Table
+from tablegate.gateway.model.values.rows import Row
+from tablegate.gateway.store.rows import rows
+from tablegate.gateway.store.sql.databases import Session
+from tablegate.gateway.store.store import Store
+
+Reading = Get | ReadAll | Read | SearchVectors
+# Rows fetched before their total size is checked.
+_ROWS_PER_FETCH = 10
+
+Outcome = Row | list[Row | None] | Page | list[VectorMatch] | errors.GatewayError | None
+
+
+class _ClaimReleased(Exception):
+    """Rolls back the claims of rows that were read and are not to be written."""
+
+
+def read_without_snapshot(store: Store, commands: list[Reading], now_ms: int) -> dict[int, Outcome]:
+    """Read, without snapshots, the commands that need a consistent view. Return outcomes by index."""
+    by_index = {at: command for at, command in enumerate(commands) if needs_snapshot(command)}
+    if not by_index:
+        return {}
+    if not any(map(is_byte_limited, by_index.values())):
+        outcomes = _read_and_verify(store, [*by_index.values()], now_ms)
+        if outcomes is not None:
+            return dict(zip(by_index, outcomes, strict=True))
+    return _read_claimed(store, by_index, now_ms)
+
+
+def _read_and_verify(store: Store, commands: list[ReadAll], now_ms: int) -> list[Outcome] | None:
+    """Read rows, and verify afterwards that they are of one moment. None if that is uncertain.
+
+    A missing row cannot be verified, because it has no version.
+    """
+    gets = fetched_together(commands)
+    keys = list({(get.table.id, get.position) for get in gets})
+    with store.database.read_one() as session:
+        rows_by_key, versions = rows.look_up(session, keys)
+        if len(rows_by_key) < len(keys) or not rows.are_unchanged(session, rows_by_key):
+            return None
+    return outcomes_of(store, commands, rows_by_key, versions, now_ms)
+
+
+def _read_claimed(store: Store, commands: Mapping[int, ReadAll], now_ms: int) -> dict[int, Outcome]:
+    """Claim the keys of commands as a writer does, read, and release them. Return outcomes by index."""
+    gets = [get for command in commands.values() for get in command.gets]
+    keys = sorted({(get.table.id, get.position) for get in gets})
+    outcomes: dict[int, Outcome] = {}
+    stale: set[int] = set()
+    near = keys[0][1].partition
+    with contextlib.suppress(_ClaimReleased), store.write(near=near) as session:
+        stale_ids = store.catalog.check(session, [get.table for get in gets], lock=True, near=near)
+        rows.claim(session, keys)
+        stale = stale_ids()
+        for at, command in commands.items():
+            outcomes[at] = refusal_of(command, stale, now_ms) or outcome_within_limit(
+                session, command, now_ms
+            )
+        raise _ClaimReleased
+    for table_id in stale:
+        store.catalog.cache.forget(table_id)
+    return outcomes
+
+
+def needs_snapshot(command: Reading) -> TypeGuard[ReadAll]:
+    return type(command) is ReadAll and len(command.gets) > 1
+
+
+def is_byte_limited(command: Reading) -> TypeGuard[ReadAll]:
+    """Return True if a command limits the bytes of its rows and is long enough to fetch them in steps."""
+    return (
+        isinstance(command, ReadAll) and command.max_bytes is not None and len(command.gets) > _ROWS_PER_FETCH
+    )
+
+
+def outcomes_of(
+    store: Store,
+    commands: Sequence[Get | ReadAll],
+    rows_by_key: Mapping[RowKey, Row],
+    versions: Mapping[int, int],
+    now_ms: int,
+) -> list[Outcome]:
+    """Return the outcomes of point reads from the rows and table versions that were read together."""
+    gets = fetched_together(commands)
+    stale = {get.table.id for get in gets if versions.get(get.table.id) != get.table.version}
+    for table_id in stale:
+        store.catalog.cache.forget(table_id)
+    outcomes: list[Outcome] = []
+    for command in commands:
+        refusal = refusal_of(command, stale, now_ms)
+        outcomes.append(outcome_of(command, rows_by_key, now_ms) if refusal is None else refusal)
+    return outcomes
+
+
+def outcome_of(command: Get | ReadAll, rows_by_key: Mapping[RowKey, Row], now_ms: int) -> Outcome:
+    if isinstance(command, Get):
+        return command.table.visible(rows_by_key.get((command.table.id, command.position)), now_ms)
+    rows_of_command = [
+        get.table.visible(rows_by_key.get((get.table.id, get.position)), now_ms) for get in command.gets
+    ]
+    return _too_large(rows_of_command, command) or rows_of_command
+
+
+def outcome_within_limit(session: Session, command: ReadAll, now_ms: int) -> Outcome:
+    """Return the rows of a command, and stop fetching when they exceed its byte limit."""
+    rows_of_command: list[Row | None] = []
+    for start in range(0, len(command.gets), _ROWS_PER_FETCH):
+        gets = command.gets[start : start + _ROWS_PER_FETCH]
+        rows_by_key = rows.fetch_many(session, list({(get.table.id, get.position) for get in gets}))
+        rows_of_command += [
+            get.table.visible(rows_by_key.get((get.table.id, get.position)), now_ms) for get in gets
+        ]
+        if (refusal := _too_large(rows_of_command, command)) is not None:
+            return refusal
+    return rows_of_command
+
+
+def _too_large(rows_of_command: list[Row | None], command: ReadAll) -> errors.LimitExceeded | None:
+    if command.max_bytes is None:
+        return None
+    size = sum([row.size_bytes for row in rows_of_command if row is not None])
+    return (
+        errors.LimitExceeded("rows-together", command.max_bytes, size) if size > command.max_bytes else None
+    )
+
+
+def fetched_together(commands: Sequence[Reading]) -> list[Get]:
+    """Return the point reads of commands, except those that are fetched in steps."""
+    gets: list[Get] = []
+    for command in commands:
+        if type(command) is Get:
+            gets.append(command)
+        elif isinstance(command, ReadAll) and not is_byte_limited(command):
+            gets += command.gets
+    return gets
+
+
+def tables_of(command: Reading) -> list[Table]:
+    return [get.table for get in command.gets] if isinstance(command, ReadAll) else [command.table]
+
+
+def refusal_of(command: Reading, stale: set[int], now_ms: int) -> errors.GatewayError | None:
+    for table in tables_of(command):
+        if table.id in stale:
+            return errors.StaleTable()
+        state = table.state_at(now_ms)
+        if state is State.CREATING or state is State.DELETING:
+            return errors.TableBusy(table.name, state.value)
+    if isinstance(command, Read | SearchVectors) and command.index is not None:
+        name, table = command.index.name, command.table
+        index = table.index(name) if isinstance(command, Read) else table.vector_index(name)
+        if index is None:
+            return errors.IndexMissing(command.table.name, command.index.name)
+        if not index.is_active(now_ms):
+            return errors.TableBusy(command.table.name, State.CREATING.value, command.index.name)
+    return None
