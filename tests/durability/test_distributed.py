@@ -8,6 +8,7 @@ tests/gateway/engine, whose engines then use two nodes.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import os
@@ -36,6 +37,8 @@ from tablegate.gateway.store.accounts import audit_events, grants, quotas
 from tablegate.gateway.store.accounts.grants import StoredGrant
 from tablegate.gateway.store.opening.migrating import migrate
 from tablegate.gateway.store.opening.opening import open_database, placement_of
+from tablegate.gateway.store.postgresql.distributed import database
+from tablegate.gateway.store.postgresql.distributed.database import DistributedNode
 from tablegate.gateway.store.sql.databases import DatabaseUnusable
 from tablegate.gateway.store.store import Store
 from tests.gateway.engine.conftest import Client, make_table
@@ -129,7 +132,11 @@ class Reader(threading.Thread):
 
 
 def work(
-    engines: list[Engine], table: Table, nodes: list[ClusterNode], disturb: list[Callable[[], None]]
+    engines: list[Engine],
+    table: Table,
+    url: str,
+    nodes: list[ClusterNode],
+    disturb: list[Callable[[], None]],
 ) -> None:
     """Run writers and a reader at both nodes during a sequence of disturbances, and then check all data."""
     done = threading.Event()
@@ -144,22 +151,45 @@ def work(
         if disturbance is not None:
             disturbance()
             times += 1
-            for each in nodes:
-                each.recover()
+            finish_interrupted(engines[0], url, nodes)
         if time.monotonic() >= until:
             break
     time.sleep(1.0)
     done.set()
     for writer in writers:
         writer.join()
-    for each in nodes:
-        each.recover()
+    finish_interrupted(engines[0], url, nodes)
     for reader in readers:
         reader.last_round.set()
         reader.join()
     print(f"{sum(len(each.acknowledged) for each in writers)} groups, disturbed {times} times,", end=" ")
     print(f"{sum(each.refused for each in writers)} refused, {len(readers[0].changes)} changes")
     check(Client(engines[0], table), writers, readers)
+
+
+def finish_interrupted(engine: Engine, url: str, nodes: list[ClusterNode]) -> None:
+    """Finish what a kill has left prepared, as Citus and the servers do after some seconds."""
+    for node in nodes:
+        node.recover()
+    finish_all(engine, url, older_than_s=1)
+
+
+def finish_all(engine: Engine, url: str, older_than_s: int) -> None:
+    until = time.monotonic() + 60
+    while prepared(url, older_than_s):
+        assert time.monotonic() < until, "transactions stay prepared"
+        engine._store.database.finish_interrupted()
+
+
+def prepared(url: str, older_than_s: int) -> int:
+    """Return the number of transactions of servers that are prepared at a node."""
+    [(number,)] = asked(
+        url,
+        "SELECT sum(result::int) FROM run_command_on_all_nodes($$SELECT count(*) FROM pg_prepared_xacts"
+        " WHERE database = current_database() AND gid LIKE 'tablegate %'"
+        f" AND prepared < now() - interval '{older_than_s} second'$$)",
+    )
+    return int(number)
 
 
 def check(client: Client, writers: list[Writer], readers: list[Reader]) -> None:
@@ -185,8 +215,8 @@ def check(client: Client, writers: list[Writer], readers: list[Reader]) -> None:
                     assert number in seen[f"{side}{at}-{number % PAIRS}"], "a change was skipped"
 
 
-def test_streams_have_every_change_once_and_in_order(engines: list[Engine]) -> None:
-    work(engines, with_stream(engines[0]), [], [])
+def test_streams_have_every_change_once_and_in_order(engines: list[Engine], urls: tuple[str, str]) -> None:
+    work(engines, with_stream(engines[0]), urls[0], [], [])
 
 
 @pytest.mark.parametrize("which", ["worker", "coordinator", "both"])
@@ -194,13 +224,43 @@ def test_killed_nodes_lose_nothing(engines: list[Engine], urls: tuple[str, str],
     coordinator, worker = map(ClusterNode, urls)
     killed = {"worker": [worker], "coordinator": [coordinator], "both": [worker, coordinator]}[which]
     disturb = [functools.partial(kill, node) for node in killed]
-    work(engines, with_stream(engines[0]), [coordinator, worker], disturb)
+    work(engines, with_stream(engines[0]), urls[0], [coordinator, worker], disturb)
 
 
 def kill(node: ClusterNode) -> None:
     node.kill()
     time.sleep(0.5)
     node.start()
+
+
+@pytest.mark.parametrize("is_committed", [True, False])
+def test_a_commit_that_a_server_left_is_finished_as_the_deciding_node_says(
+    engines: list[Engine], urls: tuple[str, str], monkeypatch: pytest.MonkeyPatch, is_committed: bool
+) -> None:
+    client = Client(engines[0], make_table(engines[0]))
+    names = [f"p{number}" for number in range(20)]  # on both nodes
+    client.write(*(client.put(name, n=decimal(1)) for name in names))
+    group = WriteGroup(tuple(client.put(name, n=decimal(2)) for name in names))
+    with monkeypatch.context() as patched:
+        # The server is lost before it commits at the deciding node, or before it commits at the other.
+        if is_committed:
+            patched.setattr(database, "_finish", lambda nodes, name, is_committed: None)
+            [answer] = engines[0].run([group])
+            assert isinstance(answer, list)
+        else:
+            patched.setattr(database, "_prepare", _lost_after_prepare)
+            [answer] = engines[0].run([group])
+            assert isinstance(answer, GatewayError)
+    assert prepared(urls[0], older_than_s=0)
+    finish_all(engines[1], urls[0], older_than_s=0)
+    assert {int(row["n"].data) for row in contents(client)} == {2 if is_committed else 1}  # type: ignore[attr-defined]
+
+
+@contextlib.contextmanager
+def _lost_after_prepare(node: DistributedNode, nowait: bool, name: Any, prepared: Any) -> Iterator[Any]:
+    with node.prepare(nowait, name) as session:
+        yield session
+    raise OSError("the server is lost")
 
 
 @pytest.mark.parametrize("mode", ["block_writes", "force_logical"])
@@ -210,7 +270,7 @@ def test_shards_that_are_moved_meanwhile_lose_nothing(
     """Gateways write directly to shards. They find a moved shard through the nodes' metadata."""
     if mode == "force_logical" and asked(urls[0], "SHOW wal_level") != [("logical",)]:
         pytest.skip("the nodes have no wal_level = logical")
-    work(engines, with_stream(engines[0]), [], [functools.partial(move, urls[0], mode)])
+    work(engines, with_stream(engines[0]), urls[0], [], [functools.partial(move, urls[0], mode)])
 
 
 def move(url: str, mode: str) -> None:
@@ -240,9 +300,9 @@ def test_a_table_that_a_release_adds_is_placed_when_it_migrates(urls: tuple[str,
     assert placed is not None and set(placed.alone) == {"vectors", "jobs"}
     told = CliRunner().invoke(main, ["doctor", "--json", "--database", urls[1]])
     assert told.exit_code == 1 and "on one node only: jobs, vectors" in told.output
-    database = open_database(urls[0])
-    migrate(database)
-    database.close()
+    migrated = open_database(urls[0])
+    migrate(migrated)
+    migrated.close()
     placed = placement_of(urls[1])
     assert placed is not None and not placed.alone
     assert "vectors" in placed.distributed and "jobs" in placed.everywhere

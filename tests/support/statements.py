@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from tablegate.gateway.store.postgresql.database import PostgresSession
-from tablegate.gateway.store.postgresql.distributed.database import RoutingSession
+from tablegate.gateway.store.postgresql.distributed.sessions import RoutingSession
 from tablegate.gateway.store.postgresql.statements import PostgreSQLStatements
 from tablegate.gateway.store.sql.databases import Session
 from tablegate.gateway.store.sql.schema import metadata
@@ -31,7 +31,7 @@ _PASSED_ON = frozenset(
     {
         "tablegate.gateway.store.sql.databases",
         "tablegate.gateway.store.postgresql.database",
-        "tablegate.gateway.store.postgresql.distributed.database",
+        "tablegate.gateway.store.postgresql.distributed.sessions",
     }
 )
 _OWN_FORMS = "tablegate.gateway.store.postgresql.statements"
@@ -155,7 +155,6 @@ def listening() -> Iterator[Listener]:
                 "send",
                 "execute",
                 "execute_many",
-                "query_visited_nodes",
             ):
                 if name in vars(session_class):
                     patched.setattr(session_class, name, _heard(listener, vars(session_class)[name]))

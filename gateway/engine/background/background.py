@@ -23,6 +23,8 @@ from tablegate.gateway.store.transactions import tokens
 
 # Seconds between two checks of all streams, and of all tokens.
 _MAINTENANCE_PERIOD_S = 60.0
+# Seconds between two searches for interrupted commits, whose rows stay locked.
+_COMMITS_PERIOD_S = 5.0
 # Rows in a batch of `catch_up`, which has no bound in time.
 _CATCH_UP_ROWS = pacing.MAX_ROWS
 # Maximum time for which a search waits for a graph.
@@ -49,6 +51,7 @@ class Background:
         self._options = options
         self._now = now
         self._next_sweep = self._next_maintenance = self._next_forgetting = self._next_history = 0.0
+        self._next_commits = 0.0
         self._maintained_up_to = self._replicated_up_to = self._swept_up_to_ms = 0
         self._purges = purges.Purge()
         self._search = SearchMaintenance(store)
@@ -65,6 +68,7 @@ class Background:
             _STREAM_TRIM: self._maintain_streams,
             "dropped_names": lambda limit: table_definitions.remove_deleted(store, self._now_ms(), limit),
             "tokens": self._forget,
+            "interrupted_commits": self._finish_commits,
         }
         countable = {*progress.WORKS, _EXPIRY_SWEEP, _STREAM_TRIM}
         self._round_robin = pacing.RoundRobin(works, countable, self._count_left)
@@ -198,6 +202,11 @@ class Background:
             self._next_history = time.monotonic() + _MAINTENANCE_PERIOD_S
             return None
         return count
+
+    def _finish_commits(self, limit: int) -> None:
+        if time.monotonic() >= self._next_commits:
+            self._next_commits = time.monotonic() + _COMMITS_PERIOD_S
+            self._store.database.finish_interrupted()
 
     def _forget(self, limit: int) -> int | None:
         """Remove some expired idempotency tokens and local transactions. Return their number, or None if none is

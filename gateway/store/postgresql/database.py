@@ -114,6 +114,10 @@ class PostgresSession(Session):
 
         return count
 
+    def settle(self) -> None:
+        """Wait for the results of all statements that were sent."""
+        self._pipeline.settle()
+
     def flush(self) -> None:
         """Send buffered statements, so that the server starts on them while other servers get theirs."""
         self._pipeline.flush()
@@ -282,7 +286,7 @@ class PostgreSQL(Database):
                 # An error with a code is the server's statement that there was no commit. Without one the connection
                 # broke.
                 if transaction_id is not None and error.sqlstate is None:
-                    raise CommitInterrupted(f"{transaction_id}/{self._server_of_writer()}") from error
+                    raise CommitInterrupted(f"{transaction_id}/{self.server_of_writer()}") from error
                 raise
 
     def _set_locally(self, pipeline: Pipeline) -> None:
@@ -390,7 +394,8 @@ class PostgreSQL(Database):
             return None
         return {"committed": True, "aborted": False}.get(status)
 
-    def _server_of_writer(self) -> str:
+    def server_of_writer(self) -> str:
+        """Return the identity of the server of this thread's write transaction (SERVER)."""
         pool_connection: sqlalchemy.PoolProxiedConnection = self._local.writer
         return str(pool_connection.info["server"])
 

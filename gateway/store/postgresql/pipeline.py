@@ -193,6 +193,11 @@ class Pipeline:
         self._due.append(answer)
         return answer
 
+    def send_once(self, text: str) -> None:
+        """Send a statement without parameters that will not be repeated, so that it is not prepared."""
+        self._libpq.send_query_params(text.encode(), None)
+        self._due.append(StatementResult())
+
     def _prepare(self, text: str, statement: PipelineStatement) -> bytes:
         if not self._prepares or len(self._prepared) == _MAX_PREPARED:
             return b""

@@ -1,18 +1,19 @@
 """PostgreSQL with Citus: sessions on several nodes, and the outcome of an interrupted commit.
 
 databases.py describes the interface. A gateway can enter at any node, the coordinator or a worker, since each knows the
-place of every shard. Writes to one slot are committed on one node, writes to several nodes in two phases. Where
-possible, a gateway enters at the node that holds the data (nodes.py), which then needs no other node.
+place of every shard. Where possible, it enters at the node that holds the data (nodes.py), which then needs no other.
+
+A write to several nodes is committed in two phases. The node at which it entered decides: the other nodes prepare, then
+the deciding node commits, then the others commit what they have prepared. The name of a prepared transaction says which
+transaction of which node decides. If a gateway or a node is lost in between, any gateway finishes the transaction
+accordingly (`finish_interrupted`).
 """
 
 from __future__ import annotations
 
 import functools
-import heapq
-import itertools
 import logging
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any, ClassVar, cast
 
@@ -23,8 +24,6 @@ from tablegate.gateway.model.values.keys import slot_of
 from tablegate.gateway.store.postgresql.database import SERVER, PostgreSQL, PostgresSession
 from tablegate.gateway.store.postgresql.distributed import placement
 from tablegate.gateway.store.postgresql.distributed.nodes import (
-    HERE,
-    LOCK,
     SHARDS,
     SLOTS,
     Address,
@@ -32,20 +31,16 @@ from tablegate.gateway.store.postgresql.distributed.nodes import (
     SlotPlacement,
     places,
 )
-from tablegate.gateway.store.postgresql.distributed.statements import (
-    SLOT,
-    DistributedStatements,
-    Part,
-    SessionOfNodes,
-    by_slot,
+from tablegate.gateway.store.postgresql.distributed.sessions import (
+    DistributedSession,
+    RoutingSession,
+    WritingSession,
 )
 from tablegate.gateway.store.postgresql.pipeline import Pipeline
-from tablegate.gateway.store.postgresql.statements import PostgreSQLStatements
+from tablegate.gateway.store.postgresql.statements import TRANSACTION_ID
 from tablegate.gateway.store.sql.databases import (
     LOCK_TIMEOUT_MS,
-    Pending,
     RetryableFailure,
-    Row,
     Session,
     Unreachable,
 )
@@ -54,237 +49,12 @@ log = logging.getLogger(__name__)
 
 # Reader number of the connection that fetches the placement. Other readers may be in use.
 _READER_OF_NODES = -1
-
-
-class DistributedSession(SessionOfNodes):
-    """A pipeline to one node, which queries the others."""
-
-    statements = DistributedStatements()
-
-
-class ShardSession(Session):
-    """A view of a session whose statements all go to one shard of each table, with the SQL of plain PostgreSQL.
-
-    `send` and `ask` are those of the session for this shard.
-    """
-
-    statements = PostgreSQLStatements()
-
-    def __init__(
-        self,
-        place: SlotPlacement,
-        ask: Callable[[str, Sequence[Any]], Pending[list[Row]]],
-        send: Callable[[str, Sequence[Any]], Pending[int]],
-    ) -> None:
-        self._place = place
-        self._ask = ask
-        self._send = send
-
-    def ask(self, statement: str, parameters: Sequence[Any] = ()) -> Pending[list[Row]]:
-        return self._ask(self._place.at_shards(statement), parameters)
-
-    def send(self, statement: str, parameters: Sequence[Any] = ()) -> Pending[int]:
-        return self._send(self._place.at_shards(statement), parameters)
-
-
-class WritingSession(DistributedSession):
-    """A write transaction that entered at a node.
-
-    A statement about one slot of the node's shards goes to the shard itself. Citus routes all others. The shards are
-    locked as Citus locks them for its own writers, so that none is moved meanwhile. `address`: the node at which it
-    entered, or None for the entry of the URL.
-    """
-
-    def __init__(
-        self, inner: PostgresSession, nodes: Nodes[DistributedNode], address: Address | None
-    ) -> None:
-        super().__init__(inner._pipeline)
-        self._inner = inner
-        self._nodes = nodes
-        self._address = address
-        # A copy, so that an update of the placement cannot affect a statement in progress.
-        self._places = nodes.places
-        own_places = {place.number: place for place in self._places if place.address == address}
-        self._shards = sorted(own_places)
-        self._any_place = own_places[self._shards[0]] if own_places else None
-        if self._shards:
-            inner.send(LOCK, (self._shards,))
-            self._ask_own_shards = inner.ask(HERE, (self._shards,))
-
-    @property
-    def transaction_id(self) -> str | None:
-        return self._inner.transaction_id
-
-    @transaction_id.setter
-    def transaction_id(self, value: str | None) -> None:
-        self._inner.transaction_id = value
-
-    def check(self) -> None:
-        """Verify before COMMIT that the shards have not moved. Raises RetryableFailure if one has."""
-        if self._shards and self._ask_own_shards() != [(len(self._shards),)]:
-            self._nodes.forget()
-            raise RetryableFailure("a shard has moved")
-
-    def ask(self, statement: str, parameters: Sequence[Any] = ()) -> Pending[list[Row]]:
-        return self._inner.ask(self._at_shards(statement, parameters), parameters)
-
-    def send(self, statement: str, parameters: Sequence[Any] = ()) -> Pending[int]:
-        return self._inner.send(self._at_shards(statement, parameters), parameters)
-
-    def execute_many(self, statement: str, parameters: Iterable[Sequence[Any]]) -> int:
-        for values in parameters:
-            self.send(statement, values)
-        return -1
-
-    def query_local(self, statement: str, parameters: Sequence[Any]) -> Pending[list[Row]] | None:
-        if self._any_place is None:
-            return None
-        return self._inner.ask(self._any_place.at_shards(statement), parameters)
-
-    def split(self, sets: Sequence[Sequence[Any]]) -> list[Part]:
-        """Split by node as Citus splits a statement, and at the entered node by shard."""
-        if not self._places:
-            return super().split(sets)
-
-        def lock_order(at: int) -> tuple[Any, ...]:
-            place = self._places[sets[at][SLOT]]
-            return place.address, place.number, by_slot(sets[at])
-
-        parts: dict[tuple[Address, SlotPlacement | None], list[int]] = {}
-        for at in sorted(range(len(sets)), key=lock_order):
-            place = self._places[sets[at][SLOT]]
-            is_here = place.address == self._address
-            parts.setdefault((place.address, place if is_here else None), []).append(at)
-        return [
-            (None if place is None else ShardSession(place, self._inner.ask, self._inner.send), indexes)
-            for (_, place), indexes in parts.items()
-        ]
-
-    def _at_shards(self, statement: str, parameters: Sequence[Any]) -> str:
-        if not self._shards:
-            return statement
-        slot_index = slot_parameter(statement)
-        if slot_index is None:
-            return statement
-        place = self._places[parameters[slot_index]]
-        return place.at_shards(statement) if place.address == self._address else statement
-
-
-class RoutingSession(DistributedSession):
-    """Reads on several nodes.
-
-    A statement that names a slot goes to its shard, any other to the entry. Statements to several nodes run in parallel
-    until the first result is needed. Raises RetryableFailure if a shard has moved. A transaction checks this in its own
-    snapshot, a single statement checks it afterwards.
-    """
-
-    def __init__(
-        self,
-        entry: Callable[[], PostgresSession],
-        at: Callable[[SlotPlacement], PostgresSession | None],
-        nodes: Nodes[DistributedNode] | None,
-    ) -> None:
-        self._entry = entry
-        self._at_place = at
-        self._nodes = nodes
-        self._visited: set[PostgresSession] = set()
-        self._unchecked: dict[PostgresSession, set[int]] = {}
-
-    def ask(self, statement: str, parameters: Sequence[Any] = ()) -> Pending[list[Row]]:
-        slot_index = slot_parameter(statement)
-        place = None if slot_index is None else self._reachable_place(parameters[slot_index])
-        if place is not None:
-            return self._ask_at(place, place.at_shards(statement), parameters)
-        if slot_index is None and (scan := _SCAN.search(statement)) is not None:
-            merged_rows = self._scan_each_node(statement, parameters, is_reverse=scan[1] is not None)
-            if merged_rows is not None:
-                return merged_rows
-        session = self._entry()
-        self._visited.add(session)
-        return self._checked(session.ask(statement, parameters))
-
-    def split(self, sets: Sequence[Sequence[Any]]) -> list[Part]:
-        """Split by shard. Members whose node is unreachable go through the entry."""
-        parts: dict[SlotPlacement | None, list[int]] = {}
-        for at, columns in enumerate(sets):
-            parts.setdefault(self._reachable_place(columns[SLOT]), []).append(at)
-        return [
-            (
-                None
-                if place is None
-                else ShardSession(place, functools.partial(self._ask_at, place), self.send),
-                part,
-            )
-            for place, part in parts.items()
-        ]
-
-    def _ask_at(self, place: SlotPlacement, statement: str, parameters: Sequence[Any]) -> Pending[list[Row]]:
-        """Query shards of a place. Their node must be reachable."""
-        session = self._at_place(place)
-        assert session is not None
-        self._unchecked.setdefault(session, set()).add(place.number)
-        self._visited.add(session)
-        return self._checked(session.ask(statement, parameters))
-
-    def _checked(self, answer: Pending[list[Row]]) -> Pending[list[Row]]:
-        def rows() -> list[Row]:
-            if self._unchecked:
-                self._check()
-            return answer()
-
-        return rows
-
-    def _scan_each_node(
-        self, statement: str, parameters: Sequence[Any], is_reverse: bool
-    ) -> Pending[list[Row]] | None:
-        """Query all shards of each node together and merge the rows by key. None if a node is unavailable."""
-        answers = []
-        for node_places in self._places_by_node():
-            first, *others = node_places
-            at = self._at_place(first)
-            if at is None:
-                return None
-            self._unchecked.setdefault(at, set()).update(place.number for place in node_places)
-            self._visited.add(at)
-            answers.append(at.ask(first.of_all(statement, others), parameters))
-        if not answers:
-            return None
-
-        def rows() -> list[Row]:
-            rows_in_order = heapq.merge(
-                *(answer() for answer in answers), key=_key_of_row, reverse=is_reverse
-            )
-            return [*itertools.islice(rows_in_order, parameters[-1])]
-
-        return self._checked(rows)
-
-    def _check(self) -> None:
-        answers = [
-            (len(numbers), session.ask(HERE, ([*numbers],))) for session, numbers in self._unchecked.items()
-        ]
-        self._unchecked.clear()
-        for session in self._visited:
-            session.flush()
-        if any(answer() != [(number,)] for number, answer in answers):
-            assert self._nodes is not None
-            self._nodes.forget()
-            raise RetryableFailure("a shard has moved")
-
-    def _reachable_place(self, slot: int) -> SlotPlacement | None:
-        place = None if self._nodes is None else self._nodes.place_of(slot)
-        return None if place is None or self._at_place(place) is None else place
-
-    def _places_by_node(self) -> list[list[SlotPlacement]]:
-        return [] if self._nodes is None else [*self._nodes.places_by_address().values()]
-
-
-_SCAN = re.compile(
-    r"^SELECT r\.partition, r\.sort, .* FROM rows r WHERE .* ORDER BY r\.partition( DESC)?, r\.sort(?: DESC)? LIMIT \?$"
-)
-
-
-def _key_of_row(row: Row) -> Row:
-    return row[:2]
+# Names of prepared transactions: this, then host and port of the deciding node, then the id of its transaction.
+_PREFIX = "tablegate"
+# Not those that a gateway is about to finish.
+_PREPARED = f"""
+SELECT gid FROM pg_prepared_xacts
+WHERE database = current_database() AND gid LIKE '{_PREFIX} %' AND prepared < now() - interval '1 second'"""
 
 
 class DistributedNode(PostgreSQL):
@@ -317,6 +87,22 @@ class DistributedNode(PostgreSQL):
             if placement.placement(connection).alone:
                 for step in placement.distribute(connection, shards=0):
                     log.info(step)
+
+    @contextmanager
+    def prepare(self, nowait: bool, name: Callable[[], str]) -> Iterator[PostgresSession]:
+        """Begin a transaction that is prepared at the end of the block, under a name, for `finish`."""
+        with self._use_pipeline("writer") as pipeline:
+            pipeline.send("BEGIN")
+            self._set_for_writing(pipeline, nowait)
+            yield self.session_class(pipeline)
+            pipeline.send_once(f"PREPARE TRANSACTION '{name()}'")
+            pipeline.settle()
+
+    def finish(self, name: str, is_committed: bool) -> None:
+        """Commit or roll back a prepared transaction."""
+        with self._use_pipeline("writer") as pipeline:
+            pipeline.send_once(f"{'COMMIT' if is_committed else 'ROLLBACK'} PREPARED '{name}'")
+            pipeline.settle()
 
     def committed(self, transaction_id: str | None) -> bool | None:
         """Return True if the transaction committed, else None.
@@ -358,37 +144,78 @@ class DistributedPostgreSQL(DistributedNode):
 
     @contextmanager
     def read(self, reader: int = 0) -> Iterator[Session]:
-        with self._open_routing_session(lambda database: PostgreSQL.read(database, reader)) as session:
+        begin = functools.partial(PostgreSQL.read, reader=reader)
+        with self._open_routing_session(begin, is_transaction=True) as session:
             yield session
 
     @contextmanager
     def read_one(self, reader: int = 0) -> Iterator[Session]:
-        with self._open_routing_session(lambda database: PostgreSQL.read_one(database, reader)) as session:
+        begin = functools.partial(PostgreSQL.read_one, reader=reader)
+        with self._open_routing_session(begin, is_transaction=False) as session:
             yield session
 
     @contextmanager
     def write(self, nowait: bool = False, near: bytes = b"") -> Iterator[Session]:
-        with ExitStack() as stack:
-            begin = functools.partial(PostgreSQL.write, nowait=nowait)
-            address = self.node_of(near)
-            inner = self._session_at(stack, address, begin)
-            if inner is None:
-                inner, address = cast(PostgresSession, stack.enter_context(begin(self))), None
-            if self._pooled:
-                yield inner
-                return
-            session = WritingSession(inner, self._nodes, address)
-            yield session
-            session.check()
+        prepared: list[DistributedNode] = []
+        name = ""
+        try:
+            with ExitStack() as stack:
+                address = self.node_of(near)
+                decider = self._session_at(stack, address, functools.partial(PostgreSQL.write, nowait=nowait))
+                if decider is None:
+                    entered = stack.enter_context(PostgreSQL.write(self, nowait))
+                    decider, address = cast(PostgresSession, entered), None
+                if self._pooled:
+                    yield decider
+                    return
+
+                def join(other: Address) -> PostgresSession:
+                    begin = functools.partial(_prepare, nowait=nowait, name=lambda: name, prepared=prepared)
+                    session = self._session_at(stack, other, begin)
+                    if session is None:
+                        raise RetryableFailure("a node cannot be reached")
+                    return session
+
+                session = WritingSession(decider, self._nodes, address, join)
+                yield session
+                session.check()
+                if session.has_joined:
+                    assert address is not None
+                    name = self._transaction_name(address, decider)
+        except (RetryableFailure, GatewayError):
+            _finish(prepared, name, is_committed=False)
+            raise
+        # After any other error the outcome is unknown here.
+        _finish(prepared, name, is_committed=True)
+
+    def _transaction_name(self, address: Address, decider: PostgresSession) -> str:
+        if decider.transaction_id is None:
+            [(decider.transaction_id,)] = decider.query(f"SELECT {TRANSACTION_ID}")
+        server = self._nodes.database_at(address).server_of_writer()
+        return " ".join((_PREFIX, address[0], str(address[1]), f"{decider.transaction_id}/{server}"))
+
+    def finish_interrupted(self) -> None:
+        for node in map(self._nodes.database_at, self._nodes.places_by_address()):
+            try:
+                with PostgreSQL.read_one(node) as session:
+                    names = [name for (name,) in session.query(_PREPARED)]
+                for name in names:
+                    _, host, port, transaction_id = name.split(" ", 3)
+                    decider = self._nodes.database_at((host, int(port)))
+                    is_committed = PostgreSQL.committed(decider, transaction_id)
+                    if is_committed is not None:
+                        _finish([node], name, is_committed)
+            except (RetryableFailure, GatewayError) as error:
+                log.info("cannot finish interrupted transactions of a node: %s", error)
 
     def node_of(self, partition: bytes) -> Address | None:
-        if self._pooled or not partition:
+        if self._pooled or not partition or not self._nodes.are_known:
             return None
         place = self._nodes.place_of(slot_of(partition))
         return None if place is None else place.address
 
     @contextmanager
-    def _open_routing_session(self, begin: Begin) -> Iterator[Session]:
+    def _open_routing_session(self, begin: Begin, is_transaction: bool) -> Iterator[Session]:
         with ExitStack() as stack:
             sessions: dict[Address | None, Any] = {}
 
@@ -405,7 +232,7 @@ class DistributedPostgreSQL(DistributedNode):
                 session: PostgresSession = sessions[None]
                 return session
 
-            yield RoutingSession(entry, at, None if self._pooled else self._nodes)
+            yield RoutingSession(entry, at, None if self._pooled else self._nodes, is_transaction)
 
     def _session_at(self, stack: ExitStack, address: Address | None, begin: Begin) -> PostgresSession | None:
         """Return a session at a node, or None if the entry must be used."""
@@ -440,6 +267,26 @@ class DistributedPostgreSQL(DistributedNode):
         super().close()
 
 
+@contextmanager
+def _prepare(
+    node: PostgreSQL, nowait: bool, name: Callable[[], str], prepared: list[DistributedNode]
+) -> Iterator[PostgresSession]:
+    """Begin a transaction at a node. At the end of the block it is prepared, and the node added to `prepared`."""
+    assert isinstance(node, DistributedNode)
+    with node.prepare(nowait, name) as session:
+        yield session
+    prepared.append(node)
+
+
+def _finish(nodes: Sequence[DistributedNode], name: str, is_committed: bool) -> None:
+    """Commit or roll back a prepared transaction at these nodes."""
+    for node in nodes:
+        try:
+            node.finish(name, is_committed)
+        except (RetryableFailure, GatewayError) as error:
+            log.warning("a prepared transaction is finished later (%s): %s", name, error)
+
+
 Begin = Callable[[PostgreSQL], AbstractContextManager[Any]]
 
 
@@ -449,22 +296,3 @@ def _at(url: str, address: Address) -> str:
     address_url = sqlalchemy.make_url(url).set(host=host, port=port)
     address_url = address_url.difference_update_query(["host", "port", "hostaddr"])
     return address_url.render_as_string(hide_password=False)
-
-
-_AT_SLOT = re.compile(r"\?|(?<!\w)slot = (?=\?)")
-_INSERT = re.compile(r"\s*INSERT INTO \w+ \(([^)]*)\) VALUES \(([^)]*)\)")
-
-
-@functools.lru_cache(1024)
-def slot_parameter(statement: str) -> int | None:
-    """Return the index of the parameter that holds the statement's slot. None if it names no slot or several."""
-    insert = _INSERT.match(statement)
-    if insert is not None:
-        columns, values = (part.replace(" ", "").split(",") for part in insert.groups())
-        if "slot" not in columns:
-            return None
-        at = columns.index("slot")
-        return at if values[: at + 1] == ["?"] * (at + 1) else None
-    # All matches before it are parameters.
-    indexes = [place for place, match in enumerate(_AT_SLOT.finditer(statement)) if match[0] != "?"]
-    return indexes[0] if len(indexes) == 1 else None

@@ -95,6 +95,16 @@ def places(slots: Sequence[Sequence[Any]], shards: Sequence[Sequence[Any]]) -> l
     return [places_by_number[number] for _, _, number, _ in slots]
 
 
+class Placements:
+    """The placement of each slot, in order, and those of each node. Empty if they are unknown."""
+
+    def __init__(self, of_slots: list[SlotPlacement]) -> None:
+        self.of_slots = of_slots
+        self.by_address: dict[Address, list[SlotPlacement]] = {}
+        for place in dict.fromkeys(of_slots):
+            self.by_address.setdefault(place.address, []).append(place)
+
+
 class Nodes(Generic[D]):
     """The nodes of a distributed database.
 
@@ -106,8 +116,8 @@ class Nodes(Generic[D]):
         self._ask = ask
         self._open_at = open_at
         self._lock = threading.Lock()
-        self.places: list[SlotPlacement] = []
-        """The placement of each slot at the last fetch. The list is replaced and never changed."""
+        self.placements = Placements([])
+        """The placements at the last fetch. The object is replaced and never changed."""
         self._databases: dict[Address, D] = {}
         self._fetched_at = -PERIOD_S
         self._reached: set[Address] = set()
@@ -118,10 +128,10 @@ class Nodes(Generic[D]):
         now = time.monotonic()
         if now - self._fetched_at >= PERIOD_S:
             self._fetched_at = now
-            self.places = self._ask()
-        if not self.places:
+            self.placements = Placements(self._ask())
+        if not self.placements.of_slots:
             return None
-        place = self.places[slot]
+        place = self.placements.of_slots[slot]
         if self._unused_until and now < self._unused_until.get(place.address, 0.0):
             return None
         return place
@@ -130,13 +140,14 @@ class Nodes(Generic[D]):
         """Return the placements by node, or an empty dict if a node cannot be used."""
         if self.place_of(0) is None:
             return {}
-        by_address: dict[Address, dict[int, SlotPlacement]] = {}
-        for place in self.places:
-            by_address.setdefault(place.address, {})[place.number] = place
         now = time.monotonic()
-        if any(now < self._unused_until.get(address, 0.0) for address in by_address):
-            return {}
-        return {address: [*by_number.values()] for address, by_number in by_address.items()}
+        by_address = self.placements.by_address
+        return {} if any(now < self._unused_until.get(address, 0.0) for address in by_address) else by_address
+
+    @property
+    def are_known(self) -> bool:
+        """False if the name of a node may be known only among the nodes."""
+        return float("inf") not in self._unused_until.values()
 
     def forget(self) -> None:
         """Fetch the placement again at the next use, because a shard has moved."""

@@ -6,9 +6,11 @@ import re
 
 import pytest
 
+from tablegate.gateway.store.postgresql import statements
 from tablegate.gateway.store.postgresql.distributed import nodes
-from tablegate.gateway.store.postgresql.distributed.database import slot_parameter
+from tablegate.gateway.store.postgresql.distributed import statements as distributed_statements
 from tablegate.gateway.store.postgresql.distributed.nodes import Nodes, SlotPlacement, places
+from tablegate.gateway.store.postgresql.distributed.sessions import slot_parameter
 from tablegate.gateway.store.rows import concatenated, entries, rows, scans
 
 HERE, THERE = (
@@ -80,6 +82,7 @@ def test_a_node_that_was_never_reached_is_not_tried_again(monkeypatch: pytest.Mo
         opened.nodes.set_aside(place.address, OSError("no route"))
     assert opened.nodes.place_of(0) == HERE
     assert opened.nodes.place_of(1) is None
+    assert not opened.nodes.are_known
 
 
 def test_what_was_not_where_it_had_been_is_looked_for_at_once() -> None:
@@ -109,8 +112,16 @@ def test_a_statement_can_be_about_shards(statement: str, at_shards: str) -> None
     assert PLACE.at_shards(statement) == at_shards
 
 
-def test_every_statement_for_one_row_can_be_about_shards() -> None:
+def test_every_statement_for_rows_can_be_about_shards() -> None:
     for statement in (
+        statements._CLAIM,
+        statements._GET_MANY,
+        statements._LOOK_UP_MANY,
+        statements._SAVE_MANY,
+        statements._REMOVE_MANY,
+        statements._ADD_ENTRIES,
+        statements._REMOVE_ENTRIES,
+        distributed_statements._LATER_CHANGES,
         rows.GET,
         rows.LOOK_UP,
         rows.SAVE,

@@ -1,0 +1,330 @@
+"""Sessions on the nodes of a distributed database: which statement goes to which node and shard."""
+
+from __future__ import annotations
+
+import functools
+import heapq
+import itertools
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from tablegate.gateway.store.postgresql.database import PostgresSession
+from tablegate.gateway.store.postgresql.distributed.nodes import HERE, LOCK, Address, Nodes, SlotPlacement
+from tablegate.gateway.store.postgresql.distributed.statements import (
+    SLOT,
+    DistributedStatements,
+    Part,
+    SessionOfNodes,
+    by_slot,
+)
+from tablegate.gateway.store.postgresql.statements import PostgreSQLStatements
+from tablegate.gateway.store.sql.databases import Pending, RetryableFailure, Row, Session
+
+
+class DistributedSession(SessionOfNodes):
+    """A pipeline to one node, which queries the others."""
+
+    statements = DistributedStatements()
+
+
+class ShardSession(Session):
+    """A view of a session whose statements all go to one shard of each table, with the SQL of plain PostgreSQL.
+
+    `send` and `ask` are those of the session for this shard.
+    """
+
+    statements = PostgreSQLStatements()
+
+    def __init__(
+        self,
+        place: SlotPlacement,
+        ask: Callable[[str, Sequence[Any]], Pending[list[Row]]],
+        send: Callable[[str, Sequence[Any]], Pending[int]],
+    ) -> None:
+        self._place = place
+        self._ask = ask
+        self._send = send
+
+    def ask(self, statement: str, parameters: Sequence[Any] = ()) -> Pending[list[Row]]:
+        return self._ask(self._place.at_shards(statement), parameters)
+
+    def send(self, statement: str, parameters: Sequence[Any] = ()) -> Pending[int]:
+        return self._send(self._place.at_shards(statement), parameters)
+
+
+class WritingSession(DistributedSession):
+    """A write transaction that entered at a node.
+
+    A statement about one slot goes to the shard itself, at its node. Citus routes all others from the entered node.
+    Statements run in the order in which they were sent, also those at different nodes. The shards are locked as Citus
+    locks them for its own writers, so that none is moved meanwhile.
+
+    `address`: the node at which it entered, or None for the entry of the URL, where Citus routes everything. `join`
+    begins the transaction at another node.
+    """
+
+    def __init__(
+        self,
+        inner: PostgresSession,
+        nodes: Nodes[Any],
+        address: Address | None,
+        join: Callable[[Address], PostgresSession],
+    ) -> None:
+        super().__init__(inner._pipeline)
+        self._inner = inner
+        self._nodes = nodes
+        self._join = join
+        # Of one fetch, so that an update of the placement cannot affect a statement in progress.
+        placements = nodes.placements
+        self._places, self._places_by_address = placements.of_slots, placements.by_address
+        self._address = address if address in self._places_by_address else None
+        self._sessions: dict[Address, PostgresSession] = {}
+        self._checks: list[tuple[int, Pending[list[Row]]]] = []
+        self._last = inner
+        if self._address is not None:
+            self._enter(self._address, inner)
+
+    @property
+    def transaction_id(self) -> str | None:
+        return self._inner.transaction_id
+
+    @transaction_id.setter
+    def transaction_id(self, value: str | None) -> None:
+        self._inner.transaction_id = value
+
+    @property
+    def has_joined(self) -> bool:
+        """True if the transaction has begun at other nodes."""
+        return len(self._sessions) > 1
+
+    def check(self) -> None:
+        """Verify before COMMIT that the shards have not moved. Raises RetryableFailure if one has."""
+        if any(answer() != [(number,)] for number, answer in self._checks):
+            self._nodes.forget()
+            raise RetryableFailure("a shard has moved")
+
+    def ask(self, statement: str, parameters: Sequence[Any] = ()) -> Pending[list[Row]]:
+        place = self._place_of(statement, parameters)
+        if place is not None:
+            return self._ask_at(place, place.at_shards(statement), parameters)
+        self._use(self._inner)
+        return self._inner.ask(statement, parameters)
+
+    def send(self, statement: str, parameters: Sequence[Any] = ()) -> Pending[int]:
+        place = self._place_of(statement, parameters)
+        if place is not None:
+            return self._send_at(place, place.at_shards(statement), parameters)
+        self._use(self._inner)
+        return self._inner.send(statement, parameters)
+
+    def execute_many(self, statement: str, parameters: Iterable[Sequence[Any]]) -> int:
+        for values in parameters:
+            self.send(statement, values)
+        return -1
+
+    def query_local(self, statement: str, parameters: Sequence[Any]) -> Pending[list[Row]] | None:
+        if self._address is None:
+            return None
+        any_place = self._places_by_address[self._address][0]
+        return self._ask_at(any_place, any_place.at_shards(statement), parameters)
+
+    def split(self, sets: Sequence[Sequence[Any]]) -> list[Part]:
+        """Split by shard, in the lock order of all writers: by node, shard and slot."""
+        if self._address is None:
+            return super().split(sets)
+
+        def lock_order(at: int) -> tuple[Any, ...]:
+            place = self._places[sets[at][SLOT]]
+            return place.address, place.number, by_slot(sets[at])
+
+        parts: dict[SlotPlacement, list[int]] = {}
+        for at in sorted(range(len(sets)), key=lock_order):
+            parts.setdefault(self._places[sets[at][SLOT]], []).append(at)
+        return [
+            (
+                ShardSession(
+                    place,
+                    functools.partial(self._ask_at, place),
+                    functools.partial(self._send_at, place),
+                ),
+                indexes,
+            )
+            for place, indexes in parts.items()
+        ]
+
+    def _place_of(self, statement: str, parameters: Sequence[Any]) -> SlotPlacement | None:
+        slot_index = None if self._address is None else slot_parameter(statement)
+        return None if slot_index is None else self._places[parameters[slot_index]]
+
+    def _ask_at(self, place: SlotPlacement, statement: str, parameters: Sequence[Any]) -> Pending[list[Row]]:
+        return self._session_at(place.address).ask(statement, parameters)
+
+    def _send_at(self, place: SlotPlacement, statement: str, parameters: Sequence[Any]) -> Pending[int]:
+        return self._session_at(place.address).send(statement, parameters)
+
+    def _session_at(self, address: Address) -> PostgresSession:
+        session = self._sessions.get(address)
+        if session is None:
+            session = self._join(address)
+            self._enter(address, session)
+        self._use(session)
+        return session
+
+    def _enter(self, address: Address, session: PostgresSession) -> None:
+        """Lock the shards of a node, and ask whether they are all there."""
+        self._sessions[address] = session
+        numbers = [place.number for place in self._places_by_address[address]]
+        session.send(LOCK, (numbers,))
+        self._checks.append((len(numbers), session.ask(HERE, (numbers,))))
+
+    def _use(self, session: PostgresSession) -> None:
+        """Wait for the statements at another node before one is sent to this node."""
+        if session is not self._last:
+            self._last.settle()
+            self._last = session
+
+
+class RoutingSession(DistributedSession):
+    """Reads on several nodes.
+
+    A statement that names a slot goes to its shard, any other to the entry. Statements to several nodes run in parallel
+    until the first result is needed. Raises RetryableFailure if a shard has moved. A transaction checks this once for
+    each shard, in its own snapshot. A single statement checks it afterwards.
+    """
+
+    def __init__(
+        self,
+        entry: Callable[[], PostgresSession],
+        at: Callable[[SlotPlacement], PostgresSession | None],
+        nodes: Nodes[Any] | None,
+        is_transaction: bool,
+    ) -> None:
+        self._entry = entry
+        self._at_place = at
+        self._nodes = nodes
+        self._is_transaction = is_transaction
+        self._known_to_be_here: set[int] = set()
+        self._visited: set[PostgresSession] = set()
+        self._unchecked: dict[PostgresSession, set[int]] = {}
+
+    def ask(self, statement: str, parameters: Sequence[Any] = ()) -> Pending[list[Row]]:
+        slot_index = slot_parameter(statement)
+        place = None if slot_index is None else self._reachable_place(parameters[slot_index])
+        if place is not None:
+            return self._ask_at(place, place.at_shards(statement), parameters)
+        if slot_index is None and (scan := _SCAN.search(statement)) is not None:
+            merged_rows = self._scan_each_node(statement, parameters, is_reverse=scan[1] is not None)
+            if merged_rows is not None:
+                return merged_rows
+        session = self._entry()
+        self._visited.add(session)
+        return self._checked(session.ask(statement, parameters))
+
+    def split(self, sets: Sequence[Sequence[Any]]) -> list[Part]:
+        """Split by shard. Members whose node is unreachable go through the entry."""
+        parts: dict[SlotPlacement | None, list[int]] = {}
+        for at, columns in enumerate(sets):
+            parts.setdefault(self._reachable_place(columns[SLOT]), []).append(at)
+        return [
+            (
+                None
+                if place is None
+                else ShardSession(place, functools.partial(self._ask_at, place), self.send),
+                part,
+            )
+            for place, part in parts.items()
+        ]
+
+    def _ask_at(self, place: SlotPlacement, statement: str, parameters: Sequence[Any]) -> Pending[list[Row]]:
+        """Query shards of a place. Their node must be reachable."""
+        session = self._at_place(place)
+        assert session is not None
+        self._note_visit(session, place.number)
+        return self._checked(session.ask(statement, parameters))
+
+    def _note_visit(self, session: PostgresSession, *shards: int) -> None:
+        self._visited.add(session)
+        unchecked = {*shards} - self._known_to_be_here
+        if unchecked:
+            self._unchecked.setdefault(session, set()).update(unchecked)
+
+    def _checked(self, answer: Pending[list[Row]]) -> Pending[list[Row]]:
+        def rows() -> list[Row]:
+            if self._unchecked:
+                self._check()
+            return answer()
+
+        return rows
+
+    def _scan_each_node(
+        self, statement: str, parameters: Sequence[Any], is_reverse: bool
+    ) -> Pending[list[Row]] | None:
+        """Query all shards of each node together and merge the rows by key. None if a node is unavailable."""
+        answers = []
+        for node_places in self._places_by_node():
+            first, *others = node_places
+            at = self._at_place(first)
+            if at is None:
+                return None
+            self._note_visit(at, *(place.number for place in node_places))
+            answers.append(at.ask(first.of_all(statement, others), parameters))
+        if not answers:
+            return None
+
+        def rows() -> list[Row]:
+            rows_in_order = heapq.merge(
+                *(answer() for answer in answers), key=_key_of_row, reverse=is_reverse
+            )
+            return [*itertools.islice(rows_in_order, parameters[-1])]
+
+        return self._checked(rows)
+
+    def _check(self) -> None:
+        answers = [
+            (len(numbers), session.ask(HERE, ([*numbers],))) for session, numbers in self._unchecked.items()
+        ]
+        if self._is_transaction:
+            self._known_to_be_here.update(*self._unchecked.values())
+        self._unchecked.clear()
+        for session in self._visited:
+            session.flush()
+        if any(answer() != [(number,)] for number, answer in answers):
+            assert self._nodes is not None
+            self._nodes.forget()
+            raise RetryableFailure("a shard has moved")
+
+    def _reachable_place(self, slot: int) -> SlotPlacement | None:
+        place = None if self._nodes is None else self._nodes.place_of(slot)
+        return None if place is None or self._at_place(place) is None else place
+
+    def _places_by_node(self) -> list[list[SlotPlacement]]:
+        return [] if self._nodes is None else [*self._nodes.places_by_address().values()]
+
+
+_SCAN = re.compile(
+    r"^SELECT r\.partition, r\.sort, .* FROM rows r WHERE .* ORDER BY r\.partition( DESC)?, r\.sort(?: DESC)? LIMIT \?$"
+)
+
+
+def _key_of_row(row: Row) -> Row:
+    return row[:2]
+
+
+_AT_SLOT = re.compile(r"\?|(?<!\w)slot = (?=\?)")
+_INSERT = re.compile(r"\s*INSERT INTO \w+ \(([^)]*)\) VALUES \(([^)]*)\)")
+
+
+@functools.lru_cache(1024)
+def slot_parameter(statement: str) -> int | None:
+    """Return the index of the parameter that holds the statement's slot. None if it names no slot or several."""
+    insert = _INSERT.match(statement)
+    if insert is not None:
+        columns, values = (part.replace(" ", "").split(",") for part in insert.groups())
+        if "slot" not in columns:
+            return None
+        at = columns.index("slot")
+        return at if values[: at + 1] == ["?"] * (at + 1) else None
+    # All matches before it are parameters.
+    indexes = [place for place, match in enumerate(_AT_SLOT.finditer(statement)) if match[0] != "?"]
+    return indexes[0] if len(indexes) == 1 else None
