@@ -75,21 +75,19 @@ def read_in_slices(
     `outcomes` is filled under the index of each command. `reader` identifies the session, which is open until the end.
     """
     if not store.database.has_snapshots:
-        outcomes.update(read_without_snapshot(store, commands, now_ms))
+        outcomes |= read_without_snapshot(store, commands, now_ms)
         if len(outcomes) == len(commands):
             return
-    gets = fetched_together([command for at, command in enumerate(commands) if at not in outcomes])
+    remaining = {at: command for at, command in enumerate(commands) if at not in outcomes}
+    gets = fetched_together([*remaining.values()])
     # A single row needs no transaction: one statement is a snapshot.
     is_alone = len(commands) == len(gets) == 1 and not store.database.shared and not gets[0].transaction
     with store.database.read_one() if is_alone else store.read(reader) as session:
         stale = _stale(store, session, commands) if store.database.shared else set()
-        keys = list({(get.table.id, get.position) for get in gets})
-        rows_by_key = rows.fetch_many(session, keys) if keys else {}
+        rows_by_key = rows.fetch_many(session, list({(get.table.id, get.position) for get in gets}))
         counts: Counts = {}
         pages: deque[tuple[int, Slices | SearchSlices]] = deque()
-        for at, command in enumerate(commands):
-            if outcomes and at in outcomes:
-                continue
+        for at, command in remaining.items():
             kind = type(command)
             table = command.table if kind is Get or kind is Read else None  # type: ignore[union-attr]
             is_ready = table is not None and table.busy_until_ms <= now_ms and table.id not in stale

@@ -13,13 +13,17 @@ from typing import Any, ClassVar
 import psycopg
 import psycopg.conninfo
 import sqlalchemy
-from psycopg import pq
 from sqlalchemy import event
 
 from tablegate.gateway.model.errors import GatewayError, OutOfSpace
 from tablegate.gateway.store.postgresql import write_ahead_log
 from tablegate.gateway.store.postgresql.errors import translate_error
-from tablegate.gateway.store.postgresql.pipeline import Pipeline, trace
+from tablegate.gateway.store.postgresql.pipeline import (
+    MIN_CONNECT_S,
+    Pipeline,
+    accepts_connections,
+    trace,
+)
 from tablegate.gateway.store.postgresql.statements import TRANSACTION_ID, PostgreSQLStatements
 from tablegate.gateway.store.sql.databases import (
     DEFINITION_LOCK,
@@ -43,8 +47,6 @@ IDLE_TRANSACTION_TIMEOUT_MS = 5_000
 # Maximum duration of a write transaction, so that its locks are released (PostgreSQL 17 and later).
 WRITE_TRANSACTION_TIMEOUT_MS = 5_000
 _TRANSACTION_TIMEOUT_SINCE = 170_000
-# The minimum that libpq accepts, in seconds.
-_MIN_CONNECT_S = 2
 # After a failed connection, further attempts fail at once for this long.
 _RECONNECT_PAUSE_S = 0.1
 # Identity of a server: its start time and the log position up to which it replayed before it accepted writes (None
@@ -168,7 +170,7 @@ class PostgreSQL(Database):
             "keepalives_interval": 5,
             "keepalives_count": 3,
             "tcp_user_timeout": 20_000,
-            "connect_timeout": _MIN_CONNECT_S if patience_ms or silence_ms else 5,
+            "connect_timeout": MIN_CONNECT_S if patience_ms or silence_ms else 5,
         }
         self._url = url
         self._pooled = pooled
@@ -206,7 +208,7 @@ class PostgreSQL(Database):
         pipeline: Pipeline | None = pool_connection.info.get("pipeline")
         if pipeline is None:
             connection: Any = pool_connection.driver_connection
-            is_alive = partial(_accepts_connections, connection.info) if self._probes_server else None
+            is_alive = partial(accepts_connections, connection.info) if self._probes_server else None
             pipeline = pool_connection.info["pipeline"] = Pipeline(
                 connection, not self._pooled, self._patience_ms, is_alive
             )
@@ -398,14 +400,6 @@ class PostgreSQL(Database):
         """Return the identity of the server of this thread's write transaction (SERVER)."""
         pool_connection: sqlalchemy.PoolProxiedConnection = self._local.writer
         return str(pool_connection.info["server"])
-
-
-def _accepts_connections(info: psycopg.ConnectionInfo) -> bool:
-    """True if the server of a connection still accepts new connections. No credentials are sent."""
-    conninfo = psycopg.conninfo.make_conninfo(
-        host=info.host, hostaddr=info.hostaddr or None, port=info.port, connect_timeout=_MIN_CONNECT_S
-    )
-    return pq.PGconn.ping(conninfo.encode()) in (pq.Ping.OK, pq.Ping.REJECT)
 
 
 def is_url_distributed(url: str, schema: str | None) -> bool:

@@ -17,6 +17,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import psycopg
+import psycopg.conninfo
 from psycopg import pq
 from psycopg.adapt import Transformer
 
@@ -24,6 +25,8 @@ Row = tuple[Any, ...]
 Wire = tuple[bytes | None, int]
 """A parameter for libpq: bytes, and their format, text (0) or binary (1)."""
 
+# The minimum that libpq accepts, in seconds.
+MIN_CONNECT_S = 2
 # Maximum number of prepared statements. More texts than this occur only if a caller formats values into statements.
 _MAX_PREPARED = 500
 _TEXT, _BINARY = 0, 1
@@ -295,3 +298,11 @@ class Pipeline:
             # An error of libpq itself, not of the server.
             return psycopg.OperationalError(result.get_error_message())
         return psycopg.errors.error_from_result(result)
+
+
+def accepts_connections(info: psycopg.ConnectionInfo) -> bool:
+    """True if the server of a connection still accepts new connections. No credentials are sent."""
+    conninfo = psycopg.conninfo.make_conninfo(
+        host=info.host, hostaddr=info.hostaddr or None, port=info.port, connect_timeout=MIN_CONNECT_S
+    )
+    return pq.PGconn.ping(conninfo.encode()) in (pq.Ping.OK, pq.Ping.REJECT)
