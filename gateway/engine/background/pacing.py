@@ -17,8 +17,8 @@ from tablegate.gateway.store.sql.databases import LockTimeout
 log = logging.getLogger(__name__)
 
 # Duration of a batch in seconds. It bounds the wait of a request for SQLite's write lock and for the interpreter. Beside
-# clients, batches are divided into this number of parts, which costs a fifth of the speed.
-BATCH_S, PARTS_BESIDE_CLIENTS = 0.02, 4
+# clients, batches are divided into this number of parts, which costs a tenth of the speed.
+BATCH_S, PARTS_BESIDE_CLIENTS = 0.02, 2
 # Bounds of a batch. With fewer rows, commits would cost more than rows. With more, a batch that suddenly slows down
 # would take too long. Large rows are bounded by their bytes.
 MIN_ROWS, MAX_ROWS = 128, 4_096

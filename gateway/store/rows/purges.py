@@ -14,8 +14,9 @@ from tablegate.gateway.store.sql import counters, progress
 from tablegate.gateway.store.sql.databases import Session
 
 _BATCH_BYTES = 4_000_000
-# Minimum number of rows for deletion by pages, and pages in a statement.
-_MIN_ROWS_BY_PAGE, _PAGES = 50_000, 32
+# Minimum number of rows for deletion by pages, and pages in a statement. A row costs less than an eighth of the time of
+# deletion by key.
+_MIN_ROWS_BY_PAGE, _PAGES, _TIMES_FASTER = 50_000, 32, 8
 
 
 class _Owned(NamedTuple):
@@ -51,7 +52,7 @@ class Purge:
         self._walk: _PageWalk | None = None
 
     def next_batch(self, session: Session, limit: int) -> int | None:
-        """Delete about `limit` rows of dropped owners. Return their number, or None if nothing waits for deletion."""
+        """Delete rows of dropped owners, by key at most `limit`. Return their number, or None if nothing waits."""
         owners = session.query("SELECT kind, id FROM purges ORDER BY id LIMIT 1")
         if not owners:
             return None
@@ -133,8 +134,8 @@ class _PageWalk:
         self._page = self._deleted_in_pass = 0
 
     def delete(self, session: Session, limit: int) -> tuple[int, bool]:
-        """Delete about `limit` rows and read at most as many pages. Return the number of rows, and True at the end."""
-        limit = min(limit, self._most_rows)
+        """Delete rows for as long as `limit` rows take by key. Return their number, and True at the end."""
+        limit = min(limit * _TIMES_FASTER, self._most_rows)
         pages = max(1, min(_PAGES, limit // 4))
         last_page = session.statements.page_count(session, self._owned.table)
         deleted = read = 0

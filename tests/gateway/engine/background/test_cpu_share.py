@@ -59,7 +59,7 @@ def test_commands_of_clients_are_noticed(engine: Engine) -> None:
 
 
 def test_batches_are_shorter_beside_clients(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They grow as the others do, so that each takes a quarter of the time."""
+    """They grow as the others do, so that each takes half of the time."""
     now, limits = [100.0], []
     monkeypatch.setattr(pacing.time, "monotonic", lambda: now[0])
 

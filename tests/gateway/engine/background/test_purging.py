@@ -28,6 +28,7 @@ def staying(engine: Engine, going: Client, monkeypatch: pytest.MonkeyPatch) -> C
     """A table on the same pages as one to be dropped. A few rows are enough for deletion by pages."""
     monkeypatch.setattr(purges, "_MIN_ROWS_BY_PAGE", 1)
     monkeypatch.setattr(purges, "_PAGES", 2)
+    monkeypatch.setattr(purges, "_TIMES_FASTER", 1)
     monkeypatch.setattr(pacing, "MAX_ROWS", MIN_ROWS)
     things = Client(engine, make_table(engine, "staying", indexes=(by_color(),)))
     for first in range(0, ROWS, 50):
