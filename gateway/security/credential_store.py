@@ -20,7 +20,6 @@ import orjson
 
 from tablegate.gateway.model.authorization.authorizations import PoliciesOfTable
 from tablegate.gateway.model.authorization.grants import Policy
-from tablegate.gateway.model.tables.tables import RESOURCE_POLICIES
 from tablegate.gateway.observability import audit
 from tablegate.gateway.security import grant_store
 from tablegate.gateway.security.credentials import Credential, Scheme
@@ -175,7 +174,7 @@ class CredentialStore:
 
     def _policies(self) -> dict[tuple[str, str], PoliciesOfTable]:
         with self._store.read() as session:
-            return self._store.catalog.with_property(session, RESOURCE_POLICIES)
+            return self._store.catalog.resource_policies(session)
 
     def _rows(self) -> list[StoredCredential]:
         with self._store.read() as session:

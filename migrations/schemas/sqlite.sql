@@ -1,11 +1,11 @@
--- 0017
+-- 0018
 
 CREATE TABLE alembic_version (
 	version_num VARCHAR(32) NOT NULL,
 	CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 )
 
-INSERT INTO alembic_version (version_num) VALUES ('0017')
+INSERT INTO alembic_version (version_num) VALUES ('0018')
 
 CREATE TABLE audit_events (
 	at_ms BIGINT NOT NULL,
@@ -374,6 +374,8 @@ CREATE TABLE tables (
 )
 
 CREATE INDEX tables_deleting ON tables (busy_until_ms) WHERE state = 'deleting'
+
+CREATE INDEX tables_with_policies ON tables (id) WHERE replace(properties, '"resource_policies":', '') <> properties
 
 CREATE TABLE tokens (
 	scope TEXT NOT NULL,

@@ -54,6 +54,10 @@ Index(
     postgresql_where=text("state = 'deleting'"),
 )
 
+# Every server reads the policies every few seconds. store/tables/catalog.py has the same condition.
+_HAS_POLICIES = text("replace(properties, '\"resource_policies\":', '') <> properties")
+Index("tables_with_policies", tables.c.id, sqlite_where=_HAS_POLICIES, postgresql_where=_HAS_POLICIES)
+
 indexes = Table(
     "indexes",
     metadata,

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from tablegate.gateway.model.tables.indexes import Index, IndexView, VectorIndex
-from tablegate.gateway.model.tables.tables import State, Table
+from tablegate.gateway.model.tables.tables import RESOURCE_POLICIES, State, Table
 from tablegate.gateway.store.search import search_indexes
 from tablegate.gateway.store.sql import counters, progress
 from tablegate.gateway.store.sql.databases import Pending, Session
@@ -27,6 +27,11 @@ _FIND = (
 )
 _FIND_BY_NAME, _FIND_BY_AZURE_NAME = f"{_FIND}name = ?", f"{_FIND}azure_name_lower = ?"
 _TABLES_TOGETHER = 500
+# The condition of the index tables_with_policies, word for word. Otherwise each reading scans all tables.
+WITH_POLICIES = (
+    "SELECT namespace, name, properties FROM tables"
+    f" WHERE replace(properties, '\"{RESOURCE_POLICIES}\":', '') <> properties"
+)
 
 
 def _indexes_of(session: Session, table_ids: list[int]) -> tuple[str, Sequence[Any]]:
@@ -41,16 +46,13 @@ class Catalog:
         self.cache = Cache()
         self.views: dict[str, IndexView] = {}
 
-    def with_property(self, session: Session, name: str) -> dict[tuple[str, str], Any]:
-        """Return the values of a property by (namespace, table), for tables that have it."""
-        rows = session.query(
-            "SELECT namespace, name, properties FROM tables WHERE properties LIKE ?", (f'%"{name}":%',)
-        )
-        documents = ((namespace, table, orjson.loads(document)) for namespace, table, document in rows)
+    def resource_policies(self, session: Session) -> dict[tuple[str, str], Any]:
+        """Return the resource policies by (namespace, table), for tables that have some."""
+        rows = session.query(WITH_POLICIES)
         return {
-            (namespace, table): properties[name]
-            for namespace, table, properties in documents
-            if properties.get(name)
+            (namespace, table): policies
+            for namespace, table, properties in rows
+            if (policies := orjson.loads(properties).get(RESOURCE_POLICIES))
         }
 
     # Reading
