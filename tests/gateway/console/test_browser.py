@@ -223,6 +223,8 @@ def test_every_form_of_the_console_is_accepted(
         submit(button("Sign in"), "Tables")
         gateway.engine.run([StartJob("kind", "shared", "songs", {}, "IN_PROGRESS", 9)])
         link(browser, "Jobs").click()
+        waiting(browser).until(lambda _: text_of(browser, "h1") == "Jobs")
+        _refresh(browser)
         submit(button("Cancel"), "confirm")
         waiting(browser).until(lambda _: "cancelling" in text_of(browser, "tbody"))
         submit(button("Sign out"), "Sign in")
@@ -231,6 +233,15 @@ def test_every_form_of_the_console_is_accepted(
         appear_as(browser)
         running.stop()
     assert submitted == _forms_of_templates()
+
+
+def _refresh(browser: webdriver.Chrome) -> None:
+    """Do what the script of the page does every ten seconds. The new part has times and roles, and still asks."""
+    part = "document.querySelector('[data-refresh]')"
+    browser.execute_script(f"window.before = {part}; refresh({part})")
+    waiting(browser).until(lambda _: browser.execute_script(f"return {part} !== window.before"))
+    assert text_of(browser, "tbody time").endswith(" UTC")
+    assert browser.find_element(By.CSS_SELECTOR, "table.stacked").get_attribute("role") == "table"
 
 
 def _forms_of_templates() -> set[tuple[str, str]]:
