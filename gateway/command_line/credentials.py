@@ -16,6 +16,7 @@ from tablegate.gateway.command_line.flags import (
     AUDIT_SETTINGS,
     DATABASE_SETTINGS,
     SECRET_KEY_SETTINGS,
+    file_text,
     with_settings,
 )
 from tablegate.gateway.command_line.help_sections import SectionedGroup
@@ -49,7 +50,7 @@ def _place(meaning: str) -> Callable[[Any], Any]:
 
 def _lines(file: TextIO | None) -> list[str]:
     """Return the lines of a file. Raises ClickException if it is empty."""
-    lines = [] if file is None else [line.strip() for line in file if line.strip()]
+    lines = [] if file is None else [line.strip() for line in file_text(file).splitlines() if line.strip()]
     if file is not None and not lines:
         raise click.ClickException(f"Cannot read a secret: {file.name} is empty.")
     return lines

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
@@ -65,6 +65,14 @@ def loaded_settings() -> LoadedSettings | None:
     """Return the settings of the command that runs. None if none were loaded."""
     context = click.get_current_context(silent=True)
     return None if context is None else context.meta.get(_LOADED)
+
+
+def file_text(file: TextIO) -> str:
+    """Return the text of a file that an option names. Raises ClickException."""
+    try:
+        return file.read()
+    except UnicodeDecodeError:
+        raise click.ClickException(f"Cannot read {file.name}: it is not text in UTF-8.") from None
 
 
 def _option(name: str, hidden: bool) -> Callable[[Any], Any]:

@@ -12,7 +12,7 @@ from tablegate.gateway.command_line.administering import (
     URL_OPTION,
     administration,
 )
-from tablegate.gateway.command_line.flags import with_settings
+from tablegate.gateway.command_line.flags import file_text, with_settings
 from tablegate.gateway.command_line.help_sections import SectionedGroup
 from tablegate.gateway.configuration.settings import Settings
 
@@ -96,9 +96,11 @@ def grants_add(
     if everything:
         written = ALL
     elif policy is not None:
-        text = policy.read()
+        text = file_text(policy)
         try:
             written = WrittenGrant(written_of(json.loads(text)).form, text)
+        except RecursionError:
+            raise click.ClickException(f"{policy.name} is nested too deeply.") from None
         except ValueError as error:
             raise click.ClickException(f"{policy.name}: {error}") from None
     elif role:

@@ -8,6 +8,7 @@ from typing import Any
 
 from tablegate.gateway.configuration.database_urls import BadDatabaseURL, normalise
 from tablegate.gateway.configuration.settings import ANY, BadSetting, Settings
+from tablegate.gateway.configuration.text_files import UnreadableText, read_text
 
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#\s]*", re.ASCII)
 _ALLOWED_HOST = re.compile(r"\.?[a-z0-9_-]+(\.[a-z0-9_-]+)*", re.ASCII)
@@ -84,9 +85,9 @@ def _of_file(settings: Settings, name: str) -> str:
     if value:
         raise BadSetting("{} and {} exclude each other: set one of them", name, f"{name}_file")
     try:
-        secret: str = path.read_text().strip()
-    except OSError as error:
-        raise BadSetting(f"{{}}: cannot read {path}: {error.strerror}", f"{name}_file") from None
+        secret = read_text(path).strip()
+    except UnreadableText as error:
+        raise BadSetting(f"{{}}: {error}", f"{name}_file") from None
     if not secret:
         raise BadSetting(f"{{}}: {path} is empty", f"{name}_file")
     return secret

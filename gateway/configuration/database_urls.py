@@ -9,6 +9,8 @@ import re
 from pathlib import Path
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
+from tablegate.gateway.configuration.text_files import UnreadableText, read_text
+
 MEMORY = "sqlite://"
 """A SQLite database in the memory of one process."""
 
@@ -84,9 +86,9 @@ def _sqlite(location: str) -> str:
 def _from_file(text: str) -> str:
     path = Path(text.partition(":")[2].removeprefix("//"))
     try:
-        content = path.read_text().strip()
-    except OSError as error:
-        raise BadDatabaseURL(f"cannot read the database URL from {path}: {error.strerror}") from None
+        content = read_text(path).strip()
+    except UnreadableText as error:
+        raise BadDatabaseURL(f"the file of the database URL: {error}") from None
     if content.lower().startswith("file:"):
         raise BadDatabaseURL(f"{path} names another file. It must contain the database URL itself")
     return normalise(content)
@@ -109,7 +111,10 @@ def _from_keywords(text: str) -> str:
 
 def _from_url(text: str) -> str:
     """Return the URL with several hosts and sockets as `host` options, which SQLAlchemy requires and libpq does not."""
-    parts = urlsplit(text)
+    try:
+        parts = urlsplit(text)
+    except ValueError:  # its text can have the password
+        raise BadDatabaseURL("the database URL is malformed: check its brackets and characters") from None
     login, _, addresses = parts.netloc.rpartition("@")
     user, _, password = login.partition(":")
     hosts = []

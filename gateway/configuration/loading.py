@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from tablegate.gateway.configuration.checks import settings_of
 from tablegate.gateway.configuration.settings import FORMER_NAMES, SETTINGS, BadSetting, Settings
+from tablegate.gateway.configuration.text_files import UnreadableText, read_text
 from tablegate.gateway.configuration.values import convert
 
 ENVIRONMENT_PREFIX = "TABLEGATE_"
@@ -135,8 +136,8 @@ def _read_file(path: Path) -> dict[str, Any]:
     import tomllib  # slow to import, and rarely needed
 
     try:
-        return tomllib.loads(path.read_text())
-    except OSError as error:
-        raise BadSetting(f"cannot read {path}: {error.strerror}") from None
+        return tomllib.loads(read_text(path))
+    except UnreadableText as error:
+        raise BadSetting(str(error)) from None
     except tomllib.TOMLDecodeError as error:
         raise BadSetting(f"cannot read {path}: it is not valid TOML: {error}") from None

@@ -18,6 +18,7 @@ from typing import Any
 
 import orjson
 
+from tablegate.gateway.configuration.text_files import UnreadableText, read_text
 from tablegate.gateway.model.authorization.authorizations import PoliciesOfTable
 from tablegate.gateway.model.authorization.grants import Policy
 from tablegate.gateway.observability import audit
@@ -263,12 +264,12 @@ def read_file(path: Path) -> list[tuple[Credential, list[grant_store.WrittenGran
     import tomllib  # loaded on demand, since it is slow to import
 
     try:
-        text = path.read_text()
+        text = read_text(path)
         document: Any = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
         entries = document["credentials"] if isinstance(document, dict) else document
         return [_from_document(entry) for entry in entries]
-    except OSError as error:
-        raise BadCredential(f"cannot read {path}: {error.strerror}") from None
+    except UnreadableText as error:
+        raise BadCredential(str(error)) from None
     except BadCredential as error:
         raise BadCredential(f"{path}: {error}") from None
     except (ValueError, KeyError, TypeError, AttributeError) as error:

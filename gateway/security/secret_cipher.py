@@ -13,6 +13,7 @@ import secrets
 from pathlib import Path
 
 from tablegate.gateway.configuration.settings import BadSetting, Settings
+from tablegate.gateway.configuration.text_files import UnreadableText, read_text
 
 _NONCE_BYTES = 12
 LEAST_KEY_CHARACTERS = 16
@@ -72,7 +73,10 @@ def _key_file(path: Path) -> str:
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
-        return path.read_text().strip()
+        try:
+            return read_text(path).strip()
+        except UnreadableText as error:
+            raise BadSetting(f"the secret key: {error}") from None
     key = secrets.token_urlsafe(32)
     with os.fdopen(descriptor, "w") as file:
         file.write(key + "\n")

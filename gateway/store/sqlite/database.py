@@ -256,7 +256,10 @@ class SQLite(Database):
     def back_up(self, target: Path, progress: Callable[[int, int], None]) -> float:
         from tablegate.gateway.store.sqlite.backup import back_up
 
-        return back_up(Path(self._place), target, progress)
+        try:
+            return back_up(Path(self._place), target, progress)
+        except sqlite3.Error as error:
+            raise _sqlite_error(error) from error
 
     def compact(self) -> tuple[int, int]:
         if self._files is None:
