@@ -65,7 +65,8 @@ class Purge:
         else:
             deleted, is_over = self._walk.delete(session, limit)
         if not is_over:
-            progress.advance(session, progress.PURGE, owner_id, deleted)
+            if deleted:
+                progress.advance(session, progress.PURGE, owner_id, deleted)
             return deleted
         return deleted + _finish(session, kind, owner_id, limit)
 
