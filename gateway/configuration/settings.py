@@ -236,6 +236,14 @@ class Settings:
         "Of several, each but one is NAME=URL, and NAME/ precedes its ids in grants. Repeatable.",
         value="URL",
     )
+    console_oidc_client_id: str = _security(
+        "",
+        "Client id of the console at the issuer (--oidc-issuer without NAME). Empty disables that sign-in.",
+        value="ID",
+    )
+    console_oidc_secret_file: Path | None = _security(
+        None, "File that contains the client secret of the console at the issuer, for clients that need one."
+    )
     jwt_keys_file: Path | None = _security(
         None, "JWKS file with the public keys of trusted token issuers (Azure OAuth)."
     )

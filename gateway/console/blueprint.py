@@ -60,6 +60,18 @@ def create(gateway: Gateway, administration: Callable[[], Administration] | None
     routes: list[tuple[str, str, str, Callable[[], Any]]] = [
         ("/sign-in", "GET", "sign_in_form", functools.partial(entry.answered, entry.sign_in_form)),
         ("/sign-in", "POST", "sign_in", functools.partial(entry.answered, entry.sign_in)),
+        (
+            "/sign-in/issuer",
+            "GET",
+            "begin_at_issuer",
+            functools.partial(entry.answered, entry.begin_at_issuer),
+        ),
+        (
+            "/sign-in/issuer/return",
+            "GET",
+            "end_at_issuer",
+            functools.partial(entry.answered, entry.end_at_issuer),
+        ),
         ("/sign-out", "POST", "sign_out", functools.partial(entry.answered, entry.sign_out)),
     ]
     for path, page, _ in reads:

@@ -9,6 +9,8 @@ from typing import Any
 import flask
 from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 
+from tablegate.gateway.console.oidc_sign_in import COOKIE as STATE_COOKIE
+from tablegate.gateway.console.oidc_sign_in import SECONDS, BadSignIn, OidcSignIn
 from tablegate.gateway.console.pages import FORM_FIELDS
 from tablegate.gateway.console.problems import explained
 from tablegate.gateway.console.rendering import problem, render
@@ -31,6 +33,7 @@ class Entry:
         """Maximum number of fields of a form, by path."""
         self._settings = gateway.settings
         self._sign_in = SignIn(gateway)
+        self._oidc = OidcSignIn(gateway)
 
     def refuse_long_form(self) -> Any:
         """Return the refusal of a form that is too long, before it is parsed. None if it is not."""
@@ -105,7 +108,59 @@ class Entry:
 
     def sign_in_form(self) -> Any:
         """Show the sign-in form."""
-        return render("sign_in.html", problem="")
+        return self._form("")
+
+    def _form(self, problem: str, status: int = 200) -> Any:
+        return render("sign_in.html", status, problem=problem, has_issuer=self._oidc.is_on)
+
+    def begin_at_issuer(self) -> Any:
+        """Lead the browser to the issuer."""
+        if not self._oidc.is_on:
+            return self._form("This server has no issuer for the console.", 404)
+        try:
+            attempt = self._oidc.begin(flask.url_for("console.end_at_issuer", _external=True))
+        except BadSignIn as error:
+            return self._form(str(error), 502)
+        response = flask.redirect(attempt.address, 303)
+        # Lax, because the browser comes back from another site.
+        response.set_cookie(
+            STATE_COOKIE, attempt.cookie, max_age=SECONDS, path=CONSOLE, httponly=True, samesite="Lax",
+            secure=current_request().secure,
+        )  # fmt: skip
+        return response
+
+    def end_at_issuer(self) -> Any:
+        """Sign in with the code that the browser brings from the issuer."""
+        given, request = flask.request.args, current_request()
+        request.facts = RequestFacts(kind=RequestKind.SIGN_IN)
+        try:
+            if not self._oidc.is_on:
+                raise BadSignIn("This server has no issuer for the console.")
+            identity = self._oidc.identity(
+                flask.request.cookies.get(STATE_COOKIE, ""), given.get("state", ""), given.get("code", ""),
+                flask.url_for("console.end_at_issuer", _external=True),
+            )  # fmt: skip
+            request.facts = request.facts._replace(caller=identity.grantee)
+            cookie = self._sign_in.cookie_of_identity(identity)
+            if cookie is None:
+                raise BadSignIn("The identity has too many groups for the console.")
+        except BadSignIn as error:
+            request.is_unauthenticated = True
+            request.facts = request.facts._replace(is_refusal=True)
+            response = self._form(str(error), 403)
+            response.delete_cookie(STATE_COOKIE, path=CONSOLE)
+            return response
+        # A page, because a browser that comes from another site does not send the new cookie with a redirect.
+        response = render("signed_in.html")
+        self._set_session(response, cookie)
+        response.delete_cookie(STATE_COOKIE, path=CONSOLE)
+        return response
+
+    def _set_session(self, response: Any, cookie: str) -> None:
+        response.set_cookie(
+            COOKIE, cookie, max_age=HOURS * 3600, path=CONSOLE, httponly=True, samesite="Strict",
+            secure=current_request().secure,
+        )  # fmt: skip
 
     def sign_in(self) -> Any:
         """Sign in with the values of the form."""
@@ -117,19 +172,14 @@ class Entry:
         except errors.TooManyAttempts as error:
             request.is_unauthenticated = True
             request.facts = request.facts._replace(is_refusal=True)
-            refusal = render("sign_in.html", 429, problem=error.text)
+            refusal = self._form(error.text, 429)
             refusal.headers["Retry-After"] = str(error.retry_after_s)
             return refusal
         if cookie is None:
             request.is_unauthenticated = True
-            return render(
-                "sign_in.html", 403, problem="The access id or the secret is wrong. Check both and try again."
-            )
+            return self._form("The access id or the secret is wrong. Check both and try again.", 403)
         response = flask.redirect(flask.url_for("console.tables"), 303)
-        response.set_cookie(
-            COOKIE, cookie, max_age=HOURS * 3600, path=CONSOLE, httponly=True, samesite="Strict",
-            secure=request.secure,
-        )  # fmt: skip
+        self._set_session(response, cookie)
         return response
 
     def sign_out(self) -> Any:

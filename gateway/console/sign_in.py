@@ -21,9 +21,11 @@ from tablegate.gateway.model.authorization.authorizations import Authorization, 
 from tablegate.gateway.model.authorization.quotas import covers
 from tablegate.gateway.model.tables.namespaces import is_reserved
 from tablegate.gateway.security.credentials import ANY_PLACE, SHARED_NAMESPACE, Credential, Scheme
+from tablegate.gateway.security.identities import ENTRA, ENTRA_SCHEME, Identity
 
 COOKIE = "tablegate-console"
 HOURS = 8
+_MAX_COOKIE_TOKEN = 3500  # browsers drop cookies of more than 4,096 bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,8 @@ class SignIn:
 
         `namespace` is the namespace of the request, "" if it has none.
         """
+        if cookie.startswith(f"{ENTRA_SCHEME}|"):
+            return self._of_identity(cookie, request, namespace)
         if cookie.startswith(f"{ADMINISTRATOR}|"):
             found = self._of_cookie(cookie, request, namespace)
             if found is not None:
@@ -81,6 +85,31 @@ class SignIn:
             return None
         until = self._gateway.real_now_ms() // 1000 + HOURS * 3600
         return f"{scheme}|{until}|{_seal(secret, scheme, access_id, until)}|{access_id}"
+
+    def cookie_of_identity(self, identity: Identity) -> str | None:
+        """Return the cookie for an identity. None if its groups and roles are too many for a cookie."""
+        session = self._gateway.sessions.issue(identity, HOURS * 3600, self._gateway.real_now_ms() / 1000)
+        if session is None or len(session.token) > _MAX_COOKIE_TOKEN:
+            return None
+        return f"{ENTRA_SCHEME}|{session.access_id}|{session.token}"
+
+    def _of_identity(self, cookie: str, request: Request, namespace: str) -> ConsoleUser | None:
+        _, _, rest = cookie.partition("|")
+        access_id, _, token = rest.partition("|")
+        credential = self._gateway.sessions.find(access_id, token, self._gateway.real_now_ms() / 1000)
+        if credential is None:
+            return None
+        caller = credential.identity
+        # Grants name no namespace. So an identity sees the tables of none where tenants are kept apart.
+        scope = SHARED_NAMESPACE if self._gateway.settings.namespaces == "shared" else ""
+        source = RequestSource(request.client, request.secure)
+        request.authorization = self._gateway.credentials.authorization(
+            caller, credential.policy, source, self._gateway.real_now_ms()
+        )
+        if self._gateway.quotas.is_on:
+            self._gateway.quotas.enter(request, caller.scheme, caller.access_id, scope, scope)
+        name = ENTRA + caller.access_id
+        return ConsoleUser(name, scope, request.authorization, grantee=name)
 
     def _scheme_of(self, access_id: str, secret: str) -> str | None:
         for scheme, secrets in self._known(access_id):

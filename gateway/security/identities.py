@@ -111,6 +111,11 @@ class Identities:
         if settings.oidc_issuer:
             self._issuers += _fetched_issuers(settings.oidc_issuer)
 
+    @property
+    def own_issuer(self) -> IssuerKeys | None:
+        """The fetched issuer without a name, or None."""
+        return next((each.fetched for each in self._issuers if each.fetched and not each.prefix), None)
+
     def derived_key(self, purpose: str, *fields: str) -> bytes:
         """Return a key that only servers with this secret key can derive from these fields. Raises BadSetting without one."""
         if self._secret is None:
@@ -130,11 +135,16 @@ class Identities:
         return urlsplit(url or "").path.strip("/").partition("/")[0] or "common"
 
     def verify(
-        self, token: str, audiences: Sequence[str], now_s: float, scope: str = _USER_SCOPE
+        self,
+        token: str,
+        audiences: Sequence[str],
+        now_s: float,
+        scope: str = _USER_SCOPE,
+        nonce: str | None = None,
     ) -> Identity:
         """Return the identity that a token for one of these audiences proves now. Raises BadToken.
 
-        `scope`: required in `scp`, if the token has that claim. "" for none.
+        `scope`: required in `scp`, if the token has that claim. "" for none. `nonce`: required in `nonce`. None for none.
         """
         if not self._issuers:
             raise BadToken("no issuer is trusted")
@@ -153,6 +163,8 @@ class Identities:
                     if claims is not None:
                         _check_times(claims, now_s)
                         _check_scope(claims, scope)
+                        if nonce not in (None, claims.get("nonce")):
+                            raise BadToken("the token is of another sign-in")
                         return _identity(issuer, claims)
         except (jwt.PyJWTError, ValueError, TypeError, AttributeError) as error:
             raise BadToken(str(error)) from None

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import hashlib
 import json
+import secrets
 import threading
 import time
 from collections.abc import Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import jwt
 from cryptography.hazmat.primitives.asymmetric import rsa
@@ -27,6 +31,7 @@ class Issuer:
         """Requests wait until it is set."""
         self.silence.set()
         self._generation = 0
+        self._codes: dict[str, tuple[str, str, str]] = {}
 
     @property
     def key(self) -> rsa.RSAPrivateKey:
@@ -57,13 +62,33 @@ class Issuer:
         claims = {name: value for name, value in claims.items() if value is not None}
         return jwt.encode(claims, self.key, "RS256", {"kid": self.key_id, **(headers or {})})
 
+    def approve(self, address: str, **claims: Any) -> dict[str, str]:
+        """The query with which the browser returns, after the user has signed in at an address of `authorize`."""
+        query = dict(parse_qsl(urlsplit(address).query))
+        assert query["code_challenge_method"] == "S256"
+        code = secrets.token_hex(8)
+        token = self.token(**{"aud": query["client_id"], "nonce": query["nonce"], **claims})
+        self._codes[code] = (query["code_challenge"], query["redirect_uri"], token)
+        return {"code": code, "state": query["state"]}
+
+    def exchange(self, form: Mapping[str, str]) -> Any:
+        """The answer of the token endpoint. A code counts once (RFC 6749, 4.1.2)."""
+        challenge, redirect_uri, token = self._codes.pop(form.get("code", ""), ("", "", ""))
+        digest = hashlib.sha256(form.get("code_verifier", "").encode()).digest()
+        verified = base64.urlsafe_b64encode(digest).decode().rstrip("=") == challenge
+        is_right = verified and form.get("redirect_uri") == redirect_uri
+        return {"id_token": token, "token_type": "Bearer"} if is_right else None
+
     def answer(self, path: str) -> Any:
         self.paths.append(path)
         self.silence.wait()
         if path in self.answers:
             return self.answers[path]
         if path == "/.well-known/openid-configuration":
-            return {"issuer": self.url, "jwks_uri": f"{self.url}/keys"}
+            return {
+                "issuer": self.url, "jwks_uri": f"{self.url}/keys", "authorization_endpoint": f"{self.url}/authorize",
+                "token_endpoint": f"{self.url}/token",
+            }  # fmt: skip
         return self.jwks() if path == "/keys" else None
 
 
@@ -72,8 +97,14 @@ def running_issuer() -> Iterator[Issuer]:
     """An issuer at a free port of the loopback address."""
 
     class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            self._send(issuer.exchange(dict(parse_qsl(body))) if self.path == "/token" else None)
+
         def do_GET(self) -> None:
-            document = issuer.answer(self.path)
+            self._send(issuer.answer(self.path))
+
+        def _send(self, document: Any) -> None:
             if isinstance(document, str):
                 self.send_response(302)
                 self.send_header("Location", document)
