@@ -15,6 +15,7 @@ from urllib.parse import urlencode
 
 import boto3
 import pytest
+import requests
 import urllib3
 from azure.core.credentials import AccessToken
 from azure.core.exceptions import HttpResponseError
@@ -104,6 +105,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         str(key),
         "--audit",
         "audit.jsonl",
+        "--console-oidc-client-id",
+        "console",
     ]
     with running_issuer() as issuer, processes(folder, *flags, "--oidc-issuer", issuer.url) as begin:
         place = Place(begin(url).url, issuer, certificate, folder / "audit.jsonl")
@@ -198,10 +201,19 @@ def test_the_audit_has_sign_ins_and_refusals(place: Place, aws: Any) -> None:
     with pytest.raises(ClientError):
         reader.list_tables()
     assert assumed(place, "a.b.c") == 400
+    with requests.Session() as browser:
+        browser.verify = str(place.certificate)
+        console = f"{place.url}/_tablegate/console/sign-in/issuer"
+        address = browser.get(console, allow_redirects=False, timeout=60).headers["Location"]
+        query = place.issuer.approve(address, oid="person")
+        statuses = [browser.get(f"{console}/return", params=query, timeout=60).status_code for _ in range(2)]
+        assert statuses == [200, 403]  # the second is a replay
     with pytest.raises(HttpResponseError):
         list(azure(place, place.issuer.token(aud="https://graph.microsoft.com")).list_tables())
     wanted = {
         ("sign-in", "entra/reader", 200),
+        ("sign-in", "entra/person", 200),
+        ("refusal", "", 403),
         ("refusal", "entra/reader", "AccessDeniedException"),
         ("refusal", "", "InvalidIdentityToken"),
         ("refusal", ACCOUNT, "AuthenticationFailed"),
