@@ -202,11 +202,11 @@ def test_the_audit_has_sign_ins_and_refusals(place: Place, aws: Any) -> None:
         reader.list_tables()
     assert assumed(place, "a.b.c") == 400
     with requests.Session() as browser:
-        browser.verify = str(place.certificate)
+        options: dict[str, Any] = {"verify": str(place.certificate), "timeout": 60}
         console = f"{place.url}/_tablegate/console/sign-in/issuer"
-        address = browser.get(console, allow_redirects=False, timeout=60).headers["Location"]
+        address = browser.get(console, allow_redirects=False, **options).headers["Location"]
         query = place.issuer.approve(address, oid="person")
-        statuses = [browser.get(f"{console}/return", params=query, timeout=60).status_code for _ in range(2)]
+        statuses = [browser.get(f"{console}/return", params=query, **options).status_code for _ in range(2)]
         assert statuses == [200, 403]  # the second is a replay
     with pytest.raises(HttpResponseError):
         list(azure(place, place.issuer.token(aud="https://graph.microsoft.com")).list_tables())
