@@ -22,6 +22,13 @@ from tablegate.gateway.model.search.analysis import FUZZY, tokens_of
 from tablegate.gateway.model.search.queries import Query
 from tablegate.gateway.model.search.schema import FieldType, SearchField, SearchSchema
 
+_NESTED_SCORES = {
+    messages.SCORE_MODE_NONE: queries.NestedScore.NONE,
+    messages.SCORE_MODE_AVG: queries.NestedScore.AVG,
+    messages.SCORE_MODE_MAX: queries.NestedScore.MAX,
+    messages.SCORE_MODE_TOTAL: queries.NestedScore.TOTAL,
+    messages.SCORE_MODE_MIN: queries.NestedScore.MIN,
+}
 _TEXTS = frozenset({FieldType.KEYWORD, FieldType.TEXT})
 _POLYGON_POINTS_MIN = 3
 
@@ -113,7 +120,7 @@ class _Parser:
             return queries.Terms(field, (message.text,))
         tokens = tuple(dict.fromkeys(_tokens(field, message.text)))
         minimum = len(tokens) if message.operator == messages.AND else message.minimum_should_match
-        return queries.Match(field, tokens, max(1, minimum))
+        return queries.Match(field, tokens, max(1, minimum), _weight(message))
 
     def phrase(self, message: Any, depth: int) -> Query:
         field = self._field(message.field_name, *_TEXTS)
@@ -122,7 +129,7 @@ class _Parser:
             return queries.Terms(field, (message.text,))
         if message.slop < 0:
             raise invalid("The slop of a match phrase query must not be negative.")
-        return queries.Phrase(field, tuple(_tokens(field, message.text)), message.slop)
+        return queries.Phrase(field, tuple(_tokens(field, message.text)), message.slop, _weight(message))
 
     def bool(self, message: Any, depth: int) -> Query:
         must, must_not, filters, should = (
@@ -147,11 +154,15 @@ class _Parser:
     def const_score(self, message: Any, depth: int) -> Query:
         return queries.ConstScore(self.query(message.filter, depth + 1))
 
+    def function_score(self, message: Any, depth: int) -> Query:
+        field = self._field(message.field_value_factor.field_name, FieldType.LONG, FieldType.DOUBLE)
+        return queries.FieldFactor(self.query(message.query, depth + 1), field)
+
     def nested(self, message: Any, depth: int) -> Query:
         field = field_of(self._schema, message.path, FieldType.NESTED)
         if message.HasField("inner_hits"):
             raise invalid("inner_hits is not supported.")
-        return queries.Nested(field, self.query(message.query, depth + 1))
+        return queries.Nested(field, self.query(message.query, depth + 1), _NESTED_SCORES[message.score_mode])
 
     def geo_box(self, message: Any, depth: int) -> Query:
         field = field_of(self._schema, message.field_name, FieldType.GEO_POINT)
@@ -185,6 +196,7 @@ _PARSERS: Mapping[int, tuple[type[Message], Callable[[_Parser, Any, int], Query]
     messages.MATCH_PHRASE_QUERY: (messages.MatchPhraseQuery, _Parser.phrase),
     messages.BOOL_QUERY: (messages.BoolQuery, _Parser.bool),
     messages.CONST_SCORE_QUERY: (messages.ConstScoreQuery, _Parser.const_score),
+    messages.FUNCTION_SCORE_QUERY: (messages.FunctionScoreQuery, _Parser.function_score),
     messages.NESTED_QUERY: (messages.NestedQuery, _Parser.nested),
     messages.GEO_BOUNDING_BOX_QUERY: (messages.GeoBoundingBoxQuery, _Parser.geo_box),
     messages.GEO_DISTANCE_QUERY: (messages.GeoDistanceQuery, _Parser.geo_distance),
@@ -201,6 +213,13 @@ def _tokens(field: SearchField, text: str) -> list[str]:
         longest = max((len(token.text) for token in tokens), default=0)
         tokens = [token for token in tokens if len(token.text) == longest]
     return [token.text for token in tokens]
+
+
+def _weight(message: messages.MatchQuery | messages.MatchPhraseQuery) -> float:
+    weight = message.weight if message.HasField("weight") else 1.0
+    if not (weight >= 0 and math.isfinite(weight)):
+        raise invalid("The weight of a query must not be negative.")
+    return weight
 
 
 def _checked_prefix(text: str) -> str:

@@ -21,6 +21,7 @@ from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
 from tablegate.gateway.exchanges import one
 from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.search_commands import SearchPosition, SearchRows
+from tablegate.gateway.model.search.ordering import needs_scores
 from tablegate.gateway.model.search.schema import SearchIndex
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.keys import Position
@@ -53,6 +54,8 @@ def search(call: CallContext) -> Exchange[Message]:
         rows=[row_bytes(row) for row in page.rows],
         is_all_succeeded=True,
     )
+    if needs_scores(command.sorters):
+        answer.search_hits.extend(messages.SearchHit(score=points) for points in page.scores)
     aggregations, groups = command.aggregated.aggregations, command.aggregated.groups
     if aggregations:
         found = aggregations_message(aggregations, page.aggregations.aggregations, top_row)

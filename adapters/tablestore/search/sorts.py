@@ -12,6 +12,7 @@ from tablegate.gateway.model.search.ordering import (
     GeoDistanceSort,
     KeySort,
     NestedFilter,
+    ScoreSort,
     Sorter,
     SortMode,
 )
@@ -46,7 +47,8 @@ def _sorter_of(sorter: messages.Sorter, schema: SearchSchema) -> Sorter:
     if sorter.HasField("geo_distance_sort"):
         return _geo_distance_sort(sorter.geo_distance_sort, schema)
     if sorter.HasField("score_sort"):
-        raise invalid("ScoreSort is not supported.")
+        sort = sorter.score_sort
+        return ScoreSort(not sort.HasField("order") or sort.order == messages.SORT_ORDER_DESC)
     raise invalid("A sorter must have a type.")
 
 

@@ -13,13 +13,15 @@ from typing import NamedTuple
 from tablegate.gateway.model.commands.search_commands import SearchPage, SearchPosition, SearchRows
 from tablegate.gateway.model.errors import IndexMissing, LimitExceeded
 from tablegate.gateway.model.search.aggregations import NOTHING, Aggregations, Collector, Group, Hit
-from tablegate.gateway.model.search.ordering import KeySort, is_by_key, order_key
+from tablegate.gateway.model.search.ordering import KeySort, is_by_key, needs_scores, order_key
 from tablegate.gateway.model.search.queries import matches
+from tablegate.gateway.model.search.scoring import score
 from tablegate.gateway.model.values.keys import Position
 from tablegate.gateway.store.rows import rows
 from tablegate.gateway.store.search import documents, search_indexes
 from tablegate.gateway.store.search.candidates import Candidates, candidates_of
 from tablegate.gateway.store.search.documents import FoundDocument
+from tablegate.gateway.store.search.statistics import StoredStatistics
 from tablegate.gateway.store.sql.databases import Session
 from tablegate.gateway.store.store import Store
 
@@ -33,6 +35,7 @@ class _Result(NamedTuple):
     order_key: bytes
     key: tuple[bytes, bytes]
     position: Position
+    score: float = 0.0
 
 
 class _Found(NamedTuple):
@@ -71,7 +74,8 @@ def search(store: Store, command: SearchRows, now_ms: int) -> SearchPage:
         None if last is None else SearchPosition(last.order_key, *last.key),
         len(found.results) > len(page),
         found.aggregations,
-        {position: visible[position] for position in tops if position in visible},
+        scores=[result.score for result in page if result.position in visible],
+        top_rows={position: visible[position] for position in tops if position in visible},
     )
 
 
@@ -98,13 +102,16 @@ def _by_database(session: Session, command: SearchRows, candidates: Candidates) 
 def _by_evaluation(session: Session, command: SearchRows, candidates: Candidates) -> _Found:
     total = 0
     collector = Collector(command.aggregated)
+    has_scores = needs_scores(command.sorters)
+    statistics = StoredStatistics(session, command.index)
 
     def results() -> Iterator[_Result]:
         nonlocal total
         for each in _matching(session, command, candidates):
             total += 1
             collector.add(Hit(each.document or {}, b"".join(each.key), each.position))
-            result = _result(command, each)
+            points = score(command.query, each.document or {}, statistics) if has_scores else 0.0
+            result = _result(command, each, points)
             if command.after is None or result.order_key > command.after.order_key:
                 yield result
 
@@ -112,9 +119,9 @@ def _by_evaluation(session: Session, command: SearchRows, candidates: Candidates
     return _Found(found[command.offset :], total if command.counts else None, collector.result())
 
 
-def _result(command: SearchRows, found: FoundDocument) -> _Result:
-    key = order_key(command.sorters, found.document or {}, b"".join(found.key))
-    return _Result(key, found.key, found.position)
+def _result(command: SearchRows, found: FoundDocument, points: float = 0.0) -> _Result:
+    key = order_key(command.sorters, found.document or {}, b"".join(found.key), points)
+    return _Result(key, found.key, found.position, points)
 
 
 def _matching(session: Session, command: SearchRows, candidates: Candidates) -> Iterator[FoundDocument]:

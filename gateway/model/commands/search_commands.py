@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -103,6 +103,7 @@ class SearchPage(NamedTuple):
     - `total`: the number of all results, if counted.
     - `last`: the position of the last result, None if there is none. `has_more`: others follow it.
     - `aggregations`: of all results. `top_rows`: the rows in them.
+    - `scores`: the scores of the rows, 0 if the order does not depend on them.
     """
 
     rows: list[Row]
@@ -111,6 +112,7 @@ class SearchPage(NamedTuple):
     has_more: bool
     aggregations: Aggregations = Aggregations([], [])
     top_rows: Mapping[Position, Row] = {}
+    scores: Sequence[float] = ()
 
 
 SearchCommand = CreateSearchIndex | DropSearchIndex | ListSearchIndexes | DescribeSearchIndex | SearchRows

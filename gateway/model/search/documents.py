@@ -165,6 +165,14 @@ def values_in(field: SearchField, document: Document) -> list[Any]:
     return [token.text for text in values for token in tokens_of(field.analyzer, text)]
 
 
+def documents_at(field: SearchField, document: Document) -> list[Document]:
+    """Return the parts of a document that can have a field: itself, or all objects of the NESTED fields around it."""
+    documents: list[Document] = [document]
+    for name in field.ancestors:
+        documents = [inner for outer in documents for inner in outer.get(name, ())]
+    return documents
+
+
 def term_bytes(field: SearchField, value: Any) -> bytes:
     """Return a value as bytes in the order of values. Long texts are clipped to TERM_BYTES."""
     match field.type:

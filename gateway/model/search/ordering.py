@@ -70,14 +70,21 @@ class KeySort:
     descending: bool = False
 
 
-Sorter = FieldSort | GeoDistanceSort | KeySort
+@dataclass(frozen=True, slots=True)
+class ScoreSort:
+    """By the score."""
+
+    descending: bool = True
+
+
+Sorter = FieldSort | GeoDistanceSort | KeySort | ScoreSort
 BY_KEY = (KeySort(),)
 
 
 def fields_of_sorters(sorters: Sequence[Sorter]) -> Iterator[SearchField]:
     """Yield the fields that determine an order."""
     for sorter in sorters:
-        if not isinstance(sorter, KeySort):
+        if not isinstance(sorter, KeySort | ScoreSort):
             yield sorter.field
             if sorter.nested is not None:
                 yield from queries.fields_of(sorter.nested.query)
@@ -88,12 +95,22 @@ def is_by_key(sorters: Sequence[Sorter]) -> bool:
     return not sorters or isinstance(sorters[0], KeySort)
 
 
-def order_key(sorters: Sequence[Sorter], document: Document, key: bytes) -> bytes:
+def needs_scores(sorters: Sequence[Sorter]) -> bool:
+    """Return True if an order depends on scores."""
+    return any(isinstance(sorter, ScoreSort) for sorter in sorters)
+
+
+def order_key(sorters: Sequence[Sorter], document: Document, key: bytes, score: float = 0.0) -> bytes:
     """Return the order key of a document. `key`: the bytes of its primary key."""
     parts = []
     for sorter in sorters:
         is_key = isinstance(sorter, KeySort)
-        part = key if isinstance(sorter, KeySort) else _sort_bytes(sorter, document)
+        if isinstance(sorter, KeySort):
+            part = key
+        elif isinstance(sorter, ScoreSort):
+            part = _number_bytes(score)
+        else:
+            part = _sort_bytes(sorter, document)
         parts.append(part.translate(_COMPLEMENT) if sorter.descending and part != _MISSING else part)
         if is_key:
             return b"".join(parts)

@@ -10,6 +10,7 @@ import heapq
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 from tablegate.gateway.model.search import geography
@@ -81,11 +82,12 @@ class Pattern:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """The field, a TEXT, has at least `minimum` of these tokens."""
+    """The field, a TEXT, has at least `minimum` of these tokens. `weight`: a factor of the score."""
 
     field: SearchField
     tokens: tuple[str, ...]
     minimum: int
+    weight: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,7 @@ class Phrase:
     field: SearchField
     tokens: tuple[str, ...]
     slop: int = 0
+    weight: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,11 +165,30 @@ class ConstScore:
 
 
 @dataclass(frozen=True, slots=True)
+class FieldFactor:
+    """The documents of a query, with scores multiplied by the value of a field."""
+
+    query: Query
+    field: SearchField
+
+
+class NestedScore(Enum):
+    """The score of a document by those of its matching objects."""
+
+    NONE = "none"
+    AVG = "avg"
+    MAX = "max"
+    MIN = "min"
+    TOTAL = "total"
+
+
+@dataclass(frozen=True, slots=True)
 class Nested:
     """An object of the NESTED field matches a query."""
 
     field: SearchField
     query: Query
+    mode: NestedScore = NestedScore.AVG
 
 
 Query = (
@@ -184,6 +206,7 @@ Query = (
     | GeoPolygon
     | Bool
     | ConstScore
+    | FieldFactor
     | Nested
 )
 
@@ -195,7 +218,7 @@ def parts_of(query: Query) -> Iterator[Query]:
         case Bool():
             for part in (*query.must, *query.must_not, *query.filters, *query.should):
                 yield from parts_of(part)
-        case ConstScore(inner) | Nested(_, inner):
+        case ConstScore(inner) | Nested(_, inner) | FieldFactor(inner, _):
             yield from parts_of(inner)
 
 
@@ -214,7 +237,7 @@ def matches(query: Query, document: Document) -> bool:
             return True
         case Bool():
             return _matches_bool(query, document)
-        case ConstScore(inner):
+        case ConstScore(inner) | FieldFactor(inner, _):
             return matches(inner, document)
         case Nested(field, inner):
             return any(matches(inner, each) for each in document.get(field.name, ()))

@@ -101,7 +101,7 @@ def _finish(session: Session, kind: str, owner_id: int, limit: int) -> int:
     if kind == "vectors":
         vectors.forget(session, owner_id)
     if kind == "documents":
-        counters.forget(session, counters.documents(owner_id))
+        counters.forget_search_index(session, owner_id)
     forgotten = counters.forget_table(session, owner_id, limit) if kind == "table" else 0
     if forgotten < limit:
         session.execute("DELETE FROM purges WHERE kind = ? AND id = ?", (kind, owner_id))

@@ -27,6 +27,11 @@ class Candidates(NamedTuple):
     parameters: Sequence[Any]
     is_exact: bool
 
+    @property
+    def is_everything(self) -> bool:
+        """True if the condition names no term. The only parameter is the index."""
+        return len(self.parameters) <= 1
+
 
 _ALL = Candidates("1 = 1", (), True)
 _NONE = Candidates("1 = 0", (), True)
@@ -50,14 +55,14 @@ class _Compiler:
     def compile(self, query: Query) -> Candidates:
         """Return the condition for a query, without that for the index."""
         field = getattr(query, "field", None)
-        if field is not None and field.ancestors != self._path:
+        if field is not None and not isinstance(query, queries.FieldFactor) and field.ancestors != self._path:
             return _NONE
         match query:
             case queries.MatchAll():
                 return _ALL
             case queries.Bool():
                 return self._bool(query)
-            case queries.ConstScore(inner):
+            case queries.ConstScore(inner) | queries.FieldFactor(inner, _):
                 return self.compile(inner)
             case queries.Nested(field, inner):
                 # The terms of all objects of a row are together: only a single condition is known to hold for one.

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import orjson
 
-from tablegate.gateway.model.search.documents import Document, terms_of
-from tablegate.gateway.model.search.schema import SearchIndex
+from tablegate.gateway.model.search.documents import Document, documents_at, terms_of, values_in
+from tablegate.gateway.model.search.schema import FieldType, SearchIndex
 from tablegate.gateway.model.values.keys import Position
 from tablegate.gateway.store.search.candidates import Candidates
 from tablegate.gateway.store.sql import counters
@@ -17,6 +18,9 @@ from tablegate.gateway.store.sql.positions import position_of, stored_position
 
 # Documents read by one statement.
 _CHUNK = 1_000
+# Candidates that are sorted here.
+_FEW = 1_000
+_FIND = "SELECT d.document, d.partition, d.sort, d.full_key FROM search_documents d"
 _SAVE = (
     "INSERT INTO search_documents (index_id, partition, sort, slot, document, full_key, body)"
     " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (index_id, partition, sort, slot) DO UPDATE SET"
@@ -74,6 +78,8 @@ class _Batch:
         self._removed: list[Row] = []
         self._added_terms: list[Row] = []
         self._removed_terms: list[Row] = []
+        self._texts: Counter[int] = Counter()
+        self._tokens: Counter[int] = Counter()
 
     def add(self, new: NewDocument, number: int, old: Row | None) -> None:
         """Add a document. `number`: its number if it is new. `old`: number and body of the stored one."""
@@ -83,10 +89,13 @@ class _Batch:
         old_terms: set[tuple[int, bytes]] = set()
         if old is not None:
             number, body = old
-            old_terms = terms_of(schema, orjson.loads(body))
+            old_document = orjson.loads(body)
+            old_terms = terms_of(schema, old_document)
+            self._count_texts(old_document, -1)
         new_terms = terms_of(schema, new.document) if new.document is not None else set()
         if new.document is not None:
             body = orjson.dumps(new.document)
+            self._count_texts(new.document, 1)
             self._saved.append((*key, number, full_key, body))
         elif old is not None:
             self._removed.append(key)
@@ -96,7 +105,21 @@ class _Batch:
         ):
             rows.extend((self._index.id, field, term, slot, number) for field, term in terms)
 
+    def _count_texts(self, document: Document, sign: int) -> None:
+        """Count the texts of a document and their tokens, by field."""
+        schema = self._index.schema
+        for field in schema.by_name.values():
+            if field.type is FieldType.TEXT:
+                number = schema.numbers[field.name]
+                for each in documents_at(field, document):
+                    if each.get(field.name):
+                        self._texts[number] += sign
+                        self._tokens[number] += sign * len(values_in(field, each))
+
     def write(self, session: Session) -> None:
+        for number in sorted(self._texts):
+            counters.advance(session, counters.texts(self._index.id, number), self._texts[number])
+            counters.advance(session, counters.tokens(self._index.id, number), self._tokens[number])
         session.execute_many(_SAVE, self._saved)
         session.execute_many(f"DELETE FROM search_documents WHERE {_KEY}", self._removed)
         session.execute_many(_REMOVE_TERM, sorted(self._removed_terms))
@@ -123,20 +146,38 @@ def in_key_order(
     limit: int,
 ) -> list[FoundDocument]:
     """Return candidates in the order of the primary key, without their contents. `after`: the key before the first."""
+    few = _few(session, candidates)
+    if few is not None:
+        ordered = sorted(few, key=lambda found: found.key, reverse=descending)
+        if after is not None:
+            ordered = [each for each in ordered if (each.key < after if descending else each.key > after)]
+        return ordered[offset : offset + limit]
     direction, compares = ("DESC", "<") if descending else ("ASC", ">")
     condition, parameters = candidates.condition, list(candidates.parameters)
     if after is not None:
         condition += f" AND (d.partition, d.sort) {compares} (?, ?)"
         parameters += after
     rows = session.query(
-        f"SELECT d.document, d.partition, d.sort, d.full_key FROM search_documents d WHERE {condition}"
-        f" ORDER BY d.partition {direction}, d.sort {direction} LIMIT ? OFFSET ?",
+        f"{_FIND} WHERE {condition} ORDER BY d.partition {direction}, d.sort {direction} LIMIT ? OFFSET ?",
         (*parameters, limit, offset),
     )
-    return [
-        FoundDocument(number, (partition, sort), position_of(partition, sort, full_key), None)
-        for number, partition, sort, full_key in rows
-    ]
+    return [_found(row) for row in rows]
+
+
+def _few(session: Session, candidates: Candidates) -> list[FoundDocument] | None:
+    """Return all candidates if they are few, otherwise None.
+
+    Databases expect to find a page early in the order of keys, and read all documents if there are few candidates.
+    """
+    if candidates.is_everything:
+        return None
+    rows = session.query(f"{_FIND} WHERE {candidates.condition} LIMIT ?", (*candidates.parameters, _FEW + 1))
+    return [_found(row) for row in rows] if len(rows) <= _FEW else None
+
+
+def _found(row: Row) -> FoundDocument:
+    number, partition, sort, full_key = row
+    return FoundDocument(number, (partition, sort), position_of(partition, sort, full_key), None)
 
 
 def each(session: Session, candidates: Candidates) -> Iterator[FoundDocument]:

@@ -63,6 +63,22 @@ def documents(index_id: int) -> str:
     return f"documents/{index_id}"
 
 
+def texts(index_id: int, field: int) -> str:
+    """Return the name of the counter of the texts in a field of a search index."""
+    return f"search/{index_id}/{field}/texts"
+
+
+def tokens(index_id: int, field: int) -> str:
+    """Return the name of the counter of the tokens in a field of a search index."""
+    return f"search/{index_id}/{field}/tokens"
+
+
+def forget_search_index(session: Session, index_id: int) -> None:
+    """Delete the counters of a dropped search index."""
+    forget(session, documents(index_id))
+    _forget(session, f"search/{index_id}/", 1 << 30)
+
+
 def forget_table(session: Session, table_id: int, limit: int) -> int:
     """Delete up to `limit` counters of a dropped table. Return their number."""
     deleted = _forget(session, f"drawn/{table_id}/", limit)

@@ -421,7 +421,7 @@ def test_keywords_longer_than_a_stored_term(table: Searches) -> None:
     "members",
     [
         {"collapse": messages.Collapse(field_name="k")},
-        {"sort": messages.Sort(sorter=[messages.Sorter(score_sort=messages.ScoreSort())])},
+        {"filter": messages.SearchFilter(query=match_all())},
         {"sort": messages.Sort(sorter=[messages.Sorter()])},
     ],
 )

@@ -1,0 +1,89 @@
+"""Scores of documents: BM25 for texts, 1 for all other conditions.
+
+Source: the scores in aliyun-tablestore-python-sdk, tests/full_text_search_test.py, have k1 = 1.2, b = 0.75 and the factor
+k1 + 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import NamedTuple, Protocol
+
+from tablegate.gateway.model.search import queries
+from tablegate.gateway.model.search.documents import Document, values_in
+from tablegate.gateway.model.search.queries import Query, matches
+from tablegate.gateway.model.search.schema import FieldType, SearchField
+
+_K1, _B = 1.2, 0.75
+
+
+class FieldStatistics(NamedTuple):
+    """The number of texts of a field in an index, and of their tokens."""
+
+    texts: int
+    tokens: int
+
+
+class Statistics(Protocol):
+    """The statistics of an index."""
+
+    def of_field(self, field: SearchField) -> FieldStatistics: ...
+
+    def frequency(self, field: SearchField, token: str) -> int:
+        """Return the number of documents with a token in a field."""
+        ...
+
+
+def score(query: Query, document: Document, statistics: Statistics) -> float:
+    """Return the score of a document, 0 if it does not match."""
+    if not matches(query, document):
+        return 0.0
+    match query:
+        case queries.Bool():
+            return sum(score(part, document, statistics) for part in (*query.must, *query.should))
+        case queries.Match(field, tokens, _):
+            return query.weight * _bm25(field, tokens, document, statistics)
+        case queries.Phrase(field, tokens, _):
+            return query.weight * _bm25(field, tokens, document, statistics)
+        case queries.Terms(field, values) if field.type is FieldType.TEXT:
+            return _bm25(field, values, document, statistics)
+        case queries.Nested():
+            return _nested(query, document, statistics)
+        case queries.FieldFactor(inner, field):
+            factors = document.get(field.name)
+            return score(inner, document, statistics) * float(factors[0]) if factors else 0.0
+    return 1.0
+
+
+def _bm25(field: SearchField, tokens: tuple[str, ...], document: Document, statistics: Statistics) -> float:
+    found = values_in(field, document)
+    counts = Counter(found)
+    texts, all_tokens = statistics.of_field(field)
+    relative_length = len(found) * texts / all_tokens if all_tokens > 0 else 1.0
+    total = 0.0
+    for token in dict.fromkeys(tokens):
+        count = counts[token]
+        if count:
+            frequency = min(statistics.frequency(field, token), texts)
+            rarity = math.log(1 + (texts - frequency + 0.5) / (frequency + 0.5))
+            total += rarity * count * (_K1 + 1) / (count + _K1 * (1 - _B + _B * relative_length))
+    return total
+
+
+def _nested(query: queries.Nested, document: Document, statistics: Statistics) -> float:
+    scores = [
+        score(query.query, each, statistics)
+        for each in document.get(query.field.name, ())
+        if matches(query.query, each)
+    ]
+    match query.mode:
+        case queries.NestedScore.NONE:
+            return 0.0
+        case queries.NestedScore.MAX:
+            return max(scores)
+        case queries.NestedScore.MIN:
+            return min(scores)
+        case queries.NestedScore.TOTAL:
+            return sum(scores)
+    return sum(scores) / len(scores)
