@@ -15,9 +15,7 @@ from tablegate.adapters.tablestore.sql.sql_types import sql_error
 from tablegate.adapters.tablestore.wire import limits
 
 _NAME = r"`?(?P<table>[A-Za-z0-9_]+)`?"
-_DROP = re.compile(
-    rf"\s*drop\s+mapping\s+table\s+(?P<optional>if\s+exists\s+)?{_NAME}\s*;?\s*", re.IGNORECASE
-)
+_DROP = re.compile(rf"\s*drop\s+mapping\s+table\s+(?:if\s+exists\s+)?{_NAME}\s*;?\s*", re.IGNORECASE)
 _SHOW_TABLES = re.compile(r"\s*show\s+tables\s*;?\s*", re.IGNORECASE)
 _SHOW_INDEX = re.compile(rf"\s*show\s+(?:index|indexes|keys)\s+(?:in|from)\s+{_NAME}\s*;?\s*", re.IGNORECASE)
 _DESCRIBE = re.compile(rf"\s*(?:desc|describe)\s+{_NAME}\s*;?\s*", re.IGNORECASE)
@@ -45,10 +43,9 @@ class DescribeMapping:
 
 @dataclass(frozen=True, slots=True)
 class DropMapping:
-    """DROP MAPPING TABLE. `optional`: IF EXISTS."""
+    """DROP MAPPING TABLE, with or without IF EXISTS."""
 
     table: str
-    optional: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +72,9 @@ def parse_statement(text: str) -> Statement:
         raise sql_error(f"The statement is longer than {limits.SQL_CHARACTERS_MAX} characters.")
     if _SHOW_TABLES.fullmatch(text):
         return ShowTables()
-    for pattern, kind in ((_SHOW_INDEX, ShowIndex), (_DESCRIBE, DescribeMapping)):
+    for pattern, kind in ((_SHOW_INDEX, ShowIndex), (_DESCRIBE, DescribeMapping), (_DROP, DropMapping)):
         if found := pattern.fullmatch(text):
             return kind(found["table"])
-    if found := _DROP.fullmatch(text):
-        return DropMapping(found["table"], bool(found["optional"]))
     return _parse_tree(text)
 
 
