@@ -29,6 +29,7 @@ class Answer:
             self.names.append(data.text(data.field(column, 0)))
             kind = data.number(data.field(column, 1), "<b")
             self.types.append(kind)
+            assert data.field(column, 3), "the Go SDK fails without the type of a complex column"
             columns.append(self._values(data, data.follow(data.field(column, 2)), kind))
         count = data.number(data.field(root, 1), "<q")
         self.rows = list(zip(*columns, strict=True))

@@ -52,19 +52,16 @@ def _column(builder: Builder, column: ResultColumn, values: list[Any]) -> int:
     """Write a column and return its offset."""
     contents = _contents(builder, column.type, values)
     name = builder.CreateString(column.name)
-    complex_type = 0
-    logical = _LOGICAL.get(column.type)
-    if logical is not None:
-        builder.StartObject(2)
-        builder.PrependInt8Slot(0, logical, 0)
-        builder.PrependInt8Slot(1, _LONG, 0)
-        complex_type = builder.EndObject()
+    logical = _LOGICAL.get(column.type, 0)
+    builder.StartObject(2)  # the Go SDK fails without it, whatever the type of the column
+    builder.PrependInt8Slot(0, logical, 0)
+    builder.PrependInt8Slot(1, _LONG if logical else 0, 0)
+    complex_type = builder.EndObject()
     builder.StartObject(4)
     builder.PrependUOffsetTRelativeSlot(0, name, 0)
-    builder.PrependInt8Slot(1, _COMPLEX if logical is not None else _TYPES[column.type], 0)
+    builder.PrependInt8Slot(1, _COMPLEX if logical else _TYPES[column.type], 0)
     builder.PrependUOffsetTRelativeSlot(2, contents, 0)
-    if complex_type:
-        builder.PrependUOffsetTRelativeSlot(3, complex_type, 0)
+    builder.PrependUOffsetTRelativeSlot(3, complex_type, 0)
     return int(builder.EndObject())
 
 
