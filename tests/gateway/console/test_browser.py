@@ -29,12 +29,13 @@ from tests.support.browser import appear_as, in_each_look, needs_chromium
 from tests.support.live_dynamodb import Live
 from tests.support.raw_client import RawClient
 from tests.support.running import Running, start
+from tests.support.soak import is_soak
 
 pytestmark = needs_chromium
 TEMPLATES = Path(__file__).parents[3] / "gateway/console/templates/console"
 PAGES_OF_ROWS = {"rows.html", "row.html", "edit.html", "statement.html", "bulk.html"}
 EVIL = "<script>document.title='broken'</script><img src=x onerror=\"document.title='broken'\">"
-ROWS = int(os.environ.get("TABLEGATE_TEST_CONSOLE_ROWS", "2000"))
+ROWS = 2000 if is_soak else 400
 
 
 @pytest.fixture(scope="module")
@@ -156,6 +157,7 @@ def _are_drawn(browser: webdriver.Chrome) -> bool:
     return len(browser.find_elements(By.CSS_SELECTOR, ".chart .curve")) > 4
 
 
+@pytest.mark.soak
 def test_rows_are_gone_through_page_by_page(server: Running, browser: webdriver.Chrome) -> None:
     """A page costs the same wherever in the table it is: its place is a key, not a number of rows."""
     browser.get(f"{server.url}/_tablegate/console/rows?namespace=shared&name=songs")
