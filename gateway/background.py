@@ -145,7 +145,7 @@ class BackgroundWork(threading.Thread):
         began = monotonic()
         batch = self._engine.background_batch(self._share.has_clients)
         took = monotonic() - began
-        pause = pause_after(took, self._share.after_batch(self._engine.background.seconds_left))
+        pause = pause_after(took, self._share.after_batch(self._engine.background.has_large_backlog))
         if batch is None:
             pause = max(pause, self._engine.idle_s)
         else:

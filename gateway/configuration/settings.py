@@ -349,7 +349,7 @@ class Settings:
     background_cpu_share: float = _background(
         0.25,
         "Share of one core (0 to 1) for background work beside clients: purges, index builds, expiry, stream trimming. "
-        "Without requests, or if more than a minute of work waits, it takes up to twice as much.",
+        "Without requests, or if a million rows or 100 seconds of work wait, it takes up to twice as much.",
     )
 
     metrics_port: int | None = _monitoring(

@@ -85,9 +85,9 @@ class Background:
         return self._round_robin.left
 
     @property
-    def seconds_left(self) -> float:
-        """Approximate seconds of the remaining work at a whole core. Work of an unknown length is left out."""
-        return self._round_robin.seconds_left
+    def has_large_backlog(self) -> bool:
+        """True if much work is left, as far as its length is known."""
+        return self._round_robin.has_large_backlog
 
     def vector_graph_batch(self) -> BatchDone | None:
         """Add vectors to the approximate graphs of this process, for some milliseconds. None if they are complete."""

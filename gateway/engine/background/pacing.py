@@ -13,6 +13,7 @@ from itertools import zip_longest
 from typing import NamedTuple
 
 from tablegate.gateway.store.sql.databases import LockTimeout
+from tablegate.gateway.store.sql.progress import COUNTED_ROWS
 
 log = logging.getLogger(__name__)
 
@@ -22,8 +23,8 @@ BATCH_S, PARTS_BESIDE_CLIENTS = 0.02, 2
 # Bounds of a batch. With fewer rows, commits would cost more than rows. With more, a batch that suddenly slows down
 # would take too long. Large rows are bounded by their bytes.
 MIN_ROWS, MAX_ROWS = 128, 4_096
-# Seconds of work that are a large backlog.
-LARGE_BACKLOG_S = 60.0
+# A large backlog: so many rows, or so many seconds of work at a whole core. More rows are not counted.
+LARGE_BACKLOG_ROWS, LARGE_BACKLOG_S = COUNTED_ROWS, 100.0
 # Maximum share of the time for counting the remaining rows, and the minimum interval.
 _COUNTING_SHARE = 0.01
 _SECONDS_BETWEEN_COUNTS = 1.0
@@ -52,12 +53,12 @@ class CpuShare:
         self.has_clients = True
         """True if clients sent requests since the batch before the last one."""
 
-    def after_batch(self, seconds_left: float = 0.0) -> float:
-        """Return the share for the pause after a batch. `seconds_left`: seconds of work that wait."""
+    def after_batch(self, has_large_backlog: bool = False) -> float:
+        """Return the share for the pause after a batch."""
         run_count = self._run_count()
         self.has_clients = run_count != self._last_run_count
         self._last_run_count = run_count
-        if self.has_clients and seconds_left <= LARGE_BACKLOG_S:
+        if self.has_clients and not has_large_backlog:
             return self._share
         return min(1.0, 2 * self._share)
 
@@ -134,12 +135,13 @@ class RoundRobin:
         number."""
 
     @property
-    def seconds_left(self) -> float:
-        """Approximate seconds of the remaining work at a whole core. Work of an unknown length is left out."""
+    def has_large_backlog(self) -> bool:
+        """True if much work is left, as far as its length is known."""
         sizes = {work: size for work, (_, size) in self._works.items()}
-        return sum(
+        seconds = (
             rows / sizes[work].rows_per_s for work, rows in self.left.items() if sizes[work].rows_per_s
         )
+        return sum(self.left.values()) >= LARGE_BACKLOG_ROWS or sum(seconds) > LARGE_BACKLOG_S
 
     def next_batch(self, beside_clients: bool = False) -> BatchDone | None:
         """Run one batch of the next work that has any, a short one beside clients. None if there is nothing to do."""

@@ -7,6 +7,7 @@ import pytest
 from tablegate.gateway.engine.background import pacing
 from tablegate.gateway.engine.background.pacing import (
     BATCH_S,
+    LARGE_BACKLOG_ROWS,
     LARGE_BACKLOG_S,
     MIN_ROWS,
     PARTS_BESIDE_CLIENTS,
@@ -23,9 +24,9 @@ def test_the_share_falls_while_clients_send_requests_and_rises_with_the_backlog(
     assert share.after_batch() == 0.25
     assert share.after_batch() == 0.5
     runs[0] += 1
-    assert share.after_batch(LARGE_BACKLOG_S) == 0.25
+    assert share.after_batch(has_large_backlog=False) == 0.25
     runs[0] += 1
-    assert share.after_batch(LARGE_BACKLOG_S + 1) == 0.5
+    assert share.after_batch(has_large_backlog=True) == 0.5
     assert share.after_batch() == 0.5
 
 
@@ -34,18 +35,29 @@ def test_the_share_is_at_most_one_core() -> None:
     assert [share.after_batch() for _ in range(2)] == [0.7, 1.0]
 
 
-def test_seconds_of_work_are_known_from_the_speed_of_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [100.0]
+@pytest.mark.parametrize(
+    ("rows", "batch_s", "is_large"),
+    [
+        (LARGE_BACKLOG_ROWS - 1, 0.001, False),
+        (LARGE_BACKLOG_ROWS, 0.001, True),
+        (50 * 1_000, LARGE_BACKLOG_S / 1_000, False),
+        (50 * 1_000, LARGE_BACKLOG_S / 1_000 + 0.01, True),
+    ],
+)
+def test_a_backlog_is_large_by_its_rows_or_by_the_speed_of_batches(
+    monkeypatch: pytest.MonkeyPatch, rows: int, batch_s: float, is_large: bool
+) -> None:
+    now = [128.0]
     monkeypatch.setattr(pacing.time, "monotonic", lambda: now[0])
 
     def work(limit: int) -> int:
-        now[0] += 0.01
+        now[0] += batch_s
         return 50
 
-    round_robin = RoundRobin({"a": work, "b": lambda limit: None}, ("a",), lambda: {"a": 20_000, "b": 9})
-    assert round_robin.seconds_left == 0
+    round_robin = RoundRobin({"a": work, "b": lambda limit: None}, ("a",), lambda: {"a": rows - 9, "b": 9})
+    assert not round_robin.has_large_backlog
     round_robin.next_batch()
-    assert round_robin.seconds_left == pytest.approx(20_000 / (50 / 0.01))
+    assert round_robin.has_large_backlog is is_large
 
 
 def test_commands_of_clients_are_noticed(engine: Engine) -> None:

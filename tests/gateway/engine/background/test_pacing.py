@@ -116,7 +116,7 @@ def test_the_thread_pauses_after_each_batch_according_to_its_share(
     now, batches, looks = [100.0], [], []
 
     class Working:
-        background = SimpleNamespace(rows_left={}, seconds_left=0.0)
+        background = SimpleNamespace(rows_left={}, has_large_backlog=False)
         replicas = None
         deliveries = ()
         has_workers = False
