@@ -23,6 +23,7 @@ from tablegate.gateway.dialect import Dialect, Gateway
 from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.row_commands import Read, ReadAll, WriteGroup
+from tablegate.gateway.model.commands.table_commands import FindTable
 from tablegate.gateway.model.errors import Busy, Contended, GatewayError, LimitExceeded, StaleTable
 from tablegate.gateway.model.expressions.ranges import KeyRange
 from tablegate.gateway.model.tables.pages import PageLimits
@@ -97,6 +98,8 @@ class FakeEngine:
 def _said(command: Any) -> Any:
     if isinstance(command, Read):
         return command.table
+    if isinstance(command, FindTable):
+        return command.name.encode()
     return command.writes[0] if isinstance(command, WriteGroup) else command.gets[0]
 
 
@@ -106,6 +109,10 @@ def write(said: bytes) -> WriteGroup:
 
 def read(said: bytes) -> ReadAll:
     return ReadAll((said,))  # type: ignore[arg-type]
+
+
+def find(said: bytes) -> FindTable:
+    return FindTable("", said.decode())
 
 
 def page(said: bytes) -> Read:
@@ -131,6 +138,9 @@ def handle(request: Request) -> Exchange:
             return Reply(200, (), outcome)
         case "/page":
             [outcome] = yield [page(request.body)]
+            return Reply(200, (), outcome)
+        case "/find":
+            [outcome] = yield [find(request.body)]
             return Reply(200, (), outcome)
         case "/both":
             outcomes = yield [read(b"read"), write(b"written")]

@@ -65,6 +65,20 @@ def test_a_tick_is_bounded_in_requests_and_bytes(toy, wire, engine: FakeEngine) 
     assert engine.lists[1:] == [bodies[:3], bodies[3:4], bodies[4:5], bodies[5:6], bodies[6:]]
 
 
+def test_tables_that_are_not_cached_are_found_together(toy, wire, engine: FakeEngine) -> None:
+    server = toy("thread")
+    engine.gate.clear()
+    first = wire(server).post("/say", b"first")
+    assert engine.entered.acquire(timeout=10)
+    others = []
+    for target, body in (("/find", b"t1"), ("/say", b"1"), ("/find", b"t2"), ("/find", b"t3")):
+        others.append(wire(server).post(target, body))
+        assert wire(server).post("/at-once").reply()[0] == 200
+    engine.gate.set()
+    assert [connection.reply()[2] for connection in (first, *others)] == [b"first", b"t1", b"1", b"t2", b"t3"]
+    assert engine.lists == [[b"first"], [b"1"], [b"t1", b"t2", b"t3"]]
+
+
 def test_reads_writes_and_what_is_both_are_lists_of_their_own(toy, wire, engine: FakeEngine) -> None:
     server = toy("thread")
     engine.gate.clear()
