@@ -28,7 +28,7 @@ from tablegate.gateway.security.credentials import Credential, Scheme
 from tablegate.gateway.security.grant_store import ALL, WrittenGrant, policy_of, written_of
 from tablegate.gateway.wiring import connect, open_store, wire
 from tests.adapters.azuretable.client import sign
-from tests.adapters.tablestore.client import signed
+from tests.adapters.tablestore.client import answer_type, signed
 
 NOW_MS = 1_700_000_000_000
 _AWS_DATE = "20231114T221320Z"
@@ -120,7 +120,7 @@ class Strict:
         """The reply to an operation of Table Store."""
         reply = self._serve("tablestore", tablestore_request(caller, operation, message))
         if reply.status == 200:
-            return Told(200, "", "", getattr(messages, f"{operation}Response").FromString(reply.body))
+            return Told(200, "", "", answer_type(operation).FromString(reply.body))
         error = messages.Error.FromString(reply.body)
         return Told(reply.status, error.code, error.message, None)
 
