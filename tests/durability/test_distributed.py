@@ -286,6 +286,33 @@ def move(url: str, mode: str) -> None:
     asked(url, f"SELECT citus_move_shard_placement({values}, '{mode}')::text")
 
 
+def test_shards_that_are_split_meanwhile_lose_nothing(engines: list[Engine], urls: tuple[str, str]) -> None:
+    """So a cluster that began with few shards can spread over more nodes."""
+    [before] = asked(urls[0], _NUMBER_OF_SHARDS)
+    work(engines, with_stream(engines[0]), urls[0], [], [functools.partial(split, urls[0])])
+    [after] = asked(urls[0], _NUMBER_OF_SHARDS)
+    assert after[0] > before[0]
+
+
+_NUMBER_OF_SHARDS = "SELECT count(*) FROM pg_dist_shard WHERE logicalrelid = 'rows'::regclass"
+
+
+def split(url: str) -> None:
+    """Split the largest shard in the middle, and place a half on each of two nodes."""
+    [(shard, middle)] = asked(
+        url,
+        "SELECT shardid, (shardminvalue::bigint + shardmaxvalue::bigint) / 2 FROM pg_dist_shard"
+        " WHERE logicalrelid = 'rows'::regclass"
+        " ORDER BY shardmaxvalue::bigint - shardminvalue::bigint DESC, shardid LIMIT 1",
+    )
+    nodes = asked(url, "SELECT nodeid FROM pg_dist_node WHERE shouldhaveshards ORDER BY nodeid LIMIT 2")
+    places = ", ".join(str(node) for (node,) in nodes)
+    asked(
+        url,
+        f"SELECT citus_split_shard_by_split_points({shard}, ARRAY['{middle}'], ARRAY[{places}], 'block_writes')::text",
+    )
+
+
 def asked(url: str, statement: str) -> list[tuple[Any, ...]]:
     plain = make_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
     with psycopg.connect(plain, autocommit=True) as connection:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any, ClassVar, cast
 
+import psycopg
 import sqlalchemy
 
 from tablegate.gateway.model.errors import GatewayError
@@ -49,6 +50,8 @@ log = logging.getLogger(__name__)
 
 # Reader number of the connection that fetches the placement. Other readers may be in use.
 _READER_OF_NODES = -1
+# The error of a function of Citus. It has no code of its own.
+_NO_SHARD = "could not find valid entry for shard"
 # Names of prepared transactions: this, then host and port of the deciding node, then the id of its transaction.
 _PREFIX = "tablegate"
 # Not those that a gateway is about to finish.
@@ -159,7 +162,7 @@ class DistributedPostgreSQL(DistributedNode):
         prepared: list[DistributedNode] = []
         name = ""
         try:
-            with ExitStack() as stack:
+            with self._find_split_shards(), ExitStack() as stack:
                 address = self.node_of(near)
                 decider = self._session_at(stack, address, functools.partial(PostgreSQL.write, nowait=nowait))
                 if decider is None:
@@ -216,7 +219,7 @@ class DistributedPostgreSQL(DistributedNode):
 
     @contextmanager
     def _open_routing_session(self, begin: Begin, is_transaction: bool) -> Iterator[Session]:
-        with ExitStack() as stack:
+        with self._find_split_shards(), ExitStack() as stack:
             sessions: dict[Address | None, Any] = {}
 
             def at(place: SlotPlacement) -> PostgresSession | None:
@@ -233,6 +236,18 @@ class DistributedPostgreSQL(DistributedNode):
                 return session
 
             yield RoutingSession(entry, at, None if self._pooled else self._nodes, is_transaction)
+
+    @contextmanager
+    def _find_split_shards(self) -> Iterator[None]:
+        """Fetch the placement again if a shard does not exist. Raises RetryableFailure."""
+        try:
+            yield
+        except GatewayError as error:
+            reason = error.__cause__
+            if isinstance(reason, psycopg.errors.UndefinedTable) or _NO_SHARD in str(reason):
+                self._nodes.forget()
+                raise RetryableFailure("a shard was split") from error
+            raise
 
     def _session_at(self, stack: ExitStack, address: Address | None, begin: Begin) -> PostgresSession | None:
         """Return a session at a node, or None if the entry must be used."""
