@@ -150,7 +150,10 @@ class Settings:
         value="NUMBER",
     )
     max_connections: int = _network(
-        1000, "Maximum number of open connections. Further connections get status 503.", value="NUMBER"
+        1000,
+        "Maximum number of open connections. Above it, the one that has waited longest for its client is closed for a new"
+        " one. If none waits, the new one gets status 503.",
+        value="NUMBER",
     )
     max_heads_per_client: int = _network(
         100,
