@@ -76,6 +76,7 @@ def _read_claimed(store: Store, commands: Mapping[int, ReadAll], now_ms: int) ->
 
 
 def needs_snapshot(command: Reading) -> TypeGuard[ReadAll]:
+    """Return True if the rows of a command must be of one moment."""
     return type(command) is ReadAll and len(command.gets) > 1
 
 
@@ -106,6 +107,7 @@ def outcomes_of(
 
 
 def outcome_of(command: Get | ReadAll, rows_by_key: Mapping[RowKey, Row], now_ms: int) -> Outcome:
+    """Return the outcome of a command from the rows that were read."""
     if isinstance(command, Get):
         return command.table.visible(rows_by_key.get((command.table.id, command.position)), now_ms)
     rows_of_command = [
@@ -149,10 +151,12 @@ def fetched_together(commands: Sequence[Reading]) -> list[Get]:
 
 
 def tables_of(command: Reading) -> list[Table]:
+    """Return the tables of a command, repeatedly if it reads several rows."""
     return [get.table for get in command.gets] if isinstance(command, ReadAll) else [command.table]
 
 
 def refusal_of(command: Reading, stale: set[int], now_ms: int) -> errors.GatewayError | None:
+    """Return the error of a command whose table or index cannot be read now, or None."""
     for table in tables_of(command):
         if table.id in stale:
             return errors.StaleTable()
