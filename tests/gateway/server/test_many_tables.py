@@ -1,6 +1,6 @@
 """A server with many tables: start, ListTables, reads of all tables in random order, memory and metrics.
 
-There are 500 tables here and 100,000 with `make soak`.
+There are 200 tables here and 100,000 with `make soak`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tablegate.gateway.store.store import Store
 from tests.gateway.server.test_memory import resident_mb
 from tests.support.running import Process
 
-TABLES = 100_000 if "TABLEGATE_TEST_SOAK_SECONDS" in os.environ else 500
+TABLES = 100_000 if "TABLEGATE_TEST_SOAK_SECONDS" in os.environ else 200
 TOGETHER = 5_000
 # 64 MiB of descriptors, 64 MiB of pages of two connections, metrics of 10,000 tables, and their fragmentation.
 GROWTH_MB = 250
