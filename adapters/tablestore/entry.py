@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import re
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from google.protobuf.message import Message
 
@@ -167,8 +167,9 @@ class TableStore(Dialect):
             body = self._serialize(request)
         message = parse(row.request, body, "the ProtoBuf message")
         may_be_old = gateway.settings.replica_reads == "all"
+        hold = partial(gateway.memory.hold, request)
         return CallContext(
-            operation, message, caller, gateway, gateway.now_ms(), may_be_old, request.authorization
+            operation, message, caller, gateway, gateway.now_ms(), may_be_old, request.authorization, hold
         )
 
     def _enter_quotas(self, request: Request, caller: Caller) -> None:

@@ -64,7 +64,7 @@ def run_select(call: CallContext, select: Select) -> Exchange[Result]:
     _check_supported(tree)
     sources = yield from find_sources(call, tree)
     plan = _Plan(select, sources)
-    work = Work()
+    work = Work(call.hold)
     is_enough = not (plan.is_grouped or plan.order or plan.is_distinct)
     most = plan.offset + plan.limit if is_enough and plan.limit is not None else None
     rows = yield from read_rows(call, sources, tree, work, most)

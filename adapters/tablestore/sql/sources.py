@@ -58,9 +58,10 @@ class Source:
 class Work:
     """The work of one statement so far. Raises ServiceError beyond a limit."""
 
-    def __init__(self) -> None:
+    def __init__(self, hold: Callable[[int], None]) -> None:
         self._deadline = monotonic() + limits.SQL_SECONDS
-        self._comparisons = 0
+        self._hold = hold
+        self._comparisons = self._kept_bytes = 0
         self._rows = self._bytes = 0
         self.units: dict[str, int] = {}
         """Read units by table."""
@@ -76,6 +77,11 @@ class Work:
                 f"The scanned data exceeds the limit of {limits.SQL_ROWS_MAX} rows or {limits.SQL_BYTES_MAX} bytes."
             )
         self._check_time()
+
+    def keep(self, rows: int, columns: int, size_bytes: int) -> None:
+        """Count rows that stay in memory. Raises Busy."""
+        self._kept_bytes += size_bytes + limits.SQL_VALUE_BYTES * rows * columns
+        self._hold(self._kept_bytes)
 
     def add_comparisons(self, number: int) -> None:
         """Count pairs of rows that a join compares."""
@@ -189,12 +195,14 @@ def _read(
         command = Read(source.table, wanted, page_limits, visible_attributes=VisibleNames(names))
         page = yield from one(command)
         work.add_page(source.table, page.scanned, page.scanned_bytes)
+        before = len(rows)
         for stored in page.rows:
             row = _values(stored, columns)
             if keep is None or keep(row):
                 rows.append(row)
                 if most is not None and len(rows) >= most:
                     return rows
+        work.keep(len(rows) - before, len(columns), page.scanned_bytes if len(rows) > before else 0)
         if page.next is None:
             break
         wanted = KeyRange(page.next.position, wanted.upper)
@@ -243,7 +251,9 @@ def _joined(
         work.add_comparisons(len(candidates))
         whole_rows = ([*row, *candidate] for candidate in candidates)
         matches = [each for each in whole_rows if condition is None or truth(condition(each)) is True]
-        joined += matches or ([[*row, *nothing]] if source.is_left else [])
+        new_rows = matches or ([[*row, *nothing]] if source.is_left else [])
+        work.keep(len(new_rows), end // 8 + 1, 0)
+        joined += new_rows
         if len(joined) > limits.SQL_ROWS_MAX:
             raise sql_error(f"The join has more than {limits.SQL_ROWS_MAX} rows.")
     return joined

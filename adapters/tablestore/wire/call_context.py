@@ -32,6 +32,10 @@ from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.keys import KeyColumn
 
 
+def _hold_nothing(size_bytes: int) -> None:
+    """The `hold` of calls that do not come from a request."""
+
+
 @dataclass(frozen=True, slots=True)
 class CallContext:
     """A call with a parsed message that has all its required fields.
@@ -48,6 +52,8 @@ class CallContext:
     may_be_old: bool = False
     authorization: Authorization | None = None
     """The permissions of the caller. None: unrestricted."""
+    hold: Callable[[int], None] = _hold_nothing
+    """Sets the number of bytes that the call holds in memory (RequestMemory.hold). Raises Busy."""
 
     def known_table(self, name: str) -> Table | None:
         """Return the cached descriptor of a table. None if the engine must look it up.

@@ -69,6 +69,7 @@ SQL_NODES_MAX = 20_000  # parts of a statement, our own
 SQL_JOINS_MAX = 7  # our own
 SQL_COMPARISONS_MAX = 2_000_000  # pairs of rows in a join, our own
 SQL_TEXT_MAX = 2 * 1024 * 1024  # characters of the result of a function, as of a column
+SQL_VALUE_BYTES = 100  # our own: an estimate of the memory for each value of a row, besides its bytes
 SQL_PAGE_ROWS = 1000  # our own: read at a time
 
 # Local transactions

@@ -14,6 +14,7 @@ import pytest
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.protocol import sql_pb2
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.gateway.http import Request
 from tests.adapters.tablestore.client import Refused, TableStoreService
 from tests.support.clock import Clock
 from tests.support.sql_client import BINARY, BOOL, COMPLEX, DOUBLE, LONG, STRING, sql
@@ -309,6 +310,16 @@ def test_the_size_of_rows_and_the_time(people: TableStoreService, monkeypatch: p
     with pytest.raises(Refused) as refused:
         sql(people, "select * from people")
     assert refused.value.code == "OTSTimeout"
+
+
+def test_the_memory_of_rows_is_counted(people: TableStoreService) -> None:
+    """Rows that are kept count against the budget of the server, those that are passed over do not."""
+    with_budget = people.with_settings(max_buffered_bytes=10_000)
+    with_budget.gateway.memory.hold(Request("POST", "/", (), b""), 9_000)  # of another request
+    with pytest.raises(Refused) as refused:
+        sql(with_budget, "select * from people")
+    assert (refused.value.status, refused.value.code) == (503, "OTSServerBusy")
+    assert sql(with_budget, "select * from people where pid > 100").rows == []
 
 
 def test_the_pairs_of_a_join(people: TableStoreService, monkeypatch: pytest.MonkeyPatch) -> None:
