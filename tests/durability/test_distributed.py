@@ -25,7 +25,7 @@ from sqlalchemy import make_url
 
 from tablegate.gateway.__main__ import main
 from tablegate.gateway.engine.engine import Engine, EngineOptions, run_with_retries
-from tablegate.gateway.model.commands.row_commands import Read, WriteGroup
+from tablegate.gateway.model.commands.row_commands import Get, Read, ReadAll, WriteGroup
 from tablegate.gateway.model.commands.stream_commands import ListShards, ListStreams, ReadChanges
 from tablegate.gateway.model.errors import GatewayError
 from tablegate.gateway.model.expressions.ranges import EVERYTHING
@@ -217,6 +217,34 @@ def check(client: Client, writers: list[Writer], readers: list[Reader]) -> None:
 
 def test_streams_have_every_change_once_and_in_order(engines: list[Engine], urls: tuple[str, str]) -> None:
     work(engines, with_stream(engines[0]), urls[0], [], [])
+
+
+def test_rows_that_are_read_together_are_of_one_moment(engines: list[Engine]) -> None:
+    """Rows of two nodes, which each transaction of a writer changes together."""
+    table = make_table(engines[0])
+    done = threading.Event()
+    clients = [Client(engine, table) for engine in engines]
+    writers = [Writer(clients[at], at, done) for at in range(2)]
+    for writer in writers:
+        writer.start()
+    until = time.monotonic() + SECONDS
+    times = 0
+    while time.monotonic() < until:
+        for at, pair in itertools.product(range(2), range(PAIRS)):
+            client = clients[times % 2]
+            keys = [client.key(f"{side}{at}-{pair}") for side in "ab"]
+            [rows] = run_with_retries(
+                client.engine, [ReadAll(tuple(Get(table, key.position) for key in keys))]
+            )
+            if not isinstance(rows, GatewayError):
+                first, second = (None if row is None else row.latest["n"].data for row in rows)
+                assert first == second, "half a group"
+                times += 1
+    done.set()
+    for writer in writers:
+        writer.join()
+    print(f"{times} reads, {sum(len(writer.acknowledged) for writer in writers)} groups")
+    assert times and all(writer.acknowledged for writer in writers)
 
 
 @pytest.mark.parametrize("which", ["worker", "coordinator", "both"])
