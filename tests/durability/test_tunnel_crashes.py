@@ -25,7 +25,7 @@ from tests.support.live_tablestore import LiveTableStore
 from tests.support.running import Begin, processes
 from tests.support.tunnel_client import TunnelWorker, create_tunnel
 
-SECONDS = float(os.environ.get("TABLEGATE_TEST_SOAK_SECONDS", "3"))
+SECONDS = float(os.environ.get("TABLEGATE_TEST_SOAK_SECONDS", "1.5"))
 OLD_ROWS = 100
 
 

@@ -37,12 +37,24 @@ BASE, STREAM, BOTH = tunnel_pb2.BaseData, tunnel_pb2.Stream, tunnel_pb2.BaseAndS
 PUT, UPDATE, DELETE = tunnel_pb2.PUT_ROW, tunnel_pb2.UPDATE_ROW, tunnel_pb2.DELETE_ROW
 
 
-@pytest.fixture
-def service(clock: Clock, database_url: str) -> Iterator[TableStoreService]:
-    """Table Store on both databases, with a table."""
-    with TableStoreService.opened(clock, database=database_url) as made:
-        made.create()
+@pytest.fixture(scope="module")
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture(scope="module")
+def opened(clock: Clock, shared_database_url: str) -> Iterator[TableStoreService]:
+    """Table Store on both databases."""
+    with TableStoreService.opened(clock, database=shared_database_url) as made:
         yield made
+
+
+@pytest.fixture
+def service(opened: TableStoreService) -> Iterator[TableStoreService]:
+    """Table Store with a new table."""
+    opened.create()
+    yield opened
+    opened.call("DeleteTable", table_name="t")
 
 
 def keys_of(worker: TunnelWorker) -> list[int]:
@@ -411,8 +423,8 @@ def maintain(service: TableStoreService) -> None:
 # Instances and permissions
 
 
-def test_a_tunnel_belongs_to_an_instance(clock: Clock, database_url: str) -> None:
-    with TableStoreService.opened(clock, database=database_url, namespaces="separate") as service:
+def test_a_tunnel_belongs_to_an_instance(clock: Clock) -> None:
+    with TableStoreService.opened(clock, namespaces="separate") as service:
         service.create()
         tunnel = create_tunnel(service, STREAM)
         body = tunnel_pb2.ConnectRequest(tunnel_id=tunnel).SerializeToString()
