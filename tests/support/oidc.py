@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import jwt
 from cryptography.hazmat.primitives.asymmetric import rsa
@@ -89,6 +89,9 @@ class Issuer:
                 "issuer": self.url, "jwks_uri": f"{self.url}/keys", "authorization_endpoint": f"{self.url}/authorize",
                 "token_endpoint": f"{self.url}/token",
             }  # fmt: skip
+        if path.startswith("/authorize?"):  # the user signs in at once
+            redirect_uri = dict(parse_qsl(urlsplit(path).query))["redirect_uri"]
+            return f"{redirect_uri}?{urlencode(self.approve(self.url + path))}"
         return self.jwks() if path == "/keys" else None
 
 

@@ -8,12 +8,16 @@ from typing import Any
 
 import pytest
 import requests
+from selenium import webdriver
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.ui import WebDriverWait
 
 from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.security.credentials import Credential, Scheme
 from tablegate.gateway.security.grant_store import ALL, WrittenGrant
 from tablegate.gateway.wiring import connect, open_store
 from tests.gateway.console.test_console import Console
+from tests.support.browser import needs_chromium
 from tests.support.live_dynamodb import Live
 from tests.support.oidc import Issuer, running_issuer
 from tests.support.running import Running, start
@@ -121,6 +125,17 @@ def test_forged_cookies_are_no_session(server: Running, issuer: Issuer) -> None:
         )
         assert answer.status_code == 303
         assert "sign-in" in answer.headers["Location"]
+
+
+@ON_SQLITE
+@needs_chromium
+def test_in_a_browser(server: Running, issuer: Issuer, browser: webdriver.Chrome) -> None:
+    """The issuer is another site than the console, so the browser withholds cookies as on the Internet."""
+    browser.get(f"{server.url.replace('127.0.0.1', 'localhost')}/_tablegate/console/")
+    browser.find_element(By.LINK_TEXT, "Sign in with your organisation").click()
+    WebDriverWait(browser, 60).until(lambda driver: driver.find_elements(By.LINK_TEXT, "songs"))
+    assert "entra/alice" in browser.find_element(By.TAG_NAME, "header").text
+    assert any(path.startswith("/authorize?") for path in issuer.paths)
 
 
 @ON_SQLITE
