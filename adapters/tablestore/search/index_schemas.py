@@ -18,6 +18,7 @@ from tablegate.gateway.model.search import analysis
 from tablegate.gateway.model.search.analysis import Analyzer
 from tablegate.gateway.model.search.dates import is_format
 from tablegate.gateway.model.search.schema import FieldType, SearchField, SearchSchema
+from tablegate.gateway.model.values.vectors import Metric
 
 _TYPES = {
     messages.LONG: FieldType.LONG,
@@ -28,6 +29,12 @@ _TYPES = {
     messages.NESTED: FieldType.NESTED,
     messages.GEO_POINT: FieldType.GEO_POINT,
     messages.DATE: FieldType.DATE,
+    messages.VECTOR: FieldType.VECTOR,
+}
+_METRICS = {
+    messages.EUCLIDEAN: Metric.EUCLIDEAN,
+    messages.COSINE: Metric.COSINE,
+    messages.DOT_PRODUCT: Metric.DOT_PRODUCT,
 }
 _GRAM_MAX_CHARACTERS = 7
 
@@ -39,6 +46,9 @@ def schema_of(schema: messages.IndexSchema) -> SearchSchema:
     if _number_of(schema.field_schemas) > limits.SEARCH_FIELDS_MAX:
         raise invalid(f"The number of fields in search index exceeds the limit: {limits.SEARCH_FIELDS_MAX}.")
     search_schema = SearchSchema(_fields_of(schema.field_schemas, ()))
+    vectors = [each for each in search_schema.fields if each.type is FieldType.VECTOR]
+    if len(vectors) > limits.VECTOR_FIELDS_MAX:
+        raise invalid(f"The number of vector fields exceeds the limit: {limits.VECTOR_FIELDS_MAX}.")
     if len(search_schema.by_name) < _number_of(schema.field_schemas):
         raise invalid("Duplicated field name in search index.")
     return search_schema
@@ -105,7 +115,17 @@ def _field_of(field: messages.FieldSchema, ancestors: tuple[str, ...]) -> Search
         analyzer=_analyzer_of(field) if type_of_field is FieldType.TEXT else None,
         date_formats=_date_formats_of(field) if type_of_field is FieldType.DATE else (),
         ancestors=ancestors,
+        **(_vector_options(field, ancestors) if type_of_field is FieldType.VECTOR else {}),
     )
+
+
+def _vector_options(field: messages.FieldSchema, ancestors: tuple[str, ...]) -> dict[str, Any]:
+    options = field.vector_options
+    if not 1 <= options.dimension <= limits.VECTOR_DIMENSIONS_MAX:
+        raise invalid(f"The dimension of a vector must be in range: [1, {limits.VECTOR_DIMENSIONS_MAX}].")
+    if ancestors or field.is_array:
+        raise invalid(f"The vector field '{field.field_name}' must not be nested or an array.")
+    return {"dimensions": options.dimension, "metric": _METRICS[options.metric_type].value}
 
 
 def _nested_field(field: messages.FieldSchema, full_name: str, ancestors: tuple[str, ...]) -> SearchField:

@@ -67,7 +67,7 @@ class _Parser:
     def _valued(self, name: str) -> SearchField:
         """Return a field with values that terms are compared with."""
         field = field_of(self._schema, name)
-        if field.type in (FieldType.NESTED, FieldType.GEO_POINT):
+        if field.type in (FieldType.NESTED, FieldType.GEO_POINT, FieldType.VECTOR):
             raise invalid(f"The type of field '{name}' does not support the query: {field.type.name}.")
         return field
 
@@ -164,6 +164,18 @@ class _Parser:
             raise invalid("inner_hits is not supported.")
         return queries.Nested(field, self.query(message.query, depth + 1), _NESTED_SCORES[message.score_mode])
 
+    def nearest(self, message: Any, depth: int) -> Query:
+        if depth:
+            raise invalid("A KNN vector query must be the outermost query.")
+        field = field_of(self._schema, message.field_name, FieldType.VECTOR)
+        if not 1 <= message.top_k <= limits.NEAREST_MAX:
+            raise invalid(f"top_k must be in range: [1, {limits.NEAREST_MAX}].")
+        vector = tuple(message.float32_query_vector)
+        if len(vector) != field.dimensions or not all(map(math.isfinite, vector)):
+            raise invalid(f"The query vector must have {field.dimensions} numbers.")
+        filtered = self.query(message.filter, depth + 1) if message.HasField("filter") else None
+        return queries.Nearest(field, vector, message.top_k, filtered)
+
     def geo_box(self, message: Any, depth: int) -> Query:
         field = field_of(self._schema, message.field_name, FieldType.GEO_POINT)
         return queries.GeoBox(field, point_of(message.top_left), point_of(message.bottom_right))
@@ -198,6 +210,7 @@ _PARSERS: Mapping[int, tuple[type[Message], Callable[[_Parser, Any, int], Query]
     messages.CONST_SCORE_QUERY: (messages.ConstScoreQuery, _Parser.const_score),
     messages.FUNCTION_SCORE_QUERY: (messages.FunctionScoreQuery, _Parser.function_score),
     messages.NESTED_QUERY: (messages.NestedQuery, _Parser.nested),
+    messages.KNN_VECTOR_QUERY: (messages.KnnVectorQuery, _Parser.nearest),
     messages.GEO_BOUNDING_BOX_QUERY: (messages.GeoBoundingBoxQuery, _Parser.geo_box),
     messages.GEO_DISTANCE_QUERY: (messages.GeoDistanceQuery, _Parser.geo_distance),
     messages.GEO_POLYGON_QUERY: (messages.GeoPolygonQuery, _Parser.geo_polygon),

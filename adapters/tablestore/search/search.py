@@ -126,6 +126,8 @@ def _sort_of(request: messages.SearchQuery, index: SearchIndex) -> messages.Sort
     """Return the sort of a request: of its token, its own, or that of the index."""
     if request.token:
         return _position_of(request.token, index)[0]
+    if request.query.type == messages.KNN_VECTOR_QUERY and not request.sort.sorter:
+        return messages.Sort(sorter=[messages.Sorter(score_sort=messages.ScoreSort())])
     return request.sort if request.sort.sorter else described_schema(index).index_sort
 
 

@@ -23,7 +23,7 @@ _MODES = {
     messages.SORT_MODE_MAX: SortMode.MAX,
     messages.SORT_MODE_AVG: SortMode.AVG,
 }
-_UNSORTED = frozenset({FieldType.TEXT, FieldType.NESTED, FieldType.GEO_POINT})
+_UNSORTED = frozenset({FieldType.TEXT, FieldType.NESTED, FieldType.GEO_POINT, FieldType.VECTOR})
 # Missing values sort first or last by these names, else as the value.
 _MISSING_NAMES = frozenset({"_last"})
 

@@ -7,14 +7,14 @@ page. Otherwise all candidates are evaluated, and the first ones in order are ke
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from tablegate.gateway.model.commands.search_commands import SearchPage, SearchPosition, SearchRows
 from tablegate.gateway.model.errors import IndexMissing, LimitExceeded
 from tablegate.gateway.model.search.aggregations import NOTHING, Aggregations, Collector, Group, Hit
 from tablegate.gateway.model.search.ordering import KeySort, is_by_key, needs_scores, order_key
-from tablegate.gateway.model.search.queries import matches
+from tablegate.gateway.model.search.queries import Nearest, matches
 from tablegate.gateway.model.search.scoring import score
 from tablegate.gateway.model.values.keys import Position
 from tablegate.gateway.store.rows import rows
@@ -102,21 +102,33 @@ def _by_database(session: Session, command: SearchRows, candidates: Candidates) 
 def _by_evaluation(session: Session, command: SearchRows, candidates: Candidates) -> _Found:
     total = 0
     collector = Collector(command.aggregated)
-    has_scores = needs_scores(command.sorters)
-    statistics = StoredStatistics(session, command.index)
 
     def results() -> Iterator[_Result]:
         nonlocal total
-        for each in _matching(session, command, candidates):
+        for each, points in _scored(session, command, candidates):
             total += 1
             collector.add(Hit(each.document or {}, b"".join(each.key), each.position))
-            points = score(command.query, each.document or {}, statistics) if has_scores else 0.0
             result = _result(command, each, points)
             if command.after is None or result.order_key > command.after.order_key:
                 yield result
 
     found = heapq.nsmallest(command.offset + command.limit + 1, results())
     return _Found(found[command.offset :], total if command.counts else None, collector.result())
+
+
+def _scored(
+    session: Session, command: SearchRows, candidates: Candidates
+) -> Iterable[tuple[FoundDocument, float]]:
+    """Return the documents that match with their scores, which are 0 if nothing depends on them."""
+    query = command.query
+    found = _matching(session, command, candidates)
+    if not needs_scores(command.sorters) and not isinstance(query, Nearest):
+        return ((each, 0.0) for each in found)
+    statistics = StoredStatistics(session, command.index)
+    scored = ((each, score(query, each.document or {}, statistics)) for each in found)
+    if isinstance(query, Nearest):
+        return heapq.nsmallest(query.limit, scored, key=lambda pair: (-pair[1], pair[0].key))
+    return scored
 
 
 def _result(command: SearchRows, found: FoundDocument, points: float = 0.0) -> _Result:

@@ -142,6 +142,18 @@ def _geo_point(field: SearchField, data: Any) -> list[float] | None:
     return None if point is None else list(point)
 
 
+def _vector(field: SearchField, data: Any) -> list[float] | None:
+    """Return the components of a vector, the text of a JSON list of numbers."""
+    try:
+        components = orjson.loads(data) if type(data) is str else None
+    except orjson.JSONDecodeError:
+        return None
+    if not isinstance(components, list) or len(components) != field.dimensions:
+        return None
+    numbers = [_double(field, component) for component in components]
+    return None if None in numbers else numbers  # type: ignore[return-value]
+
+
 _CONVERTERS: Mapping[FieldType, Callable[[SearchField, Any], Any]] = {
     FieldType.LONG: _long,
     FieldType.DOUBLE: _double,
@@ -150,6 +162,7 @@ _CONVERTERS: Mapping[FieldType, Callable[[SearchField, Any], Any]] = {
     FieldType.TEXT: _text,
     FieldType.DATE: _date,
     FieldType.GEO_POINT: _geo_point,
+    FieldType.VECTOR: _vector,
     FieldType.NESTED: lambda field, data: None,
 }
 
@@ -182,6 +195,8 @@ def term_bytes(field: SearchField, value: Any) -> bytes:
             return _double_bytes(value)
         case FieldType.BOOLEAN:
             return b"\x01" if value else b"\x00"
+        case FieldType.VECTOR:
+            return b""
         case FieldType.GEO_POINT:
             return _double_bytes(value[0])
     return str(value).encode()[:TERM_BYTES]

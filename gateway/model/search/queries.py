@@ -191,6 +191,16 @@ class Nested:
     mode: NestedScore = NestedScore.AVG
 
 
+@dataclass(frozen=True, slots=True)
+class Nearest:
+    """The `limit` documents with the most similar vectors, of those that match a filter. Only the outermost query."""
+
+    field: SearchField
+    vector: tuple[float, ...]
+    limit: int
+    filter: Query | None = None
+
+
 Query = (
     MatchAll
     | Terms
@@ -208,6 +218,7 @@ Query = (
     | ConstScore
     | FieldFactor
     | Nested
+    | Nearest
 )
 
 
@@ -218,6 +229,8 @@ def parts_of(query: Query) -> Iterator[Query]:
         case Bool():
             for part in (*query.must, *query.must_not, *query.filters, *query.should):
                 yield from parts_of(part)
+        case Nearest(filter=inner) if inner is not None:
+            yield from parts_of(inner)
         case ConstScore(inner) | Nested(_, inner) | FieldFactor(inner, _):
             yield from parts_of(inner)
 
@@ -241,6 +254,8 @@ def matches(query: Query, document: Document) -> bool:
             return matches(inner, document)
         case Nested(field, inner):
             return any(matches(inner, each) for each in document.get(field.name, ()))
+        case Nearest(field, filter=inner):
+            return bool(document.get(field.name)) and (inner is None or matches(inner, document))
         case Exists(field):
             return bool(values_in(field, document))
         case Match(field, tokens, minimum):

@@ -26,6 +26,7 @@ class FieldType(Enum):
     DATE = "date"
     GEO_POINT = "geo_point"
     NESTED = "nested"
+    VECTOR = "vector"
 
     __hash__ = object.__hash__
 
@@ -40,6 +41,7 @@ class SearchField:
     - `is_stored`: the source column is returned with the columns of the index.
     - `date_formats`: the accepted formats of a DATE (dates.py).
     - `ancestors`: the names of the NESTED fields around it, the outermost first.
+    - `dimensions`, `metric`: of a VECTOR. The metric is the name of a values/vectors.py: Metric.
     - `fields`: the fields of a NESTED field.
     """
 
@@ -52,6 +54,8 @@ class SearchField:
     analyzer: Analyzer | None = None
     date_formats: tuple[str, ...] = ()
     ancestors: tuple[str, ...] = ()
+    dimensions: int = 0
+    metric: str = ""
     fields: tuple[SearchField, ...] = ()
 
     @classmethod

@@ -70,6 +70,10 @@ class _Compiler:
                 if not _is_positive(inner):
                     return _inexact(self._terms(field, "", ()))
                 return found if _is_single(inner) else _inexact(found)
+            case queries.Nearest(field, filter=inner):
+                has_vector = self._terms(field, "", ())
+                parts = [has_vector] if inner is None else [has_vector, self.compile(inner)]
+                return _inexact(_all_of(parts))
             case queries.Exists(field):
                 return self._terms(field, "", ())
             case queries.Terms(field, values):

@@ -94,6 +94,7 @@ def test_a_name_is_used_once(table: Searches) -> None:
         [("k", KEYWORD), ("k", LONG)],
         [("", KEYWORD)],
         [("v", messages.VECTOR)],
+        [("v", messages.IP)],
         [field("n", NESTED)],
         [field("k", KEYWORD, field_schemas=[field("a", LONG)])],
         [field("t", TEXT, analyzer="max_word")],

@@ -1,0 +1,101 @@
+"""Vector fields and KNN queries."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from tablegate.adapters.tablestore.wire import limits
+from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
+from tests.adapters.tablestore.client import Refused, TableStoreService
+from tests.adapters.tablestore.search.search_messages import (
+    Searches,
+    bool_of,
+    exists,
+    field,
+    keys_of,
+    query,
+    schema,
+    term,
+)
+
+HALF = math.sqrt(0.5)
+VECTORS = {1: (1.0, 0.0), 2: (2.0, 2.0), 3: (0.0, 3.0), 4: (-1.0, 0.0)}
+
+
+def vector_field(metric: int = messages.EUCLIDEAN, dimension: int = 2) -> messages.FieldSchema:
+    options = messages.VectorOptions(data_type=messages.FLOAT_32, dimension=dimension, metric_type=metric)
+    return field("v", messages.VECTOR, vector_options=options)
+
+
+def nearest(vector: tuple[float, ...] = (1.0, 1.0), top_k: int = 10, **members: Any) -> messages.Query:
+    message = messages.KnnVectorQuery(field_name="v", top_k=top_k, float32_query_vector=vector, **members)
+    return query(messages.KNN_VECTOR_QUERY, message)
+
+
+def fill(service: TableStoreService, metric: int) -> Searches:
+    table = Searches(service)
+    table.create(vector_field(metric), ("k", messages.KEYWORD))
+    for key, (x, y) in VECTORS.items():
+        service.put({"pk": key}, {"v": f"[{x}, {y}]", "k": "ab"[key % 2]})
+    service.put({"pk": 5}, {"v": "[1, 2, 3]", "k": "a"})
+    service.put({"pk": 6}, {"v": '["x", 1]', "k": "a"})
+    table.catch_up()
+    return table
+
+
+@pytest.mark.parametrize(
+    ("metric", "expected"),
+    [
+        (messages.EUCLIDEAN, {1: 1 / 2, 2: 1 / 3, 3: 1 / 6, 4: 1 / 6}),
+        (messages.COSINE, {2: 1.0, 1: (1 + HALF) / 2, 3: (1 + HALF) / 2, 4: (1 - HALF) / 2}),
+        (messages.DOT_PRODUCT, {2: 4.0, 3: 3.0, 1: 1.0, 4: -1.0}),
+    ],
+)
+def test_the_most_similar_vectors_come_first(
+    service: TableStoreService, metric: int, expected: dict[int, float]
+) -> None:
+    table = fill(service, metric)
+    answer = table.search(nearest(), get_total_count=True)
+    assert keys_of(answer) == [*expected]
+    assert [hit.score for hit in answer.search_hits] == pytest.approx([*expected.values()])
+    assert answer.total_hits == 4
+    assert table.find(exists("v")) == [1, 2, 3, 4]
+
+
+def test_top_k_filters_and_pages(service: TableStoreService) -> None:
+    table = fill(service, messages.DOT_PRODUCT)
+    assert table.find(nearest(top_k=2)) == [2, 3]
+    assert table.find(nearest(top_k=2, filter=term("k", "b"))) == [3, 1]
+    first = table.search(nearest(top_k=3), limit=2)
+    assert keys_of(first) + keys_of(table.search(nearest(top_k=3), token=first.next_token)) == [2, 3, 1]
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        nearest(top_k=0),
+        nearest(top_k=limits.NEAREST_MAX + 1),
+        nearest((1.0,)),
+        nearest((1.0, math.nan)),
+        bool_of(must_queries=[nearest()]),
+        term("v", "[1, 2]"),
+    ],
+)
+def test_invalid_vector_queries(service: TableStoreService, wanted: messages.Query) -> None:
+    table = fill(service, messages.COSINE)
+    table.search(nearest(top_k=limits.NEAREST_MAX))
+    with pytest.raises(Refused, match="OTSParameterInvalid"):
+        table.search(wanted)
+
+
+def test_limits_of_dimensions(service: TableStoreService) -> None:
+    service.create()
+    for dimension in (0, limits.VECTOR_DIMENSIONS_MAX + 1):
+        made = schema(vector_field(dimension=dimension))
+        with pytest.raises(Refused, match="dimension"):
+            service.call("CreateSearchIndex", table_name="t", index_name="i", schema=made)
+    made = schema(vector_field(dimension=limits.VECTOR_DIMENSIONS_MAX))
+    service.call("CreateSearchIndex", table_name="t", index_name="i", schema=made)
