@@ -198,18 +198,20 @@ class DistributedPostgreSQL(DistributedNode):
         return " ".join((_PREFIX, address[0], str(address[1]), f"{decider.transaction_id}/{server}"))
 
     def finish_interrupted(self) -> None:
-        for node in map(self._nodes.database_at, self._nodes.places_by_address()):
+        for node_address in self._nodes.usable_addresses():
+            node = self._nodes.database_at(node_address)
             try:
                 with PostgreSQL.read_one(node) as session:
                     names = [name for (name,) in session.query(_PREPARED)]
                 for name in names:
                     _, host, port, transaction_id = name.split(" ", 3)
-                    decider = self._nodes.database_at((host, int(port)))
-                    is_committed = PostgreSQL.committed(decider, transaction_id)
-                    if is_committed is not None:
-                        _finish([node], name, is_committed)
+                    address = host, int(port)
+                    if self._nodes.is_usable(address):
+                        outcome = PostgreSQL.committed(self._nodes.database_at(address), transaction_id)
+                        if outcome is not None:
+                            _finish([node], name, is_committed=outcome)
             except (RetryableFailure, GatewayError) as error:
-                log.info("cannot finish interrupted transactions of a node: %s", error)
+                log.info("cannot finish interrupted transactions of node %s:%d: %s", *node_address, error)
 
     def node_of(self, partition: bytes) -> Address | None:
         if self._pooled or not partition or not self._nodes.are_known:

@@ -144,6 +144,15 @@ class Nodes(Generic[D]):
         by_address = self.placements.by_address
         return {} if any(now < self._unused_until.get(address, 0.0) for address in by_address) else by_address
 
+    def usable_addresses(self) -> list[Address]:
+        """Return the nodes that have shards and can be used now."""
+        self.place_of(0)
+        return [address for address in self.placements.by_address if self.is_usable(address)]
+
+    def is_usable(self, address: Address) -> bool:
+        """Return False for a while after a node was unreachable."""
+        return time.monotonic() >= self._unused_until.get(address, 0.0)
+
     @property
     def are_known(self) -> bool:
         """False if the name of a node may be known only among the nodes."""

@@ -83,6 +83,7 @@ def test_a_node_that_was_never_reached_is_not_tried_again(monkeypatch: pytest.Mo
     assert opened.nodes.place_of(0) == HERE
     assert opened.nodes.place_of(1) is None
     assert not opened.nodes.are_known
+    assert opened.nodes.usable_addresses() == [HERE.address]
 
 
 def test_what_was_not_where_it_had_been_is_looked_for_at_once() -> None:
