@@ -13,6 +13,7 @@ from typing import Any
 from google.protobuf.message import Message
 
 from tablegate.adapters.tablestore.operation_table import OPERATIONS
+from tablegate.adapters.tablestore.sql.parsing import tables_of
 from tablegate.adapters.tablestore.values import keys
 from tablegate.adapters.tablestore.wire import replies
 from tablegate.adapters.tablestore.wire.auth import SIGNATURES
@@ -62,7 +63,7 @@ def read(head: RequestFacts, request: Request, reply: Reply | None) -> RequestFa
     parts = [message, *(message.tables if _has(message, "tables") else ())]
     return facts._replace(
         is_refusal=code in REFUSALS,
-        tables=table_names(map(_table, parts)),
+        tables=table_names(tables_of(message.query) if head.operation == "SQLQuery" else map(_table, parts)),
         keys=[(_table(part), _key(data)) for part in parts for data in _rows(part)],
     )
 

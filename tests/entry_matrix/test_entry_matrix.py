@@ -40,6 +40,23 @@ THROTTLED = {"RequestLimitExceeded", "ThrottlingException", "ServerBusy", "OTSSe
 COLUMNS = (UNSIGNED, NONE, OVER)
 ALL_COLUMNS = (UNSIGNED, WRONG_SECRET, NONE, ELSEWHERE, OVER)
 NOT_DONE = {
+    **dict.fromkeys(  # the tunnel does not exist
+        (
+            f"tablestore tunnel/{name}"
+            for name in (
+                "describe",
+                "delete",
+                "getrpo",
+                "connect",
+                "heartbeat",
+                "shutdown",
+                "getcheckpoint",
+                "checkpoint",
+                "readrecords",
+            )
+        ),
+        "OTSParameterInvalid",
+    ),
     "dynamodb SearchVectors": "ValidationException",  # there is no vector index
     "dynamodb DeleteBackup": "BackupInUseException",  # no background work copies it here
     "dynamodb RestoreTableFromBackup": "BackupInUseException",

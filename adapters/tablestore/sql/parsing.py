@@ -13,6 +13,7 @@ from typing import Any
 
 from tablegate.adapters.tablestore.sql.sql_types import sql_error
 from tablegate.adapters.tablestore.wire import limits
+from tablegate.adapters.tablestore.wire.errors import ServiceError
 
 _NAME = r"`?(?P<table>[A-Za-z0-9_]+)`?"
 _DROP = re.compile(rf"\s*drop\s+mapping\s+table\s+(?:if\s+exists\s+)?{_NAME}\s*;?\s*", re.IGNORECASE)
@@ -76,6 +77,20 @@ def parse_statement(text: str) -> Statement:
         if found := pattern.fullmatch(text):
             return kind(found["table"])
     return _parse_tree(text)
+
+
+def tables_of(text: str) -> list[str]:
+    """Return the names of the tables in a statement. Empty if it is none."""
+    try:
+        statement = parse_statement(text)
+    except ServiceError:
+        return []
+    match statement:
+        case ShowTables():
+            return []
+        case Select(tree) | CreateMapping(tree):
+            return [node.name for node in tree.walk() if node.key == "table"]
+    return [statement.table]
 
 
 def _parse_tree(text: str) -> Statement:
