@@ -29,7 +29,7 @@ from tablegate.adapters.dynamodb.object_stores.object_store import (
 from tablegate.gateway import background
 from tablegate.gateway.engine.background import pacing
 from tablegate.gateway.engine.background.pacing import MAX_ROWS, MIN_ROWS
-from tablegate.gateway.model.commands.row_commands import ReadAll
+from tablegate.gateway.model.commands.row_commands import Read, ReadAll
 from tests.adapters.dynamodb.jobs.conftest import TABLE_ARN, Exporter
 from tests.adapters.dynamodb.jobs.test_import_api import begun, counts, described, line
 
@@ -245,7 +245,7 @@ def test_an_export_of_large_items(exporter: Exporter, monkeypatch: pytest.Monkey
 
     def run_command(gateway: Any, command: Any) -> Any:
         found = real(gateway, command)
-        rows = found if isinstance(command, ReadAll) else getattr(found, "rows", ())
+        rows = found if isinstance(command, ReadAll) else found.rows if isinstance(command, Read) else ()
         read.append(sum(row.size_bytes for row in rows if row is not None))
         return found
 
