@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
 from azure.core.exceptions import HttpResponseError, ResourceExistsError, ResourceNotFoundError
-from azure.data.tables import TableServiceClient, TableTransactionError
+from azure.data.tables import (
+    AccountSasPermissions,
+    ResourceTypes,
+    TableServiceClient,
+    TableTransactionError,
+    generate_account_sas,
+)
 
 from tablegate.adapters.azuretable.flavours import COSMOS, STORAGE, Flavours
 from tablegate.gateway.configuration.settings import BadSetting
@@ -156,6 +164,23 @@ def test_service_documents_and_pages(storage: TableServiceClient, cosmos: TableS
     page = {"results_per_page": 1001}
     assert code(list, storage.get_table_client("People").list_entities(**page)) == (400, "InvalidInput")
     assert list(cosmos.get_table_client("People").list_entities(**page)) == []
+
+
+@ON_SQLITE
+def test_the_code_of_a_signature_without_the_permission(
+    storage: TableServiceClient, cosmos: TableServiceClient
+) -> None:
+    """aztables 1.4.1 for Go, TestSASCosmosClientReadOnly."""
+    storage.create_table("People")
+    signature = generate_account_sas(
+        AzureNamedKeyCredential(ACCOUNT, DEV_KEY),
+        ResourceTypes.from_string("sco"),
+        AccountSasPermissions(read=True, list=True),
+        datetime.now(UTC) + timedelta(hours=1),
+    )
+    for service, wanted in ((storage, "AuthorizationPermissionMismatch"), (cosmos, "Forbidden")):
+        limited = TableServiceClient(service.url, credential=AzureSasCredential(signature), retry_total=0)
+        assert code(limited.get_table_client("People").upsert_entity, KEYS) == (403, wanted)
 
 
 def at(service: AzureTableService, host: str, path: str) -> Reply:
