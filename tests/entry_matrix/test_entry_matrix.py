@@ -281,13 +281,15 @@ INCOMPLETE = ("/difference", "/rows/bulk", "/settings/change", "/backups/change"
 """Pages and forms that need more than these requests have. test_administration.py sends them whole."""
 WITHOUT_TABLE = ("/tables/new", "/tables/create", "/backups/change")
 """Pages and forms about no table that is there. They say that nothing is possible, with or without a table of that name."""
+SIGN_IN = ("/sign-in", "/sign-in/issuer", "/sign-in/issuer/return", "/sign-out")
+"""Pages for visitors without a caller: tests/gateway/console/test_sign_in.py and test_oidc_sign_in.py."""
 FORGED = "forged cookie"
 
 
 @pytest.mark.parametrize("entry", ENTRIES)
 def test_pages_and_forms_of_the_console(matrix: Matrix, has: Handles, entry: str) -> None:
     rules = {str(rule) for rule in matrix.app.url_map.iter_rules() if rule.endpoint.startswith("console.")}
-    known = {f"{CONSOLE}{path}" for path in (*PAGES, *FORMS, "/sign-in", "/sign-out")}
+    known = {f"{CONSOLE}{path}" for path in (*PAGES, *FORMS, *SIGN_IN)}
     rules = {rule for rule in rules if "static" not in rule and "<path:rest>" not in rule}
     assert rules == known
     cookies = {caller: SignIn(matrix.gateway).cookie_of(caller, "secret", "127.0.0.1") for caller in VISITORS}

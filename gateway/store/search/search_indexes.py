@@ -64,15 +64,19 @@ def by_id(session: Session, index_id: int) -> SearchIndex | None:
 
 def remove(session: Session, index_id: int) -> None:
     """Delete an index. Its documents and terms are purged later."""
-    session.execute("DELETE FROM search_indexes WHERE id = ?", (index_id,))
-    for kind in ("documents", "terms"):
-        session.execute("INSERT INTO purges (kind, id) VALUES (?, ?)", (kind, index_id))
+    _remove(session, "id = ?", index_id)
 
 
 def remove_all(session: Session, table_id: int) -> None:
-    """Delete the indexes of a table."""
-    for index in of_table(session, table_id):
-        remove(session, index.id)
+    """Delete the indexes of a table, without a round trip."""
+    _remove(session, "table_id = ?", table_id)
+
+
+def _remove(session: Session, where: str, number: int) -> None:
+    for kind in ("documents", "terms"):
+        purge = f"INSERT INTO purges (kind, id) SELECT '{kind}', id FROM search_indexes WHERE {where}"
+        session.send(purge, (number,))
+    session.send(f"DELETE FROM search_indexes WHERE {where}", (number,))
 
 
 def _select(session: Session, where: str, parameters: Sequence[Any]) -> list[SearchIndex]:

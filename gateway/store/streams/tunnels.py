@@ -73,6 +73,12 @@ def remove(session: Session, tunnel_id: int) -> None:
     session.execute("DELETE FROM tunnels WHERE id = ?", (tunnel_id,))
 
 
+def remove_all(session: Session, table_id: int) -> None:
+    """Delete the tunnels of a table and their followers, without a round trip."""
+    session.send("DELETE FROM followers WHERE id IN (SELECT id FROM tunnels WHERE table_id = ?)", (table_id,))
+    session.send("DELETE FROM tunnels WHERE table_id = ?", (table_id,))
+
+
 def _tunnels(session: Session, where: str, parameters: Sequence[Any]) -> list[Tunnel]:
     return [_tunnel(*columns) for columns in session.query(f"{_SELECT} WHERE {where}", parameters)]
 
