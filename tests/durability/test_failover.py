@@ -313,7 +313,7 @@ def test_a_commit_that_reached_the_new_primary_is_known_there(cluster: Cluster) 
     with database.write() as session:
         session.execute("INSERT INTO counters (name, slot, value) VALUES ('kept', 0, 1)")
         [(session.transaction_id,)] = session.query(f"SELECT {TRANSACTION_ID}")
-    asked = f"{session.transaction_id}/{database._server_of_writer()}"
+    asked = f"{session.transaction_id}/{database.server_of_writer()}"
     assert database.committed(asked) is True
     cluster.primary.kill()
     standby.ask("SELECT pg_promote()")

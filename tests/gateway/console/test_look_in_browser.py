@@ -17,8 +17,16 @@ from tests.support.console_screenshots import PAGES, paths_of, photograph
 from tests.support.running import Running
 
 pytestmark = needs_chromium
-NO_PAGES = {"/changes.json", "/export", "/chart", "/static/<path:filename>", "/<path:rest>"}
-"""Routes whose answers are parts of pages."""
+NO_PAGES = {
+    "/changes.json",
+    "/export",
+    "/chart",
+    "/static/<path:filename>",
+    "/<path:rest>",
+    "/sign-in/issuer",
+    "/sign-in/issuer/return",
+}
+"""Routes whose answers are parts of pages, or lead to another page."""
 
 
 @pytest.fixture(scope="module")

@@ -44,8 +44,9 @@ def moment(seconds: float) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + seconds))
 
 
-def key_info(start: str = moment(-60), expiry: str = moment(3600), more: str = "") -> bytes:
-    return f"<KeyInfo><Start>{start}</Start><Expiry>{expiry}</Expiry>{more}</KeyInfo>".encode()
+def key_info(start: str | None = None, expiry: str | None = None, more: str = "") -> bytes:
+    times = f"<Start>{start or moment(-60)}</Start><Expiry>{expiry or moment(3600)}</Expiry>"
+    return f"<KeyInfo>{times}{more}</KeyInfo>".encode()
 
 
 def key_of(
@@ -154,16 +155,18 @@ def test_another_server_key_ends_all_keys(service: IdentifiedService) -> None:
 @pytest.mark.parametrize(
     "changed",
     [
-        {"skoid": "bob"}, {"sktid": "u"}, {"skt": moment(-120)}, {"ske": moment(7200)}, {"sks": "b"},
+        {"skoid": "bob"}, {"sktid": "u"}, {"skt": -120}, {"ske": 7200}, {"sks": "b"},
         {"skv": "2025-07-05"}, {"sktid": ""}, {"sks": ""}, {"skv": "2020-02-10"}, {"sv": "2020-02-10"}, {"sv": "x"},
-        {"se": ""}, {"se": moment(-1)}, {"st": moment(60)}, {"sp": ""}, {"sp": "rx"}, {"si": "policy"},
-        {"ske": moment(30 * 24 * 3600)}, {"skdutid": "t"}, {"srk": "r"}, {"spr": "ftp"},
+        {"se": ""}, {"se": -1}, {"st": 60}, {"sp": ""}, {"sp": "rx"}, {"si": "policy"},
+        {"ske": 30 * 24 * 3600}, {"skdutid": "t"}, {"srk": "r"}, {"spr": "ftp"},
     ],
 )  # fmt: skip
-def test_signatures_with_a_wrong_field(service: IdentifiedService, changed: dict[str, str]) -> None:
+def test_signatures_with_a_wrong_field(service: IdentifiedService, changed: dict[str, str | int]) -> None:
+    """Times are in seconds from now."""
+    fields = {name: moment(value) if isinstance(value, int) else value for name, value in changed.items()}
     service.grant("entra/alice", "all")
     service.grant("entra/bob", "all")
-    assert get(service, signed(key_of(service), **changed))[0] == 403
+    assert get(service, signed(key_of(service), **fields))[0] == 403
 
 
 def test_a_field_changed_after_signing(service: IdentifiedService) -> None:
