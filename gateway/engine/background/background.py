@@ -15,7 +15,7 @@ from tablegate.gateway.engine.search.search_maintenance import SearchMaintenance
 from tablegate.gateway.engine.streams import streaming, tunnels
 from tablegate.gateway.engine.tables import expiring, indexing, table_definitions
 from tablegate.gateway.engine.transactions import Transactions
-from tablegate.gateway.model.errors import GatewayError
+from tablegate.gateway.model.errors import ConditionFailed, GatewayError
 from tablegate.gateway.store.rows import purges, rows
 from tablegate.gateway.store.sql import progress
 from tablegate.gateway.store.store import Store
@@ -154,8 +154,11 @@ class Background:
             return None
         rows_to_write = expiring.remove(self._store, batch.rows)
         answers = self._transactions.write(expiring.deletes_of(rows_to_write)) if rows_to_write else []
-        refused = sum(isinstance(answer, GatewayError) for answer in answers)
-        removed = len(batch.rows) - refused
+        # A row whose condition failed was written or deleted since, perhaps by the sweep of another server.
+        staying = sum(
+            isinstance(answer, GatewayError) and not isinstance(answer, ConditionFailed) for answer in answers
+        )
+        removed = len(batch.rows) - staying
         # Rows that stay, such as those of locked partitions, are not read again before the next sweep.
         self._swept_up_to_ms = batch.up_to_ms if removed or batch.corrected else batch.up_to_ms + 1
         return removed + batch.corrected

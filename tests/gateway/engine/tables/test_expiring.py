@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from tablegate.gateway.engine.background import background
 from tablegate.gateway.engine.background.pacing import MIN_ROWS
 from tablegate.gateway.engine.engine import Engine, EngineOptions
 from tablegate.gateway.engine.tables import expiring
@@ -19,6 +20,7 @@ from tablegate.gateway.model.values.keys import encode_column, slot_of
 from tablegate.gateway.model.values.values import Value, decimal, text
 from tablegate.gateway.store.rows import rows
 from tablegate.gateway.store.sql.databases import Database
+from tablegate.gateway.store.store import Store
 from tests.gateway.engine.conftest import PAIR, Client, by_color, do_background_work, make_table
 from tests.gateway.engine.rows.test_loading import STREAM, contents, stored
 from tests.support.clock import Clock
@@ -261,3 +263,24 @@ def test_more_rows_than_a_batch_that_are_due_at_the_same_time_go_in_one_sweep(
     stopped = frozen(engine, clock)
     stopped.background.catch_up()
     assert names(staying) == []
+
+
+def test_rows_due_at_the_same_time_go_beside_another_sweep(
+    engine: Engine, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another thread or server may delete the whole batch after it was read. The others of that time go, too."""
+    things = expiring_table(engine)
+    things.write(*(things.put("p", n, ttl=in_seconds(clock, -20)) for n in range(3 * MIN_ROWS)))
+    monkeypatch.setattr(background, "_CATCH_UP_ROWS", MIN_ROWS)
+    remove = expiring.remove
+    others = [True]
+
+    def removed_by_another(store: Store, expired_rows: list[expiring.ExpiredRow]) -> object:
+        if others:
+            others.clear()
+            engine.run(list(expiring.deletes_of(expired_rows)))
+        return remove(store, expired_rows)
+
+    monkeypatch.setattr(expiring, "remove", removed_by_another)
+    frozen(engine, clock).background.catch_up()
+    assert names(things) == []
