@@ -50,6 +50,8 @@ def parse_token(channel: Channel, text: str) -> ChannelPosition:
         raise _invalid() from None
     iterator, after = content.iterator, content.primary_key
     at_ms, count = max(0, content.timestamp // 1_000_000), max(0, content.total_count)
+    if count > limits.TUNNEL_COUNT_MAX:
+        raise _invalid()
     if channel.has_rows:
         if iterator or (after and _split(after) is None):
             raise _invalid()

@@ -16,6 +16,7 @@ import pytest
 from tablegate.gateway.configuration.settings import BadSetting, Settings
 from tablegate.gateway.security import issuer_keys
 from tablegate.gateway.security.identities import BadToken, Identities, Identity
+from tablegate.gateway.security.sessions import Sessions
 from tests.support.oidc import Issuer, running_issuer
 
 AUDIENCES = ["https://storage.azure.com", "https://account.table.core.windows.net"]
@@ -188,3 +189,9 @@ def test_an_issuer_cannot_name_the_identities_of_another_one(issuer: Issuer) -> 
 def test_settings_that_are_refused(entries: tuple[str, ...]) -> None:
     with pytest.raises(BadSetting):
         Identities(Settings(oidc_issuer=entries))
+
+
+def test_there_are_no_sessions_without_a_secret_key() -> None:
+    settings = Settings(database="postgresql://localhost/tablegate")
+    sessions = Sessions(Identities(settings), lambda identity: None)
+    assert sessions.find("ASIA" + "A" * 16, "AAAA", now_s=0) is None

@@ -364,6 +364,7 @@ WRONG = [
     "", "x", "ü", "!!!!", "A" * (limits.TUNNEL_TOKEN_MAX + 4), token(primary_key=b"\0"),
     token(primary_key=b"\xff\xff\xff\xff"), token(iterator="-1"), token(iterator="x"), token(iterator="9" * 19),
     token(iterator="٣"), token(iterator="1", primary_key=b"\0\0\0\0"),
+    token(total_count=limits.TUNNEL_COUNT_MAX + 1), token(iterator="1", total_count=2**63 - 1),
 ]  # fmt: skip
 
 
@@ -388,6 +389,17 @@ def test_any_key_bytes_in_a_token_are_a_position(service: TableStoreService) -> 
     for data in (b"\0\0\0\0", b"\0\0\0\1a", b"\0\0\0\2\xff\xffxyz", b"\0\0\0\0" + b"\xff" * 5000):
         answer = worker.ask("readrecords", channel_id=name, token=token(primary_key=data))
         assert answer.next_token == FINISHED
+
+
+def test_the_highest_count_of_a_token(service: TableStoreService) -> None:
+    """Later counts add to it, so it ends below the largest integer of the protocol."""
+    service.put({"pk": 1}, {"a": 1})
+    worker = TunnelWorker(service, create_tunnel(service, BASE))
+    start = token(total_count=limits.TUNNEL_COUNT_MAX)
+    for name in worker.beat():
+        worker.tokens[name] = start, 0
+        worker.read(name)
+    assert keys_of(worker) == [1]
 
 
 # Retention
