@@ -20,13 +20,13 @@ class Aggregate(NamedTuple):
     is_distinct: bool
     reduce: Callable[[list[Any]], Any]
 
-    def result(self, rows: Sequence[Row]) -> Any:
-        """Return the result for the rows of a group. NULL values do not count."""
+    def result(self, rows: Sequence[Row], keep: Callable[[Any], Any]) -> Any:
+        """Return the result for the rows of a group. NULL values do not count. `keep` counts each value."""
         if not self.values:
             return len(rows)
         found = []
         for row in rows:
-            given = tuple(value(row) for value in self.values)
+            given = tuple([keep(value(row)) for value in self.values])
             if None not in given:
                 found.append(given)
         if self.is_distinct:

@@ -20,6 +20,7 @@ from tablegate.adapters.tablestore.sql.sql_values import (
     to_text,
     truth,
 )
+from tablegate.adapters.tablestore.wire import limits
 
 T = SqlType
 Row = Sequence[Any]
@@ -335,7 +336,13 @@ class Compiler:
         values, call, takes_null = [part.value for part in parts], function.call, function.takes_null
 
         def value(row: Row) -> Any:
-            given = [part(row) for part in values]
+            given = []
+            length = 0
+            for part in values:
+                given.append(argument := part(row))
+                length += len(argument) if isinstance(argument, (str, bytes)) else 0
+                if length > limits.SQL_TEXT_MAX * 2:
+                    raise sql_error(f"The arguments of the function '{name}' are too long.")
             if not takes_null and None in given:
                 return None
             return converted(call(*given), kind)

@@ -63,8 +63,8 @@ def run_select(call: CallContext, select: Select) -> Exchange[Result]:
     tree = select.tree
     _check_supported(tree)
     sources = yield from find_sources(call, tree)
-    plan = _Plan(select, sources)
     work = Work(call.hold)
+    plan = _Plan(select, sources, work)
     is_enough = not (plan.is_grouped or plan.order or plan.is_distinct)
     most = plan.offset + plan.limit if is_enough and plan.limit is not None else None
     rows = yield from read_rows(call, sources, tree, work, most)
@@ -85,7 +85,8 @@ def _check_supported(tree: Any) -> None:
 class _Plan:
     """A SELECT that is compiled for the columns of its sources."""
 
-    def __init__(self, select: Select, sources: Sequence[Source]) -> None:
+    def __init__(self, select: Select, sources: Sequence[Source], work: Work) -> None:
+        self._work = work
         tree = select.tree
         group, having, order = tree.args.get("group"), tree.args.get("having"), tree.args.get("order")
         if group is not None and any(value for name, value in group.args.items() if name != "expressions"):
@@ -162,29 +163,35 @@ class _Plan:
         if self.is_grouped:
             rows = self._grouped(rows)
         for value, is_descending in reversed(self.order):
-            rows = sorted(rows, key=_key_of(value), reverse=is_descending)
+            rows = sorted(rows, key=self._key_of(value), reverse=is_descending)
         end = None if self.limit is None else self.offset + self.limit
         if not self.is_distinct:
             rows = rows[self.offset : end]
-        results = [
-            [converted(item.compiled.value(row), item.compiled.type) for item in self.items] for row in rows
-        ]
+        results = [[self._result_of(item, row) for item in self.items] for row in rows]
         if self.is_distinct:
             results = [list(result) for result in dict.fromkeys(map(tuple, results))][self.offset : end]
         return results
 
+    def _result_of(self, item: _Item, row: Row) -> Any:
+        return self._work.keep_value(converted(item.compiled.value(row), item.compiled.type))
+
+    def _key_of(self, value: Callable[[Row], Any]) -> Callable[[Row], tuple[int, Any]]:
+        return lambda row: sort_key(self._work.keep_value(value(row)))
+
     def _grouped(self, rows: list[Row]) -> list[Row]:
         assert isinstance(self._compiler, GroupCompiler)
+        keep = self._work.keep_value
         groups: dict[tuple[Any, ...], list[Row]] = {}
         for row in rows:
-            groups.setdefault(tuple(part.value(row) for part in self._groups), []).append(row)
+            key = tuple([keep(part.value(row)) for part in self._groups])
+            groups.setdefault(key, []).append(row)
         if not groups and not self._groups:
             groups[()] = []
         nothing = [None] * len(self._scope.columns)
         results: list[Row] = []
         for members in groups.values():
             first = members[0] if members else nothing
-            row = [*first, *(aggregate.result(members) for aggregate in self._compiler.aggregates)]
+            row = [*first, *(aggregate.result(members, keep) for aggregate in self._compiler.aggregates)]
             if self._having is None or truth(self._having.value(row)) is True:
                 results.append(row)
         return results
@@ -208,7 +215,3 @@ class _AliasCompiler(Compiler):
 
 def _reader(place: int) -> Callable[[Row], Any]:
     return lambda row: row[place]
-
-
-def _key_of(value: Callable[[Row], Any]) -> Callable[[Row], tuple[int, Any]]:
-    return lambda row: sort_key(value(row))

@@ -61,7 +61,7 @@ class Work:
     def __init__(self, hold: Callable[[int], None]) -> None:
         self._deadline = monotonic() + limits.SQL_SECONDS
         self._hold = hold
-        self._comparisons = self._kept_bytes = 0
+        self._comparisons = self._kept_bytes = self._kept_sizes = 0
         self._rows = self._bytes = 0
         self.units: dict[str, int] = {}
         """Read units by table."""
@@ -76,21 +76,30 @@ class Work:
             raise sql_error(
                 f"The scanned data exceeds the limit of {limits.SQL_ROWS_MAX} rows or {limits.SQL_BYTES_MAX} bytes."
             )
-        self._check_time()
+        self.check_time()
 
     def keep(self, rows: int, columns: int, size_bytes: int) -> None:
         """Count rows that stay in memory. Raises Busy."""
         self._kept_bytes += size_bytes + limits.SQL_VALUE_BYTES * rows * columns
         self._hold(self._kept_bytes)
 
+    def keep_value(self, value: Any) -> Any:
+        """Count a computed value that stays in memory, and return it."""
+        if isinstance(value, (str, bytes)):
+            self._kept_sizes += len(value)
+            if self._kept_sizes > limits.SQL_KEPT_MAX:
+                raise sql_error(f"The values of the statement exceed {limits.SQL_KEPT_MAX} bytes.")
+        self.check_time()
+        return value
+
     def add_comparisons(self, number: int) -> None:
         """Count pairs of rows that a join compares."""
         self._comparisons += number
         if self._comparisons > limits.SQL_COMPARISONS_MAX:
             raise sql_error(f"The join compares more than {limits.SQL_COMPARISONS_MAX} pairs of rows.")
-        self._check_time()
 
-    def _check_time(self) -> None:
+    def check_time(self) -> None:
+        """Called for each row or value, since a single one may take long to evaluate."""
         if monotonic() > self._deadline:
             raise ServiceError("OTSTimeout", "The execution of the SQL statement timed out.")
 
@@ -141,6 +150,7 @@ def read_rows(
     condition = None if where is None else Compiler(scope).compile(where.this).value
 
     def is_wanted(row: Row) -> bool:
+        work.check_time()
         return condition is None or truth(condition(row)) is True
 
     if not sources:
@@ -237,6 +247,11 @@ def _joined(
     on = source.join.args.get("on")
     partial = Scope(scope.columns[:end])
     condition = None if on is None else Compiler(partial).compile(on).value
+
+    def is_match(row: Row) -> bool:
+        work.check_time()
+        return condition is None or truth(condition(row)) is True
+
     own, other = _equal_columns(on, partial, first)
     by_value: dict[Any, list[Row]] = {}
     if own is not None:
@@ -250,7 +265,7 @@ def _joined(
         )
         work.add_comparisons(len(candidates))
         whole_rows = ([*row, *candidate] for candidate in candidates)
-        matches = [each for each in whole_rows if condition is None or truth(condition(each)) is True]
+        matches = [each for each in whole_rows if is_match(each)]
         new_rows = matches or ([[*row, *nothing]] if source.is_left else [])
         work.keep(len(new_rows), end // 8 + 1, 0)
         joined += new_rows

@@ -56,6 +56,7 @@ TUNNEL_CLIENTS_MAX = 100  # our own, of a tunnel
 TUNNEL_CLIENT_TIMEOUT_MAX_S = 86_400  # our own
 TUNNEL_RECORDS_MAX = 1000  # in one page
 TUNNEL_TOKEN_MAX = 16 * 1024  # characters, our own
+TUNNEL_COUNT_MAX = 2**53  # rows and changes of a token, our own
 TUNNEL_VERSION_END = 2**62  # our own: a client may not set the version of a channel above it
 
 # SQL ("SQL limits", Tablestore developer guide, and our own)
@@ -68,6 +69,7 @@ SQL_TREE_DEPTH_MAX = 150  # nested expressions, our own
 SQL_NODES_MAX = 20_000  # parts of a statement, our own
 SQL_JOINS_MAX = 7  # our own
 SQL_COMPARISONS_MAX = 2_000_000  # pairs of rows in a join, our own
+SQL_KEPT_MAX = 256 * 1024 * 1024  # our own: bytes of the values that a statement computes and keeps
 SQL_TEXT_MAX = 2 * 1024 * 1024  # characters of the result of a function, as of a column
 SQL_VALUE_BYTES = 100  # our own: an estimate of the memory for each value of a row, besides its bytes
 SQL_PAGE_ROWS = 1000  # our own: read at a time

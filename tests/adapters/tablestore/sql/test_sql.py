@@ -6,11 +6,13 @@ and Node SDKs.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from tablegate.adapters.tablestore.sql import sources
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.protocol import sql_pb2
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
@@ -309,6 +311,47 @@ def test_the_size_of_rows_and_the_time(people: TableStoreService, monkeypatch: p
     monkeypatch.setattr(limits, "SQL_SECONDS", -1.0)
     with pytest.raises(Refused) as refused:
         sql(people, "select * from people")
+    assert refused.value.code == "OTSTimeout"
+
+
+@pytest.mark.parametrize(
+    "rest",
+    ["", " order by repeat('x', {n})", " group by repeat('x', {n})", " having max(repeat('x', {n})) > ''"],
+)
+def test_the_values_that_are_kept(
+    people: TableStoreService, monkeypatch: pytest.MonkeyPatch, rest: str
+) -> None:
+    """Each value may have 2 MB, so all of them together need a bound."""
+    computed = "1" if rest else "repeat('x', {n})"
+    statement = f"select {computed} from people where pid = 3{rest}"
+    monkeypatch.setattr(limits, "SQL_KEPT_MAX", 100)
+    assert len(sql(people, statement.format(n=100)).rows) == 1
+    assert "exceed" in refusal(people, statement.format(n=101))
+
+
+def test_the_arguments_of_a_function(people: TableStoreService, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "SQL_TEXT_MAX", 10)
+    ten = "repeat('x', 10)"
+    assert value(people, f"concat_ws(null, {ten}, {ten})") is None
+    assert "too long" in refusal(people, f"select concat_ws(null, {ten}, {ten}, 'x')")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "select count(*) from people a, people b where a.pid + b.pid >= 0",
+        "select sum(a.pid), max(a.pid), min(a.pid), avg(a.pid) from people a",
+        "select a.pid, a.pid, a.pid, a.pid from people a",
+    ],
+)
+def test_the_time_of_every_row(
+    people: TableStoreService, monkeypatch: pytest.MonkeyPatch, statement: str
+) -> None:
+    """A single row may take long. Each look at the clock takes a second here."""
+    assert sql(people, statement).rows
+    monkeypatch.setattr(sources, "monotonic", itertools.count().__next__)
+    with pytest.raises(Refused) as refused:
+        sql(people, statement)
     assert refused.value.code == "OTSTimeout"
 
 
