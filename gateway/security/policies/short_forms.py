@@ -47,7 +47,10 @@ _LISTING = frozenset(
     {_P.LIST, _P.LIST_STREAMS, _P.LIST_FEATURES, _P.READ_ACCOUNT, _P.LIST_BACKUPS, _P.LIST_JOBS}
 )
 """Permissions on an account as a whole. Their answers have only names, or only entries of tables that the caller may list."""
-_ROWS = READING | {_P.PUT, _P.UPDATE, _P.CHECK, _P.DELETE}
+_LIMITED = READING | {
+    _P.SPLIT, _P.PUT, _P.UPDATE, _P.CHECK, _P.DELETE, _P.BEGIN, _P.COMMIT, _P.ABORT,
+}  # fmt: skip
+"""Permissions of the actions that can have limits."""
 
 
 def short_policy(document: Mapping[str, Any]) -> Policy:
@@ -76,9 +79,11 @@ def _statements(
     effect: Effect, permissions: frozenset[Permission], pattern: str, limits: Mapping[str, list[str]]
 ) -> Iterator[Statement]:
     table = Resources(Glob.of(pattern, "/"))
-    if limits and not permissions <= _ROWS | {_P.BEGIN, _P.COMMIT, _P.ABORT}:
+    if limits and not permissions <= _LIMITED:
         raise BadPolicy("keys and attributes are allowed with read, query, scan, write and delete only")
     if limits:
+        if effect is Effect.ALLOW:
+            permissions -= {_P.SPLIT}  # split points are keys of all rows
         conditions = tuple(_condition(name, values, effect) for name, values in limits.items())
         yield Statement(effect, _pairs(permissions), (table,), conditions)
         return

@@ -160,6 +160,30 @@ def test_split_points_have_their_own_action_in_ram(server: Strict) -> None:
     assert server.tablestore(LIMITED, "ComputeSplitPointsBySize", message).status == 403
 
 
+SCANS_WITH_LIMITS: list[tuple[list[Any], int, int]] = [
+    # grants, status of a scan of all attributes, status of a scan of `note`
+    ([{"scan": ["orders"], "keys": ["*"]}], 400, 400),
+    ([{"scan": ["orders"], "attributes": ["note"]}], 400, 200),
+    ([{"read": ["orders"], "query": ["orders"], "scan": ["orders"], "attributes": ["*"]}], 400, 200),
+    ([{"admin": ["orders"]}, {"scan": ["orders"], "keys": ["u1"], "deny": True}], 400, 400),
+    ([{"admin": ["orders"]}, {"scan": ["orders"], "attributes": ["secret"], "deny": True}], 400, 200),
+    ([{"scan": ["orders"], "attributes": ["note"]}, {"scan": ["orders"]}], 200, 200),
+]
+
+
+def test_only_a_scan_without_limits_allows_split_points(server: Strict) -> None:
+    """They are keys of any rows."""
+    message = messages.ComputeSplitPointsBySizeRequest(table_name="orders", split_size=1)
+    for grants, scan, scan_of_note in SCANS_WITH_LIMITS:
+        server.grant(LIMITED, *grants)
+        found = (
+            server.dynamodb(LIMITED, "Scan", TableName="orders").status,
+            server.dynamodb(LIMITED, "Scan", TableName="orders", ProjectionExpression="note").status,
+            server.tablestore(LIMITED, "ComputeSplitPointsBySize", message).status,
+        )
+        assert found == (scan, scan_of_note, 200 if scan == 200 else 403), grants
+
+
 # The life cycle under --admin
 
 
