@@ -10,7 +10,7 @@ from google.protobuf.message import Message
 
 from tablegate.adapters.tablestore.search import tokens
 from tablegate.adapters.tablestore.search.queries import query_of
-from tablegate.adapters.tablestore.search.search import selection_of
+from tablegate.adapters.tablestore.search.search import selection_of, timeout_ms_of
 from tablegate.adapters.tablestore.search.search_indexes import find_search_index
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.call_context import CallContext, TableOrIndex, find_table
@@ -62,6 +62,7 @@ def parallel_scan(call: CallContext) -> Exchange[Message]:
         after=_position_of(call, index, scan.token or message.session_id),
         limit=scan.limit if scan.HasField("limit") else limits.SCAN_ROWS_MAX,
         visible_attributes=selection,
+        timeout_ms=timeout_ms_of(message),
     )
     page = yield from one(command)
     target = TableOrIndex.of_table(table)

@@ -37,7 +37,7 @@ def search(call: CallContext) -> Exchange[Message]:
     table: Table = yield from find_table(call, message.table_name)
     index = yield from find_search_index(table, message.index_name)
     selection = selection_of(message.columns_to_get, table, index)
-    command = _command_of(request, table, index, selection)
+    command = _command_of(request, table, index, selection, timeout_ms_of(message))
     page = yield from one(command)
     target = TableOrIndex.of_table(table)
     cut = selection.cutter(target)
@@ -69,7 +69,11 @@ def search(call: CallContext) -> Exchange[Message]:
 
 
 def _command_of(
-    request: messages.SearchQuery, table: Table, index: SearchIndex, selection: RowSelection
+    request: messages.SearchQuery,
+    table: Table,
+    index: SearchIndex,
+    selection: RowSelection,
+    timeout_ms: int,
 ) -> SearchRows:
     for name in ("collapse", "highlight", "filter"):
         if request.HasField(name):
@@ -91,7 +95,15 @@ def _command_of(
         counts=request.get_total_count or request.track_total_count > 0,
         aggregated=inner_of(request.aggs, request.group_bys, index.schema),
         visible_attributes=selection if selection.columns else None,
+        timeout_ms=timeout_ms,
     )
+
+
+def timeout_ms_of(request: messages.SearchRequest | messages.ParallelScanRequest) -> int:
+    """Return the time that a search may take. Clients send 0 or -1 for none of their own."""
+    if request.timeout_ms <= 0:
+        return limits.SEARCH_TIMEOUT_MS
+    return min(request.timeout_ms, limits.SEARCH_TIMEOUT_MS)
 
 
 def _check_page(offset: int, limit: int, selection: RowSelection, index: SearchIndex) -> None:

@@ -85,6 +85,7 @@ NESTED_DEPTH_MAX = 5
 SEARCH_LIMIT_DEFAULT = 10
 SEARCH_ROWS_MAX = 100  # per page
 SEARCH_INDEXED_ROWS_MAX = 1000  # per page, if the index has every returned column
+SEARCH_TIMEOUT_MS = 30_000  # our own, if the request has no shorter timeout
 SEARCH_RESULTS_MAX = 100_000  # offset and limit together
 QUERIES_MAX = 1024  # of a request
 QUERY_DEPTH_MAX = 20  # our own

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Iterator
+from time import monotonic
 from typing import NamedTuple
 
 from tablegate.gateway.model.commands.search_commands import SearchPage, SearchPosition, SearchRows
@@ -138,7 +139,10 @@ def _result(command: SearchRows, found: FoundDocument, points: float = 0.0) -> _
 
 def _matching(session: Session, command: SearchRows, candidates: Candidates) -> Iterator[FoundDocument]:
     """Yield the documents that match. Raises LimitExceeded."""
+    deadline = monotonic() + command.timeout_ms / 1000
     for number, each in enumerate(documents.each(session, candidates), 1):
+        if monotonic() > deadline:
+            raise LimitExceeded("search-time", command.timeout_ms, command.timeout_ms)
         if number > MOST_EVALUATED:
             raise LimitExceeded("search-documents", MOST_EVALUATED, number)
         if candidates.is_exact or (each.document is not None and matches(command.query, each.document)):

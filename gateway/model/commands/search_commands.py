@@ -75,7 +75,8 @@ class SearchRows(BaseCommand["SearchPage"]):
     - `counts`: count all results.
     - `aggregated`: aggregations and groups over all results.
     - `visible_attributes`: the attributes of the rows that the reader shows. None: all.
-    Outcome: SearchPage. Errors: IndexMissing, LimitExceeded (search-documents, search-groups).
+    - `timeout_ms`: the time after which no other document is evaluated.
+    Outcome: SearchPage. Errors: IndexMissing, LimitExceeded (search-documents, search-groups, search-time).
     """
 
     table: Table
@@ -88,6 +89,7 @@ class SearchRows(BaseCommand["SearchPage"]):
     counts: bool = False
     aggregated: Inner = NOTHING
     visible_attributes: VisibleAttributes | None = None
+    timeout_ms: int = 30_000
 
     @property
     def columns(self) -> frozenset[str]:

@@ -130,9 +130,10 @@ class Searches:
         columns = members.pop("columns", messages.ColumnsToGet(return_type=messages.RETURN_NONE))
         if "token" not in members:
             members.setdefault("limit", 100)
+        more = {"timeout_ms": members.pop("timeout_ms")} if "timeout_ms" in members else {}
         data = search_query(wanted, **members)
         return self.service.call(
-            "Search", table_name="t", index_name="i", search_query=data, columns_to_get=columns
+            "Search", table_name="t", index_name="i", search_query=data, columns_to_get=columns, **more
         )
 
     def find(self, wanted: messages.Query, **members: Any) -> list[Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -33,7 +35,7 @@ def session_of(table: Searches, **members: Any) -> bytes:
     return session
 
 
-def scan(table: Searches, session: bytes, **members: Any) -> Any:
+def scan(table: Searches, session: bytes, timeout_ms: int = 0, **members: Any) -> Any:
     kind = members.pop("return_type", messages.RETURN_ALL_FROM_INDEX)
     members.setdefault("query", match_all())
     return table.service.call(
@@ -43,6 +45,7 @@ def scan(table: Searches, session: bytes, **members: Any) -> Any:
         session_id=session,
         scan_query=messages.ScanQuery(**members).SerializeToString(),
         columns_to_get=messages.ColumnsToGet(return_type=kind),
+        timeout_ms=timeout_ms,
     )
 
 
@@ -102,3 +105,29 @@ def test_a_search_evaluates_a_limited_number_of_rows(
         table.find(wildcard("k", "*"))
     monkeypatch.setattr(searching, "MOST_EVALUATED", 10)
     assert len(table.find(wildcard("k", "*"))) == 10
+
+
+def test_a_search_takes_a_limited_time(table: Searches, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A clock that advances a second with each of the 10 rows. The table's own order needs no evaluation."""
+    session, slow = session_of(table), wildcard("k", "*")
+    for limit_ms, timeout_ms, is_late in (
+        (10_000, 0, False),
+        (9_000, 0, True),
+        (10_000, -1, False),
+        (20_000, 10_000, False),
+        (20_000, 9_000, True),
+        (9_000, 20_000, True),
+    ):
+        monkeypatch.setattr(limits, "SEARCH_TIMEOUT_MS", limit_ms)
+        searches: list[Callable[[messages.Query], Any]] = [
+            lambda query, timeout_ms=timeout_ms: table.search(query, timeout_ms=timeout_ms),
+            lambda query, timeout_ms=timeout_ms: scan(table, session, timeout_ms, query=query),
+        ]
+        for search in searches:
+            monkeypatch.setattr(searching, "monotonic", itertools.count().__next__)
+            if is_late:
+                with pytest.raises(Refused, match=r"OTSTimeout.*The search timed out"):
+                    search(slow)
+            else:
+                assert len(search(slow).rows) == 10
+            assert len(search(match_all()).rows) == 10
