@@ -100,7 +100,7 @@ dist: .venv/.complete ## the wheel and the sdist of HEAD in dist/, the same byte
 sbom: dist ## dist/sbom.cdx.json (CycloneDX) and dist/licenses.md, of the wheel with all extras
 	$(BIN)/uv venv --quiet --clear --python $(PYTHON) build/runtime
 	$(BIN)/uv pip install --quiet --python build/runtime --constraint requirements-dev.lock \
-		"$$(echo dist/*.whl)[clouds,parquet,ion,otel,vectors,traffic,mcp]"
+		"$$(echo dist/*.whl)[clouds,parquet,ion,otel,vectors,chinese,traffic,mcp]"
 	$(BIN)/uv tool run --quiet --from 'cyclonedx-bom==7.5.0' cyclonedx-py environment --output-reproducible \
 		--pyproject pyproject.toml --output-file dist/sbom.cdx.json build/runtime
 	$(BIN)/uv tool run --quiet 'pip-licenses==5.5.5' --python build/runtime/bin/python --format markdown \

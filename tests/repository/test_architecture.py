@@ -44,7 +44,7 @@ GROUPS = {
     ),
 }  # fmt: skip
 # Pure third-party packages, permitted everywhere: they do no I/O and import nothing of tablegate.
-PURE = {"orjson", "msgspec", "lark", "google", "re2"}
+PURE = {"orjson", "msgspec", "lark", "google", "re2", "rjieba"}
 
 
 def within(module: str, package: str) -> bool:

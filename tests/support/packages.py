@@ -75,6 +75,7 @@ MODULES_OF_EXTRAS = {
     "parquet": ("transfer.endpoints.files.parquet_columns",),
     "ion": ("adapters.dynamodb.export_files.ion_values",),
     "otel": ("gateway.observability.telemetry",),
+    "chinese": ("gateway.model.search.chinese",),
     "vectors": ("gateway.engine.vectors.exact_search", "gateway.engine.vectors.vector_graphs"),
     "traffic": ("transfer.traffic.services",),
     "mcp": ("gateway.command_line.mcp_tools",),

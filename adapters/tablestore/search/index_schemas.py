@@ -14,8 +14,9 @@ from tablegate.adapters.tablestore.wire.errors import invalid
 from tablegate.adapters.tablestore.wire.names import is_column_name
 from tablegate.adapters.tablestore.wire.parsing import parse
 from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
+from tablegate.gateway.model.errors import NotInstalled
 from tablegate.gateway.model.search import analysis
-from tablegate.gateway.model.search.analysis import Analyzer
+from tablegate.gateway.model.search.analysis import Analyzer, can_analyze
 from tablegate.gateway.model.search.dates import is_format
 from tablegate.gateway.model.search.schema import FieldType, SearchField, SearchSchema
 from tablegate.gateway.model.values.vectors import Metric
@@ -36,6 +37,7 @@ _METRICS = {
     messages.COSINE: Metric.COSINE,
     messages.DOT_PRODUCT: Metric.DOT_PRODUCT,
 }
+_ANALYZERS = {analysis.SINGLE_WORD, analysis.SPLIT, analysis.FUZZY, *analysis.CHINESE_ANALYZERS}
 _GRAM_MAX_CHARACTERS = 7
 
 
@@ -147,10 +149,12 @@ def _date_formats_of(field: messages.FieldSchema) -> tuple[str, ...]:
 
 def _analyzer_of(field: messages.FieldSchema) -> Analyzer:
     name = field.analyzer or analysis.SINGLE_WORD
-    if name not in (analysis.SINGLE_WORD, analysis.SPLIT, analysis.FUZZY):
+    if name not in _ANALYZERS:
         raise invalid(f"The analyzer of field '{field.field_name}' is not supported: {name}.")
     analyzer = Analyzer(name)
-    if not field.HasField("analyzer_parameter"):
+    if not can_analyze(analyzer):
+        raise NotInstalled("chinese")
+    if not field.HasField("analyzer_parameter") or name in analysis.CHINESE_ANALYZERS:
         return analyzer
     kind: Any = {
         analysis.SINGLE_WORD: messages.SingleWordAnalyzerParameter,

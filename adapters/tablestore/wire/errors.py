@@ -143,6 +143,8 @@ def service_error_of(error: GatewayError | ServiceError, style: str = "classic")
             return invalid(
                 _INVALID.get((type(error), rule)) or _INVALID.get((type(error), ""), "Invalid parameter.")
             )
+        case facts.NotInstalled(extra=extra):
+            return invalid(f"The request needs the package tablegate[{extra}] on the server.")
         case facts.NotAllowed(rule="host" | "origin"):
             return ServiceError("OTSNoPermissionAccess", error.facts["text"])
     for kind, (code, message) in _PLAIN.items():

@@ -5,17 +5,27 @@ Source: "Tokenization" (Table Store, search index).
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from tablegate.gateway.model.errors import NotInstalled
+
 # A CJK character is a word. Other letters and digits form words.
-_IDEOGRAPH = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af"
+_CHINESE = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+_IDEOGRAPH = rf"\u3040-\u30ff{_CHINESE}\uac00-\ud7af"
 _WORD = re.compile(rf"[{_IDEOGRAPH}]|[^\W_{_IDEOGRAPH}]+")
 _DELIMITED = re.compile(rf"[{_IDEOGRAPH}]|[^\W\d_{_IDEOGRAPH}]+|\d+")
+_CHINESE_RUN = re.compile(rf"([{_CHINESE}]+)|[{_IDEOGRAPH}]|[^\W_{_IDEOGRAPH}]+")
 
 SINGLE_WORD, SPLIT, FUZZY = "single_word", "split", "fuzzy"
+MIN_WORD, MAX_WORD = "min_word", "max_word"
+CHINESE_ANALYZERS = frozenset({MIN_WORD, MAX_WORD})
+"""Analyzers that need the package rjieba."""
+FUZZY_MAX_CHARACTERS = 1024
+"""Characters of a text that fuzzy uses. Others are discarded, as in the service."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +55,16 @@ class Token(NamedTuple):
 
 
 def tokens_of(analyzer: Analyzer, text: str) -> Iterator[Token]:
-    """Yield the tokens of a text in order."""
+    """Yield the tokens of a text in order. Raises NotInstalled."""
     if not analyzer.is_case_sensitive:
         text = text.lower()
     if analyzer.name == FUZZY:
-        yield from _grams(analyzer, text)
+        yield from _grams(analyzer, text[:FUZZY_MAX_CHARACTERS])
         return
     if analyzer.name == SPLIT:
         spans = _parts(analyzer.delimiter, text)
+    elif analyzer.name in CHINESE_ANALYZERS:
+        spans = _chinese_words(analyzer.name, text)
     else:
         pattern = _DELIMITED if analyzer.delimits_words else _WORD
         spans = (match.span() for match in pattern.finditer(text))
@@ -69,6 +81,26 @@ def _parts(delimiter: str, text: str) -> Iterator[tuple[int, int]]:
         start = match.end()
     if start < len(text):
         yield start, len(text)
+
+
+def can_analyze(analyzer: Analyzer) -> bool:
+    """Return True if the packages that an analyzer needs are installed."""
+    return analyzer.name not in CHINESE_ANALYZERS or importlib.util.find_spec("rjieba") is not None
+
+
+def _chinese_words(name: str, text: str) -> Iterator[tuple[int, int]]:
+    """Yield the words of a text: of its Chinese parts by a dictionary, of the others as single_word does."""
+    try:
+        from tablegate.gateway.model.search import chinese
+    except ModuleNotFoundError:
+        raise NotInstalled("chinese") from None
+    words_of = chinese.all_words if name == MAX_WORD else chinese.words
+    for match in _CHINESE_RUN.finditer(text):
+        first = match.start()
+        if match[1] is None:
+            yield match.span()
+        else:
+            yield from ((first + start, first + end) for start, end in words_of(match[1]))
 
 
 def _grams(analyzer: Analyzer, text: str) -> Iterator[Token]:

@@ -97,7 +97,7 @@ def test_a_name_is_used_once(table: Searches) -> None:
         [("v", messages.IP)],
         [field("n", NESTED)],
         [field("k", KEYWORD, field_schemas=[field("a", LONG)])],
-        [field("t", TEXT, analyzer="max_word")],
+        [field("t", TEXT, analyzer="no_word")],
         [field("d", DATE, date_formats=["ww"])],
         [field("t", TEXT, analyzer="fuzzy", analyzer_parameter=b"\x08\x09")],
     ],
