@@ -75,11 +75,11 @@ class Gateway:
     identities: Identities = field(init=False)
     """The trusted issuers of tokens."""
     sessions: Sessions = field(init=False)
-    """The temporary credentials of identities."""
+    """The temporary AWS credentials of identities and stored keys."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "identities", Identities(self.settings))
-        object.__setattr__(self, "sessions", Sessions(self.identities, self.credentials.policy_of_identity))
+        object.__setattr__(self, "sessions", Sessions(self.identities, self.credentials))
         self.credentials.find_session = self.sessions.find
         object.__setattr__(self, "memory", RequestMemory(self.settings.max_buffered_bytes))
 

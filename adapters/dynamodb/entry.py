@@ -39,7 +39,6 @@ from tablegate.gateway.model.request_facts import RequestFacts, RequestKind
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.request_memory import MIN_PARSED_BYTES
 from tablegate.gateway.security.credentials import Scheme
-from tablegate.gateway.security.identities import ENTRA, ENTRA_SCHEME
 
 _SCHEME = Scheme.AWS.value
 log = logging.getLogger("tablegate")
@@ -87,10 +86,10 @@ class DynamoDB(Dialect):
     faults = planted_errors.NAMES
     operation_kinds: ClassVar[Mapping[str, RequestKind]] = {
         **request_facts.KINDS,
-        security_tokens.OPERATION: RequestKind.SIGN_IN,
+        **dict.fromkeys(security_tokens.OPERATIONS, RequestKind.SIGN_IN),
     }
     refused_part_marks = request_facts.PART_MARKS
-    operations = frozenset({target.partition(".")[2] for target in OPERATIONS} | {security_tokens.OPERATION})
+    operations = frozenset({target.partition(".")[2] for target in OPERATIONS} | security_tokens.OPERATIONS)
     batches = frozenset({"BatchGetItem", "BatchWriteItem"})
     blocking_operations = frozenset(
         target.partition(".")[2] for target, row in OPERATIONS.items() if row.may_block
@@ -133,7 +132,7 @@ class DynamoDB(Dialect):
         target = request.header_map.get("x-amz-target", "")
         if target in self._operations:
             return target.partition(".")[2]
-        return security_tokens.OPERATION if security_tokens.matches(request) else ""
+        return security_tokens.operation(request) if security_tokens.matches(request) else ""
 
     def refusal_of_head(self, request: Request) -> Reply | None:
         """Return the error reply if the signature fails regardless of the body (Dialect.refusal_of_head)."""
@@ -156,18 +155,13 @@ class DynamoDB(Dialect):
         head = super().facts(request)
         credentials = self.gateway.credentials
         if reply is not None:
-            facts = request_facts.read(head, request, reply, auth.claimed(request, credentials), self.gateway)
-            identity = request.authorization and request.authorization.identity
-            return (
-                facts
-                if not identity or identity.scheme != ENTRA_SCHEME
-                else facts._replace(caller=ENTRA + identity.access_id)
-            )
+            caller = auth.claimed(request, credentials, self.gateway.real_now_ms())
+            return request_facts.read(head, request, reply, caller, self.gateway)
         try:
-            caller = auth.verify(request, credentials, self.gateway.real_now_ms())
+            verified = auth.verify(request, credentials, self.gateway.real_now_ms())
         except ServiceError:
             return head
-        return request_facts.read(head, request, None, caller, self.gateway)
+        return request_facts.read(head, request, None, verified, self.gateway)
 
     def load_seed(self, seed: Seed) -> dict[str, int]:
         """Load the tables and items of a seed (Dialect.load_seed)."""

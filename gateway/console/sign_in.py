@@ -22,6 +22,7 @@ from tablegate.gateway.model.authorization.quotas import covers
 from tablegate.gateway.model.tables.namespaces import is_reserved
 from tablegate.gateway.security.credentials import ANY_PLACE, SHARED_NAMESPACE, Credential, Scheme
 from tablegate.gateway.security.identities import ENTRA, ENTRA_SCHEME, Identity
+from tablegate.gateway.security.sessions import Sessions
 
 COOKIE = "tablegate-console"
 HOURS = 8
@@ -59,6 +60,7 @@ class SignIn:
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
+        self._sessions = Sessions(gateway.identities, gateway.credentials, "console")
 
     def visitor(self, request: Request, cookie: str, namespace: str) -> ConsoleUser | None:
         """Return the visitor of a request, or None without a valid cookie. Raises QuotaExceeded.
@@ -88,7 +90,7 @@ class SignIn:
 
     def cookie_of_identity(self, identity: Identity) -> str | None:
         """Return the cookie for an identity. None if its groups and roles are too many for a cookie."""
-        session = self._gateway.sessions.issue(identity, HOURS * 3600, self._gateway.real_now_ms() / 1000)
+        session = self._sessions.issue(identity, HOURS * 3600, self._gateway.real_now_ms() / 1000)
         if session is None or len(session.token) > _MAX_COOKIE_TOKEN:
             return None
         return f"{ENTRA_SCHEME}|{session.access_id}|{session.token}"
@@ -96,7 +98,7 @@ class SignIn:
     def _of_identity(self, cookie: str, request: Request, namespace: str) -> ConsoleUser | None:
         _, _, rest = cookie.partition("|")
         access_id, _, token = rest.partition("|")
-        credential = self._gateway.sessions.find(access_id, token, self._gateway.real_now_ms() / 1000)
+        credential = self._sessions.find(access_id, token, self._gateway.real_now_ms() / 1000)
         if credential is None:
             return None
         caller = credential.identity

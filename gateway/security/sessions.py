@@ -1,32 +1,32 @@
-"""Temporary AWS credentials of identities: an access id, a secret and a session token that expire.
+"""Temporary AWS credentials of identities and of stored keys: an access id, a secret and a session token that expire.
 
-Nothing is stored. The session token contains the identity, encrypted under the server's secret key for its access id. The secret
+Nothing is stored. The session token contains the owner, encrypted under the server's secret key for its access id. The secret
 is derived from the access id under the same key. So all processes of a server accept a session, and another secret key ends
-all sessions. The rights are the grants to the identity at the time of use.
+all sessions. The rights are the grants to the owner at the time of use.
+
+The secret of a stored key's session is derived from the secrets of the key, too. So the session ends with the key.
 """
 
 from __future__ import annotations
 
 import base64
 import secrets
-from collections.abc import Callable
-from typing import NamedTuple
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import orjson
 
-from tablegate.gateway.model.authorization.grants import Policy
-from tablegate.gateway.security.credentials import Credential, Scheme
+from tablegate.gateway.security.credentials import Credential, Credentials, Scheme
 from tablegate.gateway.security.identities import Identities, Identity
 from tablegate.gateway.security.secret_cipher import SecretCipher, WrongKey
 
 PREFIX = "ASIA"
 """The beginning of temporary access ids ("IAM identifiers", IAM guide)."""
 MAX_TOKEN_CHARACTERS = 4096
-_OWNER = "session "
 
 
 class Session(NamedTuple):
-    """Temporary credentials of an identity. `expires_s`: seconds since 1970."""
+    """Temporary credentials. `expires_s`: seconds since 1970."""
 
     access_id: str
     secret: str
@@ -35,48 +35,72 @@ class Session(NamedTuple):
 
 
 class Sessions:
-    """The issuer of temporary credentials of one server, and their verification."""
+    """The issuer of temporary credentials of one server for one purpose, and their verification.
 
-    def __init__(self, identities: Identities, policy_of: Callable[[Identity], Policy | None]) -> None:
+    A token of one purpose is not valid for another one. So a session token of AWS, which clients send in each request, is no
+    cookie of the console.
+    """
+
+    def __init__(self, identities: Identities, credentials: Credentials, purpose: str = "session") -> None:
         self._identities = identities
-        self._policy_of = policy_of
+        self._credentials = credentials
+        self._purpose = purpose
         self._known_cipher: SecretCipher | None = None
 
-    def issue(self, identity: Identity, seconds: int, now_s: float) -> Session | None:
-        """Return new credentials of an identity. None if its groups and roles are too many for a token. Raises BadSetting."""
+    def issue(self, owner: Identity | Credential, seconds: int, now_s: float) -> Session | None:
+        """Return new credentials of an identity or a stored key. None if groups and roles are too many. Raises BadSetting."""
         access_id = PREFIX + base64.b32encode(secrets.token_bytes(10)).decode()
         expires_s = int(now_s) + seconds
-        plain = orjson.dumps([expires_s, *identity])
-        token = base64.b64encode(self._cipher().encrypt(plain, _OWNER + access_id)).decode()
+        name: str | list[Any] = owner.access_id if isinstance(owner, Credential) else list(owner)
+        secrets_of_key = owner.secrets if isinstance(owner, Credential) else ()
+        plain = orjson.dumps([expires_s, name])
+        token = base64.b64encode(self._cipher().encrypt(plain, self._context(access_id))).decode()
         if len(token) > MAX_TOKEN_CHARACTERS:
             return None
-        return Session(access_id, self._secret(access_id), token, expires_s)
+        return Session(access_id, self._secret(access_id, secrets_of_key), token, expires_s)
 
     def find(self, access_id: str, token: str, now_s: float) -> Credential | None:
-        """Return the credential of a session in force, with the policy of its identity. None if there is none."""
+        """Return the credential of a session in force, with the access id and the rights of its owner. None if there is none."""
         if not access_id.startswith(PREFIX) or not 0 < len(token) <= MAX_TOKEN_CHARACTERS:
             return None
         try:
             data = base64.b64decode(token, validate=True)
-            expires_s, *members = orjson.loads(self._cipher().decrypt(data, _OWNER + access_id))
+            expires_s, owner = orjson.loads(self._cipher().decrypt(data, self._context(access_id)))
         except (WrongKey, ValueError):
             return None
         if now_s >= expires_s:
             return None
+        if isinstance(owner, str):
+            return self._of_key(owner, access_id, token)
+        return self._of_identity(owner, access_id, token)
+
+    def _of_key(self, owner: str, access_id: str, token: str) -> Credential | None:
+        key = self._credentials.find(Scheme.AWS, owner)
+        if key is None and self._credentials.is_dev:
+            key = Credential(Scheme.AWS, owner, ())
+        if key is None:
+            return None
+        return replace(key, secrets=(self._secret(access_id, key.secrets),), session_token=token)
+
+    def _of_identity(self, members: list[Any], access_id: str, token: str) -> Credential:
         object_id, groups, roles, *rest = members
         identity = Identity(object_id, tuple(groups), tuple(roles), *rest)
         credential = Credential(
             Scheme.AWS,
-            access_id,
-            (self._secret(access_id),),
+            identity.grantee,
+            (self._secret(access_id, ()),),
             session_token=token,
-            policy=self._policy_of(identity),
+            policy=self._credentials.policy_of_identity(identity),
         )
         object.__setattr__(credential, "identity", identity.caller)
         return credential
 
-    def _secret(self, access_id: str) -> str:
-        return base64.b64encode(self._identities.derived_key("session secret", access_id)).decode()[:40]
+    def _context(self, access_id: str) -> str:
+        return f"{self._purpose} {access_id}"
+
+    def _secret(self, access_id: str, secrets_of_key: tuple[str, ...]) -> str:
+        key = self._identities.derived_key(f"{self._purpose} secret", access_id, *secrets_of_key)
+        return base64.b64encode(key).decode()[:40]
 
     def _cipher(self) -> SecretCipher:
         if self._known_cipher is None:

@@ -92,6 +92,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     opened = open_store(settings, database)
     store = opened.credential_store
     store.add(Credential(Scheme.AZURE, ACCOUNT, (KEY, KEY)), [ALL])
+    store.add(Credential(Scheme.AWS, "STORED", ("a secret",)), [WrittenGrant("short", '{"read": ["people"]}')])
     for grantee, document in GRANTS.items():
         store.grant(grantee, WrittenGrant("short", json.dumps(document)))
     opened.close()
@@ -186,6 +187,53 @@ def test_boto3_with_a_web_identity(place: Place, aws: Any) -> None:
     member.put_item(TableName="people", Item=key)
 
 
+def temporary_keys(place: Place) -> dict[str, str]:
+    """The members of a client with temporary keys of a stored key."""
+    options: dict[str, Any] = {"endpoint_url": place.url, "verify": str(place.certificate)}
+    sts = boto3.client(
+        "sts", "us-east-1", aws_access_key_id="STORED", aws_secret_access_key="a secret", **options
+    )
+    keys = sts.get_session_token()["Credentials"]
+    names = {
+        "aws_access_key_id": "AccessKeyId",
+        "aws_secret_access_key": "SecretAccessKey",
+        "aws_session_token": "SessionToken",
+    }
+    return {**options, **{name: keys[member] for name, member in names.items()}}
+
+
+def test_boto3_with_temporary_keys_of_a_stored_key(place: Place) -> None:
+    options = temporary_keys(place)
+    client = boto3.client("dynamodb", "us-east-1", **options)
+    key = {"PartitionKey": {"S": "p"}, "RowKey": {"S": "r"}}
+    assert client.get_item(TableName="people", Key=key)["Item"] == key
+    with pytest.raises(ClientError, match="user/STORED is not authorized"):
+        client.put_item(TableName="people", Item=key)
+    for name, value in (("aws_session_token", "AAAA"), ("aws_access_key_id", "ASIA" + "A" * 16)):
+        with pytest.raises(ClientError, match="UnrecognizedClientException"):
+            boto3.client("dynamodb", "us-east-1", **{**options, name: value}).get_item(
+                TableName="people", Key=key
+            )
+
+
+def test_a_session_token_of_aws_is_no_cookie_of_the_console(place: Place, aws: Any) -> None:
+    """Clients send it in each request and in presigned URLs. Only a signature proves a session."""
+    of_identity = aws(place.issuer.token(oid="reader", aud=AWS_AUDIENCE))._request_signer._credentials
+    of_key = temporary_keys(place)
+    for access_id, token in (
+        (of_identity.access_key, of_identity.token),
+        (of_key["aws_access_key_id"], of_key["aws_session_token"]),
+    ):
+        answer = requests.get(
+            f"{place.url}/_tablegate/console/",
+            cookies={"tablegate-console": f"entra|{access_id}|{token}"},
+            verify=str(place.certificate),
+            allow_redirects=False,
+            timeout=60,
+        )
+        assert (answer.status_code, "sign-in" in answer.headers["Location"]) == (303, True)
+
+
 def assumed(place: Place, token: str) -> int:
     """The status of AssumeRoleWithWebIdentity."""
     given = {
@@ -200,6 +248,8 @@ def test_the_audit_has_sign_ins_and_refusals(place: Place, aws: Any) -> None:
     reader = aws(place.issuer.token(oid="reader", aud=AWS_AUDIENCE))
     with pytest.raises(ClientError):
         reader.list_tables()
+    with pytest.raises(ClientError):
+        boto3.client("dynamodb", "us-east-1", **temporary_keys(place)).list_tables()
     assert assumed(place, "a.b.c") == 400
     with requests.Session() as browser:
         options: dict[str, Any] = {"verify": str(place.certificate), "timeout": 60}
@@ -212,6 +262,8 @@ def test_the_audit_has_sign_ins_and_refusals(place: Place, aws: Any) -> None:
         list(azure(place, place.issuer.token(aud="https://graph.microsoft.com")).list_tables())
     wanted = {
         ("sign-in", "entra/reader", 200),
+        ("sign-in", "STORED", 200),
+        ("refusal", "STORED", "AccessDeniedException"),
         ("sign-in", "entra/person", 200),
         ("refusal", "", 403),
         ("refusal", "entra/reader", "AccessDeniedException"),

@@ -23,17 +23,15 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
-from typing import NamedTuple
-from urllib.parse import unquote_to_bytes
 
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.call_context import Caller
 from tablegate.adapters.dynamodb.wire.canonical_requests import canonical_request
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
+from tablegate.adapters.dynamodb.wire.signature_claims import SignatureClaim, claim_of, claim_of_header
 from tablegate.adapters.dynamodb.wire.styles import StyledText
 from tablegate.gateway.http import Request
 from tablegate.gateway.model.authorization.authorizations import RequestSource
@@ -47,23 +45,10 @@ _SERVICE = "dynamodb"
 _TERMINATOR = "aws4_request"
 _REGION = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _ACCOUNT = re.compile(r"[0-9]{12}")
-_SEPARATORS = re.compile(r"[,\s]+")
 _BASIC_DATE = re.compile(r"[0-9]{8}T[0-9]{6}Z")
 _MUST_BE_SIGNED = {"host": "Host", "x-amz-date": "X-Amz-Date", "x-amz-target": "X-Amz-Target"}
 _SIGNED = frozenset({"host", "content-type", "content-encoding"})
 _HEAD_KEPT_CHARACTERS = 512
-
-
-class SignatureClaim(NamedTuple):
-    """The members of a signature, from the header or the query. `expires` is "" in a header's claim."""
-
-    algorithm: str
-    credential: str
-    signed_headers: tuple[str, ...]
-    signature: str
-    date: str
-    expires: str
-    token: str
 
 
 def verify(request: Request, credentials: Credentials, now_ms: int) -> Caller:
@@ -72,7 +57,7 @@ def verify(request: Request, credentials: Credentials, now_ms: int) -> Caller:
     Raises ServiceError: MissingAuthenticationToken, IncompleteSignature, InvalidSignature or UnrecognizedClient,
     checked in this order (rule 5).
     """
-    path, query = request.path, request.query
+    query = request.query
     if credentials.is_dev and not query:
         # Cache of unverified claims, by the header's text without the signature.
         headers = request.header_map
@@ -80,19 +65,10 @@ def verify(request: Request, credentials: Credentials, now_ms: int) -> Caller:
         cached: Caller | None = credentials.callers.get(head)
         if cached is not None and signature.isalnum() and (headers.get("x-amz-date") or headers.get("date")):
             return cached
-    claim = _claim(request, query) if "X-Amz-" in query else _claim_of_header(request)
+    claim = claim_of(request, query) if "X-Amz-" in query else claim_of_header(request)
     if credentials.is_dev:
-        return _unverified_caller(request, claim, credentials, credentials.callers)
-    date, scope, region, credential = _checked_head(request, claim, credentials, now_ms)
-    canonical = canonical_request(request, path, query, claim.signed_headers)
-    to_sign = f"{_ALGORITHM}\n{date}\n{scope}\n{hashlib.sha256(canonical).hexdigest()}"
-    day, text = date[:8], to_sign.encode("latin-1", "replace")
-    is_signed = False
-    for secret in credential.secrets:
-        key = signing_key(secret, day, region)
-        is_signed |= _is_equal(hmac.digest(key, text, "sha256").hex(), claim.signature)
-    if not is_signed:
-        raise _mismatch(canonical, to_sign)
+        return _unverified_caller(request, claim, credentials, now_ms)
+    credential, region = _proven_key(request, claim, credentials, now_ms, _SERVICE)
     if credentials.is_limited or credential.policy is not None:
         source = RequestSource(request.client, request.secure, region)
         request.authorization = credentials.authorization(
@@ -101,36 +77,71 @@ def verify(request: Request, credentials: Credentials, now_ms: int) -> Caller:
     return _caller(credentials, credential, credential.access_id, region)
 
 
+def key_of(request: Request, credentials: Credentials, now_ms: int, service: str) -> Credential:
+    """Return the credential that signed a request to a service of AWS. With auth `dev` nothing is proven.
+
+    Raises the same errors as `verify`.
+    """
+    claim = claim_of(request, request.query)
+    if not credentials.is_dev:
+        return _proven_key(request, claim, credentials, now_ms, service)[0]
+    access_id, _ = _unverified_scope(claim.credential)
+    found = credentials.find_key(access_id, claim.token, now_ms)
+    return found or Credential(Scheme.AWS, access_id, ())
+
+
+def _proven_key(
+    request: Request, claim: SignatureClaim, credentials: Credentials, now_ms: int, service: str
+) -> tuple[Credential, str]:
+    """Return the credential that made a signature, and the region."""
+    date, scope, region, credential = _checked_head(request, claim, credentials, now_ms, service)
+    canonical = canonical_request(request, request.path, request.query, claim.signed_headers)
+    to_sign = f"{_ALGORITHM}\n{date}\n{scope}\n{hashlib.sha256(canonical).hexdigest()}"
+    day, text = date[:8], to_sign.encode("latin-1", "replace")
+    is_signed = False
+    for secret in credential.secrets:
+        key = signing_key(secret, day, region, service)
+        is_signed |= _is_equal(hmac.digest(key, text, "sha256").hex(), claim.signature)
+    if not is_signed:
+        raise _mismatch(canonical, to_sign)
+    return credential, region
+
+
 def check_head(request: Request, credentials: Credentials, now_ms: int) -> None:
     """Check the parts of a signature that need no body: its form, its date, and that its key exists.
 
     Raises the same errors as `verify`. Does nothing with auth `dev`.
     """
     if not credentials.is_dev:
-        _checked_head(request, _claim(request, request.query), credentials, now_ms)
+        _checked_head(request, claim_of(request, request.query), credentials, now_ms, _SERVICE)
 
 
 def _checked_head(
-    request: Request, claim: SignatureClaim, credentials: Credentials, now_ms: int
+    request: Request, claim: SignatureClaim, credentials: Credentials, now_ms: int, service: str
 ) -> tuple[str, str, str, Credential]:
     """Return (date, scope, region, credential) of a claim."""
     date = _checked_date(claim, now_ms)
     _check_signed_headers(request, claim.signed_headers)
-    access_id, scope, region = _checked_scope(claim.algorithm, claim.credential, date[:8], date)
+    access_id, scope, region = _checked_scope(claim, date, service)
     credential = credentials.find_key(access_id, claim.token, now_ms)
     if credential is None or not _is_equal(credential.session_token, claim.token):
         raise _error("UnrecognizedClientException", "The security token included in the request is invalid.")
     return date, scope, region, credential
 
 
-def claimed(request: Request, credentials: Credentials) -> Caller | None:
+def claimed(request: Request, credentials: Credentials, now_ms: int) -> Caller | None:
     """Return the caller that an unverified request names. None if its form is unreadable."""
     try:
-        claim = _claim(request, request.query)
+        claim = claim_of(request, request.query)
     except ServiceError:
         return None
+    return _claimed_caller(claim, credentials, now_ms)
+
+
+def _claimed_caller(claim: SignatureClaim, credentials: Credentials, now_ms: int) -> Caller:
     access_id, region = _unverified_scope(claim.credential)
-    return _caller(credentials, credentials.find(Scheme.AWS, access_id), access_id, region)
+    credential = credentials.find_key(access_id, claim.token, now_ms)
+    return _caller(credentials, credential, credential.access_id if credential else access_id, region)
 
 
 def authorization(request: Request, access_id: str, secret: str, region: str) -> str:
@@ -152,10 +163,10 @@ def authorization(request: Request, access_id: str, secret: str, region: str) ->
 
 
 @lru_cache(maxsize=1024)
-def signing_key(secret: str, day: str, region: str) -> bytes:
-    """Return the signing key of a secret for one day and region. Cached, because it takes four HMACs."""
+def signing_key(secret: str, day: str, region: str, service: str = _SERVICE) -> bytes:
+    """Return the signing key of a secret for a day, region and service. Cached, because it takes four HMACs."""
     key = b"AWS4" + secret.encode()
-    for part in (day, region, _SERVICE, _TERMINATOR):
+    for part in (day, region, service, _TERMINATOR):
         key = hmac.digest(key, part.encode("latin-1", "replace"), "sha256")
     return key
 
@@ -168,11 +179,10 @@ def _caller(credentials: Credentials, credential: Credential | None, access_id: 
 
 
 def _unverified_caller(
-    request: Request, claim: SignatureClaim, credentials: Credentials, callers: dict[str, Caller]
+    request: Request, claim: SignatureClaim, credentials: Credentials, now_ms: int
 ) -> Caller:
     """Return the caller of an unverified claim of any form. A claim in a header is cached by its text."""
-    access_id, region = _unverified_scope(claim.credential)
-    caller = _caller(credentials, credentials.find(Scheme.AWS, access_id), access_id, region)
+    caller, callers = _claimed_caller(claim, credentials, now_ms), credentials.callers
     head, _, signature = request.header("authorization").rpartition("Signature=")
     if 0 < len(head) <= _HEAD_KEPT_CHARACTERS and signature.isalnum():
         if len(callers) >= CALLERS_KEPT:
@@ -219,117 +229,6 @@ def _mismatch(canonical: bytes, to_sign: str) -> ServiceError:
         f"The Canonical String for this request should have been\n'{canonical.decode('latin-1')}'\n\n"
         f"The String-to-Sign should have been\n'{to_sign}'\n",
     )
-
-
-# Parsing of the claim
-
-
-def _claim(request: Request, query: str) -> SignatureClaim:
-    authorization = request.header("authorization")
-    parameters = _query_parameters(query) if "X-Amz-" in query else {}
-    presigned = "X-Amz-Algorithm" in parameters
-    if authorization and presigned:
-        text = "Found both 'X-Amz-Algorithm' as a query-string param and 'Authorization' as HTTP header."
-        raise _error("InvalidSignatureException", text)
-    if presigned:
-        return _claim_of_query(parameters)
-    return _claim_of_header(request)
-
-
-def _query_parameters(query: str) -> dict[str, str]:
-    """Return the decoded parameters by name. The first of several counts."""
-    parameters: dict[str, str] = {}
-    for pair in query.split("&"):
-        name, _, value = pair.partition("=")
-        parameters.setdefault(_decode(name), _decode(value))
-    return parameters
-
-
-def _decode(text: str) -> str:
-    return unquote_to_bytes(text.encode("latin-1", "replace")).decode("latin-1")
-
-
-_QUERY_PARAMETERS = (
-    "X-Amz-Algorithm",
-    "X-Amz-Credential",
-    "X-Amz-Signature",
-    "X-Amz-SignedHeaders",
-    "X-Amz-Date",
-)
-
-
-def _claim_of_query(parameters: Mapping[str, str]) -> SignatureClaim:
-    missing = [name for name in _QUERY_PARAMETERS if not parameters.get(name)]
-    if missing:
-        text = "".join(f"AWS query-string parameters must include '{name}'. " for name in missing)
-        raise _error("IncompleteSignatureException", text + "Re-examine the query-string parameters.")
-    return SignatureClaim(
-        parameters["X-Amz-Algorithm"],
-        parameters["X-Amz-Credential"],
-        _header_names(parameters["X-Amz-SignedHeaders"]),
-        parameters["X-Amz-Signature"],
-        parameters["X-Amz-Date"],
-        parameters.get("X-Amz-Expires", ""),
-        parameters.get("X-Amz-Security-Token", ""),
-    )
-
-
-def _claim_of_header(request: Request) -> SignatureClaim:
-    headers = request.header_map
-    authorization = headers.get("authorization", "")
-    if not authorization.lstrip().startswith("AWS4-"):
-        raise _error("MissingAuthenticationTokenException", "Request is missing Authentication Token")
-    head, separator, signature = authorization.rpartition("Signature=")
-    if separator and (signature.isalnum() or not _SEPARATORS.search(signature.rstrip())):
-        algorithm, parameters, malformed = _split_authorization(head)
-        signature = signature.rstrip()
-    else:
-        algorithm, parameters, malformed = _split_authorization.__wrapped__(authorization)
-        signature = parameters.get("Signature", "")
-    if malformed:
-        text = f"'{malformed}' not a valid key=value pair (missing equal-sign) in Authorization header: '{authorization}'."
-        raise _error("IncompleteSignatureException", text)
-    date = headers.get("x-amz-date") or headers.get("date")
-    credential, names = parameters.get("Credential"), parameters.get("SignedHeaders")
-    if credential and names and signature and date:
-        token = headers.get("x-amz-security-token", "")
-        return SignatureClaim(algorithm, credential, _header_names(names), signature, date, "", token)
-    text = "".join(
-        f"Authorization header requires '{name}' parameter. "
-        for name, value in (
-            ("Credential", credential),
-            ("Signature", signature),
-            ("SignedHeaders", names),
-        )
-        if not value
-    )
-    if not date:
-        text += "Authorization header requires existence of either a 'X-Amz-Date' or a 'Date' header. "
-    raise _error("IncompleteSignatureException", f"{text}Authorization={authorization}")
-
-
-@lru_cache(maxsize=1024)
-def _split_authorization(text: str) -> tuple[str, dict[str, str], str]:
-    """Return (algorithm, parameters, first parameter without an equal sign). Cached, because this text is the same
-    for a day.
-
-    Commas, blanks or both separate: proxies and SDKs differ (scylladb/scylladb#9568).
-    """
-    algorithm, *rest = _SEPARATORS.split(text.strip())
-    parameters: dict[str, str] = {}
-    malformed = ""
-    for part in rest:
-        name, equals, value = part.partition("=")
-        if equals:
-            parameters[name] = value
-        elif part:
-            malformed = malformed or part
-    return algorithm, parameters, malformed
-
-
-@lru_cache(maxsize=1024)
-def _header_names(text: str) -> tuple[str, ...]:
-    return tuple(sorted({name for name in text.lower().split(";") if name}))
 
 
 # Checks
@@ -397,35 +296,30 @@ def _basic_date(at_ms: int) -> str:
     return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y%m%dT%H%M%SZ")
 
 
-def _checked_scope(algorithm: str, credential: str, day: str, date: str) -> tuple[str, str, str]:
+def _checked_scope(claim: SignatureClaim, date: str, service: str) -> tuple[str, str, str]:
     """Return (access id, scope to sign, region) of a credential.
 
     Raises ServiceError if the scope is not this service's.
     """
-    if algorithm != _ALGORITHM:
-        text = f"Unsupported AWS 'algorithm': '{algorithm}' (only {_ALGORITHM} for now). "
+    if claim.algorithm != _ALGORITHM:
+        text = f"Unsupported AWS 'algorithm': '{claim.algorithm}' (only {_ALGORITHM} for now). "
         raise _error("IncompleteSignatureException", text)
-    access_id, region = _valid_scope(credential, day)
+    day = date[:8]
+    access_id, region = _valid_scope(claim.credential, day, service)
     if not access_id:
-        raise _scope_error(credential, date)
-    return access_id, f"{day}/{region}/{_SERVICE}/{_TERMINATOR}", region
+        raise _scope_error(claim.credential, date, service)
+    return access_id, f"{day}/{region}/{service}/{_TERMINATOR}", region
 
 
 @lru_cache(maxsize=1024)
-def _valid_scope(credential: str, day: str) -> tuple[str, str]:
+def _valid_scope(credential: str, day: str, service: str) -> tuple[str, str]:
     """Return (access id, region) of a credential that is right in every part, or two empty texts."""
     parts = credential.rstrip("/").split("/")
-    if (
-        len(parts) == 5
-        and parts[1] == day
-        and parts[3:] == [_SERVICE, _TERMINATOR]
-        and _REGION.fullmatch(parts[2])
-    ):
-        return parts[0], parts[2]
-    return "", ""
+    is_valid = len(parts) == 5 and parts[1] == day and parts[3:] == [service, _TERMINATOR]
+    return (parts[0], parts[2]) if is_valid and _REGION.fullmatch(parts[2]) else ("", "")
 
 
-def _scope_error(credential: str, date: str) -> ServiceError:
+def _scope_error(credential: str, date: str, expected: str) -> ServiceError:
     """Return the error for a malformed credential, or for each wrong part of its scope."""
     parts = credential.rstrip("/").split("/")
     if len(parts) != 5:
@@ -438,8 +332,8 @@ def _scope_error(credential: str, date: str) -> ServiceError:
     text = ""
     if not _REGION.fullmatch(region):
         text += f"Credential should be scoped to a valid region, not '{region}'. "
-    if service != _SERVICE:
-        text += f"Credential should be scoped to correct service: '{_SERVICE}'. "
+    if service != expected:
+        text += f"Credential should be scoped to correct service: '{expected}'. "
     if terminator != _TERMINATOR:
         text += f"Credential should be scoped with a valid terminator: '{_TERMINATOR}', not '{terminator}'. "
     if day != date[:8]:

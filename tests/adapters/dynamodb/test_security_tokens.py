@@ -1,4 +1,4 @@
-"""AssumeRoleWithWebIdentity: requests that are refused, and the temporary keys of an identity."""
+"""AssumeRoleWithWebIdentity and GetSessionToken: requests that are refused, and the temporary keys of an identity or a key."""
 
 from __future__ import annotations
 
@@ -10,9 +10,15 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials as BotoCredentials
 
 from tablegate.adapters.dynamodb import security_tokens
+from tablegate.adapters.dynamodb.wire import auth
 from tablegate.gateway.http import Request
+from tablegate.gateway.security.credentials import Credential, Scheme
+from tablegate.gateway.security.grant_store import ALL, WrittenGrant
 from tablegate.gateway.security.identities import Identity
 from tests.adapters.azuretable.auth.identified import IdentifiedService, identified_service
 
@@ -52,7 +58,8 @@ def test_keys_of_an_identity(service: IdentifiedService) -> None:
     find = service.gateway.credentials.find_key
     found = find(members["AccessKeyId"], members["SessionToken"], now_ms)
     assert found is not None
-    assert (found.secrets, found.identity.access_id) == ((members["SecretAccessKey"],), "alice")
+    assert (found.secrets, found.access_id) == ((members["SecretAccessKey"],), "entra/alice")
+    assert (found.identity.scheme, found.identity.access_id) == ("entra", "alice")
     assert found.policy is not None
     assert find(members["AccessKeyId"], members["SessionToken"], now_ms + 901_000) is None
     assert find(members["AccessKeyId"], members["SessionToken"][:-8] + "AAAAAAA=", now_ms) is None
@@ -121,9 +128,120 @@ def test_forms_that_are_not_readable(service: IdentifiedService) -> None:
         assert answer(service, Request("POST", "/", FORM, body, secure=True))[0] == 400
 
 
+def test_a_member_is_given_once(service: IdentifiedService) -> None:
+    request = form(service)
+    for more in (b"&RoleSessionName=other", b"&Action=GetSessionToken", b"&WebIdentityToken=a.b.c"):
+        status, members = answer(service, replace(request, body=request.body + more))
+        assert (status, members["Code"]) == (400, "MalformedInput")
+
+
 def test_tokens_need_tls_and_a_shared_namespace(service: IdentifiedService) -> None:
     status, members = answer(service, replace(form(service), secure=False))
     assert (status, members["Code"]) == (403, "AccessDenied")
     with identified_service(namespaces="separate") as apart:
         status, members = answer(apart, form(apart))
         assert (status, members["Code"]) == (403, "AccessDenied")
+        assert "GetSessionToken" in members["Message"]
+
+
+# GetSessionToken
+
+STORED = Credential(Scheme.AWS, "STORED", ("a secret",), place="123456789012")
+
+
+@pytest.fixture(scope="module")
+def apart() -> Iterator[IdentifiedService]:
+    """A server whose accounts are kept apart, with two keys of different accounts."""
+    with identified_service(namespaces="separate") as made:
+        made.store.add(STORED, [WrittenGrant("short", '{"read": ["people"]}')])
+        made.store.add(Credential(Scheme.AWS, "OTHER", ("another",), place="210987654321"), [ALL])
+        made.reload()
+        yield made
+
+
+def signed_form(
+    access_id: str = STORED.access_id,
+    secret: str = STORED.secrets[0],
+    service_name: str = "sts",
+    token: str = "",
+    **members: str,
+) -> Request:
+    """GetSessionToken, signed by boto3's signer."""
+    body = urlencode({"Action": "GetSessionToken", "Version": "2011-06-15", **members})
+    request = AWSRequest("POST", "https://host/", {"Host": "host", **dict(FORM)}, body.encode())
+    credentials = BotoCredentials(access_id, secret, token or None)
+    SigV4Auth(credentials, service_name, "us-east-1").add_auth(request)
+    headers = tuple((name.lower(), value) for name, value in request.headers.items())
+    return Request("POST", "/", headers, body.encode(), secure=True)
+
+
+def keys_of(apart: IdentifiedService, request: Request) -> dict[str, str]:
+    status, members = answer(apart, request)
+    assert status == 200, members
+    return members
+
+
+def test_temporary_keys_of_a_stored_key(apart: IdentifiedService) -> None:
+    """They have the account, the rights and the quotas of the key, and end with its secret."""
+    members = keys_of(apart, signed_form(DurationSeconds="900"))
+    now_ms = int(time.time() * 1000)
+    find = apart.gateway.credentials.find_key
+
+    def found(at_ms: int = now_ms) -> Credential | None:
+        return find(members["AccessKeyId"], members["SessionToken"], at_ms)
+
+    session = found()
+    assert session is not None
+    assert (session.access_id, session.place) == (STORED.access_id, STORED.place)
+    assert (session.secrets, session.identity) == ((members["SecretAccessKey"],), STORED.identity)
+    stored = apart.gateway.credentials.find(Scheme.AWS, STORED.access_id)
+    assert stored is not None
+    assert session.policy is stored.policy
+    keys = members["AccessKeyId"], members["SecretAccessKey"], "dynamodb", members["SessionToken"]
+    caller = auth.verify(signed_form(*keys), apart.gateway.credentials, now_ms)
+    assert (caller.access_id, caller.namespace) == (STORED.access_id, "aws/123456789012/us-east-1")
+    assert found(now_ms + 901_000) is None
+    apart.gateway.credentials.replace([replace(STORED, secrets=("rotated",))])
+    rotated = found()
+    assert rotated is not None
+    assert rotated.secrets != session.secrets
+    apart.gateway.credentials.replace([])
+    assert found() is None
+    apart.reload()
+
+
+@pytest.mark.parametrize(
+    ("changed", "code"),
+    [
+        ({"secret": "wrong"}, "SignatureDoesNotMatch"),
+        ({"service_name": "dynamodb"}, "SignatureDoesNotMatch"),
+        ({"access_id": "ABSENT"}, "InvalidClientTokenId"),
+        ({"access_id": "ASIA" + "A" * 16, "token": "AAAA"}, "InvalidClientTokenId"),
+        ({"token": "AAAA"}, "InvalidClientTokenId"),
+        ({"SerialNumber": "arn:aws:iam::123456789012:mfa/me", "TokenCode": "123456"}, "AccessDenied"),
+        ({"DurationSeconds": "899"}, "ValidationError"),
+        ({"DurationSeconds": "129601"}, "ValidationError"),
+    ],
+)
+def test_session_tokens_that_are_refused(
+    apart: IdentifiedService, changed: dict[str, str], code: str
+) -> None:
+    request = signed_form(**changed)
+    status, members = answer(apart, request)
+    assert (status, members["Code"]) == (400 if code == "ValidationError" else 403, code)
+    assert request.facts is not None
+    assert request.facts.is_refusal is (code != "ValidationError")
+
+
+def test_session_tokens_need_a_stored_key_and_tls(apart: IdentifiedService) -> None:
+    assert answer(apart, signed_form(DurationSeconds="129600"))[0] == 200
+    unsigned = replace(signed_form(), headers=FORM)
+    assert answer(apart, unsigned)[1]["Code"] == "MissingAuthenticationToken"
+    changed = signed_form(DurationSeconds="900")
+    changed = replace(changed, body=changed.body.replace(b"900", b"901"))
+    assert answer(apart, changed)[1]["Code"] == "SignatureDoesNotMatch"
+    assert answer(apart, replace(signed_form(), secure=False))[1]["Code"] == "AccessDenied"
+    members = keys_of(apart, signed_form())
+    of_session = members["AccessKeyId"], members["SecretAccessKey"], "sts", members["SessionToken"]
+    status, members = answer(apart, signed_form(*of_session))
+    assert (status, members["Code"]) == (403, "AccessDenied")

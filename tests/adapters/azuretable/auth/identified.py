@@ -35,7 +35,7 @@ class IdentifiedService:
         self.issuer = issuer
         self.gateway = gateway
         self.dialect = entry.create(gateway)
-        self._store = store
+        self.store = store
         self._operations = {
             (method, path): operation for method, path, operation in administration.operations()
         }
@@ -53,13 +53,13 @@ class IdentifiedService:
 
     def revoke_all(self) -> None:
         """Remove all grants but those of the account's key."""
-        for grant in self._store.grants.load():
+        for grant in self.store.grants.load():
             if grant.grantee != f"azure/{ACCOUNT}":
-                self._store.grants.remove(grant.id)
+                self.store.grants.remove(grant.id)
         self.reload()
 
     def reload(self) -> None:
-        self.gateway.credentials.replace(self._store.load(), self._store.token_policies)
+        self.gateway.credentials.replace(self.store.load(), self.store.token_policies)
 
     def send(
         self,
