@@ -1,4 +1,7 @@
-"""Date formats of search indexes: a strict parser for the letters of Java's DateTimeFormatter that the service allows."""
+"""Date formats of search indexes: a strict parser for the letters of Java's DateTimeFormatter that the service allows.
+
+Source: "Date data type" of the documentation of Table Store. Times are kept in milliseconds.
+"""
 
 from __future__ import annotations
 
@@ -7,31 +10,40 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta, timezone
 from functools import lru_cache
 
-_EPOCHS = {"epoch_millis": 1, "epoch_second": 1000, "epoch_seconds": 1000}
+_EPOCHS_NS = {
+    "epoch_nanos": 1,
+    "epoch_micros": 1_000,
+    "epoch_millis": 1_000_000,
+    "epoch_second": 1_000_000_000,
+    "epoch_seconds": 1_000_000_000,
+}
+_MS_NS = 1_000_000
 _PARTS = {
-    "yyyy": r"(?P<year>\d{4})", "MM": r"(?P<month>\d{2})", "M": r"(?P<month>\d{1,2})",
+    "yyyy": r"(?P<year>\d{4})", "yy": r"(?P<year>\d{2})", "MM": r"(?P<month>\d{2})", "M": r"(?P<month>\d{1,2})",
     "dd": r"(?P<day>\d{2})", "d": r"(?P<day>\d{1,2})", "HH": r"(?P<hour>\d{2})", "H": r"(?P<hour>\d{1,2})",
+    "KK": r"(?P<half_hour>\d{2})", "K": r"(?P<half_hour>\d{1,2})", "a": r"(?P<half>AM|PM)",
     "mm": r"(?P<minute>\d{2})", "m": r"(?P<minute>\d{1,2})", "ss": r"(?P<second>\d{2})", "s": r"(?P<second>\d{1,2})",
-    "SSSSSS": r"(?P<fraction>\d{6})", "SSS": r"(?P<fraction>\d{3})", "SS": r"(?P<fraction>\d{2})",
-    "S": r"(?P<fraction>\d)", "X": r"(?P<zone>Z|[+-]\d{2}(?:\d{2})?)", "XX": r"(?P<zone>Z|[+-]\d{4})",
-    "XXX": r"(?P<zone>Z|[+-]\d{2}:\d{2})", "Z": r"(?P<zone>[+-]\d{4})",
+    **{"S" * digits: rf"(?P<fraction>\d{{{digits}}})" for digits in range(1, 10)},
+    "X": r"(?P<zone>Z|[+-]\d{2}(?:\d{2})?)", "XX": r"(?P<zone>Z|[+-]\d{4})",
+    "XXX": r"(?P<zone>Z|[+-]\d{2}:\d{2})", "x": r"(?P<zone>[+-]\d{2}(?:\d{2})?)",
+    "xx": r"(?P<zone>[+-]\d{4})", "xxx": r"(?P<zone>[+-]\d{2}:\d{2})", "Z": r"(?P<zone>[+-]\d{4})",
 }  # fmt: skip
 _LETTERS = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']+")
-_DIGITS = re.compile(r"-?\d{1,18}", re.ASCII)
+_DIGITS = re.compile(r"-?\d{1,19}", re.ASCII)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def is_format(text: str) -> bool:
     """Return True if a date format is supported."""
-    return text in _EPOCHS or _pattern(text) is not None
+    return text in _EPOCHS_NS or _pattern(text) is not None
 
 
 def milliseconds_of(text: str, formats: Sequence[str]) -> int | None:
     """Return the time of a text in one of the formats, in milliseconds since 1970. None if it has none of them."""
     for each in formats:
-        if each in _EPOCHS:
+        if each in _EPOCHS_NS:
             if _DIGITS.fullmatch(text):
-                return int(text) * _EPOCHS[each]
+                return int(text) * _EPOCHS_NS[each] // _MS_NS
             continue
         pattern = _pattern(each)
         match = None if pattern is None else pattern.fullmatch(text)
@@ -44,9 +56,9 @@ def milliseconds_of(text: str, formats: Sequence[str]) -> int | None:
 
 
 def milliseconds_of_number(number: int, formats: Sequence[str]) -> int:
-    """Return the time of a number: in seconds if that is the only numeric format, otherwise in milliseconds."""
-    units = [_EPOCHS[each] for each in formats if each in _EPOCHS]
-    return number * (units[0] if units else 1)
+    """Return the time of a number, in the unit of the first numeric format. Without one it is in milliseconds."""
+    units_ns = [_EPOCHS_NS[each] for each in formats if each in _EPOCHS_NS]
+    return number * (units_ns[0] if units_ns else _MS_NS) // _MS_NS
 
 
 @lru_cache(maxsize=256)
@@ -75,12 +87,23 @@ def _time_of(parts: dict[str, str]) -> int:
     """Return milliseconds since 1970. Raises ValueError."""
     fraction = parts.get("fraction", "")
     zone = parts.get("zone", "Z")
+    year = parts.get("year", "1970")
     when = datetime(
-        int(parts.get("year", 1970)), int(parts.get("month", 1)), int(parts.get("day", 1)),
-        int(parts.get("hour", 0)), int(parts.get("minute", 0)), int(parts.get("second", 0)),
-        int(fraction.ljust(6, "0") or 0), _zone_of(zone),
+        int(year) + (2000 if len(year) == 2 else 0), int(parts.get("month", 1)), int(parts.get("day", 1)),
+        _hour_of(parts), int(parts.get("minute", 0)), int(parts.get("second", 0)),
+        int(fraction[:6].ljust(6, "0")), _zone_of(zone),
     )  # fmt: skip
     return (when - _EPOCH) // timedelta(milliseconds=1)
+
+
+def _hour_of(parts: dict[str, str]) -> int:
+    """Return the hour of a day, also from one of 0 to 11 of its half. Raises ValueError."""
+    if "half_hour" not in parts:
+        return int(parts.get("hour", 0))
+    hour = int(parts["half_hour"])
+    if hour > 11:
+        raise ValueError("the hour of half a day must be below 12")
+    return hour + (12 if parts.get("half") == "PM" else 0)
 
 
 def _zone_of(text: str) -> timezone:

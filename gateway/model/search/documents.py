@@ -131,10 +131,12 @@ def _text(field: SearchField, data: Any) -> str | None:
 
 
 def _date(field: SearchField, data: Any) -> int | None:
+    time_ms = None
     if type(data) is int:
-        data = dates.milliseconds_of_number(data, field.date_formats)
-        return data if _INT64_MIN <= data <= _INT64_MAX else None
-    return dates.milliseconds_of(data, field.date_formats) if type(data) is str else None
+        time_ms = dates.milliseconds_of_number(data, field.date_formats)
+    elif type(data) is str:
+        time_ms = dates.milliseconds_of(data, field.date_formats)
+    return None if time_ms is None else _long(field, time_ms)
 
 
 def _geo_point(field: SearchField, data: Any) -> list[float] | None:

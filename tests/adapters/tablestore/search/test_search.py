@@ -149,13 +149,39 @@ def test_existing_rows_and_changes_are_indexed(table: Searches) -> None:
 
 def test_a_value_that_does_not_fit_is_left_out(table: Searches) -> None:
     """Source: aliyun-tablestore-python-sdk, tests/search_index_test.py, _prepare_data."""
-    table.create(("l", LONG), field("d", DATE, date_formats=["yyyy-MM-dd"]), field("a", LONG, is_array=True))
+    days = field("d", DATE, date_formats=["yyyy-MM-dd", "epoch_second"])
+    table.create(("l", LONG), days, field("a", LONG, is_array=True))
     table.service.put({"pk": 1}, {"l": "text", "d": "2022-05-6", "a": '["x"]'})
     table.service.put({"pk": 2}, {"l": 7, "d": "2022-05-06", "a": "[1, 2]"})
+    table.service.put({"pk": 3}, {"d": "9" * 18})
     table.catch_up()
-    assert table.find(match_all()) == [1, 2]
+    assert table.find(match_all()) == [1, 2, 3]
     for name in "lda":
         assert table.find(exists(name)) == [2]
+
+
+@pytest.mark.parametrize(
+    "form,value",
+    [
+        ("epoch_second", 1218197720),
+        ("epoch_millis", 1218197720123),
+        ("epoch_micros", 1218197720123456),
+        ("epoch_nanos", 1218197720123456789),
+        ("epoch_nanos", "1218197720123456789"),
+        ("yyyy-MM-dd'T'HH:mm:ss.SSSSSSSSS", "2008-08-08T12:15:20.123456789"),
+        ("yy-M-d K:mm:ssa x", "08-8-8 0:15:20PM +00"),
+        ("yyyyMMdd HHmmssXXX", "20080808 201520+08:00"),
+    ],
+)
+def test_dates_of_each_format(table: Searches, form: str, value: Any) -> None:
+    """Source: "Date data type" of the documentation, with its example."""
+    table.create(field("d", DATE, date_formats=[form]))
+    table.service.put({"pk": 1}, {"d": value})
+    table.catch_up()
+    assert table.find(term("d", value)) == table.find(exists("d")) == [1]
+    second = 1218197720 if form == "epoch_second" else None
+    assert table.find(between("d", second, value, upper=True)) == [1]
+    assert table.find(between("d", value, lower=False)) == []
 
 
 # Queries
