@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from google.protobuf.message import Message
 
 from tablegate.adapters.tablestore.rows import selections
@@ -54,8 +56,9 @@ def search(call: CallContext) -> Exchange[Message]:
         rows=[row_bytes(row) for row in page.rows],
         is_all_succeeded=True,
     )
-    if needs_scores(command.sorters):
-        answer.search_hits.extend(messages.SearchHit(score=points) for points in page.scores)
+    # SearchHit of the Java SDK: the score is NaN where none was computed.
+    scores = page.scores if needs_scores(command.sorters) else [math.nan] * len(page.rows)
+    answer.search_hits.extend(messages.SearchHit(score=points) for points in scores)
     aggregations, groups = command.aggregated.aggregations, command.aggregated.groups
     if aggregations:
         found = aggregations_message(aggregations, page.aggregations.aggregations, top_row)
@@ -79,8 +82,8 @@ def _command_of(
         if request.HasField(name):
             raise invalid(f"{name} is not supported.")
     has_token = bool(request.token)
-    if has_token and ((request.HasField("offset") and request.offset) or request.HasField("sort")):
-        raise invalid("The offset and the sort can not be set with a token.")
+    if has_token and request.offset:
+        raise invalid("The offset can not be set with a token.")
     limit = request.limit if request.HasField("limit") else limits.SEARCH_LIMIT_DEFAULT
     _check_page(request.offset, limit, selection, index)
     query = query_of(request.query, index.schema)
@@ -137,7 +140,10 @@ def _indexed_columns(index: SearchIndex) -> frozenset[str]:
 def _sort_of(request: messages.SearchQuery, index: SearchIndex) -> messages.Sort:
     """Return the sort of a request: of its token, its own, or that of the index."""
     if request.token:
-        return _position_of(request.token, index)[0]
+        sort = _position_of(request.token, index)[0]
+        if request.HasField("sort") and request.sort != sort:
+            raise invalid("The sort can not be changed with a token.")
+        return sort
     if request.query.type == messages.KNN_VECTOR_QUERY and not request.sort.sorter:
         return messages.Sort(sorter=[messages.Sorter(score_sort=messages.ScoreSort())])
     return request.sort if request.sort.sorter else described_schema(index).index_sort

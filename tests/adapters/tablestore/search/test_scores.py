@@ -13,6 +13,7 @@ from tests.adapters.tablestore.client import Refused, TableStoreService
 from tests.adapters.tablestore.search.search_messages import (
     Searches,
     bool_of,
+    by_field,
     field,
     keys_of,
     match_all,
@@ -68,6 +69,15 @@ def test_scores_are_bm25(table: Searches) -> None:
     assert scores(table, match_all()) == {1: 1.0, 2: 1.0, 3: 1.0}
 
 
+def test_each_row_has_a_hit_without_an_order_by_score(table: Searches) -> None:
+    """Source: SearchHit.java of the Java SDK, and alibabacloud-tablestore-for-agent-memory, which reads only hits."""
+    fill(table)
+    answer = table.search(match("tea"))
+    assert keys_of(answer) == [1, 2]
+    assert len(answer.search_hits) == 2
+    assert all(math.isnan(hit.score) for hit in answer.search_hits)
+
+
 def test_scores_of_compound_queries(table: Searches) -> None:
     fill(table)
     tea = scores(table, match("tea"))
@@ -111,4 +121,14 @@ def test_pages_in_the_order_of_scores(table: Searches) -> None:
     second = table.search(match("tea time no"), token=first.next_token)
     assert keys_of(first) + keys_of(second) == [*scores(table, match("tea time no"))]
     assert len(second.search_hits) == 1
-    assert not table.search(match("tea")).search_hits
+
+
+def test_a_token_comes_without_a_sort_or_with_its_own(table: Searches) -> None:
+    """Source: alibabacloud-tablestore-for-agent-memory sends the sort of the first page with each token."""
+    fill(table)
+    token = table.search(match("tea time no"), sort=BY_SCORE, limit=2).next_token
+    assert table.find(match("tea time no"), token=token, sort=BY_SCORE) == table.find(
+        match("tea time no"), token=token
+    )
+    with pytest.raises(Refused, match="The sort can not be changed with a token"):
+        table.search(match("tea time no"), token=token, sort=by_field("l"))
