@@ -161,7 +161,7 @@ def test_a_value_that_does_not_fit_is_left_out(table: Searches) -> None:
 
 
 @pytest.mark.parametrize(
-    "form,value",
+    ("form", "value"),
     [
         ("epoch_second", 1218197720),
         ("epoch_millis", 1218197720123),
