@@ -92,7 +92,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     opened = open_store(settings, database)
     store = opened.credential_store
     store.add(Credential(Scheme.AZURE, ACCOUNT, (KEY, KEY)), [ALL])
-    store.add(Credential(Scheme.AWS, "STORED", ("a secret",)), [WrittenGrant("short", '{"read": ["people"]}')])
+    store.add(
+        Credential(Scheme.AWS, "STORED", ("a secret",)), [WrittenGrant("short", '{"read": ["people"]}')]
+    )
     for grantee, document in GRANTS.items():
         store.grant(grantee, WrittenGrant("short", json.dumps(document)))
     opened.close()
