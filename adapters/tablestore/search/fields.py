@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from tablegate.adapters.tablestore.wire.errors import invalid
-from tablegate.gateway.model.search import geography
+from tablegate.gateway.model.search import addresses, geography
 from tablegate.gateway.model.search.documents import query_value_of
 from tablegate.gateway.model.search.geography import Point
+from tablegate.gateway.model.search.queries import Bool, Query, Range, Terms
 from tablegate.gateway.model.search.schema import FieldType, SearchField, SearchSchema
 
 
@@ -29,6 +31,25 @@ def query_value(field: SearchField, data: Any) -> Any:
     if value is None:
         raise invalid(f"The value does not match the type of field '{field.name}': {field.type.name}.")
     return value
+
+
+def terms_of(field: SearchField, terms: Sequence[Any]) -> Query:
+    """Return the query for values of a field. Raises ServiceError.
+
+    A term of an IP field may be a block of addresses. Source: "IP data type".
+    """
+    values: list[Any] = []
+    parts: list[Query] = []
+    for term in terms:
+        is_address = field.type is FieldType.IP and isinstance(term, str)
+        block = addresses.block_of(term) if is_address else None
+        if block is None:
+            values.append(query_value(field, term))
+        else:
+            parts.append(Range(field, *block, includes_lower=True, includes_upper=True))
+    if values:
+        parts.append(Terms(field, tuple(values)))
+    return parts[0] if len(parts) == 1 else Bool(should=tuple(parts), minimum=1)
 
 
 def point_of(text: str) -> Point:

@@ -31,7 +31,20 @@ _TYPES = {
     messages.GEO_POINT: FieldType.GEO_POINT,
     messages.DATE: FieldType.DATE,
     messages.VECTOR: FieldType.VECTOR,
+    messages.IP: FieldType.IP,
 }
+# Types that a virtual field can have. Source: "Virtual columns" (2026).
+_VIRTUAL = frozenset(
+    {
+        FieldType.KEYWORD,
+        FieldType.TEXT,
+        FieldType.LONG,
+        FieldType.DOUBLE,
+        FieldType.DATE,
+        FieldType.IP,
+        FieldType.GEO_POINT,
+    }
+)
 _METRICS = {
     messages.EUCLIDEAN: Metric.EUCLIDEAN,
     messages.COSINE: Metric.COSINE,
@@ -63,6 +76,10 @@ def normalized(schema: messages.IndexSchema) -> messages.IndexSchema:
     for field in complete.field_schemas:
         _complete(field)
     complete.index_setting.SetInParent()
+    if not all(
+        each.HasField("pk_sort") or each.HasField("field_sort") for each in complete.index_sort.sorter
+    ):
+        raise invalid("index_sort only supports FieldSort and PrimaryKeySort.")
     has_nested = any(field.field_type == messages.NESTED for field in complete.field_schemas)
     if has_nested and complete.index_sort.sorter:
         raise invalid("index_sort is not supported by a search index with a nested field.")
@@ -80,8 +97,7 @@ def _complete(field: messages.FieldSchema) -> None:
         return
     if not field.HasField("index"):
         field.index = True
-    if not field.HasField("store"):
-        field.store = field.field_type != messages.TEXT
+    field.store = _is_stored(field)
     if field.field_type == messages.TEXT and not field.analyzer:
         field.analyzer = analysis.SINGLE_WORD
 
@@ -99,9 +115,10 @@ def _field_of(field: messages.FieldSchema, ancestors: tuple[str, ...]) -> Search
     if not is_column_name(name):
         raise invalid(f"Invalid field name in search index: '{name}'.")
     type_of_field = _TYPES.get(field.field_type)
-    if type_of_field is None or field.is_virtual_field:
-        kind = "a virtual field" if field.is_virtual_field else messages.FieldType.Name(field.field_type)
+    if type_of_field is None:
+        kind = messages.FieldType.Name(field.field_type)
         raise invalid(f"The type of field '{name}' is not supported: {kind}.")
+    source = _source_of(field, type_of_field, ancestors)
     full_name = f"{ancestors[-1]}.{name}" if ancestors else name
     if type_of_field is FieldType.NESTED:
         return _nested_field(field, full_name, ancestors)
@@ -110,15 +127,36 @@ def _field_of(field: messages.FieldSchema, ancestors: tuple[str, ...]) -> Search
     return SearchField(
         full_name,
         type_of_field,
-        name,
+        source,
         is_array=field.is_array,
         is_indexed=field.index or not field.HasField("index"),
-        is_stored=field.store if field.HasField("store") else type_of_field is not FieldType.TEXT,
+        is_stored=not field.is_virtual_field and _is_stored(field),
+        is_virtual=field.is_virtual_field,
         analyzer=_analyzer_of(field) if type_of_field is FieldType.TEXT else None,
         date_formats=_date_formats_of(field) if type_of_field is FieldType.DATE else (),
         ancestors=ancestors,
         **(_vector_options(field, ancestors) if type_of_field is FieldType.VECTOR else {}),
     )
+
+
+def _is_stored(field: messages.FieldSchema) -> bool:
+    return field.store if field.HasField("store") else field.field_type != messages.TEXT
+
+
+def _source_of(field: messages.FieldSchema, type_of_field: FieldType, ancestors: tuple[str, ...]) -> str:
+    """Return the name of the column that the values of a field come from. Raises ServiceError."""
+    name: str = field.field_name
+    sources = field.source_field_names
+    if not field.is_virtual_field:
+        if sources:
+            raise invalid(f"Only a virtual field can have source fields: '{name}'.")
+        return name
+    if type_of_field not in _VIRTUAL or ancestors:
+        raise invalid(f"The field can not be virtual: '{name}'.")
+    if len(sources) != 1 or not is_column_name(sources[0]):
+        raise invalid(f"A virtual field must have one source field: '{name}'.")
+    source: str = sources[0]
+    return source
 
 
 def _vector_options(field: messages.FieldSchema, ancestors: tuple[str, ...]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any
 from google.protobuf.message import Message
 
 from tablegate.adapters.tablestore.search import variants
-from tablegate.adapters.tablestore.search.fields import field_of, point_of, query_value
+from tablegate.adapters.tablestore.search.fields import field_of, point_of, query_value, terms_of
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.errors import invalid
 from tablegate.adapters.tablestore.wire.parsing import parse
@@ -76,15 +76,13 @@ class _Parser:
 
     def term(self, message: Any, depth: int) -> Query:
         field = self._valued(message.field_name)
-        return queries.Terms(field, (query_value(field, variants.decode(message.term)),))
+        return terms_of(field, [variants.decode(message.term)])
 
     def terms(self, message: Any, depth: int) -> Query:
         field = self._valued(message.field_name)
         if not 1 <= len(message.terms) <= limits.TERMS_MAX:
             raise invalid(f"The number of terms must be in range: [1, {limits.TERMS_MAX}].")
-        return queries.Terms(
-            field, tuple(query_value(field, variants.decode(term)) for term in message.terms)
-        )
+        return terms_of(field, [variants.decode(term) for term in message.terms])
 
     def range(self, message: Any, depth: int) -> Query:
         field = self._valued(message.field_name)

@@ -42,7 +42,7 @@ def create_search_index(call: CallContext) -> Exchange[Message]:
     complete = index_schemas.normalized(message.schema)
     sorters_of(complete.index_sort, schema)
     table: Table = yield from find_table(call, message.table_name)
-    _check_table(table)
+    _check_table(table, message.schema)
     properties = {"schema": base64.b64encode(complete.SerializeToString()).decode()}
     yield from one(
         CreateSearchIndex(table, message.index_name, DIALECT, schema, properties, limits.SEARCH_INDEXES_MAX)
@@ -50,8 +50,15 @@ def create_search_index(call: CallContext) -> Exchange[Message]:
     return messages.CreateSearchIndexResponse()
 
 
-def _check_table(table: Table) -> None:
-    """Source: "Virtual columns" (2026): one version, and cells that do not expire, or rows that are not updated."""
+def _check_table(table: Table, schema: messages.IndexSchema) -> None:
+    """Raise ServiceError if a table cannot have an index.
+
+    Source: "Virtual columns" (2026): one version, and cells that do not expire, or rows that are not updated. Routing
+    fields are columns of the primary key ("CreateSearchIndex").
+    """
+    for name in schema.index_setting.routing_fields:
+        if name not in table.key_schema.names:
+            raise invalid(f"The routing field must be a primary key column: '{name}'.")
     if table.rules.max_versions != 1:
         raise invalid("The max versions of a table with search index must be 1.")
     if cell_lifetime_ms(table) != float("inf") and allows_update(table):

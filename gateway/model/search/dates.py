@@ -27,9 +27,13 @@ _PARTS = {
     "X": r"(?P<zone>Z|[+-]\d{2}(?:\d{2})?)", "XX": r"(?P<zone>Z|[+-]\d{4})",
     "XXX": r"(?P<zone>Z|[+-]\d{2}:\d{2})", "x": r"(?P<zone>[+-]\d{2}(?:\d{2})?)",
     "xx": r"(?P<zone>[+-]\d{4})", "xxx": r"(?P<zone>[+-]\d{2}:\d{2})", "Z": r"(?P<zone>[+-]\d{4})",
+    "XXXX": r"(?P<zone>Z|[+-]\d{4}(?:\d{2})?)", "XXXXX": r"(?P<zone>Z|[+-]\d{2}:\d{2}(?::\d{2})?)",
+    "xxxx": r"(?P<zone>[+-]\d{4}(?:\d{2})?)", "xxxxx": r"(?P<zone>[+-]\d{2}:\d{2}(?::\d{2})?)",
 }  # fmt: skip
 _LETTERS = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']+")
 _DIGITS = re.compile(r"-?\d{1,19}", re.ASCII)
+LAST_MS = ((1 << 63) - 1) // _MS_NS
+"""The last time of a DATE: 2262-04-11 23:47:16.854. The first one is 1970-01-01."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -109,6 +113,6 @@ def _hour_of(parts: dict[str, str]) -> int:
 def _zone_of(text: str) -> timezone:
     if text == "Z":
         return UTC
-    digits = text[1:].replace(":", "").ljust(4, "0")
-    offset = timedelta(hours=int(digits[:2]), minutes=int(digits[2:]))
+    digits = text[1:].replace(":", "").ljust(6, "0")
+    offset = timedelta(hours=int(digits[:2]), minutes=int(digits[2:4]), seconds=int(digits[4:]))
     return timezone(-offset if text[0] == "-" else offset)

@@ -1,8 +1,8 @@
 """Documents: the values of a row in a search index, and their terms.
 
-A document is JSON: {field: [value, ...]}. Values are integers (LONG, DATE in milliseconds), floats, booleans, texts and
-pairs of latitude and longitude. A value of a NESTED field is a document itself, with the full names of its fields. A
-column whose value does not fit its field is left out.
+A document is JSON: {field: [value, ...]}. Values are integers (LONG, DATE in milliseconds), floats, booleans, texts,
+digits of addresses (addresses.py) and pairs of latitude and longitude. A value of a NESTED field is a document itself,
+with the full names of its fields. A column whose value does not fit its field is left out.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from tablegate.gateway.model.search import dates, geography
+from tablegate.gateway.model.search import addresses, dates, geography
 from tablegate.gateway.model.search.analysis import tokens_of
 from tablegate.gateway.model.search.schema import FieldType, SearchField, SearchSchema
 from tablegate.gateway.model.values.values import Kind, Value
@@ -44,7 +44,7 @@ def document_of(schema: SearchSchema, values: Mapping[str, Value]) -> dict[str, 
 def _values_of_column(field: SearchField, value: Value) -> list[Any]:
     """Return the values of a field for a column, or none if they do not fit."""
     if not field.is_array and field.type is not FieldType.NESTED:
-        one = value_of(field, value.data) if value.kind is not Kind.BYTES else None
+        one = _value_of_source(field, value.data) if value.kind is not Kind.BYTES else None
         return [] if one is None else [one]
     if value.kind is not Kind.TEXT:
         return []
@@ -65,7 +65,7 @@ def _values_of_json(field: SearchField, elements: Any) -> list[Any]:
         elements = [elements]
     if len(elements) > ARRAY_MAX:
         return []
-    values = [value_of(field, each) for each in elements]
+    values = [_value_of_source(field, each) for each in elements]
     return [] if None in values else values
 
 
@@ -79,6 +79,24 @@ def _nested_document(field: SearchField, members: Mapping[str, Any]) -> dict[str
     return document
 
 
+def _value_of_source(field: SearchField, data: Any) -> Any:
+    """Return a value of a field for the data of a column or an element of JSON. None if it does not fit.
+
+    The source of a virtual field may have another type. Source: "Virtual columns" (Table Store, search index).
+    """
+    if field.is_virtual:
+        if type(data) in (int, float) and field.type in (FieldType.KEYWORD, FieldType.TEXT):
+            data = str(data)
+        elif type(data) is str:
+            data = _parsed(field, data)
+        elif type(data) is not int or field.type not in (FieldType.DATE, FieldType.LONG, FieldType.DOUBLE):
+            return None
+    value = value_of(field, data)
+    if field.type is FieldType.DATE and value is not None and not 0 <= value <= dates.LAST_MS:
+        return None
+    return value
+
+
 # Values
 
 
@@ -90,14 +108,20 @@ def value_of(field: SearchField, data: Any) -> Any:
 def query_value_of(field: SearchField, data: Any) -> Any:
     """Return a value of a field for a term of a query, which may be the text of a number or boolean. None if it does not
     fit."""
-    if isinstance(data, str) and field.type in _PARSERS:
-        try:
-            data = _PARSERS[field.type](data)
-        except (ValueError, KeyError):
-            return None
+    if isinstance(data, str):
+        data = _parsed(field, data)
     if isinstance(data, float) and field.type is FieldType.LONG and data.is_integer():
         data = int(data)
     return value_of(field, data)
+
+
+def _parsed(field: SearchField, text: str) -> Any:
+    """Return the value of a text for a field of numbers or booleans, None if there is none. Otherwise the text."""
+    parser = _PARSERS.get(field.type)
+    try:
+        return text if parser is None else parser(text)
+    except (ValueError, KeyError):
+        return None
 
 
 _PARSERS: Mapping[FieldType, Callable[[str], Any]] = {
@@ -144,6 +168,10 @@ def _geo_point(field: SearchField, data: Any) -> list[float] | None:
     return None if point is None else list(point)
 
 
+def _address(field: SearchField, data: Any) -> str | None:
+    return addresses.digits_of(data) if type(data) is str else None
+
+
 def _vector(field: SearchField, data: Any) -> list[float] | None:
     """Return the components of a vector, the text of a JSON list of numbers."""
     try:
@@ -165,6 +193,7 @@ _CONVERTERS: Mapping[FieldType, Callable[[SearchField, Any], Any]] = {
     FieldType.DATE: _date,
     FieldType.GEO_POINT: _geo_point,
     FieldType.VECTOR: _vector,
+    FieldType.IP: _address,
     FieldType.NESTED: lambda field, data: None,
 }
 

@@ -27,6 +27,7 @@ class FieldType(Enum):
     GEO_POINT = "geo_point"
     NESTED = "nested"
     VECTOR = "vector"
+    IP = "ip"
 
     __hash__ = object.__hash__
 
@@ -39,6 +40,7 @@ class SearchField:
     - `source`: the column, or the member of a nested object, that the values come from.
     - `is_indexed`: queries can use the field.
     - `is_stored`: the source column is returned with the columns of the index.
+    - `is_virtual`: the values are converted from another type (documents.py), and the field is only searched.
     - `date_formats`: the accepted formats of a DATE (dates.py).
     - `ancestors`: the names of the NESTED fields around it, the outermost first.
     - `dimensions`, `metric`: of a VECTOR. The metric is the name of a values/vectors.py: Metric.
@@ -51,6 +53,7 @@ class SearchField:
     is_array: bool = False
     is_indexed: bool = True
     is_stored: bool = True
+    is_virtual: bool = False
     analyzer: Analyzer | None = None
     date_formats: tuple[str, ...] = ()
     ancestors: tuple[str, ...] = ()

@@ -94,7 +94,7 @@ def test_a_name_is_used_once(table: Searches) -> None:
         [("k", KEYWORD), ("k", LONG)],
         [("", KEYWORD)],
         [("v", messages.VECTOR)],
-        [("v", messages.IP)],
+        [("v", messages.FLATTENED)],
         [field("n", NESTED)],
         [field("k", KEYWORD, field_schemas=[field("a", LONG)])],
         [field("t", TEXT, analyzer="no_word")],
@@ -171,6 +171,8 @@ def test_a_value_that_does_not_fit_is_left_out(table: Searches) -> None:
         ("yyyy-MM-dd'T'HH:mm:ss.SSSSSSSSS", "2008-08-08T12:15:20.123456789"),
         ("yy-M-d K:mm:ssa x", "08-8-8 0:15:20PM +00"),
         ("yyyyMMdd HHmmssXXX", "20080808 201520+08:00"),
+        ("yyyyMMdd HHmmssXXXXX", "20080808 201530+08:00:10"),
+        ("yyyyMMdd HHmmssxxxx", "20080808 201520+0800"),
     ],
 )
 def test_dates_of_each_format(table: Searches, form: str, value: Any) -> None:
