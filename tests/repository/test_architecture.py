@@ -135,6 +135,7 @@ def test_an_adapter_imports_only_the_engine_the_model_and_http() -> None:
         "security.credentials",
         "security.gate",
         "security.identities",
+        "security.sessions",
         "dialect",
         "request_context",
         "http",
