@@ -7,9 +7,11 @@ from typing import Any
 
 from google.protobuf.message import Message
 
-from tablegate.adapters.tablestore.search import variants
+from tablegate.adapters.tablestore.search import tokens, variants
 from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
 from tablegate.gateway.model.search import aggregations as model
+from tablegate.gateway.model.search.geography import cell_of_geohash
+from tablegate.gateway.model.search.intervals import DateIntervals
 from tablegate.gateway.model.values.keys import Position
 
 _METRIC_TYPES = {
@@ -75,6 +77,13 @@ def _grouping(
                     for group, sub in pairs
                 ]
             )
+        case model.GroupByHistogram(intervals=DateIntervals()):
+            return messages.GROUP_BY_DATE_HISTOGRAM, messages.GroupByDateHistogramResult(
+                items=[
+                    messages.GroupByDateHistogramItem(timestamp=group.key, row_count=group.rows, **sub)
+                    for group, sub in pairs
+                ]
+            )
         case model.GroupByHistogram():
             return messages.GROUP_BY_HISTOGRAM, messages.GroupByHistogramResult(
                 items=[
@@ -82,6 +91,17 @@ def _grouping(
                     for group, sub in pairs
                 ]
             )
+        case model.GroupByGrid():
+            return messages.GROUP_BY_GEO_GRID, messages.GroupByGeoGridResult(
+                items=[
+                    messages.GroupByGeoGridResultItem(
+                        key=group.key, geo_grid=_cell(group.key), row_count=group.rows, **sub
+                    )
+                    for group, sub in pairs
+                ]
+            )
+        case model.GroupByComposite():
+            return messages.GROUP_BY_COMPOSITE, _composite(grouping, pairs)
         case model.GroupByFilter():
             return messages.GROUP_BY_FILTER, messages.GroupByFilterResult(
                 items=[messages.GroupByFilterResultItem(row_count=group.rows, **sub) for group, sub in pairs]
@@ -96,6 +116,34 @@ def _grouping(
                     for group, sub in pairs
                 ]
             )
+
+
+def _cell(geohash: str) -> messages.GeoGrid:
+    top_left, bottom_right = (
+        messages.GeoPoint(lat=latitude, lon=longitude) for latitude, longitude in cell_of_geohash(geohash)
+    )
+    return messages.GeoGrid(top_left=top_left, bottom_right=bottom_right)
+
+
+def _composite(
+    grouping: model.GroupByComposite, pairs: Sequence[tuple[model.Group, dict[str, Any]]]
+) -> messages.GroupByCompositeResult:
+    page = pairs[: grouping.size]
+    answer = messages.GroupByCompositeResult(
+        source_group_by_names=[source.grouping.name for source in grouping.sources],
+        items=[
+            messages.GroupByCompositeResultItem(
+                keys=["" if part is None else _text(part) for part in group.key.parts],
+                is_null_keys=[part is None for part in group.key.parts],
+                row_count=group.rows,
+                **sub,
+            )
+            for group, sub in page
+        ],
+    )
+    if len(pairs) > len(page):
+        answer.next_token = tokens.encode(page[-1][0].key.order).decode()
+    return answer
 
 
 def _subs(grouping: model.Grouping, group: model.Group, row_bytes: RowBytes) -> dict[str, Any]:

@@ -11,7 +11,8 @@ from typing import Any
 
 from google.protobuf.message import Message
 
-from tablegate.adapters.tablestore.search import variants
+from tablegate.adapters.tablestore.search import tokens, variants
+from tablegate.adapters.tablestore.search.date_times import date_intervals
 from tablegate.adapters.tablestore.search.fields import field_of, query_value
 from tablegate.adapters.tablestore.search.queries import query_of
 from tablegate.adapters.tablestore.search.sorts import sorters_of
@@ -20,6 +21,7 @@ from tablegate.adapters.tablestore.wire.errors import invalid
 from tablegate.adapters.tablestore.wire.parsing import parse
 from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
 from tablegate.gateway.model.search import aggregations as model
+from tablegate.gateway.model.search.intervals import NumberIntervals
 from tablegate.gateway.model.search.ordering import BY_KEY
 from tablegate.gateway.model.search.schema import FieldType, SearchField, SearchSchema
 
@@ -56,13 +58,17 @@ def inner_of(aggs: Any, group_bys: Any, schema: SearchSchema, level: int = 0) ->
     if group_bys.group_bys and level >= limits.GROUPING_LEVELS_MAX:
         raise invalid(f"The level of group bys exceeds the limit: {limits.GROUPING_LEVELS_MAX}.")
     for parts in (aggs.aggs, group_bys.group_bys):
-        names = [part.name for part in parts]
-        if "" in names or len(set(names)) < len(names):
-            raise invalid("The names of aggregations and group bys must be different and not empty.")
+        _check_names(parts)
     return model.Inner(
         tuple(_aggregation_of(each, schema) for each in aggs.aggs),
         tuple(_grouping_of(each, schema, level) for each in group_bys.group_bys),
     )
+
+
+def _check_names(parts: Sequence[messages.Aggregation | messages.GroupBy]) -> None:
+    names = [part.name for part in parts]
+    if "" in names or len(set(names)) < len(names):
+        raise invalid("The names of aggregations and group bys must be different and not empty.")
 
 
 def _field(schema: SearchSchema, name: str, kind: str, types: Sequence[FieldType]) -> SearchField:
@@ -117,10 +123,8 @@ def _grouping_of(group_by: messages.GroupBy, schema: SearchSchema, level: int) -
 
 def _by_field(name: str, body: Any, schema: SearchSchema, inner: model.Inner) -> model.Grouping:
     field = _field(schema, body.field_name, "group_by_field", _GROUPED)
-    size = body.size if body.HasField("size") else limits.GROUPS_DEFAULT
-    if not 1 <= size <= limits.GROUPS_MAX:
-        raise invalid(f"[group_by_field] size must be in range: [1, {limits.GROUPS_MAX}].")
     least = body.min_doc_count if body.HasField("min_doc_count") else 1
+    size = _size("group_by_field", body)
     return model.GroupByField(name, field, inner, size, _group_sorters(body.sort, inner), max(1, least))
 
 
@@ -139,14 +143,78 @@ def _by_histogram(name: str, body: Any, schema: SearchSchema, inner: model.Inner
         name,
         field,
         inner,
-        interval,
-        offset,
+        NumberIntervals(interval, offset),
         _missing(field, body.missing_value),
         _group_sorters(body.sort, inner),
         body.min_doc_count if body.HasField("min_doc_count") else 1,
         low,
         high,
     )
+
+
+def _by_dates(name: str, body: Any, schema: SearchSchema, inner: model.Inner) -> model.Grouping:
+    field = _field(schema, body.field_name, "group_by_date_histogram", (FieldType.DATE,))
+    intervals, length_ms = date_intervals(body)
+    low, high = (_missing(field, bound) for bound in (body.field_range.min, body.field_range.max))
+    if low is not None and high is not None and (high - low) / length_ms > limits.GROUPS_MAX:
+        raise invalid(
+            f"[group_by_date_histogram] The number of groups exceeds the limit: {limits.GROUPS_MAX}."
+        )
+    return model.GroupByHistogram(
+        name,
+        field,
+        inner,
+        intervals,
+        _missing(field, body.missing),
+        _group_sorters(body.sort, inner),
+        body.min_doc_count if body.HasField("min_doc_count") else 1,
+        low,
+        high,
+    )
+
+
+def _by_grid(name: str, body: Any, schema: SearchSchema, inner: model.Inner) -> model.Grouping:
+    field = _field(schema, body.field_name, "group_by_geo_grid", (FieldType.GEO_POINT,))
+    if not 1 <= body.precision <= limits.GEOHASH_MAX:
+        raise invalid(f"[group_by_geo_grid] precision must be in range: [1, {limits.GEOHASH_MAX}].")
+    return model.GroupByGrid(name, field, inner, _size("group_by_geo_grid", body), body.precision)
+
+
+def _size(kind: str, body: Any) -> int:
+    size: int = body.size if body.HasField("size") else limits.GROUPS_DEFAULT
+    if not 1 <= size <= limits.GROUPS_MAX:
+        raise invalid(f"[{kind}] size must be in range: [1, {limits.GROUPS_MAX}].")
+    return size
+
+
+def _by_composite(name: str, body: Any, schema: SearchSchema, inner: model.Inner) -> model.Grouping:
+    group_bys = body.sources.group_bys
+    if not 1 <= len(group_bys) <= limits.COMPOSITE_SOURCES_MAX:
+        raise invalid(
+            "[group_by_composite] The number of sources must be in range: "
+            f"[1, {limits.COMPOSITE_SOURCES_MAX}]."
+        )
+    _check_names(group_bys)
+    size = _size("group_by_composite", body)
+    if body.HasField("suggested_size") and body.suggested_size > 0 and not body.HasField("size"):
+        size = min(body.suggested_size, limits.GROUPS_MAX)
+    try:
+        [after] = map(bytes.fromhex, tokens.decode(body.next_token.encode())) if body.next_token else [b""]
+    except (ValueError, TypeError):
+        raise invalid("[group_by_composite] Invalid next token.") from None
+    sources = tuple(_source_of(each, schema) for each in group_bys)
+    return model.GroupByComposite(name, sources, inner, size, after)
+
+
+def _source_of(group_by: messages.GroupBy, schema: SearchSchema) -> model.CompositeSource:
+    grouping = _grouping_of(group_by, schema, 0)
+    if not isinstance(grouping, model.GroupByField | model.GroupByHistogram):
+        raise invalid("[group_by_composite] A source must be a group by of a field, a histogram or dates.")
+    if grouping.inner != model.NOTHING:
+        raise invalid("[group_by_composite] A source must have no sub aggregations and group bys.")
+    if any(sorter.by is not model.GroupOrder.KEY for sorter in grouping.sorters):
+        raise invalid("[group_by_composite] A source can be sorted by its key only.")
+    return model.CompositeSource(grouping, any(sorter.descending for sorter in grouping.sorters[:1]))
 
 
 def _by_range(name: str, body: Any, schema: SearchSchema, inner: model.Inner) -> model.Grouping:
@@ -181,6 +249,9 @@ _GROUPINGS: Mapping[
     messages.GROUP_BY_FILTER: (messages.GroupByFilter, _by_filter),
     messages.GROUP_BY_GEO_DISTANCE: (messages.GroupByGeoDistance, _by_distance),
     messages.GROUP_BY_HISTOGRAM: (messages.GroupByHistogram, _by_histogram),
+    messages.GROUP_BY_DATE_HISTOGRAM: (messages.GroupByDateHistogram, _by_dates),
+    messages.GROUP_BY_GEO_GRID: (messages.GroupByGeoGrid, _by_grid),
+    messages.GROUP_BY_COMPOSITE: (messages.GroupByComposite, _by_composite),
 }
 
 

@@ -11,6 +11,7 @@ from tablegate.adapters.tablestore.rows.selections import RowSelection
 from tablegate.adapters.tablestore.search import tokens
 from tablegate.adapters.tablestore.search.aggregation_results import aggregations_message, groups_message
 from tablegate.adapters.tablestore.search.aggregations import inner_of
+from tablegate.adapters.tablestore.search.fields import field_of
 from tablegate.adapters.tablestore.search.queries import query_of
 from tablegate.adapters.tablestore.search.search_indexes import described_schema, find_search_index
 from tablegate.adapters.tablestore.search.sorts import sorters_of
@@ -24,12 +25,13 @@ from tablegate.gateway.exchanges import one
 from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.search_commands import SearchPosition, SearchRows
 from tablegate.gateway.model.search.ordering import needs_scores
-from tablegate.gateway.model.search.schema import SearchIndex
+from tablegate.gateway.model.search.schema import FieldType, SearchField, SearchIndex
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.keys import Position
 from tablegate.gateway.model.values.rows import Row
 
 _NOT_COUNTED = -1
+_COLLAPSED = frozenset({FieldType.LONG, FieldType.DOUBLE, FieldType.KEYWORD})
 
 
 def search(call: CallContext) -> Exchange[Message]:
@@ -66,7 +68,7 @@ def search(call: CallContext) -> Exchange[Message]:
     if groups:
         answer.group_bys = groups_message(groups, page.aggregations.groups, top_row).SerializeToString()
     sort = _sort_of(request, index)
-    if page.has_more and page.last is not None and sort.sorter:
+    if page.has_more and page.last is not None and sort.sorter and command.collapse is None:
         answer.next_token = tokens.encode(index.id, sort.SerializeToString(), *page.last)
     return answer
 
@@ -78,10 +80,12 @@ def _command_of(
     selection: RowSelection,
     timeout_ms: int,
 ) -> SearchRows:
-    for name in ("collapse", "highlight", "filter"):
+    for name in ("highlight", "filter"):
         if request.HasField(name):
             raise invalid(f"{name} is not supported.")
     has_token = bool(request.token)
+    if has_token and request.HasField("collapse"):
+        raise invalid("The collapse can not be set with a token.")
     if has_token and request.offset:
         raise invalid("The offset can not be set with a token.")
     limit = request.limit if request.HasField("limit") else limits.SEARCH_LIMIT_DEFAULT
@@ -97,9 +101,17 @@ def _command_of(
         limit,
         counts=request.get_total_count or request.track_total_count > 0,
         aggregated=inner_of(request.aggs, request.group_bys, index.schema),
+        collapse=_collapse_of(request.collapse, index) if request.HasField("collapse") else None,
         visible_attributes=selection if selection.columns else None,
         timeout_ms=timeout_ms,
     )
+
+
+def _collapse_of(collapse: messages.Collapse, index: SearchIndex) -> SearchField:
+    field = field_of(index.schema, collapse.field_name)
+    if field.type not in _COLLAPSED or field.is_array or field.ancestors:
+        raise invalid(f"The field '{field.name}' can not be collapsed by.")
+    return field
 
 
 def timeout_ms_of(request: messages.SearchRequest | messages.ParallelScanRequest) -> int:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Iterator
 from time import monotonic
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tablegate.gateway.model.commands.search_commands import SearchPage, SearchPosition, SearchRows
 from tablegate.gateway.model.errors import IndexMissing, LimitExceeded
-from tablegate.gateway.model.search.aggregations import NOTHING, Aggregations, Collector, Group, Hit
+from tablegate.gateway.model.search.aggregations import NOTHING, Aggregations, Group
+from tablegate.gateway.model.search.collecting import Collector, Hit
 from tablegate.gateway.model.search.ordering import KeySort, is_by_key, needs_scores, order_key
 from tablegate.gateway.model.search.queries import Nearest, matches
 from tablegate.gateway.model.search.scoring import score
@@ -37,6 +38,8 @@ class _Result(NamedTuple):
     key: tuple[bytes, bytes]
     position: Position
     score: float = 0.0
+    collapsed: Any = None
+    """The value of the field that collapses results."""
 
 
 class _Found(NamedTuple):
@@ -55,7 +58,7 @@ def search(store: Store, command: SearchRows, now_ms: int) -> SearchPage:
             raise IndexMissing(table.name, command.index.name)
         candidates = candidates_of(command.index, command.query)
         is_found_by_database = candidates.is_exact and is_by_key(command.sorters)
-        if is_found_by_database and command.aggregated == NOTHING:
+        if is_found_by_database and command.aggregated == NOTHING and command.collapse is None:
             found = _by_database(session, command, candidates)
         else:
             found = _by_evaluation(session, command, candidates)
@@ -113,8 +116,21 @@ def _by_evaluation(session: Session, command: SearchRows, candidates: Candidates
             if command.after is None or result.order_key > command.after.order_key:
                 yield result
 
-    found = heapq.nsmallest(command.offset + command.limit + 1, results())
+    number = command.offset + command.limit + 1
+    found = heapq.nsmallest(number, results() if command.collapse is None else _collapsed(results(), number))
     return _Found(found[command.offset :], total if command.counts else None, collector.result())
+
+
+def _collapsed(results: Iterable[_Result], number: int) -> Iterable[_Result]:
+    """Return the first result of each value. Values whose results are not among the first `number` are dropped."""
+    first: dict[Any, _Result] = {}
+    for each in results:
+        known = first.get(each.collapsed)
+        if known is None or each.order_key < known.order_key:
+            first[each.collapsed] = each
+        if len(first) > 2 * number + 1000:
+            first = {kept.collapsed: kept for kept in heapq.nsmallest(number, first.values())}
+    return first.values()
 
 
 def _scored(
@@ -133,8 +149,10 @@ def _scored(
 
 
 def _result(command: SearchRows, found: FoundDocument, points: float = 0.0) -> _Result:
-    key = order_key(command.sorters, found.document or {}, b"".join(found.key), points)
-    return _Result(key, found.key, found.position, points)
+    document = found.document or {}
+    key = order_key(command.sorters, document, b"".join(found.key), points)
+    values = () if command.collapse is None else document.get(command.collapse.name, ())
+    return _Result(key, found.key, found.position, points, values[0] if values else None)
 
 
 def _matching(session: Session, command: SearchRows, candidates: Candidates) -> Iterator[FoundDocument]:

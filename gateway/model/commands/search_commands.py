@@ -11,7 +11,7 @@ from tablegate.gateway.model.commands.row_commands import VisibleAttributes
 from tablegate.gateway.model.search.aggregations import NOTHING, Aggregations, Inner, sources_of
 from tablegate.gateway.model.search.ordering import BY_KEY, Sorter, fields_of_sorters
 from tablegate.gateway.model.search.queries import Query, fields_of
-from tablegate.gateway.model.search.schema import SearchIndex, SearchIndexState, SearchSchema
+from tablegate.gateway.model.search.schema import SearchField, SearchIndex, SearchIndexState, SearchSchema
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.keys import Position
 from tablegate.gateway.model.values.rows import Row
@@ -74,6 +74,7 @@ class SearchRows(BaseCommand["SearchPage"]):
     - `offset`, `limit`: the number of results to skip, and to return.
     - `counts`: count all results.
     - `aggregated`: aggregations and groups over all results.
+    - `collapse`: return only the first result of each value of this field. All of them are counted and aggregated.
     - `visible_attributes`: the attributes of the rows that the reader shows. None: all.
     - `timeout_ms`: the time after which no other document is evaluated.
     Outcome: SearchPage. Errors: IndexMissing, LimitExceeded (search-documents, search-groups, search-time).
@@ -88,6 +89,7 @@ class SearchRows(BaseCommand["SearchPage"]):
     limit: int = 10
     counts: bool = False
     aggregated: Inner = NOTHING
+    collapse: SearchField | None = None
     visible_attributes: VisibleAttributes | None = None
     timeout_ms: int = 30_000
 
@@ -96,6 +98,8 @@ class SearchRows(BaseCommand["SearchPage"]):
         """The columns that the query and the order use."""
         schema = self.index.schema
         fields = [*fields_of(self.query), *fields_of_sorters(self.sorters), *sources_of(self.aggregated)]
+        if self.collapse is not None:
+            fields.append(self.collapse)
         return frozenset(schema.top(field).source for field in fields)
 
 

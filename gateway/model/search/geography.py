@@ -63,3 +63,35 @@ def is_in_polygon(point: Sequence[float], polygon: Sequence[Point]) -> bool:
                 is_inside = not is_inside
         previous_latitude, previous_longitude = edge_latitude, edge_longitude
     return is_inside
+
+
+_BASE32 = "0123456789bcdefghjkmnpqrstuvwxyz"
+
+
+def geohash_of(point: Sequence[float], precision: int) -> str:
+    """Return the geohash of a point: characters of 5 bits, alternately of the longitude and the latitude."""
+    number = 0
+    longitude_bits = (5 * precision + 1) // 2
+    latitude_bits = 5 * precision - longitude_bits
+    places = [
+        min(int((point[1] + 180) / 360 * (1 << longitude_bits)), (1 << longitude_bits) - 1),
+        min(int((point[0] + 90) / 180 * (1 << latitude_bits)), (1 << latitude_bits) - 1),
+    ]
+    bits = [longitude_bits, latitude_bits]
+    for turn in range(5 * precision):
+        axis = turn % 2
+        bits[axis] -= 1
+        number = number << 1 | places[axis] >> bits[axis] & 1
+    return "".join(_BASE32[number >> 5 * place & 31] for place in reversed(range(precision)))
+
+
+def cell_of_geohash(geohash: str) -> tuple[Point, Point]:
+    """Return the top left and the bottom right corner of the cell of a geohash."""
+    places, bits = [0, 0], [0, 0]
+    for turn in range(5 * len(geohash)):
+        axis = turn % 2
+        bit = _BASE32.index(geohash[turn // 5]) >> 4 - turn % 5 & 1
+        places[axis], bits[axis] = places[axis] << 1 | bit, bits[axis] + 1
+    width, height = 360 / (1 << bits[0]), 180 / (1 << bits[1])
+    west, south = places[0] * width - 180, places[1] * height - 90
+    return (south + height, west), (south, west + width)

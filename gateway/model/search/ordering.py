@@ -21,7 +21,7 @@ from tablegate.gateway.model.values.values import Kind, Value
 
 _COMPLEMENT = bytes(255 - each for each in range(256))
 # The complement of a present value begins with 0xFE, so a missing one is last in both directions.
-_PRESENT, _MISSING = b"\x01", b"\xff"
+_ABSENT, _PRESENT, _MISSING = b"\x00", b"\x01", b"\xff"
 
 
 class SortMode(Enum):
@@ -127,12 +127,21 @@ def _sort_bytes(sorter: FieldSort | GeoDistanceSort, document: Document) -> byte
         if isinstance(sorter, GeoDistanceSort) or sorter.missing is None:
             return _MISSING
         values = [sorter.missing]
-    value = _chosen(values, sorter.mode)
+    return _PRESENT + _value_bytes(_chosen(values, sorter.mode))
+
+
+def key_bytes(key: Any, descending: bool) -> bytes:
+    """Return the bytes of a part of a composite key. None is before all other keys, or after them if descending."""
+    part = _ABSENT if key is None else _PRESENT + _value_bytes(key)
+    return part.translate(_COMPLEMENT) if descending else part
+
+
+def _value_bytes(value: Any) -> bytes:
     if isinstance(value, str):
-        return _PRESENT + encode_column(Value(Kind.TEXT, value))
+        return encode_column(Value(Kind.TEXT, value))
     if isinstance(value, bool):
-        return _PRESENT + (b"\x01" if value else b"\x00")
-    return _PRESENT + _number_bytes(value)
+        return b"\x01" if value else b"\x00"
+    return _number_bytes(value)
 
 
 def _number_bytes(value: int | float) -> bytes:

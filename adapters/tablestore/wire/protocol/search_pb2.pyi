@@ -78,6 +78,68 @@ class QueryOperator(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     OR: _ClassVar[QueryOperator]
     AND: _ClassVar[QueryOperator]
 
+class DateTimeUnit(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    YEAR: _ClassVar[DateTimeUnit]
+    QUARTER_YEAR: _ClassVar[DateTimeUnit]
+    MONTH: _ClassVar[DateTimeUnit]
+    WEEK: _ClassVar[DateTimeUnit]
+    DAY: _ClassVar[DateTimeUnit]
+    HOUR: _ClassVar[DateTimeUnit]
+    MINUTE: _ClassVar[DateTimeUnit]
+    SECOND: _ClassVar[DateTimeUnit]
+    MILLISECOND: _ClassVar[DateTimeUnit]
+
+class FunctionModifier(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    FM_NONE: _ClassVar[FunctionModifier]
+    FM_LOG: _ClassVar[FunctionModifier]
+    FM_LOG1P: _ClassVar[FunctionModifier]
+    FM_LOG2P: _ClassVar[FunctionModifier]
+    FM_LN: _ClassVar[FunctionModifier]
+    FM_LN1P: _ClassVar[FunctionModifier]
+    FM_LN2P: _ClassVar[FunctionModifier]
+    FM_SQUARE: _ClassVar[FunctionModifier]
+    FM_SQRT: _ClassVar[FunctionModifier]
+    FM_RECIPROCAL: _ClassVar[FunctionModifier]
+
+class DecayFuncParamType(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    DF_DATE_PARAM: _ClassVar[DecayFuncParamType]
+    DF_NUMERIC_PARAM: _ClassVar[DecayFuncParamType]
+    DF_GEO_PARAM: _ClassVar[DecayFuncParamType]
+
+class DecayMathFunction(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    GAUSS: _ClassVar[DecayMathFunction]
+    EXP: _ClassVar[DecayMathFunction]
+    LINEAR: _ClassVar[DecayMathFunction]
+
+class MultiValueMode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    MVM_MAX: _ClassVar[MultiValueMode]
+    MVM_MIN: _ClassVar[MultiValueMode]
+    MVM_SUM: _ClassVar[MultiValueMode]
+    MVM_AVG: _ClassVar[MultiValueMode]
+
+class FunctionScoreMode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    FSM_AVG: _ClassVar[FunctionScoreMode]
+    FSM_MAX: _ClassVar[FunctionScoreMode]
+    FSM_SUM: _ClassVar[FunctionScoreMode]
+    FSM_MIN: _ClassVar[FunctionScoreMode]
+    FSM_MULTIPLY: _ClassVar[FunctionScoreMode]
+    FSM_FIRST: _ClassVar[FunctionScoreMode]
+
+class FunctionCombineMode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    FCM_MULTIPLY: _ClassVar[FunctionCombineMode]
+    FCM_AVG: _ClassVar[FunctionCombineMode]
+    FCM_MAX: _ClassVar[FunctionCombineMode]
+    FCM_SUM: _ClassVar[FunctionCombineMode]
+    FCM_MIN: _ClassVar[FunctionCombineMode]
+    FCM_REPLACE: _ClassVar[FunctionCombineMode]
+
 class ScoreMode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     SCORE_MODE_NONE: _ClassVar[ScoreMode]
@@ -188,6 +250,47 @@ SUFFIX_QUERY: QueryType
 DIS_MAX_QUERY: QueryType
 OR: QueryOperator
 AND: QueryOperator
+YEAR: DateTimeUnit
+QUARTER_YEAR: DateTimeUnit
+MONTH: DateTimeUnit
+WEEK: DateTimeUnit
+DAY: DateTimeUnit
+HOUR: DateTimeUnit
+MINUTE: DateTimeUnit
+SECOND: DateTimeUnit
+MILLISECOND: DateTimeUnit
+FM_NONE: FunctionModifier
+FM_LOG: FunctionModifier
+FM_LOG1P: FunctionModifier
+FM_LOG2P: FunctionModifier
+FM_LN: FunctionModifier
+FM_LN1P: FunctionModifier
+FM_LN2P: FunctionModifier
+FM_SQUARE: FunctionModifier
+FM_SQRT: FunctionModifier
+FM_RECIPROCAL: FunctionModifier
+DF_DATE_PARAM: DecayFuncParamType
+DF_NUMERIC_PARAM: DecayFuncParamType
+DF_GEO_PARAM: DecayFuncParamType
+GAUSS: DecayMathFunction
+EXP: DecayMathFunction
+LINEAR: DecayMathFunction
+MVM_MAX: MultiValueMode
+MVM_MIN: MultiValueMode
+MVM_SUM: MultiValueMode
+MVM_AVG: MultiValueMode
+FSM_AVG: FunctionScoreMode
+FSM_MAX: FunctionScoreMode
+FSM_SUM: FunctionScoreMode
+FSM_MIN: FunctionScoreMode
+FSM_MULTIPLY: FunctionScoreMode
+FSM_FIRST: FunctionScoreMode
+FCM_MULTIPLY: FunctionCombineMode
+FCM_AVG: FunctionCombineMode
+FCM_MAX: FunctionCombineMode
+FCM_SUM: FunctionCombineMode
+FCM_MIN: FunctionCombineMode
+FCM_REPLACE: FunctionCombineMode
 SCORE_MODE_NONE: ScoreMode
 SCORE_MODE_AVG: ScoreMode
 SCORE_MODE_MAX: ScoreMode
@@ -592,6 +695,118 @@ class FunctionScoreQuery(_message.Message):
     query: Query
     field_value_factor: FieldValueFactor
     def __init__(self, query: _Optional[_Union[Query, _Mapping]] = ..., field_value_factor: _Optional[_Union[FieldValueFactor, _Mapping]] = ...) -> None: ...
+
+class DateTimeValue(_message.Message):
+    __slots__ = ("value", "unit")
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    UNIT_FIELD_NUMBER: _ClassVar[int]
+    value: int
+    unit: DateTimeUnit
+    def __init__(self, value: _Optional[int] = ..., unit: _Optional[_Union[DateTimeUnit, str]] = ...) -> None: ...
+
+class FunctionsScoreQuery(_message.Message):
+    __slots__ = ("query", "functions", "score_mode", "combine_mode", "min_score", "max_score")
+    QUERY_FIELD_NUMBER: _ClassVar[int]
+    FUNCTIONS_FIELD_NUMBER: _ClassVar[int]
+    SCORE_MODE_FIELD_NUMBER: _ClassVar[int]
+    COMBINE_MODE_FIELD_NUMBER: _ClassVar[int]
+    MIN_SCORE_FIELD_NUMBER: _ClassVar[int]
+    MAX_SCORE_FIELD_NUMBER: _ClassVar[int]
+    query: Query
+    functions: _containers.RepeatedCompositeFieldContainer[Function]
+    score_mode: FunctionScoreMode
+    combine_mode: FunctionCombineMode
+    min_score: float
+    max_score: float
+    def __init__(self, query: _Optional[_Union[Query, _Mapping]] = ..., functions: _Optional[_Iterable[_Union[Function, _Mapping]]] = ..., score_mode: _Optional[_Union[FunctionScoreMode, str]] = ..., combine_mode: _Optional[_Union[FunctionCombineMode, str]] = ..., min_score: _Optional[float] = ..., max_score: _Optional[float] = ...) -> None: ...
+
+class Function(_message.Message):
+    __slots__ = ("field_value_factor", "random", "decay", "weight", "filter")
+    FIELD_VALUE_FACTOR_FIELD_NUMBER: _ClassVar[int]
+    RANDOM_FIELD_NUMBER: _ClassVar[int]
+    DECAY_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    FILTER_FIELD_NUMBER: _ClassVar[int]
+    field_value_factor: FieldValueFactorFunction
+    random: RandomScoreFunction
+    decay: DecayFunction
+    weight: float
+    filter: Query
+    def __init__(self, field_value_factor: _Optional[_Union[FieldValueFactorFunction, _Mapping]] = ..., random: _Optional[_Union[RandomScoreFunction, _Mapping]] = ..., decay: _Optional[_Union[DecayFunction, _Mapping]] = ..., weight: _Optional[float] = ..., filter: _Optional[_Union[Query, _Mapping]] = ...) -> None: ...
+
+class FieldValueFactorFunction(_message.Message):
+    __slots__ = ("field_name", "factor", "modifier", "missing")
+    FIELD_NAME_FIELD_NUMBER: _ClassVar[int]
+    FACTOR_FIELD_NUMBER: _ClassVar[int]
+    MODIFIER_FIELD_NUMBER: _ClassVar[int]
+    MISSING_FIELD_NUMBER: _ClassVar[int]
+    field_name: str
+    factor: float
+    modifier: FunctionModifier
+    missing: float
+    def __init__(self, field_name: _Optional[str] = ..., factor: _Optional[float] = ..., modifier: _Optional[_Union[FunctionModifier, str]] = ..., missing: _Optional[float] = ...) -> None: ...
+
+class RandomScoreFunction(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class DecayFunction(_message.Message):
+    __slots__ = ("field_name", "math_function", "param_type", "param", "decay", "multi_value_mode")
+    FIELD_NAME_FIELD_NUMBER: _ClassVar[int]
+    MATH_FUNCTION_FIELD_NUMBER: _ClassVar[int]
+    PARAM_TYPE_FIELD_NUMBER: _ClassVar[int]
+    PARAM_FIELD_NUMBER: _ClassVar[int]
+    DECAY_FIELD_NUMBER: _ClassVar[int]
+    MULTI_VALUE_MODE_FIELD_NUMBER: _ClassVar[int]
+    field_name: str
+    math_function: DecayMathFunction
+    param_type: DecayFuncParamType
+    param: bytes
+    decay: float
+    multi_value_mode: MultiValueMode
+    def __init__(self, field_name: _Optional[str] = ..., math_function: _Optional[_Union[DecayMathFunction, str]] = ..., param_type: _Optional[_Union[DecayFuncParamType, str]] = ..., param: _Optional[bytes] = ..., decay: _Optional[float] = ..., multi_value_mode: _Optional[_Union[MultiValueMode, str]] = ...) -> None: ...
+
+class DecayFuncDateParam(_message.Message):
+    __slots__ = ("origin_long", "origin_string", "scale", "offset")
+    ORIGIN_LONG_FIELD_NUMBER: _ClassVar[int]
+    ORIGIN_STRING_FIELD_NUMBER: _ClassVar[int]
+    SCALE_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    origin_long: int
+    origin_string: str
+    scale: DateTimeValue
+    offset: DateTimeValue
+    def __init__(self, origin_long: _Optional[int] = ..., origin_string: _Optional[str] = ..., scale: _Optional[_Union[DateTimeValue, _Mapping]] = ..., offset: _Optional[_Union[DateTimeValue, _Mapping]] = ...) -> None: ...
+
+class DecayFuncNumericParam(_message.Message):
+    __slots__ = ("origin", "scale", "offset")
+    ORIGIN_FIELD_NUMBER: _ClassVar[int]
+    SCALE_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    origin: float
+    scale: float
+    offset: float
+    def __init__(self, origin: _Optional[float] = ..., scale: _Optional[float] = ..., offset: _Optional[float] = ...) -> None: ...
+
+class DecayFuncGeoParam(_message.Message):
+    __slots__ = ("origin", "scale", "offset")
+    ORIGIN_FIELD_NUMBER: _ClassVar[int]
+    SCALE_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    origin: str
+    scale: float
+    offset: float
+    def __init__(self, origin: _Optional[str] = ..., scale: _Optional[float] = ..., offset: _Optional[float] = ...) -> None: ...
+
+class DisMaxQuery(_message.Message):
+    __slots__ = ("queries", "tie_breaker", "weight")
+    QUERIES_FIELD_NUMBER: _ClassVar[int]
+    TIE_BREAKER_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    queries: _containers.RepeatedCompositeFieldContainer[Query]
+    tie_breaker: float
+    weight: float
+    def __init__(self, queries: _Optional[_Iterable[_Union[Query, _Mapping]]] = ..., tie_breaker: _Optional[float] = ..., weight: _Optional[float] = ...) -> None: ...
 
 class NestedQuery(_message.Message):
     __slots__ = ("path", "query", "score_mode", "weight", "inner_hits")
@@ -1193,6 +1408,60 @@ class GroupByHistogram(_message.Message):
     offset: bytes
     def __init__(self, field_name: _Optional[str] = ..., interval: _Optional[bytes] = ..., missing_value: _Optional[bytes] = ..., min_doc_count: _Optional[int] = ..., sort: _Optional[_Union[GroupBySort, _Mapping]] = ..., field_range: _Optional[_Union[FieldRange, _Mapping]] = ..., sub_aggs: _Optional[_Union[Aggregations, _Mapping]] = ..., sub_group_bys: _Optional[_Union[GroupBys, _Mapping]] = ..., offset: _Optional[bytes] = ...) -> None: ...
 
+class GroupByDateHistogram(_message.Message):
+    __slots__ = ("field_name", "interval", "field_range", "missing", "min_doc_count", "time_zone", "sort", "sub_aggs", "sub_group_bys", "offset")
+    FIELD_NAME_FIELD_NUMBER: _ClassVar[int]
+    INTERVAL_FIELD_NUMBER: _ClassVar[int]
+    FIELD_RANGE_FIELD_NUMBER: _ClassVar[int]
+    MISSING_FIELD_NUMBER: _ClassVar[int]
+    MIN_DOC_COUNT_FIELD_NUMBER: _ClassVar[int]
+    TIME_ZONE_FIELD_NUMBER: _ClassVar[int]
+    SORT_FIELD_NUMBER: _ClassVar[int]
+    SUB_AGGS_FIELD_NUMBER: _ClassVar[int]
+    SUB_GROUP_BYS_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    field_name: str
+    interval: DateTimeValue
+    field_range: FieldRange
+    missing: bytes
+    min_doc_count: int
+    time_zone: str
+    sort: GroupBySort
+    sub_aggs: Aggregations
+    sub_group_bys: GroupBys
+    offset: DateTimeValue
+    def __init__(self, field_name: _Optional[str] = ..., interval: _Optional[_Union[DateTimeValue, _Mapping]] = ..., field_range: _Optional[_Union[FieldRange, _Mapping]] = ..., missing: _Optional[bytes] = ..., min_doc_count: _Optional[int] = ..., time_zone: _Optional[str] = ..., sort: _Optional[_Union[GroupBySort, _Mapping]] = ..., sub_aggs: _Optional[_Union[Aggregations, _Mapping]] = ..., sub_group_bys: _Optional[_Union[GroupBys, _Mapping]] = ..., offset: _Optional[_Union[DateTimeValue, _Mapping]] = ...) -> None: ...
+
+class GroupByGeoGrid(_message.Message):
+    __slots__ = ("field_name", "precision", "size", "sub_aggs", "sub_group_bys")
+    FIELD_NAME_FIELD_NUMBER: _ClassVar[int]
+    PRECISION_FIELD_NUMBER: _ClassVar[int]
+    SIZE_FIELD_NUMBER: _ClassVar[int]
+    SUB_AGGS_FIELD_NUMBER: _ClassVar[int]
+    SUB_GROUP_BYS_FIELD_NUMBER: _ClassVar[int]
+    field_name: str
+    precision: int
+    size: int
+    sub_aggs: Aggregations
+    sub_group_bys: GroupBys
+    def __init__(self, field_name: _Optional[str] = ..., precision: _Optional[int] = ..., size: _Optional[int] = ..., sub_aggs: _Optional[_Union[Aggregations, _Mapping]] = ..., sub_group_bys: _Optional[_Union[GroupBys, _Mapping]] = ...) -> None: ...
+
+class GroupByComposite(_message.Message):
+    __slots__ = ("sources", "size", "sub_aggs", "sub_group_bys", "next_token", "suggested_size")
+    SOURCES_FIELD_NUMBER: _ClassVar[int]
+    SIZE_FIELD_NUMBER: _ClassVar[int]
+    SUB_AGGS_FIELD_NUMBER: _ClassVar[int]
+    SUB_GROUP_BYS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    SUGGESTED_SIZE_FIELD_NUMBER: _ClassVar[int]
+    sources: GroupBys
+    size: int
+    sub_aggs: Aggregations
+    sub_group_bys: GroupBys
+    next_token: str
+    suggested_size: int
+    def __init__(self, sources: _Optional[_Union[GroupBys, _Mapping]] = ..., size: _Optional[int] = ..., sub_aggs: _Optional[_Union[Aggregations, _Mapping]] = ..., sub_group_bys: _Optional[_Union[GroupBys, _Mapping]] = ..., next_token: _Optional[str] = ..., suggested_size: _Optional[int] = ...) -> None: ...
+
 class GroupByFieldResultItem(_message.Message):
     __slots__ = ("key", "row_count", "sub_aggs_result", "sub_group_bys_result")
     KEY_FIELD_NUMBER: _ClassVar[int]
@@ -1264,6 +1533,76 @@ class GroupByHistogramResult(_message.Message):
     ITEMS_FIELD_NUMBER: _ClassVar[int]
     items: _containers.RepeatedCompositeFieldContainer[GroupByHistogramItem]
     def __init__(self, items: _Optional[_Iterable[_Union[GroupByHistogramItem, _Mapping]]] = ...) -> None: ...
+
+class GroupByDateHistogramItem(_message.Message):
+    __slots__ = ("timestamp", "row_count", "sub_aggs_result", "sub_group_bys_result")
+    TIMESTAMP_FIELD_NUMBER: _ClassVar[int]
+    ROW_COUNT_FIELD_NUMBER: _ClassVar[int]
+    SUB_AGGS_RESULT_FIELD_NUMBER: _ClassVar[int]
+    SUB_GROUP_BYS_RESULT_FIELD_NUMBER: _ClassVar[int]
+    timestamp: int
+    row_count: int
+    sub_aggs_result: AggregationsResult
+    sub_group_bys_result: GroupBysResult
+    def __init__(self, timestamp: _Optional[int] = ..., row_count: _Optional[int] = ..., sub_aggs_result: _Optional[_Union[AggregationsResult, _Mapping]] = ..., sub_group_bys_result: _Optional[_Union[GroupBysResult, _Mapping]] = ...) -> None: ...
+
+class GroupByDateHistogramResult(_message.Message):
+    __slots__ = ("items",)
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[GroupByDateHistogramItem]
+    def __init__(self, items: _Optional[_Iterable[_Union[GroupByDateHistogramItem, _Mapping]]] = ...) -> None: ...
+
+class GeoGrid(_message.Message):
+    __slots__ = ("top_left", "bottom_right")
+    TOP_LEFT_FIELD_NUMBER: _ClassVar[int]
+    BOTTOM_RIGHT_FIELD_NUMBER: _ClassVar[int]
+    top_left: GeoPoint
+    bottom_right: GeoPoint
+    def __init__(self, top_left: _Optional[_Union[GeoPoint, _Mapping]] = ..., bottom_right: _Optional[_Union[GeoPoint, _Mapping]] = ...) -> None: ...
+
+class GroupByGeoGridResultItem(_message.Message):
+    __slots__ = ("key", "geo_grid", "row_count", "sub_aggs_result", "sub_group_bys_result")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    GEO_GRID_FIELD_NUMBER: _ClassVar[int]
+    ROW_COUNT_FIELD_NUMBER: _ClassVar[int]
+    SUB_AGGS_RESULT_FIELD_NUMBER: _ClassVar[int]
+    SUB_GROUP_BYS_RESULT_FIELD_NUMBER: _ClassVar[int]
+    key: str
+    geo_grid: GeoGrid
+    row_count: int
+    sub_aggs_result: AggregationsResult
+    sub_group_bys_result: GroupBysResult
+    def __init__(self, key: _Optional[str] = ..., geo_grid: _Optional[_Union[GeoGrid, _Mapping]] = ..., row_count: _Optional[int] = ..., sub_aggs_result: _Optional[_Union[AggregationsResult, _Mapping]] = ..., sub_group_bys_result: _Optional[_Union[GroupBysResult, _Mapping]] = ...) -> None: ...
+
+class GroupByGeoGridResult(_message.Message):
+    __slots__ = ("items",)
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[GroupByGeoGridResultItem]
+    def __init__(self, items: _Optional[_Iterable[_Union[GroupByGeoGridResultItem, _Mapping]]] = ...) -> None: ...
+
+class GroupByCompositeResultItem(_message.Message):
+    __slots__ = ("keys", "row_count", "sub_aggs_result", "sub_group_bys_result", "is_null_keys")
+    KEYS_FIELD_NUMBER: _ClassVar[int]
+    ROW_COUNT_FIELD_NUMBER: _ClassVar[int]
+    SUB_AGGS_RESULT_FIELD_NUMBER: _ClassVar[int]
+    SUB_GROUP_BYS_RESULT_FIELD_NUMBER: _ClassVar[int]
+    IS_NULL_KEYS_FIELD_NUMBER: _ClassVar[int]
+    keys: _containers.RepeatedScalarFieldContainer[str]
+    row_count: int
+    sub_aggs_result: AggregationsResult
+    sub_group_bys_result: GroupBysResult
+    is_null_keys: _containers.RepeatedScalarFieldContainer[bool]
+    def __init__(self, keys: _Optional[_Iterable[str]] = ..., row_count: _Optional[int] = ..., sub_aggs_result: _Optional[_Union[AggregationsResult, _Mapping]] = ..., sub_group_bys_result: _Optional[_Union[GroupBysResult, _Mapping]] = ..., is_null_keys: _Optional[_Iterable[bool]] = ...) -> None: ...
+
+class GroupByCompositeResult(_message.Message):
+    __slots__ = ("items", "source_group_by_names", "next_token")
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_GROUP_BY_NAMES_FIELD_NUMBER: _ClassVar[int]
+    NEXT_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[GroupByCompositeResultItem]
+    source_group_by_names: _containers.RepeatedScalarFieldContainer[str]
+    next_token: str
+    def __init__(self, items: _Optional[_Iterable[_Union[GroupByCompositeResultItem, _Mapping]]] = ..., source_group_by_names: _Optional[_Iterable[str]] = ..., next_token: _Optional[str] = ...) -> None: ...
 
 class GroupByResult(_message.Message):
     __slots__ = ("name", "type", "group_by_result")

@@ -12,7 +12,7 @@ from tablegate.adapters.tablestore.search import variants
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.plainbuffer import decode_row
 from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
-from tablegate.gateway.model.search import aggregations as model
+from tablegate.gateway.model.search import collecting
 from tests.adapters.tablestore.client import Refused, TableStoreService
 from tests.adapters.tablestore.search.search_messages import (
     Searches,
@@ -205,7 +205,7 @@ def test_limits_of_aggregations(table: Searches, monkeypatch: pytest.MonkeyPatch
     table.search(match_all(), group_bys=nested_groups(limits.GROUPING_LEVELS_MAX))
     with pytest.raises(Refused, match="level"):
         table.search(match_all(), group_bys=nested_groups(limits.GROUPING_LEVELS_MAX + 1))
-    monkeypatch.setattr(model, "MOST_GROUPS", 10)
+    monkeypatch.setattr(collecting, "MOST_GROUPS", 10)
     table.search(match_all(), group_bys=nested_groups(1))
     with pytest.raises(Refused, match="too many groups"):
         table.search(match_all(), group_bys=nested_groups(2))

@@ -449,7 +449,6 @@ def test_keywords_longer_than_a_stored_term(table: Searches) -> None:
 @pytest.mark.parametrize(
     "members",
     [
-        {"collapse": messages.Collapse(field_name="k")},
         {"filter": messages.SearchFilter(query=match_all())},
         {"sort": messages.Sort(sorter=[messages.Sorter()])},
     ],

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import random
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,9 +14,16 @@ from tablegate.gateway.engine.engine import Engine
 from tablegate.gateway.model.commands.row_commands import WriteGroup
 from tablegate.gateway.model.commands.search_commands import CreateSearchIndex, ListSearchIndexes, SearchRows
 from tablegate.gateway.model.search import queries
+from tablegate.gateway.model.search.aggregations import (
+    NOTHING,
+    CompositeSource,
+    GroupByComposite,
+    GroupByField,
+    Inner,
+)
 from tablegate.gateway.model.search.analysis import Analyzer
 from tablegate.gateway.model.search.documents import document_of
-from tablegate.gateway.model.search.ordering import FieldSort, KeySort, Sorter
+from tablegate.gateway.model.search.ordering import FieldSort, KeySort, Sorter, values_at
 from tablegate.gateway.model.search.queries import Query
 from tablegate.gateway.model.search.schema import FieldType, SearchField, SearchIndex, SearchSchema
 from tablegate.gateway.model.tables.tables import Table
@@ -128,6 +137,44 @@ def in_order(documents: dict[str, dict[str, list[Any]]], sorters: Sequence[Sorte
     return keys
 
 
+def collapsed(
+    documents: dict[str, dict[str, list[Any]]], keys: list[str], field: SearchField | None
+) -> list[str]:
+    """Return the first key of each value of a field."""
+    if field is None:
+        return keys
+    first: dict[Any, str] = {}
+    for key in keys:
+        first.setdefault((documents[key].get(field.name) or [None])[0], key)
+    return [*first.values()]
+
+
+def random_composite(chance: random.Random) -> GroupByComposite:
+    fields = chance.sample((KEYWORD, LONG, LONGS, _INNER[0]), chance.randint(1, 3))
+    sources = [GroupByField(field.name, field, NOTHING, 1) for field in fields]
+    descending = [chance.random() < 0.5 for _ in fields]
+    return GroupByComposite(
+        "x", tuple(map(CompositeSource, sources, descending)), NOTHING, chance.choice((1, 5, 50))
+    )
+
+
+def composite_groups(
+    documents: Sequence[dict[str, list[Any]]], grouping: GroupByComposite
+) -> list[tuple[tuple[Any, ...], int]]:
+    """Return the first groups and one more: stable sorts, from the last source to the first. None is the least key."""
+    groups: Counter[tuple[Any, ...]] = Counter()
+    for document in documents:
+        parts = [set(values_at(source.grouping.field, document)) or {None} for source in grouping.sources]
+        groups.update(itertools.product(*parts))
+    found = [*groups.items()]
+    for place, source in reversed([*enumerate(grouping.sources)]):
+        present = [item for item in found if item[0][place] is not None]
+        missing = [item for item in found if item[0][place] is None]
+        present.sort(key=lambda item, place=place: item[0][place], reverse=source.descending)
+        found = present + missing if source.descending else missing + present
+    return found[: grouping.size + 1]
+
+
 def check_random_queries(client: Client, number_of_rows: int, number_of_queries: int) -> None:
     chance = random.Random(7)
     engine, table = client.engine, client.table
@@ -147,16 +194,32 @@ def check_random_queries(client: Client, number_of_rows: int, number_of_queries:
     for number in range(number_of_queries):
         query, sorters = random_query(chance), random_sorters(chance)
         offset, limit = chance.choice((0, 0, 3)), chance.choice((1, 10, number_of_rows))
+        collapse = chance.choice((None, None, None, KEYWORD, LONG))
+        grouping = chance.choice((None, None, random_composite(chance)))
         matching = {key: each for key, each in documents.items() if queries.matches(query, each)}
-        expected = in_order(matching, sorters)
-        command = SearchRows(client.table, index, query, sorters, offset=offset, limit=limit, counts=True)
+        expected = collapsed(documents, in_order(matching, sorters), collapse)
+        command = SearchRows(
+            client.table,
+            index,
+            query,
+            sorters,
+            offset=offset,
+            limit=limit,
+            counts=True,
+            aggregated=Inner(groups=() if grouping is None else (grouping,)),
+            collapse=collapse,
+        )
         [page] = engine.run([command])
         assert not isinstance(page, Exception), (number, query, page)
         found = [row.latest["p"].data for row in page.rows]
         assert found == expected[offset : offset + limit], (number, query, sorters)
-        assert page.total == len(expected), (number, query)
+        assert page.total == len(matching), (number, query)
         assert page.has_more is (offset + limit < len(expected))
-        if page.last is not None:
+        if grouping is not None:
+            [groups] = page.aggregations.groups
+            found_groups = {group.key.parts: group.rows for group in groups}
+            assert [*found_groups.items()] == composite_groups([*matching.values()], grouping)
+        if page.last is not None and collapse is None:
             [page] = engine.run([SearchRows(client.table, index, query, sorters, page.last, limit=limit)])
             found = [row.latest["p"].data for row in page.rows]
             assert found == expected[offset + limit :][:limit], (number, query, sorters)

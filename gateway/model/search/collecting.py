@@ -1,0 +1,343 @@
+"""The accumulators of aggregations and groups.
+
+`add` is called with every result of a search, `result` returns the outcome. Nothing else of the results is kept in
+memory.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from tablegate.gateway.model.errors import LimitExceeded
+from tablegate.gateway.model.search import geography
+from tablegate.gateway.model.search.aggregations import (
+    Aggregations,
+    CompositeKey,
+    Group,
+    GroupByComposite,
+    GroupByField,
+    GroupByFilter,
+    GroupByGrid,
+    GroupByHistogram,
+    GroupByRange,
+    GroupOrder,
+    GroupSorter,
+    Inner,
+    KeyedGrouping,
+    Metric,
+    MetricKind,
+    Percentiles,
+    TopRows,
+)
+from tablegate.gateway.model.search.documents import Document
+from tablegate.gateway.model.search.ordering import key_bytes, order_key, values_at
+from tablegate.gateway.model.search.queries import matches
+from tablegate.gateway.model.search.schema import FieldType, SearchField
+from tablegate.gateway.model.values.keys import Position
+
+MOST_GROUPS = 65_536
+"""Maximum number of groups of a search, in all levels together, and of combinations of keys of a document."""
+
+
+class Hit(NamedTuple):
+    """A result: its document, and the bytes and the position of its primary key."""
+
+    document: Document
+    key: bytes
+    position: Position
+
+
+class _Accumulator(ABC):
+    @abstractmethod
+    def add(self, hit: Hit) -> None: ...
+
+    @abstractmethod
+    def result(self) -> Any: ...
+
+
+def _values(field: SearchField, hit: Hit, missing: Any) -> list[Any]:
+    values = values_at(field, hit.document)
+    return values if values or missing is None else [missing]
+
+
+class _Metric(_Accumulator):
+    def __init__(self, metric: Metric) -> None:
+        self._metric = metric
+        self._count = 0
+        self._sum: float = 0
+        self._least: Any = None
+        self._most: Any = None
+        self._distinct: set[Any] = set()
+
+    def add(self, hit: Hit) -> None:
+        metric = self._metric
+        values = _values(metric.field, hit, metric.missing)
+        self._count += len(values)
+        if metric.kind is MetricKind.DISTINCT_COUNT:
+            self._distinct.update(tuple(value) if isinstance(value, list) else value for value in values)
+        elif values and metric.kind is not MetricKind.COUNT:
+            self._sum += sum(values)
+            self._least = min(values) if self._least is None else min(self._least, *values)
+            self._most = max(values) if self._most is None else max(self._most, *values)
+
+    def result(self) -> Any:
+        match self._metric.kind:
+            case MetricKind.COUNT:
+                return self._count
+            case MetricKind.DISTINCT_COUNT:
+                return len(self._distinct)
+            case MetricKind.SUM:
+                return float(self._sum)
+            case MetricKind.AVG:
+                return self._sum / self._count if self._count else 0.0
+            case MetricKind.MIN:
+                return math.inf if self._least is None else float(self._least)
+            case MetricKind.MAX:
+                return -math.inf if self._most is None else float(self._most)
+
+
+class _Percentiles(_Accumulator):
+    def __init__(self, percentiles: Percentiles) -> None:
+        self._percentiles = percentiles
+        self._values: list[Any] = []
+
+    def add(self, hit: Hit) -> None:
+        self._values += _values(self._percentiles.field, hit, self._percentiles.missing)
+
+    def result(self) -> list[tuple[float, Any]]:
+        """Return (percentage, value) by percentage, with values between two neighbors interpolated."""
+        values = sorted(self._values)
+        return [(each, self._at(values, each)) for each in sorted(self._percentiles.percentages) if values]
+
+    def _at(self, values: Sequence[Any], percentage: float) -> Any:
+        place = min(max(percentage / 100 * len(values) - 0.5, 0), len(values) - 1)
+        low, share = int(place), place - int(place)
+        high = min(low + 1, len(values) - 1)
+        value = values[low] if not share else values[low] + (values[high] - values[low]) * share
+        return value if self._percentiles.field.type is FieldType.DOUBLE else int(value)
+
+
+class _TopRows(_Accumulator):
+    def __init__(self, top: TopRows) -> None:
+        self._top = top
+        self._hits: list[tuple[bytes, Position]] = []
+
+    def add(self, hit: Hit) -> None:
+        self._hits.append((order_key(self._top.sorters, hit.document, hit.key), hit.position))
+        if len(self._hits) > 1000 + self._top.limit:
+            self._hits = heapq.nsmallest(self._top.limit, self._hits)
+
+    def result(self) -> list[Position]:
+        return [position for _, position in heapq.nsmallest(self._top.limit, self._hits)]
+
+
+class _Budget:
+    """The number of groups that a part of a search has, at most MOST_GROUPS in the whole."""
+
+    def __init__(self, whole: _Budget | None = None) -> None:
+        self._whole = whole
+        self.taken = 0
+
+    def take(self, number: int = 1) -> None:
+        """Count more groups, or fewer if the number is negative. Raises LimitExceeded."""
+        self.taken += number
+        if self._whole is not None:
+            self._whole.take(number)
+        elif self.taken > MOST_GROUPS:
+            raise LimitExceeded("search-groups", MOST_GROUPS, self.taken)
+
+
+class Collector:
+    """The accumulators of one level: of a whole search, or of a group. Raises LimitExceeded."""
+
+    def __init__(self, inner: Inner, budget: _Budget | None = None) -> None:
+        budget = budget or _Budget()
+        self.count = 0
+        self._aggregations = [_ACCUMULATORS[type(each)](each) for each in inner.aggregations]
+        self._groups = [_GROUPINGS[type(each)](each, budget) for each in inner.groups]
+        self._names = [each.name for each in inner.aggregations]
+
+    def add(self, hit: Hit) -> None:
+        self.count += 1
+        for accumulator in (*self._aggregations, *self._groups):
+            accumulator.add(hit)
+
+    def result(self) -> Aggregations:
+        return Aggregations(
+            [each.result() for each in self._aggregations], [each.result() for each in self._groups]
+        )
+
+    def group(self, key: Any) -> Group:
+        return Group(key, self.count, *self.result())
+
+    def number(self, aggregation: str) -> Any:
+        """Return the outcome of an aggregation, to sort groups by it."""
+        return self._aggregations[self._names.index(aggregation)].result()
+
+
+class _Keyed(_Accumulator):
+    """Groups by key, made when the first result comes."""
+
+    def __init__(self, grouping: KeyedGrouping, budget: _Budget) -> None:
+        self._grouping = grouping
+        self._budget = budget
+        self._collectors: dict[Any, Collector] = {}
+
+    def add(self, hit: Hit) -> None:
+        for key in self._grouping.keys_of(hit.document):
+            self._collector(key).add(hit)
+
+    def _collector(self, key: Any) -> Collector:
+        found = self._collectors.get(key)
+        if found is None:
+            self._budget.take()
+            found = self._collectors[key] = Collector(self._grouping.inner, self._budget)
+        return found
+
+    def result(self) -> list[Group]:
+        grouping = self._grouping
+        least, size = 1, None
+        sorters: tuple[GroupSorter, ...] = _BY_COUNT
+        if isinstance(grouping, GroupByHistogram):
+            if grouping.least <= 0:
+                self._add_empty_groups(grouping)
+            least, sorters = grouping.least, grouping.sorters
+        elif isinstance(grouping, GroupByField):
+            least, size, sorters = grouping.least, grouping.size, grouping.sorters or _BY_COUNT
+        else:
+            size = grouping.size
+        found = [item for item in self._collectors.items() if item[1].count >= least]
+        found.sort(key=lambda item: item[0])
+        for sorter in reversed(sorters):
+            found.sort(key=_sort_value(sorter), reverse=sorter.descending)
+        return [collector.group(key) for key, collector in found[:size]]
+
+    def _add_empty_groups(self, grouping: GroupByHistogram) -> None:
+        keys = list(self._collectors)
+        low = grouping.low if grouping.low is not None else min(keys, default=None)
+        high = grouping.high if grouping.high is not None else max(keys, default=None)
+        if low is None or high is None:
+            return
+        key = grouping.intervals.start_of(low)
+        while key < high:
+            self._collector(key)
+            previous, key = key, grouping.intervals.next_start(key)
+            if key == previous:  # the interval is less than the precision of the values
+                raise LimitExceeded("search-groups", MOST_GROUPS, MOST_GROUPS + 1)
+
+
+_BY_COUNT = (GroupSorter(GroupOrder.COUNT, True),)
+
+
+def _sort_value(sorter: GroupSorter) -> Callable[[tuple[Any, Collector]], Any]:
+    match sorter.by:
+        case GroupOrder.KEY:
+            return lambda item: item[0]
+        case GroupOrder.COUNT:
+            return lambda item: item[1].count
+    return lambda item: item[1].number(sorter.aggregation)
+
+
+class _Composite(_Accumulator):
+    """Composite groups in the order of their keys. Groups that cannot be among the first ones are dropped."""
+
+    def __init__(self, grouping: GroupByComposite, budget: _Budget) -> None:
+        self._grouping = grouping
+        self._budget = budget
+        self._collectors: dict[CompositeKey, tuple[Collector, _Budget]] = {}
+        self._last: bytes | None = None
+
+    def add(self, hit: Hit) -> None:
+        for key in self._keys(hit):
+            if key.order > self._grouping.after and (self._last is None or key.order <= self._last):
+                self._collector(key).add(hit)
+        if len(self._collectors) > 2 * (self._grouping.size + 1):
+            self._drop_last()
+
+    def _keys(self, hit: Hit) -> Iterator[CompositeKey]:
+        parts = [
+            [
+                (key_bytes(key, source.descending), key)
+                for key in source.grouping.keys_of(hit.document) or (None,)
+            ]
+            for source in self._grouping.sources
+        ]
+        number = math.prod(map(len, parts))
+        if number > MOST_GROUPS:
+            raise LimitExceeded("search-groups", MOST_GROUPS, number)
+        for chosen in itertools.product(*parts):
+            yield CompositeKey(b"".join(order for order, _ in chosen), tuple(key for _, key in chosen))
+
+    def _collector(self, key: CompositeKey) -> Collector:
+        if key not in self._collectors:
+            budget = _Budget(self._budget)
+            budget.take()
+            self._collectors[key] = Collector(self._grouping.inner, budget), budget
+        return self._collectors[key][0]
+
+    def _drop_last(self) -> None:
+        keys = sorted(self._collectors)
+        kept = self._grouping.size + 1
+        self._last = keys[kept - 1].order
+        for key in keys[kept:]:
+            _, budget = self._collectors.pop(key)
+            self._budget.take(-budget.taken)
+
+    def result(self) -> list[Group]:
+        """Return the groups of a page and one more."""
+        keys = sorted(self._collectors)[: self._grouping.size + 1]
+        return [self._collectors[key][0].group(key) for key in keys]
+
+
+class _Ranged(_Accumulator):
+    def __init__(self, grouping: GroupByRange, budget: _Budget) -> None:
+        self._grouping = grouping
+        self._collectors = [Collector(grouping.inner, budget) for _ in grouping.ranges]
+
+    def add(self, hit: Hit) -> None:
+        grouping = self._grouping
+        values = values_at(grouping.field, hit.document)
+        if grouping.origin is not None:
+            values = [geography.distance_m(grouping.origin, value) for value in values]
+        for (low, high), collector in zip(grouping.ranges, self._collectors, strict=True):
+            if any(low <= value < high for value in values):
+                collector.add(hit)
+
+    def result(self) -> list[Group]:
+        pairs = zip(self._grouping.ranges, self._collectors, strict=True)
+        groups = [collector.group(bounds) for bounds, collector in pairs]
+        return groups if self._grouping.origin is not None else sorted(groups, key=lambda group: group.key)
+
+
+class _Filtered(_Accumulator):
+    def __init__(self, grouping: GroupByFilter, budget: _Budget) -> None:
+        self._grouping = grouping
+        self._collectors = [Collector(grouping.inner, budget) for _ in grouping.filters]
+
+    def add(self, hit: Hit) -> None:
+        for query, collector in zip(self._grouping.filters, self._collectors, strict=True):
+            if matches(query, hit.document):
+                collector.add(hit)
+
+    def result(self) -> list[Group]:
+        return [collector.group(None) for collector in self._collectors]
+
+
+_ACCUMULATORS: Mapping[type, Callable[[Any], _Accumulator]] = {
+    Metric: _Metric,
+    Percentiles: _Percentiles,
+    TopRows: _TopRows,
+}
+_GROUPINGS: Mapping[type, Callable[[Any, _Budget], _Accumulator]] = {
+    GroupByField: _Keyed,
+    GroupByGrid: _Keyed,
+    GroupByHistogram: _Keyed,
+    GroupByComposite: _Composite,
+    GroupByRange: _Ranged,
+    GroupByFilter: _Filtered,
+}
