@@ -11,7 +11,7 @@ from typing import NamedTuple
 from google.protobuf.message import Message
 
 from tablegate.adapters.tablestore.rows import batch_reads, batch_writes, ranges, rows, transactions
-from tablegate.adapters.tablestore.search import parallel_scans, search, search_indexes
+from tablegate.adapters.tablestore.search import parallel_scans, search, search_index_updates, search_indexes
 from tablegate.adapters.tablestore.sql import statements
 from tablegate.adapters.tablestore.streams import streams
 from tablegate.adapters.tablestore.tables import indexes, splits, tables
@@ -42,6 +42,11 @@ SEARCH_OPERATIONS: Mapping[str, Operation] = {
     "CreateSearchIndex": Operation(
         search_messages.CreateSearchIndexRequest,
         search_indexes.create_search_index,
+        Purpose((_P.CREATE_INDEX,), Channel.SEARCH_INDEX),
+    ),
+    "UpdateSearchIndex": Operation(
+        search_messages.UpdateSearchIndexRequest,
+        search_index_updates.update_search_index,
         Purpose((_P.CREATE_INDEX,), Channel.SEARCH_INDEX),
     ),
     "DescribeSearchIndex": Operation(
@@ -150,5 +155,5 @@ OPERATIONS: Mapping[str, Operation] = {
 }
 READING = frozenset({"GetRow", "BatchGetRow", "GetRange", "BulkExport", "Search", "ParallelScan"})
 """Operations that only read rows."""
-SLOW = frozenset({"Search", "ParallelScan", "SQLQuery"})
+SLOW = frozenset({"Search", "DescribeSearchIndex", "ParallelScan", "SQLQuery"})
 """Operations that may take long. The server runs them on a thread."""

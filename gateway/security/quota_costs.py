@@ -89,6 +89,8 @@ COSTS: Mapping[type, CommandCost] = {
             stream_commands.Unfollow,
             replica_commands.RemoveReplicas,
             search_commands.CreateSearchIndex,
+            search_commands.AlterSearchIndex,
+            search_commands.SwapSearchIndexes,
             search_commands.DropSearchIndex,
             search_commands.ListSearchIndexes,
             search_commands.DescribeSearchIndex,

@@ -1,11 +1,11 @@
--- 0018
+-- 0019
 
 CREATE TABLE alembic_version (
 	version_num VARCHAR(32) NOT NULL,
 	CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 )
 
-INSERT INTO alembic_version (version_num) VALUES ('0018')
+INSERT INTO alembic_version (version_num) VALUES ('0019')
 
 CREATE TABLE audit_events (
 	at_ms BIGINT NOT NULL,
@@ -293,6 +293,7 @@ CREATE TABLE search_indexes (
 	fields TEXT NOT NULL,
 	properties TEXT NOT NULL,
 	created_at_ms BIGINT NOT NULL,
+	lifetime_ms BIGINT,
 	PRIMARY KEY (id),
 	UNIQUE (table_id, name)
 )

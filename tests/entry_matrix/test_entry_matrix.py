@@ -83,6 +83,7 @@ NOT_DONE = {
     "tablestore AbortTransaction": "OTSParameterInvalid",
     "tablestore GetStreamRecord": "OTSTrimmedDataAccess",
     "tablestore DescribeSearchIndex": "OTSMetaNotMatch",
+    "tablestore UpdateSearchIndex": "OTSParameterInvalid",
     "tablestore DeleteSearchIndex": "OTSMetaNotMatch",
     "tablestore Search": "OTSMetaNotMatch",
     "tablestore ComputeSplits": "OTSMetaNotMatch",

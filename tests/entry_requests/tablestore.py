@@ -88,6 +88,8 @@ def _tables() -> list[Case]:
         _case("finds none", "Search", **found),
         _case("of none", "ComputeSplits", table_name="indexed"),
         _case("of no session", "ParallelScan", **searched),
+        _case("of nothing", "UpdateSearchIndex", **searched),
+        _case("changes", "UpdateSearchIndex", **searched, time_to_live=-1),
         _case("drops", "DeleteSearchIndex", **searched),
         _case("finds none", "ListSearchIndex", table_name="t"),
         _case("finds none", "ListTimeseriesTable"),

@@ -94,6 +94,9 @@ BY_NAME: dict[str, Callable[[Instance, str], Any]] = {
         schema=schema(("album", search_messages.KEYWORD)),
     ),
     "DescribeSearchIndex": lambda c, n: c.call("DescribeSearchIndex", table_name=n, index_name="i"),
+    "UpdateSearchIndex": lambda c, n: c.call(
+        "UpdateSearchIndex", table_name=n, index_name="i", time_to_live=-1
+    ),
     "DeleteSearchIndex": lambda c, n: c.call("DeleteSearchIndex", table_name=n, index_name="i"),
     "ComputeSplits": lambda c, n: c.call(
         "ComputeSplits",

@@ -1,4 +1,8 @@
-"""CreateSearchIndex, DescribeSearchIndex, ListSearchIndex, DeleteSearchIndex."""
+"""CreateSearchIndex, DescribeSearchIndex, ListSearchIndex, DeleteSearchIndex.
+
+An index whose source is another one is made to replace it (search_index_updates.py). The properties of an index are the
+`schema` with its defaults, the `source` (the id of that other one, or 0) and the `weights` of both.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ from google.protobuf.message import Message
 from tablegate.adapters.tablestore import DIALECT
 from tablegate.adapters.tablestore.search import index_schemas
 from tablegate.adapters.tablestore.search.sorts import sorters_of
-from tablegate.adapters.tablestore.tables.options import allows_update, cell_lifetime_ms
+from tablegate.adapters.tablestore.tables import options
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.call_context import CallContext, find_table
 from tablegate.adapters.tablestore.wire.errors import ServiceError, invalid
@@ -27,6 +31,8 @@ from tablegate.gateway.model.search.schema import SearchIndex
 from tablegate.gateway.model.tables.tables import Table
 
 _FOREVER_S = -1
+_REINDEX = "_reindex"
+"""The end of the name of an index that is made to replace another one, as in the Go SDK's search_api_test.go."""
 
 
 def create_search_index(call: CallContext) -> Exchange[Message]:
@@ -34,37 +40,49 @@ def create_search_index(call: CallContext) -> Exchange[Message]:
     message = call.message
     if not is_name(message.index_name):
         raise invalid(f"Invalid search index name: '{message.index_name}'.")
-    if message.source_index_name:
-        raise invalid("source_index_name is not supported.")
-    if message.HasField("time_to_live") and message.time_to_live not in (0, _FOREVER_S):
-        raise invalid("The time to live of a search index is not supported.")
+    lifetime_ms = lifetime_ms_of(message.time_to_live) if message.HasField("time_to_live") else None
     schema = index_schemas.schema_of(message.schema)
     complete = index_schemas.normalized(message.schema)
     sorters_of(complete.index_sort, schema)
     table: Table = yield from find_table(call, message.table_name)
-    _check_table(table, message.schema)
-    properties = {"schema": base64.b64encode(complete.SerializeToString()).decode()}
+    _check_routing(table, message.schema)
+    options.check_search_indexes(table.rules, options.allows_update(table), [lifetime_ms])
+    source_id = 0
+    if message.source_index_name:
+        if not message.index_name.endswith(_REINDEX):
+            raise invalid(f"The name of a search index with a source index must end with '{_REINDEX}'.")
+        source_id = (yield from find_search_index(table, message.source_index_name)).id
+    properties = {
+        "schema": base64.b64encode(complete.SerializeToString()).decode(),
+        "source": source_id,
+        "weights": [],
+    }
+    most = limits.SEARCH_INDEXES_MAX
     yield from one(
-        CreateSearchIndex(table, message.index_name, DIALECT, schema, properties, limits.SEARCH_INDEXES_MAX)
+        CreateSearchIndex(table, message.index_name, DIALECT, schema, properties, most, lifetime_ms)
     )
     return messages.CreateSearchIndexResponse()
 
 
-def _check_table(table: Table, schema: messages.IndexSchema) -> None:
-    """Raise ServiceError if a table cannot have an index.
+def lifetime_ms_of(seconds: int) -> int | None:
+    """Return the time to live of a request, None if documents do not expire. Raises ServiceError.
 
-    Source: "Virtual columns" (2026): one version, and cells that do not expire, or rows that are not updated. Routing
-    fields are columns of the primary key ("CreateSearchIndex").
+    Source: "UpdateSearchIndex" (2026): at least a day, or -1.
     """
+    if seconds == _FOREVER_S:
+        return None
+    if seconds < limits.TIME_TO_LIVE_MIN_S:
+        raise invalid(
+            f"The time to live of a search index must be -1 or at least {limits.TIME_TO_LIVE_MIN_S} seconds."
+        )
+    return seconds * 1000
+
+
+def _check_routing(table: Table, schema: messages.IndexSchema) -> None:
+    """Raise ServiceError unless routing fields are columns of the primary key. Source: "CreateSearchIndex"."""
     for name in schema.index_setting.routing_fields:
         if name not in table.key_schema.names:
             raise invalid(f"The routing field must be a primary key column: '{name}'.")
-    if table.rules.max_versions != 1:
-        raise invalid("The max versions of a table with search index must be 1.")
-    if cell_lifetime_ms(table) != float("inf") and allows_update(table):
-        raise invalid(
-            "The time to live of a table with search index must be -1, or allow_update must be false."
-        )
 
 
 def describe_search_index(call: CallContext) -> Exchange[Message]:
@@ -72,14 +90,22 @@ def describe_search_index(call: CallContext) -> Exchange[Message]:
     message = call.message
     table: Table = yield from find_table(call, message.table_name)
     index = yield from find_search_index(table, message.index_name)
+    other = yield from find_pair(table, index)
     state = yield from one(DescribeSearchIndex(table, index.name))
     phase = messages.FULL if state.is_filling else messages.INCR
     return messages.DescribeSearchIndexResponse(
         schema=described_schema(index),
         sync_stat=messages.SyncStat(sync_phase=phase, current_sync_timestamp=state.synced_to_ms * 1_000_000),
-        metering_info=messages.MeteringInfo(row_count=state.documents, timestamp=call.now_ms // 1000),
+        metering_info=messages.MeteringInfo(
+            row_count=state.documents, storage_size=state.document_bytes, timestamp=call.now_ms // 1000
+        ),
+        brother_index_name=None if other is None else other.name,
+        query_flow_weight=[
+            messages.QueryFlowWeight(index_name=name, weight=weight)
+            for name, weight in index.properties.get("weights", ())
+        ],
         create_time=index.created_at_ms,
-        time_to_live=_FOREVER_S,
+        time_to_live=_FOREVER_S if index.lifetime_ms is None else index.lifetime_ms // 1000,
         index_status=messages.IndexStatus(status=messages.RUNNING),
     )
 
@@ -109,8 +135,20 @@ def delete_search_index(call: CallContext) -> Exchange[Message]:
 
 def find_search_index(table: Table, name: str) -> Exchange[SearchIndex]:
     """Return a search index of a table. Raises ServiceError."""
-    indexes = yield from one(ListSearchIndexes(table.namespace, table.name))
-    for _, index in indexes:
+    for index in (yield from _indexes_of(table)):
         if index.name == name:
             return index
     raise ServiceError("OTSMetaNotMatch", f"search index [{name}] does not exist")
+
+
+def find_pair(table: Table, index: SearchIndex) -> Exchange[SearchIndex | None]:
+    """Return the index that was made to replace this one, or that this one was made to replace. None if there is none."""
+    for other in (yield from _indexes_of(table)):
+        if index.id == other.properties.get("source") or other.id == index.properties.get("source"):
+            return other
+    return None
+
+
+def _indexes_of(table: Table) -> Exchange[list[SearchIndex]]:
+    indexes = yield from one(ListSearchIndexes(table.namespace, table.name))
+    return [index for _, index in indexes]

@@ -21,6 +21,7 @@ from tablegate.adapters.tablestore.wire.names import check_schema_name, check_ta
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.exchanges import one
 from tablegate.gateway.model.commands.commands import Exchange
+from tablegate.gateway.model.commands.search_commands import ListSearchIndexes
 from tablegate.gateway.model.commands.table_commands import AlterTable, CreateTable, DropTable, ListTables
 from tablegate.gateway.model.tables.tables import Rules, Table
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
@@ -221,6 +222,10 @@ def update_table(call: CallContext) -> Exchange[Message]:
         rules = options.rules_with(rules, requested)
         table_options = options.with_table_options(table_options, requested)
         _check_indexed(table, rules)
+        indexes = yield from one(ListSearchIndexes(table.namespace, table.name))
+        if indexes:
+            lifetimes_ms = [index.lifetime_ms for _, index in indexes]
+            options.check_search_indexes(rules, table_options.allow_update, lifetimes_ms)
     if message.HasField("stream_spec"):
         rules = dataclasses.replace(
             rules, stream=options.stream_rule(rules.stream, message.stream_spec, call.now_ms)

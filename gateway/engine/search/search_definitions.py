@@ -6,17 +6,18 @@ changes.
 
 from __future__ import annotations
 
+import dataclasses
+
 from tablegate.gateway.engine.search import searching
 from tablegate.gateway.engine.streams import follower_reads, following
 from tablegate.gateway.engine.tables.table_definitions import TableDefiner
 from tablegate.gateway.engine.tables.table_dependents import lock_current, save_table, without_unused_log
 from tablegate.gateway.model.commands import search_commands
 from tablegate.gateway.model.errors import IndexExists, IndexMissing, LimitExceeded
-from tablegate.gateway.model.search.queries import MatchAll
 from tablegate.gateway.model.search.schema import SearchIndex, SearchIndexState
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.store.search import documents, search_indexes
-from tablegate.gateway.store.search.candidates import candidates_of
+from tablegate.gateway.store.sql.databases import Session
 from tablegate.gateway.store.store import Store
 from tablegate.gateway.store.streams import followers
 
@@ -31,6 +32,10 @@ def run(
     match command:
         case search_commands.CreateSearchIndex():
             return create(store, definer, command, now_ms)
+        case search_commands.AlterSearchIndex():
+            return alter(store, command)
+        case search_commands.SwapSearchIndexes():
+            return swap(store, command)
         case search_commands.DropSearchIndex():
             return drop(store, command, now_ms)
         case search_commands.ListSearchIndexes():
@@ -58,6 +63,7 @@ def create(
             command.schema,
             command.properties,
             now_ms,
+            command.lifetime_ms,
         )
         if not search_indexes.add(session, index):
             raise IndexExists(table.name, command.name)
@@ -66,13 +72,42 @@ def create(
         return save_table(store, session, table)
 
 
+def alter(store: Store, command: search_commands.AlterSearchIndex) -> Table:
+    """Replace properties and time to live of a search index. Raises StaleTable, IndexMissing."""
+    with store.write() as session:
+        table = lock_current(store, session, command.table)
+        index = _found(session, table, command.name)
+        altered = dataclasses.replace(index, properties=command.properties, lifetime_ms=command.lifetime_ms)
+        search_indexes.update(session, altered)
+        if index.lifetime_ms is None and altered.lifetime_ms is not None:
+            followers.copy_again(session, SEARCH, str(index.id))
+        return save_table(store, session, table)
+
+
+def swap(store: Store, command: search_commands.SwapSearchIndexes) -> Table:
+    """Exchange the names of two search indexes. Raises StaleTable, IndexMissing."""
+    with store.write() as session:
+        table = lock_current(store, session, command.table)
+        index, other = (_found(session, table, name) for name in (command.name, command.other))
+        # The names of a table are unique at any moment. No index has an empty name.
+        for renamed, name in ((index, ""), (other, index.name), (index, other.name)):
+            search_indexes.update(session, dataclasses.replace(renamed, name=name))
+        return save_table(store, session, table)
+
+
+def _found(session: Session, table: Table, name: str) -> SearchIndex:
+    """Return a search index. Raises IndexMissing."""
+    index = search_indexes.find(session, table.id, name)
+    if index is None:
+        raise IndexMissing(table.name, name)
+    return index
+
+
 def drop(store: Store, command: search_commands.DropSearchIndex, now_ms: int) -> Table:
     """Drop a search index. Raises StaleTable, IndexMissing."""
     with store.write() as session:
         table = lock_current(store, session, command.table)
-        index = search_indexes.find(session, table.id, command.name)
-        if index is None:
-            raise IndexMissing(table.name, command.name)
+        index = _found(session, table, command.name)
         for follower in followers.of_target(session, SEARCH, str(index.id)):
             followers.remove(session, follower.id)
         search_indexes.remove(session, index.id)
@@ -89,14 +124,13 @@ def describe(store: Store, command: search_commands.DescribeSearchIndex, now_ms:
     """Return the progress of a search index. Raises IndexMissing."""
     table = command.table
     with store.read() as session:
-        index = search_indexes.find(session, table.id, command.name)
-        if index is None:
-            raise IndexMissing(table.name, command.name)
-        number = documents.count(session, candidates_of(index, MatchAll()))
+        index = _found(session, table, command.name)
+        number, size_bytes = documents.size(session, index.id)
         is_filling = False
         synced_to_ms = now_ms
         for follower in followers.of_target(session, SEARCH, str(index.id)):
             is_filling = follower.copying
             oldest_ms = follower_reads.oldest_pending_ms(session, follower)
             synced_to_ms = now_ms if oldest_ms is None else oldest_ms
-    return SearchIndexState(index, table.name, is_filling, 0 if is_filling else synced_to_ms, number)
+    synced_to_ms = 0 if is_filling else synced_to_ms
+    return SearchIndexState(index, table.name, is_filling, synced_to_ms, number, size_bytes)

@@ -13,10 +13,11 @@ from tablegate.gateway.engine.background import batch_walk
 from tablegate.gateway.engine.search.search_definitions import SEARCH
 from tablegate.gateway.engine.streams import follower_reads
 from tablegate.gateway.engine.tables.table_dependents import save_table, without_unused_log
-from tablegate.gateway.model.search.documents import document_of
+from tablegate.gateway.model.search.documents import WRITTEN_AT, document_of
 from tablegate.gateway.model.search.schema import SearchIndex
 from tablegate.gateway.model.tables.changes import Change
 from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.model.values.values import Value
 from tablegate.gateway.store.rows import rows
 from tablegate.gateway.store.search import documents, search_indexes
@@ -59,6 +60,9 @@ class SearchMaintenance:
         if index is None or table is None or follower.ending is not None:
             self._end(follower, now_ms)
             return 1
+        expired = self._remove_expired(follower, index, now_ms, limit)
+        if expired is not None:
+            return expired
         if follower.copying:
             return self._copy(follower, index, table, limit)
         with store.read() as session:
@@ -73,6 +77,18 @@ class SearchMaintenance:
         self._save(index, new_documents, follower, delivery.after)
         return max(1, len(delivery.changes))
 
+    def _remove_expired(self, follower: Follower, index: SearchIndex, now_ms: int, limit: int) -> int | None:
+        """Remove the next expired documents. Return their number, None if there is none."""
+        if index.lifetime_ms is None:
+            return None
+        with self._store.read() as session:
+            positions = documents.written_before(session, index, now_ms - index.lifetime_ms, limit)
+        if not positions:
+            return None
+        # The position must not have moved: another server may have replaced a document since.
+        self._save(index, [NewDocument(position, None) for position in positions], follower, follower)
+        return len(positions)
+
     def _copy(self, follower: Follower, index: SearchIndex, table: Table, limit: int) -> int:
         """Add the next existing rows, as they are now."""
         with self._store.read() as session:
@@ -80,7 +96,7 @@ class SearchMaintenance:
             positions = rows.positions_after(session, table.id, place, limit, _BATCH_BYTES)
             found = rows.fetch_many(session, sorted((table.id, position) for position in positions))
         new_documents = [
-            NewDocument(row.position, self._document(index, row.latest)) for row in found.values()
+            NewDocument(row.position, self._document(index, table, row, row.latest)) for row in found.values()
         ]
         if positions:
             after = follower._replace(mark=batch_walk.mark_of(positions[-1]))
@@ -101,10 +117,12 @@ class SearchMaintenance:
         position = table.key_schema.key(change.key_values).position
         if change.new is not None:
             values = {**change.new.latest, **change.key_values}
-            return NewDocument(position, self._document(index, values))
+            return NewDocument(position, self._document(index, table, change.new, values))
         return None if change.old is None else NewDocument(position, None)
 
-    def _document(self, index: SearchIndex, values: Mapping[str, Value]) -> Mapping[str, list[object]]:
+    def _document(
+        self, index: SearchIndex, table: Table, row: Row, values: Mapping[str, Value]
+    ) -> Mapping[str, list[object]]:
         view = self._store.catalog.views.get(index.dialect)
         shown = {}
         for name in index.schema.columns:
@@ -113,7 +131,10 @@ class SearchMaintenance:
                 value = view(value, False)
             if value is not None:
                 shown[name] = value
-        return document_of(index.schema, shown)
+        document = document_of(index.schema, shown)
+        if index.lifetime_ms is not None:
+            document[WRITTEN_AT] = [table.written_at_ms(row)]
+        return document
 
     def _end(self, follower: Follower, now_ms: int) -> None:
         """Remove the follower of a dropped index or table."""

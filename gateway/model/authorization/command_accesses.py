@@ -384,6 +384,8 @@ ACCESSES: Mapping[type, Callable[[Any, Purpose], Iterable[Access]]] = {
     row_commands.Read: _of_read,
     vector_commands.SearchVectors: _of_search,
     search_commands.CreateSearchIndex: _of_search_index(Permission.CREATE_INDEX),
+    search_commands.AlterSearchIndex: _of_search_index(Permission.CREATE_INDEX),
+    search_commands.SwapSearchIndexes: _of_search_index(Permission.CREATE_INDEX),
     search_commands.DropSearchIndex: _of_search_index(Permission.DROP_INDEX),
     search_commands.ListSearchIndexes: _of_search_index_look_up,
     search_commands.DescribeSearchIndex: _of_search_index(Permission.DESCRIBE),

@@ -21,8 +21,8 @@ from tablegate.gateway.model.values.rows import Row
 class CreateSearchIndex(BaseCommand[Table]):
     """Create a search index, which is filled in the background. Outcome: Table.
 
-    `dialect`: values are indexed as it shows them. `most`: the maximum number of search indexes of the table. Errors:
-    StaleTable, IndexExists, LimitExceeded.
+    `dialect`: values are indexed as it shows them. `most`: the maximum number of search indexes of the table.
+    `lifetime_ms`: the time to live, None if it has none. Errors: StaleTable, IndexExists, LimitExceeded.
     """
 
     table: Table
@@ -31,6 +31,29 @@ class CreateSearchIndex(BaseCommand[Table]):
     schema: SearchSchema
     properties: Mapping[str, Any]
     most: int
+    lifetime_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AlterSearchIndex(BaseCommand[Table]):
+    """Replace the properties and the time to live of a search index. Outcome: Table. Errors: StaleTable, IndexMissing.
+
+    An index that gets a time to live is filled again, because its documents need the times of their rows.
+    """
+
+    table: Table
+    name: str
+    properties: Mapping[str, Any]
+    lifetime_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class SwapSearchIndexes(BaseCommand[Table]):
+    """Exchange the names of two search indexes. Outcome: Table. Errors: StaleTable, IndexMissing."""
+
+    table: Table
+    name: str
+    other: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,4 +144,12 @@ class SearchPage(NamedTuple):
     scores: Sequence[float] = ()
 
 
-SearchCommand = CreateSearchIndex | DropSearchIndex | ListSearchIndexes | DescribeSearchIndex | SearchRows
+SearchCommand = (
+    CreateSearchIndex
+    | AlterSearchIndex
+    | SwapSearchIndexes
+    | DropSearchIndex
+    | ListSearchIndexes
+    | DescribeSearchIndex
+    | SearchRows
+)

@@ -26,6 +26,10 @@ NESTED_MAX = 256
 KEYWORD_MAX_BYTES = 4096
 _INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
 TERM_BYTES = 512
+WRITTEN_AT = ""
+"""The name under which a document of an index with a time to live has the time of its row."""
+WRITTEN_AT_NUMBER = -1
+"""The number of that name in terms."""
 """Maximum length of a stored term. Longer ones are stored by their beginning."""
 
 
@@ -233,6 +237,11 @@ def term_bytes(field: SearchField, value: Any) -> bytes:
     return str(value).encode()[:TERM_BYTES]
 
 
+def time_bytes(at_ms: int) -> bytes:
+    """Return a time as the bytes of a term."""
+    return (at_ms - _INT64_MIN).to_bytes(8, "big")
+
+
 def _double_bytes(value: float) -> bytes:
     data = struct.pack(">d", value + 0.0)  # -0.0 becomes 0.0
     return bytes(255 - each for each in data) if data[0] & 0x80 else bytes((data[0] | 0x80,)) + data[1:]
@@ -241,9 +250,10 @@ def _double_bytes(value: float) -> bytes:
 def terms_of(schema: SearchSchema, document: Document) -> set[tuple[int, bytes]]:
     """Return the terms under which a document is found: the number of the field and the bytes of a value.
 
-    An object of a NESTED field has an empty term of that field, besides those of its own fields.
+    An object of a NESTED field has an empty term of that field, besides those of its own fields. The time of the row has
+    a term of its own.
     """
-    terms: set[tuple[int, bytes]] = set()
+    terms = {(WRITTEN_AT_NUMBER, time_bytes(at_ms)) for at_ms in document.get(WRITTEN_AT, ())}
     _add_terms(schema, schema.fields, document, terms)
     return terms
 

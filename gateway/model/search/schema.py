@@ -132,7 +132,8 @@ def _all_fields(fields: tuple[SearchField, ...]) -> Iterator[SearchField]:
 class SearchIndex:
     """A search index of a table. `dialect` created it, and its values are as that dialect shows them.
 
-    `properties`: what the dialect reports of it.
+    - `properties`: what the dialect reports of it.
+    - `lifetime_ms`: the time after the last write of a row when its document is removed. None: never.
     """
 
     id: int
@@ -142,13 +143,15 @@ class SearchIndex:
     schema: SearchSchema
     properties: Mapping[str, Any]
     created_at_ms: int
+    lifetime_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class SearchIndexState:
     """The progress of a search index: all changes of the table up to `synced_to_ms` are in it.
 
-    `is_filling`: the rows from before its creation are still being added.
+    - `is_filling`: the rows from before its creation are still being added.
+    - `documents`, `document_bytes`: the number of documents, and the bytes of their contents.
     """
 
     index: SearchIndex
@@ -156,3 +159,4 @@ class SearchIndexState:
     is_filling: bool
     synced_to_ms: int
     documents: int
+    document_bytes: int

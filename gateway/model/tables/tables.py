@@ -215,11 +215,14 @@ class Table:
             written_at_s = row.modified_at // 10_000_000
             return None if seconds < written_at_s - _EXPIRY_WINDOW_S or seconds > 1 << 50 else seconds * 1000
         assert rule.age_ms is not None
-        youngest = max(
+        return self.written_at_ms(row) + rule.age_ms
+
+    def written_at_ms(self, row: Row) -> int:
+        """Return the stamp of the youngest cell of a row. The row of a key alone has the time of its last write."""
+        return max(
             (versions[0].stamp_ms for versions in self.cells_of(row).values()),
             default=row.modified_at // 10_000,
         )
-        return youngest + rule.age_ms
 
     def cells_of(self, row: Row) -> dict[str, tuple[Cell, ...]]:
         """Return the cells of a row without those of the key columns, which have no versions."""

@@ -55,6 +55,7 @@ ACTIONS: Mapping[str, frozenset[GrantAction]] = {
     "DropIndex": _pairs(_P.DROP_INDEX),
     "ListSearchIndex": _pairs(_P.LIST_FEATURES),
     "CreateSearchIndex": _pairs(_P.CREATE_INDEX, channels=_SEARCH_INDEX),
+    "UpdateSearchIndex": _pairs(_P.CREATE_INDEX, channels=_SEARCH_INDEX),
     "DescribeSearchIndex": _pairs(_P.DESCRIBE, channels=_SEARCH_INDEX),
     "DeleteSearchIndex": _pairs(_P.DROP_INDEX, channels=_SEARCH_INDEX),
     "ComputeSplits": _pairs(_P.SCAN, channels=_SEARCH_INDEX),

@@ -8,7 +8,14 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from tablegate.gateway.model.search.documents import Document, documents_at, terms_of, values_in
+from tablegate.gateway.model.search.documents import (
+    WRITTEN_AT_NUMBER,
+    Document,
+    documents_at,
+    terms_of,
+    time_bytes,
+    values_in,
+)
 from tablegate.gateway.model.search.schema import FieldType, SearchIndex
 from tablegate.gateway.model.values.keys import Position
 from tablegate.gateway.store.search.candidates import Candidates
@@ -127,6 +134,26 @@ class _Batch:
 
 
 # Reading
+
+
+def size(session: Session, index_id: int) -> tuple[int, int]:
+    """Return the number of documents of an index, and the bytes of their contents."""
+    [(number, size_bytes)] = session.query(
+        "SELECT count(*), coalesce(sum(length(body)), 0) FROM search_documents WHERE index_id = ?",
+        (index_id,),
+    )
+    return int(number), int(size_bytes)
+
+
+def written_before(session: Session, index: SearchIndex, at_ms: int, limit: int) -> list[Position]:
+    """Return documents whose rows were written before a time, in an index with a time to live."""
+    rows = session.query(
+        "SELECT d.partition, d.sort, d.full_key FROM search_documents d WHERE d.index_id = ? AND d.document IN"
+        " (SELECT t.document FROM search_terms t WHERE t.index_id = ? AND t.field = ? AND t.term < ?"
+        " ORDER BY t.term LIMIT ?)",
+        (index.id, index.id, WRITTEN_AT_NUMBER, time_bytes(at_ms), limit),
+    )
+    return [position_of(*row) for row in rows]
 
 
 def count(session: Session, candidates: Candidates) -> int:

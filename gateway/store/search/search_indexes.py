@@ -10,14 +10,14 @@ import orjson
 from tablegate.gateway.model.search.schema import SearchIndex, SearchSchema
 from tablegate.gateway.store.sql.databases import Session
 
-_COLUMNS = "id, table_id, name, dialect, fields, properties, created_at_ms"
+_COLUMNS = "id, table_id, name, dialect, fields, properties, created_at_ms, lifetime_ms"
 
 
 def add(session: Session, index: SearchIndex) -> bool:
     """Insert a new index. Return False if its table has one of this name."""
     return (
         session.execute(
-            f"INSERT INTO search_indexes ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+            f"INSERT INTO search_indexes ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
             (
                 index.id,
                 index.table_id,
@@ -26,9 +26,18 @@ def add(session: Session, index: SearchIndex) -> bool:
                 orjson.dumps(index.schema.as_json()).decode(),
                 orjson.dumps(index.properties).decode(),
                 index.created_at_ms,
+                index.lifetime_ms,
             ),
         )
         == 1
+    )
+
+
+def update(session: Session, index: SearchIndex) -> None:
+    """Save what can change of an index: name, properties and time to live."""
+    session.execute(
+        "UPDATE search_indexes SET name = ?, properties = ?, lifetime_ms = ? WHERE id = ?",
+        (index.name, orjson.dumps(index.properties).decode(), index.lifetime_ms, index.id),
     )
 
 
@@ -88,9 +97,9 @@ def _select(session: Session, where: str, parameters: Sequence[Any]) -> list[Sea
             dialect,
             SearchSchema.of_json(orjson.loads(fields)),
             orjson.loads(properties),
-            created_at_ms,
+            *times,
         )
-        for index_id, table_id, name, dialect, fields, properties, created_at_ms in session.query(
+        for index_id, table_id, name, dialect, fields, properties, *times in session.query(
             f"SELECT {_COLUMNS} FROM search_indexes WHERE {where}", parameters
         )
     ]

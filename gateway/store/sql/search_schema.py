@@ -19,7 +19,8 @@ from tablegate.gateway.store.sql import administration_schema
 metadata = administration_schema.metadata
 Name = administration_schema.Name
 
-# Search indexes (model/search): fields, and what the dialect reports of them, as JSON.
+# Search indexes (model/search): fields, and what the dialect reports of them, as JSON. `lifetime_ms`: NULL for documents
+# that do not expire.
 search_indexes = Table(
     "search_indexes",
     metadata,
@@ -30,6 +31,7 @@ search_indexes = Table(
     Column("fields", Text, nullable=False),
     Column("properties", Text, nullable=False),
     Column("created_at_ms", BigInteger, nullable=False),
+    Column("lifetime_ms", BigInteger),
     UniqueConstraint("table_id", "name"),
 )
 

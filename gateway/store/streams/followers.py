@@ -97,6 +97,13 @@ def advance(session: Session, old: Follower, new: Follower) -> bool:
     )
 
 
+def copy_again(session: Session, kind: str, target: str) -> None:
+    """Deliver all existing rows again to the followers with this target, before further changes."""
+    session.execute(
+        "UPDATE followers SET copying = 1, mark = NULL WHERE kind = ? AND target = ?", (kind, target)
+    )
+
+
 def end(session: Session, follower_id: int, ending: FollowerEnd) -> None:
     """Set the end of a follower."""
     session.execute("UPDATE followers SET ending = ? WHERE id = ?", (_ending_json(ending), follower_id))

@@ -218,6 +218,7 @@ def _table_store_tables(table: str) -> Iterator[tuple[str, str, dict[str, Any]]]
         yield "DropIndex", name, {"main_table_name": table, "index_name": name}
         for operation in ("DescribeSearchIndex", "DeleteSearchIndex"):
             yield operation, name, {"table_name": table, "index_name": name}
+        yield "UpdateSearchIndex", name, {"table_name": table, "index_name": name, "time_to_live": -1}
         query = search_query(match_all())
         yield "ParallelScan", name, {"table_name": table, "index_name": name}
         options = search_messages.SearchIndexSplitsOptions(index_name=name)

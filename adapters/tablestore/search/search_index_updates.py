@@ -1,0 +1,72 @@
+"""UpdateSearchIndex: a time to live, the shares of queries of two indexes, and the switch to another schema.
+
+To change a schema, a client creates an index whose source is the old one, and then exchanges their names. Source:
+"UpdateSearchIndex" and the Go SDK's search_api_test.go (TestUpdateSchemaAndDescribeSearchIndex).
+"""
+
+from __future__ import annotations
+
+from google.protobuf.message import Message
+
+from tablegate.adapters.tablestore.search.search_indexes import find_pair, find_search_index, lifetime_ms_of
+from tablegate.adapters.tablestore.tables import options
+from tablegate.adapters.tablestore.wire.call_context import CallContext, find_table
+from tablegate.adapters.tablestore.wire.errors import invalid
+from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
+from tablegate.gateway.exchanges import one
+from tablegate.gateway.model.commands.commands import Exchange
+from tablegate.gateway.model.commands.search_commands import AlterSearchIndex, SwapSearchIndexes
+from tablegate.gateway.model.search.schema import SearchIndex
+from tablegate.gateway.model.tables.tables import Table
+
+_WHOLE = 100
+
+
+def update_search_index(call: CallContext) -> Exchange[Message]:
+    """UpdateSearchIndex: change one thing of a search index. Raises ServiceError, TableMissing."""
+    message = call.message
+    if message.added_field_schemas:
+        raise invalid("added_field_schemas is not supported. Create an index with source_index_name.")
+    asked = [
+        bool(message.switch_index_name),
+        bool(message.query_flow_weight),
+        message.HasField("time_to_live"),
+    ]
+    if sum(asked) != 1:
+        raise invalid(
+            "UpdateSearchIndex must have one of switch_index_name, query_flow_weight and time_to_live."
+        )
+    table: Table = yield from find_table(call, message.table_name)
+    index = yield from find_search_index(table, message.index_name)
+    if message.switch_index_name:
+        yield from _switch(table, index, message.switch_index_name)
+    elif message.query_flow_weight:
+        yield from _set_weights(table, index, message)
+    else:
+        lifetime_ms = lifetime_ms_of(message.time_to_live)
+        options.check_search_indexes(table.rules, options.allows_update(table), [lifetime_ms])
+        yield from one(AlterSearchIndex(table, index.name, index.properties, lifetime_ms))
+    return messages.UpdateSearchIndexResponse()
+
+
+def _switch(table: Table, index: SearchIndex, name: str) -> Exchange[None]:
+    """Exchange the names of two indexes, of which one was made to replace the other."""
+    yield from find_search_index(table, name)
+    other = yield from find_pair(table, index)
+    if other is None or other.name != name:
+        raise invalid(f"The search indexes are not a source index and its reindex: '{index.name}', '{name}'.")
+    yield from one(SwapSearchIndexes(table, index.name, name))
+
+
+def _set_weights(
+    table: Table, index: SearchIndex, message: messages.UpdateSearchIndexRequest
+) -> Exchange[None]:
+    weights = [(each.index_name, each.weight) for each in message.query_flow_weight]
+    other = yield from find_pair(table, index)
+    names = {index.name} if other is None else {index.name, other.name}
+    if len(weights) != 2 or {name for name, _ in weights} != names:
+        raise invalid("query_flow_weight must name a source index and its reindex.")
+    if any(weight < 0 for _, weight in weights) or sum(weight for _, weight in weights) != _WHOLE:
+        raise invalid(f"The weights must be in range: [0, {_WHOLE}], and their sum must be {_WHOLE}.")
+    properties = {**index.properties, "weights": weights}
+    yield from one(AlterSearchIndex(table, index.name, properties, index.lifetime_ms))

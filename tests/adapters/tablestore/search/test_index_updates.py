@@ -1,0 +1,184 @@
+"""UpdateSearchIndex: the switch to another schema, and the time to live."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
+from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as table_messages
+from tests.adapters.tablestore.client import Refused, TableStoreService
+from tests.adapters.tablestore.search.search_messages import Searches, exists, match_all, schema, term
+
+KEYWORD, LONG = messages.KEYWORD, messages.LONG
+DAY_S = 86_400
+
+
+@pytest.fixture
+def table(service: TableStoreService) -> Searches:
+    return Searches(service)
+
+
+def described(table: Searches, index: str = "i") -> Any:
+    return table.service.call("DescribeSearchIndex", table_name="t", index_name=index)
+
+
+def update(table: Searches, **members: Any) -> None:
+    members.setdefault("index_name", "i")
+    table.service.call("UpdateSearchIndex", table_name="t", **members)
+
+
+def create_index(table: Searches, name: str, *fields: tuple[str, int], **members: Any) -> None:
+    table.service.call(
+        "CreateSearchIndex", table_name="t", index_name=name, schema=schema(*fields), **members
+    )
+
+
+# Another schema. Source: aliyun-tablestore-go-sdk, search_api_test.go, TestUpdateSchemaAndDescribeSearchIndex
+
+
+def test_an_index_is_switched_to_another_schema(table: Searches) -> None:
+    table.create(("k", KEYWORD))
+    table.service.put({"pk": 1}, {"k": "a", "l": 5})
+    create_index(table, "i_reindex", ("k", KEYWORD), ("l", LONG), source_index_name="i")
+    table.catch_up()
+    assert described(table).brother_index_name == "i_reindex"
+    assert described(table, "i_reindex").brother_index_name == "i"
+    weights = [
+        messages.QueryFlowWeight(index_name=name, weight=weight)
+        for name, weight in (("i", 0), ("i_reindex", 100))
+    ]
+    update(table, query_flow_weight=weights)
+    assert list(described(table).query_flow_weight) == weights
+    with pytest.raises(Refused, match="does not exist"):
+        table.find(exists("l"))
+    update(table, switch_index_name="i_reindex")
+    assert [each.field_name for each in described(table).schema.field_schemas] == ["k", "l"]
+    assert [each.field_name for each in described(table, "i_reindex").schema.field_schemas] == ["k"]
+    assert table.find(term("l", 5)) == [1]
+    table.service.put({"pk": 2}, {"l": 5})
+    table.catch_up()
+    assert table.find(term("l", 5)) == [1, 2]
+    table.service.call("DeleteSearchIndex", table_name="t", index_name="i_reindex")
+    assert not described(table).brother_index_name
+    assert table.find(term("l", 5)) == [1, 2]
+
+
+def test_invalid_updates_are_refused(table: Searches) -> None:
+    table.create(("k", KEYWORD))
+    create_index(table, "other", ("k", KEYWORD))
+    create_index(table, "i_reindex", ("k", KEYWORD), source_index_name="i")
+    weight = messages.QueryFlowWeight
+    for members in (
+        {},
+        {"time_to_live": -1, "switch_index_name": "i_reindex"},
+        {"switch_index_name": "other"},
+        {"switch_index_name": "i"},
+        {"query_flow_weight": [weight(index_name="i", weight=100)]},
+        {"query_flow_weight": [weight(index_name="i", weight=50), weight(index_name="other", weight=50)]},
+        {
+            "query_flow_weight": [
+                weight(index_name="i", weight=-1),
+                weight(index_name="i_reindex", weight=101),
+            ]
+        },
+        {"query_flow_weight": [weight(index_name="i", weight=50), weight(index_name="i_reindex", weight=51)]},
+        {"added_field_schemas": [messages.FieldSchema(field_name="l", field_type=LONG)]},
+    ):
+        with pytest.raises(Refused, match="OTSParameterInvalid"):
+            update(table, **members)
+    for members in ({"switch_index_name": "absent"}, {"index_name": "absent", "time_to_live": -1}):
+        with pytest.raises(Refused, match="OTSMetaNotMatch"):
+            update(table, **members)
+    with pytest.raises(Refused, match="OTSParameterInvalid"):
+        create_index(table, "new", ("k", KEYWORD), source_index_name="i")
+    with pytest.raises(Refused, match="OTSMetaNotMatch"):
+        create_index(table, "new_reindex", ("k", KEYWORD), source_index_name="absent")
+    assert [each.field_name for each in described(table).schema.field_schemas] == ["k"]
+
+
+# The time to live. Source: "Specify the TTL of a search index" and "UpdateSearchIndex" (2026)
+
+
+def create_table(table: Searches, **members: Any) -> None:
+    options = table_messages.TableOptions(
+        **{"time_to_live": -1, "max_versions": 1, "allow_update": False, **members}
+    )
+    table.service.create(table_options=options)
+
+
+def test_rows_leave_an_index_after_its_time_to_live(table: Searches) -> None:
+    create_table(table)
+    service = table.service
+    service.put({"pk": 1}, {"k": "early"})
+    create_index(table, "i", ("k", KEYWORD), time_to_live=2 * DAY_S)
+    assert described(table).time_to_live == 2 * DAY_S
+    service.clock.ms += DAY_S * 1000
+    service.put({"pk": 2}, {"k": "late"})
+    service.put({"pk": 3}, {"k": "early"})
+    table.catch_up()
+    assert table.find(match_all()) == [1, 2, 3]
+    service.clock.ms += DAY_S * 1000
+    table.catch_up()
+    assert table.find(match_all()) == [1, 2, 3]
+    service.clock.ms += 1
+    table.catch_up()
+    assert table.find(match_all()) == [2, 3]
+    assert table.find(term("k", "early")) == [3]
+    assert service.get({"pk": 1}) is not None
+    service.put({"pk": 1}, {"k": "again"})
+    service.delete({"pk": 3})
+    table.catch_up()
+    assert table.find(match_all()) == [1, 2]
+
+
+def test_an_index_gets_and_loses_a_time_to_live(table: Searches) -> None:
+    create_table(table)
+    service = table.service
+    service.put({"pk": 1}, {"k": "a"})
+    create_index(table, "i", ("k", KEYWORD))
+    table.catch_up()
+    service.clock.ms += 3 * DAY_S * 1000
+    service.put({"pk": 2}, {"k": "b"})
+    update(table, time_to_live=DAY_S)
+    assert described(table).time_to_live == DAY_S
+    assert described(table).sync_stat.sync_phase == messages.FULL
+    table.catch_up()
+    assert table.find(match_all()) == [2]
+    assert described(table).sync_stat.sync_phase == messages.INCR
+    update(table, time_to_live=-1)
+    assert described(table).time_to_live == -1
+    service.clock.ms += 3 * DAY_S * 1000
+    table.catch_up()
+    assert table.find(match_all()) == [2]
+
+
+def test_limits_of_times_to_live(table: Searches) -> None:
+    """At least a day, and at most that of the table, whose rows must not be updated."""
+    create_table(table, time_to_live=2 * DAY_S)
+    for wrong in (DAY_S - 1, 0, -2, 2 * DAY_S + 1):
+        with pytest.raises(Refused, match="OTSParameterInvalid"):
+            create_index(table, "i", ("k", KEYWORD), time_to_live=wrong)
+    create_index(table, "i", ("k", KEYWORD), time_to_live=DAY_S)
+    with pytest.raises(Refused, match="OTSParameterInvalid"):
+        update(table, time_to_live=2 * DAY_S + 1)
+    update(table, time_to_live=2 * DAY_S)
+    for members in ({"allow_update": True}, {"time_to_live": DAY_S}, {"max_versions": 2}):
+        options = table_messages.TableOptions(**members)
+        with pytest.raises(Refused, match="OTSParameterInvalid"):
+            table.service.call("UpdateTable", table_name="t", table_options=options)
+    update(table, time_to_live=DAY_S)
+    options = table_messages.TableOptions(time_to_live=DAY_S)
+    table.service.call("UpdateTable", table_name="t", table_options=options)
+
+
+def test_a_table_with_updates_has_no_index_with_a_time_to_live(table: Searches) -> None:
+    table.create(("k", KEYWORD))
+    with pytest.raises(Refused, match="allow_update"):
+        update(table, time_to_live=DAY_S)
+    with pytest.raises(Refused, match="allow_update"):
+        create_index(table, "j", ("k", KEYWORD), time_to_live=DAY_S)
+    options = table_messages.TableOptions(time_to_live=DAY_S)
+    with pytest.raises(Refused, match="OTSParameterInvalid"):
+        table.service.call("UpdateTable", table_name="t", table_options=options)
