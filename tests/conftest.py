@@ -25,6 +25,7 @@ from typing import Any
 
 import hypothesis
 import pytest
+from werkzeug.routing import Rule
 
 from tablegate.gateway.engine.background import job_runner
 from tablegate.gateway.engine.rows import page_budget
@@ -90,6 +91,27 @@ def _refusals_are_not_held_back() -> Iterator[None]:
     """Servers in this process answer unauthenticated requests at once. The tests of the delay set it themselves."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(server_module, "HELD_BACK_S", 0.0)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _addresses_of_routes_are_compiled_once() -> Iterator[None]:
+    """Werkzeug generates and compiles two functions for each route of each application. This takes most of the time to
+    start a server. The functions of equal routes are equal.
+    """
+    compile_builder = Rule._compile_builder
+    compiled: dict[tuple[object, ...], Callable[..., tuple[str, str]]] = {}
+
+    def compile_once(rule: Rule, append_unknown: bool = True) -> Callable[..., tuple[str, str]]:
+        if rule.defaults:
+            return compile_builder(rule, append_unknown)
+        key = (rule.rule, *rule._trace, append_unknown)
+        if key not in compiled:
+            compiled[key] = compile_builder(rule, append_unknown)
+        return compiled[key]
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Rule, "_compile_builder", compile_once)
         yield
 
 
