@@ -91,7 +91,8 @@ class TableStore(Dialect):
         head = super().facts(request)
         if reply is None and self._caller(request) is None:
             return head
-        return request_facts.read(head, request, reply)
+        caller = auth.claimed(request, self.gateway.credentials, self.gateway.real_now_ms())
+        return request_facts.read(head, request, reply, caller)
 
     def fault(self, request: Request, name: str) -> Reply:
         """Return the reply for an injected fault (Dialect.fault), signed if the caller is authenticated."""

@@ -43,13 +43,12 @@ _NAMING_STREAMS = ("stream_id", "shard_iterator")
 _OF_A_ROW = ("primary_key", "row", "row_change")
 
 
-def read(head: RequestFacts, request: Request, reply: Reply | None) -> RequestFacts:
+def read(head: RequestFacts, request: Request, reply: Reply | None, caller: str) -> RequestFacts:
     """Return the facts of a request. Raises ServiceError if the body is no message of the operation.
 
     `head`: its operation and kind. `reply`: None before the answer. The caller must be authenticated then. A request
     without key or signature counts as a refusal, although its code is OTSParameterInvalid.
     """
-    caller = request.header("x-ots-accesskeyid")
     code = ""
     is_refusal = False
     if reply is not None:

@@ -98,7 +98,7 @@ class SignIn:
     def _of_identity(self, cookie: str, request: Request, namespace: str) -> ConsoleUser | None:
         _, _, rest = cookie.partition("|")
         access_id, _, token = rest.partition("|")
-        credential = self._sessions.find(access_id, token, self._gateway.real_now_ms() / 1000)
+        credential = self._sessions.find(Scheme.AWS, access_id, token, self._gateway.real_now_ms() / 1000)
         if credential is None:
             return None
         caller = credential.identity

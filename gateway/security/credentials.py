@@ -119,8 +119,8 @@ class Credentials:
         self._by_id: dict[tuple[Scheme, str], Credential] = {}
         self.token_policies: Mapping[str, Policy | None] = {}
         """The policies of roles, identities and groups of trusted tokens, by grantee. None is unrestricted."""
-        self.find_session: Callable[[str, str, float], Credential | None] | None = None
-        """Returns the temporary credential of an access id and a session token (sessions.py)."""
+        self.find_session: Callable[[Scheme, str, str, float], Credential | None] | None = None
+        """Returns the temporary credential of a scheme, an access id and a session token (sessions.py)."""
         self._resources: authorizations.ResourcePolicies | None = None
         self.is_limited = False
         """True if a stored credential is restricted, or a table has a resource policy."""
@@ -167,11 +167,11 @@ class Credentials:
         all_policies = {} if self._resources is None else self._resources.named
         self.keep_resource_policies({**all_policies, (namespace, table): policies})
 
-    def find_key(self, access_id: str, token: str, now_ms: int) -> Credential | None:
-        """Return the AWS credential of that id: a stored one, or that of a session with this token. None if there is none."""
-        found = self._by_id.get((Scheme.AWS, access_id))
+    def find_key(self, scheme: Scheme, access_id: str, token: str, now_ms: int) -> Credential | None:
+        """Return the credential of that id: a stored one, or that of a session with this token. None if there is none."""
+        found = self._by_id.get((scheme, access_id))
         if found is None and token and self.find_session is not None:
-            return self.find_session(access_id, token, now_ms / 1000)
+            return self.find_session(scheme, access_id, token, now_ms / 1000)
         return found
 
     def find(self, scheme: Scheme, access_id: str) -> Credential | None:

@@ -1,4 +1,4 @@
-"""Temporary AWS credentials of identities and of stored keys: an access id, a secret and a session token that expire.
+"""Temporary credentials of identities and of stored AWS keys: an access id, a secret and a session token that expire.
 
 Nothing is stored. The session token contains the owner, encrypted under the server's secret key for its access id. The secret
 is derived from the access id under the same key. So all processes of a server accept a session, and another secret key ends
@@ -59,8 +59,11 @@ class Sessions:
             return None
         return Session(access_id, self._secret(access_id, secrets_of_key), token, expires_s)
 
-    def find(self, access_id: str, token: str, now_s: float) -> Credential | None:
-        """Return the credential of a session in force, with the access id and the rights of its owner. None if there is none."""
+    def find(self, scheme: Scheme, access_id: str, token: str, now_s: float) -> Credential | None:
+        """Return the credential of a session in force, with the access id and the rights of its owner. None if there is none.
+
+        Sessions of identities are valid in all schemes with access keys, those of a stored key in its own.
+        """
         if not access_id.startswith(PREFIX) or not 0 < len(token) <= MAX_TOKEN_CHARACTERS:
             return None
         try:
@@ -71,8 +74,8 @@ class Sessions:
         if now_s >= expires_s:
             return None
         if isinstance(owner, str):
-            return self._of_key(owner, access_id, token)
-        return self._of_identity(owner, access_id, token)
+            return self._of_key(owner, access_id, token) if scheme is Scheme.AWS else None
+        return self._of_identity(scheme, owner, access_id, token)
 
     def _of_key(self, owner: str, access_id: str, token: str) -> Credential | None:
         key = self._credentials.find(Scheme.AWS, owner)
@@ -82,11 +85,11 @@ class Sessions:
             return None
         return replace(key, secrets=(self._secret(access_id, key.secrets),), session_token=token)
 
-    def _of_identity(self, members: list[Any], access_id: str, token: str) -> Credential:
+    def _of_identity(self, scheme: Scheme, members: list[Any], access_id: str, token: str) -> Credential:
         object_id, groups, roles, *rest = members
         identity = Identity(object_id, tuple(groups), tuple(roles), *rest)
         credential = Credential(
-            Scheme.AWS,
+            scheme,
             identity.grantee,
             (self._secret(access_id, ()),),
             session_token=token,

@@ -14,8 +14,10 @@ from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 import boto3
+import certifi
 import pytest
 import requests
+import tablestore as ots
 import urllib3
 from azure.core.credentials import AccessToken
 from azure.core.exceptions import HttpResponseError
@@ -54,6 +56,15 @@ class Place(NamedTuple):
 
     def audited(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in self.audit.read_text().splitlines()]
+
+    def wait_for(self, *wanted: tuple[str, str, Any]) -> None:
+        """Wait until the audit log has lines with these events, callers and results."""
+        deadline = time.monotonic() + 60
+        while missing := {*wanted} - {
+            (line["event"], line["who"], line["result"]) for line in self.audited()
+        }:
+            assert time.monotonic() < deadline, missing
+            time.sleep(0.05)
 
 
 def certificate_in(folder: Path) -> tuple[Path, Path]:
@@ -218,6 +229,38 @@ def test_boto3_with_temporary_keys_of_a_stored_key(place: Place) -> None:
             )
 
 
+def test_table_store_with_temporary_keys_of_an_identity(
+    place: Place, aws: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Keys of AssumeRoleWithWebIdentity are valid for both kinds of access keys. Those of a stored AWS key are not."""
+    found = aws(place.issuer.token(oid="reader", aud=AWS_AUDIENCE))._request_signer._credentials
+    monkeypatch.setattr(certifi, "where", lambda: str(place.certificate))
+
+    def client(access_id: str, secret: str, token: str) -> ots.OTSClient:
+        options = {
+            "sts_token": token,
+            "ca_certs": str(place.certificate),
+            "retry_policy": ots.NoRetryPolicy(),
+        }
+        return ots.OTSClient(place.url, access_id, secret, "inst", **options)
+
+    key = [("PartitionKey", "p"), ("RowKey", "r")]
+    reader = client(found.access_key, found.secret_key, found.token)
+    _, row, _ = reader.get_row("people", key, max_version=1)
+    assert row.primary_key[0][:2] == ("PartitionKey", "p")
+    with pytest.raises(ots.OTSServiceError, match="OTSNoPermissionAccess"):
+        reader.put_row("people", ots.Row(key, [("A", 1)]))
+    place.wait_for(("refusal", "entra/reader", "OTSNoPermissionAccess"))
+    of_key = temporary_keys(place)
+    for keys in (
+        (found.access_key, found.secret_key, found.token[:-8] + "AAAAAAA="),
+        (found.access_key, "wrong", found.token),
+        (of_key["aws_access_key_id"], of_key["aws_secret_access_key"], of_key["aws_session_token"]),
+    ):
+        with pytest.raises(ots.OTSServiceError, match="OTSAuthFailed"):
+            client(*keys).get_row("people", key, max_version=1)
+
+
 def test_a_session_token_of_aws_is_no_cookie_of_the_console(place: Place, aws: Any) -> None:
     """Clients send it in each request and in presigned URLs. Only a signature proves a session."""
     of_identity = aws(place.issuer.token(oid="reader", aud=AWS_AUDIENCE))._request_signer._credentials
@@ -262,7 +305,7 @@ def test_the_audit_has_sign_ins_and_refusals(place: Place, aws: Any) -> None:
         assert statuses == [200, 403]  # the second is a replay
     with pytest.raises(HttpResponseError):
         list(azure(place, place.issuer.token(aud="https://graph.microsoft.com")).list_tables())
-    wanted = {
+    place.wait_for(
         ("sign-in", "entra/reader", 200),
         ("sign-in", "STORED", 200),
         ("refusal", "STORED", "AccessDeniedException"),
@@ -271,11 +314,7 @@ def test_the_audit_has_sign_ins_and_refusals(place: Place, aws: Any) -> None:
         ("refusal", "entra/reader", "AccessDeniedException"),
         ("refusal", "", "InvalidIdentityToken"),
         ("refusal", ACCOUNT, "AuthenticationFailed"),
-    }
-    deadline = time.monotonic() + 60
-    while missing := wanted - {(line["event"], line["who"], line["result"]) for line in place.audited()}:
-        assert time.monotonic() < deadline, missing
-        time.sleep(0.05)
+    )
 
 
 # Temporary keys allow what is granted to the identity, and nothing else

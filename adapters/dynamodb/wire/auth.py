@@ -86,7 +86,7 @@ def key_of(request: Request, credentials: Credentials, now_ms: int, service: str
     if not credentials.is_dev:
         return _proven_key(request, claim, credentials, now_ms, service)[0]
     access_id, _ = _unverified_scope(claim.credential)
-    found = credentials.find_key(access_id, claim.token, now_ms)
+    found = credentials.find_key(Scheme.AWS, access_id, claim.token, now_ms)
     return found or Credential(Scheme.AWS, access_id, ())
 
 
@@ -123,7 +123,7 @@ def _checked_head(
     date = _checked_date(claim, now_ms)
     _check_signed_headers(request, claim.signed_headers)
     access_id, scope, region = _checked_scope(claim, date, service)
-    credential = credentials.find_key(access_id, claim.token, now_ms)
+    credential = credentials.find_key(Scheme.AWS, access_id, claim.token, now_ms)
     if credential is None or not _is_equal(credential.session_token, claim.token):
         raise _error("UnrecognizedClientException", "The security token included in the request is invalid.")
     return date, scope, region, credential
@@ -140,7 +140,7 @@ def claimed(request: Request, credentials: Credentials, now_ms: int) -> Caller |
 
 def _claimed_caller(claim: SignatureClaim, credentials: Credentials, now_ms: int) -> Caller:
     access_id, region = _unverified_scope(claim.credential)
-    credential = credentials.find_key(access_id, claim.token, now_ms)
+    credential = credentials.find_key(Scheme.AWS, access_id, claim.token, now_ms)
     return _caller(credentials, credential, credential.access_id if credential else access_id, region)
 
 

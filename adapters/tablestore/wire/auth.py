@@ -62,7 +62,8 @@ def verify(
     if not headers.get(signature_name):
         raise invalid(f"Missing header: '{signature_name}'.")
     _check_clock(headers["x-ots-date"], now_ms)
-    credential = credentials.find(Scheme.TABLESTORE, headers["x-ots-accesskeyid"])
+    access_id = headers["x-ots-accesskeyid"]
+    credential = credentials.find_key(Scheme.TABLESTORE, access_id, headers.get("x-ots-ststoken", ""), now_ms)
     if credential is None:
         raise NotAuthenticated("unknown-key")
     instance = headers["x-ots-instancename"]
@@ -77,12 +78,19 @@ def verify(
         credential.session_token.encode(), headers.get("x-ots-ststoken", "").encode("latin-1", "replace")
     ):
         raise NotAuthenticated("token")
-    if credentials.is_limited:
+    if credentials.is_limited or credential.policy is not None:
         source = RequestSource(request.client, request.secure)
         request.authorization = credentials.authorization(
             credential.identity, credential.policy, source, now_ms
         )
-    return Caller(credential.access_id, instance, credentials.namespace(Scheme.TABLESTORE, instance), key)
+    return Caller(access_id, instance, credentials.namespace(Scheme.TABLESTORE, instance), key)
+
+
+def claimed(request: Request, credentials: Credentials, now_ms: int) -> str:
+    """Return the caller that an unverified request names: the owner of a session, or the access id."""
+    access_id, token = request.header("x-ots-accesskeyid"), request.header("x-ots-ststoken")
+    found = credentials.find_key(Scheme.TABLESTORE, access_id, token, now_ms)
+    return access_id if found is None else found.access_id
 
 
 def _check_clock(date: str, now_ms: int) -> None:

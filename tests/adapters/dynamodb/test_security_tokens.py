@@ -56,19 +56,21 @@ def test_keys_of_an_identity(service: IdentifiedService) -> None:
     assert members["Arn"] == "arn:aws:sts::000000000000:assumed-role/people/tests"
     now_ms = int(time.time() * 1000)
     find = service.gateway.credentials.find_key
-    found = find(members["AccessKeyId"], members["SessionToken"], now_ms)
+    found = find(Scheme.AWS, members["AccessKeyId"], members["SessionToken"], now_ms)
     assert found is not None
     assert (found.secrets, found.access_id) == ((members["SecretAccessKey"],), "entra/alice")
     assert (found.identity.scheme, found.identity.access_id) == ("entra", "alice")
     assert found.policy is not None
-    assert find(members["AccessKeyId"], members["SessionToken"], now_ms + 901_000) is None
-    assert find(members["AccessKeyId"], members["SessionToken"][:-8] + "AAAAAAA=", now_ms) is None
-    assert find(members["AccessKeyId"], "", now_ms) is None
-    assert find("ASIA" + "A" * 16, members["SessionToken"], now_ms) is None
-    assert find("teamdata", members["SessionToken"], now_ms) is None
+    assert find(Scheme.AWS, members["AccessKeyId"], members["SessionToken"], now_ms + 901_000) is None
+    assert find(Scheme.AWS, members["AccessKeyId"], members["SessionToken"][:-8] + "AAAAAAA=", now_ms) is None
+    assert find(Scheme.AWS, members["AccessKeyId"], "", now_ms) is None
+    assert find(Scheme.AWS, "ASIA" + "A" * 16, members["SessionToken"], now_ms) is None
+    assert find(Scheme.AWS, "teamdata", members["SessionToken"], now_ms) is None
     with identified_service(secret_key="another key of the server") as other:
         assert (
-            other.gateway.credentials.find_key(members["AccessKeyId"], members["SessionToken"], now_ms)
+            other.gateway.credentials.find_key(
+                Scheme.AWS, members["AccessKeyId"], members["SessionToken"], now_ms
+            )
             is None
         )
 
@@ -79,7 +81,7 @@ def test_the_rights_are_those_of_the_time_of_use(service: IdentifiedService) -> 
 
     def statements() -> int:
         found = service.gateway.credentials.find_key(
-            session.access_id, session.token, int(time.time() * 1000)
+            Scheme.AWS, session.access_id, session.token, int(time.time() * 1000)
         )
         return len(found.policy.statements)
 
@@ -188,7 +190,7 @@ def test_temporary_keys_of_a_stored_key(apart: IdentifiedService) -> None:
     find = apart.gateway.credentials.find_key
 
     def found(at_ms: int = now_ms) -> Credential | None:
-        return find(members["AccessKeyId"], members["SessionToken"], at_ms)
+        return find(Scheme.AWS, members["AccessKeyId"], members["SessionToken"], at_ms)
 
     session = found()
     assert session is not None

@@ -15,7 +15,7 @@ import pytest
 
 from tablegate.gateway.configuration.settings import BadSetting, Settings
 from tablegate.gateway.security import issuer_keys
-from tablegate.gateway.security.credentials import Credentials
+from tablegate.gateway.security.credentials import Credentials, Scheme
 from tablegate.gateway.security.identities import BadToken, Identities, Identity
 from tablegate.gateway.security.sessions import Sessions
 from tests.support.oidc import Issuer, running_issuer
@@ -195,4 +195,4 @@ def test_settings_that_are_refused(entries: tuple[str, ...]) -> None:
 def test_there_are_no_sessions_without_a_secret_key() -> None:
     settings = Settings(database="postgresql://localhost/tablegate")
     sessions = Sessions(Identities(settings), Credentials(settings))
-    assert sessions.find("ASIA" + "A" * 16, "AAAA", now_s=0) is None
+    assert sessions.find(Scheme.AWS, "ASIA" + "A" * 16, "AAAA", now_s=0) is None
