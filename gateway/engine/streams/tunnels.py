@@ -197,9 +197,8 @@ def _require_client(state: TunnelState, client_id: str) -> None:
         raise TunnelRefused("client", name=client_id)
 
 
-def _held_channel(state: TunnelState, client_id: str, channel_id: str) -> Channel:
-    """Return the channel that a client holds."""
-    _require_client(state, client_id)
+def _channel_of(state: TunnelState, client_id: str, channel_id: str) -> Channel:
+    """Return a channel that a client holds, or that no client holds if the id of the client is empty."""
     for channel in state.channels:
         if channel.id == channel_id and channel.client == client_id:
             return channel
@@ -207,7 +206,8 @@ def _held_channel(state: TunnelState, client_id: str, channel_id: str) -> Channe
 
 
 def _after_checkpoint(tunnel: Tunnel, state: TunnelState, command: tunnel_commands.SaveCheckpoint) -> Channel:
-    channel = _held_channel(state, command.client, command.channel)
+    _require_client(state, command.client)
+    channel = _channel_of(state, command.client, command.channel)
     if command.number != channel.checkpoints + 1:
         raise TunnelRefused("checkpoint", name=command.channel)
     can_end = channel.has_rows or channel.is_closed or tunnel.end_ms
@@ -227,7 +227,9 @@ def _source(store: Store, command: tunnel_commands.FindChannel, now_ms: int) -> 
         if tunnel.is_expired:
             raise TunnelRefused("expired", name=tunnel.name)
         state = without_lost_clients(tunnel.state, now_ms)
-        channel = _held_channel(state, command.client, command.channel)
+        if command.client:
+            _require_client(state, command.client)
+        channel = _channel_of(state, command.client, command.channel)
         if channel.has_rows:
             return ChannelSource(channel, None)
         stream = changes.stream_by_id(session, channel.stream_id)

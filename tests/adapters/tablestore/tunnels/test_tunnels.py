@@ -298,6 +298,22 @@ def test_a_client_reads_its_own_channels_only(service: TableStoreService) -> Non
         assert refusal(service, "readrecords", token=FINISHED, **members).code == "OTSParameterInvalid"
 
 
+def test_a_channel_without_a_client_is_read_without_one(service: TableStoreService) -> None:
+    """Source: TestTableGroup of the Java SDK reads the channels of DescribeTunnel. It connects no client."""
+    tunnel = create_tunnel(service, STREAM)
+    service.put({"pk": 1}, {"a": 1})
+    [channel] = describe(service).channels
+    members = {"tunnel_id": tunnel, "client_id": channel.client_id, "channel_id": channel.channel_id}
+    start = service.call("tunnel/getcheckpoint", **members)
+    found = service.call("tunnel/readrecords", token=start.checkpoint, **members)
+    assert len(found.records) == 1
+    number = start.sequence_number + 1
+    kept = refusal(service, "checkpoint", checkpoint=found.next_token, sequence_number=number, **members)
+    assert kept.code == "OTSResourceGone"
+    TunnelWorker(service, tunnel).beat()
+    assert refusal(service, "getcheckpoint", **members).code == "OTSParameterInvalid"
+
+
 def test_a_shard_with_more_to_come_does_not_end(service: TableStoreService) -> None:
     """A client cannot lose later changes by its report or its checkpoint."""
     worker = TunnelWorker(service, create_tunnel(service, STREAM))
