@@ -68,7 +68,9 @@ def search(call: CallContext) -> Exchange[Message]:
     if groups:
         answer.group_bys = groups_message(groups, page.aggregations.groups, top_row).SerializeToString()
     sort = _sort_of(request, index)
-    if page.has_more and page.last is not None and sort.sorter and command.collapse is None:
+    # The Java SDK's TestMetaService expects a token after each full page, also after the last one.
+    may_continue = page.has_more or len(page.rows) == command.limit
+    if may_continue and page.last is not None and sort.sorter and command.collapse is None:
         answer.next_token = tokens.encode(index.id, sort.SerializeToString(), *page.last)
     return answer
 

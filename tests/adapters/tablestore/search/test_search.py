@@ -19,6 +19,7 @@ from tests.adapters.tablestore.search.search_messages import (
     by_field,
     exists,
     field,
+    keys_of,
     match_all,
     nested,
     prefix,
@@ -337,6 +338,21 @@ def test_pages(table: Searches, sort: messages.Sort | None, wanted: messages.Que
     found = [value.data for page in pages for value in page if isinstance(value, Value)]
     assert found == everything
     assert table.find(wanted, limit=5, offset=20, **more) == everything[20:]
+
+
+def test_each_full_page_has_a_token(table: Searches) -> None:
+    """Source: TestMetaService of the Java SDK: the only row of a query has a token with the limit 1."""
+    table.create(("l", LONG))
+    for number in range(2):
+        table.service.put({"pk": number}, {"l": number})
+    table.catch_up()
+    last = table.search(match_all(), limit=2)
+    assert keys_of(last) == [0, 1]
+    after = table.search(match_all(), token=last.next_token, limit=2)
+    assert not after.rows
+    assert not after.next_token
+    assert not table.search(match_all(), limit=3).next_token
+    assert not table.search(match_all(), limit=0).next_token
 
 
 def test_tokens_belong_to_an_index(table: Searches) -> None:
