@@ -83,7 +83,7 @@ NOT_DONE = {
     "tablestore AbortTransaction": "OTSParameterInvalid",
     "tablestore GetStreamRecord": "OTSTrimmedDataAccess",
     "tablestore DescribeSearchIndex": "OTSMetaNotMatch",
-    "tablestore UpdateSearchIndex": "OTSParameterInvalid",
+    "tablestore UpdateSearchIndex": "OTSMetaNotMatch",
     "tablestore DeleteSearchIndex": "OTSMetaNotMatch",
     "tablestore Search": "OTSMetaNotMatch",
     "tablestore ComputeSplits": "OTSMetaNotMatch",
