@@ -33,7 +33,7 @@ GROUPS = {
         "operation_table", "request_facts", "request_code", "display", "administration", "entry",
     ),
     "adapters.tablestore": (
-        "values.views", "wire", "values", "capacity", "tables", "streams", "tunnels", "sql", "rows", "search",
+        "values.views", "wire", "values", "capacity", "tables", "streams", "tunnels", "rows", "search", "sql",
         "operation_table",
         "request_facts",
         "request_code", "display", "administration", "entry",

@@ -6,9 +6,11 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from tablegate.adapters.tablestore.sql.expressions import Compiled, Compiler, Row, Scope
+from tablegate.adapters.tablestore.sql.expressions import Compiled, Compiler
+from tablegate.adapters.tablestore.sql.scopes import Row, Scope
 from tablegate.adapters.tablestore.sql.sql_types import SqlType, sql_error
 from tablegate.adapters.tablestore.sql.sql_values import checked, compare, to_number
+from tablegate.adapters.tablestore.sql.trees import own_nodes
 
 NAMES = frozenset({"COUNT", "SUM", "AVG", "MIN", "MAX"})
 
@@ -66,7 +68,7 @@ class GroupCompiler(Compiler):
 
 def has_aggregate(tree: Any) -> bool:
     """Return True if a tree of sqlglot has a call of an aggregate."""
-    return any(node.key == "anonymous" and str(node.this).upper() in NAMES for node in tree.walk())
+    return any(node.key == "anonymous" and str(node.this).upper() in NAMES for node in own_nodes(tree))
 
 
 def _sum(values: list[Any]) -> float | None:

@@ -1,17 +1,16 @@
-"""Compilation of expressions to functions of a row, with MySQL's three-valued logic.
-
-A row is a list of values. A Scope says at which place of it a column is.
-"""
+"""Compilation of expressions to functions of a row (scopes.py), with MySQL's three-valued logic."""
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from tablegate.adapters.tablestore.sql import search_conditions
 from tablegate.adapters.tablestore.sql.functions import FUNCTIONS, add_interval
 from tablegate.adapters.tablestore.sql.patterns import like_pattern, search_pattern
-from tablegate.adapters.tablestore.sql.sql_types import SqlColumn, SqlType, common_type, sql_error
+from tablegate.adapters.tablestore.sql.scopes import Row, Scope, SubqueryResult
+from tablegate.adapters.tablestore.sql.sql_types import SqlType, common_type, sql_error
 from tablegate.adapters.tablestore.sql.sql_values import (
     checked,
     compare,
@@ -20,10 +19,10 @@ from tablegate.adapters.tablestore.sql.sql_values import (
     to_text,
     truth,
 )
+from tablegate.adapters.tablestore.sql.trees import flat
 from tablegate.adapters.tablestore.wire import limits
 
 T = SqlType
-Row = Sequence[Any]
 
 
 class Compiled(NamedTuple):
@@ -31,27 +30,6 @@ class Compiled(NamedTuple):
 
     type: SqlType
     value: Callable[[Row], Any]
-
-
-class Scope:
-    """The columns of the rows that expressions read: (name of the table or its alias, column) at each place."""
-
-    def __init__(self, columns: Sequence[tuple[str, SqlColumn]]) -> None:
-        self.columns = columns
-
-    def place(self, name: str, table: str = "") -> int:
-        """Return the place of a column. Raises ServiceError. Names are compared without case, as MySQL does."""
-        lower, source = name.lower(), table.lower()
-        found = [
-            at
-            for at, (owner, column) in enumerate(self.columns)
-            if column.name.lower() == lower and (not source or owner.lower() == source)
-        ]
-        if not found:
-            raise sql_error(f"Unknown column '{name[:255]}'.")
-        if len(found) > 1:
-            raise sql_error(f"Column '{name[:255]}' is ambiguous.")
-        return found[0]
 
 
 class Compiler:
@@ -79,6 +57,8 @@ class Compiler:
             "case": self._case,
             "cast": self._cast,
             "anonymous": self._anonymous,
+            "subquery": self._subquery,
+            "exists": self._exists,
         }
 
     def compile(self, tree: Any) -> Compiled:
@@ -86,6 +66,9 @@ class Compiler:
         unknown = {name for name, value in tree.args.items() if value not in (None, [], False)}
         if not unknown <= _PARTS.get(tree.key, _USUAL_PARTS):
             raise sql_error(f"Unsupported form of an SQL expression: {tree.key}.")
+        condition = search_conditions.condition_of(tree, self.scope)
+        if condition is not None:
+            return Compiled(T.LONG, search_conditions.compiled(condition))
         method = self._methods.get(tree.key)
         if method is not None:
             return method(tree)
@@ -123,7 +106,7 @@ class Compiler:
     # Logic
 
     def _and(self, tree: Any) -> Compiled:
-        parts = [self.compile(part).value for part in _flat(tree)]
+        parts = [self.compile(part).value for part in flat(tree)]
 
         def value(row: Row) -> int | None:
             is_known = True
@@ -137,7 +120,7 @@ class Compiler:
         return Compiled(T.LONG, value)
 
     def _or(self, tree: Any) -> Compiled:
-        parts = [self.compile(part).value for part in _flat(tree)]
+        parts = [self.compile(part).value for part in flat(tree)]
 
         def value(row: Row) -> int | None:
             is_known = True
@@ -210,6 +193,8 @@ class Compiler:
         return Compiled(T.LONG, value)
 
     def _in(self, tree: Any) -> Compiled:
+        if tree.args.get("query") is not None:
+            return self._in_subquery(tree)
         part = self.compile(tree.this).value
         choices = [self.compile(each).value for each in tree.expressions]
 
@@ -219,6 +204,36 @@ class Compiler:
             return 1 if 0 in orders else None if None in orders else 0
 
         return Compiled(T.LONG, value)
+
+    def _in_subquery(self, tree: Any) -> Compiled:
+        part, result = self.compile(tree.this), self._result_of(tree.args["query"])
+        known = {row[0] for row in result.rows if row[0] is not None}
+        has_null = any(row[0] is None for row in result.rows)
+        is_equality = part.type is result.types[0] and part.type in (T.LONG, T.DOUBLE, T.STRING)
+
+        def value(row: Row) -> int | None:
+            own = part.value(row)
+            if own is None:
+                return None if result.rows else 0
+            is_found = own in known if is_equality else any(compare(own, each) == 0 for each in known)
+            return 1 if is_found else None if has_null else 0
+
+        return Compiled(T.LONG, value)
+
+    def _exists(self, tree: Any) -> Compiled:
+        return _constant(T.LONG, int(bool(self.scope.subqueries[id(tree)].rows)))
+
+    def _subquery(self, tree: Any) -> Compiled:
+        result = self._result_of(tree)
+        if len(result.rows) > 1:
+            raise sql_error("Subquery returns more than 1 row.")
+        return _constant(result.types[0], result.rows[0][0] if result.rows else None)
+
+    def _result_of(self, tree: Any) -> SubqueryResult:
+        result = self.scope.subqueries[id(tree)]
+        if len(result.types) != 1:
+            raise sql_error("A subquery must have 1 column here.")
+        return result
 
     def _like(self, tree: Any) -> Compiled:
         matching = self._matching(tree, like_pattern)
@@ -361,18 +376,6 @@ class _Moved(NamedTuple):
     expression: Any
 
 
-def _flat(tree: Any) -> list[Any]:
-    """Return the parts of a chain of AND or OR. A chain can be longer than the nesting of expressions."""
-    parts, pending = [], [tree]
-    while pending:
-        part = pending.pop()
-        if part.key == tree.key:
-            pending += [part.expression, part.this]
-        else:
-            parts.append(part)
-    return parts
-
-
 def _constant(kind: SqlType, value: Any) -> Compiled:
     return Compiled(kind, lambda row: value)
 
@@ -393,7 +396,7 @@ _PARTS = {
     "literal": frozenset({"this", "is_string"}),
     "between": frozenset({"this", "low", "high"}),
     "like": frozenset({"this", "expression", "negate"}),
-    "in": frozenset({"this", "expressions"}),
+    "in": frozenset({"this", "expressions", "query"}),
     "case": frozenset({"this", "ifs", "default"}),
     "cast": frozenset({"this", "to", "_type"}),
     "div": frozenset({"this", "expression", "typed", "safe"}),

@@ -16,7 +16,11 @@ from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.errors import ServiceError
 
 _NAME = r"`?(?P<table>[A-Za-z0-9_]+)`?"
-_DROP = re.compile(rf"\s*drop\s+mapping\s+table\s+(?:if\s+exists\s+)?{_NAME}\s*;?\s*", re.IGNORECASE)
+_DROP = re.compile(
+    r"\s*drop\s+mapping\s+table\s+(?:if\s+exists\s+)?(?P<tables>[A-Za-z0-9_`]+(?:\s*,\s*[A-Za-z0-9_`]+)*)\s*;?\s*",
+    re.IGNORECASE,
+)
+_EXPLAIN = re.compile(r"\s*explain\s+(?=select\b)", re.IGNORECASE)
 _SHOW_TABLES = re.compile(r"\s*show\s+tables\s*;?\s*", re.IGNORECASE)
 _SHOW_INDEX = re.compile(rf"\s*show\s+(?:index|indexes|keys)\s+(?:in|from)\s+{_NAME}\s*;?\s*", re.IGNORECASE)
 _DESCRIBE = re.compile(rf"\s*(?:desc|describe)\s+{_NAME}\s*;?\s*", re.IGNORECASE)
@@ -44,14 +48,21 @@ class DescribeMapping:
 
 @dataclass(frozen=True, slots=True)
 class DropMapping:
-    """DROP MAPPING TABLE, with or without IF EXISTS."""
+    """DROP MAPPING TABLE of one or more names, with or without IF EXISTS."""
 
-    table: str
+    tables: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class CreateMapping:
     """CREATE TABLE, as a tree of sqlglot."""
+
+    tree: Any
+
+
+@dataclass(frozen=True, slots=True)
+class AlterMapping:
+    """ALTER TABLE, as a tree of sqlglot."""
 
     tree: Any
 
@@ -64,7 +75,16 @@ class Select:
     labels: tuple[str, ...]
 
 
-Statement = ShowTables | ShowIndex | DescribeMapping | DropMapping | CreateMapping | Select
+@dataclass(frozen=True, slots=True)
+class Explain:
+    """EXPLAIN of a SELECT."""
+
+    select: Select
+
+
+Statement = (
+    ShowTables | ShowIndex | DescribeMapping | DropMapping | CreateMapping | AlterMapping | Select | Explain
+)
 
 
 def parse_statement(text: str) -> Statement:
@@ -73,9 +93,16 @@ def parse_statement(text: str) -> Statement:
         raise sql_error(f"The statement is longer than {limits.SQL_CHARACTERS_MAX} characters.")
     if _SHOW_TABLES.fullmatch(text):
         return ShowTables()
-    for pattern, kind in ((_SHOW_INDEX, ShowIndex), (_DESCRIBE, DescribeMapping), (_DROP, DropMapping)):
-        if found := pattern.fullmatch(text):
-            return kind(found["table"])
+    if found := _SHOW_INDEX.fullmatch(text):
+        return ShowIndex(found["table"])
+    if found := _DESCRIBE.fullmatch(text):
+        return DescribeMapping(found["table"])
+    if found := _DROP.fullmatch(text):
+        return DropMapping(tuple(name.strip().strip("`") for name in found["tables"].split(",")))
+    if found := _EXPLAIN.match(text):
+        statement = _parse_tree(text[found.end() :])
+        assert isinstance(statement, Select)  # no other statement begins with this word
+        return Explain(statement)
     return _parse_tree(text)
 
 
@@ -88,8 +115,10 @@ def tables_of(text: str) -> list[str]:
     match statement:
         case ShowTables():
             return []
-        case Select(tree) | CreateMapping(tree):
+        case Select(tree) | Explain(Select(tree)) | CreateMapping(tree) | AlterMapping(tree):
             return [node.name for node in tree.walk() if node.key == "table"]
+        case DropMapping(tables):
+            return list(tables)
     return [statement.table]
 
 
@@ -115,6 +144,8 @@ def _parse_tree(text: str) -> Statement:
         return Select(tree, _labels(text, tokens))
     if isinstance(tree, exp.Create) and tree.kind == "TABLE":
         return CreateMapping(tree)
+    if isinstance(tree, exp.Alter) and tree.args.get("kind") == "TABLE":
+        return AlterMapping(tree)
     raise sql_error(f"Unsupported SQL statement: {tree.key}.")
 
 

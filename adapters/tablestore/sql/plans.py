@@ -1,15 +1,31 @@
-"""The part of a table that a SELECT must read: the range of keys that its WHERE permits."""
+"""The access to the rows of a table: the range of keys of the table or an index, or the query of a search index.
+
+An access finds every row that can fulfil the WHERE, and maybe more. Rules: "Query optimization" (Tablestore developer
+guide). Unlike there, a WHERE that fixes the partition key always reads the table, because those rows are current.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
-from tablegate.adapters.tablestore.sql.expressions import Scope
+from tablegate.adapters.tablestore import DIALECT
+from tablegate.adapters.tablestore.sql.scopes import Scope
+from tablegate.adapters.tablestore.sql.trees import conjuncts
+from tablegate.adapters.tablestore.wire.call_context import CallContext
 from tablegate.gateway.model.expressions.predicates import Comparison
-from tablegate.gateway.model.expressions.ranges import ColumnBounds, KeyRange, bounds_of, range_of
+from tablegate.gateway.model.expressions.ranges import (
+    EVERYTHING,
+    ColumnBounds,
+    KeyRange,
+    bounds_of,
+    range_of,
+)
+from tablegate.gateway.model.search.queries import MatchAll, Query
+from tablegate.gateway.model.search.schema import SearchIndex
+from tablegate.gateway.model.tables.indexes import Index
 from tablegate.gateway.model.tables.tables import Table
-from tablegate.gateway.model.values.keys import KeyColumn
+from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.values import Kind, Value
 
 _COMPARISONS = {
@@ -26,25 +42,89 @@ _FLIPPED = {
     Comparison.GT: Comparison.LT,
     Comparison.GE: Comparison.LE,
 }
-Condition = tuple[int, Comparison, Any]
-"""A comparison of a column with a literal: the place of the column, the comparison, the literal of sqlglot."""
+Condition = tuple[str, Comparison, Any]
+"""A comparison of a column with a literal: the name of the column, the comparison, the literal of sqlglot."""
 
 
-def key_range(where: Any, scope: Scope, table: Table, first_place: int) -> KeyRange:
-    """Return the keys of a table that can fulfil a WHERE. `first_place`: of the table's columns in the scope.
+class Access(NamedTuple):
+    """The access to the rows of a table.
 
-    The first key columns are fixed by equalities. The next one is limited by comparisons.
+    - `range`: of the keys of the table or of `index`.
+    - `search_index`, `query`: instead of a range. `is_exact`: the query finds only rows that fulfil the WHERE.
+    - `equal`, `limited`: the number of key columns that have one value, and that are limited.
     """
-    conditions = [] if where is None else list(_conditions(where.this, scope))
+
+    range: KeyRange = EVERYTHING
+    index: Index | None = None  # type: ignore[assignment]  # hides tuple.index, which is not called
+    search_index: SearchIndex | None = None
+    query: Query = MatchAll()
+    is_exact: bool = False
+    equal: int = 0
+    limited: int = 0
+
+
+class _KeyMatch(NamedTuple):
+    """The range of keys that conditions permit, and the numbers of equal and of limited key columns."""
+
+    range: KeyRange
+    equal: int
+    limited: int
+
+
+def conditions_of(where: Any, scope: Scope, places: range) -> list[Condition]:
+    """Return the comparisons with literals that a WHERE requires of the columns at these places."""
+    found = [] if where is None else list(_conditions(where.this, scope))
+    return [
+        (scope.columns[place][1].name, comparison, literal)
+        for place, comparison, literal in found
+        if place in places
+    ]
+
+
+def fixes_partition(conditions: Sequence[Condition], schema: KeySchema) -> bool:
+    """Return True if conditions permit one value of the partition key only."""
+    return _match(conditions, schema).equal >= len(schema.partition)
+
+
+def access_by_key(
+    call: CallContext, table: Table, conditions: Sequence[Condition], used_names: frozenset[str]
+) -> Access:
+    """Return the access by the table's key or that of a secondary index, whichever has more columns in the conditions.
+
+    A row without all key columns of an index is not in it. So the conditions must limit each one that the table's key
+    does not have.
+    """
+    of_table = _match(conditions, table.key_schema)
+    best = Access(of_table.range, equal=of_table.equal, limited=of_table.limited)
+    if of_table.equal >= len(table.key_schema.partition):
+        return best
+    for index in table.indexes:
+        if index.dialect != DIALECT or not index.is_active(call.now_ms):
+            continue
+        names = index.projected_names
+        found = _match(conditions, index.key_schema)
+        own = [name for name in index.key_schema.names if name not in table.key_schema.names]
+        limited = {name for name, _, _ in conditions}
+        is_usable = (names is None or used_names <= names) and limited.issuperset(own)
+        if is_usable and found.limited > best.limited and call.reaches(table, index.name):
+            best = access_by_index(index, conditions)
+    return best
+
+
+def access_by_index(index: Index, conditions: Sequence[Condition]) -> Access:
+    """Return the access by the key of a secondary index."""
+    found = _match(conditions, index.key_schema)
+    return Access(found.range, index, equal=found.equal, limited=found.limited)
+
+
+def _match(conditions: Sequence[Condition], schema: KeySchema) -> _KeyMatch:
+    """Return the range of keys. The first key columns are fixed by equalities, the next one is limited by comparisons."""
     equal: list[Value] = []
-    for column in table.key_schema.columns:
+    for column in schema.columns:
         of_column = [
             (comparison, value)
-            for place, comparison, literal in conditions
-            if place >= first_place
-            and scope.columns[place][0] == scope.columns[first_place][0]
-            and scope.columns[place][1].name == column.name
-            and (value := _key_value(column, literal)) is not None
+            for name, comparison, literal in conditions
+            if name == column.name and (value := _key_value(column, literal)) is not None
         ]
         exact = next((value for comparison, value in of_column if comparison is Comparison.EQ), None)
         if exact is None:
@@ -52,38 +132,32 @@ def key_range(where: Any, scope: Scope, table: Table, first_place: int) -> KeyRa
             for comparison, value in of_column:
                 limit = bounds_of(comparison, value)
                 bounds = bounds if limit is None else bounds.intersect(limit)
-            return range_of(table.key_schema, equal, bounds)
+            limited = len(equal) + (1 if of_column else 0)
+            return _KeyMatch(range_of(schema, equal, bounds), len(equal), limited)
         equal.append(exact)
-    return range_of(table.key_schema, equal)
+    return _KeyMatch(range_of(schema, equal), len(equal), len(equal))
 
 
-def conjuncts(tree: Any) -> Iterator[Any]:
-    """Yield the parts of a condition that must all be true."""
-    pending = [tree]
-    while pending:
-        part = pending.pop()
-        if part.key == "and":
-            pending += [part.expression, part.this]
-        elif part.key == "paren":
-            pending.append(part.this)
-        else:
-            yield part
-
-
-def _conditions(tree: Any, scope: Scope) -> Iterator[Condition]:
+def _conditions(tree: Any, scope: Scope) -> Iterator[tuple[int, Comparison, Any]]:
     for part in conjuncts(tree):
         comparison = _COMPARISONS.get(part.key)
         if comparison is not None:
             left, right = part.this, part.expression
             if right.key == "column":
                 left, right, comparison = right, left, _FLIPPED[comparison]
-            if left.key == "column" and _is_literal(right):
-                yield scope.place(left.name, left.table), comparison, right
-        elif part.key == "between" and part.this.key == "column":
-            place = scope.place(part.this.name, part.this.table)
+            place = _place(left, scope)
+            if place is not None and _is_literal(right):
+                yield place, comparison, right
+        elif part.key == "between":
+            place = _place(part.this, scope)
             for name, bound in (("low", Comparison.GE), ("high", Comparison.LE)):
-                if _is_literal(part.args[name]):
+                if place is not None and _is_literal(part.args[name]):
                     yield place, bound, part.args[name]
+
+
+def _place(tree: Any, scope: Scope) -> int | None:
+    """Return the place of a column. None for other expressions, and for fields of nested columns."""
+    return scope.known_place(tree.name, tree.table) if tree.key == "column" else None
 
 
 def _is_literal(tree: Any) -> bool:

@@ -8,11 +8,15 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from tablegate.adapters.tablestore.sql.aggregates import GroupCompiler, has_aggregate
-from tablegate.adapters.tablestore.sql.expressions import Compiled, Compiler, Row
+from tablegate.adapters.tablestore.sql.expressions import Compiled, Compiler
+from tablegate.adapters.tablestore.sql.mappings import Mapping as Columns
 from tablegate.adapters.tablestore.sql.parsing import Select
-from tablegate.adapters.tablestore.sql.sources import Source, Work, find_sources, read_rows, scope_of
-from tablegate.adapters.tablestore.sql.sql_types import SqlType, sql_error
+from tablegate.adapters.tablestore.sql.scopes import Row, Scope, SubqueryResult
+from tablegate.adapters.tablestore.sql.sources import find_sources, read_rows, scope_of
+from tablegate.adapters.tablestore.sql.sql_types import SqlColumn, SqlType, sql_error
 from tablegate.adapters.tablestore.sql.sql_values import converted, sort_key, truth
+from tablegate.adapters.tablestore.sql.trees import own_nodes
+from tablegate.adapters.tablestore.sql.work import Work
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.call_context import CallContext
 from tablegate.gateway.model.commands.commands import Exchange
@@ -44,11 +48,12 @@ class ResultColumn:
 
 
 class Result(NamedTuple):
-    """The columns and rows of a statement, and the read units by table."""
+    """The columns and rows of a statement. The read units by table or index, and by table and search index."""
 
     columns: list[ResultColumn]
     rows: Sequence[Row]
     units: Mapping[str, int] = MappingProxyType({})
+    search_units: Mapping[tuple[str, str], int] = MappingProxyType({})
 
 
 class _Item(NamedTuple):
@@ -60,16 +65,65 @@ class _Item(NamedTuple):
 
 def run_select(call: CallContext, select: Select) -> Exchange[Result]:
     """Run a SELECT. Raises ServiceError, TableMissing."""
+    work = Work(call.hold)
+    columns, rows = yield from _run(call, select, work)
+    return Result(columns, rows, work.units, work.search_units)
+
+
+def explain(call: CallContext, select: Select) -> Exchange[Result]:
+    """Return the accesses of a SELECT, in their order. Raises ServiceError, TableMissing.
+
+    Each access reads one row, so the caller needs the same permissions as for the statement.
+    """
+    work = Work(call.hold, explains=True)
+    yield from _run(call, select, work)
+    columns = [ResultColumn(name, SqlType.STRING) for name in ("Table", "Access", "Index", "Condition")]
+    return Result([*columns, ResultColumn("Rows_max", SqlType.LONG)], work.steps)
+
+
+def _run(call: CallContext, select: Select, work: Work) -> Exchange[tuple[list[ResultColumn], Sequence[Row]]]:
     tree = select.tree
     _check_supported(tree)
-    sources = yield from find_sources(call, tree)
-    work = Work(call.hold)
-    plan = _Plan(select, sources, work)
+    subqueries = yield from _subqueries(call, tree, work)
+
+    def run_derived(part: Any) -> Exchange[tuple[Columns, Sequence[Row]]]:
+        columns, rows = yield from _run_subquery(call, part, work)
+        return tuple(SqlColumn(column.name, column.type, "") for column in columns), rows
+
+    sources = yield from find_sources(call, tree, run_derived)
+    scope = scope_of(sources, subqueries)
+    plan = _Plan(select, scope, work)
     is_enough = not (plan.is_grouped or plan.order or plan.is_distinct)
     most = plan.offset + plan.limit if is_enough and plan.limit is not None else None
-    rows = yield from read_rows(call, sources, tree, work, most)
+    rows = yield from read_rows(call, sources, tree, scope, work, most)
     columns = [ResultColumn(item.label, item.compiled.type) for item in plan.items]
-    return Result(columns, plan.results(rows), work.units)
+    return columns, plan.results(rows)
+
+
+def _subqueries(call: CallContext, tree: Any, work: Work) -> Exchange[dict[int, SubqueryResult]]:
+    """Run the subqueries in the expressions of a SELECT."""
+    results: dict[int, SubqueryResult] = {}
+    for node in own_nodes(tree):
+        is_derived = node.parent is not None and node.parent.key in ("from", "join")
+        if node is not tree and node.key in ("subquery", "exists") and not is_derived:
+            columns, rows = yield from _run_subquery(call, node, work)
+            results[id(node)] = SubqueryResult([column.type for column in columns], rows)
+    return results
+
+
+def _run_subquery(
+    call: CallContext, node: Any, work: Work
+) -> Exchange[tuple[list[ResultColumn], Sequence[Row]]]:
+    work.add_subquery()
+    tree = node.this
+    while tree.key == "subquery" and not tree.alias:
+        tree = tree.this
+    if tree.key != "select":
+        raise sql_error(f"Unsupported SQL expression: {tree.key}.")
+    labels = tuple(each.sql(dialect="mysql") for each in tree.expressions)
+    columns, rows = yield from _run(call, Select(tree, labels), work)
+    work.keep(len(rows), len(columns), 0)
+    return columns, rows
 
 
 def _check_supported(tree: Any) -> None:
@@ -77,22 +131,22 @@ def _check_supported(tree: Any) -> None:
     unknown = sorted(given - _SUPPORTED)
     if unknown:
         raise sql_error(f"Unsupported clause of SELECT: {unknown[0].strip('_').upper()}.")
-    for node in tree.walk():
-        if node is not tree and node.key in ("select", "subquery", "exists", "union", "window"):
+    for node in own_nodes(tree):
+        if node is not tree and node.key in ("select", "union", "window"):
             raise sql_error(f"Unsupported SQL expression: {node.key}.")
 
 
 class _Plan:
     """A SELECT that is compiled for the columns of its sources."""
 
-    def __init__(self, select: Select, sources: Sequence[Source], work: Work) -> None:
+    def __init__(self, select: Select, scope: Scope, work: Work) -> None:
         self._work = work
         tree = select.tree
         group, having, order = tree.args.get("group"), tree.args.get("having"), tree.args.get("order")
         if group is not None and any(value for name, value in group.args.items() if name != "expressions"):
             raise sql_error("Unsupported clause of SELECT: GROUP BY with a modifier.")
         self.is_grouped = group is not None or having is not None or has_aggregate(tree)
-        self._scope = scope_of(sources)
+        self._scope = scope
         self._compiler = GroupCompiler(self._scope) if self.is_grouped else Compiler(self._scope)
         self._select = select
         self.items = self._selected()

@@ -1,53 +1,58 @@
-"""The rows that a SELECT reads: tables, their columns in SQL, and joins.
-
-Rows are read page by page in the range of keys that the WHERE permits. A statement that reads more than the limits of the
-service ends with an error ("SQL limits", Tablestore developer guide).
-"""
+"""The rows that a SELECT reads: tables, indexes, subqueries, and their joins."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
-from time import monotonic
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tablegate.adapters.tablestore.capacity import capacity, consumed_capacity
+from tablegate.adapters.tablestore import DIALECT
 from tablegate.adapters.tablestore.sql import mappings
-from tablegate.adapters.tablestore.sql.expressions import Compiler, Row, Scope
-from tablegate.adapters.tablestore.sql.plans import conjuncts, key_range
-from tablegate.adapters.tablestore.sql.sql_types import SqlColumn, SqlType, sql_error
+from tablegate.adapters.tablestore.sql.expressions import Compiler
+from tablegate.adapters.tablestore.sql.mapped_tables import (
+    MappedTable,
+    column_fields,
+    find_mapped,
+    with_fields,
+)
+from tablegate.adapters.tablestore.sql.plans import (
+    Access,
+    access_by_index,
+    access_by_key,
+    conditions_of,
+    fixes_partition,
+)
+from tablegate.adapters.tablestore.sql.reading import Wanted, read
+from tablegate.adapters.tablestore.sql.scopes import Row, Scope, SubqueryResult
+from tablegate.adapters.tablestore.sql.search_conditions import candidates_of
+from tablegate.adapters.tablestore.sql.sql_types import sql_error
 from tablegate.adapters.tablestore.sql.sql_values import truth
-from tablegate.adapters.tablestore.values.values import key_value_shown
-from tablegate.adapters.tablestore.values.views import view
+from tablegate.adapters.tablestore.sql.trees import conjuncts, own_nodes
+from tablegate.adapters.tablestore.sql.work import Work
 from tablegate.adapters.tablestore.wire import limits
-from tablegate.adapters.tablestore.wire.call_context import CallContext, TableOrIndex, find_table
-from tablegate.adapters.tablestore.wire.errors import ServiceError
+from tablegate.adapters.tablestore.wire.call_context import CallContext
 from tablegate.gateway.exchanges import one
 from tablegate.gateway.model.commands.commands import Exchange
-from tablegate.gateway.model.commands.row_commands import Read, VisibleNames
-from tablegate.gateway.model.expressions.ranges import EVERYTHING, KeyRange
-from tablegate.gateway.model.tables.pages import PageLimits
-from tablegate.gateway.model.tables.tables import Table
-from tablegate.gateway.model.values.rows import Row as StoredRow
-from tablegate.gateway.model.values.values import Kind, Value
-
-_KINDS = {
-    SqlType.LONG: Kind.INT64,
-    SqlType.DOUBLE: Kind.DOUBLE,
-    SqlType.BOOL: Kind.BOOL,
-    SqlType.STRING: Kind.TEXT,
-    SqlType.BINARY: Kind.BYTES,
-}
+from tablegate.gateway.model.commands.search_commands import ListSearchIndexes
+from tablegate.gateway.model.search.schema import SearchIndex
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Source:
-    """A table of a FROM. `name`: its alias or name. `join`: the tree of its join, None for the first table."""
+    """A table, an index or a subquery of a FROM.
+
+    - `name`: its alias or name.
+    - `mapped`: the table or index. None: a subquery, with these `rows`.
+    - `join`: the tree of its join, None for the first source.
+    - `search_index`: the search index that finds the rows. None: they are read by a key.
+    """
 
     name: str
-    table: Table
     columns: mappings.Mapping
-    join: Any = None
+    join: Any
+    mapped: MappedTable | None = None
+    rows: Sequence[Row] = ()
+    search_index: SearchIndex | None = None
 
     @property
     def is_left(self) -> bool:
@@ -55,57 +60,12 @@ class Source:
         return self.join is not None and self.join.side == "LEFT"
 
 
-class Work:
-    """The work of one statement so far. Raises ServiceError beyond a limit."""
-
-    def __init__(self, hold: Callable[[int], None]) -> None:
-        self._deadline = monotonic() + limits.SQL_SECONDS
-        self._hold = hold
-        self._comparisons = self._kept_bytes = self._kept_sizes = 0
-        self._rows = self._bytes = 0
-        self.units: dict[str, int] = {}
-        """Read units by table."""
-
-    def add_page(self, table: Table, rows: int, size_bytes: int) -> None:
-        """Count a page of a table."""
-        consumed_capacity.count_read(TableOrIndex.of_table(table), capacity.of_read(size_bytes))
-        self._rows += rows
-        self._bytes += size_bytes
-        self.units[table.name] = self.units.get(table.name, 0) + capacity.units(size_bytes)
-        if self._rows > limits.SQL_ROWS_MAX or self._bytes > limits.SQL_BYTES_MAX:
-            raise sql_error(
-                f"The scanned data exceeds the limit of {limits.SQL_ROWS_MAX} rows or {limits.SQL_BYTES_MAX} bytes."
-            )
-        self.check_time()
-
-    def keep(self, rows: int, columns: int, size_bytes: int) -> None:
-        """Count rows that stay in memory. Raises Busy."""
-        self._kept_bytes += size_bytes + limits.SQL_VALUE_BYTES * rows * columns
-        self._hold(self._kept_bytes)
-
-    def keep_value(self, value: Any) -> Any:
-        """Count a computed value that stays in memory, and return it."""
-        if isinstance(value, (str, bytes)):
-            self._kept_sizes += len(value)
-            if self._kept_sizes > limits.SQL_KEPT_MAX:
-                raise sql_error(f"The values of the statement exceed {limits.SQL_KEPT_MAX} bytes.")
-        self.check_time()
-        return value
-
-    def add_comparisons(self, number: int) -> None:
-        """Count pairs of rows that a join compares."""
-        self._comparisons += number
-        if self._comparisons > limits.SQL_COMPARISONS_MAX:
-            raise sql_error(f"The join compares more than {limits.SQL_COMPARISONS_MAX} pairs of rows.")
-
-    def check_time(self) -> None:
-        """Called for each row or value, since a single one may take long to evaluate."""
-        if monotonic() > self._deadline:
-            raise ServiceError("OTSTimeout", "The execution of the SQL statement timed out.")
-
-
-def find_sources(call: CallContext, tree: Any) -> Exchange[list[Source]]:
-    """Look up the tables of a SELECT. Raises ServiceError, TableMissing."""
+def find_sources(
+    call: CallContext,
+    tree: Any,
+    run_derived: Callable[[Any], Exchange[tuple[mappings.Mapping, Sequence[Row]]]],
+) -> Exchange[list[Source]]:
+    """Look up the tables of a SELECT, and run the subqueries of its FROM. Raises ServiceError, TableMissing."""
     first, joins = tree.args.get("from_"), tree.args.get("joins") or []
     if first is None:
         return []
@@ -114,17 +74,23 @@ def find_sources(call: CallContext, tree: Any) -> Exchange[list[Source]]:
     sources: list[Source] = []
     for part, join in [(first.this, None), *((join.this, join) for join in joins)]:
         _check_join(part, join)
-        table = yield from find_table(call, part.name)
-        source = Source(part.alias or part.name, table, mappings.mapping_of(table), join)
+        if part.key == "subquery":
+            columns, rows = yield from run_derived(part)
+            source = Source(part.alias, columns, join, rows=rows)
+        else:
+            mapped = yield from find_mapped(call, part.name)
+            source = Source(part.alias or part.name, mapped.columns, join, mapped, (), mapped.search_index)
         if any(each.name.lower() == source.name.lower() for each in sources):
             raise sql_error(f"Not unique table or alias: '{source.name}'.")
         sources.append(source)
-    return sources
+    return (yield from _with_search_indexes(call, sources, tree))
 
 
 def _check_join(part: Any, join: Any) -> None:
-    if part.key != "table" or _parts(part) - {"this", "alias"}:
-        raise sql_error("Only tables can be selected from.")
+    if part.key not in ("table", "subquery") or _parts(part) - {"this", "alias"}:
+        raise sql_error("Only tables and subqueries can be selected from.")
+    if part.key == "subquery" and not part.alias:
+        raise sql_error("Every derived table must have its own alias.")
     if join is not None:
         is_known = join.side in ("", "LEFT") and join.kind in ("", "INNER", "CROSS", "OUTER")
         if not is_known or _parts(join) - {"this", "side", "kind", "on"}:
@@ -137,16 +103,78 @@ def _parts(tree: Any) -> set[str]:
     return {name for name, value in tree.args.items() if value not in (None, [], False)}
 
 
-def scope_of(sources: Sequence[Source]) -> Scope:
-    """Return the columns of joined rows: those of each table in the order of the FROM."""
-    return Scope([(source.name, column) for source in sources for column in source.columns])
+def scope_of(sources: Sequence[Source], subqueries: Mapping[int, SubqueryResult] | None = None) -> Scope:
+    """Return the columns of all sources, in the order in which the joined rows have them."""
+    return Scope([(source.name, column) for source in sources for column in source.columns], subqueries)
+
+
+def _places(sources: Sequence[Source], at: int) -> range:
+    first = sum(len(source.columns) for source in sources[:at])
+    return range(first, first + len(sources[at].columns))
+
+
+# Search indexes
+
+
+def _with_search_indexes(call: CallContext, sources: list[Source], tree: Any) -> Exchange[list[Source]]:
+    """Select a search index for each table that has one with all columns that the statement uses."""
+    scope, where = scope_of(sources), tree.args.get("where")
+    used = _used_places(tree, scope)
+    selected = []
+    for at, source in enumerate(sources):
+        index, mapped = source.search_index, source.mapped
+        if mapped is not None and mapped.target.index is None and index is None:
+            places = _places(sources, at)
+            conditions = [] if source.is_left else conditions_of(where, scope, places)
+            is_strong = bool(mapped.table.properties.get(mappings.IS_STRONG_PROPERTY))
+            if not is_strong and not fixes_partition(conditions, mapped.table.key_schema):
+                names = _names_at(used, scope, places)
+                index = yield from _covering_search_index(call, mapped, names)
+                if index is not None:
+                    columns = with_fields(source.columns, index)
+                    source = dataclasses.replace(source, search_index=index, columns=columns)
+        selected.append(source)
+    return selected
+
+
+def _covering_search_index(
+    call: CallContext, mapped: MappedTable, names: frozenset[str]
+) -> Exchange[SearchIndex | None]:
+    """Return a search index that copies these columns of all rows."""
+    table = mapped.table
+    indexes = yield from one(ListSearchIndexes(table.namespace, table.name, only_filled=True))
+    covering = [
+        index for _, index in indexes if index.dialect == DIALECT and names <= column_fields(index).keys()
+    ]
+    return covering[0] if covering else None
+
+
+def _used_places(tree: Any, scope: Scope) -> set[int]:
+    """Return the places of the columns that a statement mentions. A star mentions all."""
+    used: set[int] = set()
+    for node in own_nodes(tree):
+        is_count = node.key == "star" and node.parent is not None and node.parent.key == "anonymous"
+        if node.key == "star" and not is_count:
+            return set(range(len(scope.columns)))
+        if node.key == "column" and node.this.key != "star":
+            name = node.name.lower()
+            names = {name, name.partition(".")[0]}  # a field of a nested column
+            used |= {at for at, (_, column) in enumerate(scope.columns) if column.name.lower() in names}
+    return used
+
+
+def _names_at(used: set[int], scope: Scope, places: range) -> frozenset[str]:
+    return frozenset(scope.columns[at][1].name for at in places if at in used)
+
+
+# Rows
 
 
 def read_rows(
-    call: CallContext, sources: Sequence[Source], tree: Any, work: Work, most: int | None
+    call: CallContext, sources: Sequence[Source], tree: Any, scope: Scope, work: Work, most: int | None
 ) -> Exchange[list[Row]]:
-    """Return the rows that fulfil the WHERE. `most`: no more are needed (None: all)."""
-    scope, where = scope_of(sources), tree.args.get("where")
+    """Return the rows of a SELECT that fulfil its WHERE. `most`: more are not needed (of a single table)."""
+    where = tree.args.get("where")
     condition = None if where is None else Compiler(scope).compile(where.this).value
 
     def is_wanted(row: Row) -> bool:
@@ -156,96 +184,46 @@ def read_rows(
     if not sources:
         return [row for row in [()] if is_wanted(row)]
     used = _used_places(tree, scope)
-    place = 0
+    is_single = len(sources) == 1 and sources[0].mapped is not None
     rows: list[Row] = []
-    for source in sources:
-        end = place + len(source.columns)
-        names = frozenset(column.name for at, column in enumerate(source.columns, place) if at in used)
-        wanted_range = EVERYTHING if source.is_left else key_range(where, scope, source.table, place)
-        keep, enough = (is_wanted, most) if len(sources) == 1 else (None, None)
-        found = yield from _read(call, source, wanted_range, names, work, (keep, enough))
-        rows = (
-            found
-            if source.join is None
-            else _joined(rows, found, source, scope_of(sources), (place, end), work)
-        )
-        place = end
-    return rows if len(sources) == 1 else [row for row in rows if is_wanted(row)]
+    for at, source in enumerate(sources):
+        places = _places(sources, at)
+        if source.mapped is None:
+            found = list(source.rows)
+        else:
+            names = _names_at(used, scope, places)
+            keep = is_wanted if is_single and where is not None else None
+            wanted = Wanted(source.columns, names, keep, most if is_single else None)
+            access = _access(call, source, None if source.is_left else where, scope, places, names)
+            found = yield from read(source.mapped.table, access, wanted, work)
+        rows = found if source.join is None else _joined(rows, found, source, scope, places, work)
+    return rows if is_single else [row for row in rows if is_wanted(row)]
 
 
-def _used_places(tree: Any, scope: Scope) -> set[int]:
-    """Return the places of the columns that a statement mentions. A star mentions all."""
-    used: set[int] = set()
-    for node in tree.walk():
-        is_count = node.key == "star" and node.parent is not None and node.parent.key == "anonymous"
-        if node.key == "star" and not is_count:
-            return set(range(len(scope.columns)))
-        if node.key == "column" and node.this.key != "star":
-            name = node.name.lower()
-            used |= {at for at, (_, column) in enumerate(scope.columns) if column.name.lower() == name}
-    return used
-
-
-def _read(
-    call: CallContext,
-    source: Source,
-    wanted: KeyRange,
-    names: frozenset[str],
-    work: Work,
-    selection: tuple[Callable[[Row], bool] | None, int | None],
-) -> Exchange[list[Row]]:
-    """Read a range of a table. `names`: the columns that are needed, all others are NULL."""
-    keep, most = selection
-    page_limits = PageLimits(
-        scanned=limits.SQL_PAGE_ROWS, filled_bytes=limits.STREAM_MAX_BYTES, seconds=1.0, peek=True
-    )
-    columns = tuple(column if column.name in names else None for column in source.columns)
-    rows: list[Row] = []
-    while not wanted.is_empty:
-        command = Read(source.table, wanted, page_limits, visible_attributes=VisibleNames(names))
-        page = yield from one(command)
-        work.add_page(source.table, page.scanned, page.scanned_bytes)
-        before = len(rows)
-        for stored in page.rows:
-            row = _values(stored, columns)
-            if keep is None or keep(row):
-                rows.append(row)
-                if most is not None and len(rows) >= most:
-                    return rows
-        work.keep(len(rows) - before, len(columns), page.scanned_bytes if len(rows) > before else 0)
-        if page.next is None:
-            break
-        wanted = KeyRange(page.next.position, wanted.upper)
-    return rows
-
-
-def _values(row: StoredRow, columns: Sequence[SqlColumn | None]) -> Row:
-    latest = row.latest
-    return [None if column is None else _value(latest.get(column.name), column) for column in columns]
-
-
-def _value(value: Value | None, column: SqlColumn) -> Any:
-    """Return a stored value in the type of its column. A value of another type is NULL."""
-    if value is None:
-        return None
-    shown = key_value_shown(value) if column.is_key else view(value)
-    if shown.kind is _KINDS[column.type]:
-        return shown.data
-    if column.type is SqlType.DOUBLE and shown.kind is Kind.INT64:
-        return float(shown.data)
-    return None
+def _access(
+    call: CallContext, source: Source, where: Any, scope: Scope, places: range, used_names: frozenset[str]
+) -> Access:
+    assert source.mapped is not None
+    if source.search_index is not None:
+        candidates = candidates_of(where, scope, places)
+        return Access(search_index=source.search_index, query=candidates.query, is_exact=candidates.is_exact)
+    conditions = conditions_of(where, scope, places)
+    index = source.mapped.target.index
+    if index is not None:
+        return access_by_index(index, conditions)
+    return access_by_key(call, source.mapped.table, conditions, used_names)
 
 
 # Joins
 
 
 def _joined(
-    left: list[Row], right: list[Row], source: Source, scope: Scope, places: tuple[int, int], work: Work
+    left: list[Row], right: list[Row], source: Source, scope: Scope, places: range, work: Work
 ) -> list[Row]:
     """Join the rows so far with those of the next table. `places`: of its columns in the scope."""
-    first, end = places
+    first, end = places.start, places.stop
     on = source.join.args.get("on")
-    partial = Scope(scope.columns[:end])
+    partial = Scope(scope.columns[:end], scope.subqueries)
     condition = None if on is None else Compiler(partial).compile(on).value
 
     def is_match(row: Row) -> bool:
@@ -278,9 +256,10 @@ def _equal_columns(on: Any, scope: Scope, first: int) -> tuple[int | None, int |
     """Return a column of the next table and an earlier one of the same type that must be equal, or None and None."""
     for part in () if on is None else conjuncts(on):
         if part.key == "eq" and part.this.key == part.expression.key == "column":
-            places = sorted(scope.place(column.name, column.table) for column in (part.this, part.expression))
-            other, own = places
-            types = {scope.columns[place][1].type for place in places}
-            if other < first <= own and len(types) == 1:
+            places = [scope.known_place(column.name, column.table) for column in (part.this, part.expression)]
+            if None in places:
+                continue
+            other, own = sorted(place for place in places if place is not None)
+            if other < first <= own and scope.columns[own][1].type is scope.columns[other][1].type:
                 return own, other
     return None, None

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from tablegate.adapters.tablestore.wire.errors import ServiceError, invalid
+from tablegate.gateway.model.search.schema import SearchField
 
 
 class SqlType(Enum):
@@ -32,13 +33,14 @@ class SqlType(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SqlColumn:
-    """A column of a mapping. `declared`: its type as DESCRIBE shows it."""
+    """A column of a mapping. `declared`: its type as DESCRIBE shows it. `field`: of the search index that is used."""
 
     name: str
     type: SqlType
     declared: str
     is_key: bool = False
     is_nullable: bool = True
+    field: SearchField | None = None
 
 
 def sql_error(message: str) -> ServiceError:

@@ -117,7 +117,12 @@ def drop(store: Store, command: search_commands.DropSearchIndex, now_ms: int) ->
 def list_all(store: Store, command: search_commands.ListSearchIndexes) -> list[tuple[str, SearchIndex]]:
     """Return the search indexes of a namespace, or of one table."""
     with store.read() as session:
-        return search_indexes.of_namespace(session, command.namespace, command.table_name)
+        found = search_indexes.of_namespace(session, command.namespace, command.table_name)
+        return [each for each in found if not (command.only_filled and _is_filling(session, each[1]))]
+
+
+def _is_filling(session: Session, index: SearchIndex) -> bool:
+    return any(follower.copying for follower in followers.of_target(session, SEARCH, str(index.id)))
 
 
 def describe(store: Store, command: search_commands.DescribeSearchIndex, now_ms: int) -> SearchIndexState:

@@ -66,10 +66,14 @@ class DropSearchIndex(BaseCommand[Table]):
 
 @dataclass(frozen=True, slots=True)
 class ListSearchIndexes(BaseCommand["list[tuple[str, SearchIndex]]"]):
-    """List the search indexes of a namespace, or of one table, by name. Outcome: list of (table name, SearchIndex)."""
+    """List the search indexes of a namespace, or of one table, by name. Outcome: list of (table name, SearchIndex).
+
+    `only_filled`: without those that do not have all existing rows yet.
+    """
 
     namespace: str
     table_name: str = ""
+    only_filled: bool = False
 
 
 @dataclass(frozen=True, slots=True)

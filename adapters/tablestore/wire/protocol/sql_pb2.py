@@ -14,25 +14,27 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n+adapters/tablestore/wire/protocol/sql.proto\x12\x18tablegate.tablestore.sql\".\n\x0fSQLCapacityUnit\x12\x0c\n\x04read\x18\x01 \x01(\x05\x12\r\n\x05write\x18\x02 \x01(\x05\"W\n\x13SQLConsumedCapacity\x12@\n\rcapacity_unit\x18\x01 \x02(\x0b\x32).tablegate.tablestore.sql.SQLCapacityUnit\"l\n\x15TableConsumedCapacity\x12\x12\n\ntable_name\x18\x01 \x01(\t\x12?\n\x08\x63onsumed\x18\x02 \x01(\x0b\x32-.tablegate.tablestore.sql.SQLConsumedCapacity\"\x89\x01\n\x0fSQLQueryRequest\x12\r\n\x05query\x18\x01 \x02(\t\x12<\n\x07version\x18\x02 \x01(\x0e\x32+.tablegate.tablestore.sql.SQLPayloadVersion\x12\x13\n\x0bsql_version\x18\x03 \x01(\x03\x12\x14\n\x0csearch_token\x18\x05 \x01(\t\"\xdb\x01\n\x10SQLQueryResponse\x12\x41\n\x08\x63onsumes\x18\x01 \x03(\x0b\x32/.tablegate.tablestore.sql.TableConsumedCapacity\x12\x0c\n\x04rows\x18\x02 \x01(\x0c\x12<\n\x07version\x18\x03 \x01(\x0e\x32+.tablegate.tablestore.sql.SQLPayloadVersion\x12\x38\n\x04type\x18\x04 \x01(\x0e\x32*.tablegate.tablestore.sql.SQLStatementType*?\n\x11SQLPayloadVersion\x12\x14\n\x10SQL_PLAIN_BUFFER\x10\x01\x12\x14\n\x10SQL_FLAT_BUFFERS\x10\x02*\x8d\x01\n\x10SQLStatementType\x12\x0e\n\nSQL_SELECT\x10\x01\x12\x14\n\x10SQL_CREATE_TABLE\x10\x02\x12\x12\n\x0eSQL_SHOW_TABLE\x10\x03\x12\x16\n\x12SQL_DESCRIBE_TABLE\x10\x04\x12\x12\n\x0eSQL_DROP_TABLE\x10\x05\x12\x13\n\x0fSQL_ALTER_TABLE\x10\x06')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n+adapters/tablestore/wire/protocol/sql.proto\x12\x18tablegate.tablestore.sql\".\n\x0fSQLCapacityUnit\x12\x0c\n\x04read\x18\x01 \x01(\x05\x12\r\n\x05write\x18\x02 \x01(\x05\"W\n\x13SQLConsumedCapacity\x12@\n\rcapacity_unit\x18\x01 \x02(\x0b\x32).tablegate.tablestore.sql.SQLCapacityUnit\"l\n\x15TableConsumedCapacity\x12\x12\n\ntable_name\x18\x01 \x01(\t\x12?\n\x08\x63onsumed\x18\x02 \x01(\x0b\x32-.tablegate.tablestore.sql.SQLConsumedCapacity\"\x81\x01\n\x16SearchConsumedCapacity\x12\x12\n\ntable_name\x18\x01 \x01(\t\x12\x12\n\nindex_name\x18\x02 \x01(\t\x12?\n\x08\x63onsumed\x18\x03 \x01(\x0b\x32-.tablegate.tablestore.sql.SQLConsumedCapacity\"\x89\x01\n\x0fSQLQueryRequest\x12\r\n\x05query\x18\x01 \x02(\t\x12<\n\x07version\x18\x02 \x01(\x0e\x32+.tablegate.tablestore.sql.SQLPayloadVersion\x12\x13\n\x0bsql_version\x18\x03 \x01(\x03\x12\x14\n\x0csearch_token\x18\x05 \x01(\t\"\xa6\x02\n\x10SQLQueryResponse\x12\x41\n\x08\x63onsumes\x18\x01 \x03(\x0b\x32/.tablegate.tablestore.sql.TableConsumedCapacity\x12\x0c\n\x04rows\x18\x02 \x01(\x0c\x12<\n\x07version\x18\x03 \x01(\x0e\x32+.tablegate.tablestore.sql.SQLPayloadVersion\x12\x38\n\x04type\x18\x04 \x01(\x0e\x32*.tablegate.tablestore.sql.SQLStatementType\x12I\n\x0fsearch_consumes\x18\x05 \x03(\x0b\x32\x30.tablegate.tablestore.sql.SearchConsumedCapacity*?\n\x11SQLPayloadVersion\x12\x14\n\x10SQL_PLAIN_BUFFER\x10\x01\x12\x14\n\x10SQL_FLAT_BUFFERS\x10\x02*\x8d\x01\n\x10SQLStatementType\x12\x0e\n\nSQL_SELECT\x10\x01\x12\x14\n\x10SQL_CREATE_TABLE\x10\x02\x12\x12\n\x0eSQL_SHOW_TABLE\x10\x03\x12\x16\n\x12SQL_DESCRIBE_TABLE\x10\x04\x12\x12\n\x0eSQL_DROP_TABLE\x10\x05\x12\x13\n\x0fSQL_ALTER_TABLE\x10\x06')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'adapters.tablestore.wire.protocol.sql_pb2', _globals)
 if _descriptor._USE_C_DESCRIPTORS == False:
   DESCRIPTOR._options = None
-  _globals['_SQLPAYLOADVERSION']._serialized_start=682
-  _globals['_SQLPAYLOADVERSION']._serialized_end=745
-  _globals['_SQLSTATEMENTTYPE']._serialized_start=748
-  _globals['_SQLSTATEMENTTYPE']._serialized_end=889
+  _globals['_SQLPAYLOADVERSION']._serialized_start=889
+  _globals['_SQLPAYLOADVERSION']._serialized_end=952
+  _globals['_SQLSTATEMENTTYPE']._serialized_start=955
+  _globals['_SQLSTATEMENTTYPE']._serialized_end=1096
   _globals['_SQLCAPACITYUNIT']._serialized_start=73
   _globals['_SQLCAPACITYUNIT']._serialized_end=119
   _globals['_SQLCONSUMEDCAPACITY']._serialized_start=121
   _globals['_SQLCONSUMEDCAPACITY']._serialized_end=208
   _globals['_TABLECONSUMEDCAPACITY']._serialized_start=210
   _globals['_TABLECONSUMEDCAPACITY']._serialized_end=318
-  _globals['_SQLQUERYREQUEST']._serialized_start=321
-  _globals['_SQLQUERYREQUEST']._serialized_end=458
-  _globals['_SQLQUERYRESPONSE']._serialized_start=461
-  _globals['_SQLQUERYRESPONSE']._serialized_end=680
+  _globals['_SEARCHCONSUMEDCAPACITY']._serialized_start=321
+  _globals['_SEARCHCONSUMEDCAPACITY']._serialized_end=450
+  _globals['_SQLQUERYREQUEST']._serialized_start=453
+  _globals['_SQLQUERYREQUEST']._serialized_end=590
+  _globals['_SQLQUERYRESPONSE']._serialized_start=593
+  _globals['_SQLQUERYRESPONSE']._serialized_end=887
 # @@protoc_insertion_point(module_scope)

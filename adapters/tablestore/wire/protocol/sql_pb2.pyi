@@ -50,6 +50,16 @@ class TableConsumedCapacity(_message.Message):
     consumed: SQLConsumedCapacity
     def __init__(self, table_name: _Optional[str] = ..., consumed: _Optional[_Union[SQLConsumedCapacity, _Mapping]] = ...) -> None: ...
 
+class SearchConsumedCapacity(_message.Message):
+    __slots__ = ("table_name", "index_name", "consumed")
+    TABLE_NAME_FIELD_NUMBER: _ClassVar[int]
+    INDEX_NAME_FIELD_NUMBER: _ClassVar[int]
+    CONSUMED_FIELD_NUMBER: _ClassVar[int]
+    table_name: str
+    index_name: str
+    consumed: SQLConsumedCapacity
+    def __init__(self, table_name: _Optional[str] = ..., index_name: _Optional[str] = ..., consumed: _Optional[_Union[SQLConsumedCapacity, _Mapping]] = ...) -> None: ...
+
 class SQLQueryRequest(_message.Message):
     __slots__ = ("query", "version", "sql_version", "search_token")
     QUERY_FIELD_NUMBER: _ClassVar[int]
@@ -63,13 +73,15 @@ class SQLQueryRequest(_message.Message):
     def __init__(self, query: _Optional[str] = ..., version: _Optional[_Union[SQLPayloadVersion, str]] = ..., sql_version: _Optional[int] = ..., search_token: _Optional[str] = ...) -> None: ...
 
 class SQLQueryResponse(_message.Message):
-    __slots__ = ("consumes", "rows", "version", "type")
+    __slots__ = ("consumes", "rows", "version", "type", "search_consumes")
     CONSUMES_FIELD_NUMBER: _ClassVar[int]
     ROWS_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     TYPE_FIELD_NUMBER: _ClassVar[int]
+    SEARCH_CONSUMES_FIELD_NUMBER: _ClassVar[int]
     consumes: _containers.RepeatedCompositeFieldContainer[TableConsumedCapacity]
     rows: bytes
     version: SQLPayloadVersion
     type: SQLStatementType
-    def __init__(self, consumes: _Optional[_Iterable[_Union[TableConsumedCapacity, _Mapping]]] = ..., rows: _Optional[bytes] = ..., version: _Optional[_Union[SQLPayloadVersion, str]] = ..., type: _Optional[_Union[SQLStatementType, str]] = ...) -> None: ...
+    search_consumes: _containers.RepeatedCompositeFieldContainer[SearchConsumedCapacity]
+    def __init__(self, consumes: _Optional[_Iterable[_Union[TableConsumedCapacity, _Mapping]]] = ..., rows: _Optional[bytes] = ..., version: _Optional[_Union[SQLPayloadVersion, str]] = ..., type: _Optional[_Union[SQLStatementType, str]] = ..., search_consumes: _Optional[_Iterable[_Union[SearchConsumedCapacity, _Mapping]]] = ...) -> None: ...

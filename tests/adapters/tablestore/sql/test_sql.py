@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tablegate.adapters.tablestore.sql import sources
+from tablegate.adapters.tablestore.sql import work
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.protocol import sql_pb2
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
@@ -158,6 +158,29 @@ def test_a_value_of_another_type_than_its_column_is_null(people: TableStoreServi
         ("select upper(name) as shout from people where pid = 3", [("NAME3",)]),
         ("select sum(age) + 1 s from people having s > 3", [(10.0,)]),
         ("select pid from people order by male, pid desc limit 6", [(8,), (6,), (4,), (2,), (0,), (9,)]),
+        # Subqueries
+        ("select pid from people where pid in (select age from people where pid > 5)", [(0,), (1,), (2,)]),
+        ("select pid from people where uid in (select uid from people where pid < 2)", [(0,), (1,)]),
+        ("select pid from people where pid not in (select age from people) and pid < 5", [(3,), (4,)]),
+        ("select pid from people where pid not in (select if(age, age, null) from people)", []),
+        ("select pid from people where age in (select age from people where 0)", []),
+        ("select null in (select 1), null in (select 1 from people where 0)", [(None, 0)]),
+        ("select 1.0 in (select 1), '5' in (select pid from people)", [(1, 1)]),
+        ("select pid from people where exists (select 1 from people where pid = 3) limit 1", [(0,)]),
+        ("select pid from people where not exists (select 1 from people where pid = 33) limit 1", [(0,)]),
+        ("select pid from people where exists (select 1 from people where pid = 33)", []),
+        ("select pid from people where grade = (select max(grade) from people)", [(9,)]),
+        ("select (select pid from people where pid > 9)", [(None,)]),
+        ("select (select count(*) from people) + 1 as n, ((select 'a')) as t", [(11, "a")]),
+        ("select age, count(*) from people group by age having count(*) > (select 3)", [(0, 4)]),
+        ("select n from (select age a, count(*) n from people group by age) x where a = 1", [(3,)]),
+        ("select * from (select distinct age from people) x order by 1 desc limit 2", [(2,), (1,)]),
+        ("select a.pid, n from people a join (select age, count(*) n from people group by 1) b on a.age = b.age where pid < 2",
+         [(0, 4), (1, 3)]),
+        ("select `age + 1` from (select age + 1 from people where pid = 1) x", [(2,)]),
+        ("select count(distinct age), sum(distinct age), avg(distinct age) from people", [(3, 3.0, 1.0)]),
+        ("select a.pid from people a left join people b on a.pid = b.pid and b.pid in (select 3) where b.pid is null limit 4",
+         [(0,), (1,), (2,), (4,)]),
     ],
 )  # fmt: skip
 def test_selects(people: TableStoreService, query: str, rows: list[tuple[Any, ...]]) -> None:
@@ -249,16 +272,21 @@ def test_times_have_types_of_their_own(people: TableStoreService) -> None:
 @pytest.mark.parametrize(
     "query",
     ["", ";", "selec", "select", "select * from", "select 1; select 2", "insert into people values (1)",
-     "update people set age = 1", "delete from people", "drop table people", "select (select 1)",
-     "select * from (select 1) x", "select 1 union select 2", "with a as (select 1) select * from a",
+     "update people set age = 1", "delete from people", "drop table people",
+     "select * from (select 1)",
+     "select (select 1, 2)", "select pid from people a where pid = (select max(pid) from people b where b.age = a.age)",
+     "select 1 in (select 1, 2)", "select (select pid from people)",
+     "select 1 union select 2", "with a as (select 1) select * from a",
      "select nothing from people", "select x.pid from people", "select nonsense(1)", "select abs(1, 2)",
      "select * from people a, people b where pid = 1", "select * from people, people", "select sum(count(*)) from people",
      "select count(*) from people order by 2", "select pid from people limit -1", "select 9223372036854775807 + 1",
      "select 1e308 * 10", "select pow(10, 400)", "select * from people for update", "select @@version", "select ?",
      "select 'a' regexp '('", "select repeat('a', 100000000)", "select replace(repeat('a', 2000), 'a', repeat('b', 2000))",
      "select row_number() over () from people", "select pid from people group by pid with rollup",
-     "select * from a.b", "select * from people natural join people", "select exists(select 1)", "select sum(*) from people",
-     "select *", "explain select 1", "set a = 1", "use inst", "create table people as select 1", "create view v as select 1",
+     "select * from a.b", "select * from people natural join people",
+     "select exists(select 1 union select 2)", "select sum(*) from people",
+     "select *", "explain delete from people",
+     "explain show tables", "set a = 1", "use inst", "create table people as select 1", "create view v as select 1",
      "select 'a' like 'b' escape 'c'", "select interval 1 day", "select \x00", "select '\ud7ff' from", "desc", "(((",
      "select cast(1 as json)", "select 1 = any(select 1)", "select " + "1" * 500, "select count(distinct)", "call x()",
      "select a.people.pid from people",
@@ -349,7 +377,7 @@ def test_the_time_of_every_row(
 ) -> None:
     """A single row may take long. Each look at the clock takes a second here."""
     assert sql(people, statement).rows
-    monkeypatch.setattr(sources, "monotonic", itertools.count().__next__)
+    monkeypatch.setattr(work, "monotonic", itertools.count().__next__)
     with pytest.raises(Refused) as refused:
         sql(people, statement)
     assert refused.value.code == "OTSTimeout"
@@ -363,6 +391,25 @@ def test_the_memory_of_rows_is_counted(people: TableStoreService) -> None:
         sql(with_budget, "select * from people")
     assert (refused.value.status, refused.value.code) == (503, "OTSServerBusy")
     assert sql(with_budget, "select * from people where pid > 100").rows == []
+
+
+def test_the_number_of_subqueries(people: TableStoreService) -> None:
+    most = limits.SQL_SUBQUERIES_MAX
+    assert sql(people, "select " + " + ".join(["(select 1)"] * most)).rows == [(most,)]
+    assert "subqueries" in refusal(people, "select " + " + ".join(["(select 1)"] * (most + 1)))
+    nested = "select * from (" * (most + 1) + "select 1" + ") x" * (most + 1)
+    assert "subqueries" in refusal(people, nested)
+
+
+def test_subqueries_share_the_limits_of_their_statement(
+    people: TableStoreService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "SQL_ROWS_MAX", 19)
+    assert "exceeds the limit" in refusal(
+        people, "select pid from people where pid in (select pid from people)"
+    )
+    monkeypatch.setattr(limits, "SQL_ROWS_MAX", 20)
+    assert len(sql(people, "select pid from people where pid in (select pid from people)").rows) == 10
 
 
 def test_the_pairs_of_a_join(people: TableStoreService, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,97 @@
+"""The tables and indexes that statements name.
+
+A name is that of a table, of a secondary index, or of a mapping of a search index.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tablegate.adapters.tablestore import DIALECT
+from tablegate.adapters.tablestore.search.search_indexes import find_search_index
+from tablegate.adapters.tablestore.sql import mappings
+from tablegate.adapters.tablestore.wire.call_context import CallContext, TableOrIndex
+from tablegate.adapters.tablestore.wire.names import check_table_name
+from tablegate.gateway.exchanges import one
+from tablegate.gateway.model.commands.commands import Exchange
+from tablegate.gateway.model.commands.table_commands import FindTable, ListTables
+from tablegate.gateway.model.errors import NotPermitted, TableMissing
+from tablegate.gateway.model.search.schema import SearchField, SearchIndex
+from tablegate.gateway.model.tables.tables import Table
+
+
+@dataclass(frozen=True, slots=True)
+class MappedTable:
+    """A table or a secondary index with its columns in SQL. `search_index`: rows are read by this search index only."""
+
+    name: str
+    target: TableOrIndex
+    columns: mappings.Mapping
+    search_index: SearchIndex | None = None
+
+    @property
+    def table(self) -> Table:
+        return self.target.table
+
+
+def find_mapped(call: CallContext, name: str) -> Exchange[MappedTable]:
+    """Return what a name stands for. Raises TableMissing, ServiceError."""
+    table = yield from find_owner(call, name)
+    index = None if table.name == name else table.index(name)
+    if table.name == name or index is not None:
+        target = TableOrIndex.of_table(table) if index is None else TableOrIndex.of_index(table, index)
+        return MappedTable(name, target, mappings.mapping_of(target))
+    mapping = mappings.search_mappings(table)[name]
+    search_index = yield from find_search_index(table, mapping.search_index)
+    columns = with_fields(mapping.columns, search_index)
+    return MappedTable(name, TableOrIndex.of_table(table), columns, search_index)
+
+
+def find_owner(call: CallContext, name: str) -> Exchange[Table]:
+    """Return the table with a name, or else that with an index or a mapping of the name. Raises TableMissing,
+    ServiceError."""
+    namespace = call.caller.namespace
+    try:
+        return (yield from one(FindTable(namespace, name)))
+    except (TableMissing, NotPermitted) as unknown:
+        owners = yield from _owners(call, name)
+        if not owners:
+            check_table_name(name)
+            raise unknown
+        return (yield from one(FindTable(namespace, owners[0].name)))
+
+
+def _owners(call: CallContext, name: str) -> Exchange[list[Table]]:
+    """Return the tables with an index or a mapping of that name. The permission is checked when it is read."""
+    tables = yield from one(ListTables(call.caller.namespace))
+    return [
+        table
+        for table in tables
+        if (name in mappings.search_mappings(table) and call.reaches(table))
+        or (
+            (index := table.index(name)) is not None
+            and index.dialect == DIALECT
+            and (call.reaches(table, name) or call.reaches(table))
+        )
+    ]
+
+
+def mapped_names(table: Table) -> Iterator[str]:
+    """Yield the names under which CREATE TABLE has mapped a table and its indexes."""
+    if mappings.has_mapping(table):
+        yield table.name
+    searched = mappings.search_mappings(table)
+    yield from (name for name in mappings.index_mappings(table) if name in searched or table.index(name))
+
+
+def with_fields(columns: mappings.Mapping, index: SearchIndex) -> mappings.Mapping:
+    """Return columns with the fields of a search index that copy them."""
+    fields = column_fields(index)
+    return tuple(dataclasses.replace(column, field=fields.get(column.name)) for column in columns)
+
+
+def column_fields(index: SearchIndex) -> dict[str, SearchField]:
+    """Return the fields of a search index that copy a column, by its name. Virtual fields are not in SQL."""
+    return {field.source: field for field in index.schema.fields if not field.is_virtual}

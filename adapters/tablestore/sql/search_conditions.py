@@ -1,0 +1,353 @@
+"""Conditions that a search index evaluates.
+
+The row decides. A search index finds candidates, which can be too many (`candidates_of`). Every condition is then
+evaluated on the row, also those that only search indexes have: `compiled` gives them the meaning of gateway/model/search.
+Source: "Search index operations" of Tablestore's SQL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from tablegate.adapters.tablestore.search.fields import query_value
+from tablegate.adapters.tablestore.search.queries import query_of
+from tablegate.adapters.tablestore.sql.scopes import Scope
+from tablegate.adapters.tablestore.sql.sql_types import SqlColumn, SqlType, sql_error
+from tablegate.adapters.tablestore.sql.trees import conjuncts, flat, function_name, literal_value
+from tablegate.adapters.tablestore.wire import limits
+from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
+from tablegate.gateway.model.search import queries
+from tablegate.gateway.model.search.documents import document_of
+from tablegate.gateway.model.search.queries import Query
+from tablegate.gateway.model.search.schema import FieldType, SearchField, SearchSchema
+from tablegate.gateway.model.values.values import Kind, Value
+
+_FLIPPED = {"eq": "eq", "lt": "gt", "lte": "gte", "gt": "lt", "gte": "lte"}
+_EXACT_TYPES = {
+    FieldType.LONG: SqlType.LONG,
+    FieldType.DOUBLE: SqlType.DOUBLE,
+    FieldType.BOOLEAN: SqlType.BOOL,
+    FieldType.KEYWORD: SqlType.STRING,
+}
+"""Fields whose comparisons mean the same in SQL, for columns of these types."""
+_NO_ELEMENTS = frozenset({FieldType.TEXT, FieldType.NESTED, FieldType.GEO_POINT, FieldType.VECTOR})
+
+
+class SearchCondition(NamedTuple):
+    """A condition on a column, at a place of the rows, that the field of the column evaluates."""
+
+    place: int
+    field: SearchField
+    query: Query
+
+
+def compiled(condition: SearchCondition) -> Callable[[Sequence[Any]], int]:
+    """Return the function that evaluates a condition on a row."""
+    schema = SearchSchema((condition.field,))
+
+    def value(row: Sequence[Any]) -> int:
+        data = row[condition.place]
+        values = {condition.field.source: Value(Kind.TEXT, data)} if isinstance(data, str) else {}
+        return int(queries.matches(condition.query, document_of(schema, values)))
+
+    return value
+
+
+def condition_of(tree: Any, scope: Scope) -> SearchCondition | None:
+    """Return the condition that an expression is, None if it is one of plain SQL. Raises ServiceError."""
+    function = _FUNCTIONS.get(function_name(tree))
+    if function is not None:
+        return function(tree.expressions, scope)
+    condition = _element_condition(tree, scope)
+    if condition is None:
+        return None
+    element, query = condition
+    return SearchCondition(element.place, element.top, _within(element.top, element.field.ancestors, query))
+
+
+# Full-text functions
+
+
+def _column_of(tree: Any, scope: Scope, function: str) -> tuple[int, SearchField]:
+    if tree.key != "column":
+        raise sql_error(f"The first argument of {function} must be a column.")
+    place = scope.place(tree.name, tree.table)
+    field = scope.columns[place][1].field
+    if field is None:
+        raise sql_error(f"{function} needs a column of a search index: '{tree.name[:255]}'.")
+    return place, field
+
+
+def _text_match(arguments: Sequence[Any], scope: Scope) -> SearchCondition:
+    """TEXT_MATCH(column, text [, operator [, minimum_should_match]])."""
+    texts = [literal_value(each) for each in arguments[1:]]
+    if not 1 <= len(texts) <= 3 or not all(isinstance(each, (str, int)) for each in texts):
+        raise sql_error("The arguments of TEXT_MATCH must be a column, a text, an operator and a number.")
+    place, field = _column_of(arguments[0], scope, "TEXT_MATCH")
+    text, operator, minimum = (*map(str, texts), *("or", "1")[len(texts) - 1 :])
+    if operator.lower() not in ("or", "and"):
+        raise sql_error("The operator of TEXT_MATCH must be 'or' or 'and'.")
+    if not (minimum.isascii() and minimum.isdigit() and len(minimum) < 9):
+        raise sql_error("The minimum_should_match of TEXT_MATCH must be a whole number.")
+    message = messages.MatchQuery(
+        field_name=field.name,
+        text=text,
+        operator=messages.AND if operator.lower() == "and" else messages.OR,
+        minimum_should_match=int(minimum),
+    )
+    return SearchCondition(place, field, _parsed(messages.MATCH_QUERY, message, field))
+
+
+def _text_match_phrase(arguments: Sequence[Any], scope: Scope) -> SearchCondition:
+    """TEXT_MATCH_PHRASE(column, text)."""
+    text = literal_value(arguments[1]) if len(arguments) == 2 else None
+    if not isinstance(text, str):
+        raise sql_error("The arguments of TEXT_MATCH_PHRASE must be a column and a text.")
+    place, field = _column_of(arguments[0], scope, "TEXT_MATCH_PHRASE")
+    message = messages.MatchPhraseQuery(field_name=field.name, text=text)
+    return SearchCondition(place, field, _parsed(messages.MATCH_PHRASE_QUERY, message, field))
+
+
+def _parsed(kind: int, message: Any, field: SearchField) -> Query:
+    query = messages.Query(type=kind, query=message.SerializeToString())  # type: ignore[arg-type]
+    return query_of(query, SearchSchema((field,)))
+
+
+# Elements of arrays and of nested objects
+
+
+class _Element(NamedTuple):
+    """The field of a condition on the elements of an array or of nested objects. `top`: the field of the column."""
+
+    place: int
+    top: SearchField
+    field: SearchField
+
+
+def _element_of(tree: Any, scope: Scope) -> _Element | None:
+    """Return the elements that ARRAY_EXTRACT(column) or `column.field` names."""
+    if function_name(tree) == "ARRAY_EXTRACT" and len(tree.expressions) == 1:
+        place, field = _column_of(tree.expressions[0], scope, "ARRAY_EXTRACT")
+        if not field.is_array or field.type in _NO_ELEMENTS:
+            raise sql_error(f"ARRAY_EXTRACT needs an array of a search index: '{field.name}'.")
+        return _Element(place, field, field)
+    if tree.key != "column" or "." not in tree.name:
+        return None
+    for place, (owner, column) in enumerate(scope.columns):
+        if column.field is None or tree.table.lower() not in ("", owner.lower()):
+            continue
+        inner = SearchSchema((column.field,)).by_name.get(tree.name)
+        if inner is not None and inner.ancestors and inner.type not in _NO_ELEMENTS:
+            return _Element(place, column.field, inner)
+    return None
+
+
+def _element_condition(tree: Any, scope: Scope) -> tuple[_Element, Query] | None:
+    """Return a comparison of elements with literals: one element must fulfil it."""
+    kind, this = tree.key, tree.this
+    other = tree.args.get("expression")
+    if kind in _FLIPPED and literal_value(this) is not None:
+        kind, this, other = _FLIPPED[kind], other, this
+    if kind not in ("between", "in", "is", *_FLIPPED) or not hasattr(this, "key"):
+        return None
+    element = _element_of(this, scope)
+    if element is None:
+        return None
+    values = [tree.args.get("low"), tree.args.get("high")] if kind == "between" else [other]
+    values = tree.expressions if kind == "in" else values
+    if kind == "is":
+        if other.key != "null":
+            raise sql_error("Elements are compared with literals only.")
+        return element, queries.Bool(must_not=(queries.Exists(element.field),))
+    literals = [literal_value(each) for each in values]
+    if None in literals or len(literals) > limits.TERMS_MAX or not literals or not element.field.is_indexed:
+        raise sql_error("Elements are compared with literals only.")
+    return element, _comparison(kind, element.field, [query_value(element.field, each) for each in literals])
+
+
+def _comparison(kind: str, field: SearchField, values: list[Any]) -> Query:
+    if kind in ("eq", "in"):
+        return queries.Terms(field, tuple(values))
+    if kind == "between":
+        return queries.Range(field, values[0], values[1], True, True)
+    if kind in ("gt", "gte"):
+        return queries.Range(field, values[0], includes_lower=kind == "gte")
+    return queries.Range(field, upper=values[0], includes_upper=kind == "lte")
+
+
+def _nested_query(arguments: Sequence[Any], scope: Scope) -> SearchCondition:
+    """NESTED_QUERY(condition): one object must fulfil the condition on its fields."""
+    elements: list[_Element] = []
+
+    def query(tree: Any) -> Query:
+        if tree.key == "paren":
+            return query(tree.this)
+        if tree.key == "and":
+            return queries.Bool(must=tuple(query(part) for part in flat(tree)))
+        if tree.key == "or":
+            return queries.Bool(should=tuple(query(part) for part in flat(tree)), minimum=1)
+        if tree.key == "not":
+            return queries.Bool(must_not=(query(tree.this),))
+        found = _element_condition(tree, scope)
+        if found is None:
+            raise sql_error(
+                "The conditions of NESTED_QUERY must compare fields of a nested column with literals."
+            )
+        elements.append(found[0])
+        return found[1]
+
+    if len(arguments) != 1:
+        raise sql_error("NESTED_QUERY must have one condition.")
+    inner = query(arguments[0])
+    first = elements[0]
+    paths = {(element.place, element.field.ancestors) for element in elements}
+    if len(paths) > 1 or not first.field.ancestors:
+        raise sql_error("The conditions of NESTED_QUERY must compare fields of the same nested column.")
+    return SearchCondition(first.place, first.top, _within(first.top, first.field.ancestors, inner))
+
+
+def _within(top: SearchField, ancestors: tuple[str, ...], query: Query) -> Query:
+    """Return a query on nested objects as one on the document."""
+    by_name = SearchSchema((top,)).by_name
+    for name in reversed(ancestors):
+        query = queries.Nested(by_name[name], query)
+    return query
+
+
+_FUNCTIONS: Mapping[str, Callable[[Sequence[Any], Any], SearchCondition]] = {
+    "TEXT_MATCH": _text_match,
+    "TEXT_MATCH_PHRASE": _text_match_phrase,
+    "NESTED_QUERY": _nested_query,
+}
+
+
+# Candidates
+
+
+class Candidates(NamedTuple):
+    """A query that finds every row that can fulfil a condition. `is_exact`: it finds no other row."""
+
+    query: Query
+    is_exact: bool
+
+
+def candidates_of(where: Any, scope: Scope, places: range) -> Candidates:
+    """Return the candidates for a WHERE in the index of the table whose columns have these places."""
+    if where is None:
+        return Candidates(queries.MatchAll(), True)
+    parts = [_Parser(scope, places).query(part, 0) for part in conjuncts(where.this)]
+    found = tuple(part.query for part in parts if part is not None)
+    if not found or len(found) > limits.QUERIES_MAX // 2:
+        return Candidates(queries.MatchAll(), False)
+    is_exact = len(found) == len(parts) and all(part.is_exact for part in parts if part is not None)
+    return Candidates(queries.Bool(filters=found), is_exact)
+
+
+class _Parser:
+    """Parses a condition to a query, as far as the search index can evaluate it."""
+
+    def __init__(self, scope: Scope, places: range) -> None:
+        self._scope = scope
+        self._places = places
+
+    def query(self, tree: Any, depth: int) -> Candidates | None:
+        """Return the candidates for a condition. None: any row can fulfil it."""
+        if depth > limits.QUERY_DEPTH_MAX // 2:
+            return None
+        if tree.key == "paren":
+            return self.query(tree.this, depth + 1)
+        if tree.key == "or":
+            return self._any(flat(tree), depth + 1)
+        if tree.key == "and":
+            return self._all(flat(tree), depth + 1)
+        condition = condition_of(tree, self._scope)
+        if condition is not None:
+            is_own = condition.place in self._places
+            return Candidates(condition.query, True) if is_own else None
+        return self._plain(tree)
+
+    def _any(self, parts: list[Any], depth: int) -> Candidates | None:
+        found = [self.query(part, depth) for part in parts[: limits.TERMS_MAX]]
+        known = [each for each in found if each is not None]
+        if len(known) < len(parts):
+            return None
+        query = queries.Bool(should=tuple(each.query for each in known), minimum=1)
+        return Candidates(query, all(each.is_exact for each in known))
+
+    def _all(self, parts: list[Any], depth: int) -> Candidates | None:
+        found = [self.query(part, depth) for part in parts[: limits.TERMS_MAX]]
+        known = [each for each in found if each is not None]
+        if not known:
+            return None
+        query = queries.Bool(filters=tuple(each.query for each in known))
+        return Candidates(query, len(known) == len(parts) and all(each.is_exact for each in known))
+
+    def _plain(self, tree: Any) -> Candidates | None:
+        """Return the candidates for a comparison of a column with literals."""
+        kind, this, other = tree.key, tree.this, tree.args.get("expression")
+        if kind == "not" and this.key == "is" and this.expression.key == "null":
+            field = self._field(this.this)
+            return None if field is None else Candidates(queries.Exists(field), True)
+        if kind in _FLIPPED and literal_value(this) is not None:
+            kind, this, other = _FLIPPED[kind], other, this
+        field = self._field(this)
+        if field is None:
+            return None
+        if kind == "like" and not tree.args.get("negate"):
+            return _prefix(field, literal_value(other))
+        literals = [other]
+        if kind == "between":
+            literals = [tree.args["low"], tree.args["high"]]
+        elif kind == "in":
+            literals = tree.expressions
+        elif kind not in _FLIPPED:
+            return None
+        values = [_value_of(field, literal_value(each)) for each in literals]
+        if None in values or not 1 <= len(values) <= limits.TERMS_MAX:
+            return None
+        if field.type is FieldType.BOOLEAN and kind not in ("eq", "in"):
+            return None
+        return Candidates(_comparison(kind, field, values), True)
+
+    def _field(self, tree: Any) -> SearchField | None:
+        """Return the field of a column that is compared as in SQL."""
+        if getattr(tree, "key", "") != "column" or tree.this.key == "star":
+            return None
+        place = self._scope.place(tree.name, tree.table)
+        column = self._scope.columns[place][1]
+        return exact_field(column) if place in self._places else None
+
+
+def exact_field(column: SqlColumn) -> SearchField | None:
+    """Return the field of a column if it has the order and equality of SQL."""
+    field = column.field
+    if field is None or field.is_array or not field.is_indexed:
+        return None
+    return field if _EXACT_TYPES.get(field.type) is column.type else None
+
+
+def _value_of(field: SearchField, data: Any) -> Any:
+    """Return a literal as a value of a field. None if SQL converts it or the value of the column."""
+    match field.type:
+        case FieldType.LONG:
+            return data if type(data) is int and abs(data) < 2**63 else None
+        case FieldType.DOUBLE:
+            is_number = type(data) in (int, float) and abs(data) < 2**53
+            return float(data) if is_number else None
+        case FieldType.BOOLEAN:
+            return data if type(data) is bool else None
+    return data if type(data) is str else None
+
+
+def _prefix(field: SearchField, pattern: Any) -> Candidates | None:
+    if field.type is not FieldType.KEYWORD or not isinstance(pattern, str):
+        return None
+    prefix = ""
+    for character in pattern:
+        if character in "%_\\":
+            break
+        prefix += character
+    if not prefix or len(prefix.encode()) > limits.PREFIX_MAX_BYTES:
+        return None
+    return Candidates(queries.Prefix(field, prefix), pattern == prefix + "%")

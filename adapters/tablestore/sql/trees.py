@@ -1,0 +1,62 @@
+"""Parts of the trees of sqlglot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+SUBQUERIES = frozenset({"subquery", "exists", "select", "union"})
+
+
+def own_nodes(tree: Any) -> Iterator[Any]:
+    """Yield the nodes of a SELECT, without those inside of its subqueries."""
+    yield from tree.walk(prune=lambda node: node is not tree and node.key in SUBQUERIES)
+
+
+def flat(tree: Any) -> list[Any]:
+    """Return the parts of a chain of AND or OR. A chain can be longer than the nesting of expressions."""
+    parts, pending = [], [tree]
+    while pending:
+        part = pending.pop()
+        if part.key == tree.key:
+            pending += [part.expression, part.this]
+        else:
+            parts.append(part)
+    return parts
+
+
+def conjuncts(tree: Any) -> Iterator[Any]:
+    """Yield the parts of a condition that must all be true."""
+    pending = [tree]
+    while pending:
+        part = pending.pop()
+        if part.key == "and":
+            pending += [part.expression, part.this]
+        elif part.key == "paren":
+            pending.append(part.this)
+        else:
+            yield part
+
+
+def function_name(tree: Any) -> str:
+    """Return the name of a call of a function in upper case, or "" for any other expression."""
+    return str(tree.this).upper() if tree.key == "anonymous" else ""
+
+
+def literal_value(tree: Any) -> Any:
+    """Return the int, float, bool or str of a literal. None for any other expression."""
+    sign = 1
+    if tree.key == "neg":
+        sign, tree = -1, tree.this
+        if tree.key != "literal" or tree.is_string:
+            return None
+    if tree.key == "boolean":
+        return bool(tree.this)
+    if tree.key != "literal":
+        return None
+    if tree.is_string:
+        return tree.this
+    if len(tree.this) > 400:
+        return None
+    is_whole = tree.this.isascii() and tree.this.isdigit()
+    return sign * (int(tree.this) if is_whole else float(tree.this))
