@@ -13,6 +13,7 @@ from google.protobuf.message import Message
 
 from tablegate.adapters.tablestore.search import variants
 from tablegate.adapters.tablestore.search.fields import field_of, point_of, query_value, terms_of
+from tablegate.adapters.tablestore.search.score_functions import functions_score_of
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.errors import invalid
 from tablegate.adapters.tablestore.wire.parsing import parse
@@ -156,6 +157,20 @@ class _Parser:
         field = self._field(message.field_value_factor.field_name, FieldType.LONG, FieldType.DOUBLE)
         return queries.FieldFactor(self.query(message.query, depth + 1), field)
 
+    def functions_score(self, message: Any, depth: int) -> Query:
+        if depth and message.HasField("min_score"):
+            raise invalid("Only the outermost query can have a min_score.")
+        return functions_score_of(message, self._schema, lambda query: self.query(query, depth + 1))
+
+    def disjunction(self, message: Any, depth: int) -> Query:
+        if not message.queries:
+            raise invalid("The queries of a dis max query must not be empty.")
+        if not 0 <= message.tie_breaker <= 1:
+            raise invalid("The tie_breaker of a dis max query must be in range: [0, 1].")
+        return queries.DisjunctionMax(
+            self._all(message.queries, depth + 1), message.tie_breaker, _weight(message)
+        )
+
     def nested(self, message: Any, depth: int) -> Query:
         field = field_of(self._schema, message.path, FieldType.NESTED)
         if message.HasField("inner_hits"):
@@ -172,7 +187,8 @@ class _Parser:
         if len(vector) != field.dimensions or not all(map(math.isfinite, vector)):
             raise invalid(f"The query vector must have {field.dimensions} numbers.")
         filtered = self.query(message.filter, depth + 1) if message.HasField("filter") else None
-        return queries.Nearest(field, vector, message.top_k, filtered)
+        least = message.min_score if message.HasField("min_score") else None
+        return queries.Nearest(field, vector, message.top_k, filtered, least)
 
     def geo_box(self, message: Any, depth: int) -> Query:
         field = field_of(self._schema, message.field_name, FieldType.GEO_POINT)
@@ -207,6 +223,8 @@ _PARSERS: Mapping[int, tuple[type[Message], Callable[[_Parser, Any, int], Query]
     messages.BOOL_QUERY: (messages.BoolQuery, _Parser.bool),
     messages.CONST_SCORE_QUERY: (messages.ConstScoreQuery, _Parser.const_score),
     messages.FUNCTION_SCORE_QUERY: (messages.FunctionScoreQuery, _Parser.function_score),
+    messages.FUNCTIONS_SCORE_QUERY: (messages.FunctionsScoreQuery, _Parser.functions_score),
+    messages.DIS_MAX_QUERY: (messages.DisMaxQuery, _Parser.disjunction),
     messages.NESTED_QUERY: (messages.NestedQuery, _Parser.nested),
     messages.KNN_VECTOR_QUERY: (messages.KnnVectorQuery, _Parser.nearest),
     messages.GEO_BOUNDING_BOX_QUERY: (messages.GeoBoundingBoxQuery, _Parser.geo_box),
@@ -226,7 +244,7 @@ def _tokens(field: SearchField, text: str) -> list[str]:
     return [token.text for token in tokens]
 
 
-def _weight(message: messages.MatchQuery | messages.MatchPhraseQuery) -> float:
+def _weight(message: messages.MatchQuery | messages.MatchPhraseQuery | messages.DisMaxQuery) -> float:
     weight = message.weight if message.HasField("weight") else 1.0
     if not (weight >= 0 and math.isfinite(weight)):
         raise invalid("The weight of a query must not be negative.")

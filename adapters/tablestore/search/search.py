@@ -24,7 +24,6 @@ from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
 from tablegate.gateway.exchanges import one
 from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.search_commands import SearchPosition, SearchRows
-from tablegate.gateway.model.search.ordering import needs_scores
 from tablegate.gateway.model.search.schema import FieldType, SearchField, SearchIndex
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.keys import Position
@@ -59,7 +58,7 @@ def search(call: CallContext) -> Exchange[Message]:
         is_all_succeeded=True,
     )
     # SearchHit of the Java SDK: the score is NaN where none was computed.
-    scores = page.scores if needs_scores(command.sorters) else [math.nan] * len(page.rows)
+    scores = page.scores if command.returns_scores else [math.nan] * len(page.rows)
     answer.search_hits.extend(messages.SearchHit(score=points) for points in scores)
     aggregations, groups = command.aggregated.aggregations, command.aggregated.groups
     if aggregations:

@@ -95,6 +95,7 @@ TERMS_MAX = 1024
 PREFIX_MAX_BYTES = 1000
 WILDCARD_MAX_CHARACTERS = 32
 POLYGON_POINTS_MAX = 1000  # our own
+SCORE_FUNCTIONS_MAX = 3  # of a query (FunctionsScoreQuery, Java SDK)
 SORTERS_MAX = 32  # our own
 AGGREGATIONS_MAX = 5  # of a level
 GROUPINGS_MAX = 5  # of a level

@@ -7,7 +7,7 @@ page. Otherwise all candidates are evaluated, and the first ones in order are ke
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from time import monotonic
 from typing import Any, NamedTuple
 
@@ -15,8 +15,8 @@ from tablegate.gateway.model.commands.search_commands import SearchPage, SearchP
 from tablegate.gateway.model.errors import IndexMissing, LimitExceeded
 from tablegate.gateway.model.search.aggregations import NOTHING, Aggregations, Group
 from tablegate.gateway.model.search.collecting import Collector, Hit
-from tablegate.gateway.model.search.ordering import KeySort, is_by_key, needs_scores, order_key
-from tablegate.gateway.model.search.queries import Nearest, matches
+from tablegate.gateway.model.search.ordering import KeySort, is_by_key, order_key
+from tablegate.gateway.model.search.queries import Nearest, matches, min_score_of
 from tablegate.gateway.model.search.scoring import score
 from tablegate.gateway.model.values.keys import Position
 from tablegate.gateway.store.rows import rows
@@ -57,12 +57,14 @@ def search(store: Store, command: SearchRows, now_ms: int) -> SearchPage:
         if search_indexes.by_id(session, command.index.id) is None:
             raise IndexMissing(table.name, command.index.name)
         candidates = candidates_of(command.index, command.query)
-        is_found_by_database = candidates.is_exact and is_by_key(command.sorters)
+        is_found_by_database = candidates.is_exact and is_by_key(command.sorters) and not command.needs_scores
         if is_found_by_database and command.aggregated == NOTHING and command.collapse is None:
             found = _by_database(session, command, candidates)
         else:
             found = _by_evaluation(session, command, candidates)
         page = found.results[: command.limit]
+        if command.returns_scores and not command.needs_scores:
+            page = _with_scores(session, command, page)
         tops = set(_positions(found.aggregations))
         positions = tops.union(result.position for result in page)
         stored = rows.fetch_many(session, sorted((table.id, position) for position in positions))
@@ -81,6 +83,16 @@ def search(store: Store, command: SearchRows, now_ms: int) -> SearchPage:
         scores=[result.score for result in page if result.position in visible],
         top_rows={position: visible[position] for position in tops if position in visible},
     )
+
+
+def _with_scores(session: Session, command: SearchRows, page: Sequence[_Result]) -> list[_Result]:
+    """Return results with their scores, on which neither their order nor their number depends."""
+    found = documents.fetch(session, command.index, [result.position for result in page])
+    statistics = StoredStatistics(session, command.index)
+    return [
+        result._replace(score=score(command.query, document, statistics))
+        for result, document in zip(page, found, strict=True)
+    ]
 
 
 def _positions(found: Aggregations | Group) -> Iterator[Position]:
@@ -139,10 +151,13 @@ def _scored(
     """Return the documents that match with their scores, which are 0 if nothing depends on them."""
     query = command.query
     found = _matching(session, command, candidates)
-    if not needs_scores(command.sorters) and not isinstance(query, Nearest):
+    if not command.needs_scores and not isinstance(query, Nearest):
         return ((each, 0.0) for each in found)
     statistics = StoredStatistics(session, command.index)
     scored = ((each, score(query, each.document or {}, statistics)) for each in found)
+    least = min_score_of(query)
+    if least is not None:
+        scored = (pair for pair in scored if pair[1] >= least)
     if isinstance(query, Nearest):
         return heapq.nsmallest(query.limit, scored, key=lambda pair: (-pair[1], pair[0].key))
     return scored

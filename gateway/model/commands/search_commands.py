@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from tablegate.gateway.model.commands.command import BaseCommand
 from tablegate.gateway.model.commands.row_commands import VisibleAttributes
 from tablegate.gateway.model.search.aggregations import NOTHING, Aggregations, Inner, sources_of
-from tablegate.gateway.model.search.ordering import BY_KEY, Sorter, fields_of_sorters
-from tablegate.gateway.model.search.queries import Query, fields_of
+from tablegate.gateway.model.search.ordering import BY_KEY, Sorter, fields_of_sorters, needs_scores
+from tablegate.gateway.model.search.queries import FunctionsScore, Query, fields_of, min_score_of, parts_of
 from tablegate.gateway.model.search.schema import SearchField, SearchIndex, SearchIndexState, SearchSchema
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.keys import Position
@@ -119,6 +119,17 @@ class SearchRows(BaseCommand["SearchPage"]):
     collapse: SearchField | None = None
     visible_attributes: VisibleAttributes | None = None
     timeout_ms: int = 30_000
+
+    @property
+    def needs_scores(self) -> bool:
+        """True if the results, their order or their number depend on scores."""
+        return needs_scores(self.sorters) or min_score_of(self.query) is not None
+
+    @property
+    def returns_scores(self) -> bool:
+        """True if the reply has scores."""
+        has_functions = any(isinstance(part, FunctionsScore) for part in parts_of(self.query))
+        return has_functions or needs_scores(self.sorters)
 
     @property
     def columns(self) -> frozenset[str]:

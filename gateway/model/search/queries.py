@@ -16,6 +16,7 @@ from typing import Any
 from tablegate.gateway.model.search import geography
 from tablegate.gateway.model.search.analysis import tokens_of
 from tablegate.gateway.model.search.documents import Document, values_in
+from tablegate.gateway.model.search.functions import Combination, Function, RandomValue
 from tablegate.gateway.model.search.geography import Point
 from tablegate.gateway.model.search.schema import SearchField
 
@@ -172,6 +173,41 @@ class FieldFactor:
     field: SearchField
 
 
+@dataclass(frozen=True, slots=True)
+class ScoreFunction:
+    """A function with its weight, for the documents of a filter. Without a function, the weight alone."""
+
+    function: Function | None
+    weight: float = 1.0
+    filter: Query | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionsScore:
+    """The documents of a query, with scores that functions change.
+
+    - `among`: of the results of all functions that apply to a document. `combined`: of the score and that.
+    - `min_score`: the lowest score of a result. Only the outermost query may have one.
+    - `max_result`: the highest result of all functions.
+    """
+
+    query: Query
+    functions: tuple[ScoreFunction, ...]
+    among: Combination = Combination.AVG
+    combined: Combination = Combination.MULTIPLY
+    min_score: float | None = None
+    max_result: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DisjunctionMax:
+    """Any of some queries. The score is the highest one, and a share of the others."""
+
+    queries: tuple[Query, ...]
+    share: float = 0.0
+    weight: float = 1.0
+
+
 class NestedScore(Enum):
     """The score of a document by those of its matching objects."""
 
@@ -193,12 +229,16 @@ class Nested:
 
 @dataclass(frozen=True, slots=True)
 class Nearest:
-    """The `limit` documents with the most similar vectors, of those that match a filter. Only the outermost query."""
+    """The `limit` documents with the most similar vectors, of those that match a filter. Only the outermost query.
+
+    `min_score`: the lowest score of a result.
+    """
 
     field: SearchField
     vector: tuple[float, ...]
     limit: int
     filter: Query | None = None
+    min_score: float | None = None
 
 
 Query = (
@@ -217,6 +257,8 @@ Query = (
     | Bool
     | ConstScore
     | FieldFactor
+    | FunctionsScore
+    | DisjunctionMax
     | Nested
     | Nearest
 )
@@ -231,6 +273,14 @@ def parts_of(query: Query) -> Iterator[Query]:
                 yield from parts_of(part)
         case Nearest(filter=inner) if inner is not None:
             yield from parts_of(inner)
+        case DisjunctionMax(inner_queries):
+            for part in inner_queries:
+                yield from parts_of(part)
+        case FunctionsScore(inner, functions):
+            yield from parts_of(inner)
+            for each in functions:
+                if each.filter is not None:
+                    yield from parts_of(each.filter)
         case ConstScore(inner) | Nested(_, inner) | FieldFactor(inner, _):
             yield from parts_of(inner)
 
@@ -241,6 +291,14 @@ def fields_of(query: Query) -> Iterator[SearchField]:
         field = getattr(part, "field", None)
         if field is not None:
             yield field
+        for each in part.functions if isinstance(part, FunctionsScore) else ():
+            if each.function is not None and not isinstance(each.function, RandomValue):
+                yield each.function.field
+
+
+def min_score_of(query: Query) -> float | None:
+    """Return the lowest score of the results of a search, None if all are returned."""
+    return query.min_score if isinstance(query, FunctionsScore | Nearest) else None
 
 
 def matches(query: Query, document: Document) -> bool:
@@ -250,8 +308,10 @@ def matches(query: Query, document: Document) -> bool:
             return True
         case Bool():
             return _matches_bool(query, document)
-        case ConstScore(inner) | FieldFactor(inner, _):
+        case ConstScore(inner) | FieldFactor(inner, _) | FunctionsScore(inner):
             return matches(inner, document)
+        case DisjunctionMax(parts):
+            return any(matches(part, document) for part in parts)
         case Nested(field, inner):
             return any(matches(inner, each) for each in document.get(field.name, ()))
         case Nearest(field, filter=inner):

@@ -14,6 +14,7 @@ from typing import NamedTuple, Protocol
 
 from tablegate.gateway.model.search import queries
 from tablegate.gateway.model.search.documents import Document, values_in
+from tablegate.gateway.model.search.functions import Combination
 from tablegate.gateway.model.search.queries import Query, matches
 from tablegate.gateway.model.search.schema import FieldType, SearchField
 from tablegate.gateway.model.values.vectors import Metric
@@ -58,7 +59,32 @@ def score(query: Query, document: Document, statistics: Statistics) -> float:
         case queries.FieldFactor(inner, field):
             factors = document.get(field.name)
             return score(inner, document, statistics) * float(factors[0]) if factors else 0.0
+        case queries.FunctionsScore():
+            return _with_functions(query, document, score(query.query, document, statistics))
+        case queries.DisjunctionMax(parts):
+            scores = [score(part, document, statistics) for part in parts if matches(part, document)]
+            best = max(scores)
+            return query.weight * (best + query.share * (sum(scores) - best))
     return 1.0
+
+
+def _with_functions(query: queries.FunctionsScore, document: Document, points: float) -> float:
+    """Return the score that functions make of the score of a query. An average is weighted."""
+    results, weights = [], []
+    for each in query.functions:
+        if each.filter is None or matches(each.filter, document):
+            value = 1.0 if each.function is None else each.function.of(document)
+            if value is not None:
+                results.append(value * each.weight)
+                weights.append(each.weight)
+    if not results:
+        return points
+    result = query.among.of(results)
+    if query.among is Combination.AVG and sum(weights) > 0:
+        result = sum(results) / sum(weights)
+    if query.max_result is not None:
+        result = min(result, query.max_result)
+    return query.combined.of([points, result])
 
 
 def similarity(metric: Metric, a: Sequence[float], b: Sequence[float]) -> float:

@@ -62,8 +62,10 @@ class _Compiler:
                 return _ALL
             case queries.Bool():
                 return self._bool(query)
-            case queries.ConstScore(inner) | queries.FieldFactor(inner, _):
+            case queries.ConstScore(inner) | queries.FieldFactor(inner, _) | queries.FunctionsScore(inner):
                 return self.compile(inner)
+            case queries.DisjunctionMax(alternatives):
+                return _any_of([self.compile(each) for each in alternatives])
             case queries.Nested(field, inner):
                 # The terms of all objects of a row are together: only a single condition is known to hold for one.
                 found = _Compiler(self._index, (*self._path, field.name)).compile(inner)

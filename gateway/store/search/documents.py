@@ -207,6 +207,13 @@ def _found(row: Row) -> FoundDocument:
     return FoundDocument(number, (partition, sort), position_of(partition, sort, full_key), None)
 
 
+def fetch(session: Session, index: SearchIndex, positions: Iterable[Position]) -> list[Document]:
+    """Return the contents of the documents at positions."""
+    statement = f"SELECT body FROM search_documents WHERE {_KEY}"
+    found = [session.ask(statement, (index.id, *stored_position(each)[:3])) for each in positions]
+    return [orjson.loads(rows()[0][0]) for rows in found]
+
+
 def each(session: Session, candidates: Candidates) -> Iterator[FoundDocument]:
     """Yield the candidates with their contents, in no useful order."""
     last = 0

@@ -69,6 +69,8 @@ def test_top_k_filters_and_pages(service: TableStoreService) -> None:
     table = fill(service, messages.DOT_PRODUCT)
     assert table.find(nearest(top_k=2)) == [2, 3]
     assert table.find(nearest(top_k=2, filter=term("k", "b"))) == [3, 1]
+    assert table.find(nearest(top_k=3, min_score=3)) == [2, 3]
+    assert table.find(nearest(top_k=3, min_score=3.5)) == [2]
     first = table.search(nearest(top_k=3), limit=2)
     assert keys_of(first) + keys_of(table.search(nearest(top_k=3), token=first.next_token)) == [2, 3, 1]
 

@@ -24,7 +24,7 @@ from tablegate.gateway.model.search.aggregations import (
 from tablegate.gateway.model.search.analysis import Analyzer
 from tablegate.gateway.model.search.documents import document_of
 from tablegate.gateway.model.search.ordering import FieldSort, KeySort, Sorter, values_at
-from tablegate.gateway.model.search.queries import Query
+from tablegate.gateway.model.search.queries import DisjunctionMax, FunctionsScore, Query, ScoreFunction
 from tablegate.gateway.model.search.schema import FieldType, SearchField, SearchIndex, SearchSchema
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.values import Kind, Value, text
@@ -76,6 +76,10 @@ def random_query(chance: random.Random, depth: int = 0) -> Query:
             for _ in range(4)
         ]
         return queries.Bool(*parts, minimum=chance.randint(0, max(1, len(parts[3]))))
+    if depth < 3 and chance.random() < 0.1:
+        parts = [(random_query(chance, depth + 1), random_query(chance, depth + 1))]
+        least = ScoreFunction(None, 2.0, random_query(chance, depth + 1))
+        return chance.choice((DisjunctionMax(parts[0]), FunctionsScore(parts[0][0], (least,))))
     return _random_leaf(chance)
 
 
