@@ -110,6 +110,9 @@ BY_NAME: dict[str, Callable[[Instance, str], Any]] = {
 }
 WITHOUT_NAME = {"CreateTable", "ListTable", "ListTimeseriesTable", "CommitTransaction", "AbortTransaction"}
 BY_STREAM = {"DescribeStream", "GetShardIterator", "GetStreamRecord"}
+OF_SEARCH_INDEXES = {"ComputeSplits", "ParallelScan", "Search"} | {
+    f"{verb}SearchIndex" for verb in ("Create", "Describe", "Update", "Delete")
+}
 BY_TUNNEL = {name for name in OPERATIONS if name.startswith("tunnel/") and name not in BY_NAME}
 
 
@@ -129,8 +132,8 @@ def test_a_name_is_a_name_of_the_instances(tenants: Tenants, operation: str) -> 
     thief = tenants.thief.tablestore()
     answer = same_as_of_nobody(lambda name: said(lambda: BY_NAME[operation](thief, name)))
     absent = "Requested table does not exist" if operation.startswith("tunnel/") else "OTSObjectNotExist"
-    if operation in ("ComputeSplits", "ParallelScan"):
-        absent = "does not exist"
+    if operation in OF_SEARCH_INDEXES:
+        absent = "OTSParameterInvalid: table ["
     assert absent in answer or operation in ("ListStream", "ListSearchIndex"), answer
 
 

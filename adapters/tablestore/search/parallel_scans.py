@@ -11,9 +11,9 @@ from google.protobuf.message import Message
 from tablegate.adapters.tablestore.search import tokens
 from tablegate.adapters.tablestore.search.queries import query_of
 from tablegate.adapters.tablestore.search.search import selection_of, timeout_ms_of
-from tablegate.adapters.tablestore.search.search_indexes import find_search_index
+from tablegate.adapters.tablestore.search.search_indexes import find_indexed_table, find_search_index
 from tablegate.adapters.tablestore.wire import limits
-from tablegate.adapters.tablestore.wire.call_context import CallContext, TableOrIndex, find_table
+from tablegate.adapters.tablestore.wire.call_context import CallContext, TableOrIndex
 from tablegate.adapters.tablestore.wire.errors import ServiceError, invalid
 from tablegate.adapters.tablestore.wire.parsing import parse
 from tablegate.adapters.tablestore.wire.plainbuffer import HEADER
@@ -21,7 +21,6 @@ from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
 from tablegate.gateway.exchanges import one
 from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.search_commands import SearchPosition, SearchRows
-from tablegate.gateway.model.errors import TableMissing
 from tablegate.gateway.model.search.schema import SearchIndex
 from tablegate.gateway.model.tables.tables import Table
 
@@ -77,11 +76,7 @@ def parallel_scan(call: CallContext) -> Exchange[Message]:
 
 
 def _find(call: CallContext, index_name: str) -> Exchange[tuple[Table, SearchIndex]]:
-    name = call.message.table_name
-    try:
-        table: Table = yield from find_table(call, name)
-    except TableMissing:
-        raise invalid(f"table [{name}] does not exist") from None
+    table: Table = yield from find_indexed_table(call, call.message.table_name)
     index = yield from find_search_index(table, index_name)
     return table, index
 

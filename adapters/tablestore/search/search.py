@@ -13,10 +13,14 @@ from tablegate.adapters.tablestore.search.aggregation_results import aggregation
 from tablegate.adapters.tablestore.search.aggregations import inner_of
 from tablegate.adapters.tablestore.search.fields import field_of
 from tablegate.adapters.tablestore.search.queries import query_of
-from tablegate.adapters.tablestore.search.search_indexes import described_schema, find_search_index
+from tablegate.adapters.tablestore.search.search_indexes import (
+    described_schema,
+    find_indexed_table,
+    find_search_index,
+)
 from tablegate.adapters.tablestore.search.sorts import sorters_of
 from tablegate.adapters.tablestore.wire import limits
-from tablegate.adapters.tablestore.wire.call_context import CallContext, TableOrIndex, find_table
+from tablegate.adapters.tablestore.wire.call_context import CallContext, TableOrIndex
 from tablegate.adapters.tablestore.wire.errors import invalid
 from tablegate.adapters.tablestore.wire.parsing import parse
 from tablegate.adapters.tablestore.wire.plainbuffer import HEADER
@@ -34,10 +38,10 @@ _COLLAPSED = frozenset({FieldType.LONG, FieldType.DOUBLE, FieldType.KEYWORD})
 
 
 def search(call: CallContext) -> Exchange[Message]:
-    """Search: rows that match a query, in an order. Raises ServiceError, TableMissing."""
+    """Search: rows that match a query, in an order. Raises ServiceError."""
     message = call.message
     request = parse(messages.SearchQuery, message.search_query, "the search query")
-    table: Table = yield from find_table(call, message.table_name)
+    table: Table = yield from find_indexed_table(call, message.table_name)
     index = yield from find_search_index(table, message.index_name)
     selection = selection_of(message.columns_to_get, table, index)
     command = _command_of(request, table, index, selection, timeout_ms_of(message))

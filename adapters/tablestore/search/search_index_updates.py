@@ -8,9 +8,14 @@ from __future__ import annotations
 
 from google.protobuf.message import Message
 
-from tablegate.adapters.tablestore.search.search_indexes import find_pair, find_search_index, lifetime_ms_of
+from tablegate.adapters.tablestore.search.search_indexes import (
+    find_indexed_table,
+    find_pair,
+    find_search_index,
+    lifetime_ms_of,
+)
 from tablegate.adapters.tablestore.tables import options
-from tablegate.adapters.tablestore.wire.call_context import CallContext, find_table
+from tablegate.adapters.tablestore.wire.call_context import CallContext
 from tablegate.adapters.tablestore.wire.errors import invalid
 from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
 from tablegate.gateway.exchanges import one
@@ -23,7 +28,7 @@ _WHOLE = 100
 
 
 def update_search_index(call: CallContext) -> Exchange[Message]:
-    """UpdateSearchIndex: change one thing of a search index. Raises ServiceError, TableMissing."""
+    """UpdateSearchIndex: change one thing of a search index. Raises ServiceError."""
     message = call.message
     if message.added_field_schemas:
         raise invalid("added_field_schemas is not supported. Create an index with source_index_name.")
@@ -36,7 +41,7 @@ def update_search_index(call: CallContext) -> Exchange[Message]:
         raise invalid(
             "UpdateSearchIndex must have one of switch_index_name, query_flow_weight and time_to_live."
         )
-    table: Table = yield from find_table(call, message.table_name)
+    table: Table = yield from find_indexed_table(call, message.table_name)
     index = yield from find_search_index(table, message.index_name)
     if message.switch_index_name:
         yield from _switch(table, index, message.switch_index_name)

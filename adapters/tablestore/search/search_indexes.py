@@ -27,6 +27,7 @@ from tablegate.gateway.model.commands.search_commands import (
     DropSearchIndex,
     ListSearchIndexes,
 )
+from tablegate.gateway.model.errors import TableMissing
 from tablegate.gateway.model.search.schema import SearchIndex
 from tablegate.gateway.model.tables.tables import Table
 
@@ -36,7 +37,7 @@ _REINDEX = "_reindex"
 
 
 def create_search_index(call: CallContext) -> Exchange[Message]:
-    """CreateSearchIndex: create a search index, with the existing rows. Raises ServiceError, TableMissing, IndexExists."""
+    """CreateSearchIndex: create a search index, with the existing rows. Raises ServiceError, IndexExists."""
     message = call.message
     if not is_name(message.index_name):
         raise invalid(f"Invalid search index name: '{message.index_name}'.")
@@ -44,7 +45,7 @@ def create_search_index(call: CallContext) -> Exchange[Message]:
     schema = index_schemas.schema_of(message.schema)
     complete = index_schemas.normalized(message.schema)
     sorters_of(complete.index_sort, schema)
-    table: Table = yield from find_table(call, message.table_name)
+    table: Table = yield from find_indexed_table(call, message.table_name)
     _check_routing(table, message.schema)
     options.check_search_indexes(table.rules, options.allows_update(table), [lifetime_ms])
     source_id = 0
@@ -86,9 +87,9 @@ def _check_routing(table: Table, schema: messages.IndexSchema) -> None:
 
 
 def describe_search_index(call: CallContext) -> Exchange[Message]:
-    """DescribeSearchIndex: the schema with its defaults, and the progress. Raises ServiceError, TableMissing."""
+    """DescribeSearchIndex: the schema with its defaults, and the progress. Raises ServiceError."""
     message = call.message
-    table: Table = yield from find_table(call, message.table_name)
+    table: Table = yield from find_indexed_table(call, message.table_name)
     index = yield from find_search_index(table, message.index_name)
     other = yield from find_pair(table, index)
     state = yield from one(DescribeSearchIndex(table, index.name))
@@ -125,12 +126,23 @@ def list_search_index(call: CallContext) -> Exchange[Message]:
 
 
 def delete_search_index(call: CallContext) -> Exchange[Message]:
-    """DeleteSearchIndex: delete a search index. Raises ServiceError, TableMissing."""
+    """DeleteSearchIndex: delete a search index. Raises ServiceError."""
     message = call.message
-    table: Table = yield from find_table(call, message.table_name)
+    table: Table = yield from find_indexed_table(call, message.table_name)
     index = yield from find_search_index(table, message.index_name)
     yield from one(DropSearchIndex(table, index.name))
     return messages.DeleteSearchIndexResponse()
+
+
+def find_indexed_table(call: CallContext, name: str) -> Exchange[Table]:
+    """Return a table to search, or to change or describe its search indexes. Raises ServiceError.
+
+    Source: parallel_scan_test.py of the Python SDK, and TableOperationFunctiontest of the Java SDK.
+    """
+    try:
+        return (yield from find_table(call, name))
+    except TableMissing:
+        raise invalid(f"table [{name}] does not exist") from None
 
 
 def find_search_index(table: Table, name: str) -> Exchange[SearchIndex]:

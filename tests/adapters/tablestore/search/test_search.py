@@ -89,6 +89,22 @@ def test_a_name_is_used_once(table: Searches) -> None:
 
 
 @pytest.mark.parametrize(
+    ("operation", "members"),
+    [
+        ("CreateSearchIndex", {"schema": schema(("k", KEYWORD))}),
+        ("DescribeSearchIndex", {}),
+        ("UpdateSearchIndex", {"time_to_live": -1}),
+        ("DeleteSearchIndex", {}),
+        ("Search", {}),
+    ],
+)
+def test_no_table(service: TableStoreService, operation: str, members: dict[str, Any]) -> None:
+    """Source: TestExceptionOfService and TableOperationFunctiontest of the Java SDK."""
+    with pytest.raises(Refused, match=r"OTSParameterInvalid.*table \[none\] does not exist"):
+        service.call(operation, table_name="none", index_name="i", **members)
+
+
+@pytest.mark.parametrize(
     "fields",
     [
         [],
