@@ -25,6 +25,7 @@ from typing import Any
 
 import hypothesis
 import pytest
+from botocore.loaders import Loader
 from werkzeug.routing import Rule
 
 from tablegate.gateway.engine.background import job_runner
@@ -112,6 +113,21 @@ def _addresses_of_routes_are_compiled_once() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(Rule, "_compile_builder", compile_once)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _models_of_aws_are_read_once() -> Iterator[None]:
+    """Each boto3 session reads the JSON models of its services anew, in 0.1 s. All sessions of these tests share them."""
+    initialise = Loader.__init__
+    cache: dict[Any, Any] = {}
+
+    def share_cache(loader: Loader, *args: Any, **options: Any) -> None:
+        initialise(loader, *args, **options)
+        loader._cache = cache
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Loader, "__init__", share_cache)
         yield
 
 
