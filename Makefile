@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help setup serve compiled-tests test test-general test-wsgi test-distributed soak fuzz bench bench-against lint lint-workflows \
-	format lock protocol reference docs screenshots dist test-oldest test-extras sbom audit
+	lint-deploy image format lock protocol reference docs screenshots dist test-oldest test-extras sbom audit
 
 PYTHON := $(shell for each in python3 python3.13 python3.12 python3.11; do \
 	$$each -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$each && break; done)
@@ -89,6 +89,17 @@ lint: .venv/.complete ## ruff, mypy, and vulture for code that nothing uses
 
 lint-workflows: ## actionlint for .github/workflows (needs Go)
 	go run github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
+
+lint-deploy: ## compose-go and Helm for compose.yaml and deploy/ (needs Go)
+	go run github.com/compose-spec/compose-go/v2/cmd@v2.9.1 -no-interpolation compose.yaml > /dev/null
+	cd deploy/compose && go run github.com/compose-spec/compose-go/v2/cmd@v2.9.1 -no-interpolation compose.yaml > /dev/null
+	go run helm.sh/helm/v3/cmd/helm@v3.19.2 lint --strict deploy/helm/tablegate \
+		--set database=postgresql://user:password@host/db --set secretKey=sixteen-characters
+
+# With Docker, or with Podman: CONTAINERS=podman. Podman keeps the health check only in Docker's format.
+CONTAINERS ?= docker
+image: ## the container image, built, run on a read-only file system, and measured
+	BUILDAH_FORMAT=docker $(PYTHON) -m tests.support.image $(CONTAINERS)
 
 format: .venv/.complete ## what ruff can mend
 	$(BIN)/ruff check --fix .

@@ -203,10 +203,12 @@ def test_every_alert_is_explained() -> None:
         assert "$" in rule["annotations"]["summary"] or rule["alert"] == "TablegateDown"
 
 
-@pytest.mark.parametrize("path", [path for path in (*DEPLOY.rglob("*"), ROOT / "compose.yaml") if path.is_file()],
-                         ids=lambda path: str(path.name))  # fmt: skip
-def test_settings_that_are_named_exist(path: Path) -> None:
-    for name in re.findall(r"\bTABLEGATE_([A-Z_]+[A-Z])\b", path.read_text()):
+FILES = sorted(str(path.relative_to(ROOT)) for path in DEPLOY.rglob("*") if path.is_file())
+
+
+@pytest.mark.parametrize("path", [*FILES, "compose.yaml"])
+def test_settings_that_are_named_exist(path: str) -> None:
+    for name in re.findall(r"\bTABLEGATE_([A-Z_]+[A-Z])\b", (ROOT / path).read_text()):
         assert name.lower() in SETTINGS, name
 
 
@@ -314,6 +316,48 @@ def test_the_working_folder_of_the_image_is_its_volume() -> None:
     assert re.findall(r"^WORKDIR (.*)$", text, re.MULTILINE) == re.findall(
         r"^VOLUME (.*)$", text, re.MULTILINE
     )
+
+
+def test_the_image_is_of_no_architecture_and_of_no_root() -> None:
+    """`make image` builds and runs it."""
+    text = (ROOT / "Dockerfile").read_text()
+    assert re.findall(r"^FROM (\S+)", text, re.MULTILINE) == ["python:3.13-slim"] * 2
+    assert not re.search(r"amd64|x86|arm64|aarch64|--platform", text)
+    assert re.findall(r"^USER (.*)$", text, re.MULTILINE) == ["1000"]
+    assert re.search(r"^HEALTHCHECK ", text, re.MULTILINE)
+    assert re.search(r"^LABEL org\.opencontainers\.image\.title=", text, re.MULTILINE)
+
+
+PRODUCTION = DEPLOY / "compose"
+SERVICES: dict[str, Any] = yaml.safe_load((PRODUCTION / "compose.yaml").read_text())["services"]
+
+
+def test_what_compose_mounts_is_there() -> None:
+    mounted = [volume.split(":")[0] for each in SERVICES.values() for volume in each.get("volumes", ())]
+    files = [path for path in mounted if path.startswith(".")]
+    assert len(files) == 6
+    assert [path for path in files if not (PRODUCTION / path).is_file()] == []
+
+
+def test_the_balancer_and_prometheus_know_each_gateway() -> None:
+    gateways = {f"{name}:8000" for name in SERVICES if name.startswith("gateway-")}
+    assert len(gateways) == 2
+    balanced = re.findall(r"^    server \S+ (\S+)$", (PRODUCTION / "haproxy.cfg").read_text(), re.MULTILINE)
+    assert {*balanced} == gateways
+    prometheus_file = yaml.safe_load((PRODUCTION / "prometheus.yml").read_text())
+    [job] = prometheus_file["scrape_configs"]
+    assert job["job_name"] == TARGET["job"]
+    assert {*job["static_configs"][0]["targets"]} == gateways
+    alerts = [volume for volume in SERVICES["prometheus"]["volumes"] if "alerts" in volume]
+    assert alerts == [f"../prometheus/alerts.yaml:/etc/prometheus/{prometheus_file['rule_files'][0]}:ro"]
+
+
+@pytest.mark.skipif(shutil.which("haproxy") is None, reason="haproxy is not on this machine")
+def test_haproxy_accepts_its_file() -> None:
+    done = subprocess.run(
+        ["haproxy", "-c", "-f", str(PRODUCTION / "haproxy.cfg")], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
 
 
 # Helm
