@@ -392,9 +392,15 @@ class _DatabaseQueue:
         self._loop.call_soon_threadsafe(self._finish, works[-1]())
 
     def _finish(self, answers: list[RequestOutcomes]) -> None:
+        """Deliver answers, and begin the next tick in the next iteration of the loop.
+
+        It then includes the requests that arrive meanwhile. An earlier tick would not begin earlier, because the thread
+        needs the interpreter lock.
+        """
         self._is_running = False
-        self.flush()  # first, so that the database works while replies are made
         self._ticker.deliver(answers)
+        if any(self._queues):
+            self._ticker.wake()
         if metrics.is_counting:
             metrics.count_if_enough()
 

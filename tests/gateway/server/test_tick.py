@@ -50,6 +50,18 @@ def test_requests_that_come_while_the_database_works_go_together(toy, wire, engi
     assert sorted(engine.lists[1]) == [b"0", b"1", b"2", b"3", b"4"]
 
 
+def test_answered_requests_continue_in_the_next_list(toy, wire, engine: FakeEngine) -> None:
+    server = toy("thread")
+    engine.gate.clear()
+    first = wire(server).post("/many", b"2")
+    assert engine.entered.acquire(timeout=10)
+    other = wire(server).post("/say", b"other")
+    assert wire(server).post("/at-once").reply()[2] == b"no engine"
+    engine.gate.set()
+    assert [first.reply()[2], other.reply()[2]] == [b"done", b"other"]
+    assert engine.lists == [[b"round 0"], [b"other", b"round 1"]]
+
+
 def test_a_tick_is_bounded_in_requests_and_bytes(toy, wire, engine: FakeEngine) -> None:
     server = toy("thread", tick_requests=3, tick_bytes=100)
     engine.gate.clear()
