@@ -10,6 +10,7 @@ from typing import Any
 
 from tablegate.adapters.tablestore.request_code import TYPE_NAMES, request_code
 from tablegate.adapters.tablestore.rows.selections import RowSelection
+from tablegate.adapters.tablestore.search.search_code import search_code
 from tablegate.adapters.tablestore.tables import options
 from tablegate.adapters.tablestore.values import keys
 from tablegate.adapters.tablestore.values.values import (
@@ -31,7 +32,7 @@ from tablegate.gateway.model.values.rows import Cell, Contents, Row, VersionWind
 from tablegate.gateway.model.values.values import Kind, Value
 
 __all__ = [
-    "FORM", "TYPE_NAMES", "document_of", "is_own", "request_code", "shown_row", "values_of", "view", "write_of",
+    "FORM", "TYPE_NAMES", "document_of", "is_own", "request_code", "search_code", "shown_row", "values_of", "view", "write_of",
 ]  # fmt: skip
 
 FORM = "Table Store cells"

@@ -24,6 +24,7 @@ from tablegate.gateway.console.metric_pages import MetricPages
 from tablegate.gateway.console.pages import Pages
 from tablegate.gateway.console.rendering import parts, with_headers
 from tablegate.gateway.console.row_pages import RowPages
+from tablegate.gateway.console.search_pages import SearchPages
 from tablegate.gateway.console.statement_pages import StatementPages
 from tablegate.gateway.console.stream_pages import StreamPages
 from tablegate.gateway.console.table_pages import TablePages
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from tablegate.gateway.control.administration import Administration
 
 PAGES: tuple[type[Pages], ...] = (
-    TablePages, RowPages, StatementPages, EditPages, BulkPages, StreamPages, MetricPages,
+    TablePages, RowPages, StatementPages, SearchPages, EditPages, BulkPages, StreamPages, MetricPages,
     AdministrationPages, TransferPages,
 )  # fmt: skip
 """The pages that need the gateway only, by subject."""

@@ -266,8 +266,8 @@ def test_routes_of_the_control_api(matrix: Matrix, has: Handles, entry: str) -> 
 
 PAGES = (
     "/", "/table", "/rows", "/row", "/changes", "/changes.json", "/grants", "/metrics", "/chart", "/jobs", "/row/new",
-    "/row/edit", "/rows/bulk", "/difference", "/statement", "/settings", "/tables/new", "/backups", "/transfer", "/export",
-    "/rights", "/credentials", "/quotas", "/audit", "/health",
+    "/row/edit", "/rows/bulk", "/difference", "/statement", "/search", "/settings", "/tables/new", "/backups", "/transfer",
+    "/export", "/rights", "/credentials", "/quotas", "/audit", "/health",
 )  # fmt: skip
 FORMS = ("/row/put", "/row/delete", "/rows/bulk", "/jobs/cancel", "/settings/change", "/tables/create",
     "/backups/change", "/import", "/grants/change", "/credentials/change", "/quotas/change",

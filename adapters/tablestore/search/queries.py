@@ -19,7 +19,7 @@ from tablegate.adapters.tablestore.wire.errors import invalid
 from tablegate.adapters.tablestore.wire.parsing import parse
 from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
 from tablegate.gateway.model.search import queries
-from tablegate.gateway.model.search.analysis import FUZZY, tokens_of
+from tablegate.gateway.model.search.analysis import query_tokens
 from tablegate.gateway.model.search.queries import Query
 from tablegate.gateway.model.search.schema import FieldType, SearchField, SearchSchema
 
@@ -234,14 +234,8 @@ _PARSERS: Mapping[int, tuple[type[Message], Callable[[_Parser, Any, int], Query]
 
 
 def _tokens(field: SearchField, text: str) -> list[str]:
-    """Return the tokens of a query's text. The tokens of a fuzzy field are as long as possible, and overlap."""
-    analyzer = field.analyzer
-    assert analyzer is not None
-    tokens = list(tokens_of(analyzer, text))
-    if analyzer.name == FUZZY:
-        longest = max((len(token.text) for token in tokens), default=0)
-        tokens = [token for token in tokens if len(token.text) == longest]
-    return [token.text for token in tokens]
+    assert field.analyzer is not None
+    return query_tokens(field.analyzer, text)
 
 
 def _weight(message: messages.MatchQuery | messages.MatchPhraseQuery | messages.DisMaxQuery) -> float:

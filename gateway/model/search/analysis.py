@@ -83,6 +83,15 @@ def _parts(delimiter: str, text: str) -> Iterator[tuple[int, int]]:
         yield start, len(text)
 
 
+def query_tokens(analyzer: Analyzer, text: str) -> list[str]:
+    """Return the tokens of a query's text. Those of fuzzy are as long as possible, and overlap. Raises NotInstalled."""
+    tokens = [token.text for token in tokens_of(analyzer, text)]
+    if analyzer.name == FUZZY:
+        longest = max(map(len, tokens), default=0)
+        return [token for token in tokens if len(token) == longest]
+    return tokens
+
+
 def can_analyze(analyzer: Analyzer) -> bool:
     """Return True if the packages that an analyzer needs are installed."""
     return analyzer.name not in CHINESE_ANALYZERS or importlib.util.find_spec("rjieba") is not None
