@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 from google.protobuf.message import Message
@@ -28,6 +29,7 @@ from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
 from tablegate.gateway.exchanges import one
 from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.search_commands import SearchPosition, SearchRows
+from tablegate.gateway.model.search.queries import Nearest
 from tablegate.gateway.model.search.schema import FieldType, SearchField, SearchIndex
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.keys import Position
@@ -96,6 +98,10 @@ def _command_of(
     limit = request.limit if request.HasField("limit") else limits.SEARCH_LIMIT_DEFAULT
     _check_page(request.offset, limit, selection, index)
     query = query_of(request.query, index.schema)
+    if isinstance(
+        query, Nearest
+    ):  # "KNN vector query" of the documentation: the limit replaces a lower top_k
+        query = dataclasses.replace(query, limit=max(query.limit, limit))
     return SearchRows(
         table,
         index,

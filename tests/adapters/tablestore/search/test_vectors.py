@@ -67,12 +67,22 @@ def test_the_most_similar_vectors_come_first(
 
 def test_top_k_filters_and_pages(service: TableStoreService) -> None:
     table = fill(service, messages.DOT_PRODUCT)
-    assert table.find(nearest(top_k=2)) == [2, 3]
-    assert table.find(nearest(top_k=2, filter=term("k", "b"))) == [3, 1]
+    two = table.search(nearest(top_k=2), limit=1, get_total_count=True)
+    assert (keys_of(two), two.total_hits) == ([2], 2)
+    assert table.find(nearest(top_k=2, filter=term("k", "b")), limit=2) == [3, 1]
     assert table.find(nearest(top_k=3, min_score=3)) == [2, 3]
     assert table.find(nearest(top_k=3, min_score=3.5)) == [2]
     first = table.search(nearest(top_k=3), limit=2)
-    assert keys_of(first) + keys_of(table.search(nearest(top_k=3), token=first.next_token)) == [2, 3, 1]
+    second = table.search(nearest(top_k=3), token=first.next_token, limit=2)
+    assert keys_of(first) + keys_of(second) == [2, 3, 1]
+
+
+def test_the_limit_replaces_a_lower_top_k(service: TableStoreService) -> None:
+    """Source: "KNN vector query" of the documentation, and the Python SDK's search_index_test.py."""
+    table = fill(service, messages.DOT_PRODUCT)
+    found = table.search(nearest(top_k=1), limit=3, get_total_count=True)
+    assert (keys_of(found), found.total_hits) == ([2, 3, 1], 3)
+    assert found.next_token
 
 
 @pytest.mark.parametrize(
