@@ -21,9 +21,9 @@ serve: .venv/.runtime ## serve on http://127.0.0.1:8000, data in ./tablegate.sql
 
 # Tests start a hundred servers: what Python compiles is kept, whatever the environment says.
 unexport PYTHONDONTWRITEBYTECODE
-# Four processes, each with a PostgreSQL of its own, since tests often wait; one that is done takes tests over from the others.
-# ARGS="-n 0": in one.
-PYTEST := $(BIN)/pytest -n 4 --dist worksteal
+# Six processes, each with a PostgreSQL of its own, since tests often wait: four left two cores idle for a fifth of the time.
+# One that is done takes tests over from the others. ARGS="-n 0": in one.
+PYTEST := $(BIN)/pytest -n 6 --dist worksteal
 
 test: .venv/.complete ## all tests, on SQLite and on a PostgreSQL that they start themselves
 	$(PYTEST) $(ARGS)

@@ -54,8 +54,24 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile(os.environ.get("TABLEGATE_TEST_EXAMPLES", "repeatable"))
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With fast paths off (`make test-general`) the tests marked `fast_paths` are left out."""
+# Files whose tests take 10 to 30 s each.
+LONG_FILES = (
+    "tests/durability/test_crashes.py",
+    "tests/durability/test_failover.py",
+    "tests/durability/test_upgrades.py",
+    "tests/repository/test_code_blocks.py",
+    "tests/testing/test_plugin.py",
+    "tests/transfer/test_walks.py",
+)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With fast paths off (`make test-general`) the tests marked `fast_paths` are left out.
+
+    With several processes the long tests come first. At the end, only short tests are left to share out.
+    """
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: not item.nodeid.startswith(LONG_FILES))
     if not fast_paths.ARE_ON:
         for item in items:
             if item.get_closest_marker("fast_paths"):
