@@ -34,16 +34,20 @@ _TEXTS = frozenset({FieldType.KEYWORD, FieldType.TEXT})
 _POLYGON_POINTS_MIN = 3
 
 
-def query_of(query: messages.Query, schema: SearchSchema) -> Query:
-    """Return the query of a request. Raises ServiceError."""
-    return _Parser(schema).query(query, 0)
+InnerHitsOf = Callable[[messages.InnerHits, SearchField], queries.InnerHits]
+
+
+def query_of(query: messages.Query, schema: SearchSchema, inner_hits_of: InnerHitsOf | None = None) -> Query:
+    """Return the query of a request. Raises ServiceError. `inner_hits_of`: parses inner hits. None: ignore them."""
+    return _Parser(schema, inner_hits_of).query(query, 0)
 
 
 class _Parser:
     """Parses the query of one request, and counts its parts."""
 
-    def __init__(self, schema: SearchSchema) -> None:
+    def __init__(self, schema: SearchSchema, inner_hits_of: InnerHitsOf | None) -> None:
         self._schema = schema
+        self._inner_hits_of = inner_hits_of
         self._number = 0
 
     def query(self, query: messages.Query, depth: int) -> Query:
@@ -173,9 +177,11 @@ class _Parser:
 
     def nested(self, message: Any, depth: int) -> Query:
         field = field_of(self._schema, message.path, FieldType.NESTED)
-        if message.HasField("inner_hits"):
-            raise invalid("inner_hits is not supported.")
-        return queries.Nested(field, self.query(message.query, depth + 1), _NESTED_SCORES[message.score_mode])
+        inner_hits = None
+        if message.HasField("inner_hits") and self._inner_hits_of is not None:
+            inner_hits = self._inner_hits_of(message.inner_hits, field)
+        inner = self.query(message.query, depth + 1)
+        return queries.Nested(field, inner, _NESTED_SCORES[message.score_mode], inner_hits)
 
     def nearest(self, message: Any, depth: int) -> Query:
         if depth:

@@ -13,6 +13,7 @@ from tablegate.adapters.tablestore.search import tokens
 from tablegate.adapters.tablestore.search.aggregation_results import aggregations_message, groups_message
 from tablegate.adapters.tablestore.search.aggregations import inner_of
 from tablegate.adapters.tablestore.search.fields import field_of
+from tablegate.adapters.tablestore.search.hits import HitParser, hit_message
 from tablegate.adapters.tablestore.search.queries import query_of
 from tablegate.adapters.tablestore.search.search_indexes import (
     described_schema,
@@ -29,6 +30,7 @@ from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
 from tablegate.gateway.exchanges import one
 from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.search_commands import SearchPosition, SearchRows
+from tablegate.gateway.model.search.hits import Details
 from tablegate.gateway.model.search.queries import Nearest
 from tablegate.gateway.model.search.schema import FieldType, SearchField, SearchIndex
 from tablegate.gateway.model.tables.tables import Table
@@ -65,7 +67,8 @@ def search(call: CallContext) -> Exchange[Message]:
     )
     # SearchHit of the Java SDK: the score is NaN where none was computed.
     scores = page.scores if command.returns_scores else [math.nan] * len(page.rows)
-    answer.search_hits.extend(messages.SearchHit(score=points) for points in scores)
+    details = page.details or [Details()] * len(page.rows)
+    answer.search_hits.extend(map(hit_message, scores, details))
     aggregations, groups = command.aggregated.aggregations, command.aggregated.groups
     if aggregations:
         found = aggregations_message(aggregations, page.aggregations.aggregations, top_row)
@@ -87,9 +90,8 @@ def _command_of(
     selection: RowSelection,
     timeout_ms: int,
 ) -> SearchRows:
-    for name in ("highlight", "filter"):
-        if request.HasField(name):
-            raise invalid(f"{name} is not supported.")
+    if request.HasField("filter"):
+        raise invalid("filter is not supported.")
     has_token = bool(request.token)
     if has_token and request.HasField("collapse"):
         raise invalid("The collapse can not be set with a token.")
@@ -97,7 +99,8 @@ def _command_of(
         raise invalid("The offset can not be set with a token.")
     limit = request.limit if request.HasField("limit") else limits.SEARCH_LIMIT_DEFAULT
     _check_page(request.offset, limit, selection, index)
-    query = query_of(request.query, index.schema)
+    hit_parser = HitParser(index)
+    query = query_of(request.query, index.schema, hit_parser.inner_hits)
     if isinstance(
         query, Nearest
     ):  # "KNN vector query" of the documentation: the limit replaces a lower top_k
@@ -112,6 +115,7 @@ def _command_of(
         limit,
         counts=request.get_total_count or request.track_total_count > 0,
         aggregated=inner_of(request.aggs, request.group_bys, index.schema),
+        highlight=hit_parser.highlight(request.highlight),
         collapse=_collapse_of(request.collapse, index) if request.HasField("collapse") else None,
         visible_attributes=selection if selection.columns else None,
         timeout_ms=timeout_ms,

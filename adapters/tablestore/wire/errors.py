@@ -250,6 +250,9 @@ _LIMITS = {
         f"The search evaluates too many rows, limit: {limit}. Add a term or range query that excludes more rows."
     ),
     "search-time": lambda limit, actual: ServiceError("OTSTimeout", "The search timed out."),
+    "search-inner-hits": lambda limit, actual: invalid(
+        f"The search returns too many inner hits, limit: {limit}."
+    ),
     "search-groups": lambda limit, actual: invalid(f"The search makes too many groups, limit: {limit}."),
     "search-indexes": lambda limit, actual: ServiceError(
         "OTSQuotaExhausted", f"Number of search indexes per table exceeds the quota: {limit}."

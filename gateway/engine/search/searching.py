@@ -15,6 +15,7 @@ from tablegate.gateway.model.commands.search_commands import SearchPage, SearchP
 from tablegate.gateway.model.errors import IndexMissing, LimitExceeded
 from tablegate.gateway.model.search.aggregations import NOTHING, Aggregations, Group
 from tablegate.gateway.model.search.collecting import Collector, Hit
+from tablegate.gateway.model.search.hits import Details, DetailsReader
 from tablegate.gateway.model.search.ordering import KeySort, is_by_key, order_key
 from tablegate.gateway.model.search.queries import Nearest, matches, min_score_of
 from tablegate.gateway.model.search.scoring import score
@@ -40,6 +41,20 @@ class _Result(NamedTuple):
     score: float = 0.0
     collapsed: Any = None
     """The value of the field that collapses results."""
+    details: Details = Details()
+
+
+class _Deadline:
+    """The time at which a search ends without a result."""
+
+    def __init__(self, timeout_ms: int) -> None:
+        self._timeout_ms = timeout_ms
+        self._at = monotonic() + timeout_ms / 1000
+
+    def check(self) -> None:
+        """Raises LimitExceeded after the deadline."""
+        if monotonic() > self._at:
+            raise LimitExceeded("search-time", self._timeout_ms, self._timeout_ms)
 
 
 class _Found(NamedTuple):
@@ -53,6 +68,7 @@ class _Found(NamedTuple):
 def search(store: Store, command: SearchRows, now_ms: int) -> SearchPage:
     """Return a page of the rows that match. Raises IndexMissing, LimitExceeded."""
     table = command.table
+    deadline = _Deadline(command.timeout_ms)
     with store.read() as session:
         if search_indexes.by_id(session, command.index.id) is None:
             raise IndexMissing(table.name, command.index.name)
@@ -61,10 +77,8 @@ def search(store: Store, command: SearchRows, now_ms: int) -> SearchPage:
         if is_found_by_database and command.aggregated == NOTHING and command.collapse is None:
             found = _by_database(session, command, candidates)
         else:
-            found = _by_evaluation(session, command, candidates)
-        page = found.results[: command.limit]
-        if command.returns_scores and not command.needs_scores:
-            page = _with_scores(session, command, page)
+            found = _by_evaluation(session, command, candidates, deadline)
+        page = list(_completed(session, command, found.results[: command.limit], deadline))
         tops = set(_positions(found.aggregations))
         positions = tops.union(result.position for result in page)
         stored = rows.fetch_many(session, sorted((table.id, position) for position in positions))
@@ -81,18 +95,26 @@ def search(store: Store, command: SearchRows, now_ms: int) -> SearchPage:
         len(found.results) > len(page),
         found.aggregations,
         scores=[result.score for result in page if result.position in visible],
+        details=[result.details for result in page if result.position in visible],
         top_rows={position: visible[position] for position in tops if position in visible},
     )
 
 
-def _with_scores(session: Session, command: SearchRows, page: Sequence[_Result]) -> list[_Result]:
-    """Return results with their scores, on which neither their order nor their number depends."""
-    found = documents.fetch(session, command.index, [result.position for result in page])
+def _completed(
+    session: Session, command: SearchRows, page: Sequence[_Result], deadline: _Deadline
+) -> Iterator[_Result]:
+    """Yield results with what neither their order nor their number depends on: scores and details."""
+    adds_scores = command.returns_scores and not command.needs_scores
+    if not adds_scores and not command.returns_details:
+        yield from page
+        return
     statistics = StoredStatistics(session, command.index)
-    return [
-        result._replace(score=score(command.query, document, statistics))
-        for result, document in zip(page, found, strict=True)
-    ]
+    reader = DetailsReader(command.query, command.highlight, statistics)
+    found = documents.fetch(session, command.index, [result.position for result in page])
+    for result, document in zip(page, found, strict=True):
+        deadline.check()
+        points = score(command.query, document, statistics) if adds_scores else result.score
+        yield result._replace(score=points, details=reader.of(document))
 
 
 def _positions(found: Aggregations | Group) -> Iterator[Position]:
@@ -115,13 +137,15 @@ def _by_database(session: Session, command: SearchRows, candidates: Candidates) 
     return _Found([_result(command, each) for each in found], total)
 
 
-def _by_evaluation(session: Session, command: SearchRows, candidates: Candidates) -> _Found:
+def _by_evaluation(
+    session: Session, command: SearchRows, candidates: Candidates, deadline: _Deadline
+) -> _Found:
     total = 0
     collector = Collector(command.aggregated)
 
     def results() -> Iterator[_Result]:
         nonlocal total
-        for each, points in _scored(session, command, candidates):
+        for each, points in _scored(session, command, candidates, deadline):
             total += 1
             collector.add(Hit(each.document or {}, b"".join(each.key), each.position))
             result = _result(command, each, points)
@@ -146,11 +170,11 @@ def _collapsed(results: Iterable[_Result], number: int) -> Iterable[_Result]:
 
 
 def _scored(
-    session: Session, command: SearchRows, candidates: Candidates
+    session: Session, command: SearchRows, candidates: Candidates, deadline: _Deadline
 ) -> Iterable[tuple[FoundDocument, float]]:
     """Return the documents that match with their scores, which are 0 if nothing depends on them."""
     query = command.query
-    found = _matching(session, command, candidates)
+    found = _matching(session, command, candidates, deadline)
     if not command.needs_scores and not isinstance(query, Nearest):
         return ((each, 0.0) for each in found)
     statistics = StoredStatistics(session, command.index)
@@ -170,12 +194,12 @@ def _result(command: SearchRows, found: FoundDocument, points: float = 0.0) -> _
     return _Result(key, found.key, found.position, points, values[0] if values else None)
 
 
-def _matching(session: Session, command: SearchRows, candidates: Candidates) -> Iterator[FoundDocument]:
+def _matching(
+    session: Session, command: SearchRows, candidates: Candidates, deadline: _Deadline
+) -> Iterator[FoundDocument]:
     """Yield the documents that match. Raises LimitExceeded."""
-    deadline = monotonic() + command.timeout_ms / 1000
     for number, each in enumerate(documents.each(session, candidates), 1):
-        if monotonic() > deadline:
-            raise LimitExceeded("search-time", command.timeout_ms, command.timeout_ms)
+        deadline.check()
         if number > MOST_EVALUATED:
             raise LimitExceeded("search-documents", MOST_EVALUATED, number)
         if candidates.is_exact or (each.document is not None and matches(command.query, each.document)):

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 from tablegate.gateway.model.commands.command import BaseCommand
 from tablegate.gateway.model.commands.row_commands import VisibleAttributes
 from tablegate.gateway.model.search.aggregations import NOTHING, Aggregations, Inner, sources_of
+from tablegate.gateway.model.search.highlighting import NO_HIGHLIGHT, Highlight
+from tablegate.gateway.model.search.hits import Details, fields_of_hits, has_inner_hits
 from tablegate.gateway.model.search.ordering import BY_KEY, Sorter, fields_of_sorters, needs_scores
 from tablegate.gateway.model.search.queries import FunctionsScore, Query, fields_of, min_score_of, parts_of
 from tablegate.gateway.model.search.schema import SearchField, SearchIndex, SearchIndexState, SearchSchema
@@ -101,6 +103,7 @@ class SearchRows(BaseCommand["SearchPage"]):
     - `offset`, `limit`: the number of results to skip, and to return.
     - `counts`: count all results.
     - `aggregated`: aggregations and groups over all results.
+    - `highlight`: the fields of which fragments are returned.
     - `collapse`: return only the first result of each value of this field. All of them are counted and aggregated.
     - `visible_attributes`: the attributes of the rows that the reader shows. None: all.
     - `timeout_ms`: the time after which no other document is evaluated.
@@ -116,6 +119,7 @@ class SearchRows(BaseCommand["SearchPage"]):
     limit: int = 10
     counts: bool = False
     aggregated: Inner = NOTHING
+    highlight: Highlight = NO_HIGHLIGHT
     collapse: SearchField | None = None
     visible_attributes: VisibleAttributes | None = None
     timeout_ms: int = 30_000
@@ -132,10 +136,16 @@ class SearchRows(BaseCommand["SearchPage"]):
         return has_functions or needs_scores(self.sorters)
 
     @property
+    def returns_details(self) -> bool:
+        """True if the reply has fragments of texts or objects of NESTED fields."""
+        return bool(self.highlight.fields) or has_inner_hits(self.query)
+
+    @property
     def columns(self) -> frozenset[str]:
         """The columns that the query and the order use."""
         schema = self.index.schema
         fields = [*fields_of(self.query), *fields_of_sorters(self.sorters), *sources_of(self.aggregated)]
+        fields += [*fields_of_hits(self.query), *(each.field for each in self.highlight.fields)]
         if self.collapse is not None:
             fields.append(self.collapse)
         return frozenset(schema.top(field).source for field in fields)
@@ -147,7 +157,7 @@ class SearchPage(NamedTuple):
     - `total`: the number of all results, if counted.
     - `last`: the position of the last result, None if there is none. `has_more`: others follow it.
     - `aggregations`: of all results. `top_rows`: the rows in them.
-    - `scores`: the scores of the rows, 0 if the order does not depend on them.
+    - `scores`: the scores of the rows, 0 if the order does not depend on them. `details`: of the rows, if requested.
     """
 
     rows: list[Row]
@@ -157,6 +167,7 @@ class SearchPage(NamedTuple):
     aggregations: Aggregations = Aggregations([], [])
     top_rows: Mapping[Position, Row] = {}
     scores: Sequence[float] = ()
+    details: Sequence[Details] = ()
 
 
 SearchCommand = (

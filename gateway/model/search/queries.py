@@ -219,12 +219,26 @@ class NestedScore(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class InnerHits:
+    """The objects that a search returns: `limit` of those that match after the first `offset`.
+
+    `sorters`, `highlight`: of ordering.py and highlighting.py, whose fields begin at the objects.
+    """
+
+    sorters: tuple[Any, ...]
+    offset: int = 0
+    limit: int = 3
+    highlight: Any = None
+
+
+@dataclass(frozen=True, slots=True)
 class Nested:
     """An object of the NESTED field matches a query."""
 
     field: SearchField
     query: Query
     mode: NestedScore = NestedScore.AVG
+    inner_hits: InnerHits | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,8 +335,8 @@ def matches(query: Query, document: Document) -> bool:
         case Match(field, tokens, minimum):
             return len(set(tokens).intersection(values_in(field, document))) >= minimum
         case Phrase():
-            return any(_has_phrase(query, text) for text in document.get(query.field.name, ()))
-    return any(map(_test_of(query), values_in(query.field, document)))
+            return any(has_phrase(query, text) for text in document.get(query.field.name, ()))
+    return any(map(_TESTS[type(query)](query), values_in(query.field, document)))
 
 
 def _matches_bool(query: Bool, document: Document) -> bool:
@@ -333,7 +347,7 @@ def _matches_bool(query: Bool, document: Document) -> bool:
     return query.minimum <= 0 or sum(matches(part, document) for part in query.should) >= query.minimum
 
 
-def _has_phrase(query: Phrase, text: str) -> bool:
+def has_phrase(query: Phrase, text: str) -> bool:
     """Return True if some choice of one position for each token is within the slop of the phrase."""
     assert query.field.analyzer is not None
     places: dict[str, list[int]] = {token: [] for token in query.tokens}
@@ -357,8 +371,10 @@ def _has_phrase(query: Phrase, text: str) -> bool:
         heapq.heapreplace(heap, (starts[number][at + 1], number, at + 1))
 
 
-def _test_of(query: Any) -> Callable[[Any], bool]:
-    return _TESTS[type(query)](query)
+def value_test(query: Query) -> Callable[[Any], bool] | None:
+    """Return the test of single values that a query consists of, None if it is no such test."""
+    test = _TESTS.get(type(query))
+    return None if test is None else test(query)
 
 
 def _range_test(query: Range) -> Callable[[Any], bool]:

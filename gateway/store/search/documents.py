@@ -25,6 +25,8 @@ from tablegate.gateway.store.sql.positions import position_of, stored_position
 
 # Documents read by one statement.
 _CHUNK = 1_000
+# Documents read by their positions at a time.
+_FETCHED = 20
 # Candidates that are sorted here.
 _FEW = 1_000
 _FIND = "SELECT d.document, d.partition, d.sort, d.full_key FROM search_documents d"
@@ -207,11 +209,13 @@ def _found(row: Row) -> FoundDocument:
     return FoundDocument(number, (partition, sort), position_of(partition, sort, full_key), None)
 
 
-def fetch(session: Session, index: SearchIndex, positions: Iterable[Position]) -> list[Document]:
-    """Return the contents of the documents at positions."""
+def fetch(session: Session, index: SearchIndex, positions: Sequence[Position]) -> Iterator[Document]:
+    """Yield the contents of the documents at positions."""
     statement = f"SELECT body FROM search_documents WHERE {_KEY}"
-    found = [session.ask(statement, (index.id, *stored_position(each)[:3])) for each in positions]
-    return [orjson.loads(rows()[0][0]) for rows in found]
+    for start in range(0, len(positions), _FETCHED):
+        chunk = positions[start : start + _FETCHED]
+        answers = [session.ask(statement, (index.id, *stored_position(each)[:3])) for each in chunk]
+        yield from (orjson.loads(answer()[0][0]) for answer in answers)
 
 
 def each(session: Session, candidates: Candidates) -> Iterator[FoundDocument]:

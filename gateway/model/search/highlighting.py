@@ -1,0 +1,153 @@
+"""Fragments of texts in which the tokens that a query found are marked."""
+
+from __future__ import annotations
+
+import heapq
+import html
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from tablegate.gateway.model.search.analysis import Token, tokens_of
+from tablegate.gateway.model.search.documents import Document
+from tablegate.gateway.model.search.queries import Match, Phrase, Query, has_phrase, value_test
+from tablegate.gateway.model.search.schema import SearchField
+
+MOST_CHARACTERS = 100_000
+"""Characters of a text in which tokens are marked. Others are in no fragment."""
+
+_Span = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class HighlightedField:
+    """The fragments of a TEXT.
+
+    - `before`, `after`: the tags around a token.
+    - `number`, `size`: the number of fragments, and the characters of each. The fragments with most tokens are chosen.
+    - `by_score`: fragments with more tokens come first. Otherwise they have the order of the text.
+    """
+
+    field: SearchField
+    before: str = "<em>"
+    after: str = "</em>"
+    number: int = 1
+    size: int = 100
+    by_score: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Highlight:
+    """The fields of which a search returns fragments. `is_html`: the characters of the text are escaped."""
+
+    fields: tuple[HighlightedField, ...] = ()
+    is_html: bool = False
+
+    def fragments_of(self, conditions: Sequence[Query], document: Document) -> dict[str, list[str]]:
+        """Return the fragments of each field that has any, given the conditions that the document may fulfil."""
+        found = {}
+        for wanted in self.fields:
+            name = wanted.field.name
+            used = [each for each in conditions if getattr(each, "field", None) == wanted.field]
+            fragments = self._fragments(wanted, used, document.get(name, ())) if used else []
+            if fragments:
+                found[name] = fragments
+        return found
+
+    def _fragments(
+        self, wanted: HighlightedField, conditions: Sequence[Query], texts: Sequence[str]
+    ) -> list[str]:
+        fragments = [
+            fragment
+            for text in texts
+            for fragment in _fragments_of(text, _marks(wanted.field, conditions, text), wanted.size)
+        ]
+        best = heapq.nsmallest(
+            wanted.number, enumerate(fragments), key=lambda item: (-len(item[1].marks), item[0])
+        )
+        ordered = best if wanted.by_score else sorted(best, key=lambda item: item[0])
+        return [self._text(wanted, fragment) for _, fragment in ordered]
+
+    def _text(self, wanted: HighlightedField, fragment: _Fragment) -> str:
+        parts = []
+        end = fragment.start
+        for start, next_end in fragment.marks:
+            parts += [
+                self._encoded(fragment.text[end:start]),
+                wanted.before,
+                self._encoded(fragment.text[start:next_end]),
+                wanted.after,
+            ]
+            end = next_end
+        return "".join([*parts, self._encoded(fragment.text[end : fragment.end])])
+
+    def _encoded(self, text: str) -> str:
+        return html.escape(text).replace("/", "&#x2F;") if self.is_html else text
+
+
+NO_HIGHLIGHT = Highlight()
+
+
+class _Fragment(NamedTuple):
+    """A part of a text, and the marks in it."""
+
+    text: str
+    start: int
+    end: int
+    marks: list[_Span]
+
+
+def _fragments_of(text: str, marks: Sequence[_Span], size: int) -> Iterator[_Fragment]:
+    """Yield the parts of a text that have marks. Parts have a size. One ends earlier if that would split a mark."""
+    start = place = 0
+    while place < len(marks):
+        start += (marks[place][0] - start) // size * size
+        end = start + size
+        first = place
+        while place < len(marks) and marks[place][1] <= end:
+            place += 1
+        if place < len(marks) and marks[place][0] < end:
+            if place == first and marks[place][0] == start:  # longer than a part
+                place += 1
+                end = marks[first][1]
+            else:
+                end = marks[place][0]
+        if place > first:
+            yield _Fragment(text, start, end, list(marks[first:place]))
+        start = end
+
+
+def _marks(field: SearchField, conditions: Sequence[Query], text: str) -> list[_Span]:
+    """Return the places of the tokens that fulfil a condition. Overlapping ones are joined."""
+    assert field.analyzer is not None
+    text = text[:MOST_CHARACTERS]
+    tokens = list(tokens_of(field.analyzer, text))
+    joined: list[_Span] = []
+    for start, end in sorted(
+        {(token.start, token.end) for each in conditions for token in _found(each, tokens, text)}
+    ):
+        if joined and start < joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
+        else:
+            joined.append((start, end))
+    return joined
+
+
+def _found(condition: Query, tokens: Sequence[Token], text: str) -> Iterator[Token]:
+    """Yield the tokens by which a condition is fulfilled."""
+    match condition:
+        case Match():
+            yield from (token for token in tokens if token.text in condition.tokens)
+        case Phrase(slop=0):
+            by_place = {(token.text, token.position): token for token in tokens}
+            for token in tokens:
+                places = [(each, token.position + number) for number, each in enumerate(condition.tokens)]
+                if all(place in by_place for place in places):
+                    yield from (by_place[place] for place in places)
+        case Phrase():
+            if has_phrase(condition, text):
+                yield from (token for token in tokens if token.text in condition.tokens)
+        case _:
+            test = value_test(condition)
+            if test is not None:
+                yield from (token for token in tokens if test(token.text))
