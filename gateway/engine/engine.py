@@ -19,6 +19,7 @@ from tablegate.gateway.engine.background.background import Background, Backgroun
 from tablegate.gateway.engine.background.pacing import BatchDone
 from tablegate.gateway.engine.rows import reading, reading_replicas
 from tablegate.gateway.engine.rows.point_reads import Reading
+from tablegate.gateway.engine.search import search_definitions
 from tablegate.gateway.engine.single_commands import SingleCommands
 from tablegate.gateway.engine.streams import follower_reads, following
 from tablegate.gateway.engine.streams.following import Deliver
@@ -237,7 +238,10 @@ class Engine:
         """Return the age of the oldest undelivered change for followers of a kind, in seconds. 0 if there is none."""
         try:
             with self._store.read() as session:
-                oldest_ms = follower_reads.oldest_of_kind(session, kind)
+                if kind == search_definitions.SEARCH:
+                    oldest_ms = search_definitions.oldest_unindexed_ms(session)
+                else:
+                    oldest_ms = follower_reads.oldest_of_kind(session, kind)
         except Exception:
             return 0.0
         return 0.0 if oldest_ms is None else max(0.0, (self._now() // 1_000_000 - oldest_ms) / 1000)

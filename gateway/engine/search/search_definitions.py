@@ -125,6 +125,18 @@ def _is_filling(session: Session, index: SearchIndex) -> bool:
     return any(follower.copying for follower in followers.of_target(session, SEARCH, str(index.id)))
 
 
+def oldest_unindexed_ms(session: Session) -> int | None:
+    """Return the time of the oldest change that an index lacks. None if all are complete.
+
+    An index that is being filled can lack any row from before its creation.
+    """
+    times_ms = (
+        follower_reads.oldest_of_kind(session, SEARCH),
+        search_indexes.filling_since_ms(session, SEARCH),
+    )
+    return min((at_ms for at_ms in times_ms if at_ms is not None), default=None)
+
+
 def describe(store: Store, command: search_commands.DescribeSearchIndex, now_ms: int) -> SearchIndexState:
     """Return the progress of a search index. Raises IndexMissing."""
     table = command.table

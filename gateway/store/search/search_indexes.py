@@ -71,6 +71,16 @@ def by_id(session: Session, index_id: int) -> SearchIndex | None:
     return next(iter(_select(session, "id = ?", (index_id,))), None)
 
 
+def filling_since_ms(session: Session, kind: str) -> int | None:
+    """Return when the oldest index was created of those that are being filled. None if none is. `kind`: their followers."""
+    [(oldest_ms,)] = session.query(
+        "SELECT min(created_at_ms) FROM search_indexes WHERE CAST(id AS TEXT) IN"
+        " (SELECT target FROM followers WHERE kind = ? AND copying = 1)",
+        (kind,),
+    )
+    return None if oldest_ms is None else int(oldest_ms)
+
+
 def remove(session: Session, index_id: int) -> None:
     """Delete an index. Its documents and terms are purged later."""
     _remove(session, "id = ?", index_id)
