@@ -26,6 +26,7 @@ _TYPES = {
     messages.DOUBLE: FieldType.DOUBLE,
     messages.BOOLEAN: FieldType.BOOLEAN,
     messages.KEYWORD: FieldType.KEYWORD,
+    messages.FUZZY_KEYWORD: FieldType.KEYWORD,  # only its speed differs, for patterns and suffixes
     messages.TEXT: FieldType.TEXT,
     messages.NESTED: FieldType.NESTED,
     messages.GEO_POINT: FieldType.GEO_POINT,

@@ -21,9 +21,12 @@ from tests.adapters.tablestore.search.search_messages import (
     field,
     keys_of,
     match_all,
+    prefix,
+    query,
     schema,
     term,
     terms,
+    wildcard,
 )
 
 KEYWORD, LONG, DOUBLE, TEXT, DATE = (
@@ -119,6 +122,16 @@ def test_invalid_fields_are_refused(service: TableStoreService, wrong: messages.
     service.create()
     with pytest.raises(Refused, match="OTSParameterInvalid"):
         service.call("CreateSearchIndex", table_name="t", index_name="i", schema=schema(wrong))
+
+
+def test_fuzzy_keywords_are_keywords(table: Searches) -> None:
+    table.create(("k", messages.FUZZY_KEYWORD), virtual("v", messages.FUZZY_KEYWORD, "l"))
+    table.service.put({"pk": 1}, {"k": "abc", "l": 123})
+    table.catch_up()
+    suffix = query(messages.SUFFIX_QUERY, messages.SuffixQuery(field_name="k", suffix="bc"))
+    assert table.find(suffix) == table.find(wildcard("k", "*b*")) == table.find(prefix("v", "12")) == [1]
+    described = table.service.call("DescribeSearchIndex", table_name="t", index_name="i").schema
+    assert described.field_schemas[0].field_type == messages.FUZZY_KEYWORD
 
 
 # Addresses. Source: "IP data type"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as table_messages
 from tests.adapters.tablestore.client import Refused, TableStoreService
 from tests.adapters.tablestore.search.search_messages import Searches, exists, match_all, schema, term
+from tests.support.clock import Clock
 
 KEYWORD, LONG = messages.KEYWORD, messages.LONG
 DAY_S = 86_400
@@ -18,6 +20,13 @@ DAY_S = 86_400
 @pytest.fixture
 def table(service: TableStoreService) -> Searches:
     return Searches(service)
+
+
+@pytest.fixture
+def stored(clock: Clock, database_url: str) -> Iterator[Searches]:
+    """A table in each database."""
+    with TableStoreService.opened(clock, database=database_url) as made:
+        yield Searches(made)
 
 
 def described(table: Searches, index: str = "i") -> Any:
@@ -38,7 +47,8 @@ def create_index(table: Searches, name: str, *fields: tuple[str, int], **members
 # Another schema. Source: aliyun-tablestore-go-sdk, search_api_test.go, TestUpdateSchemaAndDescribeSearchIndex
 
 
-def test_an_index_is_switched_to_another_schema(table: Searches) -> None:
+def test_an_index_is_switched_to_another_schema(stored: Searches) -> None:
+    table = stored
     table.create(("k", KEYWORD))
     table.service.put({"pk": 1}, {"k": "a", "l": 5})
     create_index(table, "i_reindex", ("k", KEYWORD), ("l", LONG), source_index_name="i")
@@ -101,7 +111,8 @@ def test_invalid_updates_are_refused(table: Searches) -> None:
 # Progress
 
 
-def test_lag_and_statistics_in_all_phases(table: Searches) -> None:
+def test_lag_and_statistics_in_all_phases(stored: Searches) -> None:
+    table = stored
     service = table.service
     engine = service.gateway.engine
     service.create()
@@ -166,7 +177,8 @@ def test_rows_leave_an_index_after_its_time_to_live(table: Searches) -> None:
     assert table.find(match_all()) == [1, 2]
 
 
-def test_an_index_gets_and_loses_a_time_to_live(table: Searches) -> None:
+def test_an_index_gets_and_loses_a_time_to_live(stored: Searches) -> None:
+    table = stored
     create_table(table)
     service = table.service
     service.put({"pk": 1}, {"k": "a"})
