@@ -2,7 +2,7 @@
 #   make serve ARGS="--port 9000 --database postgresql://..."
 
 .DEFAULT_GOAL := help
-.PHONY: help setup serve compiled-tests test test-general test-wsgi test-distributed soak fuzz bench bench-against lint lint-workflows \
+.PHONY: help setup serve compiled-tests test test-general test-wsgi test-distributed soak endurance fuzz bench bench-against lint lint-workflows \
 	lint-deploy image format lock protocol reference docs screenshots dist test-oldest test-extras sbom audit
 
 PYTHON := $(shell for each in python3 python3.13 python3.12 python3.11; do \
@@ -62,6 +62,10 @@ test-extras: dist ## each extra of the wheel in a clean environment
 
 soak: .venv/.complete ## the races and crashes at full length
 	TABLEGATE_TEST_SOAK_SECONDS=$${TABLEGATE_TEST_SOAK_SECONDS:-60} $(BIN)/pytest -m soak -o faulthandler_timeout=0 $(ARGS)
+
+endurance: .venv/.complete ## an hour of mixed load with faults, on each database: memory, descriptors, disk and latency stay flat
+	TABLEGATE_TEST_SOAK_SECONDS=$${TABLEGATE_TEST_SOAK_SECONDS:-3600} $(BIN)/pytest -o faulthandler_timeout=0 \
+		tests/durability/test_endurance.py $(ARGS)
 
 fuzz: .venv/.complete ## the property-based tests, on new and many more examples
 	TABLEGATE_TEST_EXAMPLES=fuzz $(BIN)/pytest -o faulthandler_timeout=0 $$(grep -rl '^from hypothesis' tests) $(ARGS)

@@ -7,4 +7,5 @@ generator.*      the load generator, in C or Python    rounds.py      interleave
 databases.py     raw SQLite and pgbench                single.py      start, memory and growth of this server alone
 background.py    background work beside client load    growth.py      costs by the size of a table
 comparisons.py   medians of paired ratios, intervals   report.py      the page. plot.py: its picture
+endurance.py     chart of `make endurance`
 """

@@ -1,9 +1,9 @@
-"""A chart of ratios with their intervals on a logarithmic scale, as SVG."""
+"""Charts as SVG: ratios with their intervals on a logarithmic scale, and lines over time."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import NamedTuple
 
@@ -66,3 +66,44 @@ def draw(heading: str, bars: Sequence[Bar], legend: str = _LEGEND) -> str:
                 f'<line x1="{at:.1f}" x2="{at:.1f}" y1="{y - 7}" y2="{y + 7}" stroke="#444" stroke-width="2"/>'
             )
     return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+_PANEL_WIDTH, _PANEL_HEIGHT, _MARGIN = 400, 130, 56
+_COLOURS = (_BETTER, _WORSE, _NEITHER)
+Line = list[tuple[float, float]]
+
+
+def draw_lines(heading: str, unit: str, panels: Mapping[str, Mapping[str, Line]]) -> str:
+    """Draw panels under each other, each with a line of (x, y) for each name. The y axes begin at 0."""
+    height = _TOP + len(panels) * (_PANEL_HEIGHT + _MARGIN)
+    names = list(next(iter(panels.values())))
+    width = _PANEL_WIDTH + 2 * _MARGIN
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="11">',
+        f'<rect width="{width}" height="{height}" fill="white"/>',
+        f'<text x="10" y="20" font-size="13">{escape(heading)}</text>',
+    ]
+    for number, name in enumerate(names):
+        parts.append(f'<text x="{10 + 90 * number}" y="38" fill="{_COLOURS[number]}">{escape(name)}</text>')
+    for number, (title, lines) in enumerate(panels.items()):
+        parts += _panel(_TOP + number * (_PANEL_HEIGHT + _MARGIN), f"{title} ({unit})", lines)
+    return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def _panel(top: int, title: str, lines: Mapping[str, Line]) -> list[str]:
+    most_x, most_y = (max(point[axis] for line in lines.values() for point in line) or 1 for axis in (0, 1))
+    bottom = top + _PANEL_HEIGHT
+    parts = [
+        f'<text x="{_MARGIN}" y="{top - 6}">{escape(title)}</text>',
+        f'<path d="M{_MARGIN} {top}V{bottom}H{_MARGIN + _PANEL_WIDTH}" fill="none" stroke="#444"/>',
+        f'<text x="{_MARGIN - 6}" y="{top + 8}" text-anchor="end">{most_y:g}</text>',
+        f'<text x="{_MARGIN - 6}" y="{bottom}" text-anchor="end">0</text>',
+        f'<text x="{_MARGIN + _PANEL_WIDTH}" y="{bottom + 14}" text-anchor="end">{most_x:.0f}</text>',
+    ]
+    for colour, line in zip(_COLOURS, lines.values(), strict=False):
+        points = " ".join(
+            f"{_MARGIN + x / most_x * _PANEL_WIDTH:.1f},{bottom - y / most_y * _PANEL_HEIGHT:.1f}"
+            for x, y in line
+        )
+        parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.5"/>')
+    return parts
