@@ -206,7 +206,7 @@ def main() -> None:
     parser.add_argument("urls", nargs=3, metavar=("PLAIN", "COORDINATOR", "WORKER"))
     parser.add_argument("--seconds", type=float, default=2.0)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--only", default="", help="Operations whose name contains this text.")
+    parser.add_argument("--only", default="", help="Operations with this text in their names.")
     options = parser.parse_args()
     entries = [
         Entry(name, url, [*processes_of(url)])
