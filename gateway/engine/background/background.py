@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -15,7 +16,7 @@ from tablegate.gateway.engine.search.search_maintenance import SearchMaintenance
 from tablegate.gateway.engine.streams import streaming, tunnels
 from tablegate.gateway.engine.tables import expiring, indexing, table_definitions
 from tablegate.gateway.engine.transactions import Transactions
-from tablegate.gateway.model.errors import ConditionFailed, GatewayError
+from tablegate.gateway.model.errors import GatewayError
 from tablegate.gateway.store.rows import purges, rows
 from tablegate.gateway.store.sql import progress
 from tablegate.gateway.store.store import Store
@@ -52,7 +53,10 @@ class Background:
         self._now = now
         self._next_sweep = self._next_maintenance = self._next_forgetting = self._next_history = 0.0
         self._next_commits = 0.0
-        self._maintained_up_to = self._replicated_up_to = self._swept_up_to_ms = 0
+        self._maintained_up_to = self._replicated_up_to = 0
+        self._expiry_sweep = self._new_sweep()
+        # Held for a batch of expiry. The work of `catch_up` runs on another thread.
+        self._sweeping = threading.Lock()
         self._purges = purges.Purge()
         self._search = SearchMaintenance(store)
         copies = pacing.FairQueue()
@@ -101,10 +105,10 @@ class Background:
 
     def catch_up(self) -> None:
         """Do all work that is due. Called after the clock was moved, so that expiry does not wait for its period."""
-        self._next_sweep = self._next_maintenance = self._next_forgetting = self._next_history = 0.0
-        self._maintained_up_to = self._swept_up_to_ms = 0
+        self._next_maintenance = self._next_forgetting = self._next_history = 0.0
+        self._maintained_up_to = 0
+        self._sweep_all()
         for work in (
-            self._sweep,
             self._maintain_streams,
             self._forget,
             self._trim_histories,
@@ -144,24 +148,25 @@ class Background:
             return self._purges.next_batch(session, limit)
 
     def _sweep(self, limit: int) -> int | None:
-        """Delete the next expired rows, from the oldest expiry to the present. Return their number, or None at the end."""
+        """Delete the next expired rows. Return their number, or None at the end."""
         if time.monotonic() < self._next_sweep:
             return None
-        batch = expiring.due(self._store, self._now_ms(), limit, self._swept_up_to_ms)
-        if batch is None:
-            self._swept_up_to_ms = 0
+        with self._sweeping:
+            number = self._expiry_sweep.next_batch(self._now_ms(), limit)
+        if number is None:
+            self._expiry_sweep = self._new_sweep()
             self._next_sweep = time.monotonic() + self._options.sweep_period_s
-            return None
-        rows_to_write = expiring.remove(self._store, batch.rows)
-        answers = self._transactions.write(expiring.deletes_of(rows_to_write)) if rows_to_write else []
-        # A row whose condition failed was written or deleted since, perhaps by the sweep of another server.
-        staying = sum(
-            isinstance(answer, GatewayError) and not isinstance(answer, ConditionFailed) for answer in answers
-        )
-        removed = len(batch.rows) - staying
-        # Rows that stay, such as those of locked partitions, are not read again before the next sweep.
-        self._swept_up_to_ms = batch.up_to_ms if removed or batch.corrected else batch.up_to_ms + 1
-        return removed + batch.corrected
+        return number
+
+    def _sweep_all(self) -> None:
+        """Delete all expired rows, without a sweep of another thread beside it."""
+        sweep = self._new_sweep()
+        with self._sweeping:
+            while sweep.next_batch(self._now_ms(), _CATCH_UP_ROWS) is not None:
+                pass
+
+    def _new_sweep(self) -> expiring.Sweep:
+        return expiring.Sweep(self._store, self._transactions.write)
 
     def _maintain_streams(self, limit: int) -> int | None:
         if time.monotonic() < self._next_maintenance:

@@ -6,8 +6,8 @@ be out of date for a while after a rule changed, so the rule is evaluated again 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from tablegate.gateway.engine.background import batch_walk
 from tablegate.gateway.engine.rows.writing import UNWRITABLE_STATES
@@ -15,6 +15,7 @@ from tablegate.gateway.engine.tables import indexing
 from tablegate.gateway.model import fast_paths
 from tablegate.gateway.model.commands.row_commands import WriteGroup
 from tablegate.gateway.model.commands.writes import Remove, Write
+from tablegate.gateway.model.errors import ConditionFailed, GatewayError
 from tablegate.gateway.model.expressions.predicates import RevisionIs
 from tablegate.gateway.model.tables.indexes import Entry
 from tablegate.gateway.model.tables.tables import Table
@@ -34,21 +35,23 @@ ExpiredRow = tuple[Table, Row]
 
 
 class DueRows(NamedTuple):
-    """A batch of due rows: those to delete, the number of those that got another time or none, and the greatest time
-    read."""
+    """A batch of due rows: those to delete, the number of those that got another time or none, the number of all that
+    were read, and the greatest time of them."""
 
     rows: list[ExpiredRow]
     corrected: int
+    number: int
     up_to_ms: int
 
 
-def due(store: Store, now_ms: int, limit: int, from_ms: int = 0) -> DueRows | None:
-    """Return the next batch of rows that are due by their column, from a time on. None if there is none.
+def due(store: Store, now_ms: int, limit: int, from_ms: int = 0, offset: int = 0) -> DueRows | None:
+    """Return the next batch of rows that are due by their column, from a time on and after an offset. None if there is
+    none.
 
     Corrects the times of rows that are not due by the rule. Rows of tables that nothing can write to now are left out.
     """
     with store.read() as session:
-        candidates, up_to_ms, row_errors = rows.expired(session, (from_ms, now_ms), limit)
+        candidates, up_to_ms, row_errors = rows.expired(session, (from_ms, now_ms), limit, offset)
         tables = {
             table_id: store.catalog.by_id(session, table_id)
             for table_id in {table_id for table_id, _ in candidates}
@@ -72,7 +75,39 @@ def due(store: Store, now_ms: int, limit: int, from_ms: int = 0) -> DueRows | No
     if rows_to_correct:
         with store.write() as session:
             rows.set_expiry(session, rows_to_correct)
-    return None if up_to_ms is None else DueRows(expired_rows, len(rows_to_correct), up_to_ms)
+    if up_to_ms is None:
+        return None
+    return DueRows(expired_rows, len(rows_to_correct), len(candidates) + len(row_errors), up_to_ms)
+
+
+class Sweep:
+    """A pass over all rows that are due, oldest first. `write` runs groups of writes (Transactions.write).
+
+    Rows that cannot be deleted now are passed over: those of locked partitions, of tables in UNWRITABLE_STATES, and
+    damaged ones.
+    """
+
+    def __init__(self, store: Store, write: Callable[[list[WriteGroup]], Sequence[Any]]) -> None:
+        self._store = store
+        self._write = write
+        self._from_ms = self._staying = 0
+
+    def next_batch(self, now_ms: int, limit: int) -> int | None:
+        """Delete the next rows. Return the number of deleted and corrected ones, or None at the end."""
+        batch = due(self._store, now_ms, limit, self._from_ms, self._staying)
+        if batch is None:
+            return None
+        rows_to_write = remove(self._store, batch.rows)
+        answers = self._write(deletes_of(rows_to_write)) if rows_to_write else []
+        # A row whose condition failed was written or deleted since, perhaps by the sweep of another server.
+        failed = sum(
+            isinstance(answer, GatewayError) and not isinstance(answer, ConditionFailed) for answer in answers
+        )
+        done = len(batch.rows) + batch.corrected - failed
+        self._staying += batch.number - done
+        if not self._staying:
+            self._from_ms = batch.up_to_ms
+        return done
 
 
 def deletes_of(expired_rows: Sequence[ExpiredRow]) -> list[WriteGroup]:

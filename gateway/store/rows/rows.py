@@ -148,9 +148,9 @@ def positions_after(
 
 
 def expired(
-    session: Session, between_ms: tuple[int, int], limit: int
+    session: Session, between_ms: tuple[int, int], limit: int, offset: int = 0
 ) -> tuple[list[tuple[int, Row]], int | None, list[DataCorrupted]]:
-    """Return rows that expire between two times (inclusive) as (table id, row), oldest expiry first.
+    """Return rows that expire between two times (inclusive) as (table id, row), oldest expiry first, after an offset.
 
     Also returns the last time read (None if there is no row), and the errors of damaged rows. A damaged row does not
     prevent the others from being returned.
@@ -160,8 +160,9 @@ def expired(
     last_ms: int | None = None
     rows = session.query(
         f"SELECT {ROW_COLUMNS}, r.table_id FROM rows r"
-        " WHERE r.expires_at_ms IS NOT NULL AND r.expires_at_ms BETWEEN ? AND ? ORDER BY r.expires_at_ms LIMIT ?",
-        (*between_ms, limit),
+        " WHERE r.expires_at_ms IS NOT NULL AND r.expires_at_ms BETWEEN ? AND ? ORDER BY r.expires_at_ms"
+        " LIMIT ? OFFSET ?",
+        (*between_ms, limit, offset),
     )
     for columns in rows:
         last_ms = columns[_EXPIRES_AT]

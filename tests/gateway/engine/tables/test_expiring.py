@@ -14,7 +14,7 @@ from tablegate.gateway.model.commands.row_commands import WriteGroup
 from tablegate.gateway.model.commands.table_commands import AlterTable, DropTable, FindTable
 from tablegate.gateway.model.commands.transaction_commands import BeginTransaction
 from tablegate.gateway.model.commands.writes import Replace, Write
-from tablegate.gateway.model.errors import StaleTable
+from tablegate.gateway.model.errors import Busy, StaleTable
 from tablegate.gateway.model.tables.tables import ExpiryRule, Rules
 from tablegate.gateway.model.values.keys import encode_column, slot_of
 from tablegate.gateway.model.values.values import Value, decimal, text
@@ -284,3 +284,19 @@ def test_rows_due_at_the_same_time_go_beside_another_sweep(
     monkeypatch.setattr(expiring, "remove", removed_by_another)
     frozen(engine, clock).background.catch_up()
     assert names(things) == []
+
+
+def test_only_the_rows_of_a_batch_that_fails_stay(
+    engine: Engine, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    things = expiring_table(engine)
+    things.write(*(things.put("p", n, ttl=in_seconds(clock, -20)) for n in range(3 * MIN_ROWS)))
+    monkeypatch.setattr(expiring, "remove", expiring._write_all)
+    failures = [Busy()]
+
+    def write(groups: list[WriteGroup]) -> list[object]:
+        return [failures.pop()] * len(groups) if failures else engine.run(list(groups))
+
+    sweep = expiring.Sweep(engine._store, write)
+    assert [sweep.next_batch(clock.ms, MIN_ROWS) for _ in range(4)] == [0, MIN_ROWS, MIN_ROWS, None]
+    assert len(names(things)) == MIN_ROWS
