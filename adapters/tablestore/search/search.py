@@ -38,6 +38,7 @@ from tablegate.gateway.model.values.keys import Position
 from tablegate.gateway.model.values.rows import Row
 
 _NOT_COUNTED = -1
+_SCORE_FUNCTIONS = (messages.FUNCTION_SCORE_QUERY, messages.FUNCTIONS_SCORE_QUERY)
 _COLLAPSED = frozenset({FieldType.LONG, FieldType.DOUBLE, FieldType.KEYWORD})
 
 
@@ -171,9 +172,14 @@ def _sort_of(request: messages.SearchQuery, index: SearchIndex) -> messages.Sort
         if request.HasField("sort") and request.sort != sort:
             raise invalid("The sort can not be changed with a token.")
         return sort
-    if request.query.type == messages.KNN_VECTOR_QUERY and not request.sort.sorter:
+    if request.sort.sorter:
+        return request.sort
+    of_index = described_schema(index).index_sort
+    kind = request.query.type
+    # search.test.js of the Node SDK: without an order of the index, functions of scores decide.
+    if kind == messages.KNN_VECTOR_QUERY or (kind in _SCORE_FUNCTIONS and not of_index.sorter):
         return messages.Sort(sorter=[messages.Sorter(score_sort=messages.ScoreSort())])
-    return request.sort if request.sort.sorter else described_schema(index).index_sort
+    return of_index
 
 
 def _position_of(token: bytes, index: SearchIndex) -> tuple[messages.Sort, SearchPosition]:

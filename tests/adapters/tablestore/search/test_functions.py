@@ -22,6 +22,8 @@ from tests.adapters.tablestore.search.search_messages import (
     keys_of,
     match_all,
     query,
+    schema,
+    search_query,
     term,
 )
 
@@ -243,3 +245,18 @@ def test_invalid_functions(table: Searches) -> None:
     for wanted in INVALID:
         with pytest.raises(Refused, match="OTSParameterInvalid"):
             table.search(wanted)
+
+
+def test_the_order_of_scores_without_an_order_of_the_index(service: TableStoreService) -> None:
+    """Source: aliyun-tablestore-nodejs-sdk, test/search.test.js, functions_score_query."""
+    objects = field("n", messages.NESTED, field_schemas=[field("a", messages.LONG)])
+    for name, fields, expected in (("nested", [objects], [2, 1, 0]), ("plain", [], [0, 1, 2])):
+        service.create(name)
+        made = schema(("l", messages.LONG), *fields)
+        service.call("CreateSearchIndex", table_name=name, index_name="i", schema=made)
+        for number in range(3):
+            service.put({"pk": number}, {"l": 10 * number}, name)
+        Searches(service).catch_up()
+        data = search_query(functions_score(value()), limit=10)
+        answer = service.call("Search", table_name=name, index_name="i", search_query=data)
+        assert keys_of(answer) == expected
