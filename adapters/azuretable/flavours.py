@@ -1,9 +1,12 @@
-"""Flavours of the Table API: Azure Storage, and Azure Cosmos DB for Table. All their differences are here.
+"""The two flavours of the Table API, Azure Storage and Azure Cosmos DB for Table, and all their differences.
 
-The general code asks the flavour of a call. Sources: docs/protocols/azure-table.md section 12; the tests marked
-`_cosmos` of azure-data-tables 12.7.0 and its `_error.py`; the FAQ of Cosmos DB for Table.
+The general code asks the flavour of a call. The host name of a request selects it. At other addresses the setting
+`azure_flavour` does.
 
-A host name of either service decides. For other addresses the setting `azure_flavour` does.
+Sources:
+- docs/protocols/azure-table.md section 12
+- the tests marked `_cosmos` of azure-data-tables 12.7.0, and its `_error.py`
+- the FAQ of Cosmos DB for Table
 """
 
 from __future__ import annotations

@@ -1,10 +1,12 @@
 """Authentication of the console, and the namespaces and permissions of its users.
 
 With auth `dev` local clients see everything, as in the control API. The pages of credentials, grants and quotas require the
-administrator's token there, too. All others sign in with a credential or the administrator's
-token, and get a cookie. It has the access id and an expiry, signed with the secret of the sign-in. So servers keep no sessions,
-all server processes accept the cookie, and it ends with the credential. A page of another site can neither send the cookie
-(SameSite=Strict) nor read a reply (access.py refuses foreign origins).
+administrator's token there, too.
+
+All others sign in with a credential, the administrator's token or an identity (oidc_sign_in.py), and get a cookie. For a
+credential it has the access id and an expiry, signed with the secret. For an identity it is a session (security/sessions.py).
+So servers keep no list of sessions, all server processes accept the cookie, and it ends with the credential. A page of
+another site can neither send the cookie (SameSite=Strict) nor read a reply (access.py refuses foreign origins).
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ _MAX_COOKIE_TOKEN = 3500  # browsers drop cookies of more than 4,096 bytes
 class ConsoleUser:
     """The caller of a page.
 
-    `scope`: the namespaces whose tables are shown (model/authorization/quotas.py; None: all). `authorization`: the permissions
+    `scope`: the namespaces with the tables that are shown (model/authorization/quotas.py; None: all). `authorization`: the permissions
     there (None: unrestricted). `grantee`: the caller's name in grants ("": all grants are shown).
     """
 

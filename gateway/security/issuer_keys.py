@@ -37,7 +37,7 @@ _MAX_BYTES = 1 << 20
 
 
 class BadIssuer(Exception):
-    """An issuer whose keys cannot be fetched. The text gives the reason."""
+    """Raised if the keys of an issuer cannot be fetched. The text gives the reason."""
 
 
 _opener = urllib.request.OpenerDirector()

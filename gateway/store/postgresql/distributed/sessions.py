@@ -29,7 +29,7 @@ class DistributedSession(SessionOfNodes):
 
 
 class ShardSession(Session):
-    """A view of a session whose statements all go to one shard of each table, with the SQL of plain PostgreSQL.
+    """A view of a session. All its statements go to one shard of each table, with the SQL of plain PostgreSQL.
 
     `send` and `ask` are those of the session for this shard.
     """
@@ -222,7 +222,7 @@ class RoutingSession(DistributedSession):
         return self._checked(session.ask(statement, parameters))
 
     def split(self, sets: Sequence[Sequence[Any]]) -> list[Part]:
-        """Split by shard. Members whose node is unreachable go through the entry."""
+        """Split by shard. Members on an unreachable node go through the entry."""
         parts: dict[SlotPlacement | None, list[int]] = {}
         for at, columns in enumerate(sets):
             parts.setdefault(self._reachable_place(columns[SLOT]), []).append(at)
