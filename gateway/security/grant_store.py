@@ -108,11 +108,13 @@ def _new(grantee: str, document: WrittenGrant) -> StoredGrant:
         raise BadGrant(
             f"cannot give a role to {grantee}: give it to a credential (SCHEME/ACCESS_ID), entra/OBJECT_ID or group/GROUP"
         )
-    policy_of(document, _ANY_IDENTITY)
+    policy_of(document, _MEMBER if grantee.startswith(GROUP) else _ANY_IDENTITY)
     return StoredGrant(secrets.token_hex(6), grantee, *document, time.time_ns() // 1_000_000)
 
 
 _ANY_IDENTITY = CallerIdentity("aws", "anybody", "000000000000", "arn:aws:iam::000000000000:user/anybody")
+_MEMBER = CallerIdentity("entra", "", "000000000000", "")
+"""An identity of a group or role of tokens. The policy is the same for all, so it has no variables of the caller."""
 
 
 def policy_of(document: WrittenGrant, identity: CallerIdentity) -> Policy:
@@ -182,7 +184,7 @@ def policies_of_tokens(grants: Iterable[StoredGrant]) -> dict[str, Policy | None
     """
     of = _by_grantee(grant for grant in grants if grant.grantee != EVERYBODY)
     return {
-        grantee: _policy(of, grantee, caller_of(grantee) if grantee.startswith(ENTRA) else _ANY_IDENTITY)
+        grantee: _policy(of, grantee, caller_of(grantee) if grantee.startswith(ENTRA) else _MEMBER)
         for grantee in of
         if grantee.startswith(NAMED_BY_TOKENS)
     }

@@ -246,7 +246,7 @@ class _Reader:
             return _ESCAPES[variable]
         name, _, default = variable.partition(",")
         value = self._variables.get(name.strip().lower())
-        if value is not None:
+        if value:
             return value
         default = default.strip()
         if len(default) >= 2 and default[0] == default[-1] == "'":

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tablegate.gateway.control.answers import BadRequest
 from tests.adapters.azuretable.auth.identified import IdentifiedService, identified_service
 
 READ, WRITE = "Storage Table Data Reader", "Storage Table Data Contributor"
@@ -80,6 +81,27 @@ def test_a_denial_to_a_group_counts(service: IdentifiedService) -> None:
     assert rights(service, service.issuer.token(groups=["ops"])) == (200, 204, 403)
 
 
+def test_a_policy_of_a_group_has_no_variables_of_the_caller(service: IdentifiedService) -> None:
+    """The members share one policy. A role of stored credentials can have them, but then it allows identities nothing."""
+    statement = {
+        "Effect": "Allow",
+        "Action": "dynamodb:*",
+        "Resource": "arn:aws:dynamodb:*:*:table/${aws:username}*",
+    }
+    policy = {"Version": "2012-10-17", "Statement": [statement]}
+    with pytest.raises(BadRequest, match="no value"):
+        service.grant("group/ops", "iam", policy)
+    service.grant("entra/people", "iam", policy)
+    assert rights(service, service.issuer.token(oid="people")) == (200, 204, 403)
+    service.grant("role/owner", "iam", policy)
+    service.grant("group/ops", "short", {"read": ["*"]})
+    member = service.issuer.token(oid="people", groups=["ops"])
+    assert rights(service, member) == (200, 204, 200)
+    assert rights(service, service.issuer.token(oid="people", roles=["owner"])) == (403, 403, 403)
+    service.grant("entra/orders", "role", "owner")
+    assert rights(service, service.issuer.token(oid="orders")) == (403, 403, 200)
+
+
 def test_grants_to_all_credentials_are_not_for_identities(service: IdentifiedService) -> None:
     service.grant("*", "all")
     assert rights(service, service.issuer.token()) == (403, 403, 403)
@@ -91,6 +113,11 @@ def test_a_token_over_http_is_refused(service: IdentifiedService) -> None:
 
 
 def test_the_audit_names_the_identity(service: IdentifiedService) -> None:
+    grant = service.grant("entra/alice", "all")
+    reply = service.send("GET", ROW, token=service.issuer.token())
+    assert reply.status == 200
+    assert service.dialect.facts(service.last, reply).caller == "entra/alice"
+    service.revoke(grant)
     reply = service.send("GET", ROW, token=service.issuer.token())
     facts = service.dialect.facts(service.last, reply)
     assert (facts.caller, facts.is_refusal) == ("entra/alice", True)
