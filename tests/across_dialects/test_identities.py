@@ -5,9 +5,9 @@ from __future__ import annotations
 import base64
 import datetime
 import ipaddress
-import itertools
 import json
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -56,6 +56,10 @@ class Place(NamedTuple):
 
     def audited(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in self.audit.read_text().splitlines()]
+
+    def refusals(self) -> Counter[tuple[str, Any]]:
+        """Numbers of refusals by caller and result."""
+        return Counter((line["who"], line["result"]) for line in self.audited() if line["event"] == "refusal")
 
     def wait_for(self, *wanted: tuple[str, str, Any]) -> None:
         """Wait until the audit log has lines with these events, callers and results."""
@@ -317,47 +321,39 @@ def test_the_audit_has_sign_ins_and_refusals(place: Place, aws: Any) -> None:
     )
 
 
-# Temporary keys allow what is granted to the identity, and nothing else
-
-_KEY = {"PartitionKey": {"S": "p"}, "RowKey": {"S": "r"}}
-OPERATIONS: dict[str, tuple[str, dict[str, Any]]] = {
-    "get_item": ("read", {"Key": _KEY}),
-    "batch_get_item": ("read", {}),
-    "query": ("query", {
-        "KeyConditionExpression": "PartitionKey = :p", "ExpressionAttributeValues": {":p": {"S": "p"}},
-    }),
-    "scan": ("scan", {}),
-    "put_item": ("write", {"Item": _KEY}),
-    "update_item": ("write", {"Key": _KEY}),
-    "delete_item": ("delete", {"Key": {**_KEY, "RowKey": {"S": "absent"}}}),
-    "delete_table": ("define", {}),
-    "describe_time_to_live": ("define", {}),
-    "create_backup": ("admin", {"BackupName": "copy"}),
-    "describe_continuous_backups": ("admin", {}),
-}  # fmt: skip
-
-
-def test_no_operation_passes_that_no_grant_allows(place: Place, aws: Any) -> None:
-    """88 attempts: identities and groups x operations x tables."""
-    number = 0
-    for object_id, groups in (("reader", []), ("writer", []), ("none", []), ("none", ["ops"])):
-        client = aws(place.issuer.token(oid=object_id, groups=groups, aud=AWS_AUDIENCE))
-        granted = set(GRANTS.get(f"entra/{object_id}", {})) | (set(GRANTS["group/ops"]) if groups else set())
-        for (name, (action, given)), table in itertools.product(OPERATIONS.items(), ("people", "orders")):
-            request = {**given, "TableName": table}
-            if name == "batch_get_item":
-                request = {"RequestItems": {table: {"Keys": [_KEY]}}}
-            number += 1
-            try:
-                getattr(client, name)(**request)
-                is_allowed = True
-            except ClientError as error:
-                assert error.response["Error"]["Code"] == "AccessDeniedException", (
-                    object_id,
-                    name,
-                    table,
-                    error,
-                )
-                is_allowed = False
-            assert is_allowed is (table == "people" and action in granted), (object_id, groups, name, table)
-    assert number == 88
+def test_each_attack_is_refused_and_is_in_the_audit(place: Place) -> None:
+    issuer = place.issuer
+    options: dict[str, Any] = {"verify": str(place.certificate), "timeout": 60}
+    tokens = {
+        "expired": issuer.token(oid="reader", exp=1),
+        "for another service": issuer.token(oid="reader", aud="https://graph.microsoft.com"),
+        "without an algorithm": issuer.unsigned(),
+        "key confusion": issuer.signed_with_the_public_key(),
+        "a retired key": issuer.signed_with_a_retired_key(),
+        "of another issuer": issuer.token(oid="reader", iss="https://login.example.com"),
+    }
+    requests.get(f"{place.url}/absentaccount/people()", **options)
+    place.wait_for(
+        ("refusal", "absentaccount", "AuthenticationFailed")
+    )  # earlier requests are in the log as well
+    before = place.refusals()
+    for attack, token in tokens.items():
+        headers = {"Authorization": f"Bearer {token}", "x-ms-version": "2020-12-06"}
+        answer = requests.get(f"{place.url}/{ACCOUNT}/people()", headers=headers, **options)
+        assert answer.status_code == 401, attack
+        assert "authorization_uri=" in answer.headers["WWW-Authenticate"]
+        assert assumed(place, token) == 400, attack
+    console = f"{place.url}/_tablegate/console/sign-in/issuer"
+    with requests.Session() as victim, requests.Session() as thief:
+        address = victim.get(console, allow_redirects=False, **options).headers["Location"]
+        query = issuer.approve(address, oid="person")
+        statuses = [
+            browser.get(f"{console}/return", params=query, **options).status_code
+            for browser in (thief, victim, victim)
+        ]
+        assert statuses == [403, 200, 403]  # a stolen state, the sign-in, a replayed code
+    expected = {(ACCOUNT, "InvalidAuthenticationInfo"): 6, ("", "InvalidIdentityToken"): 6, ("", 403): 2}
+    deadline = time.monotonic() + 60
+    while place.refusals() - before != Counter(expected):
+        assert time.monotonic() < deadline, place.refusals() - before
+        time.sleep(0.05)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import hashlib
+import hmac
 import json
 import secrets
 import threading
@@ -61,6 +62,24 @@ class Issuer:
         }
         claims = {name: value for name, value in claims.items() if value is not None}
         return jwt.encode(claims, self.key, "RS256", {"kid": self.key_id, **(headers or {})})
+
+    def unsigned(self) -> str:
+        """A token with the algorithm `none`."""
+        claims = jwt.decode(self.token(), options={"verify_signature": False})
+        return jwt.encode(claims, None, "none", {"kid": self.key_id})
+
+    def signed_with_the_public_key(self) -> str:
+        """A token with HS256 and the published key as the secret (key confusion)."""
+        claims = self.token().split(".")[1]
+        head = base64.urlsafe_b64encode(json.dumps({"alg": "HS256", "kid": self.key_id}).encode())
+        message = head.rstrip(b"=") + b"." + claims.encode()
+        digest = hmac.digest(self.jwks()["keys"][0]["n"].encode(), message, "sha256")
+        return (message + b"." + base64.urlsafe_b64encode(digest).rstrip(b"=")).decode()
+
+    def signed_with_a_retired_key(self) -> str:
+        """A token by a key that the issuer no longer has."""
+        claims = jwt.decode(self.token(), options={"verify_signature": False})
+        return jwt.encode(claims, _KEYS[(self._generation + 1) % len(_KEYS)], "RS256", {"kid": "retired"})
 
     def approve(self, address: str, **claims: Any) -> dict[str, str]:
         """The query with which the browser returns, after the user has signed in at an address of `authorize`."""

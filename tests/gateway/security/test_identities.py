@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import hmac
-import json
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import jwt
 import pytest
 
 from tablegate.gateway.configuration.settings import BadSetting, Settings
@@ -64,26 +59,12 @@ def test_a_token_names_an_identity(issuer: Issuer, identities: Identities) -> No
     assert verify(identities, issuer.token(aud=["x", AUDIENCES[1]])).groups == ()
 
 
-def unsigned(issuer: Issuer) -> str:
-    claims = jwt.decode(issuer.token(), options={"verify_signature": False})
-    return jwt.encode(claims, None, "none", {"kid": issuer.key_id})
-
-
-def signed_with_the_public_key(issuer: Issuer) -> str:
-    """HS256 with the published key as the secret."""
-    claims = issuer.token().split(".")[1]
-    head = base64.urlsafe_b64encode(json.dumps({"alg": "HS256", "kid": issuer.key_id}).encode()).rstrip(b"=")
-    message = head + b"." + claims.encode()
-    secret = issuer.jwks()["keys"][0]["n"].encode()
-    digest = hmac.new(secret, message, hashlib.sha256).digest()
-    return (message + b"." + base64.urlsafe_b64encode(digest).rstrip(b"=")).decode()
-
-
 @pytest.mark.parametrize(
     "forge",
     [
-        unsigned,
-        signed_with_the_public_key,
+        Issuer.unsigned,
+        Issuer.signed_with_the_public_key,
+        Issuer.signed_with_a_retired_key,
         lambda issuer: issuer.token(exp=time.time() - 301),
         lambda issuer: issuer.token(exp=None),
         lambda issuer: issuer.token(exp=float("nan")),
