@@ -5,6 +5,7 @@ It applies the service's tolerance of input and the limits of a single entity. I
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 from collections.abc import Mapping
@@ -49,6 +50,7 @@ class _Members(list[tuple[str, Any]]):
     """The members of a JSON object in order, including repeated ones."""
 
 
+_BYTE_ORDER_MARK, _JSON_SPACE = codecs.BOM_UTF8, " \t\n\r"
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _decoder = json.JSONDecoder(object_pairs_hook=_Members, parse_constant=lambda name: _refuse_constant(name))
 
@@ -64,8 +66,10 @@ def parse_object(body: bytes) -> list[tuple[str, Any]]:
     """
     _refuse_many_nodes(body)
     try:
-        text = body.decode("utf-8-sig")
-        document = _decoder.decode(text)
+        text = body.removeprefix(_BYTE_ORDER_MARK).decode().strip(_JSON_SPACE)
+        document, end = _decoder.raw_decode(text)
+        if end < len(text):
+            raise ValueError("data after the document")
         if _SURROGATE.search(body):
             orjson.dumps(_plain(document))  # raises for half a surrogate pair, which no text can hold
     except (ValueError, RecursionError, TypeError, MemoryError) as error:
@@ -87,7 +91,7 @@ def document_of(body: bytes) -> dict[str, Any]:
     """
     _refuse_many_nodes(body)
     try:
-        document = orjson.loads(body.removeprefix(b"\xef\xbb\xbf"))
+        document = orjson.loads(body.removeprefix(_BYTE_ORDER_MARK))
     except (ValueError, SystemError, MemoryError) as error:
         raise _unreadable(error) from None
     if type(document) is not dict:

@@ -90,6 +90,10 @@ def test_members_are_the_values_that_were_read(body: bytes) -> None:
     assert repr(entity.attributes) == repr(expected)
 
 
+def test_a_byte_order_mark_and_spaces_surround_an_object() -> None:
+    assert parse_object(b'\xef\xbb\xbf \t\r\n{"A": 1} \n') == [("A", 1)]
+
+
 @pytest.mark.parametrize(
     ("body", "code"),
     [
@@ -107,6 +111,8 @@ def test_members_are_the_values_that_were_read(body: bytes) -> None:
         (b'{"a b":null}', "PropertyNameInvalid"),
         (b'{"%s":null}' % (b"a" * 256), "PropertyNameTooLong"),
         (b'{"a b":1}', "PropertyNameInvalid"),
+        (b'{"A":1}{}', "InvalidInput"),
+        (b'{"A":1}\xc2\xa0', "InvalidInput"),
         (b"[]", "InvalidInput"),
         (b"", "InvalidInput"),
     ],
