@@ -136,6 +136,7 @@ def test_an_adapter_imports_only_the_engine_the_model_and_http() -> None:
         "security.gate",
         "security.identities",
         "security.sessions",
+        "security.signatures",
         "dialect",
         "request_context",
         "http",

@@ -13,11 +13,11 @@ from base64 import b64encode
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from functools import lru_cache
 
 from tablegate.adapters.azuretable.values.values import TICKS_PER_SECOND, UNIX_EPOCH_TICKS, parse_datetime
 from tablegate.adapters.azuretable.wire.errors import ServiceError
 from tablegate.gateway.security.identities import Identity
+from tablegate.gateway.security.signatures import hmac_digest
 
 Bound = tuple[str, str | None]
 """(PartitionKey, RowKey), inclusive. RowKey None stands for the whole partition."""
@@ -167,16 +167,8 @@ class Signer:
         expected = signature.encode("utf-8", "surrogatepass")
         good = False
         for key in self.keys:
-            digest = _prepared_hmac(key).copy()
-            digest.update(message)
-            good |= hmac.compare_digest(b64encode(digest.digest()), expected)
+            good |= hmac.compare_digest(b64encode(hmac_digest(key, message, "sha256")), expected)
         return good
-
-
-@lru_cache(maxsize=1024)
-def _prepared_hmac(key: bytes) -> hmac.HMAC:
-    """Return a prepared HMAC for a key. A copy of it is cheaper than a new one."""
-    return hmac.new(key, digestmod="sha256")
 
 
 def read(options: Mapping[str, str], signer: Signer, client: str, secure: bool) -> SharedAccess:

@@ -36,6 +36,7 @@ from tablegate.adapters.dynamodb.wire.styles import StyledText
 from tablegate.gateway.http import Request
 from tablegate.gateway.model.authorization.authorizations import RequestSource
 from tablegate.gateway.security.credentials import CALLERS_KEPT, Credential, Credentials, Scheme
+from tablegate.gateway.security.signatures import hmac_digest
 
 DEFAULT_ACCOUNT = "000000000000"
 DEFAULT_REGION = "us-east-1"
@@ -101,7 +102,7 @@ def _proven_key(
     is_signed = False
     for secret in credential.secrets:
         key = signing_key(secret, day, region, service)
-        is_signed |= _is_equal(hmac.digest(key, text, "sha256").hex(), claim.signature)
+        is_signed |= _is_equal(hmac_digest(key, text, "sha256").hex(), claim.signature)
     if not is_signed:
         raise _mismatch(canonical, to_sign)
     return credential, region

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hmac
 
 import pytest
 
@@ -202,10 +201,3 @@ def test_a_path_before_the_operation_is_not_signed(service: TableStoreService) -
     """The Python client prepends any path of its endpoint, and signs only the operation."""
     headers = signed("ListTable", b"", service.clock.ms)
     assert service.handle(Request("POST", "/prefix/more/ListTable", headers, b"")).status == 200
-
-
-@pytest.mark.parametrize("length", [0, 1, 44, 63, 64, 65, 200])
-def test_hmac_is_the_standard_librarys(length: int) -> None:
-    key = bytes(range(length))
-    for message in (b"", b"x", b"/PutRow\nPOST\n\n" * 50):
-        assert auth._hmac_sha1(key, message) == hmac.digest(key, message, "sha1")
