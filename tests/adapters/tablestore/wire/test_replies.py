@@ -92,6 +92,29 @@ def test_operations_that_are_not_offered(service: TableStoreService, operation: 
     assert error.code not in errors.RETRIED
 
 
+def test_time_series_and_delivery_are_refused_by_their_names(service: TableStoreService) -> None:
+    """The operations of the four SDKs: OperationNames.java has all of them. ListTimeseriesTable returns an empty list."""
+    names = [
+        f"{verb}{noun}"
+        for verbs, noun in (
+            ("Create Update Delete Describe", "TimeseriesTable"),
+            ("Put Get Scan", "TimeseriesData"),
+            ("Query Update Delete", "TimeseriesMeta"),
+            ("Split", "TimeseriesScanTask"),
+            ("Create Update Delete Describe", "TimeseriesAnalyticalStore"),
+            ("Create Delete", "TimeseriesLastpointIndex"),
+            ("Create Update Delete Describe List", "DeliveryTask"),
+            ("Create Update Describe Bind Unbind", "GlobalTable"),
+        )
+        for verb in verbs.split()
+    ]
+    for name in names:
+        service.post(name, b"\x01\x02")
+        error = told(service)
+        assert (error.status, error.code) == (400, "OTSParameterInvalid")
+        assert error.message == f"Unsupported operation: {name}."
+
+
 # Errors
 
 
