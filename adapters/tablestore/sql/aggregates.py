@@ -10,17 +10,21 @@ from tablegate.adapters.tablestore.sql.expressions import Compiled, Compiler
 from tablegate.adapters.tablestore.sql.scopes import Row, Scope
 from tablegate.adapters.tablestore.sql.sql_types import SqlType, sql_error
 from tablegate.adapters.tablestore.sql.sql_values import checked, compare, to_number
-from tablegate.adapters.tablestore.sql.trees import own_nodes
+from tablegate.adapters.tablestore.sql.trees import SUBQUERIES, function_name, own_nodes
 
 NAMES = frozenset({"COUNT", "SUM", "AVG", "MIN", "MAX"})
 
 
 class Aggregate(NamedTuple):
-    """An aggregate of a group. `values`: its arguments (empty: COUNT(*)). `reduce`: the result of the values."""
+    """An aggregate of a group.
 
+    `values`: its arguments (empty: COUNT(*)). `place`: that of its argument, None if that is no column.
+    """
+
+    name: str
     values: tuple[Callable[[Row], Any], ...]
     is_distinct: bool
-    reduce: Callable[[list[Any]], Any]
+    place: int | None
 
     def result(self, rows: Sequence[Row], keep: Callable[[Any], Any]) -> Any:
         """Return the result for the rows of a group. NULL values do not count. `keep` counts each value."""
@@ -33,7 +37,7 @@ class Aggregate(NamedTuple):
                 found.append(given)
         if self.is_distinct:
             found = list(dict.fromkeys(found))
-        return self.reduce([given[0] for given in found])
+        return _REDUCERS[self.name]([given[0] for given in found])
 
 
 class GroupCompiler(Compiler):
@@ -59,8 +63,10 @@ class GroupCompiler(Compiler):
         kind = arguments[0].type if name in ("MIN", "MAX") else SqlType.DOUBLE
         if name == "COUNT":
             kind = SqlType.LONG
+        is_column = len(parts) == 1 and parts[0].key == "column"
+        argument = self.scope.known_place(parts[0].name, parts[0].table) if is_column else None
         self.aggregates.append(
-            Aggregate(tuple(each.value for each in arguments), is_distinct, _REDUCERS[name])
+            Aggregate(name, tuple(each.value for each in arguments), is_distinct, argument)
         )
         place = len(self.scope.columns) + len(self.aggregates) - 1
         return Compiled(kind, operator.itemgetter(place))
@@ -68,7 +74,13 @@ class GroupCompiler(Compiler):
 
 def has_aggregate(tree: Any) -> bool:
     """Return True if a tree of sqlglot has a call of an aggregate."""
-    return any(node.key == "anonymous" and str(node.this).upper() in NAMES for node in own_nodes(tree))
+    return any(function_name(node) in NAMES for node in own_nodes(tree))
+
+
+def has_bare_column(tree: Any) -> bool:
+    """Return True if a tree of sqlglot names a column outside of its aggregates."""
+    nodes = tree.walk(prune=lambda node: function_name(node) in NAMES or node.key in SUBQUERIES)
+    return any(node.key in ("column", "star") for node in nodes)
 
 
 def _sum(values: list[Any]) -> float | None:

@@ -7,12 +7,17 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from tablegate.adapters.tablestore.sql.aggregates import GroupCompiler, has_aggregate
+from tablegate.adapters.tablestore.sql.aggregates import (
+    Aggregate,
+    GroupCompiler,
+    has_aggregate,
+    has_bare_column,
+)
 from tablegate.adapters.tablestore.sql.expressions import Compiled, Compiler
 from tablegate.adapters.tablestore.sql.mappings import Mapping as Columns
 from tablegate.adapters.tablestore.sql.parsing import Select
 from tablegate.adapters.tablestore.sql.scopes import Row, Scope, SubqueryResult
-from tablegate.adapters.tablestore.sql.sources import find_sources, read_rows, scope_of
+from tablegate.adapters.tablestore.sql.sources import find_sources, read_aggregates, read_rows, scope_of
 from tablegate.adapters.tablestore.sql.sql_types import SqlColumn, SqlType, sql_error
 from tablegate.adapters.tablestore.sql.sql_values import converted, sort_key, truth
 from tablegate.adapters.tablestore.sql.trees import own_nodes
@@ -95,8 +100,12 @@ def _run(call: CallContext, select: Select, work: Work) -> Exchange[tuple[list[R
     plan = _Plan(select, scope, work)
     is_enough = not (plan.is_grouped or plan.order or plan.is_distinct)
     most = plan.offset + plan.limit if is_enough and plan.limit is not None else None
-    rows = yield from read_rows(call, sources, tree, scope, work, most)
     columns = [ResultColumn(item.label, item.compiled.type) for item in plan.items]
+    if plan.is_one_group:
+        aggregates = yield from read_aggregates(call, sources, tree, scope, work, plan.aggregates)
+        if aggregates is not None:
+            return columns, plan.results_of_group(aggregates)
+    rows = yield from read_rows(call, sources, tree, scope, work, most)
     return columns, plan.results(rows)
 
 
@@ -157,6 +166,18 @@ class _Plan:
         self.limit = self._number(tree.args.get("limit"))
         self.offset = self._number(tree.args.get("offset")) or 0
 
+    @property
+    def aggregates(self) -> list[Aggregate]:
+        """The aggregates of each group."""
+        return self._compiler.aggregates if isinstance(self._compiler, GroupCompiler) else []
+
+    @property
+    def is_one_group(self) -> bool:
+        """True if the result depends only on aggregates of all rows."""
+        tree = self._select.tree
+        parts = [*tree.expressions, *filter(None, (tree.args.get("having"), tree.args.get("order")))]
+        return self.is_grouped and not self._groups and not any(map(has_bare_column, parts))
+
     # Compilation
 
     def _selected(self) -> list[_Item]:
@@ -214,8 +235,15 @@ class _Plan:
 
     def results(self, rows: list[Row]) -> Sequence[Row]:
         """Return the rows of the result for the rows that fulfil the WHERE."""
-        if self.is_grouped:
-            rows = self._grouped(rows)
+        return self._results(self._grouped(rows) if self.is_grouped else rows)
+
+    def results_of_group(self, aggregates: Sequence[Any]) -> Sequence[Row]:
+        """Return the rows of the result for the aggregates of the only group."""
+        row = [*([None] * len(self._scope.columns)), *aggregates]
+        is_kept = self._having is None or truth(self._having.value(row)) is True
+        return self._results([row] if is_kept else [])
+
+    def _results(self, rows: list[Row]) -> Sequence[Row]:
         for value, is_descending in reversed(self.order):
             rows = sorted(rows, key=self._key_of(value), reverse=is_descending)
         end = None if self.limit is None else self.offset + self.limit

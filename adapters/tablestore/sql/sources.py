@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tablegate.adapters.tablestore import DIALECT
-from tablegate.adapters.tablestore.sql import mappings
+from tablegate.adapters.tablestore.sql import mappings, search_aggregates
+from tablegate.adapters.tablestore.sql.aggregates import Aggregate
 from tablegate.adapters.tablestore.sql.expressions import Compiler
 from tablegate.adapters.tablestore.sql.mapped_tables import (
     MappedTable,
@@ -140,11 +141,13 @@ def _with_search_indexes(call: CallContext, sources: list[Source], tree: Any) ->
 def _covering_search_index(
     call: CallContext, mapped: MappedTable, names: frozenset[str]
 ) -> Exchange[SearchIndex | None]:
-    """Return a search index that copies these columns of all rows."""
+    """Return a search index that copies these columns of all rows. One with a time to live does not have all rows."""
     table = mapped.table
     indexes = yield from one(ListSearchIndexes(table.namespace, table.name, only_filled=True))
     covering = [
-        index for _, index in indexes if index.dialect == DIALECT and names <= column_fields(index).keys()
+        index
+        for _, index in indexes
+        if index.dialect == DIALECT and index.lifetime_ms is None and names <= column_fields(index).keys()
     ]
     return covering[0] if covering else None
 
@@ -198,6 +201,30 @@ def read_rows(
             found = yield from read(source.mapped.table, access, wanted, work)
         rows = found if source.join is None else _joined(rows, found, source, scope, places, work)
     return rows if is_single else [row for row in rows if is_wanted(row)]
+
+
+def read_aggregates(
+    call: CallContext,
+    sources: Sequence[Source],
+    tree: Any,
+    scope: Scope,
+    work: Work,
+    aggregates: Sequence[Aggregate],
+) -> Exchange[list[Any] | None]:
+    """Return the aggregates of all rows that fulfil the WHERE of a SELECT. None if only the rows can tell."""
+    if len(sources) != 1 or sources[0].mapped is None or sources[0].search_index is None:
+        return None
+    [source] = sources
+    assert source.mapped is not None
+    places = range(len(source.columns))
+    names = _names_at(_used_places(tree, scope), scope, places)
+    access = _access(call, source, tree.args.get("where"), scope, places, names)
+    fields = search_aggregates.fields_of(aggregates, scope)
+    if fields is None or not access.is_exact:
+        return None
+    return (
+        yield from search_aggregates.aggregate(source.mapped.table, access, aggregates, fields, names, work)
+    )
 
 
 def _access(

@@ -198,6 +198,13 @@ class Statements:
         having = f" having count(*) > {self._choose((0, 1, 2))}" if self._choose((0, 1)) else ""
         return f"select {key}, {aggregates} from {text} where {self.where(aliases)} group by {key}{having} order by 1"
 
+    def total(self) -> str:
+        text, aliases = self.sources(1)
+        columns = [self.column("knd", aliases) for _ in range(5)]
+        aggregates = "count(*), count({}), sum({}), avg({}), min({}), max({})".format(*columns)
+        having = f" having count(*) > {self._choose((0, 5))}" if self._choose((0, 1, 0)) else ""
+        return f"select {aggregates} from {text} where {self.where(aliases)}{having}"
+
     def distinct(self) -> str:
         text, aliases = self.sources(1)
         return (
@@ -219,8 +226,10 @@ def check(databases: Databases, seed: int, number: int) -> None:
     reads: Counter[str] = Counter()
     matched = 0
     for at in range(number):
-        make = (statements.plain, statements.grouped, statements.distinct, statements.derived)[at % 4]
-        query = make()
+        forms = (
+            statements.plain, statements.grouped, statements.distinct, statements.derived, statements.total
+        )  # fmt: skip
+        query = forms[at % len(forms)]()
         answer = sql(databases.service, query)
         assert answer.rows == databases.oracle.execute(query).fetchall(), query
         matched += bool(answer.rows)

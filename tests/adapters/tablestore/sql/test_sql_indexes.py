@@ -224,6 +224,68 @@ def test_a_table_without_a_search_index_has_no_full_text(goods: TableStoreServic
         sql(goods, "select price from goods where text_match(title, 'a')")
 
 
+# Aggregates of search indexes
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("select count(*) from found", (12,)),
+        (
+            "select count(*), sum(id), avg(id), min(id) + 1, max(id) from found where kind = 'kind1'",
+            (4, 22.0, 5.5, 2, 10),
+        ),
+        ("select count(id) n, max(id) from found where id > 100 having count(*) = 0", (0, None)),
+        ("select sum(id) from found where text_match(title, '3') or array_extract(tags) = 5", (12.0,)),
+        ("select min(id) from found where exists (select 1) limit 1", None),
+        ("select count(*) from found where title like '%3'", None),
+        ("select count(kind) from found", None),
+        ("select count(distinct id) from found", None),
+        ("select max(id + 1) from found", None),
+        ("select max(id), kind from found", None),
+        ("select count(*) from found group by kind", None),
+        ("select count(*) from found a join found b on a.id = b.id", None),
+    ],
+)
+def test_aggregates_of_search_indexes(
+    goods: TableStoreService, monkeypatch: pytest.MonkeyPatch, query: str, expected: tuple[Any, ...] | None
+) -> None:
+    """Those that the index can compute (`expected`) read no row, so they have no limit of rows."""
+    monkeypatch.setattr(limits, "SQL_ROWS_MAX", 0)
+    if expected is None:
+        with pytest.raises(Refused, match="exceeds the limit"):
+            sql(goods, query)
+        return
+    answer = sql(goods, query)
+    assert answer.rows == [expected]
+    assert [each.index_name for each in answer.message.search_consumes] == ["searched"]
+    assert sql(goods, f"explain {query}").rows == [
+        ("goods", "search index, aggregates", "searched", "exact", 0)
+    ]
+    monkeypatch.undo()
+    assert sql(goods, query.replace("(id)", "(id + 0)").replace("count(*)", "count(id + 0)")).rows == [
+        expected
+    ]
+
+
+def test_large_numbers_are_read_from_the_rows(goods: TableStoreService) -> None:
+    large = 2**53 + 1
+    goods.create("large")
+    goods.put({"pk": large}, {}, table="large")
+    goods.call("CreateSearchIndex", table_name="large", index_name="l", schema=schema(("pk", LONG)))
+    goods.gateway.engine.background.catch_up()
+    assert sql(goods, "select max(pk), min(pk) from large").rows == [(large, large)]
+
+
+def test_an_index_with_a_time_to_live_is_not_selected(goods: TableStoreService) -> None:
+    options = messages.TableOptions(time_to_live=-1, max_versions=1, allow_update=False)
+    goods.create("expiring", table_options=options)
+    members = {"index_name": "e", "schema": schema(("pk", LONG)), "time_to_live": 86_400}
+    goods.call("CreateSearchIndex", table_name="expiring", **members)
+    goods.gateway.engine.background.catch_up()
+    assert accesses(goods, "select pk from expiring") == ["expiring"]
+
+
 # Mappings of indexes
 
 

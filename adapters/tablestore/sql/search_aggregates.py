@@ -1,0 +1,92 @@
+"""Aggregates that a search index computes: of all rows that fulfil a WHERE, without reading them.
+
+The values are those of the index, which follows the table with a delay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tablegate.adapters.tablestore.sql.aggregates import Aggregate
+from tablegate.adapters.tablestore.sql.plans import Access
+from tablegate.adapters.tablestore.sql.scopes import Scope
+from tablegate.adapters.tablestore.sql.search_conditions import exact_field
+from tablegate.adapters.tablestore.sql.sql_types import SqlType
+from tablegate.adapters.tablestore.sql.sql_values import checked
+from tablegate.adapters.tablestore.sql.work import Step, Work
+from tablegate.adapters.tablestore.wire.call_context import TableOrIndex
+from tablegate.gateway.exchanges import one
+from tablegate.gateway.model.commands.commands import Exchange
+from tablegate.gateway.model.commands.row_commands import VisibleNames
+from tablegate.gateway.model.commands.search_commands import SearchRows
+from tablegate.gateway.model.search.aggregations import Inner, Metric, MetricKind
+from tablegate.gateway.model.search.schema import SearchField
+from tablegate.gateway.model.tables.tables import Table
+
+_NUMBERS = frozenset({SqlType.LONG, SqlType.DOUBLE})
+_EXACT_INTEGERS = 2**53
+"""Search indexes return the lowest and the highest value as doubles, which have all integers below this one."""
+
+
+def fields_of(aggregates: Sequence[Aggregate], scope: Scope) -> list[SearchField | None] | None:
+    """Return the field of each aggregate, None for COUNT(*). Return None if the index cannot compute one of them."""
+    fields: list[SearchField | None] = []
+    for aggregate in aggregates:
+        if not aggregate.values:
+            fields.append(None)
+            continue
+        column = None if aggregate.place is None else scope.columns[aggregate.place][1]
+        field = None if column is None or column.type not in _NUMBERS else exact_field(column)
+        if field is None or aggregate.is_distinct:
+            return None
+        fields.append(field)
+    return fields
+
+
+def aggregate(
+    table: Table,
+    access: Access,
+    aggregates: Sequence[Aggregate],
+    fields: Sequence[SearchField | None],
+    used_names: frozenset[str],
+    work: Work,
+) -> Exchange[list[Any] | None]:
+    """Return the results of aggregates, None if a number of them may be inexact."""
+    assert access.search_index is not None
+    index = access.search_index
+    metrics = []
+    for at, (each, field) in enumerate(zip(aggregates, fields, strict=True)):
+        if field is not None:
+            kinds = dict.fromkeys((MetricKind.COUNT, MetricKind[each.name]))
+            metrics += [Metric(f"{at} {kind.value}", kind, field) for kind in kinds]
+    if work.explains:
+        work.steps.append(Step(table.name, "search index, aggregates", index.name, "exact", 0))
+        metrics = []
+    command = SearchRows(
+        table,
+        index,
+        access.query,
+        limit=1 if work.explains else 0,
+        counts=not work.explains,
+        aggregated=Inner(tuple(metrics)),
+        visible_attributes=VisibleNames(used_names),
+    )
+    page = yield from one(command)
+    work.add_page(TableOrIndex.of_table(table), 0, 0, index.name)
+    if work.explains:
+        return [None] * len(aggregates)
+    found = {
+        metric.name: value for metric, value in zip(metrics, page.aggregations.aggregations, strict=True)
+    }
+    results: list[Any] = []
+    for at, (each, field) in enumerate(zip(aggregates, fields, strict=True)):
+        number = page.total if field is None else found[f"{at} {MetricKind.COUNT.value}"]
+        if each.name == "COUNT":
+            results.append(number)
+            continue
+        value = found[f"{at} {MetricKind[each.name].value}"] if number else None
+        if value is not None and each.name in ("MIN", "MAX") and abs(value) >= _EXACT_INTEGERS:
+            return None
+        results.append(None if value is None else checked(value))
+    return results
