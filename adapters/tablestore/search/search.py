@@ -17,6 +17,7 @@ from tablegate.adapters.tablestore.search.hits import HitParser, hit_message
 from tablegate.adapters.tablestore.search.queries import query_of
 from tablegate.adapters.tablestore.search.search_indexes import (
     described_schema,
+    directed,
     find_indexed_table,
     find_search_index,
 )
@@ -47,7 +48,8 @@ def search(call: CallContext) -> Exchange[Message]:
     message = call.message
     request = parse(messages.SearchQuery, message.search_query, "the search query")
     table: Table = yield from find_indexed_table(call, message.table_name)
-    index = yield from find_search_index(table, message.index_name)
+    named = yield from find_search_index(table, message.index_name)
+    index = yield from directed(table, named, request.token)
     selection = selection_of(message.columns_to_get, table, index)
     command = _command_of(request, table, index, selection, timeout_ms_of(message))
     page = yield from one(command)

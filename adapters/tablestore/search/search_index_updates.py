@@ -9,6 +9,7 @@ from __future__ import annotations
 from google.protobuf.message import Message
 
 from tablegate.adapters.tablestore.search.search_indexes import (
+    WHOLE_WEIGHT,
     find_indexed_table,
     find_pair,
     find_search_index,
@@ -23,8 +24,6 @@ from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.search_commands import AlterSearchIndex, SwapSearchIndexes
 from tablegate.gateway.model.search.schema import SearchIndex
 from tablegate.gateway.model.tables.tables import Table
-
-_WHOLE = 100
 
 
 def update_search_index(call: CallContext) -> Exchange[Message]:
@@ -68,10 +67,12 @@ def _set_weights(
 ) -> Exchange[None]:
     weights = [(each.index_name, each.weight) for each in message.query_flow_weight]
     other = yield from find_pair(table, index)
-    names = {index.name} if other is None else {index.name, other.name}
-    if len(weights) != 2 or {name for name, _ in weights} != names:
+    ids = {each.name: each.id for each in (index, other) if each is not None}
+    if len(weights) != 2 or {name for name, _ in weights} != ids.keys():
         raise invalid("query_flow_weight must name a source index and its reindex.")
-    if any(weight < 0 for _, weight in weights) or sum(weight for _, weight in weights) != _WHOLE:
-        raise invalid(f"The weights must be in range: [0, {_WHOLE}], and their sum must be {_WHOLE}.")
-    properties = {**index.properties, "weights": weights}
+    if any(weight < 0 for _, weight in weights) or sum(weight for _, weight in weights) != WHOLE_WEIGHT:
+        raise invalid(
+            f"The weights must be in range: [0, {WHOLE_WEIGHT}], and their sum must be {WHOLE_WEIGHT}."
+        )
+    properties = {**index.properties, "weights": [(ids[name], weight) for name, weight in weights]}
     yield from one(AlterSearchIndex(table, index.name, properties, index.lifetime_ms))

@@ -1,17 +1,19 @@
 """CreateSearchIndex, DescribeSearchIndex, ListSearchIndex, DeleteSearchIndex.
 
 An index whose source is another one is made to replace it (search_index_updates.py). The properties of an index are the
-`schema` with its defaults, the `source` (the id of that other one, or 0) and the `weights` of both.
+`schema` with its defaults, the `source` (the id of that other one, or 0) and the `weights` of both: pairs of the id of an
+index and the percentage of searches that it answers.
 """
 
 from __future__ import annotations
 
 import base64
+import secrets
 
 from google.protobuf.message import Message
 
 from tablegate.adapters.tablestore import DIALECT
-from tablegate.adapters.tablestore.search import index_schemas
+from tablegate.adapters.tablestore.search import index_schemas, tokens
 from tablegate.adapters.tablestore.search.sorts import sorters_of
 from tablegate.adapters.tablestore.tables import options
 from tablegate.adapters.tablestore.wire import limits
@@ -32,6 +34,8 @@ from tablegate.gateway.model.search.schema import SearchIndex
 from tablegate.gateway.model.tables.tables import Table
 
 _FOREVER_S = -1
+WHOLE_WEIGHT = 100
+"""The sum of the weights of two indexes."""
 _REINDEX = "_reindex"
 """The end of the name of an index that is made to replace another one, as in the Go SDK's search_api_test.go."""
 
@@ -101,14 +105,21 @@ def describe_search_index(call: CallContext) -> Exchange[Message]:
             row_count=state.documents, storage_size=state.document_bytes, timestamp=call.now_ms // 1000
         ),
         brother_index_name=None if other is None else other.name,
-        query_flow_weight=[
-            messages.QueryFlowWeight(index_name=name, weight=weight)
-            for name, weight in index.properties.get("weights", ())
-        ],
+        query_flow_weight=_described_weights(index, other),
         create_time=index.created_at_ms,
         time_to_live=_FOREVER_S if index.lifetime_ms is None else index.lifetime_ms // 1000,
         index_status=messages.IndexStatus(status=messages.RUNNING),
     )
+
+
+def _described_weights(index: SearchIndex, other: SearchIndex | None) -> list[messages.QueryFlowWeight]:
+    names = {each.id: each.name for each in (index, other) if each is not None}
+    weights = index.properties.get("weights", ())
+    if not all(index_id in names for index_id, _ in weights):
+        return []  # the other index was deleted
+    return [
+        messages.QueryFlowWeight(index_name=names[index_id], weight=weight) for index_id, weight in weights
+    ]
 
 
 def described_schema(index: SearchIndex) -> messages.IndexSchema:
@@ -151,6 +162,20 @@ def find_search_index(table: Table, name: str) -> Exchange[SearchIndex]:
         if index.name == name:
             return index
     raise ServiceError("OTSMetaNotMatch", f"search index [{name}] does not exist")
+
+
+def directed(table: Table, index: SearchIndex, token: bytes) -> Exchange[SearchIndex]:
+    """Return the index that answers a search of an index: itself, or by its weights the other one of the pair.
+
+    A further page comes from the index of its token.
+    """
+    weights = dict(index.properties.get("weights", ()))
+    other = (yield from find_pair(table, index)) if weights else None
+    if other is None:
+        return index
+    if token:
+        return other if tokens.index_id_of(token) == other.id else index
+    return other if secrets.randbelow(WHOLE_WEIGHT) < weights.get(other.id, 0) else index
 
 
 def find_pair(table: Table, index: SearchIndex) -> Exchange[SearchIndex | None]:

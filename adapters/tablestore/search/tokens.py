@@ -24,6 +24,15 @@ def decode(token: bytes) -> list[Any]:
     return parts
 
 
+def index_id_of(token: bytes) -> int | None:
+    """Return the id of the index of a token, its first part. None for another text."""
+    try:
+        first = decode(token)[0]
+    except (ValueError, IndexError):
+        return None
+    return first if isinstance(first, int) else None
+
+
 def position_of(parts: list[Any]) -> SearchPosition:
     """Return the position in the last parts of a token. Raises ValueError."""
     if len(parts) != len(SearchPosition._fields) or not all(isinstance(part, str) for part in parts):

@@ -10,7 +10,14 @@ import pytest
 from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as table_messages
 from tests.adapters.tablestore.client import Refused, TableStoreService
-from tests.adapters.tablestore.search.search_messages import Searches, exists, match_all, schema, term
+from tests.adapters.tablestore.search.search_messages import (
+    Searches,
+    exists,
+    keys_of,
+    match_all,
+    schema,
+    term,
+)
 from tests.support.clock import Clock
 
 KEYWORD, LONG = messages.KEYWORD, messages.LONG
@@ -61,8 +68,7 @@ def test_an_index_is_switched_to_another_schema(stored: Searches) -> None:
     ]
     update(table, query_flow_weight=weights)
     assert list(described(table).query_flow_weight) == weights
-    with pytest.raises(Refused, match="does not exist"):
-        table.find(exists("l"))
+    assert table.find(exists("l")) == [1]
     update(table, switch_index_name="i_reindex")
     assert [each.field_name for each in described(table).schema.field_schemas] == ["k", "l"]
     assert [each.field_name for each in described(table, "i_reindex").schema.field_schemas] == ["k"]
@@ -73,6 +79,35 @@ def test_an_index_is_switched_to_another_schema(stored: Searches) -> None:
     table.service.call("DeleteSearchIndex", table_name="t", index_name="i_reindex")
     assert not described(table).brother_index_name
     assert table.find(term("l", 5)) == [1, 2]
+
+
+def test_weights_direct_searches(table: Searches, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Source: aliyun-tablestore-java-sdk, UpdateSearchIndexRequest: the percentages of the searches of the first index."""
+    table.create(("k", KEYWORD))
+    for key in range(3):
+        table.service.put({"pk": key}, {"k": "a", "l": key})
+    create_index(table, "i_reindex", ("l", LONG), source_index_name="i")
+    table.catch_up()
+    weights = [
+        messages.QueryFlowWeight(index_name="i", weight=70),
+        messages.QueryFlowWeight(index_name="i_reindex", weight=30),
+    ]
+    update(table, query_flow_weight=weights)
+    monkeypatch.setattr("secrets.randbelow", lambda most: 30)
+    assert table.find(exists("k")) == [0, 1, 2]
+    monkeypatch.setattr("secrets.randbelow", lambda most: 29)
+    first = table.search(exists("l"), limit=2)
+    assert keys_of(first) == [0, 1]
+    monkeypatch.setattr("secrets.randbelow", lambda most: 99)
+    assert keys_of(table.search(exists("l"), limit=2, token=first.next_token)) == [2]
+    monkeypatch.setattr("secrets.randbelow", lambda most: 0)
+    with pytest.raises(Refused, match="token"):
+        table.search(exists("k"), limit=2, token=b"none")
+    table.service.call("DeleteSearchIndex", table_name="t", index_name="i_reindex")
+    assert table.find(exists("k")) == [0, 1, 2]
+    create_index(table, "i_reindex", ("l", LONG), source_index_name="i")
+    assert list(described(table).query_flow_weight) == []
+    assert table.find(exists("k")) == [0, 1, 2]
 
 
 def test_invalid_updates_are_refused(table: Searches) -> None:
