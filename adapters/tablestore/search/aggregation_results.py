@@ -77,20 +77,8 @@ def _grouping(
                     for group, sub in pairs
                 ]
             )
-        case model.GroupByHistogram(intervals=DateIntervals()):
-            return messages.GROUP_BY_DATE_HISTOGRAM, messages.GroupByDateHistogramResult(
-                items=[
-                    messages.GroupByDateHistogramItem(timestamp=group.key, row_count=group.rows, **sub)
-                    for group, sub in pairs
-                ]
-            )
         case model.GroupByHistogram():
-            return messages.GROUP_BY_HISTOGRAM, messages.GroupByHistogramResult(
-                items=[
-                    messages.GroupByHistogramItem(key=variants.encode(group.key), value=group.rows, **sub)
-                    for group, sub in pairs
-                ]
-            )
+            return _histogram(grouping, pairs)
         case model.GroupByGrid():
             return messages.GROUP_BY_GEO_GRID, messages.GroupByGeoGridResult(
                 items=[
@@ -118,6 +106,25 @@ def _grouping(
             )
 
 
+_Pairs = Sequence[tuple[model.Group, dict[str, Any]]]
+
+
+def _histogram(grouping: model.GroupByHistogram, pairs: _Pairs) -> tuple[messages.GroupByType, Message]:
+    if isinstance(grouping.intervals, DateIntervals):
+        return messages.GROUP_BY_DATE_HISTOGRAM, messages.GroupByDateHistogramResult(
+            items=[
+                messages.GroupByDateHistogramItem(timestamp=group.key, row_count=group.rows, **sub)
+                for group, sub in pairs
+            ]
+        )
+    return messages.GROUP_BY_HISTOGRAM, messages.GroupByHistogramResult(
+        items=[
+            messages.GroupByHistogramItem(key=variants.encode(group.key), value=group.rows, **sub)
+            for group, sub in pairs
+        ]
+    )
+
+
 def _cell(geohash: str) -> messages.GeoGrid:
     top_left, bottom_right = (
         messages.GeoPoint(lat=latitude, lon=longitude) for latitude, longitude in cell_of_geohash(geohash)
@@ -125,9 +132,7 @@ def _cell(geohash: str) -> messages.GeoGrid:
     return messages.GeoGrid(top_left=top_left, bottom_right=bottom_right)
 
 
-def _composite(
-    grouping: model.GroupByComposite, pairs: Sequence[tuple[model.Group, dict[str, Any]]]
-) -> messages.GroupByCompositeResult:
+def _composite(grouping: model.GroupByComposite, pairs: _Pairs) -> messages.GroupByCompositeResult:
     page = pairs[: grouping.size]
     answer = messages.GroupByCompositeResult(
         source_group_by_names=[source.grouping.name for source in grouping.sources],
