@@ -1,11 +1,13 @@
 """Searches of search indexes.
 
 If the query is an exact condition for the database and the order is that of the primary key, the database finds the
-page. Otherwise all candidates are evaluated, and the first ones in order are kept.
+page. If the order begins with the values of a field, it finds the candidates with the first values. Otherwise all
+candidates are evaluated, and the first ones in order are kept.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import heapq
 from collections.abc import Iterable, Iterator, Sequence
 from time import monotonic
@@ -16,7 +18,14 @@ from tablegate.gateway.model.errors import IndexMissing, LimitExceeded
 from tablegate.gateway.model.search.aggregations import NOTHING, Aggregations, Group
 from tablegate.gateway.model.search.collecting import Collector, Hit
 from tablegate.gateway.model.search.hits import Details, DetailsReader
-from tablegate.gateway.model.search.ordering import KeySort, is_by_key, order_key
+from tablegate.gateway.model.search.ordering import (
+    FieldSort,
+    KeySort,
+    first_term_of,
+    has_order_of_terms,
+    is_by_key,
+    order_key,
+)
 from tablegate.gateway.model.search.queries import Nearest, matches, min_score_of
 from tablegate.gateway.model.search.scoring import score
 from tablegate.gateway.model.values.keys import Position
@@ -77,7 +86,8 @@ def search(store: Store, command: SearchRows, now_ms: int) -> SearchPage:
         if is_found_by_database and command.aggregated == NOTHING and command.collapse is None:
             found = _by_database(session, command, candidates)
         else:
-            found = _by_evaluation(session, command, candidates, deadline)
+            by_terms = _by_terms(session, command, candidates, deadline)
+            found = by_terms or _by_evaluation(session, command, candidates, deadline)
         page = list(_completed(session, command, found.results[: command.limit], deadline))
         tops = set(_positions(found.aggregations))
         positions = tops.union(result.position for result in page)
@@ -135,6 +145,34 @@ def _by_database(session: Session, command: SearchRows, candidates: Candidates) 
         session, candidates, first.descending, after, command.offset, command.limit + 1
     )
     return _Found([_result(command, each) for each in found], total)
+
+
+def _by_terms(
+    session: Session, command: SearchRows, candidates: Candidates, deadline: _Deadline
+) -> _Found | None:
+    """Evaluate only candidates with the first terms of the field that is sorted by. None if that is not possible."""
+    first = command.sorters[0] if command.sorters else None
+    selects = candidates.is_exact and not command.needs_scores and command.collapse is None
+    if not (
+        selects
+        and command.aggregated == NOTHING
+        and isinstance(first, FieldSort)
+        and has_order_of_terms(first)
+    ):
+        return None
+    after = None
+    if command.after is not None:
+        after = first_term_of(first, command.after.order_key)
+        if after is None:
+            return None
+    field = command.index.id, command.index.schema.numbers[first.field.name]
+    number = command.offset + command.limit + 1
+    chosen = documents.with_first_terms(session, candidates, field, first.descending, after, number)
+    if chosen is None:
+        return None
+    total = documents.count(session, candidates) if command.counts else None
+    found = _by_evaluation(session, dataclasses.replace(command, counts=False), chosen, deadline)
+    return found._replace(total=total)
 
 
 def _by_evaluation(

@@ -16,7 +16,7 @@ from tablegate.gateway.model.search.documents import Document, term_bytes
 from tablegate.gateway.model.search.geography import Point
 from tablegate.gateway.model.search.queries import Query
 from tablegate.gateway.model.search.schema import FieldType, SearchField
-from tablegate.gateway.model.values.keys import encode_column
+from tablegate.gateway.model.values.keys import decode_column, encode_column
 from tablegate.gateway.model.values.values import Kind, Value
 
 _COMPLEMENT = bytes(255 - each for each in range(256))
@@ -115,6 +115,32 @@ def order_key(sorters: Sequence[Sorter], document: Document, key: bytes, score: 
         if is_key:
             return b"".join(parts)
     return b"".join([*parts, key])
+
+
+def has_order_of_terms(sorter: FieldSort) -> bool:
+    """Return True if documents have the order of their terms of a field, of which each has at most one."""
+    return (
+        sorter.field.type in _ORDERED_BY_TERMS
+        and sorter.field.is_indexed
+        and not (sorter.field.is_array or sorter.field.ancestors)
+        and sorter.missing is None
+    )
+
+
+_ORDERED_BY_TERMS = frozenset({FieldType.KEYWORD, FieldType.LONG, FieldType.DOUBLE, FieldType.DATE})
+
+
+def first_term_of(sorter: FieldSort, order_key: bytes) -> bytes | None:
+    """Return the term in an order key that begins with a sorter. None if it has none, or is invalid."""
+    data = order_key.translate(_COMPLEMENT) if sorter.descending else order_key
+    if data[:1] != _PRESENT or order_key[:1] == _MISSING:
+        return None
+    if sorter.field.type is not FieldType.KEYWORD:
+        return data[1:9]
+    try:
+        return term_bytes(sorter.field, decode_column(data, 1, Kind.TEXT)[0].data)
+    except ValueError:
+        return None
 
 
 def _sort_bytes(sorter: FieldSort | GeoDistanceSort, document: Document) -> bytes:

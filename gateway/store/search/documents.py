@@ -204,6 +204,49 @@ def _few(session: Session, candidates: Candidates) -> list[FoundDocument] | None
     return [_found(row) for row in rows] if len(rows) <= _FEW else None
 
 
+def with_first_terms(
+    session: Session,
+    candidates: Candidates,
+    field: tuple[int, int],
+    descending: bool,
+    after: bytes | None,
+    number: int,
+) -> Candidates | None:
+    """Return the candidates among which the first `number` in the order of their terms of a field are.
+
+    `field`: the index, and the number of the field. `after`: only those with this term or a later one. None if there
+    are few candidates, or too few with a term.
+    """
+    many = f"SELECT 1 FROM search_documents d WHERE {candidates.condition} LIMIT 1 OFFSET ?"
+    if not session.query(many, (*candidates.parameters, _FEW)):
+        return None
+    later, direction = ("<", "DESC") if descending else (">", "ASC")
+    terms = "SELECT t.{} FROM search_terms t WHERE t.index_id = ? AND t.field = ?"
+    statement, parameters = terms.format("term"), list[Any](field)
+    if after is not None:
+        statement += f" AND t.term {later} ?"
+        parameters.append(after)
+    if not candidates.is_everything:
+        statement += (
+            f" AND t.document IN (SELECT d.document FROM search_documents d WHERE {candidates.condition})"
+        )
+        parameters += candidates.parameters
+    statement += f" ORDER BY t.term {direction} LIMIT 1 OFFSET ?"
+    last = session.query(statement, (*parameters, number - 1))
+    if not last:
+        return None
+    among, bounds = terms.format("document"), list[Any]([*field, last[0][0]])
+    among += f" AND t.term {'>' if descending else '<'}= ?"
+    if after is not None:
+        among += f" AND t.term {later}= ?"
+        bounds.append(after)
+    return Candidates(
+        f"{candidates.condition} AND d.document IN ({among})",
+        (*candidates.parameters, *bounds),
+        candidates.is_exact,
+    )
+
+
 def _found(row: Row) -> FoundDocument:
     number, partition, sort, full_key = row
     return FoundDocument(number, (partition, sort), position_of(partition, sort, full_key), None)

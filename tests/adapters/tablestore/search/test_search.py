@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 
+from tablegate.adapters.tablestore.search import tokens
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.plainbuffer import decode_row
 from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
+from tablegate.gateway.engine.search import searching
 from tablegate.gateway.model.values.values import Value
+from tablegate.gateway.store.search import documents
 from tests.adapters.tablestore.client import Refused, TableStoreService
 from tests.adapters.tablestore.search.search_messages import (
     Searches,
@@ -489,3 +492,31 @@ def test_unsupported_members_are_refused(table: Searches, members: dict[str, Any
     table.create(("k", KEYWORD))
     with pytest.raises(Refused, match="OTSParameterInvalid"):
         table.search(match_all(), **members)
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("name", ["l", "k"])
+def test_a_sort_by_a_field_evaluates_its_first_terms_only(
+    table: Searches, monkeypatch: pytest.MonkeyPatch, name: str, descending: bool
+) -> None:
+    """Each page of 3 rows needs 4 documents, and the one before."""
+    table.create(("l", LONG), ("k", KEYWORD))
+    for number in range(20):
+        table.service.put({"pk": number}, {"l": number * 7 % 20 - 10, "k": f"k{number * 7 % 20:02d}"})
+    table.catch_up()
+    expected = sorted(range(20), key=lambda number: number * 7 % 20, reverse=descending)
+    monkeypatch.setattr(documents, "_FEW", 10)
+    monkeypatch.setattr(searching, "MOST_EVALUATED", 5)
+    answer = table.search(match_all(), sort=by_field(name, descending), limit=3, get_total_count=True)
+    found = keys_of(answer)
+    assert answer.total_hits == 20
+    while answer.next_token and len(found) < 9:
+        answer = table.search(match_all(), token=answer.next_token, limit=3)
+        found += keys_of(answer)
+    assert found == expected[:9]
+    sort = by_field(name, descending).SerializeToString()
+    index_id = tokens.decode(answer.next_token)[0]
+    for order_key in (b"", b"\x01", b"\x01x", b"\xfe\xfe", b"\xff"):
+        monkeypatch.setattr(searching, "MOST_EVALUATED", 20)
+        token = tokens.encode(index_id, sort, order_key, b"", b"")
+        assert len(table.search(match_all(), token=token, limit=3).rows) <= 3
