@@ -142,7 +142,7 @@ client = boto3.client("dynamodb")  # reads the environment while it is imported
 """
 
 
-@pytest.mark.parametrize("options", [(), ("-n", "2")])
+@pytest.mark.parametrize("options", [(), ("-n", "1")])
 def test_clients_that_are_made_at_import(pytester: pytest.Pytester, options: tuple[str, ...]) -> None:
     """They reach the server of every test, also after one with other settings, a moved clock or a stopped server."""
     pytester.makeini("[pytest]\ntablegate_environment = session\nusefixtures = tablegate")
@@ -312,7 +312,7 @@ def pytest_sessionfinish(session):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_tests_are_apart_under_xdist(tmp_path: Path, request: pytest.FixtureRequest, kind: str) -> None:
-    _run_many(tmp_path, request, kind, workers=2, tests=40)
+    _run_many(tmp_path, request, kind, workers=2, tests=16)
 
 
 @pytest.mark.soak
