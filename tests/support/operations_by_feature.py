@@ -61,7 +61,7 @@ FEATURES: Mapping[str, Mapping[str, str]] = {
         "azuretable": r".* /\?restype=service.*",
     },
     "search indexes": {
-        "tablestore": "(Create|Describe|List|Delete)SearchIndex|Search|ComputeSplits|ParallelScan"
+        "tablestore": "(Create|Describe|List|Update|Delete)SearchIndex|Search|ComputeSplits|ParallelScan"
     },
     "listed as empty, not supported": {"tablestore": "ListTimeseriesTable"},
 }

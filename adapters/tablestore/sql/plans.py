@@ -21,6 +21,7 @@ from tablegate.gateway.model.expressions.ranges import (
     bounds_of,
     range_of,
 )
+from tablegate.gateway.model.search.ordering import BY_KEY, Sorter
 from tablegate.gateway.model.search.queries import MatchAll, Query
 from tablegate.gateway.model.search.schema import SearchIndex
 from tablegate.gateway.model.tables.indexes import Index
@@ -51,6 +52,7 @@ class Access(NamedTuple):
 
     - `range`: of the keys of the table or of `index`.
     - `search_index`, `query`: instead of a range. `is_exact`: the query finds only rows that fulfil the WHERE.
+    - `sorters`: the order of the rows that a search index finds.
     - `equal`, `limited`: the number of key columns that have one value, and that are limited.
     """
 
@@ -59,6 +61,7 @@ class Access(NamedTuple):
     search_index: SearchIndex | None = None
     query: Query = MatchAll()
     is_exact: bool = False
+    sorters: tuple[Sorter, ...] = BY_KEY
     equal: int = 0
     limited: int = 0
 

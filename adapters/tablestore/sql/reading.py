@@ -18,6 +18,7 @@ from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.row_commands import Read, VisibleNames
 from tablegate.gateway.model.commands.search_commands import SearchRows
 from tablegate.gateway.model.expressions.ranges import KeyRange
+from tablegate.gateway.model.search.ordering import BY_KEY
 from tablegate.gateway.model.tables.pages import PageLimits
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.rows import Row as StoredRow
@@ -30,6 +31,10 @@ _KINDS = {
     SqlType.STRING: Kind.TEXT,
     SqlType.BINARY: Kind.BYTES,
 }
+
+
+_FIRST_ROWS = 20
+"""Rows of the first page of a search, when their size is unknown."""
 
 
 class Wanted(NamedTuple):
@@ -80,14 +85,26 @@ def _search(table: Table, access: Access, wanted: Wanted, work: Work) -> Exchang
     assert access.search_index is not None
     target, after = TableOrIndex.of_table(table), None
     collector = _Collector(table, wanted, work)
-    page_rows = 1 if work.explains else min(limits.SQL_PAGE_ROWS, wanted.most or limits.SQL_PAGE_ROWS)
-    visible = VisibleNames(wanted.used_names)
+    visible, found_bytes, found_rows = VisibleNames(wanted.used_names), 0, 0
     while True:
+        # The rows of a page are read whole, so their number depends on the size of those before.
+        fitting = (
+            _FIRST_ROWS if not found_rows else limits.STREAM_MAX_BYTES * found_rows // (found_bytes or 1)
+        )
+        page_rows = 1 if work.explains else max(1, min(fitting, limits.SQL_PAGE_ROWS))
         command = SearchRows(
-            table, access.search_index, access.query, after=after, limit=page_rows, visible_attributes=visible
+            table,
+            access.search_index,
+            access.query,
+            access.sorters,
+            after,
+            0,
+            page_rows,
+            visible_attributes=visible,
         )
         page = yield from one(command)
         size_bytes = sum(row.size_bytes for row in page.rows)
+        found_rows, found_bytes = found_rows + len(page.rows), found_bytes + size_bytes
         work.add_page(target, len(page.rows), size_bytes, access.search_index.name)
         after = page.last
         if collector.add(page.rows, size_bytes) or not page.has_more or after is None:
@@ -152,6 +169,8 @@ def _step_of(table: Table, access: Access, wanted: Wanted) -> Step:
     )
     if access.search_index is not None:
         condition = "exact" if access.is_exact else "candidates"
+        if access.sorters != BY_KEY:
+            condition += ", sorted"
         return Step(table.name, "search index", access.search_index.name, condition, most)
     if access.range.is_empty:
         return Step(table.name, "nothing", "", "", 0)

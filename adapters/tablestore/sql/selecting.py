@@ -98,7 +98,7 @@ def _run(call: CallContext, select: Select, work: Work) -> Exchange[tuple[list[R
     sources = yield from find_sources(call, tree, run_derived)
     scope = scope_of(sources, subqueries)
     plan = _Plan(select, scope, work)
-    is_enough = not (plan.is_grouped or plan.order or plan.is_distinct)
+    is_enough = not (plan.is_grouped or plan.is_distinct)
     most = plan.offset + plan.limit if is_enough and plan.limit is not None else None
     columns = [ResultColumn(item.label, item.compiled.type) for item in plan.items]
     if plan.is_one_group:

@@ -26,6 +26,7 @@ from tablegate.adapters.tablestore.sql.plans import (
 from tablegate.adapters.tablestore.sql.reading import Wanted, read
 from tablegate.adapters.tablestore.sql.scopes import Row, Scope, SubqueryResult
 from tablegate.adapters.tablestore.sql.search_conditions import candidates_of
+from tablegate.adapters.tablestore.sql.search_sorts import sorters_of
 from tablegate.adapters.tablestore.sql.sql_types import sql_error
 from tablegate.adapters.tablestore.sql.sql_values import truth
 from tablegate.adapters.tablestore.sql.trees import conjuncts, own_nodes
@@ -35,6 +36,7 @@ from tablegate.adapters.tablestore.wire.call_context import CallContext
 from tablegate.gateway.exchanges import one
 from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.search_commands import ListSearchIndexes
+from tablegate.gateway.model.search.ordering import FieldSort
 from tablegate.gateway.model.search.schema import SearchIndex
 
 
@@ -176,7 +178,7 @@ def _names_at(used: set[int], scope: Scope, places: range) -> frozenset[str]:
 def read_rows(
     call: CallContext, sources: Sequence[Source], tree: Any, scope: Scope, work: Work, most: int | None
 ) -> Exchange[list[Row]]:
-    """Return the rows of a SELECT that fulfil its WHERE. `most`: more are not needed (of a single table)."""
+    """Return the rows of a SELECT that fulfil its WHERE. `most`: only so many are needed, the first ones in its order."""
     where = tree.args.get("where")
     condition = None if where is None else Compiler(scope).compile(where.this).value
 
@@ -196,11 +198,21 @@ def read_rows(
         else:
             names = _names_at(used, scope, places)
             keep = is_wanted if is_single and where is not None else None
-            wanted = Wanted(source.columns, names, keep, most if is_single else None)
             access = _access(call, source, None if source.is_left else where, scope, places, names)
+            enough = most if is_single else None
+            if enough is not None and tree.args.get("order") is not None:
+                sorters = _sorters(access, tree, scope, places)
+                access, enough = (access._replace(sorters=sorters), enough) if sorters else (access, None)
+            wanted = Wanted(source.columns, names, keep, enough)
             found = yield from read(source.mapped.table, access, wanted, work)
         rows = found if source.join is None else _joined(rows, found, source, scope, places, work)
     return rows if is_single else [row for row in rows if is_wanted(row)]
+
+
+def _sorters(access: Access, tree: Any, scope: Scope, places: range) -> tuple[FieldSort, ...]:
+    if access.search_index is None or not access.is_exact:
+        return ()
+    return sorters_of(tree, scope, conditions_of(tree.args.get("where"), scope, places))
 
 
 def read_aggregates(

@@ -186,6 +186,8 @@ class Statements:
             if self._choose((0, 1))
             else order
         )
+        if len(aliases) == 1 and self._choose((0, 1)):
+            keys = self._choose(("a.n desc, a.k desc", "a.s desc, a.d desc, a.k desc", "a.k desc"))
         return f"select {columns}, {order} from {text} where {self.where(aliases)} order by {keys}{limit}"
 
     def grouped(self) -> str:

@@ -12,9 +12,11 @@ from typing import Any
 
 import pytest
 
+from tablegate.adapters.tablestore.sql import reading
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.protocol import search_pb2, sql_pb2
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.gateway.model.commands.search_commands import SearchRows
 from tests.adapters.tablestore.client import Refused, TableStoreService
 from tests.adapters.tablestore.search.search_messages import field, schema
 from tests.support.clock import Clock
@@ -222,6 +224,56 @@ def test_conditions_that_are_refused(goods: TableStoreService, condition: str) -
 def test_a_table_without_a_search_index_has_no_full_text(goods: TableStoreService) -> None:
     with pytest.raises(Refused, match="needs a column of a search index"):
         sql(goods, "select price from goods where text_match(title, 'a')")
+
+
+# Sorts and pages of search indexes
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("select id from found order by id desc limit 2", [11, 10]),
+        ("select id from found where id > 4 order by id limit 1, 2", [6, 7]),
+        ("select id from found order by kind desc, id desc limit 2", [11, 8]),
+        ("select id from found where kind >= 'kind1' order by kind limit 2", [4, 10]),  # by key: s0 before s1
+        ("select id from goods where kind > 'kind1' order by kind limit 2", [2, 8]),
+        ("select id from found order by id limit 2", None),  # NULL would be first
+        ("select -id as id from found order by id desc limit 2", None),
+        ("select id from found order by id + 1 desc limit 2", None),
+        ("select id from found order by 1 desc limit 2", None),
+        ("select id from found order by title desc limit 2", None),
+        ("select id from found where kind like '%a%' order by id desc limit 2", None),
+        ("select distinct id from found order by id desc limit 2", None),
+    ],
+)
+def test_sorts_of_search_indexes(
+    goods: TableStoreService, monkeypatch: pytest.MonkeyPatch, query: str, expected: list[int] | None
+) -> None:
+    """An order that the index has (`expected`) reads as many rows as the LIMIT needs."""
+    monkeypatch.setattr(limits, "SQL_ROWS_MAX", 3)
+    monkeypatch.setattr(limits, "SQL_PAGE_ROWS", 1)
+    if expected is None:
+        with pytest.raises(Refused, match="exceeds the limit"):
+            sql(goods, query.replace("'%a%'", "'%k%'"))
+        return
+    assert [number for (number,) in sql(goods, query).rows] == expected
+    [step] = sql(goods, f"explain {query}").rows
+    assert step[3] == "exact, sorted"
+
+
+def test_pages_of_large_rows_are_short(goods: TableStoreService, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows are read whole. So the next page has as many rows as fit into its bytes by the size of those before."""
+    monkeypatch.setattr(limits, "STREAM_MAX_BYTES", 100)
+    monkeypatch.setattr(reading, "_FIRST_ROWS", 2)
+    asked = []
+
+    def command(*arguments: Any, **members: Any) -> SearchRows:
+        asked.append(SearchRows(*arguments, **members))
+        return asked[-1]
+
+    monkeypatch.setattr(reading, "SearchRows", command)
+    assert len(sql(goods, "select id from found").rows) == 12
+    assert [each.limit for each in asked[:3]] == [2, 1, 1]
 
 
 # Aggregates of search indexes
