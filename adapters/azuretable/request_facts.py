@@ -36,7 +36,7 @@ KINDS: Mapping[str, RequestKind] = {
     "POST Service": RequestKind.WRITE,  # a user delegation key
     **{f"{verb} Entity": RequestKind.WRITE for verb in ("PUT", "MERGE", "PATCH", "DELETE", "POST")},
 }
-_AUTHENTICATED_REFUSALS = frozenset({"AuthorizationPermissionMismatch"})
+_AUTHENTICATED_REFUSALS = frozenset({"AuthorizationPermissionMismatch", "Forbidden"})
 """Refusals of authenticated callers."""
 PART_MARKS: Mapping[str, bytes] = {"POST Batch": b"\r\nHTTP/1.1 403 "}
 """No value of JSON has a line break."""

@@ -56,7 +56,7 @@ class Recorder:
         self, metadata: RecordedRequest, request: Request, forwarded: Request, reply: Reply
     ) -> None:
         secrets = [*secrets_of(request), *(secrets_of(forwarded) if forwarded is not request else ())]
-        self._trace.answer(metadata.number, answer_without_secrets(plain(reply), secrets))
+        self._trace.answer(metadata.number, answer_without_secrets(request, plain(reply), secrets))
         self.count += 1
         if not self._has_warned and is_refused_signature(metadata, forwarded, reply):
             self._has_warned = True

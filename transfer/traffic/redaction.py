@@ -2,7 +2,8 @@
 
 Only headers that are known to decide the result are kept. Any other may be a secret of a proxy or a framework, such
 as Cookie or X-Api-Key. Secrets in a query are removed. The secrets of a request are also removed from its body and
-its reply, because error texts of services contain the string to sign.
+its reply, because error texts of services contain the string to sign. Requests that exchange a token or a password for
+keys, and the replies with the keys, are recorded without bodies.
 Source: docs/protocols/dynamodb.md, azure-table.md and table-store.md on signatures.
 """
 
@@ -44,6 +45,7 @@ _AWS_PARTS = re.compile(r"(?:Signature|Credential)=([^,\s]+)")
 _INNER_AUTHORIZATION = re.compile(rb"(?im)(?<=^authorization:)[ \t]*([^\r\n]+)")
 _INNER_SIGNATURE = re.compile(rb"(?i)(?<=[?&]sig=)([^&\s]+)")
 _LEFT_OUT = "(left out)"
+_FORM = "application/x-www-form-urlencoded"
 _SHORTEST_SECRET = 8
 
 
@@ -56,6 +58,8 @@ def without_secrets(request: Request) -> Request:
     if _is_batch(request):
         body = _INNER_AUTHORIZATION.sub(b" " + _LEFT_OUT.encode(), body)
         body = _INNER_SIGNATURE.sub(_LEFT_OUT.replace(" ", "%20").encode(), body)
+    if is_key_exchange(request):
+        body = _LEFT_OUT.encode()
     secrets = secrets_of(request)
     headers = tuple(
         (name, _scrub(value, secrets)) for name, value in _known_headers(request.headers, _REQUEST_HEADERS)
@@ -63,12 +67,19 @@ def without_secrets(request: Request) -> Request:
     return replace(request, target=target, headers=headers, body=_scrub_bytes(body, secrets))
 
 
-def answer_without_secrets(reply: Reply, secrets: Iterable[str]) -> Reply:
-    """Return the reply without the secrets of its request."""
+def answer_without_secrets(request: Request, reply: Reply, secrets: Iterable[str]) -> Reply:
+    """Return the reply to a request without these secrets."""
     headers = [
         (name, _scrub(value, secrets)) for name, value in _known_headers(reply.headers, _ANSWER_HEADERS)
     ]
-    return Reply(reply.status, headers, _scrub_bytes(reply.body, secrets))
+    body = _LEFT_OUT.encode() if is_key_exchange(request) else _scrub_bytes(reply.body, secrets)
+    return Reply(reply.status, headers, body)
+
+
+def is_key_exchange(request: Request) -> bool:
+    """Return True for a request to a token service, for a user delegation key, and for a form of the console."""
+    form = request.header("content-type").partition(";")[0].strip().lower() == _FORM
+    return form or "comp=userdelegationkey" in unquote(request.query).lower()
 
 
 def secrets_of(request: Request) -> list[str]:

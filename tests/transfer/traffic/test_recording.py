@@ -160,9 +160,24 @@ def test_secrets_of_a_batch_and_of_a_query_are_left_out() -> None:
         [("x-ms-error-code", "dGhlIHNpZ25hdHVyZQ==")],
         b"The MAC dGhlIHNpZ25hdHVyZQ== is wrong, of a:c2VjcmV0a2V5",
     )
-    status, headers, text = redaction.answer_without_secrets(told, redaction.secrets_of(request))
+    status, headers, text = redaction.answer_without_secrets(request, told, redaction.secrets_of(request))
     assert (status, headers) == (403, [("x-ms-error-code", "(left out)")])
     assert text == b"The MAC (left out) is wrong, of (left out)"
+
+
+@pytest.mark.parametrize(
+    ("target", "content_type"),
+    [
+        ("/", "application/x-www-form-urlencoded; charset=utf-8"),
+        ("/account?restype=service&comp=userDelegation%4bey", "application/xml"),
+    ],
+)
+def test_exchanges_of_tokens_for_keys_are_recorded_without_bodies(target: str, content_type: str) -> None:
+    headers = (("content-type", content_type),)
+    request = Request("POST", target, headers, b"Action=GetSessionToken&WebIdentityToken=a.b.c")
+    assert redaction.without_secrets(request).body == b"(left out)"
+    told = Reply(200, [], b"<SecretAccessKey>a secret</SecretAccessKey>")
+    assert redaction.answer_without_secrets(request, told, []) == Reply(200, [], b"(left out)")
 
 
 def test_a_name_that_signs_is_no_secret_of_the_data() -> None:
