@@ -127,7 +127,10 @@ sbom: dist ## dist/sbom.cdx.json (CycloneDX) and dist/licenses.md, of the wheel 
 		--output-file dist/licenses.md
 
 audit: .venv/.complete ## known vulnerabilities of the locked versions. It asks PyPI, and fails if it cannot
-	$(BIN)/uv tool run --quiet 'pip-audit==2.10.1' --strict --disable-pip --no-deps --requirement requirements.lock
+	$(BIN)/uv tool run --quiet 'pip-audit==2.10.1' --strict --disable-pip --no-deps --requirement requirements.lock \
+		|| { echo "Either versions have known vulnerabilities, listed above, or PyPI's database of them could not be asked:" \
+			"then the lines above name an error of the connection, or a dependency that was not found. There is no offline copy."; \
+			exit 1; }
 
 docs: .venv/.complete ## the documentation site, in build/site
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --doctree-dir build/doctrees docs build/site
