@@ -97,10 +97,11 @@ class PostgresServer:
         return str(make_url(url).database)
 
     def _clear(self, name: str) -> None:
-        for node in self._nodes:
-            _execute(node.set(database=name), _ENDING_SESSIONS)
+        for worker in self._nodes[1:]:
+            _execute(worker.set(database=name), _ENDING_SESSIONS)
         _execute(
             self._url.set(database=name),
+            _ENDING_SESSIONS,
             _CLEARING,
             # A test may have played a later release.
             f"UPDATE alembic_version SET version_num = '{steps()[-1]}'",
