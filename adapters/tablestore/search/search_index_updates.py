@@ -1,6 +1,6 @@
 """UpdateSearchIndex: a time to live, the shares of queries of two indexes, and the switch to another schema.
 
-To change a schema, a client creates an index whose source is the old one, and then exchanges their names. Source:
+To change a schema, a client creates an index with the old one as its source, and then exchanges their names. Source:
 "UpdateSearchIndex" and the Go SDK's search_api_test.go (TestUpdateSchemaAndDescribeSearchIndex).
 """
 

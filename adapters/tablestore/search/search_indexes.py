@@ -1,8 +1,8 @@
 """CreateSearchIndex, DescribeSearchIndex, ListSearchIndex, DeleteSearchIndex.
 
-An index whose source is another one is made to replace it (search_index_updates.py). The properties of an index are the
-`schema` with its defaults, the `source` (the id of that other one, or 0) and the `weights` of both: pairs of the id of an
-index and the percentage of searches that it answers.
+An index with another one as its source is made to replace that one (search_index_updates.py). The properties of an
+index are the `schema` with its defaults, the `source` (the id of that other one, or 0) and the `weights` of both: pairs
+of the id of an index and the percentage of searches that it answers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""IP addresses as values of search indexes: 32 hexadecimal digits, whose order is that of addresses.
+"""IP addresses as values of search indexes: 32 hexadecimal digits, in the order of addresses.
 
 An IPv4 address has the digits of its IPv4-mapped IPv6 address, so both texts find each other.
 """

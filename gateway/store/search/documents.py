@@ -148,7 +148,7 @@ def size(session: Session, index_id: int) -> tuple[int, int]:
 
 
 def written_before(session: Session, index: SearchIndex, at_ms: int, limit: int) -> list[Position]:
-    """Return documents whose rows were written before a time, in an index with a time to live."""
+    """Return the positions of rows written before a time, by the documents of an index with a time to live."""
     rows = session.query(
         "SELECT d.partition, d.sort, d.full_key FROM search_documents d WHERE d.index_id = ? AND d.document IN"
         " (SELECT t.document FROM search_terms t WHERE t.index_id = ? AND t.field = ? AND t.term < ?"
