@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from time import monotonic
 from typing import Any, NamedTuple
 
+from tablegate.gateway.engine.search.nearest import nearest
 from tablegate.gateway.model.commands.search_commands import SearchPage, SearchPosition, SearchRows
 from tablegate.gateway.model.errors import IndexMissing, LimitExceeded
 from tablegate.gateway.model.search.aggregations import NOTHING, Aggregations, Group
@@ -75,7 +76,7 @@ class _Found(NamedTuple):
 
 
 def search(store: Store, command: SearchRows, now_ms: int) -> SearchPage:
-    """Return a page of the rows that match. Raises IndexMissing, LimitExceeded."""
+    """Return a page of the rows that match. Raises IndexMissing, LimitExceeded, NotInstalled."""
     table = command.table
     deadline = _Deadline(command.timeout_ms)
     with store.read() as session:
@@ -213,16 +214,16 @@ def _scored(
     """Return the documents that match with their scores, which are 0 if nothing depends on them."""
     query = command.query
     found = _matching(session, command, candidates, deadline)
-    if not command.needs_scores and not isinstance(query, Nearest):
+    if not command.needs_scores:
         return ((each, 0.0) for each in found)
-    statistics = StoredStatistics(session, command.index)
-    scored = ((each, score(query, each.document or {}, statistics)) for each in found)
-    least = min_score_of(query)
-    if least is not None:
-        scored = (pair for pair in scored if pair[1] >= least)
+    scored: Iterable[tuple[FoundDocument, float]]
     if isinstance(query, Nearest):
-        return heapq.nsmallest(query.limit, scored, key=lambda pair: (-pair[1], pair[0].key))
-    return scored
+        scored = nearest(query, found)
+    else:
+        statistics = StoredStatistics(session, command.index)
+        scored = ((each, score(query, each.document or {}, statistics)) for each in found)
+    least = min_score_of(query)
+    return scored if least is None else (pair for pair in scored if pair[1] >= least)
 
 
 def _result(command: SearchRows, found: FoundDocument, points: float = 0.0) -> _Result:

@@ -12,7 +12,14 @@ from tablegate.gateway.model.search.aggregations import NOTHING, Aggregations, I
 from tablegate.gateway.model.search.highlighting import NO_HIGHLIGHT, Highlight
 from tablegate.gateway.model.search.hits import Details, fields_of_hits, has_inner_hits
 from tablegate.gateway.model.search.ordering import BY_KEY, Sorter, fields_of_sorters, needs_scores
-from tablegate.gateway.model.search.queries import FunctionsScore, Query, fields_of, min_score_of, parts_of
+from tablegate.gateway.model.search.queries import (
+    FunctionsScore,
+    Nearest,
+    Query,
+    fields_of,
+    min_score_of,
+    parts_of,
+)
 from tablegate.gateway.model.search.schema import SearchField, SearchIndex, SearchIndexState, SearchSchema
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.keys import Position
@@ -127,7 +134,8 @@ class SearchRows(BaseCommand["SearchPage"]):
     @property
     def needs_scores(self) -> bool:
         """True if the results, their order or their number depend on scores."""
-        return needs_scores(self.sorters) or min_score_of(self.query) is not None
+        is_nearest = isinstance(self.query, Nearest)
+        return is_nearest or needs_scores(self.sorters) or min_score_of(self.query) is not None
 
     @property
     def returns_scores(self) -> bool:

@@ -1,4 +1,4 @@
-"""Scores of documents: BM25 for texts, 1 for all other conditions.
+"""Scores of documents: BM25 for texts, 1 for all other conditions. engine/search/nearest.py has those of vectors.
 
 Source: the scores in aliyun-tablestore-python-sdk, tests/full_text_search_test.py, have k1 = 1.2, b = 0.75 and the factor
 k1 + 1.
@@ -7,9 +7,7 @@ k1 + 1.
 from __future__ import annotations
 
 import math
-import operator
 from collections import Counter
-from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from tablegate.gateway.model.search import queries
@@ -17,7 +15,6 @@ from tablegate.gateway.model.search.documents import Document, values_in
 from tablegate.gateway.model.search.functions import Combination
 from tablegate.gateway.model.search.queries import Query, matches
 from tablegate.gateway.model.search.schema import FieldType, SearchField
-from tablegate.gateway.model.values.vectors import Metric
 
 _K1, _B = 1.2, 0.75
 
@@ -52,8 +49,6 @@ def score(query: Query, document: Document, statistics: Statistics) -> float:
             return query.weight * _bm25(field, tokens, document, statistics)
         case queries.Terms(field, values) if field.type is FieldType.TEXT:
             return _bm25(field, values, document, statistics)
-        case queries.Nearest(field, vector):
-            return similarity(Metric(field.metric), vector, document[field.name][0])
         case queries.Nested():
             return _nested(query, document, statistics)
         case queries.FieldFactor(inner, field):
@@ -85,21 +80,6 @@ def _with_functions(query: queries.FunctionsScore, document: Document, points: f
     if query.max_result is not None:
         result = min(result, query.max_result)
     return query.combined.of([points, result])
-
-
-def similarity(metric: Metric, a: Sequence[float], b: Sequence[float]) -> float:
-    """Return the similarity of two vectors. More similar ones have a higher one."""
-    if metric is Metric.EUCLIDEAN:
-        return 1 / (1 + math.dist(a, b) ** 2)
-    product = _product(a, b)
-    if metric is Metric.DOT_PRODUCT:
-        return product
-    lengths = math.sqrt(_product(a, a) * _product(b, b))
-    return (1 + product / lengths) / 2 if lengths else 0.0
-
-
-def _product(a: Sequence[float], b: Sequence[float]) -> float:
-    return sum(map(operator.mul, a, b))
 
 
 def _bm25(field: SearchField, tokens: tuple[str, ...], document: Document, statistics: Statistics) -> float:

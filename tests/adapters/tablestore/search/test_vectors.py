@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import Any
 
 import pytest
 
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
+from tablegate.gateway.engine import vectors
+from tablegate.gateway.engine.search import nearest as nearest_vectors
 from tests.adapters.tablestore.client import Refused, TableStoreService
 from tests.adapters.tablestore.search.search_messages import (
     Searches,
@@ -83,6 +86,24 @@ def test_the_limit_replaces_a_lower_top_k(service: TableStoreService) -> None:
     found = table.search(nearest(top_k=1), limit=3, get_total_count=True)
     assert (keys_of(found), found.total_hits) == ([2, 3, 1], 3)
     assert found.next_token
+
+
+def test_blocks_of_vectors(service: TableStoreService, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only one vector is in memory at a time. Numbers beyond 32 bits are in no result."""
+    table = fill(service, messages.DOT_PRODUCT)
+    service.put({"pk": 7}, {"v": "[1e300, 0]", "k": "a"})
+    table.catch_up()
+    monkeypatch.setattr(nearest_vectors, "_BLOCK_NUMBERS", 1)
+    assert table.find(nearest()) == [2, 3, 1, 4]
+    assert table.find(nearest(top_k=2), limit=2) == [2, 3]
+
+
+def test_vector_queries_need_numpy(service: TableStoreService, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = fill(service, messages.COSINE)
+    monkeypatch.setitem(sys.modules, "tablegate.gateway.engine.vectors.exact_search", None)
+    monkeypatch.delattr(vectors, "exact_search", raising=False)
+    with pytest.raises(Refused, match=r"tablegate\[vectors\]"):
+        table.find(nearest())
 
 
 @pytest.mark.parametrize(
