@@ -16,7 +16,7 @@ from typing import Any
 from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.model.authorization import authorizations
 from tablegate.gateway.model.authorization.grants import EVERYTHING, Policy
-from tablegate.gateway.security.identities import Identity
+from tablegate.gateway.security.identities import ENTRA_SCHEME, Identity
 from tablegate.gateway.security.policies import azure_roles, iam_documents
 
 _log = logging.getLogger(__name__)
@@ -171,7 +171,9 @@ class Credentials:
         """Return the credential of that id: a stored one, or that of a session with this token. None if there is none."""
         found = self._by_id.get((scheme, access_id))
         if found is None and token and self.find_session is not None:
-            return self.find_session(scheme, access_id, token, now_ms / 1000)
+            found = self.find_session(scheme, access_id, token, now_ms / 1000)
+            if found is not None and self.keeps_apart and found.identity.scheme == ENTRA_SCHEME:
+                return None  # issued before tenants were kept apart. Grants to identities name no tenant
         return found
 
     def find(self, scheme: Scheme, access_id: str) -> Credential | None:

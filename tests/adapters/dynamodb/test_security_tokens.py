@@ -144,6 +144,12 @@ def test_tokens_need_tls_and_a_shared_namespace(service: IdentifiedService) -> N
         status, members = answer(apart, form(apart))
         assert (status, members["Code"]) == (403, "AccessDenied")
         assert "GetSessionToken" in members["Message"]
+        earlier = apart.gateway.sessions.issue(Identity("alice"), 900, time.time())
+        assert earlier is not None
+        for scheme in (Scheme.AWS, Scheme.TABLESTORE):
+            now_ms = int(time.time() * 1000)
+            found = apart.gateway.credentials.find_key(scheme, earlier.access_id, earlier.token, now_ms)
+            assert found is None
 
 
 # GetSessionToken
