@@ -98,9 +98,9 @@ def _search(table: Table, access: Access, wanted: Wanted, work: Work) -> Exchang
             access.query,
             access.sorters,
             after,
-            0,
-            page_rows,
+            limit=page_rows,
             visible_attributes=visible,
+            timeout_ms=work.rest_ms,
         )
         page = yield from one(command)
         size_bytes = sum(row.size_bytes for row in page.rows)

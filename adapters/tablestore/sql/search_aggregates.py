@@ -5,7 +5,7 @@ The values are those of the index, which follows the table with a delay.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tablegate.adapters.tablestore.sql.aggregates import Aggregate
@@ -54,15 +54,11 @@ def aggregate(
 ) -> Exchange[list[Any] | None]:
     """Return the results of aggregates, None if a number of them may be inexact."""
     assert access.search_index is not None
-    index = access.search_index
-    metrics = []
-    for at, (each, field) in enumerate(zip(aggregates, fields, strict=True)):
-        if field is not None:
-            kinds = dict.fromkeys((MetricKind.COUNT, MetricKind[each.name]))
-            metrics += [Metric(f"{at} {kind.value}", kind, field) for kind in kinds]
+    index, metrics = access.search_index, []
     if work.explains:
         work.steps.append(Step(table.name, "search index, aggregates", index.name, "exact", 0))
-        metrics = []
+    else:
+        metrics = list(_metrics(aggregates, fields))
     command = SearchRows(
         table,
         index,
@@ -71,6 +67,7 @@ def aggregate(
         counts=not work.explains,
         aggregated=Inner(tuple(metrics)),
         visible_attributes=VisibleNames(used_names),
+        timeout_ms=work.rest_ms,
     )
     page = yield from one(command)
     work.add_page(TableOrIndex.of_table(table), 0, 0, index.name)
@@ -79,9 +76,26 @@ def aggregate(
     found = {
         metric.name: value for metric, value in zip(metrics, page.aggregations.aggregations, strict=True)
     }
+    return _results(aggregates, fields, page.total, found)
+
+
+def _metrics(aggregates: Sequence[Aggregate], fields: Sequence[SearchField | None]) -> Iterator[Metric]:
+    """Yield the metrics for aggregates: the number of values of each field, since SQL has no sum of no values."""
+    for at, (each, field) in enumerate(zip(aggregates, fields, strict=True)):
+        if field is not None:
+            for kind in dict.fromkeys((MetricKind.COUNT, MetricKind[each.name])):
+                yield Metric(f"{at} {kind.value}", kind, field)
+
+
+def _results(
+    aggregates: Sequence[Aggregate],
+    fields: Sequence[SearchField | None],
+    total: int | None,
+    found: Mapping[str, Any],
+) -> list[Any] | None:
     results: list[Any] = []
     for at, (each, field) in enumerate(zip(aggregates, fields, strict=True)):
-        number = page.total if field is None else found[f"{at} {MetricKind.COUNT.value}"]
+        number = total if field is None else found[f"{at} {MetricKind.COUNT.value}"]
         if each.name == "COUNT":
             results.append(number)
             continue

@@ -180,15 +180,17 @@ def _nested_query(arguments: Sequence[Any], scope: Scope) -> SearchCondition:
     """NESTED_QUERY(condition): one object must fulfil the condition on its fields."""
     elements: list[_Element] = []
 
-    def query(tree: Any) -> Query:
+    def query(tree: Any, depth: int) -> Query:
+        if depth > limits.QUERY_DEPTH_MAX or len(elements) >= limits.SQL_SEARCHED_MAX:
+            raise sql_error("NESTED_QUERY has too many conditions.")
         if tree.key == "paren":
-            return query(tree.this)
+            return query(tree.this, depth)
         if tree.key == "and":
-            return queries.Bool(must=tuple(query(part) for part in flat(tree)))
+            return queries.Bool(must=tuple(query(part, depth + 1) for part in flat(tree)))
         if tree.key == "or":
-            return queries.Bool(should=tuple(query(part) for part in flat(tree)), minimum=1)
+            return queries.Bool(should=tuple(query(part, depth + 1) for part in flat(tree)), minimum=1)
         if tree.key == "not":
-            return queries.Bool(must_not=(query(tree.this),))
+            return queries.Bool(must_not=(query(tree.this, depth + 1),))
         found = _element_condition(tree, scope)
         if found is None:
             raise sql_error(
@@ -199,7 +201,7 @@ def _nested_query(arguments: Sequence[Any], scope: Scope) -> SearchCondition:
 
     if len(arguments) != 1:
         raise sql_error("NESTED_QUERY must have one condition.")
-    inner = query(arguments[0])
+    inner = query(arguments[0], 0)
     first = elements[0]
     paths = {(element.place, element.field.ancestors) for element in elements}
     if len(paths) > 1 or not first.field.ancestors:
@@ -237,8 +239,9 @@ def candidates_of(where: Any, scope: Scope, places: range) -> Candidates:
     if where is None:
         return Candidates(queries.MatchAll(), True)
     parts = [_Parser(scope, places).query(part, 0) for part in conjuncts(where.this)]
-    found = tuple(part.query for part in parts if part is not None)
-    if not found or len(found) > limits.QUERIES_MAX // 2:
+    found = tuple(part.query for part in parts if part is not None)[: limits.SQL_SEARCHED_MAX]
+    number = sum(1 for query in found for _ in queries.parts_of(query))
+    if not found or number >= limits.QUERIES_MAX:
         return Candidates(queries.MatchAll(), False)
     is_exact = len(found) == len(parts) and all(part.is_exact for part in parts if part is not None)
     return Candidates(queries.Bool(filters=found), is_exact)
@@ -280,8 +283,9 @@ class _Parser:
         known = [each for each in found if each is not None]
         if not known:
             return None
-        query = queries.Bool(filters=tuple(each.query for each in known))
-        return Candidates(query, len(known) == len(parts) and all(each.is_exact for each in known))
+        query = queries.Bool(filters=tuple(each.query for each in known[: limits.SQL_SEARCHED_MAX]))
+        is_exact = len(parts) == len(known) <= limits.SQL_SEARCHED_MAX
+        return Candidates(query, is_exact and all(each.is_exact for each in known))
 
     def _plain(self, tree: Any) -> Candidates | None:
         """Return the candidates for a comparison of a column with literals."""

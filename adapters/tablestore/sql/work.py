@@ -85,6 +85,11 @@ class Work:
         if self._comparisons > limits.SQL_COMPARISONS_MAX:
             raise sql_error(f"The join compares more than {limits.SQL_COMPARISONS_MAX} pairs of rows.")
 
+    @property
+    def rest_ms(self) -> int:
+        """The time that is left."""
+        return max(1, int((self._deadline - monotonic()) * 1000))
+
     def check_time(self) -> None:
         """Called for each row or value, since a single one may take long to evaluate."""
         if monotonic() > self._deadline:
