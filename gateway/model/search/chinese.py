@@ -12,6 +12,9 @@ import rjieba
 
 # The scores that the Python SDK's full_text_search_test.py expects count all words but these two.
 _STOP_WORDS = frozenset("的是")
+# Characters of a text that are searched for words at a time, so that a long text does not take much memory. Words of the
+# dictionary are shorter than _LONGEST, and depend on no other character.
+_CHUNK, _LONGEST = 4096, 32
 
 
 def words(text: str) -> Iterator[tuple[int, int]]:
@@ -24,6 +27,19 @@ def words(text: str) -> Iterator[tuple[int, int]]:
 
 def all_words(text: str) -> Iterator[tuple[int, int]]:
     """Yield all words of the dictionary in a text, also overlapping ones, and the characters that no word has."""
+    covered = 0
+    for first in range(0, len(text), _CHUNK):
+        ends = _ends_of_words(text[first : first + _CHUNK + _LONGEST])
+        for start in range(first, min(first + _CHUNK, len(text))):
+            for end in ends.get(start - first, ()):
+                yield start, first + end
+                covered = max(covered, first + end)
+            if covered <= start and text[start] not in _STOP_WORDS:
+                yield start, start + 1
+
+
+def _ends_of_words(text: str) -> dict[int, list[int]]:
+    """Return the ends of the words of several characters, by their beginning."""
     ends: dict[int, list[int]] = {}
     start, length = 0, 0
     # The list has the words that begin at each character, from the shortest to the longest.
@@ -33,10 +49,4 @@ def all_words(text: str) -> Iterator[tuple[int, int]]:
         length = len(word)
         if length > 1:
             ends.setdefault(start, []).append(start + length)
-    covered = 0
-    for start in range(len(text)):
-        for end in ends.get(start, ()):
-            yield start, end
-            covered = max(covered, end)
-        if covered <= start and text[start] not in _STOP_WORDS:
-            yield start, start + 1
+    return ends

@@ -112,6 +112,14 @@ def test_every_character_is_in_a_word(text: str) -> None:
         assert found <= {*range(len(text))}
 
 
+@given(st.text("菊花茶哈的是人都大部分", max_size=40))
+def test_a_text_has_the_same_words_in_chunks(text: str) -> None:
+    whole = [*chinese.all_words(text)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(chinese, "_CHUNK", 3)
+        assert [*chinese.all_words(text)] == whole
+
+
 _ONE_TEXT = """
 import os, sys
 opened = []
