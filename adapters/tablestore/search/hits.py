@@ -17,7 +17,7 @@ from tablegate.adapters.tablestore.wire.errors import invalid
 from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
 from tablegate.gateway.model.search.highlighting import Highlight, HighlightedField
 from tablegate.gateway.model.search.hits import Details
-from tablegate.gateway.model.search.ordering import KeySort, ScoreSort, Sorter
+from tablegate.gateway.model.search.ordering import FieldSort, KeySort, ScoreSort, Sorter
 from tablegate.gateway.model.search.queries import InnerHits
 from tablegate.gateway.model.search.schema import SearchField, SearchIndex
 
@@ -97,8 +97,11 @@ def _inside(sorter: Sorter, path: SearchField) -> Sorter:
     outer = (*path.ancestors, path.name)
     if sorter.field.ancestors[: len(outer)] != outer:
         raise invalid(f"The field '{sorter.field.name}' is not inside '{path.name}'.")
-    field = dataclasses.replace(sorter.field, ancestors=sorter.field.ancestors[len(outer) :])
-    return dataclasses.replace(sorter, field=field)
+    inner = sorter.field.ancestors[len(outer) :]
+    sorter = dataclasses.replace(sorter, field=dataclasses.replace(sorter.field, ancestors=inner))
+    if isinstance(sorter, FieldSort) and sorter.other is not None:
+        sorter = dataclasses.replace(sorter, other=dataclasses.replace(sorter.other, ancestors=inner))
+    return sorter
 
 
 def hit_message(score: float, details: Details, place: int | None = None) -> messages.SearchHit:

@@ -53,7 +53,7 @@ _COMBINATIONS = {
 def functions_score_of(
     message: messages.FunctionsScoreQuery, schema: SearchSchema, query_of: Callable[[messages.Query], Query]
 ) -> FunctionsScore:
-    """Return the query of a message, whose queries `query_of` parses. Raises ServiceError."""
+    """Return the query of a message. `query_of` parses the queries in it. Raises ServiceError."""
     if not 1 <= len(message.functions) <= limits.SCORE_FUNCTIONS_MAX:
         raise invalid(f"The number of functions must be in range: [1, {limits.SCORE_FUNCTIONS_MAX}].")
     return FunctionsScore(

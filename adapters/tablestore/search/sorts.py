@@ -56,8 +56,6 @@ def _field_sort(sort: messages.FieldSort, schema: SearchSchema) -> FieldSort:
     field = field_of(schema, sort.field_name)
     if field.type in _UNSORTED:
         raise invalid(f"The field '{field.name}' can not be sorted by.")
-    if sort.HasField("missing_field"):
-        raise invalid("missing_field is not supported.")
     mode = _MODES[sort.mode]
     missing = None
     if sort.HasField("missing_value"):
@@ -65,7 +63,12 @@ def _field_sort(sort: messages.FieldSort, schema: SearchSchema) -> FieldSort:
         if value not in _MISSING_NAMES:
             missing = query_value(field, value)
     is_descending = sort.order == messages.SORT_ORDER_DESC
-    return FieldSort(field, is_descending, mode, missing, _nested_filter(sort, schema))
+    other = None
+    if sort.HasField("missing_field"):
+        other = field_of(schema, sort.missing_field, field.type)
+        if other.ancestors != field.ancestors:
+            raise invalid(f"The missing field '{other.name}' must be beside the field '{field.name}'.")
+    return FieldSort(field, is_descending, mode, missing, _nested_filter(sort, schema), other)
 
 
 def _geo_distance_sort(sort: messages.GeoDistanceSort, schema: SearchSchema) -> GeoDistanceSort:

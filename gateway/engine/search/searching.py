@@ -197,7 +197,7 @@ def _by_evaluation(
 
 
 def _collapsed(results: Iterable[_Result], number: int) -> Iterable[_Result]:
-    """Return the first result of each value. Values whose results are not among the first `number` are dropped."""
+    """Return the first result of each value. Results that are not among the first `number` are dropped."""
     first: dict[Any, _Result] = {}
     for each in results:
         known = first.get(each.collapsed)

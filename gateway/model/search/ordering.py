@@ -42,13 +42,14 @@ class NestedFilter:
 
 @dataclass(frozen=True, slots=True)
 class FieldSort:
-    """By the values of a field. Documents without one are last, or have the `missing` value."""
+    """By the values of a field. Documents without one have that of `other`, or the `missing` value, or are last."""
 
     field: SearchField
     descending: bool = False
     mode: SortMode = SortMode.MIN
     missing: Any = None
     nested: NestedFilter | None = None
+    other: SearchField | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,8 @@ def fields_of_sorters(sorters: Sequence[Sorter]) -> Iterator[SearchField]:
     for sorter in sorters:
         if not isinstance(sorter, KeySort | ScoreSort):
             yield sorter.field
+            if isinstance(sorter, FieldSort) and sorter.other is not None:
+                yield sorter.other
             if sorter.nested is not None:
                 yield from queries.fields_of(sorter.nested.query)
 
@@ -124,6 +127,7 @@ def has_order_of_terms(sorter: FieldSort) -> bool:
         and sorter.field.is_indexed
         and not (sorter.field.is_array or sorter.field.ancestors)
         and sorter.missing is None
+        and sorter.other is None
     )
 
 
@@ -146,6 +150,8 @@ def first_term_of(sorter: FieldSort, order_key: bytes) -> bytes | None:
 def _sort_bytes(sorter: FieldSort | GeoDistanceSort, document: Document) -> bytes:
     """Return the bytes of a sort value. No value's bytes begin with those of another one."""
     values = values_at(sorter.field, document, sorter.nested)
+    if not values and isinstance(sorter, FieldSort) and sorter.other is not None:
+        values = values_at(sorter.other, document, sorter.nested)
     if isinstance(sorter, GeoDistanceSort):
         distance = geography.plane_distance_m if sorter.is_plane else geography.distance_m
         values = [distance(point, value) for point in sorter.points for value in values]

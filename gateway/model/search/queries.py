@@ -222,7 +222,7 @@ class NestedScore(Enum):
 class InnerHits:
     """The objects that a search returns: `limit` of those that match after the first `offset`.
 
-    `sorters`, `highlight`: of ordering.py and highlighting.py, whose fields begin at the objects.
+    `sorters`, `highlight`: of ordering.py and highlighting.py. The paths of their fields begin at the objects.
     """
 
     sorters: tuple[Any, ...]

@@ -321,7 +321,7 @@ def test_places(table: Searches) -> None:
 
 
 def test_the_order_of_a_field_has_missing_values_last(table: Searches) -> None:
-    table.create(("l", LONG), field("a", LONG, is_array=True))
+    table.create(("l", LONG), ("o", LONG), ("k", KEYWORD), field("a", LONG, is_array=True))
     for number, value in enumerate((5, None, -3, 12)):
         cells = {} if value is None else {"l": value, "a": f"[{value}, 0]"}
         table.service.put({"pk": number}, cells or {"other": 1})
@@ -331,6 +331,17 @@ def test_the_order_of_a_field_has_missing_values_last(table: Searches) -> None:
     highest = messages.FieldSort(field_name="a", mode=messages.SORT_MODE_MAX)
     sort = messages.Sort(sorter=[messages.Sorter(field_sort=highest)])
     assert table.find(match_all(), sort=sort) == [2, 0, 3, 1]
+    other = messages.FieldSort(field_name="l", missing_field="o")
+    table.service.put({"pk": 4}, {"o": 0})
+    table.catch_up()
+    sort = messages.Sort(sorter=[messages.Sorter(field_sort=other)])
+    assert table.find(match_all(), sort=sort) == [2, 4, 0, 3, 1]
+    for name in ("none", "k"):
+        other.missing_field = name
+        with pytest.raises(Refused, match="OTSParameterInvalid"):
+            table.find(match_all(), sort=messages.Sort(sorter=[messages.Sorter(field_sort=other)]))
+    table.service.delete({"pk": 4})
+    table.catch_up()
     key = messages.PrimaryKeySort(order=messages.SORT_ORDER_DESC)
     sort = messages.Sort(sorter=[messages.Sorter(pk_sort=key)])
     assert table.find(match_all(), sort=sort) == [3, 2, 1, 0]
