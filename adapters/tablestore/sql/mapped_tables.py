@@ -58,7 +58,8 @@ def find_owner(call: CallContext, name: str) -> Exchange[Table]:
     except (TableMissing, NotPermitted) as unknown:
         owners = yield from _owners(call, name)
         if not owners:
-            check_table_name(name)
+            if isinstance(unknown, TableMissing):
+                check_table_name(name)
             raise unknown
         return (yield from one(FindTable(namespace, owners[0].name)))
 
