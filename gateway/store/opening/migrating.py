@@ -164,4 +164,6 @@ def _begin(connection: sqlalchemy.Connection) -> None:
     connection.exec_driver_sql("BEGIN")
     connection.exec_driver_sql("SET LOCAL lock_timeout = '60s'")
     connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
+    # A step computes between its statements, on a busy machine for longer than a request may.
+    connection.exec_driver_sql("SET LOCAL idle_in_transaction_session_timeout = '60s'")
     connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({DEFINITION_LOCK})")

@@ -349,6 +349,19 @@ _COUNTERS_OF_0004 = {
 }
 
 
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+def test_a_step_may_compute_for_a_minute_between_its_statements(database: Database) -> None:
+    """A request has five seconds."""
+    from tablegate.gateway.store.opening import migrating
+
+    with database.engine.connect() as connection:
+        shown = connection.exec_driver_sql("SHOW idle_in_transaction_session_timeout").scalar()
+        migrating._begin(connection)
+        in_migration = connection.exec_driver_sql("SHOW idle_in_transaction_session_timeout").scalar()
+        connection.exec_driver_sql("ROLLBACK")
+    assert (shown, in_migration) == ("5s", "1min")
+
+
 def test_0005_gives_slots_and_keeps_what_was_written(
     empty: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
