@@ -38,6 +38,9 @@ def test_the_sdk_searches(serve: Serve, database_url: str) -> None:
     found = client.search("t", "i", wanted, ots.ColumnsToGet(["l"], ots.ColumnReturnType.SPECIFIED))
     assert numbers + [row[1][0][1] for row in found.rows] == [19, 17, 15, 13, 11, 9, 7, 5]
     assert not found.next_token
+    wanted = ots.SearchQuery(query, sort=sort, limit=5, collapse_field=ots.Collapse("k"))
+    found = client.search("t", "i", wanted, ots.ColumnsToGet())
+    assert ([row[0] for row in found.rows], found.next_token) == ([[("pk", 19)]], b"")
     client.delete_search_index("t", "i")
     assert client.list_search_index("t") == []
 
