@@ -10,8 +10,8 @@ from google.protobuf.message import Message
 
 from tablegate.adapters.tablestore.search import tokens
 from tablegate.adapters.tablestore.search.queries import query_of
-from tablegate.adapters.tablestore.search.search import selection_of, timeout_ms_of
 from tablegate.adapters.tablestore.search.search_indexes import find_indexed_table, find_search_index
+from tablegate.adapters.tablestore.search.search_requests import selection_of, timeout_ms_of
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.call_context import CallContext, TableOrIndex
 from tablegate.adapters.tablestore.wire.errors import ServiceError, invalid
