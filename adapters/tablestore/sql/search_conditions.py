@@ -181,7 +181,7 @@ def _nested_query(arguments: Sequence[Any], scope: Scope) -> SearchCondition:
     elements: list[_Element] = []
 
     def query(tree: Any, depth: int) -> Query:
-        if depth > limits.QUERY_DEPTH_MAX or len(elements) >= limits.SQL_SEARCHED_MAX:
+        if depth > limits.QUERY_DEPTH_MAX or len(elements) >= limits.QUERIES_MAX:
             raise sql_error("NESTED_QUERY has too many conditions.")
         if tree.key == "paren":
             return query(tree.this, depth)
@@ -239,7 +239,7 @@ def candidates_of(where: Any, scope: Scope, places: range) -> Candidates:
     if where is None:
         return Candidates(queries.MatchAll(), True)
     parts = [_Parser(scope, places).query(part, 0) for part in conjuncts(where.this)]
-    found = tuple(part.query for part in parts if part is not None)[: limits.SQL_SEARCHED_MAX]
+    found = tuple(part.query for part in parts if part is not None)
     number = sum(1 for query in found for _ in queries.parts_of(query))
     if not found or number >= limits.QUERIES_MAX:
         return Candidates(queries.MatchAll(), False)
@@ -283,8 +283,8 @@ class _Parser:
         known = [each for each in found if each is not None]
         if not known:
             return None
-        query = queries.Bool(filters=tuple(each.query for each in known[: limits.SQL_SEARCHED_MAX]))
-        is_exact = len(parts) == len(known) <= limits.SQL_SEARCHED_MAX
+        query = queries.Bool(filters=tuple(each.query for each in known))
+        is_exact = len(parts) == len(known)
         return Candidates(query, is_exact and all(each.is_exact for each in known))
 
     def _plain(self, tree: Any) -> Candidates | None:

@@ -69,7 +69,6 @@ SQL_TREE_DEPTH_MAX = 150  # nested expressions, our own
 SQL_NODES_MAX = 20_000  # parts of a statement, our own
 SQL_JOINS_MAX = 7  # our own
 SQL_SUBQUERIES_MAX = 16  # of a statement, our own
-SQL_SEARCHED_MAX = 16  # conditions of a conjunction that a search index evaluates, our own
 SQL_INDEX_MAPPINGS_MAX = 100  # mappings of the indexes of a table, our own
 SQL_COMPARISONS_MAX = 2_000_000  # pairs of rows in a join, our own
 SQL_KEPT_MAX = 256 * 1024 * 1024  # our own: bytes of the values that a statement computes and keeps

@@ -18,14 +18,20 @@ from tablegate.gateway.model.search.schema import FieldType, SearchField, Search
 # A condition with more parameters, or alternatives, is replaced by one that accepts more documents.
 _MAX_PARAMETERS = 2_000
 _MAX_ALTERNATIVES = 100
+# PostgreSQL plans each subquery of a conjunction as a join. The time for 500 of them is above 30 s.
+_MAX_JOINS = 12
 
 
 class Candidates(NamedTuple):
-    """A condition on `search_documents d` with its parameters. `is_exact`: it holds only for documents that match."""
+    """A condition on `search_documents d` with its parameters. `is_exact`: it holds only for documents that match.
+
+    `joins`: number of its subqueries that PostgreSQL plans as joins.
+    """
 
     condition: str
     parameters: Sequence[Any]
     is_exact: bool
+    joins: int = 0
 
     @property
     def is_everything(self) -> bool:
@@ -101,6 +107,7 @@ class _Compiler:
             f"{condition})",
             (self._index.id, self._index.schema.numbers[field.name], *parameters),
             True,
+            joins=1,
         )
 
     def _one_of(self, field: SearchField, terms: Sequence[bytes]) -> Candidates:
@@ -205,7 +212,15 @@ def _inexact(found: Candidates) -> Candidates:
 
 
 def _all_of(parts: Sequence[Candidates]) -> Candidates:
-    return _joined(" AND ", parts) if parts else _ALL
+    """Return the conjunction of as many parts as the database should plan. The others are evaluated."""
+    chosen: list[Candidates] = []
+    joins = 0
+    for part in parts:
+        if joins + part.joins <= _MAX_JOINS:
+            chosen.append(part)
+            joins += part.joins
+    found = _joined(" AND ", chosen)._replace(joins=joins) if chosen else _ALL
+    return found if len(chosen) == len(parts) else _inexact(found)
 
 
 def _any_of(parts: Sequence[Candidates]) -> Candidates:

@@ -263,3 +263,19 @@ def test_random_queries(things: Client, monkeypatch: pytest.MonkeyPatch) -> None
 @minutes_long
 def test_many_random_queries_on_many_rows(things: Client) -> None:
     check_random_queries(things, 20_000, 2_000)
+
+
+def test_more_conditions_than_the_database_plans(things: Client) -> None:
+    rows = {f"{number}": {"k": text("red"), "l": Value(Kind.INT64, number)} for number in range(3)}
+    for key, values in rows.items():
+        put(things, key, values)
+    index = create_index(things.engine, things.table)
+    do_background_work(things.engine)
+    [table] = [things.engine.cached_table("", things.table.name) or things.table]
+    conditions = (*(queries.Terms(KEYWORD, ("red",)) for _ in range(500)), queries.Terms(LONG, (1,)))
+    for query in (queries.Bool(must=conditions), queries.Bool(must_not=(queries.Bool(must=conditions),))):
+        [page] = things.engine.run([SearchRows(table, index, query, counts=True)])
+        assert not isinstance(page, Exception), page
+        expected = {key for key in rows if queries.matches(query, document_of(SCHEMA, rows[key]))}
+        assert {row.latest["p"].data for row in page.rows} == expected
+        assert page.total == len(expected) > 0
