@@ -25,7 +25,7 @@ from tablegate.gateway.model.commands.writes import Change, Edit, Remove, Replac
 from tablegate.gateway.model.expressions.predicates import ALWAYS, And, Not, Predicate, RowExists
 from tablegate.gateway.model.expressions.updates import Action, DeleteCell, DeleteCells, Increment, PutCell
 from tablegate.gateway.model.tables.tables import Table
-from tablegate.gateway.model.values.keys import Key
+from tablegate.gateway.model.values.keys import AUTO_INCREMENT, Key
 from tablegate.gateway.model.values.rows import Cell, Contents
 from tablegate.gateway.model.values.values import Kind, Value
 
@@ -69,7 +69,8 @@ class RowWrite(NamedTuple):
 class WriteTarget:
     """A table, with the properties that every write needs.
 
-    `refuses_absent`: an update or delete that expects no row always fails, as in 2017.
+    `refuses_absent`: an update or delete that expects no row always fails, as in 2017. `numbers`: the table has an
+    auto-increment column.
     """
 
     table: Table
@@ -78,13 +79,16 @@ class WriteTarget:
     has_indexes: bool
     refuses_absent: bool
     rule: RowRule
+    numbers: bool
 
     @classmethod
     def of(cls, call: CallContext, table: Table) -> WriteTarget:
         names = table.key_schema.names
         defined = {name: DEFINED_KINDS[kind] for name, kind in options.defined_types(table).items()}
         refuses_absent = call.gateway.settings.tablestore_expect_not_exist == "2017"
-        return cls(table, names, defined, bool(table.indexes), refuses_absent, partial(restored, names))
+        numbers = any(column.auto_increment for column in table.key_schema.columns)
+        rule = partial(restored, names)
+        return cls(table, names, defined, bool(table.indexes), refuses_absent, rule, numbers)
 
 
 def parse_put(call: CallContext, target: WriteTarget, put: WireRow | PlainPut, message: Any) -> RowWrite:
@@ -134,13 +138,25 @@ def _row_write(
     target: WriteTarget, key: Key, sizes: tuple[int, int], change: Change, message: Any
 ) -> RowWrite:
     condition = condition_of(message.condition, target.refuses_absent and not isinstance(change, Replace))
-    write = Write(target.table, key, change, condition, view, target.rule)
     consumed = capacity.of_write(*sizes, condition is not ALWAYS, target.has_indexes)
+    if target.numbers and _names_new_row(key, change):
+        condition = ROW_EXISTS if condition is ALWAYS else And((ROW_EXISTS, condition))
+    write = Write(target.table, key, change, condition, view, target.rule)
     if not message.HasField("return_content"):
         return RowWrite(write, consumed, sizes[1], messages.RT_NONE, frozenset())
     content = message.return_content
     _check_returned(content, change)
     return RowWrite(write, consumed, sizes[1], content.return_type, frozenset(content.return_column_names))
+
+
+def _names_new_row(key: Key, change: Change) -> bool:
+    """Return True if a write may create a row with a number of the client. Only the server gives numbers to new rows.
+
+    Sources: aliyun-tablestore-go-sdk, tunnel/restore, Test_AutoIncrementPk_RecordRestore_WithoutRegenerate;
+    aliyun-tablestore-java-sdk, TestTimeline testUpdateAutoSeqId.
+    """
+    may_create = isinstance(change, Replace) or (isinstance(change, Edit) and change.may_create)
+    return may_create and AUTO_INCREMENT not in key.values  # type: ignore[comparison-overlap]
 
 
 def _check_returned(content: messages.ReturnContent, change: Change) -> None:

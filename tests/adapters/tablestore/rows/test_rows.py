@@ -623,7 +623,10 @@ def test_numbers_are_drawn_and_grow(drawn: TableStoreService) -> None:
         found = plain(decode_row(answer.row))
         assert found is not None
         numbers.append(found["id"])
-        assert plain(drawn.get({"p": "x", "id": found["id"]})) == {"p": "x", "id": found["id"], "a": value}
+        known = {"p": "x", "id": found["id"]}
+        assert plain(drawn.get(known)) == {**known, "a": value}
+        drawn.put(known, {"a": "changed"})
+        assert plain(drawn.get(known)) == {**known, "a": "changed"}
     assert numbers == sorted(set(numbers))
 
 
@@ -634,6 +637,15 @@ def test_updates_draw_too(drawn: TableStoreService) -> None:
     found = plain(decode_row(answer.row))
     assert found is not None
     assert plain(drawn.get(found)) == {**found, "a": 1}
+
+
+@pytest.mark.parametrize("existence", [messages.IGNORE, messages.EXPECT_EXIST, messages.EXPECT_NOT_EXIST])
+def test_a_new_row_does_not_get_the_number_of_a_client(drawn: TableStoreService, existence: int) -> None:
+    for write in (drawn.put, drawn.update):
+        with pytest.raises(Refused) as refused:
+            write({"p": "x", "id": 1}, {"a": 1}, expect=existence)
+        assert (refused.value.status, refused.value.code) == (403, "OTSConditionCheckFail")
+    assert plain(drawn.get({"p": "x", "id": 1})) is None
 
 
 def test_only_such_a_column_can_be_drawn(table: TableStoreService, service: TableStoreService) -> None:
