@@ -25,6 +25,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.wait import WebDriverWait
 
+from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
 from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.console.charts import BOUNDS, bucket
 from tablegate.gateway.model.commands.job_commands import StartJob
@@ -33,13 +34,16 @@ from tablegate.gateway.observability.metric_history import DAY_S, FINE_S, Counte
 from tablegate.gateway.security.grant_store import WrittenGrant
 from tablegate.gateway.store.opening.migrating import migrate
 from tablegate.gateway.wiring import connect
+from tests.adapters.tablestore.search.search_messages import schema
 from tests.support.browser import SCHEMES, SIZES, appear_as, chromium
 from tests.support.live_dynamodb import Index, Live
+from tests.support.live_tablestore import LiveTableStore
 from tests.support.running import Running, start
 
 ROOT = Path(__file__).parents[2]
 EVERYTHING, PUBLISHED = ROOT / "build/screenshots", ROOT / "docs/images"
 _ORDERS = "namespace=shared&name=orders"
+_ORDERS_NUMBER = 200
 _LONG_NAME = "eu-central-1.production.PreferencesOfSubscriptionsByDeviceAndCustomer"
 PAGES: Mapping[str, str] = {
     "tables": "/",
@@ -56,6 +60,7 @@ PAGES: Mapping[str, str] = {
     "rows-change": "/rows/bulk?{orders}&change=set&attribute=state&comparison=%3D&value=open",
     "difference": "/difference?{orders}&at={first}&at={second}",
     "statement": "/statement?{orders}&statement=SELECT+*+FROM+%22orders%22+WHERE+customer%3D%27ada%27",
+    "search": "/search?{orders}&index=search&field0=state&comparison0=%3D&value0=paid&sort=total",
     "table": "/table?{orders}",
     "changes": "/changes?{orders}",
     "changes-none": "/changes?namespace=shared&name={long_name}",
@@ -121,6 +126,7 @@ def seeded_server() -> Iterator[Running]:
         )
         try:
             seed(Live(running.url))
+            seed_search_index(LiveTableStore(running.url))
             seed_metrics()
             gateway = running.app.extensions["tablegate"].gateway
             gateway.engine.run([StartJob("archive", "shared", "orders", {}, "IN_PROGRESS", 9)])
@@ -148,7 +154,7 @@ def seed(live: Live) -> None:
     live.create("id:S", name="customers")
     live.create("id:S", name=_LONG_NAME)
     live.create("device:B", "at:N", name="readings")
-    orders = [_order(number, numbers) for number in range(200)]
+    orders = [_order(number, numbers) for number in range(_ORDERS_NUMBER)]
     customers = [
         {"id": {"S": name.lower()}, "name": {"S": name}, "since": {"N": str(2015 + numbers.randrange(10))}}
         for name in _NAMES
@@ -171,6 +177,13 @@ def seed(live: Live) -> None:
     live.client.update_time_to_live(
         TableName="orders", TimeToLiveSpecification={"Enabled": True, "AttributeName": "expires"}
     )
+
+
+def seed_search_index(store: LiveTableStore) -> None:
+    """Create a search index on the orders."""
+    fields = schema(("state", messages.KEYWORD), ("total", messages.DOUBLE), ("note", messages.TEXT))
+    store.call("CreateSearchIndex", table_name="orders", index_name="search", schema=fields)
+    store.wait_for_search_index("orders", "search", _ORDERS_NUMBER)
 
 
 def seed_accounts(running: Running) -> None:

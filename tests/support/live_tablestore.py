@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from tablegate.adapters.tablestore.wire.auth import Caller, reply_signature
 from tablegate.gateway.http import Reply, Request
 from tests.adapters.tablestore.client import INSTANCE, TableStoreCalls
+from tests.adapters.tablestore.search.search_messages import match_all, search_query
 
 
 class WallClock:
@@ -70,3 +71,9 @@ class LiveTableStore(TableStoreCalls):
         caller = Caller("tablegate", INSTANCE, "", b"tablegate")
         own = [(name, value) for name, value in headers if name.startswith("x-ots-")]
         assert given == reply_signature(caller, operation, own)
+
+    def wait_for_search_index(self, table: str, index: str, rows: int) -> None:
+        """Wait until a search index has all rows of a table."""
+        query = search_query(match_all(), limit=1, get_total_count=True)
+        while self.call("Search", table_name=table, index_name=index, search_query=query).total_hits != rows:
+            time.sleep(0.05)

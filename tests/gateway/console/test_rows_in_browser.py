@@ -13,7 +13,9 @@ from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.expected_conditions import staleness_of
 from selenium.webdriver.support.select import Select
 
+from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
 from tablegate.gateway.console import bulk_pages, row_reading
+from tests.adapters.tablestore.search.search_messages import schema
 from tests.gateway.console.test_browser import (
     PAGES_OF_ROWS,
     forms_of_templates,
@@ -25,6 +27,7 @@ from tests.gateway.console.test_browser import (
 from tests.support.browser import appear_as, in_each_look, needs_chromium
 from tests.support.console_screenshots import migrated
 from tests.support.live_dynamodb import Index, Live
+from tests.support.live_tablestore import LiveTableStore
 from tests.support.running import Running, start
 
 pytestmark = needs_chromium
@@ -36,6 +39,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     running = start(migrated(tmp_path_factory.mktemp("rows")), console_writes=True)
     live = Live(running.url)
     live.create("p:S", "s:N", name="songs", indexes=[Index("by-kind", "kind:S", "s:N")])
+    fields = schema(("kind", messages.KEYWORD))
+    LiveTableStore(running.url).call(
+        "CreateSearchIndex", table_name="songs", index_name="words", schema=fields
+    )
     yield running
     running.stop()
 
@@ -109,6 +116,7 @@ class Submitter:
 ENDPOINTS = {
     "console.rows": "/rows", "console.difference": "/difference", "console.delete": "/row/delete",
     "console.put": "/row/put", "console.run_bulk": "/rows/bulk", "console.statement": "/statement",
+    "console.search": "/search",
 }  # fmt: skip
 
 
@@ -176,6 +184,12 @@ def test_every_form_about_rows_is_accepted(
     visit("/statement?")
     fill(browser, "statement", "SELECT * FROM songs WHERE kind = 'rare'")
     press("Run", "12 rows found")
+
+    LiveTableStore(songs.url).wait_for_search_index("songs", "words", NUMBER)
+    visit("/search?index=words&")
+    fill(browser, "field0", "kind (keyword)")
+    fill(browser, "value0", "rare")
+    press("Search", "12 rows found")
     assert problems(browser) == []
     assert submitter.forms == {
         (method, ENDPOINTS[action]) for name, method, action in forms_of_templates() if name in PAGES_OF_ROWS

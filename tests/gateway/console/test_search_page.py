@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
@@ -17,7 +16,7 @@ import pytest
 
 from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as table_messages
-from tests.adapters.tablestore.search.search_messages import field, match_all, schema, search_query
+from tests.adapters.tablestore.search.search_messages import field, schema
 from tests.gateway.console.test_console import EVIL, Console, keys_of
 from tests.gateway.console.test_row_searches import code_of
 from tests.support.live_tablestore import LiveTableStore
@@ -48,10 +47,7 @@ def server(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> I
                 "parts": json.dumps([{"name": f"p{number}"}]),
             }  # fmt: skip
             store.put({"pk": number}, cells, "things")
-        data = search_query(match_all(), limit=1, get_total_count=True)
-        wanted = {"table_name": "things", "index_name": "i", "search_query": data}
-        while store.call("Search", **wanted).total_hits != NUMBER:
-            time.sleep(0.05)
+        store.wait_for_search_index("things", "i", NUMBER)
         yield running
     finally:
         running.stop()
