@@ -191,6 +191,7 @@ def versions(across: Across) -> tuple[str, Callable[[random.Random], None]]:
                 client.update_row(name, ots.Row(key, change), IGNORE)
             case 2:
                 client.delete_row(name, ots.Row(key), IGNORE)
+                numbers.remove(key[1][1])  # Only the server gives numbers to new rows.
 
     return name, write
 

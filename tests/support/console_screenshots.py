@@ -43,7 +43,6 @@ from tests.support.running import Running, start
 ROOT = Path(__file__).parents[2]
 EVERYTHING, PUBLISHED = ROOT / "build/screenshots", ROOT / "docs/images"
 _ORDERS = "namespace=shared&name=orders"
-_ORDERS_NUMBER = 200
 _LONG_NAME = "eu-central-1.production.PreferencesOfSubscriptionsByDeviceAndCustomer"
 PAGES: Mapping[str, str] = {
     "tables": "/",
@@ -60,7 +59,7 @@ PAGES: Mapping[str, str] = {
     "rows-change": "/rows/bulk?{orders}&change=set&attribute=state&comparison=%3D&value=open",
     "difference": "/difference?{orders}&at={first}&at={second}",
     "statement": "/statement?{orders}&statement=SELECT+*+FROM+%22orders%22+WHERE+customer%3D%27ada%27",
-    "search": "/search?{orders}&index=search&field0=state&comparison0=%3D&value0=paid&sort=total",
+    "search": "/search?namespace=shared&name=customers&index=search&field0=name&comparison0=is+like&value0=*a*&sort=since",
     "table": "/table?{orders}",
     "changes": "/changes?{orders}",
     "changes-none": "/changes?namespace=shared&name={long_name}",
@@ -154,7 +153,7 @@ def seed(live: Live) -> None:
     live.create("id:S", name="customers")
     live.create("id:S", name=_LONG_NAME)
     live.create("device:B", "at:N", name="readings")
-    orders = [_order(number, numbers) for number in range(_ORDERS_NUMBER)]
+    orders = [_order(number, numbers) for number in range(200)]
     customers = [
         {"id": {"S": name.lower()}, "name": {"S": name}, "since": {"N": str(2015 + numbers.randrange(10))}}
         for name in _NAMES
@@ -180,10 +179,10 @@ def seed(live: Live) -> None:
 
 
 def seed_search_index(store: LiveTableStore) -> None:
-    """Create a search index on the orders."""
-    fields = schema(("state", messages.KEYWORD), ("total", messages.DOUBLE), ("note", messages.TEXT))
-    store.call("CreateSearchIndex", table_name="orders", index_name="search", schema=fields)
-    store.wait_for_search_index("orders", "search", _ORDERS_NUMBER)
+    """Create a search index on the customers."""
+    fields = schema(("name", messages.KEYWORD), ("since", messages.LONG))
+    store.call("CreateSearchIndex", table_name="customers", index_name="search", schema=fields)
+    store.wait_for_search_index("customers", "search", len(_NAMES))
 
 
 def seed_accounts(running: Running) -> None:
