@@ -29,7 +29,12 @@ from tablegate.gateway.model.errors import Busy, LimitExceeded, NotAllowed
 from tablegate.gateway.observability import audit
 from tablegate.gateway.request_memory import HEAD_FIRST_BYTES
 from tablegate.gateway.security.browsers import OriginPolicy
-from tablegate.gateway.server.flask_bridge import current_request, flask_response, request_of
+from tablegate.gateway.server.flask_bridge import (
+    current_request,
+    flask_response,
+    request_of,
+    request_without_body,
+)
 from tablegate.gateway.wiring import OpenDatabase, connect, open_store, wire
 
 _IS_CUT = "tablegate.cut"
@@ -150,7 +155,7 @@ def _flask_of(dialect: Dialect, dialects: Application) -> flask.Flask:
     @app.errorhandler(413)
     def too_long(error: Exception) -> flask.Response:
         # The gateway's own server refuses such a body earlier (connection.py).
-        request = request_of(flask.request.environ, b"")
+        request = request_without_body()
         limit = dialects.gateway.settings.max_body_bytes
         size = flask.request.content_length or limit + 1
         return flask_response(dialects.refuse(request, LimitExceeded("body", limit, size)))

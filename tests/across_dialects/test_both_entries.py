@@ -10,7 +10,7 @@ import http.client
 import itertools
 import secrets
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from email.utils import formatdate
 from types import ModuleType
@@ -27,6 +27,8 @@ from tablegate.gateway.dialect import Gateway
 from tablegate.gateway.engine.engine import Engine, EngineOptions
 from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.model.errors import Busy, StaleTable
+from tablegate.gateway.observability import audit
+from tablegate.gateway.observability.audit import AuditScope, AuditSink, AuditTrail, KeyForm
 from tablegate.gateway.security.credentials import Credentials
 from tablegate.gateway.store.opening.migrating import migrate
 from tablegate.gateway.store.store import Store
@@ -167,3 +169,19 @@ def test_a_body_that_is_too_long_is_refused_alike(pair: Pair, dialect: str) -> N
     case = next(case for case in DIALECTS[dialect].CASES if case.request.method == "POST")
     long = replace(case.request, body=b" " * (LIMIT_BYTES + 1))
     assert pair.send(Case("too long", case.operation, long)).status == 413
+
+
+class Nowhere(AuditSink):
+    """A sink that keeps nothing."""
+
+    def write(self, lines: Sequence[bytes]) -> None:
+        pass
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_body_that_is_too_long_is_refused_alike_with_an_audit_log(pair: Pair, dialect: str) -> None:
+    audit.start(AuditTrail(Nowhere(), KeyForm(True, ""), AuditScope(writes=True, requests=True)))
+    try:
+        test_a_body_that_is_too_long_is_refused_alike(pair, dialect)
+    finally:
+        audit.stop()

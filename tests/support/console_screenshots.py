@@ -29,7 +29,7 @@ from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
 from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.console.charts import BOUNDS, bucket
 from tablegate.gateway.model.commands.job_commands import StartJob
-from tablegate.gateway.observability import metric_history
+from tablegate.gateway.observability import audit, metric_history
 from tablegate.gateway.observability.metric_history import DAY_S, FINE_S, Counter, MetricHistory
 from tablegate.gateway.security.grant_store import WrittenGrant
 from tablegate.gateway.store.opening.migrating import migrate
@@ -135,6 +135,7 @@ def seeded_server() -> Iterator[Running]:
             yield running
         finally:
             running.stop()
+            audit.stop()
 
 
 def migrated(folder: Path) -> str:
