@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 SQLITE_PAGE_BYTES = 8_192
+_RETRY_S = 0.005
 _EFFECTIVE = os.access in os.supports_effective_ids
 
 
@@ -147,7 +149,7 @@ class SQLite(Database):
             timeout=LOCK_TIMEOUT_MS / 1000,
         )
         connection.execute(f"PRAGMA page_size = {SQLITE_PAGE_BYTES}")
-        connection.execute("PRAGMA journal_mode = WAL")
+        _use_wal(connection)
         connection.execute(f"PRAGMA synchronous = {self._synchronous}")
         # Large enough that a checkpoint is rare, small enough that recovery is fast.
         connection.execute("PRAGMA wal_autocheckpoint = 4000")
@@ -298,3 +300,16 @@ def _sqlite_error(error: sqlite3.Error) -> Exception:
     if code.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
         return DataCorrupted(str(error))
     return DatabaseFailed(str(error))
+
+
+def _use_wal(connection: sqlite3.Connection) -> None:
+    """Switch the file to a write-ahead log. If processes do so at once, SQLite fails without waiting for its timeout."""
+    deadline = time.monotonic() + LOCK_TIMEOUT_MS / 1000
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() >= deadline:
+                raise
+            time.sleep(_RETRY_S)

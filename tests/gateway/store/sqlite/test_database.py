@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -57,3 +58,25 @@ def test_a_file_in_use_is_not_compacted(tmp_path: Path) -> None:
     writer.close()
     database.compact()
     database.close()
+
+
+def test_first_connections_at_once(tmp_path: Path) -> None:
+    """SQLite refuses one of several first switches to a write-ahead log at once. 6 of 100 failed."""
+    failures: list[Exception] = []
+
+    def read(path: Path) -> None:
+        try:
+            database = connect(load({"database": f"sqlite:///{path}"}, {}))
+            with database.read() as session:
+                session.query("SELECT 1")
+            database.close()
+        except Exception as error:
+            failures.append(error)
+
+    for number in range(60):
+        threads = [Thread(target=read, args=(tmp_path / f"{number}.sqlite",)) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert failures == []
