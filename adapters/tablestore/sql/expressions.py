@@ -19,7 +19,7 @@ from tablegate.adapters.tablestore.sql.sql_values import (
     to_text,
     truth,
 )
-from tablegate.adapters.tablestore.sql.trees import flat
+from tablegate.adapters.tablestore.sql.trees import flat, function_name
 from tablegate.adapters.tablestore.wire import limits
 
 T = SqlType
@@ -340,6 +340,8 @@ class Compiler:
         name = str(tree.this).upper()
         if name in ("DATE_ADD", "DATE_SUB", "ADDDATE", "SUBDATE") and len(tree.expressions) == 2:
             return self._moved(_Moved("add" if name in ("DATE_ADD", "ADDDATE") else "sub", *tree.expressions))
+        if name == "JSON_EXTRACT" and function_name(tree.parent) != "JSON_UNQUOTE":
+            raise sql_error("JSON_EXTRACT must be the argument of JSON_UNQUOTE.")
         function = FUNCTIONS.get(name)
         if function is None:
             raise sql_error(f"Unsupported SQL function: {name[:64]}.")

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, NamedTuple
 
+from tablegate.adapters.tablestore.sql import json_documents
 from tablegate.adapters.tablestore.sql.sql_types import SqlType, common_type, sql_error
 from tablegate.adapters.tablestore.sql.sql_values import (
     checked,
@@ -100,6 +101,14 @@ def _concat_ws(separator: Any, *values: Any) -> str | None:
     if separator is None:
         return None
     return _bounded(_text(separator).join(_text(value) for value in values if value is not None))
+
+
+# JSON
+
+
+def _json_extract(document: Any, *paths: Any) -> str | None:
+    found = json_documents.extract(_text(document), *map(_text, paths))
+    return None if found is None else _bounded(found)
 
 
 # Numbers
@@ -327,6 +336,8 @@ FUNCTIONS: Mapping[str, Function] = {
     "RPAD": Function(T.STRING, (3, 3), lambda value, size, fill: _pad(value, size, fill, False)),
     "INSTR": Function(T.LONG, (2, 2), lambda value, part: _text(value).find(_text(part)) + 1),
     "LOCATE": Function(T.LONG, (2, 2), lambda part, value: _text(value).find(_text(part)) + 1),
+    "JSON_EXTRACT": Function(T.STRING, (2, _MANY), _json_extract),
+    "JSON_UNQUOTE": Function(T.STRING, (1, 1), lambda value: json_documents.unquote(_text(value))),
     "ABS": Function(_whole_or_double, (1, 1), lambda value: checked(abs(to_number(value) or 0))),
     "CEIL": Function(T.LONG, (1, 1), lambda value: checked(math.ceil(to_number(value) or 0))),
     "CEILING": Function(T.LONG, (1, 1), lambda value: checked(math.ceil(to_number(value) or 0))),

@@ -152,16 +152,34 @@ def _parse_tree(text: str) -> Statement:
 @cache
 def _parser() -> tuple[Any, Any]:
     """Return the dialect, and a class of parsers of it that rewrites no function."""
+    from sqlglot import TokenType
     from sqlglot.dialects.mysql import MySQL
 
     parsers = MySQL.Parser.FUNCTION_PARSERS
     members = {
         "FUNCTIONS": {},
         "FUNCTION_PARSERS": {name: parsers[name] for name in ("CAST", "CONVERT")},
+        "COLUMN_OPERATORS": MySQL.Parser.COLUMN_OPERATORS
+        | {TokenType.ARROW: _json_value, TokenType.DARROW: _json_text},
+        "LAMBDAS": {},  # they begin with the same arrow
         "NO_PAREN_FUNCTIONS": {},
         "NO_PAREN_FUNCTION_PARSERS": {"CASE": MySQL.Parser.NO_PAREN_FUNCTION_PARSERS["CASE"]},
     }
     return MySQL(), type("Parser", (MySQL.Parser,), members)
+
+
+def _json_value(parser: Any, document: Any, path: Any) -> Any:
+    """Return `document -> path` as a call."""
+    from sqlglot import exp
+
+    return exp.Anonymous(this="JSON_EXTRACT", expressions=[document, path])
+
+
+def _json_text(parser: Any, document: Any, path: Any) -> Any:
+    """Return `document ->> path` as calls."""
+    from sqlglot import exp
+
+    return exp.Anonymous(this="JSON_UNQUOTE", expressions=[_json_value(parser, document, path)])
 
 
 def _check_depth(tokens: list[Any]) -> None:

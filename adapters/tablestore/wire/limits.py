@@ -73,6 +73,11 @@ SQL_INDEX_MAPPINGS_MAX = 100  # mappings of the indexes of a table, our own
 SQL_COMPARISONS_MAX = 2_000_000  # pairs of rows in a join, our own
 SQL_KEPT_MAX = 256 * 1024 * 1024  # our own: bytes of the values that a statement computes and keeps
 SQL_TEXT_MAX = 2 * 1024 * 1024  # characters of the result of a function, as of a column
+SQL_JSON_DEPTH_MAX = 100  # of the objects and arrays of a document, as in MySQL
+SQL_JSON_DIGITS_MAX = 400  # of a number in a document, our own
+SQL_JSON_STEPS_MAX = 100  # of a path, as in MySQL
+SQL_JSON_VALUES_MAX = 100_000  # of a document, our own: a document is parsed whole
+SQL_JSON_VISITS_MAX = 1_000_000  # our own: values that the paths of a call pass
 SQL_VALUE_BYTES = 100  # our own: an estimate of the memory for each value of a row, besides its bytes
 SQL_PAGE_ROWS = 1000  # our own: read at a time
 

@@ -213,7 +213,7 @@ def test_conditions_of_search_indexes(goods: TableStoreService, condition: str, 
      "array_extract(tags) = 'x'", "array_extract(tags)", "array_extract(tags) <> 1", "array_extract(tags) is true",
      "`parts.size` = id", "`parts.size` like 'a'", "`parts.none` = 1", "nested_query(id = 1)", "nested_query()",
      "nested_query(array_extract(tags) = 1)", "nested_query(`parts.size` = 1 and array_extract(tags) = 1)", "nowhere = 1",
-     "vector_query_float32(title, '[1]', 1)", "score() > 1", "json_extract(parts, '$.a') = 1", "parts->>'$.a' = 1"],
+     "vector_query_float32(title, '[1]', 1)", "score() > 1", "json_extract(parts, '$.a') = 1"],
 )  # fmt: skip
 def test_conditions_that_are_refused(goods: TableStoreService, condition: str) -> None:
     with pytest.raises(Refused) as refused:
