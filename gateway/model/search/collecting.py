@@ -65,11 +65,30 @@ def _values(field: SearchField, hit: Hit, missing: Any) -> list[Any]:
     return values if values or missing is None else [missing]
 
 
+class _Sum:
+    """A compensated sum (Neumaier): equal values give one sum, in whichever order an index returns them."""
+
+    def __init__(self) -> None:
+        self._total: float = 0
+        self._lost: float = 0
+
+    def add(self, value: float) -> None:
+        total = self._total + value
+        if abs(self._total) >= abs(value):
+            self._lost += (self._total - total) + value
+        else:
+            self._lost += (value - total) + self._total
+        self._total = total
+
+    def result(self) -> float:
+        return self._total + self._lost if math.isfinite(self._total) else self._total
+
+
 class _Metric(_Accumulator):
     def __init__(self, metric: Metric) -> None:
         self._metric = metric
         self._count = 0
-        self._sum: float = 0
+        self._sum = _Sum()
         self._least: Any = None
         self._most: Any = None
         self._distinct: set[Any] = set()
@@ -81,7 +100,8 @@ class _Metric(_Accumulator):
         if metric.kind is MetricKind.DISTINCT_COUNT:
             self._distinct.update(tuple(value) if isinstance(value, list) else value for value in values)
         elif values and metric.kind is not MetricKind.COUNT:
-            self._sum += sum(values)
+            for value in values:
+                self._sum.add(value)
             self._least = min(values) if self._least is None else min(self._least, *values)
             self._most = max(values) if self._most is None else max(self._most, *values)
 
@@ -92,9 +112,9 @@ class _Metric(_Accumulator):
             case MetricKind.DISTINCT_COUNT:
                 return len(self._distinct)
             case MetricKind.SUM:
-                return float(self._sum)
+                return float(self._sum.result())
             case MetricKind.AVG:
-                return self._sum / self._count if self._count else 0.0
+                return self._sum.result() / self._count if self._count else 0.0
             case MetricKind.MIN:
                 return math.inf if self._least is None else float(self._least)
             case MetricKind.MAX:

@@ -93,6 +93,17 @@ def test_metrics(table: Searches, kind: int, name: str, missing: Any, expected: 
     assert result(table, metric(kind, name, missing), message).value == expected
 
 
+def test_sums_do_not_depend_on_the_order_of_the_rows(service: TableStoreService) -> None:
+    """As in TestAggregationAvgAggregationValidTypeMissingValue of the Go SDK, whose average is 8.1 in any order."""
+    made = Searches(service)
+    made.create(("d", messages.DOUBLE))
+    for number, value in enumerate([1e16, 1.0, -1e16, 1.0, 1e16, 1.0, -1e16, 1.0]):
+        service.put({"pk": number}, {"d": value})
+    made.catch_up()
+    for kind, expected in ((messages.AGG_SUM, 4.0), (messages.AGG_AVG, 0.5)):
+        assert result(made, metric(kind, "d"), messages.DoubleResult).value == expected
+
+
 def test_percentiles(table: Searches) -> None:
     wanted = agg(
         messages.AGG_PERCENTILES, messages.PercentilesAggregation(field_name="l", percentiles=[90, 50, 0])
