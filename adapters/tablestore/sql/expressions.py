@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from tablegate.adapters.tablestore.sql import search_conditions
 from tablegate.adapters.tablestore.sql.functions import FUNCTIONS, add_interval
 from tablegate.adapters.tablestore.sql.patterns import like_pattern, search_pattern
-from tablegate.adapters.tablestore.sql.scopes import Row, Scope, SubqueryResult
+from tablegate.adapters.tablestore.sql.scopes import SCORE, Row, Scope, SubqueryResult
 from tablegate.adapters.tablestore.sql.sql_types import SqlType, common_type, sql_error
 from tablegate.adapters.tablestore.sql.sql_values import (
     checked,
@@ -342,6 +342,8 @@ class Compiler:
             return self._moved(_Moved("add" if name in ("DATE_ADD", "ADDDATE") else "sub", *tree.expressions))
         if name == "JSON_EXTRACT" and function_name(tree.parent) != "JSON_UNQUOTE":
             raise sql_error("JSON_EXTRACT must be the argument of JSON_UNQUOTE.")
+        if name == "SCORE" and not tree.expressions:
+            return self._score()
         function = FUNCTIONS.get(name)
         if function is None:
             raise sql_error(f"Unsupported SQL function: {name[:64]}.")
@@ -365,6 +367,12 @@ class Compiler:
             return converted(call(*given), kind)
 
         return Compiled(kind, value)
+
+    def _score(self) -> Compiled:
+        places = [place for place, (_, column) in enumerate(self.scope.columns) if column is SCORE]
+        if not places:
+            raise sql_error("SCORE() needs a SELECT with VECTOR_QUERY_FLOAT32.")
+        return Compiled(T.DOUBLE, operator.itemgetter(places[0]))
 
     def _operands(self, tree: Any) -> tuple[Callable[[Row], Any], Callable[[Row], Any]]:
         return self.compile(tree.this).value, self.compile(tree.expression).value

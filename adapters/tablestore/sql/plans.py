@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 from tablegate.adapters.tablestore import DIALECT
 from tablegate.adapters.tablestore.sql.scopes import Scope
-from tablegate.adapters.tablestore.sql.trees import conjuncts
 from tablegate.adapters.tablestore.wire.call_context import CallContext
 from tablegate.gateway.model.expressions.predicates import Comparison
 from tablegate.gateway.model.expressions.ranges import (
@@ -43,7 +42,7 @@ _FLIPPED = {
     Comparison.GT: Comparison.LT,
     Comparison.GE: Comparison.LE,
 }
-Condition = tuple[str, Comparison, Any]
+ColumnComparison = tuple[str, Comparison, Any]
 """A comparison of a column with a literal: the name of the column, the comparison, the literal of sqlglot."""
 
 
@@ -74,30 +73,29 @@ class _KeyMatch(NamedTuple):
     limited: int
 
 
-def conditions_of(where: Any, scope: Scope, places: range) -> list[Condition]:
-    """Return the comparisons with literals that a WHERE requires of the columns at these places."""
-    found = [] if where is None else list(_conditions(where.this, scope))
+def comparisons_of(conditions: Sequence[Any], scope: Scope, places: range) -> list[ColumnComparison]:
+    """Return the comparisons with literals that conditions require of the columns at these places."""
     return [
         (scope.columns[place][1].name, comparison, literal)
-        for place, comparison, literal in found
+        for place, comparison, literal in _comparisons(conditions, scope)
         if place in places
     ]
 
 
-def fixes_partition(conditions: Sequence[Condition], schema: KeySchema) -> bool:
+def fixes_partition(comparisons: Sequence[ColumnComparison], schema: KeySchema) -> bool:
     """Return True if conditions permit one value of the partition key only."""
-    return _match(conditions, schema).equal >= len(schema.partition)
+    return _match(comparisons, schema).equal >= len(schema.partition)
 
 
 def access_by_key(
-    call: CallContext, table: Table, conditions: Sequence[Condition], used_names: frozenset[str]
+    call: CallContext, table: Table, comparisons: Sequence[ColumnComparison], used_names: frozenset[str]
 ) -> Access:
     """Return the access by the table's key or that of a secondary index, whichever has more columns in the conditions.
 
     A row without all key columns of an index is not in it. So the conditions must limit each one that the table's key
     does not have.
     """
-    of_table = _match(conditions, table.key_schema)
+    of_table = _match(comparisons, table.key_schema)
     best = Access(of_table.range, equal=of_table.equal, limited=of_table.limited)
     if of_table.equal >= len(table.key_schema.partition):
         return best
@@ -105,28 +103,28 @@ def access_by_key(
         if index.dialect != DIALECT or not index.is_active(call.now_ms):
             continue
         names = index.projected_names
-        found = _match(conditions, index.key_schema)
+        found = _match(comparisons, index.key_schema)
         own = [name for name in index.key_schema.names if name not in table.key_schema.names]
-        limited = {name for name, _, _ in conditions}
+        limited = {name for name, _, _ in comparisons}
         is_usable = (names is None or used_names <= names) and limited.issuperset(own)
         if is_usable and found.limited > best.limited and call.reaches(table, index.name):
-            best = access_by_index(index, conditions)
+            best = access_by_index(index, comparisons)
     return best
 
 
-def access_by_index(index: Index, conditions: Sequence[Condition]) -> Access:
+def access_by_index(index: Index, comparisons: Sequence[ColumnComparison]) -> Access:
     """Return the access by the key of a secondary index."""
-    found = _match(conditions, index.key_schema)
+    found = _match(comparisons, index.key_schema)
     return Access(found.range, index, equal=found.equal, limited=found.limited)
 
 
-def _match(conditions: Sequence[Condition], schema: KeySchema) -> _KeyMatch:
+def _match(comparisons: Sequence[ColumnComparison], schema: KeySchema) -> _KeyMatch:
     """Return the range of keys. The first key columns are fixed by equalities, the next one is limited by comparisons."""
     equal: list[Value] = []
     for column in schema.columns:
         of_column = [
             (comparison, value)
-            for name, comparison, literal in conditions
+            for name, comparison, literal in comparisons
             if name == column.name and (value := _key_value(column, literal)) is not None
         ]
         exact = next((value for comparison, value in of_column if comparison is Comparison.EQ), None)
@@ -141,8 +139,8 @@ def _match(conditions: Sequence[Condition], schema: KeySchema) -> _KeyMatch:
     return _KeyMatch(range_of(schema, equal), len(equal), len(equal))
 
 
-def _conditions(tree: Any, scope: Scope) -> Iterator[tuple[int, Comparison, Any]]:
-    for part in conjuncts(tree):
+def _comparisons(conditions: Sequence[Any], scope: Scope) -> Iterator[tuple[int, Comparison, Any]]:
+    for part in conditions:
         comparison = _COMPARISONS.get(part.key)
         if comparison is not None:
             left, right = part.this, part.expression

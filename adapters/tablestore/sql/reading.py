@@ -19,6 +19,7 @@ from tablegate.gateway.model.commands.row_commands import Read, VisibleNames
 from tablegate.gateway.model.commands.search_commands import SearchRows
 from tablegate.gateway.model.expressions.ranges import KeyRange
 from tablegate.gateway.model.search.ordering import BY_KEY
+from tablegate.gateway.model.search.queries import Nearest
 from tablegate.gateway.model.tables.pages import PageLimits
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.rows import Row as StoredRow
@@ -107,7 +108,8 @@ def _search(table: Table, access: Access, wanted: Wanted, work: Work) -> Exchang
         found_rows, found_bytes = found_rows + len(page.rows), found_bytes + size_bytes
         work.add_page(target, len(page.rows), size_bytes, access.search_index.name)
         after = page.last
-        if collector.add(page.rows, size_bytes) or not page.has_more or after is None:
+        scores = page.scores if isinstance(access.query, Nearest) else None
+        if collector.add(page.rows, size_bytes, scores) or not page.has_more or after is None:
             return collector.rows
 
 
@@ -124,13 +126,15 @@ class _Collector:
             for column in wanted.columns
         ]
 
-    def add(self, page: Sequence[StoredRow], size_bytes: int) -> bool:
-        """Add the wanted rows of a page. Return True if no more rows are wanted."""
+    def add(self, page: Sequence[StoredRow], size_bytes: int, scores: Sequence[float] | None = None) -> bool:
+        """Add the wanted rows of a page. Return True if no more rows are wanted. `scores`: their last column."""
         if self._work.explains:
             return True
         wanted, before = self._wanted, len(self.rows)
-        for stored in page:
+        for at, stored in enumerate(page):
             row = self._row_of(stored)
+            if scores is not None:
+                row[-1] = scores[at]
             if wanted.keep is None or wanted.keep(row):
                 self.rows.append(row)
                 if wanted.most is not None and len(self.rows) >= wanted.most:
@@ -139,7 +143,7 @@ class _Collector:
         self._work.keep(number, len(self._columns), size_bytes if number else 0)
         return False
 
-    def _row_of(self, stored: StoredRow) -> Row:
+    def _row_of(self, stored: StoredRow) -> list[Any]:
         latest = stored.latest
         return [
             None if each is None else _value(latest.get(each[0].name), each[0], each[1])
@@ -169,7 +173,9 @@ def _step_of(table: Table, access: Access, wanted: Wanted) -> Step:
     )
     if access.search_index is not None:
         condition = "exact" if access.is_exact else "candidates"
-        if access.sorters != BY_KEY:
+        if isinstance(access.query, Nearest):
+            condition, most = "vectors", min(most, access.query.limit)
+        elif access.sorters != BY_KEY:
             condition += ", sorted"
         return Step(table.name, "search index", access.search_index.name, condition, most)
     if access.range.is_empty:

@@ -13,6 +13,10 @@ from tablegate.adapters.tablestore.sql.sql_types import SqlColumn, SqlType, sql_
 Row = Sequence[Any]
 
 
+SCORE = SqlColumn("SCORE()", SqlType.DOUBLE, "", is_hidden=True)
+"""The score of a row that a vector query finds."""
+
+
 class SubqueryResult(NamedTuple):
     """The types of the columns of a subquery, and its rows."""
 

@@ -69,7 +69,8 @@ def condition_of(tree: Any, scope: Scope) -> SearchCondition | None:
 # Full-text functions
 
 
-def _column_of(tree: Any, scope: Scope, function: str) -> tuple[int, SearchField]:
+def column_with_field(tree: Any, scope: Scope, function: str) -> tuple[int, SearchField]:
+    """Return the place and the field of the column that is an argument of a function. Raises ServiceError."""
     if tree.key != "column":
         raise sql_error(f"The first argument of {function} must be a column.")
     place = scope.place(tree.name, tree.table)
@@ -84,7 +85,7 @@ def _text_match(arguments: Sequence[Any], scope: Scope) -> SearchCondition:
     texts = [literal_value(each) for each in arguments[1:]]
     if not 1 <= len(texts) <= 3 or not all(isinstance(each, (str, int)) for each in texts):
         raise sql_error("The arguments of TEXT_MATCH must be a column, a text, an operator and a number.")
-    place, field = _column_of(arguments[0], scope, "TEXT_MATCH")
+    place, field = column_with_field(arguments[0], scope, "TEXT_MATCH")
     text, operator, minimum = (*map(str, texts), *("or", "1")[len(texts) - 1 :])
     if operator.lower() not in ("or", "and"):
         raise sql_error("The operator of TEXT_MATCH must be 'or' or 'and'.")
@@ -104,7 +105,7 @@ def _text_match_phrase(arguments: Sequence[Any], scope: Scope) -> SearchConditio
     text = literal_value(arguments[1]) if len(arguments) == 2 else None
     if not isinstance(text, str):
         raise sql_error("The arguments of TEXT_MATCH_PHRASE must be a column and a text.")
-    place, field = _column_of(arguments[0], scope, "TEXT_MATCH_PHRASE")
+    place, field = column_with_field(arguments[0], scope, "TEXT_MATCH_PHRASE")
     message = messages.MatchPhraseQuery(field_name=field.name, text=text)
     return SearchCondition(place, field, _parsed(messages.MATCH_PHRASE_QUERY, message, field))
 
@@ -128,7 +129,7 @@ class _Element(NamedTuple):
 def _element_of(tree: Any, scope: Scope) -> _Element | None:
     """Return the elements that ARRAY_EXTRACT(column) or `column.field` names."""
     if function_name(tree) == "ARRAY_EXTRACT" and len(tree.expressions) == 1:
-        place, field = _column_of(tree.expressions[0], scope, "ARRAY_EXTRACT")
+        place, field = column_with_field(tree.expressions[0], scope, "ARRAY_EXTRACT")
         if not field.is_array or field.type in _NO_ELEMENTS:
             raise sql_error(f"ARRAY_EXTRACT needs an array of a search index: '{field.name}'.")
         return _Element(place, field, field)
@@ -217,10 +218,18 @@ def _within(top: SearchField, ancestors: tuple[str, ...], query: Query) -> Query
     return query
 
 
+def _misplaced_vector_query(arguments: Sequence[Any], scope: Scope) -> SearchCondition:
+    """VECTOR_QUERY_FLOAT32, where search_vectors.py does not expect it."""
+    raise sql_error(
+        "VECTOR_QUERY_FLOAT32 must be a condition that the WHERE requires, of a SELECT from one search index."
+    )
+
+
 _FUNCTIONS: Mapping[str, Callable[[Sequence[Any], Any], SearchCondition]] = {
     "TEXT_MATCH": _text_match,
     "TEXT_MATCH_PHRASE": _text_match_phrase,
     "NESTED_QUERY": _nested_query,
+    "VECTOR_QUERY_FLOAT32": _misplaced_vector_query,
 }
 
 
@@ -234,11 +243,16 @@ class Candidates(NamedTuple):
     is_exact: bool
 
 
-def candidates_of(where: Any, scope: Scope, places: range) -> Candidates:
-    """Return the candidates for a WHERE in the index of the table whose columns have these places."""
-    if where is None:
+def candidates_of(conditions: Sequence[Any], scope: Scope, places: range) -> Candidates:
+    """Return the candidates for conditions that must all be true.
+
+    They are in the index of the table whose columns have these places.
+    """
+    if not conditions:
         return Candidates(queries.MatchAll(), True)
-    parts = [_Parser(scope, places).query(part, 0) for part in conjuncts(where.this)]
+    parts = [
+        _Parser(scope, places).query(part, 0) for condition in conditions for part in conjuncts(condition)
+    ]
     found = tuple(part.query for part in parts if part is not None)
     number = sum(1 for query in found for _ in queries.parts_of(query))
     if not found or number >= limits.QUERIES_MAX:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tablegate.adapters.tablestore.sql.plans import Condition
+from tablegate.adapters.tablestore.sql.plans import ColumnComparison
 from tablegate.adapters.tablestore.sql.scopes import Scope
 from tablegate.adapters.tablestore.sql.search_conditions import exact_field
 from tablegate.gateway.model.search.ordering import FieldSort
@@ -14,7 +14,7 @@ from tablegate.gateway.model.search.schema import FieldType
 _SORTED = frozenset({FieldType.LONG, FieldType.DOUBLE, FieldType.KEYWORD})
 
 
-def sorters_of(tree: Any, scope: Scope, conditions: Sequence[Condition]) -> tuple[FieldSort, ...]:
+def sorters_of(tree: Any, scope: Scope, comparisons: Sequence[ColumnComparison]) -> tuple[FieldSort, ...]:
     """Return the sorters for the ORDER BY of a SELECT from one table. Empty: only the rows can be sorted.
 
     A search index sorts missing values last. SQL sorts NULL first, unless the order is descending. So a column in an
@@ -32,7 +32,7 @@ def sorters_of(tree: Any, scope: Scope, conditions: Sequence[Condition]) -> tupl
             return ()
         found = scope.columns[place][1]
         field, is_descending = exact_field(found), bool(each.args.get("desc"))
-        has_value = is_descending or any(name == found.name for name, _, _ in conditions)
+        has_value = is_descending or any(name == found.name for name, _, _ in comparisons)
         if field is None or field.type not in _SORTED or not has_value:
             return ()
         sorters.append(FieldSort(field, is_descending))

@@ -17,7 +17,8 @@ from tablegate.adapters.tablestore.sql.expressions import Compiled, Compiler
 from tablegate.adapters.tablestore.sql.mappings import Mapping as Columns
 from tablegate.adapters.tablestore.sql.parsing import Select
 from tablegate.adapters.tablestore.sql.scopes import Row, Scope, SubqueryResult
-from tablegate.adapters.tablestore.sql.sources import find_sources, read_aggregates, read_rows, scope_of
+from tablegate.adapters.tablestore.sql.source_rows import read_aggregates, read_rows
+from tablegate.adapters.tablestore.sql.sources import find_sources, input_of, limit_of, whole_number
 from tablegate.adapters.tablestore.sql.sql_types import SqlColumn, SqlType, sql_error
 from tablegate.adapters.tablestore.sql.sql_values import converted, sort_key, truth
 from tablegate.adapters.tablestore.sql.trees import own_nodes
@@ -96,16 +97,16 @@ def _run(call: CallContext, select: Select, work: Work) -> Exchange[tuple[list[R
         return tuple(SqlColumn(column.name, column.type, "") for column in columns), rows
 
     sources = yield from find_sources(call, tree, run_derived)
-    scope = scope_of(sources, subqueries)
-    plan = _Plan(select, scope, work)
+    given = yield from input_of(call, tree, sources, subqueries)
+    plan = _Plan(select, given.scope, work)
     is_enough = not (plan.is_grouped or plan.is_distinct)
     most = plan.offset + plan.limit if is_enough and plan.limit is not None else None
     columns = [ResultColumn(item.label, item.compiled.type) for item in plan.items]
     if plan.is_one_group:
-        aggregates = yield from read_aggregates(call, sources, tree, scope, work, plan.aggregates)
+        aggregates = yield from read_aggregates(call, given, work, plan.aggregates)
         if aggregates is not None:
             return columns, plan.results_of_group(aggregates)
-    rows = yield from read_rows(call, sources, tree, scope, work, most)
+    rows = yield from read_rows(call, given, work, most)
     return columns, plan.results(rows)
 
 
@@ -163,8 +164,8 @@ class _Plan:
         self._having = None if having is None else self._named(having.this)
         self.order = [] if order is None else [self._ordered(each) for each in order.expressions]
         self.is_distinct = bool(tree.args.get("distinct"))
-        self.limit = self._number(tree.args.get("limit"))
-        self.offset = self._number(tree.args.get("offset")) or 0
+        self.limit = limit_of(tree)
+        self.offset = whole_number(tree.args.get("offset")) or 0
 
     @property
     def aggregates(self) -> list[Aggregate]:
@@ -197,7 +198,7 @@ class _Plan:
     def _starred(self, source: str) -> list[_Item]:
         items = []
         for at, (name, column) in enumerate(self._scope.columns):
-            if not source or name.lower() == source.lower():
+            if not column.is_hidden and (not source or name.lower() == source.lower()):
                 items.append(_Item(column.name, Compiled(column.type, _reader(at))))
         if not items:
             raise sql_error("No table is selected from.")
@@ -221,15 +222,6 @@ class _Plan:
 
     def _ordered(self, tree: Any) -> tuple[Callable[[Row], Any], bool]:
         return self._by_place(tree.this).value, bool(tree.args.get("desc"))
-
-    @staticmethod
-    def _number(tree: Any) -> int | None:
-        if tree is None:
-            return None
-        literal = tree.expression
-        if literal.key != "literal" or not (literal.this.isascii() and literal.this.isdigit()):
-            raise sql_error("LIMIT must have whole numbers.")
-        return int(literal.this[:18])
 
     # Results
 

@@ -33,7 +33,12 @@ class SqlType(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SqlColumn:
-    """A column of a mapping. `declared`: its type as DESCRIBE shows it. `field`: of the search index that is used."""
+    """A column of a mapping, or one that a statement computes.
+
+    - `declared`: its type as DESCRIBE shows it.
+    - `field`: of the search index that is used.
+    - `is_hidden`: a star does not select it.
+    """
 
     name: str
     type: SqlType
@@ -41,6 +46,7 @@ class SqlColumn:
     is_key: bool = False
     is_nullable: bool = True
     field: SearchField | None = None
+    is_hidden: bool = False
 
 
 def sql_error(message: str) -> ServiceError:
