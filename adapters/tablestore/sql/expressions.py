@@ -206,7 +206,7 @@ class Compiler:
         return Compiled(T.LONG, value)
 
     def _in_subquery(self, tree: Any) -> Compiled:
-        part, result = self.compile(tree.this), self._result_of(tree.args["query"])
+        part, result = self.compile(tree.this), _one_column(self.scope, tree.args["query"])
         known = {row[0] for row in result.rows if row[0] is not None}
         has_null = any(row[0] is None for row in result.rows)
         is_equality = part.type is result.types[0] and part.type in (T.LONG, T.DOUBLE, T.STRING)
@@ -224,16 +224,10 @@ class Compiler:
         return _constant(T.LONG, int(bool(self.scope.subqueries[id(tree)].rows)))
 
     def _subquery(self, tree: Any) -> Compiled:
-        result = self._result_of(tree)
+        result = _one_column(self.scope, tree)
         if len(result.rows) > 1:
             raise sql_error("Subquery returns more than 1 row.")
         return _constant(result.types[0], result.rows[0][0] if result.rows else None)
-
-    def _result_of(self, tree: Any) -> SubqueryResult:
-        result = self.scope.subqueries[id(tree)]
-        if len(result.types) != 1:
-            raise sql_error("A subquery must have 1 column here.")
-        return result
 
     def _like(self, tree: Any) -> Compiled:
         matching = self._matching(tree, like_pattern)
@@ -388,6 +382,13 @@ class _Moved(NamedTuple):
 
 def _constant(kind: SqlType, value: Any) -> Compiled:
     return Compiled(kind, lambda row: value)
+
+
+def _one_column(scope: Scope, tree: Any) -> SubqueryResult:
+    result = scope.subqueries[id(tree)]
+    if len(result.types) != 1:
+        raise sql_error("A subquery must have 1 column here.")
+    return result
 
 
 def _whole_quotient(left: Any, right: Any) -> int | None:
