@@ -6,9 +6,9 @@ is not sure of is evaluated here.
 
 from __future__ import annotations
 
-import heapq
 import re
-from collections.abc import Callable, Iterator, Mapping
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -348,27 +348,25 @@ def _matches_bool(query: Bool, document: Document) -> bool:
 
 
 def has_phrase(query: Phrase, text: str) -> bool:
-    """Return True if some choice of one position for each token is within the slop of the phrase."""
+    """Return True if some choice of different positions for the tokens is within the slop of the phrase."""
     assert query.field.analyzer is not None
     places: dict[str, list[int]] = {token: [] for token in query.tokens}
     for token in tokens_of(query.field.analyzer, text):
         if token.text in places:
             places[token.text].append(token.position)
-    starts = [[position - number for position in places[token]] for number, token in enumerate(query.tokens)]
-    if not starts or not all(starts):
-        return False
-    # The least spread of one start of each token: always advance the token with the first start.
-    heap = [(each[0], number, 0) for number, each in enumerate(starts)]
-    heapq.heapify(heap)
-    last = max(start for start, _, _ in heap)
-    while True:
-        start, number, at = heap[0]
-        if last - start <= query.slop:
-            return True
-        if at + 1 == len(starts[number]):
+    starts = {position - number for number, token in enumerate(query.tokens) for position in places[token]}
+    return all(places.values()) and any(_has_phrase_from(start, query, places) for start in starts)
+
+
+def _has_phrase_from(start: int, query: Phrase, places: Mapping[str, Sequence[int]]) -> bool:
+    """Return True if each token has a position of its own, displaced by 0 to `slop` from that of a phrase at `start`."""
+    used: dict[str, int] = {}
+    for first, token in enumerate(query.tokens, start):
+        at = max(bisect_left(places[token], first), used.get(token, 0))
+        if at == len(places[token]) or places[token][at] > first + query.slop:
             return False
-        last = max(last, starts[number][at + 1])
-        heapq.heapreplace(heap, (starts[number][at + 1], number, at + 1))
+        used[token] = at + 1
+    return True
 
 
 def value_test(query: Query) -> Callable[[Any], bool] | None:

@@ -282,6 +282,7 @@ def test_texts(table: Searches) -> None:
     assert table.find(match("t", "this is nothing", minimum_should_match=2)) == [1, 2]
     assert table.find(phrase("t", "this is")) == [1]
     assert table.find(phrase("t", "is this", slop=2)) == [1, 2]
+    assert table.find(phrase("t", "this this", slop=3)) == []
     assert table.find(match("s", "one,two")) == [1, 2]
     assert table.find(match("s", "three")) == [1]
     assert table.find(match("s", "one")) == []
