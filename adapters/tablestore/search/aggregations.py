@@ -21,7 +21,7 @@ from tablegate.adapters.tablestore.wire.errors import invalid
 from tablegate.adapters.tablestore.wire.parsing import parse
 from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
 from tablegate.gateway.model.search import aggregations as model
-from tablegate.gateway.model.search.intervals import NumberIntervals
+from tablegate.gateway.model.search.intervals import DateIntervals, NumberIntervals
 from tablegate.gateway.model.search.ordering import BY_KEY
 from tablegate.gateway.model.search.schema import FieldType, SearchField, SearchSchema
 
@@ -136,36 +136,34 @@ def _by_histogram(name: str, body: Any, schema: SearchSchema, inner: model.Inner
     offset = variants.decode(body.offset) if body.offset else 0
     if isinstance(offset, (bool, str)) or not math.isfinite(offset):
         raise invalid("[group_by_histogram] offset must be a number.")
-    low, high = (_missing(field, bound) for bound in (body.field_range.min, body.field_range.max))
-    if low is not None and high is not None and (high - low) / interval > limits.GROUPS_MAX:
-        raise invalid(f"[group_by_histogram] The number of groups exceeds the limit: {limits.GROUPS_MAX}.")
-    return model.GroupByHistogram(
-        name,
-        field,
-        inner,
-        NumberIntervals(interval, offset),
-        _missing(field, body.missing_value),
-        _group_sorters(body.sort, inner),
-        body.min_doc_count if body.HasField("min_doc_count") else 1,
-        low,
-        high,
-    )
+    intervals = NumberIntervals(interval, offset)
+    return _histogram("group_by_histogram", name, body, field, inner, intervals, body.missing_value)
 
 
 def _by_dates(name: str, body: Any, schema: SearchSchema, inner: model.Inner) -> model.Grouping:
     field = _field(schema, body.field_name, "group_by_date_histogram", (FieldType.DATE,))
-    intervals, length_ms = date_intervals(body)
+    return _histogram("group_by_date_histogram", name, body, field, inner, date_intervals(body), body.missing)
+
+
+def _histogram(
+    kind: str,
+    name: str,
+    body: Any,
+    field: SearchField,
+    inner: model.Inner,
+    intervals: NumberIntervals | DateIntervals,
+    missing: bytes,
+) -> model.GroupByHistogram:
+    """Return a histogram. `kind`: its name in error texts. `missing`: an encoded value, or empty."""
     low, high = (_missing(field, bound) for bound in (body.field_range.min, body.field_range.max))
-    if low is not None and high is not None and (high - low) / length_ms > limits.GROUPS_MAX:
-        raise invalid(
-            f"[group_by_date_histogram] The number of groups exceeds the limit: {limits.GROUPS_MAX}."
-        )
+    if low is not None and high is not None and (high - low) / intervals.length_min > limits.GROUPS_MAX:
+        raise invalid(f"[{kind}] The number of groups exceeds the limit: {limits.GROUPS_MAX}.")
     return model.GroupByHistogram(
         name,
         field,
         inner,
         intervals,
-        _missing(field, body.missing),
+        _missing(field, missing),
         _group_sorters(body.sort, inner),
         body.min_doc_count if body.HasField("min_doc_count") else 1,
         low,

@@ -19,7 +19,6 @@ _MILLISECONDS = {
     messages.MILLISECOND: 1,
 }
 _MONTHS = {messages.YEAR: 12, messages.QUARTER_YEAR: 3, messages.MONTH: 1}
-_MONTH_MIN_MS = 28 * _DAY_MS
 _ZONE = re.compile(r"([+-])([01]\d):([0-5]\d)", re.ASCII)
 
 
@@ -30,19 +29,17 @@ def milliseconds_of(value: messages.DateTimeValue) -> int:
     return value.value * _MILLISECONDS[value.unit]
 
 
-def date_intervals(body: messages.GroupByDateHistogram) -> tuple[DateIntervals, int]:
-    """Return the intervals of a request, and their least length in milliseconds. Raises ServiceError."""
+def date_intervals(body: messages.GroupByDateHistogram) -> DateIntervals:
+    """Return the intervals of a request. Raises ServiceError."""
     value = body.interval
     if not value.HasField("unit") or value.value <= 0:
         raise invalid("[group_by_date_histogram] interval must be greater than 0.")
     shift_ms = _zone_ms(body.time_zone) - (milliseconds_of(body.offset) if body.HasField("offset") else 0)
     if value.unit in _MONTHS:
-        months = value.value * _MONTHS[value.unit]
-        return DateIntervals(months, 0, shift_ms), months * _MONTH_MIN_MS
-    length_ms = milliseconds_of(value)
+        return DateIntervals(value.value * _MONTHS[value.unit], 0, shift_ms)
     if value.unit == messages.WEEK:
-        return DateIntervals.of_weeks(value.value, shift_ms), length_ms
-    return DateIntervals(0, length_ms, shift_ms), length_ms
+        return DateIntervals.of_weeks(value.value, shift_ms)
+    return DateIntervals(0, milliseconds_of(value), shift_ms)
 
 
 def _zone_ms(zone: str) -> int:

@@ -244,9 +244,9 @@ class Candidates(NamedTuple):
 
 
 def candidates_of(conditions: Sequence[Any], scope: Scope, places: range) -> Candidates:
-    """Return the candidates for conditions that must all be true.
+    """Return the candidates for conditions that must all be true, in the search index of one table.
 
-    They are in the index of the table whose columns have these places.
+    `places`: the positions of its columns in a row of the statement.
     """
     if not conditions:
         return Candidates(queries.MatchAll(), True)

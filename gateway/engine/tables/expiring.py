@@ -35,8 +35,11 @@ ExpiredRow = tuple[Table, Row]
 
 
 class DueRows(NamedTuple):
-    """A batch of due rows: those to delete, the number of those that got another time or none, the number of all that
-    were read, and the greatest time of them."""
+    """A batch of due rows.
+
+    `rows`: to be deleted. `corrected`: number of rows that got another time or none. `number`: of all rows read.
+    `up_to_ms`: the greatest time of a row read.
+    """
 
     rows: list[ExpiredRow]
     corrected: int
@@ -99,7 +102,7 @@ class Sweep:
             return None
         rows_to_write = remove(self._store, batch.rows)
         answers = self._write(deletes_of(rows_to_write)) if rows_to_write else []
-        # A row whose condition failed was written or deleted since, perhaps by the sweep of another server.
+        # A failed condition means that the row was written or deleted since, perhaps by the sweep of another server.
         failed = sum(
             isinstance(answer, GatewayError) and not isinstance(answer, ConditionFailed) for answer in answers
         )

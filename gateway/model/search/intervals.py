@@ -11,6 +11,7 @@ _DAY_MS = 86_400_000
 _CYCLE_DAYS, _CYCLE_MONTHS = 146_097, 4_800
 _EPOCH_DAY = date(1970, 1, 1).toordinal() - 1
 _FIRST_MONDAY_MS = 4 * _DAY_MS
+_MONTH_MIN_MS = 28 * _DAY_MS
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,11 @@ class NumberIntervals:
 
     length: float
     offset: float = 0
+
+    @property
+    def length_min(self) -> float:
+        """The length of each interval."""
+        return self.length
 
     def start_of(self, value: float) -> float:
         """Return the start of the interval of a value."""
@@ -39,6 +45,11 @@ class DateIntervals:
     months: int
     length_ms: int
     shift_ms: int = 0
+
+    @property
+    def length_min(self) -> float:
+        """The length of the shortest interval in milliseconds."""
+        return self.months * _MONTH_MIN_MS or self.length_ms
 
     @classmethod
     def of_weeks(cls, weeks: int, shift_ms: int) -> DateIntervals:

@@ -220,7 +220,7 @@ class NestedScore(Enum):
 
 @dataclass(frozen=True, slots=True)
 class InnerHits:
-    """The objects that a search returns: `limit` of those that match after the first `offset`.
+    """The matching objects that a search returns: `limit` objects after the first `offset`.
 
     `sorters`, `highlight`: of ordering.py and highlighting.py. The paths of their fields begin at the objects.
     """
@@ -243,9 +243,9 @@ class Nested:
 
 @dataclass(frozen=True, slots=True)
 class Nearest:
-    """The `limit` documents with the most similar vectors, of those that match a filter. Only the outermost query.
+    """The `limit` documents with the most similar vectors. Only the outermost query.
 
-    `min_score`: the lowest score of a result.
+    `filter`: a query that results must match. `min_score`: the lowest score of a result.
     """
 
     field: SearchField

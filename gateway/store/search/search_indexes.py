@@ -72,7 +72,7 @@ def by_id(session: Session, index_id: int) -> SearchIndex | None:
 
 
 def filling_since_ms(session: Session, kind: str) -> int | None:
-    """Return when the oldest index was created of those that are being filled. None if none is. `kind`: their followers."""
+    """Return the creation time of the oldest index that is being filled, or None. `kind`: of the indexes' followers."""
     [(oldest_ms,)] = session.query(
         "SELECT min(created_at_ms) FROM search_indexes WHERE CAST(id AS TEXT) IN"
         " (SELECT target FROM followers WHERE kind = ? AND copying = 1)",
