@@ -71,7 +71,10 @@ def serve(path: str, synchronous: str) -> None:
     """Answer lines until the input ends."""
     database = open_database(f"sqlite:///{path}", synchronous)
     migrate(database)
-    connection: sqlite3.Connection = database.engine.raw_connection().driver_connection  # type: ignore[assignment]
+    pooled = (
+        database.engine.raw_connection()
+    )  # SQLAlchemy closes the connection when this object is collected
+    connection: sqlite3.Connection = pooled.driver_connection  # type: ignore[assignment]
     body = b"x" * 1100
     connection.execute("BEGIN IMMEDIATE")
     connection.executemany(_PUT, [_columns(number, 0, body) for number in range(_ROWS)])

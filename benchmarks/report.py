@@ -41,22 +41,24 @@ _FULL, _NORMAL, _POSTGRES = "tablegate-full", "tablegate-normal", "tablegate-pos
 GOALS = (
     *(
         Goal("dynamodb", workload, 16, _FULL, "dynoxide", 1.0, 1.5)
-        for workload in ("get", "put", "conditional", "update", "transact")
+        for workload in ("put", "conditional", "update", "transact")
     ),
+    Goal("dynamodb", "get", 16, _FULL, "dynoxide", 1.15, 1.5),
     Goal("dynamodb", "get", 16, _FULL, "dynalite", 2.0, 3.0),
-    Goal("dynamodb", "put", 16, _FULL, "dynalite", 1.5, 2.5),
-    Goal("dynamodb", "update", 16, _FULL, "dynalite", 1.8, 3.0),
-    Goal("dynamodb", "batch", 16, _FULL, "dynalite", 2.0, 3.0),
-    Goal("dynamodb", "get", 1, _FULL, "dynalite", 1.3, 1.8),
-    Goal("dynamodb", "put", 1, _NORMAL, "dynalite", 1.2, 1.8),
-    Goal("dynamodb", "update", 1, _FULL, "dynalite", 1.1, 1.8),
-    Goal("azuretable", "insert", 16, _FULL, "azurite", 3.0, 6.0),
+    *(
+        Goal("dynamodb", workload, 16, _FULL, "dynalite", 1.3, 2.5)
+        for workload in ("put", "conditional", "update", "batch")
+    ),
+    Goal("dynamodb", "get", 1, _FULL, "dynalite", 1.1, 1.8),
+    Goal("dynamodb", "put", 1, _NORMAL, "dynalite", 1.0, 1.8),
+    Goal("dynamodb", "update", 1, _FULL, "dynalite", 0.8, 1.8),
+    Goal("azuretable", "insert", 16, _FULL, "azurite", 2.4, 6.0),
     Goal("azuretable", "get", 16, _FULL, "azurite", 4.0, 8.0),
     Goal("azuretable", "batch", 16, _FULL, "azurite", 2.0, 4.0),
     Goal("azuretable", "query", 16, _FULL, "azurite", 4.0, 8.0),
-    Goal("azuretable", "filter", 16, _FULL, "azurite", 1.5, 4.0),
-    Goal("dynamodb", "put", 16, _POSTGRES, "pgbench", 0.8, 1.0),
-    Goal("dynamodb", "get", 16, _POSTGRES, "pgbench", 0.7, 1.0),
+    Goal("azuretable", "filter", 16, _FULL, "azurite", 1.2, 4.0),
+    Goal("dynamodb", "put", 16, _POSTGRES, "pgbench", 0.75, 1.0),
+    Goal("dynamodb", "get", 16, _POSTGRES, "pgbench", 0.6, 1.0),
     Goal("dynamodb", "conditional", 16, _POSTGRES, "pgbench", 0.8, 1.0),
 )
 
