@@ -27,37 +27,13 @@ from prometheus_client.parser import text_string_to_metric_families
 from tablegate.gateway.__main__ import main
 from tablegate.gateway.configuration.settings import SETTINGS
 from tablegate.gateway.observability import prometheus
+from tests.support.dashboard import ALERTS, DASHBOARD, DEPLOY, PANELS, QUERIES, RARE, filled_in
 from tests.support.raw_client import RawClient, Refused
 from tests.support.running import ROOT, Process
 
-DEPLOY = ROOT / "deploy"
-DASHBOARD: dict[str, Any] = json.loads((DEPLOY / "grafana" / "tablegate.json").read_text())
-ALERTS: list[dict[str, Any]] = [
-    rule
-    for group in yaml.safe_load((DEPLOY / "prometheus" / "alerts.yaml").read_text())["groups"]
-    for rule in group["rules"]
-]
-PANELS = [panel for panel in DASHBOARD["panels"] if panel["type"] != "row"]
-QUERIES = {
-    **{
-        f"panel {panel['title']} {target['refId']}": target["expr"]
-        for panel in PANELS
-        for target in panel["targets"]
-    },
-    **{rule["alert"]: rule["expr"] for rule in ALERTS},
-}
-# Grafana's own, as it fills them in.
-FILLED_IN = {"$__rate_interval": "5m", "$job": ".*"}
 # Labels that a scrape adds to every series.
 TARGET = {"job": "tablegate", "instance": "127.0.0.1:8000"}
 assert prometheus  # which declares all series
-# Series that exist only with replicas, with TLS, or with long background work. Their labels are checked, not their
-# values.
-RARE = {"tablegate_replica_lag_seconds", "tablegate_replica_used", "tablegate_background_rows_left",
-        "tablegate_background_rows_total", "tablegate_background_seconds_total",
-        "tablegate_follower_lag_seconds", "tablegate_kinesis_records_total",
-        "tablegate_certificate_expiry_timestamp_seconds"}  # fmt: skip
-
 Series = list[tuple[str, dict[str, str]]]
 
 
@@ -121,9 +97,7 @@ def groupings(node: Any) -> Iterator[tuple[set[str], set[str]]]:
 
 
 def parsed(query: str) -> Any:
-    for name, value in FILLED_IN.items():
-        query = query.replace(name, value)
-    return promql_parser.parse(query)
+    return promql_parser.parse(filled_in(query))
 
 
 def matches(labels: dict[str, str], matcher: Any) -> bool:
@@ -201,6 +175,21 @@ def test_every_alert_is_explained() -> None:
     for rule in ALERTS:
         assert rule["labels"]["severity"] in ("info", "warning", "critical")
         assert "$" in rule["annotations"]["summary"] or rule["alert"] == "TablegateDown"
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not on this machine")
+def test_promtool_accepts_the_files_of_prometheus(tmp_path: Path) -> None:
+    """`check config` also checks the rules that the file names."""
+    (tmp_path / "token").touch()
+    shutil.copy(DEPLOY / "prometheus" / "alerts.yaml", tmp_path)
+    text = (DEPLOY / "compose" / "prometheus.yml").read_text()
+    (tmp_path / "prometheus.yml").write_text(text.replace("/run/secrets/metrics_token", "token"))
+    done = subprocess.run(
+        ["promtool", "check", "config", "--lint-fatal", tmp_path / "prometheus.yml"],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert f"{len(ALERTS)} rules found" in done.stdout
 
 
 FILES = sorted(str(path.relative_to(ROOT)) for path in DEPLOY.rglob("*") if path.is_file())

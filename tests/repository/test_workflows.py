@@ -47,3 +47,16 @@ def test_every_job_has_a_bound_and_few_rights() -> None:
     assert [job for job in jobs() if "timeout-minutes" not in job] == []
     for name, workflow in WORKFLOWS.items():
         assert workflow["permissions"].get("contents") == "read", name
+
+
+def test_jobs_of_all_tests_have_the_commits_of_earlier_releases() -> None:
+    """tests/durability/test_released_databases.py runs them, and skips those that it does not find."""
+    found = 0
+    for job in jobs():
+        if any(step.get("run", "") in (".ci/run", "make ${{ matrix.target }}") for step in job["steps"]):
+            [checkout] = [
+                step for step in job["steps"] if step.get("uses", "").startswith("actions/checkout@")
+            ]
+            assert checkout["with"]["fetch-depth"] == 0
+            found += 1
+    assert found == 3
