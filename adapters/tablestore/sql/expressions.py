@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from tablegate.adapters.tablestore.sql import search_conditions
 from tablegate.adapters.tablestore.sql.functions import FUNCTIONS, add_interval
 from tablegate.adapters.tablestore.sql.patterns import like_pattern, search_pattern
-from tablegate.adapters.tablestore.sql.scopes import SCORE, Row, Scope, SubqueryResult
+from tablegate.adapters.tablestore.sql.scopes import SCORE, Row, Scope, Subquery
 from tablegate.adapters.tablestore.sql.sql_types import SqlType, common_type, sql_error
 from tablegate.adapters.tablestore.sql.sql_values import (
     checked,
@@ -206,28 +206,34 @@ class Compiler:
         return Compiled(T.LONG, value)
 
     def _in_subquery(self, tree: Any) -> Compiled:
-        part, result = self.compile(tree.this), _one_column(self.scope, tree.args["query"])
-        known = {row[0] for row in result.rows if row[0] is not None}
-        has_null = any(row[0] is None for row in result.rows)
-        is_equality = part.type is result.types[0] and part.type in (T.LONG, T.DOUBLE, T.STRING)
+        part, subquery = self.compile(tree.this), _one_column(self.scope, tree.args["query"])
+        is_equality = part.type is subquery.types[0] and part.type in (T.LONG, T.DOUBLE, T.STRING)
+        constant = None if subquery.outer_places else {row[0] for row in subquery.rows_for(())}
 
         def value(row: Row) -> int | None:
             own = part.value(row)
+            values = {each[0] for each in subquery.rows_for(row)} if constant is None else constant
             if own is None:
-                return None if result.rows else 0
-            is_found = own in known if is_equality else any(compare(own, each) == 0 for each in known)
-            return 1 if is_found else None if has_null else 0
+                return None if values else 0
+            is_found = own in values if is_equality else any(compare(own, each) == 0 for each in values)
+            return 1 if is_found else None if None in values else 0
 
         return Compiled(T.LONG, value)
 
     def _exists(self, tree: Any) -> Compiled:
-        return _constant(T.LONG, int(bool(self.scope.subqueries[id(tree)].rows)))
+        subquery = self.scope.subqueries[id(tree)]
+        return Compiled(T.LONG, lambda row: int(bool(subquery.rows_for(row))))
 
     def _subquery(self, tree: Any) -> Compiled:
-        result = _one_column(self.scope, tree)
-        if len(result.rows) > 1:
-            raise sql_error("Subquery returns more than 1 row.")
-        return _constant(result.types[0], result.rows[0][0] if result.rows else None)
+        subquery = _one_column(self.scope, tree)
+
+        def value(row: Row) -> Any:
+            rows = subquery.rows_for(row)
+            if len(rows) > 1:
+                raise sql_error("Subquery returns more than 1 row.")
+            return rows[0][0] if rows else None
+
+        return Compiled(subquery.types[0], value)
 
     def _like(self, tree: Any) -> Compiled:
         matching = self._matching(tree, like_pattern)
@@ -363,7 +369,7 @@ class Compiler:
         return Compiled(kind, value)
 
     def _score(self) -> Compiled:
-        places = [place for place, (_, column) in enumerate(self.scope.columns) if column is SCORE]
+        places = [place for place, (_, column) in enumerate(self.scope.columns) if column == SCORE]
         if not places:
             raise sql_error("SCORE() needs a SELECT with VECTOR_QUERY_FLOAT32.")
         return Compiled(T.DOUBLE, operator.itemgetter(places[0]))
@@ -384,11 +390,11 @@ def _constant(kind: SqlType, value: Any) -> Compiled:
     return Compiled(kind, lambda row: value)
 
 
-def _one_column(scope: Scope, tree: Any) -> SubqueryResult:
-    result = scope.subqueries[id(tree)]
-    if len(result.types) != 1:
+def _one_column(scope: Scope, tree: Any) -> Subquery:
+    subquery = scope.subqueries[id(tree)]
+    if len(subquery.types) != 1:
         raise sql_error("A subquery must have 1 column here.")
-    return result
+    return subquery
 
 
 def _whole_quotient(left: Any, right: Any) -> int | None:

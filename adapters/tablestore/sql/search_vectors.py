@@ -14,7 +14,7 @@ from tablegate.adapters.tablestore.search.queries import query_of
 from tablegate.adapters.tablestore.sql.scopes import Scope
 from tablegate.adapters.tablestore.sql.search_conditions import candidates_of, column_with_field
 from tablegate.adapters.tablestore.sql.sql_types import sql_error
-from tablegate.adapters.tablestore.sql.trees import function_name, literal_value
+from tablegate.adapters.tablestore.sql.trees import function_name, literal_value, own_nodes
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
 from tablegate.gateway.model.search.queries import Nearest
@@ -28,6 +28,11 @@ class VectorQuery(NamedTuple):
 
     query: Nearest
     rest: Sequence[Any]
+
+
+def has_vector_query(tree: Any) -> bool:
+    """Return True if a SELECT has a vector query."""
+    return any(function_name(node) == NAME for node in own_nodes(tree))
 
 
 def vector_query_of(conditions: Sequence[Any], scope: Scope, limit: int | None) -> VectorQuery | None:

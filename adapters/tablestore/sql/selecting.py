@@ -1,4 +1,4 @@
-"""SELECT: columns, groups, order and limits of the rows that sources.py reads."""
+"""SELECT and EXPLAIN: read the rows of a statement and of its subqueries, and return the result."""
 
 from __future__ import annotations
 
@@ -7,23 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from tablegate.adapters.tablestore.sql.aggregates import (
-    Aggregate,
-    GroupCompiler,
-    has_aggregate,
-    has_bare_column,
-)
-from tablegate.adapters.tablestore.sql.expressions import Compiled, Compiler
 from tablegate.adapters.tablestore.sql.mappings import Mapping as Columns
 from tablegate.adapters.tablestore.sql.parsing import Select
-from tablegate.adapters.tablestore.sql.scopes import Row, Scope, SubqueryResult
-from tablegate.adapters.tablestore.sql.source_rows import read_aggregates, read_rows
-from tablegate.adapters.tablestore.sql.sources import find_sources, input_of, limit_of, whole_number
+from tablegate.adapters.tablestore.sql.scopes import Row, Scope, Subquery, places_of
+from tablegate.adapters.tablestore.sql.selections import Selection
+from tablegate.adapters.tablestore.sql.source_rows import read_aggregates, read_correlated, read_rows
+from tablegate.adapters.tablestore.sql.sources import Input, columns_of, find_sources, input_of
 from tablegate.adapters.tablestore.sql.sql_types import SqlColumn, SqlType, sql_error
-from tablegate.adapters.tablestore.sql.sql_values import converted, sort_key, truth
 from tablegate.adapters.tablestore.sql.trees import own_nodes
 from tablegate.adapters.tablestore.sql.work import Work
-from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.call_context import CallContext
 from tablegate.gateway.model.commands.commands import Exchange
 
@@ -62,18 +54,11 @@ class Result(NamedTuple):
     search_units: Mapping[tuple[str, str], int] = MappingProxyType({})
 
 
-class _Item(NamedTuple):
-    """A selected expression and the name of its column."""
-
-    label: str
-    compiled: Compiled
-
-
 def run_select(call: CallContext, select: Select) -> Exchange[Result]:
     """Run a SELECT. Raises ServiceError, TableMissing."""
     work = Work(call.hold)
-    columns, rows = yield from _run(call, select, work)
-    return Result(columns, rows, work.units, work.search_units)
+    prepared = yield from _prepare(call, select, work)
+    return Result(prepared.columns, prepared.rows_for(()), work.units, work.search_units)
 
 
 def explain(call: CallContext, select: Select) -> Exchange[Result]:
@@ -82,48 +67,82 @@ def explain(call: CallContext, select: Select) -> Exchange[Result]:
     Each access reads one row, so the caller needs the same permissions as for the statement.
     """
     work = Work(call.hold, explains=True)
-    yield from _run(call, select, work)
+    yield from _prepare(call, select, work)
     columns = [ResultColumn(name, SqlType.STRING) for name in ("Table", "Access", "Index", "Condition")]
     return Result([*columns, ResultColumn("Rows_max", SqlType.LONG)], work.steps)
 
 
-def _run(call: CallContext, select: Select, work: Work) -> Exchange[tuple[list[ResultColumn], Sequence[Row]]]:
+class _Prepared(NamedTuple):
+    """A SELECT of which everything is read.
+
+    - `outer_places`, `rows_for`: as those of a Subquery.
+    """
+
+    columns: list[ResultColumn]
+    outer_places: frozenset[int]
+    rows_for: Callable[[Row], Sequence[Row]]
+
+
+def _prepare(
+    call: CallContext, select: Select, work: Work, outer: Scope | None = None
+) -> Exchange[_Prepared]:
+    """Read what a SELECT needs. `outer`: the columns of the statement around it, which it may use."""
     tree = select.tree
     _check_supported(tree)
-    subqueries = yield from _subqueries(call, tree, work)
 
     def run_derived(part: Any) -> Exchange[tuple[Columns, Sequence[Row]]]:
-        columns, rows = yield from _run_subquery(call, part, work)
-        return tuple(SqlColumn(column.name, column.type, "") for column in columns), rows
+        derived = yield from _prepare_subquery(call, part, work, None)
+        columns = tuple(SqlColumn(column.name, column.type, "") for column in derived.columns)
+        return columns, derived.rows_for(())
 
     sources = yield from find_sources(call, tree, run_derived)
-    given = yield from input_of(call, tree, sources, subqueries)
-    plan = _Plan(select, given.scope, work)
-    is_enough = not (plan.is_grouped or plan.is_distinct)
-    most = plan.offset + plan.limit if is_enough and plan.limit is not None else None
-    columns = [ResultColumn(item.label, item.compiled.type) for item in plan.items]
-    if plan.is_one_group:
-        aggregates = yield from read_aggregates(call, given, work, plan.aggregates)
+    scope = Scope(columns_of(sources), None, outer)
+    scope = Scope(columns_of(sources), (yield from _subqueries(call, tree, work, scope)), outer)
+    given = yield from input_of(call, tree, sources, scope)
+    selection = Selection(select, given.scope, work)
+    columns = [ResultColumn(item.label, item.compiled.type) for item in selection.items]
+    own = len(given.scope.own)
+    outer_places = frozenset(place - own for place in places_of(tree, given.scope) if place >= own)
+    if outer_places:
+        rows_of = yield from read_correlated(call, given, work)
+        width = len(given.scope.columns) - own
+
+        def results_for(row: Row) -> Sequence[Row]:
+            outer_values = row[:width]  # the row of a group has its aggregates besides
+            return selection.results(rows_of(outer_values), outer_values)
+
+        return _Prepared(columns, outer_places, results_for)
+    results = yield from _results(call, given, selection, work)
+    return _Prepared(columns, outer_places, lambda row: results)
+
+
+def _results(call: CallContext, given: Input, selection: Selection, work: Work) -> Exchange[Sequence[Row]]:
+    """Return the rows of a SELECT that uses no column of an outer statement."""
+    if selection.is_one_group:
+        aggregates = yield from read_aggregates(call, given, work, selection.aggregates)
         if aggregates is not None:
-            return columns, plan.results_of_group(aggregates)
+            return selection.results_of_group(aggregates)
+    is_enough = selection.limit is not None and not (selection.is_grouped or selection.is_distinct)
+    most = selection.offset + (selection.limit or 0) if is_enough else None
     rows = yield from read_rows(call, given, work, most)
-    return columns, plan.results(rows)
+    return selection.results(rows)
 
 
-def _subqueries(call: CallContext, tree: Any, work: Work) -> Exchange[dict[int, SubqueryResult]]:
-    """Run the subqueries in the expressions of a SELECT."""
-    results: dict[int, SubqueryResult] = {}
+def _subqueries(call: CallContext, tree: Any, work: Work, scope: Scope) -> Exchange[dict[int, Subquery]]:
+    """Prepare the subqueries in the expressions of a SELECT."""
+    subqueries: dict[int, Subquery] = {}
     for node in own_nodes(tree):
-        is_derived = node.parent is not None and node.parent.key in ("from", "join")
+        is_derived = (
+            node.parent is not None and node.parent.key in ("from", "join") and node.arg_key == "this"
+        )
         if node is not tree and node.key in ("subquery", "exists") and not is_derived:
-            columns, rows = yield from _run_subquery(call, node, work)
-            results[id(node)] = SubqueryResult([column.type for column in columns], rows)
-    return results
+            prepared = yield from _prepare_subquery(call, node, work, scope)
+            types = [column.type for column in prepared.columns]
+            subqueries[id(node)] = Subquery(types, prepared.outer_places, prepared.rows_for)
+    return subqueries
 
 
-def _run_subquery(
-    call: CallContext, node: Any, work: Work
-) -> Exchange[tuple[list[ResultColumn], Sequence[Row]]]:
+def _prepare_subquery(call: CallContext, node: Any, work: Work, outer: Scope | None) -> Exchange[_Prepared]:
     work.add_subquery()
     tree = node.this
     while tree.key == "subquery" and not tree.alias:
@@ -131,9 +150,10 @@ def _run_subquery(
     if tree.key != "select":
         raise sql_error(f"Unsupported SQL expression: {tree.key}.")
     labels = tuple(each.sql(dialect="mysql") for each in tree.expressions)
-    columns, rows = yield from _run(call, Select(tree, labels), work)
-    work.keep(len(rows), len(columns), 0)
-    return columns, rows
+    prepared = yield from _prepare(call, Select(tree, labels), work, outer)
+    if not prepared.outer_places:
+        work.keep(len(prepared.rows_for(())), len(prepared.columns), 0)
+    return prepared
 
 
 def _check_supported(tree: Any) -> None:
@@ -144,148 +164,3 @@ def _check_supported(tree: Any) -> None:
     for node in own_nodes(tree):
         if node is not tree and node.key in ("select", "union", "window"):
             raise sql_error(f"Unsupported SQL expression: {node.key}.")
-
-
-class _Plan:
-    """A SELECT that is compiled for the columns of its sources."""
-
-    def __init__(self, select: Select, scope: Scope, work: Work) -> None:
-        self._work = work
-        tree = select.tree
-        group, having, order = tree.args.get("group"), tree.args.get("having"), tree.args.get("order")
-        if group is not None and any(value for name, value in group.args.items() if name != "expressions"):
-            raise sql_error("Unsupported clause of SELECT: GROUP BY with a modifier.")
-        self.is_grouped = group is not None or having is not None or has_aggregate(tree)
-        self._scope = scope
-        self._compiler = GroupCompiler(self._scope) if self.is_grouped else Compiler(self._scope)
-        self._select = select
-        self.items = self._selected()
-        self._groups = [self._by_place(each) for each in group.expressions] if group is not None else []
-        self._having = None if having is None else self._named(having.this)
-        self.order = [] if order is None else [self._ordered(each) for each in order.expressions]
-        self.is_distinct = bool(tree.args.get("distinct"))
-        self.limit = limit_of(tree)
-        self.offset = whole_number(tree.args.get("offset")) or 0
-
-    @property
-    def aggregates(self) -> list[Aggregate]:
-        """The aggregates of each group."""
-        return self._compiler.aggregates if isinstance(self._compiler, GroupCompiler) else []
-
-    @property
-    def is_one_group(self) -> bool:
-        """True if the result depends only on aggregates of all rows."""
-        tree = self._select.tree
-        parts = [*tree.expressions, *filter(None, (tree.args.get("having"), tree.args.get("order")))]
-        return self.is_grouped and not self._groups and not any(map(has_bare_column, parts))
-
-    # Compilation
-
-    def _selected(self) -> list[_Item]:
-        items: list[_Item] = []
-        labels = self._select.labels
-        for at, tree in enumerate(self._select.tree.expressions):
-            if tree.key == "star" or (tree.key == "column" and tree.this.key == "star"):
-                items += self._starred(tree.table if tree.key == "column" else "")
-                continue
-            is_alias = tree.key == "alias"
-            label = tree.alias if is_alias else tree.name if tree.key == "column" else labels[at]
-            items.append(_Item(label, self._compiler.compile(tree.this if is_alias else tree)))
-        if not 1 <= len(items) <= limits.COLUMNS_MAX:
-            raise sql_error(f"The number of columns must be in range: [1, {limits.COLUMNS_MAX}].")
-        return items
-
-    def _starred(self, source: str) -> list[_Item]:
-        items = []
-        for at, (name, column) in enumerate(self._scope.columns):
-            if not column.is_hidden and (not source or name.lower() == source.lower()):
-                items.append(_Item(column.name, Compiled(column.type, _reader(at))))
-        if not items:
-            raise sql_error("No table is selected from.")
-        return items
-
-    def _named(self, tree: Any) -> Compiled:
-        """Compile an expression in which a column may be the alias of a selected expression."""
-        if tree.key == "column" and not tree.table:
-            for item in self.items:
-                if item.label.lower() == tree.name.lower():
-                    return item.compiled
-        return _AliasCompiler(self._compiler, self.items).compile(tree)
-
-    def _by_place(self, tree: Any) -> Compiled:
-        """Compile an expression that may be the number of a selected one."""
-        if tree.key == "literal" and not tree.is_string:
-            if not (tree.this.isascii() and tree.this.isdigit() and 1 <= int(tree.this) <= len(self.items)):
-                raise sql_error(f"Unknown column '{tree.this[:40]}'.")
-            return self.items[int(tree.this) - 1].compiled
-        return self._named(tree)
-
-    def _ordered(self, tree: Any) -> tuple[Callable[[Row], Any], bool]:
-        return self._by_place(tree.this).value, bool(tree.args.get("desc"))
-
-    # Results
-
-    def results(self, rows: list[Row]) -> Sequence[Row]:
-        """Return the rows of the result for the rows that fulfil the WHERE."""
-        return self._results(self._grouped(rows) if self.is_grouped else rows)
-
-    def results_of_group(self, aggregates: Sequence[Any]) -> Sequence[Row]:
-        """Return the rows of the result for the aggregates of the only group."""
-        row = [*([None] * len(self._scope.columns)), *aggregates]
-        is_kept = self._having is None or truth(self._having.value(row)) is True
-        return self._results([row] if is_kept else [])
-
-    def _results(self, rows: list[Row]) -> Sequence[Row]:
-        for value, is_descending in reversed(self.order):
-            rows = sorted(rows, key=self._key_of(value), reverse=is_descending)
-        end = None if self.limit is None else self.offset + self.limit
-        if not self.is_distinct:
-            rows = rows[self.offset : end]
-        results = [[self._result_of(item, row) for item in self.items] for row in rows]
-        if self.is_distinct:
-            results = [list(result) for result in dict.fromkeys(map(tuple, results))][self.offset : end]
-        return results
-
-    def _result_of(self, item: _Item, row: Row) -> Any:
-        return self._work.keep_value(converted(item.compiled.value(row), item.compiled.type))
-
-    def _key_of(self, value: Callable[[Row], Any]) -> Callable[[Row], tuple[int, Any]]:
-        return lambda row: sort_key(self._work.keep_value(value(row)))
-
-    def _grouped(self, rows: list[Row]) -> list[Row]:
-        assert isinstance(self._compiler, GroupCompiler)
-        keep = self._work.keep_value
-        groups: dict[tuple[Any, ...], list[Row]] = {}
-        for row in rows:
-            key = tuple([keep(part.value(row)) for part in self._groups])
-            groups.setdefault(key, []).append(row)
-        if not groups and not self._groups:
-            groups[()] = []
-        nothing = [None] * len(self._scope.columns)
-        results: list[Row] = []
-        for members in groups.values():
-            first = members[0] if members else nothing
-            row = [*first, *(aggregate.result(members, keep) for aggregate in self._compiler.aggregates)]
-            if self._having is None or truth(self._having.value(row)) is True:
-                results.append(row)
-        return results
-
-
-class _AliasCompiler(Compiler):
-    """Compiles an expression with another compiler, except for the aliases of selected expressions in it."""
-
-    def __init__(self, compiler: Compiler, items: Sequence[_Item]) -> None:
-        super().__init__(compiler.scope)
-        self._compiler = compiler
-        self._items = {item.label.lower(): item.compiled for item in items}
-
-    def _column(self, tree: Any) -> Compiled:
-        item = None if tree.table else self._items.get(tree.name.lower())
-        return super()._column(tree) if item is None else item
-
-    def _anonymous(self, tree: Any) -> Compiled:
-        return self._compiler.compile(tree)
-
-
-def _reader(place: int) -> Callable[[Row], Any]:
-    return lambda row: row[place]

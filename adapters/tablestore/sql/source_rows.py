@@ -1,8 +1,12 @@
-"""The rows that a SELECT reads: of its tables and indexes, joined, as far as they fulfil its WHERE."""
+"""The rows that a SELECT reads: of its tables and indexes, joined, as far as they fulfil its WHERE.
+
+A subquery that uses columns of the outer statement is read once, as far as those columns do not matter. Its other
+conditions are evaluated on pairs of its rows and those of the outer statement.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tablegate.adapters.tablestore.sql import search_aggregates
@@ -10,10 +14,10 @@ from tablegate.adapters.tablestore.sql.aggregates import Aggregate
 from tablegate.adapters.tablestore.sql.expressions import Compiler
 from tablegate.adapters.tablestore.sql.plans import Access, access_by_index, access_by_key
 from tablegate.adapters.tablestore.sql.reading import Wanted, read
-from tablegate.adapters.tablestore.sql.scopes import Row, Scope
+from tablegate.adapters.tablestore.sql.scopes import Row, Scope, places_of
 from tablegate.adapters.tablestore.sql.search_conditions import candidates_of
 from tablegate.adapters.tablestore.sql.search_sorts import sorters_of
-from tablegate.adapters.tablestore.sql.sources import Input, Source
+from tablegate.adapters.tablestore.sql.sources import Input
 from tablegate.adapters.tablestore.sql.sql_types import sql_error
 from tablegate.adapters.tablestore.sql.sql_values import truth
 from tablegate.adapters.tablestore.sql.trees import conjuncts
@@ -46,11 +50,7 @@ def read_rows(call: CallContext, given: Input, work: Work, most: int | None) -> 
             keep = is_wanted if given.single and conditions else None
             wanted = Wanted(source.columns, given.used_names(at), keep, enough)
             found = yield from read(source.mapped.table, access, wanted, work)
-        rows = (
-            found
-            if source.join is None
-            else _joined(rows, found, source, given.scope, given.places(at), work)
-        )
+        rows = found if source.join is None else _joined(rows, found, given, at, work)
     return rows if given.single else [row for row in rows if is_wanted(row)]
 
 
@@ -96,52 +96,87 @@ def _sorted(access: Access, given: Input) -> Access:
     return access._replace(sorters=sorters or BY_KEY)
 
 
-# Joins
+# Pairs of rows
 
 
-def _joined(
-    left: list[Row], right: list[Row], source: Source, scope: Scope, places: range, work: Work
-) -> list[Row]:
-    """Join the rows so far with those of the next table. `places`: of its columns in the scope."""
-    first, end = places.start, places.stop
+def _joined(left: list[Row], right: list[Row], given: Input, at: int, work: Work) -> list[Row]:
+    """Join the rows so far with those of the source at a number."""
+    source, places = given.sources[at], given.places(at)
     on = source.join.args.get("on")
-    partial = Scope(scope.columns[:end], scope.subqueries)
-    condition = None if on is None else Compiler(partial).compile(on).value
-
-    def is_match(row: Row) -> bool:
-        work.check_time()
-        return condition is None or truth(condition(row)) is True
-
-    own, other = _equal_columns(on, partial, first)
-    by_value: dict[Any, list[Row]] = {}
-    if own is not None:
-        for row in right:
-            by_value.setdefault(row[own - first], []).append(row)
-    nothing = [None] * (end - first)
+    scope = Scope(given.scope.columns[: places.stop], given.scope.subqueries)
+    conditions = [] if on is None else list(conjuncts(on))
+    if any(place >= places.stop for each in conditions for place in places_of(each, scope)):
+        raise sql_error("A subquery of an ON can use the columns of the tables before it only.")
+    pairs = _Pairs(right, places, conditions, scope, work)
+    nothing = [None] * len(places)
     joined: list[Row] = []
     for row in left:
-        candidates = (
-            right if other is None else by_value.get(row[other], []) if row[other] is not None else []
-        )
-        work.add_comparisons(len(candidates))
-        whole_rows = ([*row, *candidate] for candidate in candidates)
-        matches = [each for each in whole_rows if is_match(each)]
-        new_rows = matches or ([[*row, *nothing]] if source.is_left else [])
-        work.keep(len(new_rows), end // 8 + 1, 0)
+        whole_rows = ([*row, *other] for other in pairs.candidates(row, 0))
+        matches = [each for each in whole_rows if pairs.is_match(each)]
+        new_rows: list[Row] = [*matches] or ([[*row, *nothing]] if source.is_left else [])
+        work.keep(len(new_rows), places.stop // 8 + 1, 0)
         joined += new_rows
         if len(joined) > limits.SQL_ROWS_MAX:
             raise sql_error(f"The join has more than {limits.SQL_ROWS_MAX} rows.")
     return joined
 
 
-def _equal_columns(on: Any, scope: Scope, first: int) -> tuple[int | None, int | None]:
-    """Return a column of the next table and an earlier one of the same type that must be equal, or None and None."""
-    for part in () if on is None else conjuncts(on):
+def read_correlated(call: CallContext, given: Input, work: Work) -> Exchange[Callable[[Row], list[Row]]]:
+    """Read the rows of a subquery once. Return the function of those that fulfil its WHERE for an outer row."""
+    scope = given.scope
+    own: list[Any] = []
+    others: list[Any] = []
+    for condition in given.conditions:
+        is_own = all(place in scope.own for place in places_of(condition, scope))
+        (own if is_own else others).append(condition)
+    rows = yield from read_rows(call, given._replace(conditions=own), work, None)
+    pairs = _Pairs(rows, scope.own, others, scope, work)
+
+    def rows_of(outer: Row) -> list[Row]:
+        whole_rows = ([*row, *outer] for row in pairs.candidates(outer, len(scope.own)))
+        return [row for row in whole_rows if pairs.is_match(row)]
+
+    return rows_of
+
+
+class _Pairs:
+    """The pairs of rows that fulfil conditions: `rows`, which have the values at `places`, and other rows."""
+
+    def __init__(
+        self, rows: Sequence[Row], places: range, conditions: Sequence[Any], scope: Scope, work: Work
+    ) -> None:
+        self._rows = rows
+        self._work = work
+        self._conditions = [Compiler(scope).compile(each).value for each in conditions]
+        own, self._other = _equal_places(conditions, scope, places)
+        self._by_value: dict[Any, list[Row]] = {}
+        if own is not None:
+            for row in rows:
+                self._by_value.setdefault(row[own - places.start], []).append(row)
+
+    def candidates(self, other: Row, start: int) -> Sequence[Row]:
+        """Return the rows that can match another row, which has the values from place `start` on."""
+        found: Sequence[Row] = self._rows
+        if self._other is not None:
+            value = other[self._other - start]
+            found = self._by_value.get(value, ()) if value is not None else ()
+        self._work.add_comparisons(max(1, len(found)))
+        return found
+
+    def is_match(self, row: Row) -> bool:
+        """Return True if both rows of a pair, as one, fulfil the conditions."""
+        self._work.check_time()
+        return all(truth(condition(row)) for condition in self._conditions)
+
+
+def _equal_places(conditions: Sequence[Any], scope: Scope, places: range) -> tuple[int | None, int | None]:
+    """Return one of `places` and another place, of the same type, that must be equal, or None and None."""
+    for part in conditions:
         if part.key == "eq" and part.this.key == part.expression.key == "column":
-            places = [scope.known_place(column.name, column.table) for column in (part.this, part.expression)]
-            if None in places:
-                continue
-            other, own = sorted(place for place in places if place is not None)
-            if other < first <= own and scope.columns[own][1].type is scope.columns[other][1].type:
-                return own, other
+            found = [scope.known_place(column.name, column.table) for column in (part.this, part.expression)]
+            for own, other in (found, found[::-1]):
+                if own is None or other is None or own not in places or other in places:
+                    continue
+                if scope.columns[own][1].type is scope.columns[other][1].type:
+                    return own, other
     return None, None

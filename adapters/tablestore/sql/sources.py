@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from tablegate.adapters.tablestore import DIALECT
@@ -15,10 +15,10 @@ from tablegate.adapters.tablestore.sql.mapped_tables import (
     with_fields,
 )
 from tablegate.adapters.tablestore.sql.plans import ColumnComparison, comparisons_of, fixes_partition
-from tablegate.adapters.tablestore.sql.scopes import SCORE, Row, Scope, SubqueryResult
-from tablegate.adapters.tablestore.sql.search_vectors import vector_query_of
-from tablegate.adapters.tablestore.sql.sql_types import sql_error
-from tablegate.adapters.tablestore.sql.trees import conjuncts, own_nodes
+from tablegate.adapters.tablestore.sql.scopes import SCORE, Row, Scope, places_of
+from tablegate.adapters.tablestore.sql.search_vectors import has_vector_query, vector_query_of
+from tablegate.adapters.tablestore.sql.sql_types import SqlColumn, sql_error
+from tablegate.adapters.tablestore.sql.trees import conjuncts
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.call_context import CallContext
 from tablegate.gateway.exchanges import one
@@ -76,6 +76,8 @@ def find_sources(
         if any(each.name.lower() == source.name.lower() for each in sources):
             raise sql_error(f"Not unique table or alias: '{source.name}'.")
         sources.append(source)
+    if len(sources) == 1 and has_vector_query(tree):
+        return [dataclasses.replace(sources[0], columns=(*sources[0].columns, SCORE))]
     return sources
 
 
@@ -96,9 +98,9 @@ def _parts(tree: Any) -> set[str]:
     return {name for name, value in tree.args.items() if value not in (None, [], False)}
 
 
-def scope_of(sources: Sequence[Source], subqueries: Mapping[int, SubqueryResult] | None = None) -> Scope:
+def columns_of(sources: Sequence[Source]) -> list[tuple[str, SqlColumn]]:
     """Return the columns of all sources, in the order in which the joined rows have them."""
-    return Scope([(source.name, column) for source in sources for column in source.columns], subqueries)
+    return [(source.name, column) for source in sources for column in source.columns]
 
 
 class Input(NamedTuple):
@@ -121,8 +123,8 @@ class Input(NamedTuple):
 
     def used_names(self, at: int) -> frozenset[str]:
         """Return the names of the columns of a source that the statement uses."""
-        used, places = used_places(self.tree, self.scope), self.places(at)
-        return frozenset(self.scope.columns[place][1].name for place in places if place in used)
+        places = places_of(self.tree, self.scope).intersection(self.places(at))
+        return frozenset(self.scope.columns[place][1].name for place in places)
 
     def comparisons(self, at: int) -> list[ColumnComparison]:
         """Return the comparisons with literals that the WHERE requires of the columns of a source."""
@@ -131,13 +133,11 @@ class Input(NamedTuple):
         return comparisons_of(self.conditions, self.scope, self.places(at))
 
 
-def input_of(
-    call: CallContext, tree: Any, sources: Sequence[Source], subqueries: Mapping[int, SubqueryResult]
-) -> Exchange[Input]:
+def input_of(call: CallContext, tree: Any, sources: Sequence[Source], scope: Scope) -> Exchange[Input]:
     """Return what a SELECT reads, with a search index for each table that has one with all columns in use."""
     where = tree.args.get("where")
     conditions = [] if where is None else list(conjuncts(where.this))
-    given = Input(tree, sources, scope_of(sources), conditions)
+    given = Input(tree, sources, scope, conditions)
     selected = []
     for at, source in enumerate(sources):
         index = yield from _search_index_for(call, given, at)
@@ -145,15 +145,13 @@ def input_of(
             columns = with_fields(source.columns, index)
             source = dataclasses.replace(source, search_index=index, columns=columns)
         selected.append(source)
-    vector_query = None
+    scope = Scope(columns_of(selected), scope.subqueries, scope.outer)
     if len(selected) == 1 and selected[0].search_index is not None:
-        vector_query = vector_query_of(conditions, scope_of(selected), limit_of(tree))
-    if vector_query is not None:
-        [source] = selected
-        columns = (*source.columns, SCORE)
-        selected = [dataclasses.replace(source, columns=columns, nearest=vector_query.query)]
-        conditions = list(vector_query.rest)
-    return Input(tree, selected, scope_of(selected, subqueries), conditions)
+        vector_query = vector_query_of(conditions, scope, limit_of(tree))
+        if vector_query is not None:
+            selected = [dataclasses.replace(selected[0], nearest=vector_query.query)]
+            conditions = list(vector_query.rest)
+    return Input(tree, selected, scope, conditions)
 
 
 def limit_of(tree: Any) -> int | None:
@@ -198,17 +196,3 @@ def _covering_search_index(
         if index.dialect == DIALECT and index.lifetime_ms is None and names <= column_fields(index).keys()
     ]
     return covering[0] if covering else None
-
-
-def used_places(tree: Any, scope: Scope) -> set[int]:
-    """Return the places of the columns that a statement mentions. A star mentions all."""
-    used: set[int] = set()
-    for node in own_nodes(tree):
-        is_count = node.key == "star" and node.parent is not None and node.parent.key == "anonymous"
-        if node.key == "star" and not is_count:
-            return set(range(len(scope.columns)))
-        if node.key == "column" and node.this.key != "star":
-            name = node.name.lower()
-            names = {name, name.partition(".")[0]}  # a field of a nested column
-            used |= {at for at, (_, column) in enumerate(scope.columns) if column.name.lower() in names}
-    return used

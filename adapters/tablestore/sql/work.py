@@ -80,10 +80,10 @@ class Work:
         return value
 
     def add_comparisons(self, number: int) -> None:
-        """Count pairs of rows that a join compares."""
+        """Count pairs of rows that a join or a subquery compares."""
         self._comparisons += number
         if self._comparisons > limits.SQL_COMPARISONS_MAX:
-            raise sql_error(f"The join compares more than {limits.SQL_COMPARISONS_MAX} pairs of rows.")
+            raise sql_error(f"The statement compares more than {limits.SQL_COMPARISONS_MAX} pairs of rows.")
 
     @property
     def rest_ms(self) -> int:

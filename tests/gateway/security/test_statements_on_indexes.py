@@ -135,6 +135,7 @@ def test_an_index_that_the_caller_may_not_read_is_not_selected(server: Strict) -
             "select pk from u having pk > (select min(pk) from denied)",
             "select pk from u order by (select min(pk) from denied)",
             "select u.pk from u join u v on u.pk in (select pk from denied)",
+            "select pk from u where exists (select 1 from denied d where d.pk = u.pk)",
         ]),
         (COLUMNS_OF_U, [
             "select secret from u", "select * from u", "select * from found", "select secret from found",
@@ -144,10 +145,14 @@ def test_an_index_that_the_caller_may_not_read_is_not_selected(server: Strict) -
             "select pk from u where pk in (select pk from found where secret = 'sa')",
             "select a.pk from found a join found b on a.pk = b.pk and b.secret = 'sa'",
             "select pk from u where exists (select secret from u)", "select open from by_open",
+            "select pk from u where exists (select 1 from found f where f.pk = u.secret)",
+            "select (select u.secret) from u", "select pk from found f where f.pk = (select max(pk) from u where secret = f.pk)",
+            "select secret->>'$' from u",
         ]),
         (KEYS_OF_U, [
             "select pk from u", "select pk from u where pk = 'b'", "select pk from found", "select pk from found where pk = 'a'",
             "select pk from u where pk = 'a' and exists (select 1 from u where pk = 'b')",
+            "select pk from u where pk = 'a' and exists (select 1 from u v where v.sk = u.sk)",
             "select a.pk from u a join u b on a.sk = b.sk where a.pk = 'a'", "select open from by_open where open = 'oa'",
         ]),
     ],

@@ -118,7 +118,18 @@ class Statements:
     def condition(self, aliases: str, depth: int) -> str:
         kinds = ["literal"] * 4 + ["columns", "between", "in", "null", "like"]
         if depth:
-            kinds += ["and", "and", "and", "or", "not", "subquery", "exists", "scalar"]
+            kinds += [
+                "and",
+                "and",
+                "and",
+                "or",
+                "not",
+                "subquery",
+                "exists",
+                "scalar",
+                "correlated",
+                "correlated",
+            ]
         name = self._choose("pknds")
         own = f"{self._choose(aliases)}.{name}"
         sign = self._choose(("=", "=", "<>", "<", "<=", ">", ">="))
@@ -135,6 +146,8 @@ class Statements:
             case "scalar":
                 found = f"select {self._choose(('min', 'max'))}(z.{name}) from {self._choose(TABLES)} z"
                 return f"{own} {sign} ({found} where {self.condition('z', 0)})"
+            case "correlated":
+                return self.correlated(own, name, sign, inner="y" if "z" in aliases else "z")
             case "columns":
                 return f"{self.number(aliases)} {sign} {self.number(aliases)}"
             case "between":
@@ -148,6 +161,22 @@ class Statements:
         if self._random.random() < 0.2:
             return f"{self.literal(name)} {sign} {own}"
         return f"{own} {sign} {self.literal(name)}"
+
+    def correlated(self, own: str, name: str, sign: str, inner: str) -> str:
+        """Return a condition with a subquery that uses a column of the outer statement."""
+        column = f"{inner}.{name}"
+        rest = self._choose((f" and {self.condition(inner, 1)}", f" and {self.condition(inner, 0)}", ""))
+        source = (
+            f"from {self._choose(TABLES)} {inner} where {column} {self._choose(('=', '=', sign))} {own}{rest}"
+        )
+        forms = (
+            f"exists (select 1 {source})", f"not exists (select * {source})", f"{own} in (select {column} {source})",
+            f"{own} not in (select {column} {source})", f"(select count(*) {source}) > 1",
+            f"{own} {sign} (select max({column}) {source})",
+            f"{own} >= (select {column} {source} order by {column} desc, {inner}.k limit 1)",
+            f"(select count({column}) {source} group by {column} having count(*) > 1 limit 1) is null",
+        )  # fmt: skip
+        return str(self._choose(forms))
 
     def where(self, aliases: str) -> str:
         """Return a condition, often with a comparison that an index can find."""
@@ -166,7 +195,7 @@ class Statements:
             equal = self._choose("kns")
             on = f"{self._choose(aliases[:at])}.{equal} = {alias}.{equal}"
             if self._random.random() < 0.4:
-                on += f" and {self.condition(aliases[: at + 1], 0)}"
+                on += f" and {self.condition(aliases[: at + 1], self._choose((0, 0, 1)))}"
             text += f", {self._choose(TABLES)} {alias}" if kind == "," and number == 2 else (
                 f" {kind.replace(',', 'join')} {self._choose(TABLES)} {alias} on {on}"
             )  # fmt: skip
@@ -175,6 +204,10 @@ class Statements:
     def plain(self) -> str:
         text, aliases = self.sources(self._choose((1, 1, 2, 2, 3)))
         columns = ", ".join([self.number(aliases), self.column("ps", aliases)])
+        if self._random.random() < 0.3:
+            columns += (
+                f", (select max(z.d) from {self._choose(TABLES)} z where z.n = {self.column('n', aliases)})"
+            )
         order = ", ".join(f"{alias}.k" for alias in aliases)
         limit = (
             f" limit {self._choose((0, 5, 20))} offset {self._choose((0, 1, 3))}"
@@ -197,7 +230,8 @@ class Statements:
             f"count(*), count(distinct {self.column('pnds', aliases)}), sum({self.column('knd', aliases)}),"
             f" avg({self.column('kd', aliases)}), min({self.column('ps', aliases)}), max({self.number(aliases)})"
         )
-        having = f" having count(*) > {self._choose((0, 1, 2))}" if self._choose((0, 1)) else ""
+        least = f"(select count(*) from {self._choose(TABLES)} z where z.{key[2:]} = {key})"
+        having = f" having count(*) > {self._choose((0, 1, 2, least))}" if self._choose((0, 1)) else ""
         return f"select {key}, {aggregates} from {text} where {self.where(aliases)} group by {key}{having} order by 1"
 
     def total(self) -> str:

@@ -1,0 +1,183 @@
+"""The result of a SELECT: its columns, groups, order and limits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from tablegate.adapters.tablestore.sql.aggregates import (
+    Aggregate,
+    GroupCompiler,
+    has_aggregate,
+    has_bare_column,
+)
+from tablegate.adapters.tablestore.sql.expressions import Compiled, Compiler
+from tablegate.adapters.tablestore.sql.parsing import Select
+from tablegate.adapters.tablestore.sql.scopes import Row, Scope
+from tablegate.adapters.tablestore.sql.sources import limit_of, whole_number
+from tablegate.adapters.tablestore.sql.sql_types import sql_error
+from tablegate.adapters.tablestore.sql.sql_values import converted, sort_key, truth
+from tablegate.adapters.tablestore.sql.work import Work
+from tablegate.adapters.tablestore.wire import limits
+
+
+class _Item(NamedTuple):
+    """A selected expression and the name of its column."""
+
+    label: str
+    compiled: Compiled
+
+
+class Selection:
+    """The columns, groups and order of a SELECT, compiled for the rows of a scope."""
+
+    def __init__(self, select: Select, scope: Scope, work: Work) -> None:
+        self._work = work
+        tree = select.tree
+        group, having, order = tree.args.get("group"), tree.args.get("having"), tree.args.get("order")
+        if group is not None and any(value for name, value in group.args.items() if name != "expressions"):
+            raise sql_error("Unsupported clause of SELECT: GROUP BY with a modifier.")
+        self.is_grouped = group is not None or having is not None or has_aggregate(tree)
+        self._scope = scope
+        self._compiler = GroupCompiler(self._scope) if self.is_grouped else Compiler(self._scope)
+        self._select = select
+        self.items = self._selected()
+        self._groups = [self._by_place(each) for each in group.expressions] if group is not None else []
+        self._having = None if having is None else self._named(having.this)
+        self.order = [] if order is None else [self._ordered(each) for each in order.expressions]
+        self.is_distinct = bool(tree.args.get("distinct"))
+        self.limit = limit_of(tree)
+        self.offset = whole_number(tree.args.get("offset")) or 0
+
+    @property
+    def aggregates(self) -> list[Aggregate]:
+        """The aggregates of each group."""
+        return self._compiler.aggregates if isinstance(self._compiler, GroupCompiler) else []
+
+    @property
+    def is_one_group(self) -> bool:
+        """True if the result depends only on aggregates of all rows."""
+        tree = self._select.tree
+        parts = [*tree.expressions, *filter(None, (tree.args.get("having"), tree.args.get("order")))]
+        reads_row = any(map(has_bare_column, parts)) or any(
+            subquery.outer_places for subquery in self._scope.subqueries.values()
+        )
+        return self.is_grouped and not self._groups and not reads_row
+
+    # Compilation
+
+    def _selected(self) -> list[_Item]:
+        items: list[_Item] = []
+        labels = self._select.labels
+        for at, tree in enumerate(self._select.tree.expressions):
+            if tree.key == "star" or (tree.key == "column" and tree.this.key == "star"):
+                items += self._starred(tree.table if tree.key == "column" else "")
+                continue
+            is_alias = tree.key == "alias"
+            label = tree.alias if is_alias else tree.name if tree.key == "column" else labels[at]
+            items.append(_Item(label, self._compiler.compile(tree.this if is_alias else tree)))
+        if not 1 <= len(items) <= limits.COLUMNS_MAX:
+            raise sql_error(f"The number of columns must be in range: [1, {limits.COLUMNS_MAX}].")
+        return items
+
+    def _starred(self, source: str) -> list[_Item]:
+        items = []
+        for at in self._scope.own:
+            name, column = self._scope.columns[at]
+            if not column.is_hidden and (not source or name.lower() == source.lower()):
+                items.append(_Item(column.name, Compiled(column.type, _reader(at))))
+        if not items:
+            raise sql_error("No table is selected from.")
+        return items
+
+    def _named(self, tree: Any) -> Compiled:
+        """Compile an expression in which a column may be the alias of a selected expression."""
+        if tree.key == "column" and not tree.table:
+            for item in self.items:
+                if item.label.lower() == tree.name.lower():
+                    return item.compiled
+        return _AliasCompiler(self._compiler, self.items).compile(tree)
+
+    def _by_place(self, tree: Any) -> Compiled:
+        """Compile an expression that may be the number of a selected one."""
+        if tree.key == "literal" and not tree.is_string:
+            if not (tree.this.isascii() and tree.this.isdigit() and 1 <= int(tree.this) <= len(self.items)):
+                raise sql_error(f"Unknown column '{tree.this[:40]}'.")
+            return self.items[int(tree.this) - 1].compiled
+        return self._named(tree)
+
+    def _ordered(self, tree: Any) -> tuple[Callable[[Row], Any], bool]:
+        return self._by_place(tree.this).value, bool(tree.args.get("desc"))
+
+    # Results
+
+    def results(self, rows: list[Row], outer: Row = ()) -> Sequence[Row]:
+        """Return the rows of the result for the rows that fulfil the WHERE. `outer`: the row of the outer statement."""
+        return self._results(self._grouped(rows, outer) if self.is_grouped else rows)
+
+    def results_of_group(self, aggregates: Sequence[Any]) -> Sequence[Row]:
+        """Return the rows of the result for the aggregates of the only group."""
+        row = [*([None] * len(self._scope.columns)), *aggregates]
+        is_kept = self._having is None or truth(self._having.value(row)) is True
+        return self._results([row] if is_kept else [])
+
+    def _results(self, rows: list[Row]) -> Sequence[Row]:
+        for value, is_descending in reversed(self.order):
+            rows = sorted(rows, key=self._key_of(value), reverse=is_descending)
+        end = None if self.limit is None else self.offset + self.limit
+        if not self.is_distinct:
+            rows = rows[self.offset : end]
+        results = [[self._result_of(item, row) for item in self.items] for row in rows]
+        if self.is_distinct:
+            results = [list(result) for result in dict.fromkeys(map(tuple, results))][self.offset : end]
+        return results
+
+    def _result_of(self, item: _Item, row: Row) -> Any:
+        return self._work.keep_value(converted(item.compiled.value(row), item.compiled.type))
+
+    def _key_of(self, value: Callable[[Row], Any]) -> Callable[[Row], tuple[int, Any]]:
+        return lambda row: sort_key(self._work.keep_value(value(row)))
+
+    def _grouped(self, rows: list[Row], outer: Row) -> list[Row]:
+        assert isinstance(self._compiler, GroupCompiler)
+        keep = self._work.keep_value
+        groups: dict[tuple[Any, ...], list[Row]] = {}
+        for row in rows:
+            key = tuple([keep(part.value(row)) for part in self._groups])
+            groups.setdefault(key, []).append(row)
+        if not groups and not self._groups:
+            groups[()] = []
+        width = len(self._scope.columns)
+        nothing = [*([None] * len(self._scope.own)), *outer]
+        results: list[Row] = []
+        for members in groups.values():
+            first = members[0] if members else nothing
+            unused = [None] * (width - len(first))  # columns of an outer statement
+            row = [
+                *first,
+                *unused,
+                *(aggregate.result(members, keep) for aggregate in self._compiler.aggregates),
+            ]
+            if self._having is None or truth(self._having.value(row)) is True:
+                results.append(row)
+        return results
+
+
+class _AliasCompiler(Compiler):
+    """Compiles an expression with another compiler, except for the aliases of selected expressions in it."""
+
+    def __init__(self, compiler: Compiler, items: Sequence[_Item]) -> None:
+        super().__init__(compiler.scope)
+        self._compiler = compiler
+        self._items = {item.label.lower(): item.compiled for item in items}
+
+    def _column(self, tree: Any) -> Compiled:
+        item = None if tree.table else self._items.get(tree.name.lower())
+        return super()._column(tree) if item is None else item
+
+    def _anonymous(self, tree: Any) -> Compiled:
+        return self._compiler.compile(tree)
+
+
+def _reader(place: int) -> Callable[[Row], Any]:
+    return lambda row: row[place]
