@@ -21,6 +21,7 @@ from tablegate.adapters.tablestore.wire.errors import invalid
 from tablegate.adapters.tablestore.wire.parsing import parse
 from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
 from tablegate.gateway.model.search import aggregations as model
+from tablegate.gateway.model.search.dates import NS_PER_MS
 from tablegate.gateway.model.search.intervals import DateIntervals, NumberIntervals
 from tablegate.gateway.model.search.ordering import BY_KEY
 from tablegate.gateway.model.search.schema import FieldType, SearchField, SearchSchema
@@ -101,13 +102,19 @@ def _aggregation_of(aggregation: messages.Aggregation, schema: SearchSchema) -> 
             0 <= each <= 100 for each in percentages
         ):
             raise invalid("[percentiles agg] percentiles must be numbers from 0 to 100.")
-        return model.Percentiles(name, field, percentages, _missing(field, body.missing_value))
+        return model.Percentiles(name, field, percentages, _grouped_value(field, body.missing_value))
     if aggregation.type not in _METRICS or not aggregation.HasField("type"):
         raise invalid("The type of the aggregation is not supported.")
     kind, title, types = _METRICS[aggregation.type]
     metric = parse(messages.FieldAggregation, aggregation.body, "the aggregation")
     field = _field(schema, metric.field_name, f"{title} agg", types)
     return model.Metric(name, kind, field, _missing(field, metric.missing))
+
+
+def _grouped_value(field: SearchField, data: bytes) -> Any:
+    """Return a value as percentiles and groups count them: a date in milliseconds."""
+    value = _missing(field, data)
+    return value // NS_PER_MS if value is not None and field.type is FieldType.DATE else value
 
 
 # Groups
@@ -155,7 +162,7 @@ def _histogram(
     missing: bytes,
 ) -> model.GroupByHistogram:
     """Return a histogram. `kind`: its name in error texts. `missing`: an encoded value, or empty."""
-    low, high = (_missing(field, bound) for bound in (body.field_range.min, body.field_range.max))
+    low, high = (_grouped_value(field, bound) for bound in (body.field_range.min, body.field_range.max))
     if low is not None and high is not None and (high - low) / intervals.length_min > limits.GROUPS_MAX:
         raise invalid(f"[{kind}] The number of groups exceeds the limit: {limits.GROUPS_MAX}.")
     return model.GroupByHistogram(
@@ -163,7 +170,7 @@ def _histogram(
         field,
         inner,
         intervals,
-        _missing(field, missing),
+        _grouped_value(field, missing),
         _group_sorters(body.sort, inner),
         body.min_doc_count if body.HasField("min_doc_count") else 1,
         low,

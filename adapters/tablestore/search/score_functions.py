@@ -13,6 +13,7 @@ from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.errors import invalid
 from tablegate.adapters.tablestore.wire.parsing import parse
 from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
+from tablegate.gateway.model.search.dates import NS_PER_MS
 from tablegate.gateway.model.search.functions import (
     Combination,
     Decay,
@@ -120,7 +121,8 @@ def _place(field: SearchField, parameters: Any) -> tuple[Any, float, float]:
     if field.type is FieldType.DATE:
         text = parameters.origin_string if parameters.HasField("origin_string") else parameters.origin_long
         offset_ms = milliseconds_of(parameters.offset) if parameters.HasField("offset") else 0
-        return query_value(field, text), milliseconds_of(parameters.scale), offset_ms
+        scale_ms = milliseconds_of(parameters.scale)
+        return query_value(field, text), scale_ms * NS_PER_MS, offset_ms * NS_PER_MS
     scale, offset = _number(parameters.scale, "scale"), _number(parameters.offset, "offset")
     if field.type is FieldType.GEO_POINT:
         return point_of(parameters.origin), scale, offset

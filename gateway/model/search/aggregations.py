@@ -7,12 +7,13 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from tablegate.gateway.model.search import geography
+from tablegate.gateway.model.search.dates import NS_PER_MS
 from tablegate.gateway.model.search.documents import Document
 from tablegate.gateway.model.search.geography import Point
 from tablegate.gateway.model.search.intervals import DateIntervals, NumberIntervals
 from tablegate.gateway.model.search.ordering import Sorter, fields_of_sorters, values_at
 from tablegate.gateway.model.search.queries import Query, fields_of
-from tablegate.gateway.model.search.schema import SearchField
+from tablegate.gateway.model.search.schema import FieldType, SearchField
 
 # Definitions
 
@@ -87,6 +88,12 @@ class Inner:
 NOTHING = Inner()
 
 
+def grouped_values(field: SearchField, document: Document) -> list[Any]:
+    """Return the values of a field as percentiles and groups count them: dates in milliseconds."""
+    values = values_at(field, document)
+    return [value // NS_PER_MS for value in values] if field.type is FieldType.DATE else values
+
+
 @dataclass(frozen=True, slots=True)
 class GroupByField:
     """A group for each value of a field: the first `size` of them with at least `least` results."""
@@ -100,7 +107,7 @@ class GroupByField:
 
     def keys_of(self, document: Document) -> set[Any]:
         """Return the keys of the groups of a document."""
-        return set(values_at(self.field, document))
+        return set(grouped_values(self.field, document))
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +145,7 @@ class GroupByHistogram:
 
     def keys_of(self, document: Document) -> set[Any]:
         """Return the keys of the groups of a document."""
-        values = values_at(self.field, document)
+        values = grouped_values(self.field, document)
         if not values and self.missing is not None:
             values = [self.missing]
         return {

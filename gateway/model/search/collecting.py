@@ -33,11 +33,12 @@ from tablegate.gateway.model.search.aggregations import (
     MetricKind,
     Percentiles,
     TopRows,
+    grouped_values,
 )
 from tablegate.gateway.model.search.documents import Document
 from tablegate.gateway.model.search.ordering import key_bytes, order_key, values_at
 from tablegate.gateway.model.search.queries import matches
-from tablegate.gateway.model.search.schema import FieldType, SearchField
+from tablegate.gateway.model.search.schema import FieldType
 from tablegate.gateway.model.values.keys import Position
 
 MOST_GROUPS = 65_536
@@ -58,11 +59,6 @@ class _Accumulator(ABC):
 
     @abstractmethod
     def result(self) -> Any: ...
-
-
-def _values(field: SearchField, hit: Hit, missing: Any) -> list[Any]:
-    values = values_at(field, hit.document)
-    return values if values or missing is None else [missing]
 
 
 class _Sum:
@@ -95,7 +91,9 @@ class _Metric(_Accumulator):
 
     def add(self, hit: Hit) -> None:
         metric = self._metric
-        values = _values(metric.field, hit, metric.missing)
+        values = values_at(metric.field, hit.document)
+        if not values and metric.missing is not None:
+            values = [metric.missing]
         self._count += len(values)
         if metric.kind is MetricKind.DISTINCT_COUNT:
             self._distinct.update(tuple(value) if isinstance(value, list) else value for value in values)
@@ -127,7 +125,10 @@ class _Percentiles(_Accumulator):
         self._values: list[Any] = []
 
     def add(self, hit: Hit) -> None:
-        self._values += _values(self._percentiles.field, hit, self._percentiles.missing)
+        values = grouped_values(self._percentiles.field, hit.document)
+        if not values and self._percentiles.missing is not None:
+            values = [self._percentiles.missing]
+        self._values += values
 
     def result(self) -> list[tuple[float, Any]]:
         """Return (percentage, value) by percentage, with values between two neighbors interpolated."""
@@ -321,7 +322,7 @@ class _Ranged(_Accumulator):
 
     def add(self, hit: Hit) -> None:
         grouping = self._grouping
-        values = values_at(grouping.field, hit.document)
+        values = grouped_values(grouping.field, hit.document)
         if grouping.origin is not None:
             values = [geography.distance_m(grouping.origin, value) for value in values]
         for (low, high), collector in zip(grouping.ranges, self._collectors, strict=True):

@@ -1,6 +1,6 @@
 """Date formats of search indexes: a strict parser for the letters of Java's DateTimeFormatter that the service allows.
 
-Source: "Date data type" of the documentation of Table Store. Times are kept in milliseconds.
+Source: "Date data type" of the documentation of Table Store. Times are nanoseconds since 1970.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _EPOCHS_NS = {
     "epoch_second": 1_000_000_000,
     "epoch_seconds": 1_000_000_000,
 }
-_MS_NS = 1_000_000
+NS_PER_MS = 1_000_000
 _PARTS = {
     "yyyy": r"(?P<year>\d{4})", "yy": r"(?P<year>\d{2})", "MM": r"(?P<month>\d{2})", "M": r"(?P<month>\d{1,2})",
     "dd": r"(?P<day>\d{2})", "d": r"(?P<day>\d{1,2})", "HH": r"(?P<hour>\d{2})", "H": r"(?P<hour>\d{1,2})",
@@ -32,8 +32,8 @@ _PARTS = {
 }  # fmt: skip
 _LETTERS = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']+")
 _DIGITS = re.compile(r"-?\d{1,19}", re.ASCII)
-LAST_MS = ((1 << 63) - 1) // _MS_NS
-"""The last time of a DATE: 2262-04-11 23:47:16.854. The first one is 1970-01-01."""
+LAST_NS = (1 << 63) - 1
+"""The last time of a DATE: 2262-04-11 23:47:16.854775807. The first one is 1970-01-01."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -42,12 +42,12 @@ def is_format(text: str) -> bool:
     return text in _EPOCHS_NS or _pattern(text) is not None
 
 
-def milliseconds_of(text: str, formats: Sequence[str]) -> int | None:
-    """Return the time of a text in one of the formats, in milliseconds since 1970. None if it has none of them."""
+def nanoseconds_of(text: str, formats: Sequence[str]) -> int | None:
+    """Return the time of a text in one of the formats. None if it has none of them."""
     for each in formats:
         if each in _EPOCHS_NS:
             if _DIGITS.fullmatch(text):
-                return int(text) * _EPOCHS_NS[each] // _MS_NS
+                return int(text) * _EPOCHS_NS[each]
             continue
         pattern = _pattern(each)
         match = None if pattern is None else pattern.fullmatch(text)
@@ -59,10 +59,10 @@ def milliseconds_of(text: str, formats: Sequence[str]) -> int | None:
     return None
 
 
-def milliseconds_of_number(number: int, formats: Sequence[str]) -> int:
+def nanoseconds_of_number(number: int, formats: Sequence[str]) -> int:
     """Return the time of a number, in the unit of the first numeric format. Without one it is in milliseconds."""
     units_ns = [_EPOCHS_NS[each] for each in formats if each in _EPOCHS_NS]
-    return number * (units_ns[0] if units_ns else _MS_NS) // _MS_NS
+    return number * (units_ns[0] if units_ns else NS_PER_MS)
 
 
 @lru_cache(maxsize=256)
@@ -88,16 +88,15 @@ def _pattern(text: str) -> re.Pattern[str] | None:
 
 
 def _time_of(parts: dict[str, str]) -> int:
-    """Return milliseconds since 1970. Raises ValueError."""
-    fraction = parts.get("fraction", "")
+    """Return nanoseconds since 1970. Raises ValueError."""
+    fraction_ns = int(parts.get("fraction", "").ljust(9, "0"))
     zone = parts.get("zone", "Z")
     year = parts.get("year", "1970")
     when = datetime(
         int(year) + (2000 if len(year) == 2 else 0), int(parts.get("month", 1)), int(parts.get("day", 1)),
-        _hour_of(parts), int(parts.get("minute", 0)), int(parts.get("second", 0)),
-        int(fraction[:6].ljust(6, "0")), _zone_of(zone),
+        _hour_of(parts), int(parts.get("minute", 0)), int(parts.get("second", 0)), tzinfo=_zone_of(zone),
     )  # fmt: skip
-    return (when - _EPOCH) // timedelta(milliseconds=1)
+    return (when - _EPOCH) // timedelta(seconds=1) * 1_000_000_000 + fraction_ns
 
 
 def _hour_of(parts: dict[str, str]) -> int:

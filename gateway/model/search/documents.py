@@ -1,6 +1,6 @@
 """Documents: the values of a row in a search index, and their terms.
 
-A document is JSON: {field: [value, ...]}. Values are integers (LONG, DATE in milliseconds), floats, booleans, texts,
+A document is JSON: {field: [value, ...]}. Values are integers (LONG, DATE in nanoseconds), floats, booleans, texts,
 digits of addresses (addresses.py) and pairs of latitude and longitude. A value of a NESTED field is a document itself,
 with the full names of its fields. A column whose value does not fit its field is left out.
 """
@@ -96,7 +96,7 @@ def _value_of_source(field: SearchField, data: Any) -> Any:
         elif type(data) is not int or field.type not in (FieldType.DATE, FieldType.LONG, FieldType.DOUBLE):
             return None
     value = value_of(field, data)
-    if field.type is FieldType.DATE and value is not None and not 0 <= value <= dates.LAST_MS:
+    if field.type is FieldType.DATE and value is not None and not 0 <= value <= dates.LAST_NS:
         return None
     return value
 
@@ -111,12 +111,16 @@ def value_of(field: SearchField, data: Any) -> Any:
 
 def query_value_of(field: SearchField, data: Any) -> Any:
     """Return a value of a field for a term of a query, which may be the text of a number or boolean. None if it does not
-    fit."""
+    fit. A time before or after those of dates becomes the nearest one of 64 bits.
+    """
     if isinstance(data, str):
         data = _parsed(field, data)
     if isinstance(data, float) and field.type is FieldType.LONG and data.is_integer():
         data = int(data)
-    return value_of(field, data)
+    value = value_of(field, data)
+    if field.type is FieldType.DATE and value is not None:
+        return max(_INT64_MIN, min(value, _INT64_MAX))
+    return value
 
 
 def _parsed(field: SearchField, text: str) -> Any:
@@ -159,12 +163,9 @@ def _text(field: SearchField, data: Any) -> str | None:
 
 
 def _date(field: SearchField, data: Any) -> int | None:
-    time_ms = None
     if type(data) is int:
-        time_ms = dates.milliseconds_of_number(data, field.date_formats)
-    elif type(data) is str:
-        time_ms = dates.milliseconds_of(data, field.date_formats)
-    return None if time_ms is None else _long(field, time_ms)
+        return dates.nanoseconds_of_number(data, field.date_formats)
+    return dates.nanoseconds_of(data, field.date_formats) if type(data) is str else None
 
 
 def _geo_point(field: SearchField, data: Any) -> list[float] | None:

@@ -93,7 +93,7 @@ class Decay:
     """A value that decreases with the distance of a field from an origin.
 
     It is 1 up to the distance `offset`, and `decay` at the distance `offset` + `scale`. Distances of places are meters,
-    those of dates milliseconds.
+    those of dates nanoseconds.
     """
 
     field: SearchField

@@ -181,13 +181,29 @@ def test_blocks_have_all_lengths() -> None:
 
 
 def test_the_range_of_dates(table: Searches) -> None:
-    """From 1970-01-01 to 2262-04-11 23:47:16.854."""
-    table.create(field("d", DATE, date_formats=["epoch_millis"]))
-    for key, value in enumerate((-1, 0, dates.LAST_MS, dates.LAST_MS + 1)):
+    """From 1970-01-01 to 2262-04-11 23:47:16.854775807."""
+    formats = ["epoch_nanos", "yyyy-MM-dd HH:mm:ss.SSSSSSSSS"]
+    table.create(field("d", DATE, date_formats=formats))
+    day = "2262-04-11 23:47:16"
+    for key, value in enumerate((-1, 0, dates.LAST_NS, f"{day}.854775806", f"{day}.854775808")):
         table.service.put({"pk": key}, {"d": value})
     table.catch_up()
-    assert table.find(exists("d")) == [1, 2]
-    assert table.find(between("d", -1)) == [1, 2]
+    assert table.find(exists("d")) == [1, 2, 3]
+    assert table.find(between("d", -1)) == [1, 2, 3]
+    assert table.find(between("d", None, "9999-12-31 00:00:00.000000000", upper=True)) == [1, 2, 3]
+    assert table.find(between("d", "9999-12-31 00:00:00.000000000", lower=False)) == []
+
+
+def test_dates_have_nanoseconds(table: Searches) -> None:
+    table.create(field("d", DATE, date_formats=["yyyy-MM-dd HH:mm:ss.SSSSSSSSS"]))
+    moments = [f"2024-02-29 12:00:00.{fraction:09d}" for fraction in (3, 1, 2, 999_999_999)]
+    for key, moment in enumerate(moments):
+        table.service.put({"pk": key}, {"d": moment})
+    table.catch_up()
+    assert table.find(term("d", moments[2])) == [2]
+    assert table.find(between("d", moments[2], lower=False)) == [0, 3]
+    assert keys_of(table.search(match_all(), sort=by_field("d"))) == [1, 2, 0, 3]
+    assert keys_of(table.search(match_all(), sort=by_field("d", descending=True))) == [3, 0, 2, 1]
 
 
 # Settings of an index

@@ -92,15 +92,15 @@ def value_of(name: str, data: Any) -> Any:
 
 
 def _nanoseconds(text: str) -> int | None:
-    """Return the time of "yyyy-MM-dd HH:mm:ss.SSS"."""
-    if not re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}", text):
+    """Return the time of "yyyy-MM-dd HH:mm:ss.SSSSSSSSS"."""
+    if not re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{9}", text):
         return None
     year, month, day, hour, minute, second, fraction = map(int, re.split(r"[-: .]", text))
     if not 1 <= month <= 12 or not 1 <= day <= calendar.monthrange(year, month)[1]:
         return None
     if hour > 23 or minute > 59 or second > 59:
         return None
-    return calendar.timegm((year, month, day, hour, minute, second)) * 10**9 + fraction * 10**6
+    return calendar.timegm((year, month, day, hour, minute, second)) * 10**9 + fraction
 
 
 def query_value(name: str, data: Any) -> Any:

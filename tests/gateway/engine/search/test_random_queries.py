@@ -66,7 +66,7 @@ SCHEMA = SearchSchema(
         SearchField("a", FieldType.LONG, "a", is_array=True),
         SearchField("t", FieldType.TEXT, "t", analyzer=Analyzer()),
         SearchField("g", FieldType.GEO_POINT, "g"),
-        SearchField("w", FieldType.DATE, "w", date_formats=("yyyy-MM-dd HH:mm:ss.SSS",)),
+        SearchField("w", FieldType.DATE, "w", date_formats=("yyyy-MM-dd HH:mm:ss.SSSSSSSSS",)),
         SearchField("i", FieldType.IP, "i"),
         SearchField("n", FieldType.NESTED, "n", fields=_INNER),
     )
@@ -86,7 +86,7 @@ def random_columns(chance: random.Random) -> dict[str, Any]:
         "a": orjson.dumps([chance.randint(0, 6) for _ in range(chance.randint(0, 3))]).decode(),
         "t": random_text(chance),
         "g": f"{chance.uniform(-3, 3):.5f},{chance.choice((0, 0, 178)) + chance.uniform(-2, 2):.5f}",
-        "w": chance.choice((random_time(chance), "2021-02-29 08:00:00.000")),
+        "w": chance.choice((random_time(chance), "2021-02-29 08:00:00.000000000")),
         "i": chance.choice(ADDRESSES),
         "n": orjson.dumps(
             [
@@ -109,7 +109,9 @@ def random_text(chance: random.Random) -> str:
 
 def random_time(chance: random.Random) -> str:
     day = chance.choice(("01-01", "02-28", "02-29", "03-31"))
-    return f"20{chance.choice((20, 24))}-{day} 08:00:00.{chance.choice(('000', '007'))}"
+    return (
+        f"20{chance.choice((20, 24))}-{day} 08:00:00.{chance.choice(('000000000', '000000007', '000000008'))}"
+    )
 
 
 def random_query(chance: random.Random, scored: bool, depth: int = 0) -> PlainQuery:
