@@ -32,7 +32,7 @@ from tablegate.gateway.server.connection import NEVER, Connection
 from tablegate.gateway.server.listening import Listener
 from tablegate.gateway.server.pending_request import HELD_BACK_S, PendingRequest
 from tablegate.gateway.server.relay import Relay, Relayed, RelaySocket
-from tablegate.gateway.server.tick import Ticker, TickLimits
+from tablegate.gateway.server.tick import Ticker
 
 if TYPE_CHECKING:
     from tablegate.gateway.observability.audit import AuditTrail
@@ -79,12 +79,11 @@ class Server:
         self._connections: set[Connection] = set()
         self._heads: dict[str, dict[Connection, None]] = {}  # by client address, oldest first
         self._threads = ThreadPoolExecutor(_WSGI_THREADS, "wsgi")
-        limits = TickLimits(self.settings.tick_requests, self.settings.tick_bytes)
         trace = self._telemetry.trace_lists if self._telemetry is not None else None
         self._relay = Relay(writer_path, self) if writer_path else None
         forward = self._relay.forward if self._relay is not None else None
         self._ticker = Ticker(
-            self._application.gateway.engine, limits, lane, self.answer, self.refuse, forward, trace
+            self._application.gateway.engine, self.settings, lane, self.answer, self.refuse, forward, trace
         )
         self._listeners: list[Listener] = []
         self._from_readers: asyncio.Server | None = None

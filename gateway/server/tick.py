@@ -28,11 +28,11 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from time import monotonic, perf_counter
 from typing import Any, cast
 
+from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.dialect import Handler, ReplyStep
 from tablegate.gateway.engine.engine import Engine, contended
 from tablegate.gateway.engine.rows.point_reads import Reading
@@ -63,21 +63,13 @@ Tracer = Callable[[Callable[[list[PendingRequest]], Any]], Callable[[list[Pendin
 Forward = Callable[[PendingRequest], None]
 
 
-@dataclass(frozen=True, slots=True)
-class TickLimits:
-    """Maximum number of requests in a tick, and of bytes of their bodies. A tick takes at least one request."""
-
-    requests: int
-    bytes: int
-
-
 class Ticker:
     """Runs the requests of one event loop. All methods must be called in that loop's thread."""
 
     def __init__(
         self,
         engine: Engine,
-        limits: TickLimits,
+        settings: Settings,
         lane: str,
         answer: Answer,
         refuse: Refuse,
@@ -98,22 +90,16 @@ class Ticker:
         self._forward = forward
         self._arrived: deque[PendingRequest] = deque()
         self._is_turn_due = False
-        inline = _DatabaseQueue(engine, limits, self)
-        database_lane = (
-            inline if lane == "inline" else _DatabaseQueue(engine, limits, self, thread_name="database")
-        )
+        new_lane = partial(_DatabaseQueue, engine, settings, self, trace)
+        inline = new_lane()
+        database_lane = inline if lane == "inline" else new_lane(thread_name="database")
         self._write_lane = database_lane
         self._read_lane = database_lane if lane == "thread" else inline
         self._lanes = [inline] if database_lane is inline else [inline, database_lane]
         self._replica_lane: _DatabaseQueue | None = None
         if engine.replicas is not None:
-            self._replica_lane = _DatabaseQueue(
-                engine, limits, self, thread_name="replicas", uses_replicas=True
-            )
+            self._replica_lane = new_lane(thread_name="replicas", uses_replicas=True)
             self._lanes.append(self._replica_lane)
-        if trace is not None:
-            for database_queue in self._lanes:
-                database_queue.trace(trace)
         self._queue_of = self._queues()
 
     def _queues(self) -> dict[type, deque[PendingRequest]]:
@@ -289,8 +275,9 @@ class _DatabaseQueue:
     def __init__(
         self,
         engine: Engine,
-        limits: TickLimits,
+        settings: Settings,
         ticker: Ticker,
+        trace: Tracer | None,
         thread_name: str = "",
         uses_replicas: bool = False,
     ) -> None:
@@ -310,15 +297,13 @@ class _DatabaseQueue:
         self._uses_replicas = uses_replicas
         self._tracks_lsn = engine.replicas is not None and engine.replicas.wait_s > 0
         self._is_distributed = engine.is_distributed
-        self._limits = limits
+        self._settings = settings
         self._ticker = ticker
+        self._run_list = self._run_together if trace is None else trace(self._run_together)
         self._thread = ThreadPoolExecutor(1, thread_name) if thread_name else None
         self._loop = asyncio.get_running_loop()
         self._is_running = False
         self._is_turn_of_pages = False
-
-    def trace(self, wrap: Tracer) -> None:
-        self._run_list = wrap(self._run_list)  # type: ignore[assignment,method-assign]
 
     def close(self) -> None:
         if self._thread is not None:
@@ -369,10 +354,10 @@ class _DatabaseQueue:
         return works
 
     def _take(self, queue: deque[PendingRequest]) -> list[PendingRequest]:
-        """Take requests up to the limits."""
+        """Take requests up to the limits of a tick, but at least one."""
         pending_requests: list[PendingRequest] = []
-        left_bytes = self._limits.bytes
-        while queue and len(pending_requests) < self._limits.requests:
+        left_bytes = self._settings.tick_bytes
+        while queue and len(pending_requests) < self._settings.tick_requests:
             left_bytes -= len(queue[0].body)
             if left_bytes < 0 and pending_requests:
                 break
@@ -408,21 +393,20 @@ class _DatabaseQueue:
         answers: list[RequestOutcomes] = []
         deadline = monotonic() + _RETRIES_S
         while self.retries and monotonic() < deadline:
-            answers.append(self._run_retry(self.retries.popleft()))
+            pending = self.retries.popleft()
+            assert pending.lock_retry is not None
+            commands = [pending.commands[at] for at in pending.lock_retry.waiting]
+            try:
+                outcomes = self._engine.run(commands, nowait=True)
+                if self._tracks_lsn:
+                    self._record_position([pending])
+            except Exception as error:
+                answers.append((pending, error))
+            else:
+                answers.append((pending, outcomes))
         return answers
 
-    def _run_retry(self, pending: PendingRequest) -> RequestOutcomes:
-        assert pending.lock_retry is not None
-        try:
-            commands = [pending.commands[at] for at in pending.lock_retry.waiting]
-            outcomes = self._engine.run(commands, nowait=True)
-            if self._tracks_lsn:
-                self._record_position([pending])
-            return pending, outcomes
-        except Exception as error:
-            return pending, error
-
-    def _run_list(self, pending_requests: list[PendingRequest]) -> list[RequestOutcomes]:
+    def _run_together(self, pending_requests: list[PendingRequest]) -> list[RequestOutcomes]:
         """Run the commands of requests as one list. If that raises, run each request alone."""
         began = perf_counter()
         commands: list[AnyCommand] = []
