@@ -51,6 +51,19 @@ def _finer(purpose: Purpose, *possible: Permission) -> Permission:
     return possible[0]
 
 
+def _of_table(command: Any, table: Table, permission: Permission, purpose: Purpose) -> Access:
+    return Access(permission, purpose.channel, table.namespace, table.name, command, table)
+
+
+def _on_table(permission: Permission) -> Callable[[Any, Purpose], Iterator[Access]]:
+    """Return the function of a command that accesses its whole table, with one permission."""
+
+    def accesses(command: Any, purpose: Purpose) -> Iterator[Access]:
+        yield _of_table(command, command.table, permission, purpose)
+
+    return accesses
+
+
 def _of_get(command: row_commands.Get, purpose: Purpose) -> Iterable[Access]:
     table = command.table
     return (Access(Permission.READ, purpose.channel, table.namespace, table.name, command, table),)
@@ -82,27 +95,6 @@ def _of_search(command: vector_commands.SearchVectors, purpose: Purpose) -> Iter
         yield Access(Permission.SEARCH, purpose.channel, table.namespace, path, command, table)
 
 
-def _of_row_search(command: search_commands.SearchRows, purpose: Purpose) -> Iterator[Access]:
-    """Return the access of a scan, because the results can be any rows."""
-    yield _of_table(command, command.table, Permission.SCAN, purpose)
-
-
-def _of_search_index(permission: Permission) -> Callable[[Any, Purpose], Iterator[Access]]:
-    def accesses(command: Any, purpose: Purpose) -> Iterator[Access]:
-        yield _of_table(command, command.table, permission, purpose)
-
-    return accesses
-
-
-def _of_search_index_look_up(
-    command: search_commands.ListSearchIndexes, purpose: Purpose
-) -> Iterator[Access]:
-    """Return an access if the list is the answer. A list that only finds an index needs none: the next command is
-    checked."""
-    if Permission.LIST_FEATURES in purpose.permissions:
-        yield Access(Permission.LIST_FEATURES, purpose.channel, command.namespace, "", command)
-
-
 _CHANGES: Mapping[type, Permission] = {
     Replace: Permission.PUT,
     Edit: Permission.UPDATE,
@@ -120,10 +112,6 @@ def _of_group(command: row_commands.WriteGroup, purpose: Purpose) -> Iterator[Ac
 def _of_stage(command: transaction_commands.StageWrites, purpose: Purpose) -> Iterator[Access]:
     for group in command.groups:
         yield from _of_group(group, purpose)
-
-
-def _of_load(command: row_commands.BulkLoad, purpose: Purpose) -> Iterator[Access]:
-    yield _of_table(command, command.table, Permission.PUT, purpose)
 
 
 def _of_create(command: table_commands.CreateTable, purpose: Purpose) -> Iterator[Access]:
@@ -170,10 +158,6 @@ def _of_followers(command: stream_commands.ListFollowers, purpose: Purpose) -> I
 def _of_follower(command: stream_commands.Follow, purpose: Purpose) -> Iterator[Access]:
     yield _of_table(command, command.table, Permission.ALTER_DELIVERIES, purpose)
     yield from _also(command, command.table, purpose)
-
-
-def _of_ended_follower(command: stream_commands.Unfollow, purpose: Purpose) -> Iterator[Access]:
-    yield _of_table(command, command.table, Permission.ALTER_DELIVERIES, purpose)
 
 
 def _of_started_job(command: job_commands.StartJob, purpose: Purpose) -> Iterator[Access]:
@@ -228,22 +212,10 @@ def _of_removed_replicas(command: replica_commands.RemoveReplicas, purpose: Purp
         yield _of_table(command, command.table, Permission.DROP, purpose)
 
 
-def _of_drop(command: table_commands.DropTable, purpose: Purpose) -> Iterator[Access]:
-    yield _of_table(command, command.table, Permission.DROP, purpose)
-
-
-def _of_history(command: backup_commands.KeepHistory, purpose: Purpose) -> Iterator[Access]:
-    yield _of_table(command, command.table, Permission.ALTER_RECOVERY, purpose)
-
-
 def backup_path(backup: Backup) -> Path:
     """Return the path of a backup below its table, as in its ARN: creation time and id (0 for a system backup)."""
     number = 0 if backup.kind is BackupKind.SYSTEM else backup.id & 0xFFFF_FFFF
     return f"{backup.table_name}/backup/{backup.created_at_ms:014}-{number:08x}"
-
-
-def _of_backup(command: backup_commands.CreateBackup, purpose: Purpose) -> Iterator[Access]:
-    yield _of_table(command, command.table, Permission.CREATE_BACKUP, purpose)
 
 
 def _of_deleted_backup(command: backup_commands.DeleteBackup, purpose: Purpose) -> Iterator[Access]:
@@ -275,17 +247,9 @@ def _of_restore(command: backup_commands.RestoreTable, purpose: Purpose) -> Iter
         yield Access(permission, channel, definition.namespace, definition.name, command)
 
 
-def _of_begin(command: transaction_commands.BeginTransaction, purpose: Purpose) -> Iterator[Access]:
-    yield _of_table(command, command.table, Permission.BEGIN, purpose)
-
-
 def _of_count(command: table_commands.CountRows, purpose: Purpose) -> Iterator[Access]:
     """Return the access of the request's own permission, because counts are part of its answer."""
     yield _of_table(command, command.table, purpose.permissions[0], purpose)
-
-
-def _of_table(command: Any, table: Table, permission: Permission, purpose: Purpose) -> Access:
-    return Access(permission, purpose.channel, table.namespace, table.name, command, table)
 
 
 def _of_stream(
@@ -327,6 +291,7 @@ _LOOK_UPS: Mapping[type, Permission] = {
     stream_commands.ListStreams: Permission.LIST_STREAMS,
     account_commands.GetProperties: Permission.READ_ACCOUNT,
     backup_commands.ListBackups: Permission.LIST_BACKUPS,
+    search_commands.ListSearchIndexes: Permission.LIST_FEATURES,
 }
 
 
@@ -334,6 +299,7 @@ def _of_listing(
     command: table_commands.ListTables
     | stream_commands.ListStreams
     | backup_commands.ListBackups
+    | search_commands.ListSearchIndexes
     | account_commands.GetProperties,
     purpose: Purpose,
 ) -> Iterator[Access]:
@@ -342,12 +308,6 @@ def _of_listing(
     permission = _LOOK_UPS[type(command)]
     if permission in purpose.permissions:
         yield Access(permission, purpose.channel, command.namespace, "", command)
-
-
-def _of_defined_tunnel(
-    command: tunnel_commands.CreateTunnel | tunnel_commands.DeleteTunnel, purpose: Purpose
-) -> Iterator[Access]:
-    yield _of_table(command, command.table, Permission.ALTER_DELIVERIES, purpose)
 
 
 def _of_listed_tunnels(command: tunnel_commands.ListTunnels, purpose: Purpose) -> Iterator[Access]:
@@ -383,27 +343,27 @@ ACCESSES: Mapping[type, Callable[[Any, Purpose], Iterable[Access]]] = {
     row_commands.ReadAll: _of_read_all,
     row_commands.Read: _of_read,
     vector_commands.SearchVectors: _of_search,
-    search_commands.CreateSearchIndex: _of_search_index(Permission.CREATE_INDEX),
-    search_commands.AlterSearchIndex: _of_search_index(Permission.CREATE_INDEX),
-    search_commands.SwapSearchIndexes: _of_search_index(Permission.CREATE_INDEX),
-    search_commands.DropSearchIndex: _of_search_index(Permission.DROP_INDEX),
-    search_commands.ListSearchIndexes: _of_search_index_look_up,
-    search_commands.DescribeSearchIndex: _of_search_index(Permission.DESCRIBE),
-    search_commands.SearchRows: _of_row_search,
+    search_commands.CreateSearchIndex: _on_table(Permission.CREATE_INDEX),
+    search_commands.AlterSearchIndex: _on_table(Permission.CREATE_INDEX),
+    search_commands.SwapSearchIndexes: _on_table(Permission.CREATE_INDEX),
+    search_commands.DropSearchIndex: _on_table(Permission.DROP_INDEX),
+    search_commands.ListSearchIndexes: _of_listing,
+    search_commands.DescribeSearchIndex: _on_table(Permission.DESCRIBE),
+    search_commands.SearchRows: _on_table(Permission.SCAN),  # the results can be any rows
     row_commands.WriteGroup: _of_group,
-    row_commands.BulkLoad: _of_load,
+    row_commands.BulkLoad: _on_table(Permission.PUT),
     table_commands.FindTable: _of_look_up,
     table_commands.ListTables: _of_listing,
     table_commands.CreateTable: _of_create,
     table_commands.AlterTable: _of_alter,
-    table_commands.DropTable: _of_drop,
+    table_commands.DropTable: _on_table(Permission.DROP),
     job_commands.StartJob: _of_started_job,
     job_commands.ListJobs: _of_job_list,
     job_commands.ListUnfinishedJobs: _of_account(Permission.ADMINISTER),
     job_commands.CancelJob: _of_cancelled_job,
     job_commands.AdvanceJob: _of_account(Permission.ADMINISTER),
     stream_commands.Follow: _of_follower,
-    stream_commands.Unfollow: _of_ended_follower,
+    stream_commands.Unfollow: _on_table(Permission.ALTER_DELIVERIES),
     stream_commands.ListFollowers: _of_followers,
     replica_commands.AddReplicas: _of_new_replicas,
     replica_commands.RemoveReplicas: _of_removed_replicas,
@@ -414,8 +374,8 @@ ACCESSES: Mapping[type, Callable[[Any, Purpose], Iterable[Access]]] = {
     snapshot_commands.ImportRows: _of_account(Permission.ADMINISTER),
     snapshot_commands.ImportDefinition: _of_account(Permission.ADMINISTER),
     table_commands.CountRows: _of_count,
-    backup_commands.KeepHistory: _of_history,
-    backup_commands.CreateBackup: _of_backup,
+    backup_commands.KeepHistory: _on_table(Permission.ALTER_RECOVERY),
+    backup_commands.CreateBackup: _on_table(Permission.CREATE_BACKUP),
     backup_commands.DeleteBackup: _of_deleted_backup,
     backup_commands.ListBackups: _of_listing,
     backup_commands.RestoreTable: _of_restore,
@@ -427,13 +387,13 @@ ACCESSES: Mapping[type, Callable[[Any, Purpose], Iterable[Access]]] = {
     stream_commands.FindPosition: _of_stream,
     stream_commands.ReadChanges: _of_stream,
     stream_commands.Reshard: _of_account(Permission.ADMINISTER),
-    transaction_commands.BeginTransaction: _of_begin,
+    transaction_commands.BeginTransaction: _on_table(Permission.BEGIN),
     transaction_commands.StageWrites: _of_stage,
     transaction_commands.FindTransaction: _of_look_up,
     transaction_commands.CommitTransaction: _of_end,
     transaction_commands.AbortTransaction: _of_end,
-    tunnel_commands.CreateTunnel: _of_defined_tunnel,
-    tunnel_commands.DeleteTunnel: _of_defined_tunnel,
+    tunnel_commands.CreateTunnel: _on_table(Permission.ALTER_DELIVERIES),
+    tunnel_commands.DeleteTunnel: _on_table(Permission.ALTER_DELIVERIES),
     tunnel_commands.ListTunnels: _of_listed_tunnels,
     tunnel_commands.FindTunnel: _of_look_up,
     tunnel_commands.ConnectTunnel: _of_tunnel,
