@@ -20,13 +20,14 @@ from tablegate.adapters.dynamodb.tables import (
     replica_rules,
     replica_settings,
     running_changes,
+    stream_specifications,
     tables,
     time_to_live,
 )
 from tablegate.adapters.dynamodb.tables.descriptions import describe
 from tablegate.adapters.dynamodb.tables.properties import ON_DEMAND, TableProperties
 from tablegate.adapters.dynamodb.tables.replica_rules import STRONG, in_region
-from tablegate.adapters.dynamodb.tables.tables import find_table, in_state, in_style, stream_rule
+from tablegate.adapters.dynamodb.tables.tables import find_table, in_state, in_style
 from tablegate.adapters.dynamodb.wire import messages
 from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext, own_name
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
@@ -286,7 +287,7 @@ def _with_stream(call: CallContext, table: Table) -> Exchange[Table]:
     """Return the table with a stream, which replicas need. An existing stream is kept."""
     if table.rules.stream is not None and table.rules.stream.enabled:
         return table
-    rule = stream_rule("NEW_AND_OLD_IMAGES", call.gateway.now_ms())
+    rule = stream_specifications.new_rule("NEW_AND_OLD_IMAGES", call.gateway.now_ms())
     rules = replace(table.rules, stream=rule)
     return (yield from one(AlterTable(DIALECT, table, rules, instant=True)))
 
@@ -322,7 +323,9 @@ def _new_replica(call: CallContext, table: Table, entry: Wire, settings: Wire) -
     create_command = replace(
         create_command,
         dialect=DIALECT,
-        rules=replace(create_command.rules, stream=stream_rule(stream.view, call.gateway.now_ms())),
+        rules=replace(
+            create_command.rules, stream=stream_specifications.new_rule(stream.view, call.gateway.now_ms())
+        ),
         properties={**create_command.properties, **properties.document()},
     )
     return NewReplica(region, create_command)

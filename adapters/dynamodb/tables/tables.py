@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from tablegate.adapters.dynamodb import DIALECT
@@ -18,6 +17,7 @@ from tablegate.adapters.dynamodb.tables import (
     indexes,
     resource_policies,
     running_changes,
+    stream_specifications,
     table_class,
     tags,
     vector_indexes,
@@ -29,18 +29,14 @@ from tablegate.adapters.dynamodb.tables.properties import (
     is_being_filled,
     is_being_restored,
 )
-from tablegate.adapters.dynamodb.wire import limits, messages
+from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext, own_name
 from tablegate.adapters.dynamodb.wire.errors import validation
 from tablegate.gateway.exchanges import one
 from tablegate.gateway.model.commands import table_commands
 from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.errors import NotInstalled, TableBusy, TableExists, TableMissing
-from tablegate.gateway.model.tables.tables import Rules, State, StreamRule, Table
-
-# Members for features that this server lacks are rejected, not ignored. A table that only seems to be replicated would
-# be worse.
-_NOT_OFFERED = ("GlobalTableSourceArn",)
+from tablegate.gateway.model.tables.tables import Rules, State, Table
 
 
 def find_table(call: CallContext) -> Exchange[Table]:
@@ -89,7 +85,6 @@ def create_table(call: CallContext) -> Exchange[Answer]:
 def new_table(call: CallContext) -> table_commands.CreateTable:
     """Return the table that the members of CreateTable define. Raises ServiceError."""
     arguments, now_ms = call.input, call.gateway.now_ms()
-    _refuse_not_offered(arguments)
     if arguments.get("VectorIndexes"):
         _require_vectors(call)
     types = indexes.defined_types(arguments)
@@ -99,7 +94,7 @@ def new_table(call: CallContext) -> table_commands.CreateTable:
         own_name(call, arguments["TableName"]),
         indexes.key_schema(arguments["KeySchema"], types),
         _new_indexes(arguments),
-        Rules(stream=_first_stream(arguments.get("StreamSpecification"), now_ms)),
+        Rules(stream=stream_specifications.of_new_table(arguments.get("StreamSpecification"), now_ms)),
         {
             **_new_properties(call, now_ms).document(),
             **resource_policies.of_new_table(call, own_name(call, arguments["TableName"])),
@@ -200,7 +195,6 @@ def update_table(call: CallContext) -> Exchange[Answer]:
     The answer describes the table before the change, with the states of the parts being changed.
     """
     arguments, now_ms = call.input, call.gateway.now_ms()
-    _refuse_not_offered(arguments)
     table = yield from find_table(call)
     update = _update_of(call, table)
     statistics = yield from one(table_commands.CountRows(table))
@@ -238,7 +232,7 @@ def _update_of(call: CallContext, table: Table) -> _TableUpdate:
     }
     if table.rules.replication is not None:  # TABLE-263
         is_slow["DeletionProtectionEnabled"] = properties.deletion_protection != current.deletion_protection
-    rules = _altered_rules(table, arguments.get("StreamSpecification"), now_ms)
+    rules = stream_specifications.altered_rules(table, arguments.get("StreamSpecification"), now_ms)
     return _TableUpdate(
         properties, rules, added, new_vectors, (*dropped, *dropped_vectors), index_properties, is_slow
     )
@@ -372,52 +366,9 @@ _NOT_OF_DELETED = (
 # Settings
 
 
-def _refuse_not_offered(arguments: Mapping[str, Any]) -> None:
-    for name in _NOT_OFFERED:
-        if name in arguments:
-            raise validation(f"{messages.INVALID}{name} is not supported by this server")
-
-
 def _require_vectors(call: CallContext) -> None:
     if not call.gateway.engine.searches_vectors:
         raise NotInstalled("vectors")
-
-
-def _first_stream(specification: Mapping[str, Any] | None, now_ms: int) -> StreamRule | None:
-    if specification is None or not specification["StreamEnabled"]:
-        return None
-    if "StreamViewType" not in specification:
-        text = "Table is being created with a stream enabled, UpdateViewType is required"
-        raise validation(messages.INVALID + text)
-    return stream_rule(specification["StreamViewType"], now_ms)
-
-
-def _altered_rules(table: Table, specification: Mapping[str, Any] | None, now_ms: int) -> Rules | None:
-    """Return the rules with the stream switched on or off. Another view type needs a new stream."""
-    if specification is None:
-        return None
-    stream = table.rules.stream
-    running = stream is not None and stream.enabled
-    if specification["StreamEnabled"]:
-        if "StreamViewType" not in specification:
-            raise validation(f"{messages.INVALID}If stream is being enabled then UpdateViewType is required")
-        if running:
-            raise validation(f"Table already has an enabled stream: TableName: {table.name}")
-        return replace(table.rules, stream=stream_rule(specification["StreamViewType"], now_ms))
-    if table.rules.replication is not None and running:
-        raise validation(f"{messages.INVALID}Disabling Stream is not allowed for a Global Table replica.")
-    if "StreamViewType" in specification:
-        text = "If stream is being disabled, then UpdateViewType must not be specified"
-        raise validation(messages.INVALID + text)
-    if stream is None or not stream.enabled:
-        raise validation(f"Table has no stream to disable: TableName: {table.name}")
-    return replace(table.rules, stream=replace(stream, enabled=False))
-
-
-def stream_rule(view: str, now_ms: int) -> StreamRule:
-    """Return the rule of a new stream."""
-    label = datetime.fromtimestamp(now_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3]
-    return StreamRule(label, True, view, limits.STREAM_RETENTION_MS, now_ms)
 
 
 def _replication_mode(arguments: Mapping[str, Any], current: str) -> str:
@@ -425,14 +376,14 @@ def _replication_mode(arguments: Mapping[str, Any], current: str) -> str:
 
     ENABLED_WITH_OVERRIDES is the default in descriptions. A request may not set it.
     """
-    mode: str = arguments.get("GlobalTableSettingsReplicationMode", current)
-    if arguments.get("GlobalTableSettingsReplicationMode") == "ENABLED_WITH_OVERRIDES":
+    mode: str | None = arguments.get("GlobalTableSettingsReplicationMode")
+    if mode == "ENABLED_WITH_OVERRIDES":
         text = "Only ENABLED and DISABLED settings replication are allowed"
         raise validation(
             "Value 'ENABLED_WITH_OVERRIDES' at 'GlobalTableSettingsReplicationMode' failed to satisfy constraint: "
             + text
         )
-    return mode
+    return current if mode is None else mode
 
 
 # Descriptions
