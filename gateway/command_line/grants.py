@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
@@ -15,6 +15,9 @@ from tablegate.gateway.command_line.administering import (
 from tablegate.gateway.command_line.flags import file_text, with_settings
 from tablegate.gateway.command_line.help_sections import SectionedGroup
 from tablegate.gateway.configuration.settings import Settings
+
+if TYPE_CHECKING:
+    from tablegate.gateway.security.grant_store import WrittenGrant
 
 _SCHEME = click.option(
     "--scheme",
@@ -82,7 +85,7 @@ def grants_add(
     tablegate grants add KEY --policy FILE
     tablegate grants add KEY --delete orders --deny
     """
-    from tablegate.gateway.security.grant_store import ALL, WrittenGrant, written_of
+    from tablegate.gateway.security.grant_store import ALL, WrittenGrant
     from tablegate.gateway.security.policies.short_forms import READ_ONLY, READ_WRITE
 
     short: dict[str, Any] = {name: list(values) for name, values in given.items() if values}
@@ -96,13 +99,7 @@ def grants_add(
     if everything:
         written = ALL
     elif policy is not None:
-        text = file_text(policy)
-        try:
-            written = WrittenGrant(written_of(json.loads(text)).form, text)
-        except RecursionError:
-            raise click.ClickException(f"{policy.name} is nested too deeply.") from None
-        except ValueError as error:
-            raise click.ClickException(f"{policy.name}: {error}") from None
+        written = _policy_of(policy)
     elif role:
         written = WrittenGrant("role", role)
     else:
@@ -114,6 +111,18 @@ def grants_add(
             "POST", "/grants", key=key, scheme=scheme, form=written.form, document=written.document
         )
     click.echo(grant["id"])
+
+
+def _policy_of(file: TextIO) -> WrittenGrant:
+    from tablegate.gateway.security.grant_store import WrittenGrant, written_of
+
+    text = file_text(file)
+    try:
+        return WrittenGrant(written_of(json.loads(text)).form, text)
+    except RecursionError:
+        raise click.ClickException(f"{file.name} is nested too deeply.") from None
+    except ValueError as error:
+        raise click.ClickException(f"{file.name}: {error}") from None
 
 
 @grants.command("list")

@@ -19,8 +19,6 @@ from tablegate.gateway.configuration.fields import setting
 MOST_PORT = 65_535
 ANY = "*"
 """The value of `cors_origin` and `allowed_host` that matches everything."""
-OPAQUE_ORIGIN = "null"
-"""The Origin header of sandboxed frames and local files (RFC 6454, 7.1). It names no page, so `cors_origin` rejects it."""
 
 
 class BadSetting(ValueError):

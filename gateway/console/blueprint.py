@@ -59,21 +59,14 @@ def create(gateway: Gateway, administration: Callable[[], Administration] | None
     writes = [route for each in pages for route in each.writes()] if gateway.settings.console_writes else []
     entry = Entry(gateway, {CONSOLE + route.path: route.fields for route in writes})
     routes: list[tuple[str, str, str, Callable[[], Any]]] = [
-        ("/sign-in", "GET", "sign_in_form", functools.partial(entry.answered, entry.sign_in_form)),
-        ("/sign-in", "POST", "sign_in", functools.partial(entry.answered, entry.sign_in)),
-        (
-            "/sign-in/issuer",
-            "GET",
-            "begin_at_issuer",
-            functools.partial(entry.answered, entry.begin_at_issuer),
-        ),
-        (
-            "/sign-in/issuer/return",
-            "GET",
-            "end_at_issuer",
-            functools.partial(entry.answered, entry.end_at_issuer),
-        ),
-        ("/sign-out", "POST", "sign_out", functools.partial(entry.answered, entry.sign_out)),
+        (path, method, answer.__name__, functools.partial(entry.answered, answer))
+        for path, method, answer in (
+            ("/sign-in", "GET", entry.sign_in_form),
+            ("/sign-in", "POST", entry.sign_in),
+            ("/sign-in/issuer", "GET", entry.begin_at_issuer),
+            ("/sign-in/issuer/return", "GET", entry.end_at_issuer),
+            ("/sign-out", "POST", entry.sign_out),
+        )
     ]
     for path, page, _ in reads:
         routes.append((path, "GET", page.__name__, functools.partial(entry.shown, page)))

@@ -27,7 +27,7 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 
 from tablegate.gateway.configuration.exposure import is_loopback_address
-from tablegate.gateway.configuration.settings import ANY, OPAQUE_ORIGIN, Settings
+from tablegate.gateway.configuration.settings import ANY, Settings
 from tablegate.gateway.http import Request
 from tablegate.gateway.model.errors import NotAllowed
 
@@ -111,7 +111,7 @@ class OriginPolicy:
 
 def foreign_origin(origin: str) -> NotAllowed:
     """Return the refusal of an Origin header."""
-    if origin.lower() == OPAQUE_ORIGIN:
+    if origin.lower() == "null":  # of sandboxed frames and local files (RFC 6454, 7.1)
         return NotAllowed(
             "origin", text="The origin null is not allowed here: a sandboxed frame of any page has it."
         )

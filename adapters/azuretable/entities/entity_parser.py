@@ -109,8 +109,8 @@ def _unreadable(error: Exception) -> ServiceError | Busy:
     return ServiceError("InvalidInput") if isinstance(failure, Undecodable) else failure
 
 
-def _members_of(body: bytes) -> dict[str, Any]:
-    """Return the members of a JSON object without repetitions.
+def _members_of(body: bytes, joined_names: frozenset[str]) -> dict[str, Any]:
+    """Return the members of a JSON object without repetitions, and of each of `joined_names` only the first spelling.
 
     Raises ServiceError InvalidInput, DuplicatePropertiesSpecified.
     """
@@ -118,11 +118,8 @@ def _members_of(body: bytes) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) < len(pairs):
         raise ServiceError("DuplicatePropertiesSpecified")
-    return members
-
-
-def _first_spellings(members: dict[str, Any], joined_names: frozenset[str]) -> dict[str, Any]:
-    """Return the members, of each of these names only the first spelling."""
+    if not joined_names:
+        return members
     first = {name.lower(): name for name in reversed(members) if name.lower() in joined_names}
     return {name: wire for name, wire in members.items() if first.get(name.lower(), name) == name}
 
@@ -144,9 +141,7 @@ def parse_entity(body: bytes, joined_names: frozenset[str] = frozenset()) -> Par
 
     Raises ServiceError: InvalidInput, DuplicatePropertiesSpecified, PropertyNameInvalid and the limits.
     """
-    members = _members_of(body)
-    if joined_names:
-        members = _first_spellings(members, joined_names)
+    members = _members_of(body, joined_names)
     is_annotated = b"@" in body or b"\\" in body
     attributes: dict[str, dict[str, Any]] = {}
     size, is_native = 0, True
@@ -184,9 +179,9 @@ def parse_entity(body: bytes, joined_names: frozenset[str] = frozenset()) -> Par
             is_native = is_native and not bodies.is_foreign(value)
     if len(attributes) > limits.PROPERTIES_MAX:
         raise ServiceError("TooManyProperties")
-    typed = is_annotated and _has_typed_keys(members)
+    has_typed_keys = is_annotated and _has_typed_keys(members)
     keys = _key(members, "PartitionKey"), _key(members, "RowKey")
-    return ParsedEntity(*keys, attributes, size, is_native, typed)
+    return ParsedEntity(*keys, attributes, size, is_native, has_typed_keys)
 
 
 def _has_typed_keys(members: Mapping[str, Any]) -> bool:

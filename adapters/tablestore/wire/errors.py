@@ -122,18 +122,9 @@ def service_error_of(error: GatewayError | ServiceError, style: str = "classic")
                 if subject in _LIMITS
                 else invalid(f"{subject}: {actual} > {limit}.")
             )
-        case facts.QuotaExceeded(kind="tables"):
-            return ServiceError(
-                "OTSQuotaExhausted", f"Number of tables exceeds the quota: {error.limit:.0f}."
-            )
-        case facts.QuotaExceeded(kind="bytes"):
-            return ServiceError(
-                "OTSQuotaExhausted", f"Size of data exceeds the quota: {error.limit:.0f} bytes."
-            )
-        case facts.QuotaExceeded(kind="read_units" | "write_units"):
-            return ServiceError("OTSNotEnoughCapacityUnit", "Remaining capacity unit is not enough.")
         case facts.QuotaExceeded():
-            return ServiceError("OTSServerBusy", "Server is busy.")
+            code, text = _QUOTAS.get(error.kind, ("OTSServerBusy", "Server is busy."))
+            return ServiceError(code, text.format(limit=error.limit))
         case facts.TunnelRefused():
             code, text = _TUNNELS[error.rule]
             return ServiceError(code, text.format(name=error.facts["name"][:_NAME_CHARACTERS]))
@@ -237,6 +228,14 @@ _INVALID: dict[tuple[type[GatewayError], str], str] = {
     (facts.InvalidInput, "auto-increment"): "Auto increment primary key is not supported in transaction.",
     (facts.BadOperand, ""): "The type of the column does not support increment.",
     (facts.NumberOutOfRange, ""): "The result of increment is out of range.",
+}
+
+_NO_UNITS = ("OTSNotEnoughCapacityUnit", "Remaining capacity unit is not enough.")
+_QUOTAS = {
+    "tables": ("OTSQuotaExhausted", "Number of tables exceeds the quota: {limit:.0f}."),
+    "bytes": ("OTSQuotaExhausted", "Size of data exceeds the quota: {limit:.0f} bytes."),
+    "read_units": _NO_UNITS,
+    "write_units": _NO_UNITS,
 }
 
 _LIMITS = {
