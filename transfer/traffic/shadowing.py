@@ -197,7 +197,7 @@ async def shadow(
     )
     running = Shadow(services[0], Forwarder(primary, signer), session, sampling, hooks.say)
     proxy = Proxy(running.handle, refusal, listen)
-    metrics = _MetricsServer(running.report, metrics_port)
+    metrics = _metrics_server(running.report, metrics_port)
     working = asyncio.create_task(running.work())
     try:
         url = await proxy.listen()
@@ -216,21 +216,14 @@ async def shadow(
     return running.report
 
 
-class _MetricsServer:
-    """The server of /metrics on 127.0.0.1."""
+def _metrics_server(report: DivergenceReport, port: int) -> Proxy:
+    """Return the server of /metrics on 127.0.0.1."""
+    registry = CollectorRegistry()
+    registry.register(ShadowMetrics(report))
 
-    def __init__(self, report: DivergenceReport, port: int) -> None:
-        self._registry = CollectorRegistry()
-        self._registry.register(ShadowMetrics(report))
-        self._proxy = Proxy(self._page, refusal, ListenOptions(port=port))
-
-    async def listen(self) -> str:
-        return await self._proxy.listen()
-
-    async def close(self) -> None:
-        await self._proxy.close()
-
-    async def _page(self, request: Request, connection: int) -> Reply:
+    async def page(request: Request, connection: int) -> Reply:
         if request.path != "/metrics":
             return Reply(404, [("Content-Type", "text/plain")], b"/metrics\n")
-        return Reply(200, [("Content-Type", CONTENT_TYPE_LATEST)], generate_latest(self._registry))
+        return Reply(200, [("Content-Type", CONTENT_TYPE_LATEST)], generate_latest(registry))
+
+    return Proxy(page, refusal, ListenOptions(port=port))

@@ -25,7 +25,7 @@ from tablegate.adapters.azuretable.entities.entity_renderer import EntityFormat
 from tablegate.adapters.azuretable.values import keys
 from tablegate.adapters.azuretable.values.names import unspelled
 from tablegate.adapters.azuretable.values.values import view
-from tablegate.adapters.azuretable.wire.addresses import Entity, EntitySet, key_predicate, quote_name
+from tablegate.adapters.azuretable.wire.addresses import Entity, EntitySet, key_predicate, quoted
 from tablegate.adapters.azuretable.wire.errors import ServiceError
 from tablegate.gateway.exchanges import SingleStep, Steps
 from tablegate.gateway.model.commands import row_commands
@@ -52,7 +52,13 @@ class PreparedEntityWrite(NamedTuple):
     answer: Callable[[row_commands.WriteOutcome], OperationReply]
 
 
-def _write(call: CallContext, resource: EntitySet | Entity) -> Steps[OperationReply]:
+def write(call: CallContext, resource: EntitySet | Entity) -> Steps[OperationReply]:
+    """Write one entity. Raises ServiceError, TableMissing, ConditionFailed.
+
+    - POST /T: insert an entity that does not exist yet. The answer is the entity or, by the Prefer header, empty.
+    - PUT, MERGE, PATCH and DELETE of /T(PartitionKey='p',RowKey='r'): replace, merge into or delete an entity. If-Match
+      is the condition. Without that header PUT, MERGE and PATCH create a missing entity.
+    """
     call.grant.check(action_of(call, resource), resource.table)
 
     def step_of(table: Table) -> SingleStep:
@@ -63,23 +69,6 @@ def _write(call: CallContext, resource: EntitySet | Entity) -> Steps[OperationRe
         )
 
     return on_table(call, resource.table, step_of)
-
-
-def insert(call: CallContext, resource: EntitySet) -> Steps[OperationReply]:
-    """POST /T: insert an entity that does not exist yet. The answer is the entity or, by the Prefer header, empty.
-
-    Raises ServiceError, TableMissing, ConditionFailed.
-    """
-    return _write(call, resource)
-
-
-def update(call: CallContext, resource: Entity) -> Steps[OperationReply]:
-    """PUT, MERGE, PATCH and DELETE of /T(PartitionKey='p',RowKey='r'): replace, merge into or delete an entity.
-
-    If-Match is the condition. Without that header PUT, MERGE and PATCH create a missing entity. Raises ServiceError,
-    TableMissing, ConditionFailed.
-    """
-    return _write(call, resource)
 
 
 def get(call: CallContext, resource: Entity) -> Steps[OperationReply]:
@@ -106,7 +95,7 @@ def _get_reply(entity_format: EntityFormat, row: Row | None) -> OperationReply:
         ("Content-Type", entity_renderer.content_type(entity_format.level)),
         ("ETag", entity_renderer.etag(row)),
     ]
-    return OperationReply(200, headers, entity_renderer.dumps(entity_format.one(row)))
+    return OperationReply(200, headers, orjson.dumps(entity_format.one(row)))
 
 
 def format_reader(call: CallContext) -> Callable[[Table], EntityFormat]:
@@ -217,7 +206,7 @@ class _Inserter:
         self._format = _format_of(call, table, level)
         self._preference = preference_of(call)
         self._applied = [] if self._preference is None else [("Preference-Applied", self._preference)]
-        self._root = f"{call.origin}/{quote_name(call.flavour.name_of(table))}"
+        self._root = f"{call.origin}/{quoted(call.flavour.name_of(table))}"
 
     def prepare(self, body: bytes) -> PreparedEntityWrite:
         """Parse one insert. Raises ServiceError."""
@@ -253,7 +242,7 @@ class _Inserter:
             headers.append(("DataServiceId", location))
             return OperationReply(204, headers)
         headers.append(("Content-Type", entity_renderer.content_type(self._format.level)))
-        return OperationReply(201, headers, entity_renderer.dumps(self._format.one(row)))
+        return OperationReply(201, headers, orjson.dumps(self._format.one(row)))
 
 
 def _condition(if_match: str) -> Predicate:

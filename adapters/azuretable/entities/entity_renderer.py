@@ -1,7 +1,8 @@
 """Rendering of entities: rows -> JSON members at the requested metadata level, and the rule for written rows.
 
-It covers OData's shapes (`odata.*`, `X@odata.type`), the limits of one entity, and the Accept header. entity_parser.py
-parses the input of clients.
+It covers OData's shapes (`odata.*`, `X@odata.type`), the limits of one entity, and the Accept header. orjson writes a
+finite double with a fraction or an exponent, so that clients do not parse an integer. entity_parser.py parses the input of
+clients.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from tablegate.adapters.azuretable.entities import fast_pages
 from tablegate.adapters.azuretable.values import keys, names, values
 from tablegate.adapters.azuretable.values.values import UNIX_EPOCH_TICKS, timestamp_text, view
 from tablegate.adapters.azuretable.wire import limits
-from tablegate.adapters.azuretable.wire.addresses import key_predicate, quote_name
+from tablegate.adapters.azuretable.wire.addresses import key_predicate, quoted
 from tablegate.adapters.azuretable.wire.errors import ServiceError
 from tablegate.gateway.model import fast_paths
 from tablegate.gateway.model.commands.writes import RowRule
@@ -205,7 +206,7 @@ class EntityFormat:
 
     @property
     def _name(self) -> str:
-        return quote_name(self.table_name or self.table.azure_name)
+        return quoted(self.table_name or self.table.azure_name)
 
     def one(self, row: Row) -> dict[str, Any]:
         """Return an entity as a reply of its own."""
@@ -224,11 +225,11 @@ class EntityFormat:
         if self.is_spliced:
             entities = fast_pages.entities(page, self.level is MetadataLevel.MINIMAL, self._entity)
         else:
-            entities = [dumps(self.member(row)) for row in page.rows]
+            entities = [orjson.dumps(self.member(row)) for row in page.rows]
         head = (
             b"{"
             if self.level is MetadataLevel.NONE
-            else b'{"odata.metadata":%s,' % dumps(self.metadata + self.projection)
+            else b'{"odata.metadata":%s,' % orjson.dumps(self.metadata + self.projection)
         )
         pieces = [b","] * (2 * len(entities) + 1)  # one join, as a page may have a megabyte
         pieces[1::2] = entities
@@ -236,7 +237,7 @@ class EntityFormat:
         return b"".join(pieces) if entities else head + b'"value":[]}'
 
     def _entity(self, body: bytes, written_at: int) -> bytes:
-        return dumps(self._member(orjson.loads(body), written_at))
+        return orjson.dumps(self._member(orjson.loads(body), written_at))
 
     def member(self, row: Row) -> dict[str, Any]:
         return self._member(row.contents.members, row.modified_at)
@@ -289,8 +290,3 @@ class EntityFormat:
             if edm is not None and annotated:
                 document[property_name + "@odata.type"] = edm
             document[property_name] = wire
-
-
-def dumps(document: Any) -> bytes:
-    """Return JSON bytes. A finite double keeps a fraction or an exponent, so that clients do not parse an integer."""
-    return orjson.dumps(document)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+import orjson
+
 from tablegate.adapters.azuretable import DIALECT
 from tablegate.adapters.azuretable.auth.shared_access import Action, Grant, Policy, SharedAccess
 from tablegate.adapters.azuretable.call_context import CallContext, OperationReply, find_table, find_table_now
@@ -16,7 +18,7 @@ from tablegate.adapters.azuretable.queries.queries import bytes_of, check_option
 from tablegate.adapters.azuretable.tables import documents
 from tablegate.adapters.azuretable.values import keys
 from tablegate.adapters.azuretable.wire import limits
-from tablegate.adapters.azuretable.wire.addresses import EntitySet, TableEntry, TableSet, quote_name
+from tablegate.adapters.azuretable.wire.addresses import EntitySet, TableEntry, TableSet, quoted
 from tablegate.adapters.azuretable.wire.errors import ServiceError
 from tablegate.gateway.exchanges import one
 from tablegate.gateway.model.commands.commands import Exchange
@@ -58,7 +60,7 @@ def query(call: CallContext, resource: TableSet) -> Exchange[OperationReply]:
         headers.append(("x-ms-continuation-NextTableName", token_of(name_of(page[-1]).encode())))
     members = [_member(call, level, name_of(table)) for table in page]
     head = {} if level is MetadataLevel.NONE else {"odata.metadata": f"{call.origin}/$metadata#Tables"}
-    return OperationReply(200, headers, entity_renderer.dumps({**head, "value": members}))
+    return OperationReply(200, headers, orjson.dumps({**head, "value": members}))
 
 
 def _is_shown(call: CallContext, table: Table) -> bool:
@@ -74,8 +76,8 @@ def _member(call: CallContext, level: MetadataLevel, name: str) -> dict[str, Any
         return {"TableName": name}
     return {
         "odata.type": f"{call.address.account}.Tables",
-        "odata.id": f"{call.origin}/Tables('{quote_name(name)}')",
-        "odata.editLink": f"Tables('{quote_name(name)}')",
+        "odata.id": f"{call.origin}/Tables('{quoted(name)}')",
+        "odata.editLink": f"Tables('{quoted(name)}')",
         "TableName": name,
     }
 
@@ -84,7 +86,7 @@ def _table_document(call: CallContext, level: MetadataLevel, name: str) -> bytes
     head = (
         {} if level is MetadataLevel.NONE else {"odata.metadata": f"{call.origin}/$metadata#Tables/@Element"}
     )
-    return entity_renderer.dumps({**head, **_member(call, level, name)})
+    return orjson.dumps({**head, **_member(call, level, name)})
 
 
 def get(call: CallContext, resource: TableEntry) -> Exchange[OperationReply]:
@@ -111,7 +113,7 @@ def create(call: CallContext, resource: TableSet) -> Exchange[OperationReply]:
     call.flavour.check_new_name(name)
     ignoring_case = call.flavour.by_azure_name
     yield from one(CreateTable(DIALECT, call.namespace, name, keys.OWN_SCHEMA, ignoring_case=ignoring_case))
-    location = f"{call.origin}/Tables('{quote_name(name)}')"
+    location = f"{call.origin}/Tables('{quoted(name)}')"
     headers = [("Location", location)]
     preference = preference_of(call)
     if preference is not None:

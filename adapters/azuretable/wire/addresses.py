@@ -258,18 +258,14 @@ def check_new_table_name(name: str) -> None:
 
 def key_predicate(partition_key: str, row_key: str) -> str:
     """Return (PartitionKey='p',RowKey='r'), percent-encoded, as in Location and odata.id."""
-    return f"(PartitionKey='{_quote(partition_key)}',RowKey='{_quote(row_key)}')"
+    return f"(PartitionKey='{quoted(partition_key)}',RowKey='{quoted(row_key)}')"
 
 
-def quote_name(name: str) -> str:
-    """Return the name of a table as URLs have it. Those of Storage stay as they are."""
-    return _quote(name)
-
-
-def _quote(key: str) -> str:
-    if _UNRESERVED.fullmatch(key):
-        return key
-    return quote(key.replace("'", "''"), safe="'")
+def quoted(name: str) -> str:
+    """Return the name of a table, or a key, as URLs have it between quotes. Table names of Storage stay as they are."""
+    if _UNRESERVED.fullmatch(name):
+        return name
+    return quote(name.replace("'", "''"), safe="'")
 
 
 def longest_segment(path: str) -> int:

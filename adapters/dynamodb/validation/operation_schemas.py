@@ -19,17 +19,17 @@ import orjson
 from tablegate.adapters.dynamodb.validation import fast_validator, long_members, shortening
 from tablegate.adapters.dynamodb.validation.rules import item_rules, resource_rules, table_rules, vector_rules
 from tablegate.adapters.dynamodb.validation.rules.rule_context import RuleContext
-from tablegate.adapters.dynamodb.validation.schemas.backup_schemas import backup_requests
+from tablegate.adapters.dynamodb.validation.schemas.backup_schemas import BACKUP_REQUESTS
 from tablegate.adapters.dynamodb.validation.schemas.item_schemas import item_requests
 from tablegate.adapters.dynamodb.validation.schemas.job_schemas import job_requests
 from tablegate.adapters.dynamodb.validation.schemas.replication_schemas import replication_requests
-from tablegate.adapters.dynamodb.validation.schemas.resource_schemas import resource_requests
+from tablegate.adapters.dynamodb.validation.schemas.resource_schemas import RESOURCE_REQUESTS
 from tablegate.adapters.dynamodb.validation.schemas.schema_parts import NAME_OR_ARN, structure
 from tablegate.adapters.dynamodb.validation.schemas.schema_types import Request, Structure
-from tablegate.adapters.dynamodb.validation.schemas.statement_schemas import statement_requests
-from tablegate.adapters.dynamodb.validation.schemas.stream_schemas import stream_requests
+from tablegate.adapters.dynamodb.validation.schemas.statement_schemas import STATEMENT_REQUESTS
+from tablegate.adapters.dynamodb.validation.schemas.stream_schemas import STREAM_REQUESTS
 from tablegate.adapters.dynamodb.validation.schemas.table_schemas import table_requests
-from tablegate.adapters.dynamodb.validation.schemas.transaction_schemas import transaction_requests
+from tablegate.adapters.dynamodb.validation.schemas.transaction_schemas import TRANSACTION_REQUESTS
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, serialization
 from tablegate.adapters.dynamodb.wire.styles import CLASSIC, LATEST
@@ -43,12 +43,12 @@ class OperationSchemas:
         self._is_classic = style == CLASSIC
         self.requests: dict[str, Request] = {
             **item_requests(self._is_classic),
-            **transaction_requests(),
-            **statement_requests(),
+            **TRANSACTION_REQUESTS,
+            **STATEMENT_REQUESTS,
             **table_requests(self._is_classic),
-            **backup_requests(),
-            **resource_requests(),
-            **stream_requests(),
+            **BACKUP_REQUESTS,
+            **RESOURCE_REQUESTS,
+            **STREAM_REQUESTS,
             **job_requests(self._is_classic),
             **replication_requests(),
         }

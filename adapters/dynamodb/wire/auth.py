@@ -126,7 +126,9 @@ def _checked_head(
     access_id, scope, region = _checked_scope(claim, date, service)
     credential = credentials.find_key(Scheme.AWS, access_id, claim.token, now_ms)
     if credential is None or not _is_equal(credential.session_token, claim.token):
-        raise _error("UnrecognizedClientException", "The security token included in the request is invalid.")
+        raise ServiceError(
+            "UnrecognizedClientException", "The security token included in the request is invalid."
+        )
     return date, scope, region, credential
 
 
@@ -214,16 +216,12 @@ def _is_equal(one: str, other: str) -> bool:
     return hmac.compare_digest(one.encode("utf-8", "replace"), other.encode("utf-8", "replace"))
 
 
-def _error(code: str, text: str) -> ServiceError:
-    return ServiceError(code, text)
-
-
 def _mismatch(canonical: bytes, to_sign: str) -> ServiceError:
     """Return the error for a wrong signature.
 
     It shows the expected input of the signature, as the service does. None of it is secret.
     """
-    return _error(
+    return ServiceError(
         "InvalidSignatureException",
         "The request signature we calculated does not match the signature you provided. Check your AWS Secret Access Key "
         "and signing method. Consult the service documentation for details.\n\n"
@@ -240,7 +238,7 @@ def _checked_date(claim: SignatureClaim, now_ms: int) -> str:
     parsed = _parsed_date(claim.date)
     if parsed is None:
         text = f"Date must be in ISO-8601 'basic format'. Got '{claim.date}'. See http://en.wikipedia.org/wiki/ISO_8601"
-        raise _error("IncompleteSignatureException", text)
+        raise ServiceError("IncompleteSignatureException", text)
     moment_ms, date = parsed
     skew_ms = limits.CLOCK_SKEW_MS
     lifetime_ms = _lifetime_ms(claim.expires) if claim.expires else skew_ms
@@ -248,11 +246,11 @@ def _checked_date(claim: SignatureClaim, now_ms: int) -> str:
         span = f"{lifetime_ms // 60_000} min." if lifetime_ms % 60_000 == 0 else f"{lifetime_ms // 1000} sec."
         earliest = f"{_basic_date(now_ms - lifetime_ms)} ({_basic_date(now_ms)} - {span})"
         text = f"Signature expired: {date} is now earlier than {earliest}"
-        raise _error("InvalidSignatureException", text)
+        raise ServiceError("InvalidSignatureException", text)
     if moment_ms > now_ms + skew_ms:
         latest = f"{_basic_date(now_ms + skew_ms)} ({_basic_date(now_ms)} + {skew_ms // 60_000} min.)"
         text = f"Signature not yet current: {date} is still later than {latest}"
-        raise _error("InvalidSignatureException", text)
+        raise ServiceError("InvalidSignatureException", text)
     return date
 
 
@@ -268,7 +266,7 @@ def _check_signed_headers(request: Request, signed: tuple[str, ...]) -> None:
         if name not in signed and (name == "host" or request.header(name)):
             rest = "' must be a 'SignedHeader' in the AWS Authorization."
             name_text = "Host' or ':authority" if name == "host" else header_text
-            raise _error(
+            raise ServiceError(
                 "InvalidSignatureException", StyledText(f"'{name_text}{rest}", f"'{header_text}{rest}")
             )
 
@@ -276,7 +274,7 @@ def _check_signed_headers(request: Request, signed: tuple[str, ...]) -> None:
 def _lifetime_ms(expires: str) -> int:
     if not (expires.isascii() and expires.isdigit()) or int(expires[:12]) > limits.PRESIGNED_SECONDS:
         text = f"X-Amz-Expires must be a number of seconds of at most {limits.PRESIGNED_SECONDS}, got '{expires}'"
-        raise _error("IncompleteSignatureException", text)
+        raise ServiceError("IncompleteSignatureException", text)
     return int(expires) * 1000
 
 
@@ -304,7 +302,7 @@ def _checked_scope(claim: SignatureClaim, date: str, service: str) -> tuple[str,
     """
     if claim.algorithm != _ALGORITHM:
         text = f"Unsupported AWS 'algorithm': '{claim.algorithm}' (only {_ALGORITHM} for now). "
-        raise _error("IncompleteSignatureException", text)
+        raise ServiceError("IncompleteSignatureException", text)
     day = date[:8]
     access_id, region = _valid_scope(claim.credential, day, service)
     if not access_id:
@@ -328,7 +326,7 @@ def _scope_error(credential: str, date: str, expected: str) -> ServiceError:
             "Credential must have exactly 5 slash-delimited elements, e.g. keyid/date/region/service/term, "
             f"got '{credential}'"
         )
-        return _error("IncompleteSignatureException", text)
+        return ServiceError("IncompleteSignatureException", text)
     _, day, region, service, terminator = parts
     text = ""
     if not _REGION.fullmatch(region):
@@ -343,5 +341,7 @@ def _scope_error(credential: str, date: str, expected: str) -> ServiceError:
             f"'{day}' != '{date[:8]}', from '{date}'. "
         )
     if text:
-        return _error("InvalidSignatureException", text.rstrip())
-    return _error("UnrecognizedClientException", "The security token included in the request is invalid.")
+        return ServiceError("InvalidSignatureException", text.rstrip())
+    return ServiceError(
+        "UnrecognizedClientException", "The security token included in the request is invalid."
+    )

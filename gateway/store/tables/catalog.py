@@ -88,12 +88,20 @@ class Catalog:
 
     def by_id(self, session: Session, table_id: int) -> Table | None:
         """Return the table with this id, or None."""
-        tables = self._load(session, "id = ?", (table_id,))
+        tables = self.all(session, "id = ?", (table_id,))
         return tables[0] if tables else None
 
     def all(self, session: Session, where: str = "1 = 1", parameters: Sequence[Any] = ()) -> list[Table]:
-        """Return all tables that match a SQL condition, for background work and the command line."""
-        return self._load(session, where, parameters)
+        """Return all tables that match a SQL condition."""
+        rows = session.query(f"SELECT {descriptors.TABLE_COLUMNS} FROM tables WHERE {where}", parameters)
+        indexes: dict[int, list[tuple[Any, ...]]] = {}
+        for at in range(0, len(rows), _TABLES_TOGETHER):
+            ids = [columns[0] for columns in rows[at : at + _TABLES_TOGETHER]]
+            for table_id, *index in session.query(*_indexes_of(session, ids)):
+                indexes.setdefault(table_id, []).append(tuple(index))
+        return [
+            descriptors.table_of_columns(columns, indexes.get(columns[0], []), self.views) for columns in rows
+        ]
 
     def names(self, session: Session) -> frozenset[str]:
         """Return the names and Azure names of all tables."""
@@ -115,18 +123,7 @@ class Catalog:
         parameters: list[Any] = [namespace, above]
         if limit is not None:
             parameters.append(limit)
-        return self._load(session, f"namespace = ? AND {column} > ?{tail}", parameters)
-
-    def _load(self, session: Session, where: str, parameters: Sequence[Any]) -> list[Table]:
-        rows = session.query(f"SELECT {descriptors.TABLE_COLUMNS} FROM tables WHERE {where}", parameters)
-        indexes: dict[int, list[tuple[Any, ...]]] = {}
-        for at in range(0, len(rows), _TABLES_TOGETHER):
-            ids = [columns[0] for columns in rows[at : at + _TABLES_TOGETHER]]
-            for table_id, *index in session.query(*_indexes_of(session, ids)):
-                indexes.setdefault(table_id, []).append(tuple(index))
-        return [
-            descriptors.table_of_columns(columns, indexes.get(columns[0], []), self.views) for columns in rows
-        ]
+        return self.all(session, f"namespace = ? AND {column} > ?{tail}", parameters)
 
     def check(
         self, session: Session, tables: Iterable[Table], lock: bool, near: bytes = b""
@@ -189,7 +186,7 @@ class Catalog:
         condition, parameters = session.statements.one_of("id", table_ids)
         in_order = f"{condition} ORDER BY id"
         session.statements.lock_rows(session, "tables", "id", table_ids)
-        return self._load(session, in_order, parameters)
+        return self.all(session, in_order, parameters)
 
     def azure_name_taken(self, session: Session, namespace: str) -> Callable[[str], bool]:
         """Return a function that is True for lower-case Azure names in use in a namespace."""

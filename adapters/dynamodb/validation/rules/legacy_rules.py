@@ -28,7 +28,7 @@ def check_attributes_to_get(data: Input) -> None:
     for name in names:
         values.check_name(name)
         if name in checked:
-            raise _error("duplicate-attribute", name=name)
+            raise InvalidValue("duplicate-attribute", name=name)
         checked.add(name)
 
 
@@ -42,11 +42,11 @@ def check_attribute_updates(updates: Input) -> None:
             values.measure(value, 0)
             [tag] = value
             if action == "DELETE" and tag not in ("SS", "NS", "BS"):
-                raise _error("update-delete-type", tag=tag)
+                raise InvalidValue("update-delete-type", tag=tag)
             if action == "ADD" and tag not in ("L", "SS", "NS", "BS", "N"):
-                raise _error("update-add-type", tag=tag)
+                raise InvalidValue("update-add-type", tag=tag)
         elif action != "DELETE":
-            raise _error("update-needs-value")
+            raise InvalidValue("update-needs-value")
 
 
 _ARGUMENTS: dict[str, Callable[[int], bool]] = {
@@ -81,17 +81,17 @@ def check_conditions(conditions: Input) -> None:
 
 def _arguments(operator: str, arguments: list[Input]) -> None:
     if not _ARGUMENTS[operator](len(arguments)):
-        raise _error("argument-count", operator=operator)
+        raise InvalidValue("argument-count", operator=operator)
     tags = [next(iter(argument)) for argument in arguments]
     if len(set(tags)) > 1:
-        raise _error("argument-types")
+        raise InvalidValue("argument-types")
     accepted_tags = _TYPES.get(operator)
     if accepted_tags is not None:
         for tag in tags:
             if tag not in accepted_tags:
-                raise _error("argument-type", operator=operator, tag=tag)
+                raise InvalidValue("argument-type", operator=operator, tag=tag)
     if operator == "BETWEEN" and _sortable(arguments[0]) > _sortable(arguments[1]):
-        raise _error("between-order")
+        raise InvalidValue("between-order")
 
 
 def _sortable(scalar: Input) -> Any:
@@ -107,20 +107,20 @@ def check_expected(expected: Input) -> None:
         value = condition.get("Value")
         arguments = condition.get("AttributeValueList")
         if arguments is not None and value is not None:
-            raise _error("value-and-list", name=name)
+            raise InvalidValue("value-and-list", name=name)
         for argument in [value] if value is not None else arguments or []:
             values.measure(argument, 0)
         if "ComparisonOperator" in condition:
             _expected_comparison(name, condition)
         elif arguments is not None:
-            raise _error("list-without-operator", name=name)
+            raise InvalidValue("list-without-operator", name=name)
         else:
             exists = condition.get("Exists")
             if exists is not False and value is None:
                 exists_text = "null" if exists is None else "true"
-                raise _error("exists-without-value", exists=exists_text, name=name)
+                raise InvalidValue("exists-without-value", exists=exists_text, name=name)
             if exists is False and value is not None:
-                raise _error("value-when-absent", name=name)
+                raise InvalidValue("value-when-absent", name=name)
 
 
 def _expected_comparison(name: str, condition: Input) -> None:
@@ -128,9 +128,9 @@ def _expected_comparison(name: str, condition: Input) -> None:
     value = condition.get("Value")
     arguments = condition.get("AttributeValueList")
     if "Exists" in condition:
-        raise _error("exists-and-operator", name=name)
+        raise InvalidValue("exists-and-operator", name=name)
     if operator not in ("NULL", "NOT_NULL") and arguments is None and value is None:
-        raise _error("operator-without-value", operator=operator, name=name)
+        raise InvalidValue("operator-without-value", operator=operator, name=name)
     _arguments(operator, [value] if value is not None else arguments or [])
 
 
@@ -143,8 +143,4 @@ def _check_operands(conditions: Input) -> None:
 def _check_number(count: int, maximum: int) -> None:
     """The limits are our own: none is documented. The text is that of an expression with too many operators."""
     if count > maximum:
-        raise _error("operators", count=count)
-
-
-def _error(rule: str, **facts: Any) -> InvalidValue:
-    return InvalidValue(rule, **facts)
+        raise InvalidValue("operators", count=count)

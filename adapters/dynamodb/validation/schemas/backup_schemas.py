@@ -16,7 +16,6 @@ from tablegate.adapters.dynamodb.validation.schemas.schema_parts import (
 from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
     Boolean,
     Number,
-    Request,
     Text,
 )
 from tablegate.adapters.dynamodb.wire import limits
@@ -71,8 +70,5 @@ _SHAPES: Shapes = {
     "RestoreTableFromBackup": ({**_BACKUP, **_RESTORED}, ("BackupArn", "TargetTableName")),
     "RestoreTableToPointInTime": ({**_MOMENT, **_RESTORED}, ("TargetTableName",)),
 }
-
-
-def backup_requests() -> dict[str, Request]:
-    """Return the inputs of these operations."""
-    return requests_of(_SHAPES)
+BACKUP_REQUESTS = requests_of(_SHAPES)
+"""The inputs of these operations."""

@@ -9,7 +9,6 @@ from tablegate.adapters.dynamodb.validation.schemas.schema_parts import (
 )
 from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
     Boolean,
-    Request,
     Sequence,
     Structure,
     Text,
@@ -40,8 +39,5 @@ _SHAPES: Shapes = {
     ),
     "GetResourcePolicy": ({"ResourceArn": _RESOURCE_ARN}, ("ResourceArn",)),
 }
-
-
-def resource_requests() -> dict[str, Request]:
-    """Return the inputs of these operations."""
-    return requests_of(_SHAPES)
+RESOURCE_REQUESTS = requests_of(_SHAPES)
+"""The inputs of these operations."""

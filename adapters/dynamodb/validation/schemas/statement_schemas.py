@@ -14,7 +14,6 @@ from tablegate.adapters.dynamodb.validation.schemas.schema_parts import (
 from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
     AttributeValue,
     Boolean,
-    Request,
     Sequence,
     Text,
 )
@@ -44,8 +43,5 @@ _SHAPES: Shapes = {
         ("TransactStatements",),
     ),
 }
-
-
-def statement_requests() -> dict[str, Request]:
-    """Return the inputs of these operations."""
-    return requests_of(_SHAPES)
+STATEMENT_REQUESTS = requests_of(_SHAPES)
+"""The inputs of these operations."""

@@ -11,7 +11,6 @@ from tablegate.adapters.dynamodb.validation.schemas.schema_parts import (
 )
 from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
     Number,
-    Request,
     Structure,
     Text,
 )
@@ -48,8 +47,5 @@ _SHAPES: Shapes = {
         ("ShardIterator",),
     ),
 }
-
-
-def stream_requests() -> dict[str, Request]:
-    """Return the inputs of these operations."""
-    return requests_of(_SHAPES)
+STREAM_REQUESTS = requests_of(_SHAPES)
+"""The inputs of these operations."""

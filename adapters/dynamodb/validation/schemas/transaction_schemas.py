@@ -17,7 +17,6 @@ from tablegate.adapters.dynamodb.validation.schemas.schema_parts import (
 )
 from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
     ITEM,
-    Request,
     Sequence,
     Text,
 )
@@ -61,8 +60,5 @@ _SHAPES: Shapes = {
         ("TransactItems",),
     ),
 }
-
-
-def transaction_requests() -> dict[str, Request]:
-    """Return the inputs of these operations."""
-    return requests_of(_SHAPES)
+TRANSACTION_REQUESTS = requests_of(_SHAPES)
+"""The inputs of these operations."""
