@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from functools import cache
+
+import pytest
 
 from tests.support.sources import FILES, ROOT, tree
 
@@ -63,6 +66,26 @@ def is_in_code(name: str) -> bool:
     owner = owner.rpartition(".")[2]
     is_column = f'"{owner}"' in SQL and f'"{member}"' in SQL
     return member in names_by_owner().get(owner, set()) or is_column
+
+
+# Documents whose names of code are all ours. adding-a-dialect.md invents a dialect.
+DOCUMENTS = ("architecture.md", "contribute/follow-a-request.md", "contribute/adding-a-database.md")
+# Names of a service, a setting or SQL, in the same style.
+OTHERS = frozenset({"s.sort", "pyproject.toml"})
+
+
+def members_named_in(document: str) -> Iterator[str]:
+    """The names `owner.member` of a document. Modules are named by their path or from a package of this project."""
+    text = re.sub(r"```.*?```", "", (ROOT / "docs" / document).read_text(), flags=re.DOTALL)
+    for name in re.findall(r"`([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+)(?:\([^`]*\))?`", text):
+        if not name.endswith((".py", ".md")) and not name.startswith(("gateway.", "adapters.")):
+            yield name
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_members_that_documents_name_are_in_the_code(document: str) -> None:
+    names = set(members_named_in(document)) - OTHERS
+    assert [name for name in sorted(names) if not is_in_code(name)] == []
 
 
 def test_names_of_the_glossary_are_in_the_code() -> None:
