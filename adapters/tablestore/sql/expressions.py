@@ -53,7 +53,8 @@ class Compiler:
             "in": self._in,
             "like": self._like,
             "regexplike": self._regexplike,
-            "neg": self._neg,
+            "neg": self._unary,
+            "bitwisenot": self._unary,
             "case": self._case,
             "cast": self._cast,
             "anonymous": self._anonymous,
@@ -268,7 +269,7 @@ class Compiler:
         left, right = self.compile(tree.this), self.compile(tree.expression)
         is_whole = all(each.type in (T.LONG, T.BOOL) for each in (left, right)) and tree.key != "div"
         first, second = left.value, right.value
-        kind = T.LONG if is_whole or tree.key == "intdiv" else T.DOUBLE
+        kind = T.LONG if is_whole or tree.key in _WHOLE_RESULTS else T.DOUBLE
 
         def value(row: Row) -> Any:
             one, other = to_number(first(row)), to_number(second(row))
@@ -298,13 +299,14 @@ class Compiler:
 
         return Compiled(T.DATETIME, value)
 
-    def _neg(self, tree: Any) -> Compiled:
+    def _unary(self, tree: Any) -> Compiled:
         part = self.compile(tree.this)
-        kind = T.LONG if part.type in (T.LONG, T.BOOL) else T.DOUBLE
+        kind = T.LONG if part.type in (T.LONG, T.BOOL) or tree.key == "bitwisenot" else T.DOUBLE
+        apply: Callable[[Any], Any] = operator.neg if tree.key == "neg" else _bitwise(operator.invert)
 
         def value(row: Row) -> Any:
             number = to_number(part.value(row))
-            return None if number is None else checked(-number)
+            return None if number is None else checked(apply(number))
 
         return Compiled(kind, value)
 
@@ -406,6 +408,15 @@ def _whole_quotient(left: Any, right: Any) -> int | None:
     return int(checked(left / right))
 
 
+def _bitwise(apply: Callable[..., int]) -> Callable[..., int]:
+    """Return a function of numbers that applies one to the nearest integers, whose bits are those of a BIGINT."""
+
+    def function(*numbers: int | float) -> int:
+        return apply(*(checked(converted(number, T.LONG)) for number in numbers))
+
+    return function
+
+
 # Parts of a tree by its key. Any other part would change its meaning.
 _USUAL_PARTS = frozenset({"this", "expression", "expressions"})
 _PARTS = {
@@ -433,7 +444,11 @@ _ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
     "div": lambda left, right: None if right == 0 else float(left) / right,
     "intdiv": _whole_quotient,
     "mod": FUNCTIONS["MOD"].call,
+    "bitwiseand": _bitwise(operator.and_),
+    "bitwiseor": _bitwise(operator.or_),
+    "bitwisexor": _bitwise(operator.xor),
 }
+_WHOLE_RESULTS = frozenset({"intdiv", "bitwiseand", "bitwiseor", "bitwisexor"})
 _CASTS = {
     "BIGINT": T.LONG, "UBIGINT": T.LONG, "INT": T.LONG, "DOUBLE": T.DOUBLE, "FLOAT": T.DOUBLE, "DECIMAL": T.DOUBLE,
     "CHAR": T.STRING, "VARCHAR": T.STRING, "TEXT": T.STRING, "BINARY": T.BINARY, "VARBINARY": T.BINARY,

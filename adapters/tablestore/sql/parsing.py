@@ -25,6 +25,7 @@ _SHOW_TABLES = re.compile(r"\s*show\s+tables\s*;?\s*", re.IGNORECASE)
 _SHOW_INDEX = re.compile(rf"\s*show\s+(?:index|indexes|keys)\s+(?:in|from)\s+{_NAME}\s*;?\s*", re.IGNORECASE)
 _DESCRIBE = re.compile(rf"\s*(?:desc|describe)\s+{_NAME}\s*;?\s*", re.IGNORECASE)
 _BLANKS = re.compile(r"\s+")
+_HIGHLIGHT = re.compile("\x1b\\[[0-9]*m")
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +133,7 @@ def _parse_tree(text: str) -> Statement:
         _check_depth(tokens)
         trees = [tree for tree in parser(dialect=dialect).parse(tokens, text) if tree is not None]
     except SqlglotError as error:
-        reason = _BLANKS.sub(" ", str(error))[:200]
+        reason = _BLANKS.sub(" ", _HIGHLIGHT.sub("", str(error)))[:200]
         raise sql_error(f"Failed to parse the SQL statement: {reason}") from None
     except RecursionError:
         raise _too_deep() from None

@@ -12,8 +12,8 @@ from tablegate.adapters.tablestore.sql.sql_types import SqlColumn, SqlType, sql_
 from tablegate.adapters.tablestore.sql.trees import own_nodes
 
 Row = Sequence[Any]
-SCORE = SqlColumn("SCORE()", SqlType.DOUBLE, "", is_hidden=True)
-"""The score of a row that a vector query finds."""
+SCORE = SqlColumn("SCORE()", SqlType.DOUBLE, "")
+"""The score of a row that a vector query finds. A star does not select it."""
 
 
 class Subquery(NamedTuple):
@@ -71,7 +71,7 @@ class Scope:
 
     def _has_name(self, place: int, name: str, source: str) -> bool:
         owner, column = self.columns[place]
-        return column.name.lower() == name and (not source or owner.lower() == source)
+        return column.name.lower() == name and (owner.lower() == source if source else not column.is_hidden)
 
 
 def places_of(tree: Any, scope: Scope) -> set[int]:

@@ -13,7 +13,7 @@ from tablegate.adapters.tablestore.sql.aggregates import (
 )
 from tablegate.adapters.tablestore.sql.expressions import Compiled, Compiler
 from tablegate.adapters.tablestore.sql.parsing import Select
-from tablegate.adapters.tablestore.sql.scopes import Row, Scope
+from tablegate.adapters.tablestore.sql.scopes import SCORE, Row, Scope
 from tablegate.adapters.tablestore.sql.sources import limit_of, whole_number
 from tablegate.adapters.tablestore.sql.sql_types import sql_error
 from tablegate.adapters.tablestore.sql.sql_values import converted, sort_key, truth
@@ -84,7 +84,8 @@ class Selection:
         items = []
         for at in self._scope.own:
             name, column = self._scope.columns[at]
-            if not column.is_hidden and (not source or name.lower() == source.lower()):
+            is_selected = name.lower() == source.lower() if source else not column.is_hidden
+            if is_selected and column != SCORE:
                 items.append(_Item(column.name, Compiled(column.type, _reader(at))))
         if not items:
             raise sql_error("No table is selected from.")

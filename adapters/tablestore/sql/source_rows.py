@@ -80,8 +80,7 @@ def _access(call: CallContext, given: Input, at: int) -> Access:
             search_index=source.search_index, query=source.nearest, is_exact=is_exact, sorters=(ScoreSort(),)
         )
     if source.search_index is not None:
-        conditions = [] if source.is_left else given.conditions
-        candidates = candidates_of(conditions, given.scope, given.places(at))
+        candidates = candidates_of(given.required(at), given.scope, given.places(at))
         return Access(search_index=source.search_index, query=candidates.query, is_exact=candidates.is_exact)
     index, comparisons = source.mapped.target.index, given.comparisons(at)
     if index is not None:
@@ -108,16 +107,21 @@ def _joined(left: list[Row], right: list[Row], given: Input, at: int, work: Work
     if any(place >= places.stop for each in conditions for place in places_of(each, scope)):
         raise sql_error("A subquery of an ON can use the columns of the tables before it only.")
     pairs = _Pairs(right, places, conditions, scope, work)
-    nothing = [None] * len(places)
     joined: list[Row] = []
-    for row in left:
-        whole_rows = ([*row, *other] for other in pairs.candidates(row, 0))
-        matches = [each for each in whole_rows if pairs.is_match(each)]
-        new_rows: list[Row] = [*matches] or ([[*row, *nothing]] if source.is_left else [])
-        work.keep(len(new_rows), places.stop // 8 + 1, 0)
-        joined += new_rows
+
+    def add(rows: list[Row]) -> None:
+        work.keep(len(rows), places.stop // 8 + 1, 0)
+        joined.extend(rows)
         if len(joined) > limits.SQL_ROWS_MAX:
             raise sql_error(f"The join has more than {limits.SQL_ROWS_MAX} rows.")
+
+    matched: set[int] = set()
+    for row in left:
+        matches = [other for other in pairs.candidates(row, 0) if pairs.is_match([*row, *other])]
+        add([[*row, *other] for other in matches or ([[None] * len(places)] if source.is_left else [])])
+        matched.update(map(id, matches) if source.is_right else ())
+    if source.is_right:
+        add([[*([None] * places.start), *other] for other in right if id(other) not in matched])
     return joined
 
 

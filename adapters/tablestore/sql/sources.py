@@ -49,8 +49,13 @@ class Source:
 
     @property
     def is_left(self) -> bool:
-        """True if rows without a match stay (LEFT JOIN)."""
+        """True if the rows before it stay without a match (LEFT JOIN)."""
         return self.join is not None and self.join.side == "LEFT"
+
+    @property
+    def is_right(self) -> bool:
+        """True if its own rows stay without a match (RIGHT JOIN)."""
+        return self.join is not None and self.join.side == "RIGHT"
 
 
 def find_sources(
@@ -75,10 +80,41 @@ def find_sources(
             source = Source(part.alias or part.name, mapped.columns, join, mapped, (), mapped.search_index)
         if any(each.name.lower() == source.name.lower() for each in sources):
             raise sql_error(f"Not unique table or alias: '{source.name}'.")
+        if join is not None and join.args.get("using"):
+            sources, source = _joined_by_names(sources, source)
         sources.append(source)
     if len(sources) == 1 and has_vector_query(tree):
         return [dataclasses.replace(sources[0], columns=(*sources[0].columns, SCORE))]
     return sources
+
+
+def _joined_by_names(sources: Sequence[Source], source: Source) -> tuple[list[Source], Source]:
+    """Give a join the ON of its USING. Return the sources before it, and it, with one visible column of each name.
+
+    In a RIGHT JOIN that is the column of the joined table, because the other one can be NULL.
+    """
+    from sqlglot import exp
+
+    conditions, changed = [], [*sources, source]
+    for identifier in source.join.args["using"]:
+        name = identifier.name
+        place = Scope(columns_of(sources)).place(name)
+        Scope(columns_of([source])).place(name)
+        other = columns_of(sources)[place][0]
+        conditions.append(exp.EQ(this=exp.column(name, other), expression=exp.column(name, source.name)))
+        hidden = other if source.is_right else source.name
+        changed = [_with_hidden(each, name) if each.name == hidden else each for each in changed]
+    source.join.set("using", None)
+    source.join.set("on", exp.and_(*conditions, copy=False))
+    return changed[:-1], changed[-1]
+
+
+def _with_hidden(source: Source, name: str) -> Source:
+    columns = tuple(
+        dataclasses.replace(column, is_hidden=column.is_hidden or column.name.lower() == name.lower())
+        for column in source.columns
+    )
+    return dataclasses.replace(source, columns=columns)
 
 
 def _check_join(part: Any, join: Any) -> None:
@@ -87,10 +123,14 @@ def _check_join(part: Any, join: Any) -> None:
     if part.key == "subquery" and not part.alias:
         raise sql_error("Every derived table must have its own alias.")
     if join is not None:
-        is_known = join.side in ("", "LEFT") and join.kind in ("", "INNER", "CROSS", "OUTER")
-        if not is_known or _parts(join) - {"this", "side", "kind", "on"}:
+        is_known = join.side in ("", "LEFT", "RIGHT") and join.kind in ("", "INNER", "CROSS", "OUTER")
+        if (
+            not is_known
+            or join.args.get("using") == []
+            or _parts(join) - {"this", "side", "kind", "on", "using"}
+        ):
             raise sql_error(
-                "Unsupported SQL expression: this kind of JOIN. Use INNER JOIN or LEFT JOIN with ON."
+                "Unsupported SQL expression: this kind of JOIN. Use INNER, LEFT or RIGHT JOIN with ON or USING."
             )
 
 
@@ -128,9 +168,12 @@ class Input(NamedTuple):
 
     def comparisons(self, at: int) -> list[ColumnComparison]:
         """Return the comparisons with literals that the WHERE requires of the columns of a source."""
-        if self.sources[at].is_left:
-            return []
-        return comparisons_of(self.conditions, self.scope, self.places(at))
+        return comparisons_of(self.required(at), self.scope, self.places(at))
+
+    def required(self, at: int) -> Sequence[Any]:
+        """Return the conditions that a source can be searched by: none if rows without a match have NULL instead."""
+        is_optional = self.sources[at].is_left or any(each.is_right for each in self.sources[at + 1 :])
+        return [] if is_optional else self.conditions
 
 
 def input_of(call: CallContext, tree: Any, sources: Sequence[Source], scope: Scope) -> Exchange[Input]:

@@ -37,7 +37,7 @@ class SqlColumn:
 
     - `declared`: its type as DESCRIBE shows it.
     - `field`: of the search index that is used.
-    - `is_hidden`: a star does not select it.
+    - `is_hidden`: only its qualified name means it, as the second column of a USING.
     """
 
     name: str

@@ -191,11 +191,17 @@ class Statements:
         aliases = "abc"[:number]
         text = f"{self._choose(TABLES)} a"
         for at, alias in enumerate(aliases[1:], 1):
-            kind = self._choose(("join", "left join", "join", ","))
+            kind = self._choose(("join", "left join", "join", "right join", ","))
             equal = self._choose("kns")
             on = f"{self._choose(aliases[:at])}.{equal} = {alias}.{equal}"
             if self._random.random() < 0.4:
                 on += f" and {self.condition(aliases[: at + 1], self._choose((0, 0, 1)))}"
+            if self._random.random() < 0.1 and number == 2:
+                equal = self._choose(("n", "k, p", "s"))
+                return (
+                    f"{text} {kind.replace(',', 'join')} {self._choose(TABLES)} {alias} using ({equal})",
+                    aliases,
+                )
             text += f", {self._choose(TABLES)} {alias}" if kind == "," and number == 2 else (
                 f" {kind.replace(',', 'join')} {self._choose(TABLES)} {alias} on {on}"
             )  # fmt: skip
@@ -250,10 +256,10 @@ class Statements:
 
     def derived(self) -> str:
         inner = f"select z.n n, count(*) c, max(z.d) m from {self._choose(TABLES)} z where {self.condition('z', 1)} group by z.n"
-        kind = self._choose(("join", "left join"))
+        kind = self._choose(("join", "left join", "right join"))
         return (
             f"select a.k, x.n, x.c, x.m from {self._choose(TABLES)} a {kind} ({inner}) x on a.n = x.n"
-            f" where {self.condition('a', 1)} order by a.k"
+            f" where {self.condition('a', 1)} order by a.k, x.n"
         )
 
 

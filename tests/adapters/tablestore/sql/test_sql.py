@@ -216,6 +216,8 @@ def test_consumed_units_are_those_of_the_range(people: TableStoreService) -> Non
         ("1 + 1", 2), ("1 + 1.5", 2.5), ("'2' + 1", 3.0), ("5 / 2", 2.5), ("1 / 0", None), ("5 div 2", 2),
         ("-5 div 2", -2), ("5 div 0", None), ("-7 % 3", -1), ("7 mod 3", 1), ("5 % 0", None), ("-(2)", -2),
         ("2 * 3 + 4", 10), ("2 + null", None), ("1 = 1 = 1", 1),
+        ("6 & 3", 2), ("6 | 3", 7), ("6 ^ 3", 5), ("~1", -2), ("-1 & 255", 255), ("'6x' & 3.4", 2),
+        ("null | 1", None), ("~null", None), ("~ ~9223372036854775807", 9223372036854775807), ("1 + 2 & 2", 2),
         ("'abc' like 'a%'", 1), ("'abc' like 'A%'", 0), ("'abc' like '_b_'", 1), ("'a%c' like 'a\\\\%c'", 1),
         ("'abc' like 'a\\\\%c'", 0), ("null like 'a'", None), ("'a\nb' like 'a%b'", 1), ("'abc' not like 'x'", 1),
         ("'abc' regexp 'b'", 1), ("'abc' rlike '^b'", 0),
@@ -285,7 +287,7 @@ def test_times_have_types_of_their_own(people: TableStoreService) -> None:
      "select row_number() over () from people", "select pid from people group by pid with rollup",
      "select * from a.b", "select * from people natural join people",
      "select exists(select 1 union select 2)", "select sum(*) from people",
-     "select *", "explain delete from people",
+     "select 1e30 & 1", "select ~1e30", "select *", "explain delete from people",
      "explain show tables", "set a = 1", "use inst", "create table people as select 1", "create view v as select 1",
      "select 'a' like 'b' escape 'c'", "select interval 1 day", "select \x00", "select '\ud7ff' from", "desc", "(((",
      "select cast(1 as json)", "select 1 = any(select 1)", "select " + "1" * 500, "select count(distinct)", "call x()",
@@ -293,7 +295,7 @@ def test_times_have_types_of_their_own(people: TableStoreService) -> None:
      "select pid between symmetric 1 and 2 from people", "select count(*) filter (where 1) from people"],
 )  # fmt: skip
 def test_statements_that_are_refused(people: TableStoreService, query: str) -> None:
-    assert refusal(people, query)
+    assert "\x1b" not in refusal(people, query)
 
 
 def test_an_absent_table(people: TableStoreService) -> None:
