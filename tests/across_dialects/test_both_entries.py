@@ -35,6 +35,7 @@ from tablegate.gateway.store.store import Store
 from tablegate.gateway.wiring import connect
 from tests.entry_requests import NOW_MS, Case, azure, dynamodb, tablestore
 from tests.support.running import EVERY_DIALECT, Running, plain_app, start_app, start_plain
+from tests.support.waiting import PATIENCE_S
 
 DIALECTS = {"dynamodb": dynamodb, "tablestore": tablestore, "azuretable": azure}
 LIMIT_BYTES = 1 << 20
@@ -82,7 +83,7 @@ def _ask(server: Running, request: Request) -> tuple[int, list[tuple[str, str]],
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(uuid, "uuid4", lambda: uuid.UUID(int=next(drawn)))
         patch.setattr(secrets, "token_hex", lambda size: f"{next(drawn):0{size * 2}x}")
-        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE_S)
         try:
             connection.putrequest(request.method, request.target, skip_host=True, skip_accept_encoding=True)
             for name, value in request.headers:

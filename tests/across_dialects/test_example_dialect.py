@@ -27,6 +27,7 @@ from tablegate.gateway.model.errors import Busy, DatabaseFailed, PartitionLocked
 from tablegate.gateway.security.credentials import DEV_AZURE_ACCOUNT, DEV_AZURE_KEY, Credentials
 from tablegate.gateway.wiring import connect, open_store
 from tests.support.running import ENTRIES, ROOT, Running, start_app, start_plain
+from tests.support.waiting import PATIENCE_S
 
 BODY_MAX_BYTES = 1 << 20
 
@@ -40,7 +41,7 @@ class Client:
 
     def send(self, method: str, path: str, **more: Any) -> requests.Response:
         more = {"auth": (DEV_AZURE_ACCOUNT, DEV_AZURE_KEY), **more}
-        return requests.request(method, f"{self.url}/kv/{path}", timeout=30, **more)
+        return requests.request(method, f"{self.url}/kv/{path}", timeout=PATIENCE_S, **more)
 
     def put(self, path: str, document: object, **headers: str) -> requests.Response:
         return self.send("PUT", path, json=document, headers=headers)
@@ -231,7 +232,7 @@ def test_a_page_from_elsewhere_is_refused_in_this_dialects_words(client: Client)
 
 
 def test_other_requests_are_the_other_dialects(client: Client) -> None:
-    answer = requests.get(f"{client.url}/{DEV_AZURE_ACCOUNT}/Tables", timeout=30)
+    answer = requests.get(f"{client.url}/{DEV_AZURE_ACCOUNT}/Tables", timeout=PATIENCE_S)
     assert answer.status_code == 401
     assert answer.json()["odata.error"]["code"] == "NoAuthenticationInformation"
 

@@ -34,6 +34,7 @@ from tablegate.gateway.store.opening.migrating import migrate
 from tablegate.gateway.wiring import connect, open_store
 from tests.support.oidc import Issuer, running_issuer
 from tests.support.running import processes
+from tests.support.waiting import wait_until
 
 ACCOUNT = "teamdata"
 KEY = base64.b64encode(b"the key of the team").decode()
@@ -63,12 +64,11 @@ class Place(NamedTuple):
 
     def wait_for(self, *wanted: tuple[str, str, Any]) -> None:
         """Wait until the audit log has lines with these events, callers and results."""
-        deadline = time.monotonic() + 60
-        while missing := {*wanted} - {
-            (line["event"], line["who"], line["result"]) for line in self.audited()
-        }:
-            assert time.monotonic() < deadline, missing
-            time.sleep(0.05)
+
+        def missing() -> set[tuple[str, str, Any]]:
+            return {*wanted} - {(line["event"], line["who"], line["result"]) for line in self.audited()}
+
+        wait_until(lambda: not missing(), missing)
 
 
 def certificate_in(folder: Path) -> tuple[Path, Path]:
@@ -353,7 +353,7 @@ def test_each_attack_is_refused_and_is_in_the_audit(place: Place) -> None:
         ]
         assert statuses == [403, 200, 403]  # a stolen state, the sign-in, a replayed code
     expected = {(ACCOUNT, "InvalidAuthenticationInfo"): 6, ("", "InvalidIdentityToken"): 6, ("", 403): 2}
-    deadline = time.monotonic() + 60
-    while place.refusals() - before != Counter(expected):
-        assert time.monotonic() < deadline, place.refusals() - before
-        time.sleep(0.05)
+    wait_until(
+        lambda: place.refusals() - before == Counter(expected),
+        lambda: place.refusals() - before,
+    )

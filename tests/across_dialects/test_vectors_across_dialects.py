@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import threading
-import time
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
@@ -17,6 +16,7 @@ from botocore.exceptions import ClientError
 
 from tests.support.across import Across
 from tests.support.running import start
+from tests.support.waiting import wait_until
 
 SECONDS = 20
 PAIR = {"PartitionKey": "p", "RowKey": "r"}
@@ -56,13 +56,12 @@ def search(across: Across, table: str, numbers: Any, **more: Any) -> list[dict[s
 
 def wait_until_active(across: Across, table: str) -> None:
     """As langchain-aws waits for a new index: by the status in DescribeTable."""
-    until = time.monotonic() + SECONDS
-    while time.monotonic() < until:
+
+    def is_active() -> bool:
         described = across.dynamodb.client.describe_table(TableName=table)["Table"]
-        if [each["IndexStatus"] for each in described["VectorIndexes"]] == ["ACTIVE"]:
-            return
-        time.sleep(0.05)
-    pytest.fail("the index was not filled")
+        return [each["IndexStatus"] for each in described["VectorIndexes"]] == ["ACTIVE"]
+
+    wait_until(is_active)
 
 
 def test_documents_of_several_tenants(across: Across) -> None:

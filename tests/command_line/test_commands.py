@@ -12,10 +12,9 @@ import ssl
 import subprocess
 import sys
 import threading
-import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -28,6 +27,7 @@ from tablegate.gateway.wiring import connect, open_store
 from tests.support import packages
 from tests.support.raw_client import RawClient
 from tests.support.running import ROOT, Process, free_port
+from tests.support.waiting import PATIENCE_S, wait_until
 
 
 def tablegate(folder: Path, *arguments: str, code: int = 0, typed: str = "") -> str:
@@ -58,7 +58,7 @@ def serving(tmp_path: Path) -> Iterator[Process]:
 
 
 def get(url: str) -> str:
-    with urllib.request.urlopen(url, timeout=10) as reply:
+    with urllib.request.urlopen(url, timeout=PATIENCE_S) as reply:
         return str(reply.read().decode())
 
 
@@ -174,7 +174,7 @@ def test_tls_with_a_certificate_of_our_own_making(tmp_path: Path) -> None:
     server = Process(tmp_path, "--tls-self-signed", "--azure-port", str(free_port()))
     assert "also on https://" in server.wait_until_ready()
     context = ssl.create_default_context(cafile=tmp_path / "tablegate-cert.pem")
-    with urllib.request.urlopen(f"{server.url}/healthz", timeout=10, context=context) as reply:
+    with urllib.request.urlopen(f"{server.url}/healthz", timeout=PATIENCE_S, context=context) as reply:
         assert reply.read() == b"ok\n"
     assert server.terminate()[0] == 0
 
@@ -205,8 +205,7 @@ def test_sighup_reads_certificates_again_and_ends_nothing(tmp_path: Path, postgr
     thread.join()
     server.wait_until_ready()
     pids = server.workers() if workers != "1" else [server.pid]
-    while not all(takes_hangups(pid) for pid in pids):
-        time.sleep(0.01)
+    wait_until(lambda: all(takes_hangups(pid) for pid in pids))
     before = certificate.read_text()
     assert shown_by(server) == {before}
     make_self_signed(tmp_path, "127.0.0.1")
@@ -214,9 +213,7 @@ def test_sighup_reads_certificates_again_and_ends_nothing(tmp_path: Path, postgr
     os.kill(server.pid, signal.SIGHUP)
     after = certificate.read_text()
     assert after != before
-    end = time.monotonic() + 30
-    while shown_by(server) != {after}:
-        assert time.monotonic() < end
+    wait_until(lambda: shown_by(server) == {after})
     key.write_text("no key")
     os.kill(server.pid, signal.SIGHUP)
     server.wait_for_error(*["the previous one stays in use"] * int(workers))
@@ -243,7 +240,7 @@ def test_a_worker_that_takes_the_place_of_another_shows_the_certificate_of_now(
 def shown_by(server: Process) -> set[str]:
     """The certificates that eight connections are shown."""
     address = ("127.0.0.1", int(server.url.rpartition(":")[2]))
-    return {ssl.get_server_certificate(address, timeout=30) for _ in range(8)}
+    return {ssl.get_server_certificate(address, timeout=PATIENCE_S) for _ in range(8)}
 
 
 def takes_hangups(pid: int) -> bool:
@@ -279,17 +276,9 @@ def test_metrics_may_have_a_port_of_their_own(tmp_path: Path) -> None:
     assert listening.split()[1].startswith("0100007F:")
     rebound = urllib.request.Request(f"http://127.0.0.1:{port}/metrics", headers={"Host": "evil.example.com"})
     with pytest.raises(urllib.error.HTTPError, match="403"):
-        urllib.request.urlopen(rebound, timeout=10)
+        urllib.request.urlopen(rebound, timeout=PATIENCE_S)
     assert "with --host or --metrics-port" in refusal(tmp_path, "--memory", "--metrics-port", str(port))
     server.terminate()
-
-
-def wait_until(is_so: Callable[[], bool]) -> None:
-    """Of several processes each adds its figures to the common ones every second."""
-    until = time.monotonic() + 20
-    while not is_so():
-        assert time.monotonic() < until
-        time.sleep(0.05)
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
@@ -349,10 +338,7 @@ def test_workers_do_not_outlive_their_parent(tmp_path: Path, postgres) -> None:
     server.wait_until_ready()
     workers = server.workers()
     server.kill()
-    until = time.monotonic() + 20
-    while any(Path(f"/proc/{pid}").exists() for pid in workers):
-        assert time.monotonic() < until
-        time.sleep(0.05)
+    wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers))
 
 
 def test_a_database_of_a_later_release_is_refused(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from azure.data.tables import TableServiceClient
 from tablegate.gateway.__main__ import words_of
 from tablegate.gateway.security.credentials import DEV_AZURE_ACCOUNT, DEV_AZURE_KEY
 from tests.support.running import ROOT, free_port
+from tests.support.waiting import PATIENCE_S
 
 
 class _Process:
@@ -105,7 +106,7 @@ def test_words_that_start_dynamodb_local_start_this(tmp_path: Path, words: tuple
         make_table(dynamodb(port))
         assert dynamodb(port, "another", "eu-west-1").list_tables()["TableNames"] == ["songs"]
         process.running.send_signal(signal.SIGTERM)
-        assert process.running.wait(20) == 0
+        assert process.running.wait(PATIENCE_S) == 0
     assert not list(tmp_path.iterdir())
 
 
@@ -242,7 +243,7 @@ def test_words_that_start_azurite_start_this(tmp_path: Path, words: tuple[str, .
         service.create_table("people")
         assert [table.name for table in service.list_tables()] == ["people"]
         process.running.send_signal(signal.SIGTERM)
-        out, errors = process.running.communicate(timeout=20)
+        out, errors = process.running.communicate(timeout=PATIENCE_S)
     assert process.running.returncode == 0
     assert out == "Azurite Table service is closing...\nAzurite Table service successfully closed\n"
     assert all(word in errors for word in words if word.startswith(("--blob", "--queue", "--extent")))

@@ -7,9 +7,7 @@ import gzip
 import json
 import socket
 import threading
-import time
 from pathlib import Path
-from typing import Any
 
 from click.testing import CliRunner
 
@@ -22,8 +20,8 @@ from tablegate.gateway.wiring import connect, open_store
 from tests.support.object_places import BUCKET, FolderPlace
 from tests.support.raw_client import RawClient
 from tests.support.running import Process
+from tests.support.waiting import PATIENCE_S, wait_until
 
-_PATIENCE_S = 90
 _ATTEMPTS = 3  # of 30 s each; adapters/dynamodb/object_stores/s3.py
 KEY = {
     "AttributeDefinitions": [{"AttributeName": "p", "AttributeType": "S"}],
@@ -84,7 +82,7 @@ def test_an_import_of_newlines_under_a_running_server(tmp_path: Path) -> None:
                 InputCompressionType="GZIP",
                 TableCreationParameters={"TableName": "things", **KEY},
             )["ImportTableDescription"]["ImportArn"]
-            _wait(client, lambda: client.call("ListTables")["TableNames"] == ["things"])
+            wait_until(lambda: client.call("ListTables")["TableNames"] == ["things"])
         server.kill()
         server = begin()
         assert server.terminate()[0] == 0
@@ -99,7 +97,7 @@ def test_an_import_of_newlines_under_a_running_server(tmp_path: Path) -> None:
                 told = client.call("DescribeImport", ImportArn=arn)["ImportTableDescription"]
                 return bool(told["ImportStatus"] == "CANCELLED")
 
-            _wait(client, has_ended)
+            wait_until(has_ended)
             client.call("DeleteTable", TableName="things")
     finally:
         if server.is_running:
@@ -153,7 +151,7 @@ def test_jobs_at_a_store_of_objects_that_does_not_answer_are_cancelled(tmp_path:
                 )["ImportTableDescription"]["ImportArn"]
                 for number in range(2)
             ]
-            assert silent.first.wait(_PATIENCE_S)
+            assert silent.first.wait(PATIENCE_S)
             lines = tablegate(tmp_path, "jobs", "list").splitlines()
             assert len(lines) == 2
             for line in reversed(lines):
@@ -163,17 +161,10 @@ def test_jobs_at_a_store_of_objects_that_does_not_answer_are_cancelled(tmp_path:
                 told = [client.call("DescribeImport", ImportArn=arn) for arn in arns]
                 return {each["ImportTableDescription"]["ImportStatus"] for each in told} == {"CANCELLED"}
 
-            _wait(client, have_ended)
+            wait_until(have_ended)
             assert len(silent.closed) < _ATTEMPTS
         assert process.terminate()[0] == 0
     finally:
         if process.is_running:
             process.kill()
         silent.close()
-
-
-def _wait(client: RawClient, holds: Any) -> None:
-    until = time.monotonic() + _PATIENCE_S
-    while not holds():
-        assert time.monotonic() < until
-        time.sleep(0.02)

@@ -16,6 +16,7 @@ from click.testing import CliRunner
 from tablegate.gateway.__main__ import main
 from tests.conftest import Serve
 from tests.support.running import Process, Running
+from tests.support.waiting import PATIENCE_S
 
 TOKEN = "the token of the administrator"
 Command = Callable[..., str]
@@ -180,7 +181,7 @@ def test_wrong_documents_are_refused(
     server: Running, method: str, path: str, document: dict[str, object], text: str
 ) -> None:
     url, headers = f"{server.url}/_tablegate{path}", {"Authorization": f"Bearer {TOKEN}"}
-    reply = requests.request(method, url, json=document, headers=headers, timeout=10)
+    reply = requests.request(method, url, json=document, headers=headers, timeout=PATIENCE_S)
     assert (reply.status_code, reply.json()["error"]) == (400, "BadRequest")
     assert text in reply.json()["message"]
 
@@ -200,10 +201,13 @@ def test_in_dev_accounts_need_the_token_too(serve: Serve, database_url: str) -> 
     for path in ("credentials", "grants", "quotas", "%63redentials"):
         address = f"{server.url}/_tablegate/{path}"
         for headers in ({}, {"Authorization": "Bearer wrong"}):
-            assert requests.get(address, headers=headers, timeout=10).status_code == 403
-        answer = requests.get(address, headers={"Authorization": f"Bearer {TOKEN}"}, timeout=10)
+            assert requests.get(address, headers=headers, timeout=PATIENCE_S).status_code == 403
+        answer = requests.get(address, headers={"Authorization": f"Bearer {TOKEN}"}, timeout=PATIENCE_S)
         assert answer.status_code == 200
-    assert requests.get(f"{server.url}/_tablegate/tables", timeout=10).json() == {"tables": [], "work": []}
+    assert requests.get(f"{server.url}/_tablegate/tables", timeout=PATIENCE_S).json() == {
+        "tables": [],
+        "work": [],
+    }
 
 
 BAD = [
@@ -241,7 +245,7 @@ def test_bad_documents_are_refused(
 ) -> None:
     answer = requests.request(
         method, f"{server.url}/_tablegate/{path}", data=json.dumps(document),
-        headers={"Authorization": f"Bearer {TOKEN}"}, timeout=10,
+        headers={"Authorization": f"Bearer {TOKEN}"}, timeout=PATIENCE_S,
     )  # fmt: skip
     assert answer.status_code == 400, answer.text
     assert answer.json()["message"]

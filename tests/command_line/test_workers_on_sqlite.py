@@ -10,7 +10,6 @@ import stat
 import subprocess
 import sys
 import tempfile
-import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +22,7 @@ from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messa
 from tablegate.gateway.model.values.values import Kind, Value
 from tests.support.raw_client import RawClient, Refused
 from tests.support.running import ROOT, Process
+from tests.support.waiting import PATIENCE_S, wait_until
 
 CONNECTIONS = 24  # that all of them meet the same one of three processes has a chance of 3 in 3 ** 24
 
@@ -170,16 +170,18 @@ def test_a_process_that_is_killed_is_replaced(server: Process, clients: list[Raw
     before = server.workers()
     os.kill(before[victim], signal.SIGKILL)
     server.wait_for_error("is being restarted")
-    until = time.monotonic() + 30
     for number in range(CONNECTIONS):
         with RawClient(server.url) as client:
-            while True:  # it may be met before the new one of those that read has opened the database
+
+            def is_put(client: RawClient = client, number: int = number) -> bool:
                 try:
                     client.call("PutItem", TableName="things", Item={"p": {"S": str(number)}})
-                    break
                 except Refused as refusal:
-                    if not refusal.may_be_tried_again or time.monotonic() > until:
-                        raise
+                    assert refusal.may_be_tried_again
+                    return False
+                return True
+
+            wait_until(is_put)  # it may be met before the new one of those that read has opened the database
             assert {"p": {"S": "kept"}} in client.scan("things")
     assert len(set(server.workers()) & set(before)) == 2
 
@@ -215,20 +217,18 @@ def test_requests_are_counted_once_each(server: Process, clients: list[RawClient
     for client in clients:
         client.call("PutItem", TableName="things", Item={"p": {"S": "x"}})
         client.call("GetItem", TableName="things", Key={"p": {"S": "x"}})
-    until = time.monotonic() + 10
     wanted = {f'operation="{name}",status="200"}} {CONNECTIONS}.0' for name in ("PutItem", "GetItem")}
-    while True:
-        with urllib.request.urlopen(f"{server.url}/metrics", timeout=10) as reply:
+
+    def lines() -> set[str]:
+        with urllib.request.urlopen(f"{server.url}/metrics", timeout=PATIENCE_S) as reply:
             told = reply.read().decode()
-        lines = {
+        return {
             line.partition(",")[2]
             for line in told.splitlines()
             if line.startswith("tablegate_requests_total")
         }
-        if wanted <= lines:
-            return
-        assert time.monotonic() < until, lines
-        time.sleep(0.05)
+
+    wait_until(lambda: wanted <= lines(), lines)
 
 
 def test_the_log_does_not_grow_without_end(server: Process, clients: list[RawClient], tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ from tablegate.gateway.store.sql.databases import Session
 from tablegate.gateway.wiring import connect, open_store
 from tests.support.raw_client import RawClient
 from tests.support.running import Process
+from tests.support.waiting import PATIENCE_S, wait_until
 
 SECONDS = float(os.environ.get("TABLEGATE_TEST_SOAK_SECONDS", "1.5"))
 on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
@@ -80,17 +81,10 @@ def index_of(client: RawClient, name: str) -> dict[str, Any]:
 
 def metrics(process: Process, name: str) -> dict[str, float]:
     """A metric by its label `work`."""
-    with urllib.request.urlopen(f"{process.url}/metrics", timeout=10) as reply:
+    with urllib.request.urlopen(f"{process.url}/metrics", timeout=PATIENCE_S) as reply:
         text = reply.read().decode()
     found = re.findall(rf'^{name}{{work="(\w+)"}} (\S+)$', text, re.MULTILINE)
     return {work: float(value) for work, value in found}
-
-
-def until(condition: Any) -> None:
-    end = time.monotonic() + 60 + 10 * SECONDS
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 def shown(database_url: str) -> dict[str, tuple[str, int, int]]:
@@ -117,7 +111,9 @@ def test_what_is_under_way_is_seen_from_outside_and_goes_on_after_kill_9(
     with running(tmp_path, database_url, *CRAWLING) as (process, client):
         client.call("DeleteTable", TableName="gone")
         add_index(client, "indexed")
-        until(lambda: all(metrics(process, "tablegate_background_rows_total").get(work) for work in WORKS))
+        wait_until(
+            lambda: all(metrics(process, "tablegate_background_rows_total").get(work) for work in WORKS)
+        )
         left = metrics(process, "tablegate_background_rows_left")
         assert all(0 < left[work] < ROWS for work in WORKS)
         index = index_of(client, "indexed")
@@ -130,9 +126,9 @@ def test_what_is_under_way_is_seen_from_outside_and_goes_on_after_kill_9(
         assert did + left == ROWS
         assert left
     with running(tmp_path, database_url, "--background-cpu-share", "1") as (process, client):
-        until(lambda: index_of(client, "indexed")["IndexStatus"] == "ACTIVE")
-        until(lambda: not shown(database_url))
-        until(lambda: not any(metrics(process, "tablegate_background_rows_left").values()))
+        wait_until(lambda: index_of(client, "indexed")["IndexStatus"] == "ACTIVE")
+        wait_until(lambda: not shown(database_url))
+        wait_until(lambda: not any(metrics(process, "tablegate_background_rows_left").values()))
         rows = metrics(process, "tablegate_background_rows_total")
         assert rows["purge"] == before["purge"][2]
         assert rows["index_backfill"] == before["index_backfill"][2]
@@ -234,9 +230,7 @@ def test_a_neighbour_does_not_feel_it(tmp_path: Path, database_url: str) -> None
                 for mine, its in zip(beside, quiet, strict=True):
                     assert mine < 2 * its, (beside, quiet)
         # The last batch finds no row and only marks the work as done.
-        limit = time.monotonic() + 30
-        while shown(database_url):
-            assert time.monotonic() < limit, shown(database_url)
+        wait_until(lambda: not shown(database_url), lambda: shown(database_url))
 
 
 def neighbour(client: RawClient, is_over: Any, seconds: float = 3_600.0) -> tuple[float, float]:

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import os
 import random
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +16,7 @@ from tablegate.transfer.endpoints.files.json_lines import JsonLines
 from tests.support.raw_client import RawClient
 from tests.support.running import Process
 from tests.support.soak import minutes_long
+from tests.support.waiting import wait_at_random, wait_until
 
 KILLS = int(os.environ.get("TABLEGATE_TEST_BACKUP_KILLS", "2"))
 ITEMS = 1_500
@@ -31,6 +30,11 @@ def put_all(client: RawClient, kind: str, request: Any) -> None:
 
 def is_active(client: RawClient, name: str) -> bool:
     return client.call("DescribeTable", TableName=name)["Table"]["TableStatus"] == "ACTIVE"
+
+
+def is_available(client: RawClient, arn: str) -> bool:
+    shown = client.call("DescribeBackup", BackupArn=arn)["BackupDescription"]
+    return bool(shown["BackupDetails"]["BackupStatus"] == "AVAILABLE")
 
 
 def count(client: RawClient, name: str) -> int:
@@ -71,26 +75,16 @@ def test_kills_during_backups_and_restores(tmp_path: Path, database_url: str) ->
                     UseLatestRestorableTime=True,
                 )
                 client.call("DeleteItem", TableName="things", Key={"p": {"S": f"{round_}"}})
-            time.sleep(chance.uniform(0.0, 0.15))
+            wait_at_random(chance, 0.15)
             server.kill()
             server = begin()
             arn = backup["BackupArn"]
             with RawClient(server.url) as client:
-                until = time.monotonic() + 30
-                while not is_active(client, f"again{round_}"):
-                    assert time.monotonic() < until
-                    time.sleep(0.02)
+                wait_until(lambda client=client, name=f"again{round_}": is_active(client, name))  # type: ignore[misc]
                 assert count(client, f"again{round_}") == ITEMS - round_
-                while True:
-                    shown = client.call("DescribeBackup", BackupArn=arn)["BackupDescription"]
-                    if shown["BackupDetails"]["BackupStatus"] == "AVAILABLE":
-                        break
-                    assert time.monotonic() < until
-                    time.sleep(0.02)
+                wait_until(lambda client=client, arn=arn: is_available(client, arn))  # type: ignore[misc]
                 client.call("RestoreTableFromBackup", BackupArn=arn, TargetTableName=f"saved{round_}")
-                while not is_active(client, f"saved{round_}"):
-                    assert time.monotonic() < until
-                    time.sleep(0.02)
+                wait_until(lambda client=client, name=f"saved{round_}": is_active(client, name))  # type: ignore[misc]
                 assert count(client, f"saved{round_}") == ITEMS - round_
     finally:
         if server.is_running:
@@ -123,13 +117,6 @@ class Restarted:
         return sorted(os.listdir(self.directory))
 
 
-def wait_until(holds: Callable[[], bool]) -> None:
-    until = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < until
-        time.sleep(0.02)
-
-
 def rows_of(path: Path) -> int:
     """Return the number of rows in a file and verify their checksums."""
     file = JsonLines(path)
@@ -152,18 +139,15 @@ def test_kills_while_backups_are_files(tmp_path: Path, database_url: str) -> Non
             backup = server.call("CreateBackup", TableName="things", BackupName="one")["BackupDetails"]
             arn = backup["BackupArn"]
             server.call("DeleteItem", TableName="things", Key={"p": {"S": f"{round_}"}})
-            time.sleep(chance.uniform(0.0, 0.5))
+            wait_at_random(chance, 0.5)
             server.kill()
 
-            def is_available(arn: str = arn) -> bool:
-                shown = server.call("DescribeBackup", BackupArn=arn)["BackupDescription"]
-                return bool(shown["BackupDetails"]["BackupStatus"] == "AVAILABLE")
-
-            wait_until(is_available)
+            with RawClient(server.process.url) as client:
+                wait_until(lambda client=client, arn=arn: is_available(client, arn))  # type: ignore[misc]
             if chance.random() < 0.7:  # else it is restored from wherever its rows are just then
                 wait_until(lambda: [name.endswith(".zst") for name in server.names()] == [True])
             server.call("RestoreTableFromBackup", BackupArn=arn, TargetTableName=f"saved{round_}")
-            time.sleep(chance.uniform(0.0, 0.5))
+            wait_at_random(chance, 0.5)
             server.kill()
             with RawClient(server.process.url) as client:
                 wait_until(lambda client=client, name=f"saved{round_}": is_active(client, name))  # type: ignore[misc]

@@ -28,6 +28,7 @@ from tests.support.loads import number, text
 from tests.support.raw_client import RawClient, Refused
 from tests.support.running import ROOT, Process
 from tests.support.standby import Node, start_cluster
+from tests.support.waiting import wait_until
 
 SECONDS = float(os.environ.get("TABLEGATE_TEST_SOAK_SECONDS", "3"))
 ACCOUNTS = 8
@@ -100,8 +101,7 @@ def tellers(url: str) -> Iterator[list[Teller]]:
     for thread in threads:
         thread.start()
     try:
-        while any(len(thread.acknowledged) < 5 for thread in threads):
-            time.sleep(0.01)
+        wait_until(lambda: all(len(thread.acknowledged) >= 5 for thread in threads))
         yield threads
     finally:
         for thread in threads:

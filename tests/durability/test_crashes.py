@@ -34,6 +34,7 @@ from tests.support import loads
 from tests.support.loads import LoadProcess, number, text
 from tests.support.raw_client import Lost, RawClient, Refused
 from tests.support.running import Begin, processes
+from tests.support.waiting import wait_at_random, wait_until
 
 SECONDS = float(os.environ.get("TABLEGATE_TEST_SOAK_SECONDS", "1.5"))
 on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
@@ -122,10 +123,9 @@ def test_a_killed_server_has_kept_all_that_it_acknowledged_and_no_half_transacti
         batch = [Writer(server.url, f"w{at}", numbers) for at, numbers in enumerate(streams)]
         for writer in batch:
             writer.start()
-        while any(not writer.pairs for writer in batch):
-            assert all(writer.is_alive() for writer in batch)
-            time.sleep(0.01)
-        time.sleep(chance.uniform(0.0, 0.5))
+        wait_until(lambda batch=batch: all(writer.pairs or not writer.is_alive() for writer in batch))  # type: ignore[misc]
+        assert all(writer.is_alive() for writer in batch)
+        wait_at_random(chance, 0.5)
         server.kill()
         kills += 1
         for writer in batch:
@@ -156,14 +156,16 @@ def test_workers_that_are_killed_have_kept_all_that_they_acknowledged(
         batch = [Writer(server.url, f"w{at}", numbers) for at, numbers in enumerate(streams)]
         for writer in batch:
             writer.start()
-        time.sleep(chance.uniform(0.2, 0.7))
+        wait_until(lambda batch=batch: any(writer.pairs for writer in batch))  # type: ignore[misc]
+        wait_at_random(chance, 0.5)
         workers = server.workers()
         victims = chance.sample(workers, chance.choice([1, 2]))
         for pid in victims:
             os.kill(pid, signal.SIGKILL)
         kills += 1
-        while len(server.workers()) < 2 or set(victims) & set(server.workers()):
-            time.sleep(0.05)
+        wait_until(
+            lambda victims=victims: len(server.workers()) == 2 and not set(victims) & set(server.workers())  # type: ignore[misc]
+        )
         for writer in batch:
             writer.stop()
         writers += batch
@@ -202,8 +204,7 @@ def test_a_stopped_server_that_holds_locks_freezes_no_other(begin: Begin, databa
     with RawClient(going.url) as client, postgres_at(database_url) as postgres:
         client.create_table("things")
         of_the_stopped = [LoadProcess(loads.touch, stopped.url, 8, seed) for seed in range(2)]
-        while not client.scan("things"):
-            time.sleep(0.01)
+        wait_until(lambda: client.scan("things"))
         _stop_within_a_transaction(stopped.pid, postgres)
         hot = LoadProcess(loads.touch, going.url, 6.5, 10)
         others = LoadProcess(loads.fill, going.url, 6.5, 11)

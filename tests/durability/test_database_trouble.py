@@ -7,8 +7,7 @@ import logging
 import os
 import shutil
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,14 +30,7 @@ from tablegate.gateway.wiring import connect, open_store
 from tests.support.databases import PostgresServer
 from tests.support.raw_client import RawClient, Refused
 from tests.support.running import Process, processes, start
-
-
-def until(holds: Callable[[], bool], seconds: float = 60) -> None:
-    """Wait for what another thread does."""
-    until = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < until
-        time.sleep(0.01)
+from tests.support.waiting import wait_until
 
 
 def administer(url: str, *statements: str) -> None:
@@ -156,15 +148,15 @@ def test_a_lost_database_is_one_line_of_background_work(
     name = make_url(url).database
     with caplog.at_level(logging.INFO):
         thread.start()
-        until(lambda: True in rounds)
+        wait_until(lambda: True in rounds)
         administer(
             url,
             f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS false",
             f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'",
         )
-        until(lambda: rounds[-5:] == [False] * 5)
+        wait_until(lambda: rounds[-5:] == [False] * 5)
         administer(url, f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS true")
-        until(lambda: rounds[-1])
+        wait_until(lambda: rounds[-1])
         thread.stop()
     opened.close()
     told = [record for record in caplog.records if "background work" in record.getMessage()]
@@ -209,7 +201,7 @@ def test_while_writes_are_refused_for_want_of_room_the_gateway_is_not_ready(tmp_
                     application_of(server.app).gateway.engine.retry_writes()
             assert readiness()[0] == 503
             limit(1 << 30)
-            until(lambda: readiness() == (200, "ready\n"))
+            wait_until(lambda: readiness() == (200, "ready\n"))
             assert client.call("PutItem", TableName="things", Item=item) == {}
             assert client.call("ListTables") == {"TableNames": ["things"]}
     finally:

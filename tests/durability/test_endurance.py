@@ -22,7 +22,7 @@ import pytest
 import requests
 from botocore.exceptions import ClientError
 
-from tests.durability.test_failover import both, synchronous_standby, until
+from tests.durability.test_failover import both, synchronous_standby
 from tests.support.endurance import (
     AzureTable,
     DynamoDB,
@@ -38,6 +38,7 @@ from tests.support.endurance import (
 from tests.support.running import ROOT, Process, free_port
 from tests.support.soak import minutes_long
 from tests.support.standby import start_cluster
+from tests.support.waiting import wait_until
 
 SECONDS = float(os.environ.get("TABLEGATE_TEST_SOAK_SECONDS", "0"))
 IS_MEASURED = SECONDS >= 300
@@ -110,7 +111,7 @@ class Endurance:
     def at_work(self, number: int = 5) -> None:
         """Wait until each worker has had this many more answers."""
         before = [worker.answered for worker in self.workers]
-        until(
+        wait_until(
             lambda: all(
                 worker.answered >= each + number or worker.error
                 for worker, each in zip(self.workers, before, strict=True)
@@ -163,14 +164,14 @@ class Endurance:
                 for key, value in worker.expected().items()
             }
             arn = ask("create_backup", TableName="mixed", BackupName=name)["BackupDetails"]["BackupArn"]
-        until(
+        wait_until(
             lambda: (
                 ask("describe_backup", BackupArn=arn)["BackupDescription"]["BackupDetails"]["BackupStatus"]
                 == "AVAILABLE"
             )
         )
         ask("restore_table_from_backup", TargetTableName=name, BackupArn=arn)
-        until(lambda: ask("describe_table", TableName=name)["Table"]["TableStatus"] == "ACTIVE")
+        wait_until(lambda: ask("describe_table", TableName=name)["Table"]["TableStatus"] == "ACTIVE")
         assert self.dynamodb.rows(name) == expected
         ask("delete_table", TableName=name)
         ask("delete_backup", BackupArn=arn)
@@ -187,11 +188,11 @@ class Endurance:
             described = ask("describe_table", **table)["Table"]
             return [each["IndexStatus"] for each in described.get("GlobalSecondaryIndexes", ())]
 
-        until(lambda: states() == ["ACTIVE"])
+        wait_until(lambda: states() == ["ACTIVE"])
         with self.paused():
             assert self.dynamodb.rows(IndexName="by_i") == self.dynamodb.rows()
         ask("update_table", **table, GlobalSecondaryIndexUpdates=[{"Delete": {"IndexName": "by_i"}}])
-        until(lambda: states() == [])
+        wait_until(lambda: states() == [])
 
     def grants(self) -> None:
         """A grant opens a table to a credential, and its removal closes it."""
@@ -207,9 +208,9 @@ class Endurance:
 
         assert not is_open()
         number = self._run("grants", "add", "LIMITED", "--read-only", "mixed").split()[0]
-        until(is_open)
+        wait_until(is_open)
         self._run("grants", "remove", number)
-        until(lambda: not is_open())
+        wait_until(lambda: not is_open())
 
     def clock(self) -> None:
         """The server's clock goes an hour ahead. After the next kill it is an hour behind."""

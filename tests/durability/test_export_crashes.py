@@ -19,6 +19,7 @@ from tests.support.object_places import BUCKET, FolderPlace
 from tests.support.raw_client import RawClient
 from tests.support.running import Process
 from tests.support.soak import minutes_long
+from tests.support.waiting import wait_at_random, wait_until
 
 KILLS = int(os.environ.get("TABLEGATE_TEST_EXPORT_KILLS", "2"))
 ITEMS = 900
@@ -29,7 +30,6 @@ KEY = {
     "KeySchema": [{"AttributeName": "p", "KeyType": "HASH"}],
     "BillingMode": "PAY_PER_REQUEST",
 }
-_PATIENCE_S = 90
 
 
 def item(number: int, letter: str = "x") -> dict[str, Any]:
@@ -73,13 +73,11 @@ def scanned(client: RawClient, name: str) -> list[str]:
 
 
 def ended(client: RawClient, operation: str, member: str, status: str, **arn: str) -> dict[str, Any]:
-    until = time.monotonic() + _PATIENCE_S
-    while True:
-        shown = client.call(operation, **arn)[member]
-        if shown[status] != "IN_PROGRESS":
-            return dict(shown)
-        assert time.monotonic() < until, shown
-        time.sleep(0.05)
+    def shown() -> dict[str, Any]:
+        return dict(client.call(operation, **arn)[member])
+
+    wait_until(lambda: shown()[status] != "IN_PROGRESS", shown)
+    return shown()
 
 
 def test_kills_during_exports_and_imports(tmp_path: Path, database_url: str) -> None:
@@ -137,7 +135,7 @@ def test_kills_during_exports_and_imports(tmp_path: Path, database_url: str) -> 
                 )
                 client.call("PutItem", TableName="things", Item={"p": {"S": f"later{round_}"}})
                 client.call("DeleteItem", TableName="things", Key={"p": {"S": f"later{round_}"}})
-            time.sleep(chance.uniform(0.0, 0.8))
+            wait_at_random(chance, 0.8)
             server.kill()
             server = begin()
             with RawClient(server.url) as client:

@@ -35,6 +35,7 @@ from tests.adapters.azuretable.client import ACCOUNT, DEV_KEY
 from tests.support.raw_client import RawClient, Refused
 from tests.support.running import free_port, start
 from tests.support.standby import Cluster, Node, start_cluster
+from tests.support.waiting import wait_until
 
 WRITERS = 9
 SECONDS = float(os.environ.get("TABLEGATE_TEST_SOAK_SECONDS", "3"))
@@ -59,15 +60,8 @@ def synchronous_standby(cluster: Cluster, primary: Node, port: int = 0) -> Node:
     standby = cluster.add_standby(f"standby{len(cluster.nodes)}", port)
     primary.ask("ALTER SYSTEM SET synchronous_standby_names = '*'")
     primary.ask("SELECT pg_reload_conf()")
-    until(lambda: primary.ask("SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'") == 1)
+    wait_until(lambda: primary.ask("SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'") == 1)
     return standby
-
-
-def until(holds: Callable[[], Any], seconds: float = 60) -> None:
-    limit = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < limit
-        time.sleep(0.02)
 
 
 class Counter(threading.Thread):
@@ -210,7 +204,7 @@ def counted_while(
 def at_work(counters: list[Counter], number: int) -> None:
     """Wait until each thread has done this much more work or has an error."""
     known = [counter.acknowledged for counter in counters]
-    until(
+    wait_until(
         lambda: all(
             counter.acknowledged > before + number or counter.errors
             for counter, before in zip(counters, known, strict=True)
@@ -244,7 +238,7 @@ class PgBouncer:
     def start(self) -> None:
         user = ["-u", "nobody"] if os.geteuid() == 0 else []
         self._process = subprocess.Popen(["pgbouncer", "-q", *user, self._file], stderr=subprocess.DEVNULL)
-        until(self._answers)
+        wait_until(self._answers)
 
     def _answers(self) -> bool:
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=1):
@@ -300,7 +294,7 @@ def test_a_commit_that_did_not_reach_the_new_primary_is_never_taken_for_another_
     while int(standby.ask("SELECT pg_current_xact_id()::text")) <= int(number):
         pass
     assert standby.ask(f"SELECT pg_xact_status('{number}')") == "committed"
-    until(lambda: database.committed(lost.value.transaction_id) is not None)
+    wait_until(lambda: database.committed(lost.value.transaction_id) is not None)
     assert database.committed(lost.value.transaction_id) is False
     assert standby.ask("SELECT count(*) FROM counters WHERE name = 'lost'") == 0
     database.close()
@@ -317,7 +311,7 @@ def test_a_commit_that_reached_the_new_primary_is_known_there(cluster: Cluster) 
     assert database.committed(asked) is True
     cluster.primary.kill()
     standby.ask("SELECT pg_promote()")
-    until(lambda: database.committed(asked) is not None)
+    wait_until(lambda: database.committed(asked) is not None)
     assert database.committed(asked) is True
     database.close()
 
@@ -335,7 +329,7 @@ def test_requests_are_refused_when_no_primary_comes_in_time(cluster: Cluster) ->
                     client.call(operation, TableName="things", **members)
                 assert refused.value.status == 503
             cluster.primary.start()
-            until(lambda: requests.get(f"{server.url}/readyz").status_code == 200)
+            wait_until(lambda: requests.get(f"{server.url}/readyz").status_code == 200)
             assert client.call("GetItem", TableName="things", Key=key) == {"Item": key}
     finally:
         server.stop()
@@ -365,10 +359,10 @@ def test_a_primary_that_hangs_is_given_up(cluster: Cluster) -> None:
 
 
 def put_somehow(client: RawClient, name: str) -> None:
-    until_s = time.monotonic() + 60
-    while True:
-        try:
+    def is_put() -> bool:
+        with contextlib.suppress(Refused):
             client.call("PutItem", TableName="things", Item={"p": {"S": name}})
-            return
-        except Refused:
-            assert time.monotonic() < until_s
+            return True
+        return False
+
+    wait_until(is_put)

@@ -22,12 +22,13 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from tests.support.foreign_servers import foreign_server
 from tests.support.running import Process, free_port
+from tests.support.waiting import PATIENCE_S, wait_until
 
 SECONDS = float(os.environ.get("TABLEGATE_TEST_SOAK_SECONDS", "1"))
 REGION = "us-east-1"
 KEYS = 5
 ARN = f"arn:aws:kinesis:{REGION}:000000000000:stream/changes"
-_CONFIG = Config(retries={"total_max_attempts": 1}, connect_timeout=2, read_timeout=10)
+_CONFIG = Config(retries={"total_max_attempts": 1}, connect_timeout=PATIENCE_S, read_timeout=PATIENCE_S)
 
 
 def client(service: str, url: str) -> Any:
@@ -139,17 +140,16 @@ def test_what_was_acknowledged_before_the_end_arrives(
         tables.delete_table(TableName="orders")
     server.kill()
     server = begin()
-    until = time.monotonic() + 60
-    while time.monotonic() < until and len({number for _, number in records(kinesis)}) < 20:
-        time.sleep(0.1)
+    wait_until(lambda: len({number for _, number in records(kinesis)}) >= 20)
     assert {number for _, number in records(kinesis)} == set(range(20))
-    while ending == "disable":
+
+    def is_disabled() -> bool:
         answer = tables.describe_kinesis_streaming_destination(TableName="orders")
         [destination] = answer["KinesisDataStreamDestinations"]
-        if destination["DestinationStatus"] == "DISABLED" or time.monotonic() > until:
-            assert destination["DestinationStatus"] == "DISABLED"
-            break
-        time.sleep(0.1)
+        return bool(destination["DestinationStatus"] == "DISABLED")
+
+    if ending == "disable":
+        wait_until(is_disabled)
     server.terminate()
 
 
@@ -184,20 +184,16 @@ def test_each_change_arrives_and_those_of_an_item_in_order(
     kills = 0
     while kills < 2 or time.monotonic() < until:
         enough = len(writer.acknowledged) + chosen.randint(10, 60)
-        while len(writer.acknowledged) < enough and writer.is_alive():
-            time.sleep(0.01)
+        wait_until(lambda enough=enough: len(writer.acknowledged) >= enough or not writer.is_alive())  # type: ignore[misc]
         server.kill()
         kills += 1
         server = begin()
     done.set()
     writer.join()
-    until = time.monotonic() + 60
     wanted = set(writer.acknowledged)
-    while time.monotonic() < until and not wanted <= {number for _, number in records(kinesis)}:
-        time.sleep(0.5)
+    wait_until(lambda: wanted <= {number for _, number in records(kinesis)})
     server.terminate()
     found = records(kinesis)
-    assert wanted <= {number for _, number in found}
     assert len(wanted) >= 20
     for key in range(KEYS):
         numbers = [number for each, number in found if each == f"k{key}"]

@@ -9,7 +9,6 @@ import contextlib
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +27,7 @@ from tests.support import released_databases as released
 from tests.support.released_databases import Clients, song, songs_of_year
 from tests.support.running import ROOT, Process, start
 from tests.support.soak import minutes_long
+from tests.support.waiting import wait_until
 
 RELEASED = [(release, kind) for release in released.COMMITS for kind in ("sqlite", "postgresql")]
 
@@ -229,10 +229,8 @@ class Writer(threading.Thread):
 
     def wait_for_more(self) -> None:
         """Wait until three more rows have been written."""
-        until, known = time.monotonic() + 60, len(self.written)
-        while len(self.written) < known + 3 and self.is_alive():
-            assert time.monotonic() < until
-            time.sleep(0.01)
+        known = len(self.written)
+        wait_until(lambda: len(self.written) >= known + 3 or not self.is_alive())
 
     def stop(self) -> list[str]:
         self.is_stopped = True

@@ -33,6 +33,7 @@ from tests.support.across import Across
 from tests.support.raw_client import RawClient
 from tests.support.running import Running, processes, start
 from tests.support.standby import Cluster, Node, start_cluster
+from tests.support.waiting import PATIENCE_S, wait_until
 
 BOUND_MS = 2000
 knows_connections = pytest.mark.skipif(
@@ -54,7 +55,7 @@ def standby(cluster: Cluster) -> Iterator[Node]:
     yield node
     node.resume()
     node.ask("SELECT pg_wal_replay_resume()")
-    until(lambda: node.ask("SELECT pg_last_wal_replay_lsn()::text") >= "0")
+    wait_until(lambda: node.ask("SELECT pg_last_wal_replay_lsn()::text") >= "0")
 
 
 @contextlib.contextmanager
@@ -63,7 +64,7 @@ def served(cluster: Cluster, *standbys: Node, **settings: Any) -> Iterator[Runni
     given = {"replica_lag_ms": BOUND_MS, **settings}
     server = start(cluster.primary.url, replica=[node.url for node in standbys], **given)
     try:
-        until(lambda: all(is_used(server, node) for node in standbys))
+        wait_until(lambda: all(is_used(server, node) for node in standbys))
         yield server
     finally:
         server.stop()
@@ -77,13 +78,6 @@ def is_used(server: Running, node: Node) -> bool:
 
 def engine(server: Running) -> Engine:
     return application_of(server.app).gateway.engine
-
-
-def until(holds: Any, seconds: float = 30) -> None:
-    limit = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < limit
-        time.sleep(0.01)
 
 
 @pytest.fixture
@@ -208,16 +202,16 @@ def test_azure_reads_old_only_from_the_secondary_and_table_store_only_if_set(
 
 def wait_for_replay(cluster: Cluster, standby: Node) -> None:
     position = cluster.primary.ask("SELECT pg_current_wal_flush_lsn()::text")
-    limit = time.monotonic() + 30
-    while not standby.ask(f"SELECT pg_last_wal_replay_lsn() >= '{position}'::pg_lsn"):
-        assert time.monotonic() < limit, (
+    wait_until(
+        lambda: standby.ask(f"SELECT pg_last_wal_replay_lsn() >= '{position}'::pg_lsn"),
+        lambda: (
             position,
             standby.ask("SELECT (pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn())::text"),
             standby.ask("SELECT pg_get_wal_replay_pause_state()"),
             cluster.primary.ask("SELECT string_agg(r::text, ';') FROM pg_stat_replication r"),
             standby.log(),
-        )
-        time.sleep(0.01)
+        ),
+    )
 
 
 def numbered(client: RawClient, table: str, number: int) -> None:
@@ -245,13 +239,13 @@ def test_a_paused_replay_is_seen_up_to_the_bound_and_no_longer(cluster: Cluster,
         assert seen[0][1] == 0  # the replica answered, as it may
         assert all(number == 1 for age, number in seen if age > BOUND_MS / 1000)
         assert seen[-1][1] == 1
-        until(lambda: not is_used(server, standby))
+        wait_until(lambda: not is_used(server, standby))
         assert f":{standby.port}" in requests.get(f"{server.url}/readyz").text
         assert "not used" in requests.get(f"{server.url}/readyz").text
         figures = requests.get(f"{server.url}/metrics").text
         assert f'tablegate_replica_used{{replica="127.0.0.1:{standby.port}"}} 0.0' in figures
         standby.ask("SELECT pg_wal_replay_resume()")
-        until(lambda: is_used(server, standby))
+        wait_until(lambda: is_used(server, standby))
         assert requests.get(f"{server.url}/readyz").text.startswith("ready\n")
 
 
@@ -336,10 +330,10 @@ def test_a_replica_in_trouble_costs_no_error_and_no_long_wait(cluster: Cluster, 
             assert client.call("Scan", TableName=f"trouble-{trouble}")["Count"] == 1
         # Two probes of a replica reach their time limit on a busy machine. There is not one probe for each read.
         assert time.monotonic() - began < 20
-        until(lambda: not is_used(server, standby))
+        wait_until(lambda: not is_used(server, standby))
         if trouble == "paused":
             standby.resume()
-            until(lambda: is_used(server, standby))
+            wait_until(lambda: is_used(server, standby))
 
 
 def test_a_promoted_standby_is_no_replica_any_more(cluster: Cluster) -> None:
@@ -349,7 +343,7 @@ def test_a_promoted_standby_is_no_replica_any_more(cluster: Cluster) -> None:
         standby.ask("SELECT pg_promote()")
         for number in range(3):
             numbered(client, "promoted", number)
-        until(lambda: not is_used(server, standby))
+        wait_until(lambda: not is_used(server, standby))
         assert number_of(client, "promoted") == 2
 
 
@@ -360,7 +354,7 @@ def test_a_role_that_may_only_read_is_enough(cluster: Cluster, standby: Node) ->
     url = standby.url.replace("postgres@", "reader@")
     server = start(cluster.primary.url, replica=[url], replica_lag_ms=BOUND_MS)
     try:
-        until(lambda: is_used(server, standby))
+        wait_until(lambda: is_used(server, standby))
     finally:
         server.stop()
 
@@ -369,7 +363,9 @@ def test_several_workers_each_look_for_themselves(cluster: Cluster, standby: Nod
     flags = ("--workers", "2", "--replica", standby.url, "--replica-lag-ms", "5000", "--auth", "dev")
     with processes(tmp_path, *flags) as begin, contextlib.ExitStack() as stack:
         server = begin(cluster.primary.url)
-        until(lambda: all(" ms behind" in line and "alone" not in line for line in ready_lines(server.url)))
+        wait_until(
+            lambda: all(" ms behind" in line and "alone" not in line for line in ready_lines(server.url))
+        )
         clients = [stack.enter_context(RawClient(server.url)) for _ in range(8)]
         clients[0].create_table("shared")
         clients[0].call("PutItem", TableName="shared", Item={"p": {"S": "a"}})
@@ -382,7 +378,7 @@ def test_several_workers_each_look_for_themselves(cluster: Cluster, standby: Nod
 
 def ready_lines(url: str) -> list[str]:
     """Return the replica's state from several requests to /readyz, on connections that any worker can have."""
-    return [requests.get(f"{url}/readyz", timeout=10).text.splitlines()[1] for _ in range(8)]
+    return [requests.get(f"{url}/readyz", timeout=PATIENCE_S).text.splitlines()[1] for _ in range(8)]
 
 
 def test_doctor_looks_at_each_replica(cluster: Cluster, standby: Node) -> None:

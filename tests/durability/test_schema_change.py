@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -18,6 +17,7 @@ from tests.conftest import KINDS, Serve
 from tests.support.across import Across
 from tests.support.raw_client import RawClient, Refused
 from tests.support.running import Running
+from tests.support.waiting import wait_until
 
 CHANGE, BACK = (
     "ALTER TABLE rows RENAME COLUMN body TO contents",
@@ -110,14 +110,9 @@ def test_background_work_finds_it(serve: Serve, database_url: str, database: Dat
     server = serve(database_url, credentials_period=0.01)
     store = application_of(server.app).gateway.engine._store
     migrate_to(database, "9999", "9999")
-    until = time.monotonic() + 60
-    while not store._is_schema_too_new:
-        assert time.monotonic() < until
-        time.sleep(0.01)
+    wait_until(lambda: store._is_schema_too_new)
     migrate_to(database, steps()[-1], "0006")
-    while store._is_schema_too_new:
-        assert time.monotonic() < until
-        time.sleep(0.01)
+    wait_until(lambda: not store._is_schema_too_new)
 
 
 def test_a_schema_that_has_only_grown_is_served(server: Running, database: Database) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -21,6 +20,7 @@ from tablegate.gateway.store.opening.opening import open_database
 from tests.adapters.tablestore.search.search_messages import field, schema
 from tests.support.live_tablestore import LiveTableStore
 from tests.support.running import Begin, processes
+from tests.support.waiting import wait_until
 
 KILLS = 50 if "TABLEGATE_TEST_SOAK_SECONDS" in os.environ else 1
 WRITES, KEYS = 40, 30
@@ -53,11 +53,12 @@ def write(live: LiveTableStore, chance: random.Random) -> None:
 def wait_for(live: LiveTableStore, name: str) -> None:
     """Wait until all changes so far are in an index."""
     written_ns = live.clock.ms * 1_000_000
-    while True:
+
+    def is_current() -> bool:
         stat = live.call("DescribeSearchIndex", table_name="t", index_name=name).sync_stat
-        if stat.sync_phase == messages.INCR and stat.current_sync_timestamp >= written_ns:
-            return
-        time.sleep(0.02)
+        return bool(stat.sync_phase == messages.INCR and stat.current_sync_timestamp >= written_ns)
+
+    wait_until(is_current)
 
 
 def contents(database_url: str) -> dict[str, list[Any]]:

@@ -25,6 +25,7 @@ from tablegate.gateway.wiring import connect, open_store
 from tests.support.raw_client import RawClient
 from tests.support.running import Process
 from tests.support.soak import minutes_long
+from tests.support.waiting import PATIENCE_S, wait_at_random
 
 KILLS = int(os.environ.get("TABLEGATE_TEST_SNAPSHOT_KILLS", "4"))
 ITEMS, MORE = 600, 25
@@ -77,8 +78,8 @@ def test_kills_while_snapshots_are_made(tmp_path: Path, database_url: str) -> No
         with RawClient(server.url) as client:
             client.create_table("things")
             put_all(client, range(ITEMS))
-            requests.post(url(""), json={"name": "first"}, timeout=30).raise_for_status()
-            file = requests.get(url("/first/file"), timeout=30).content
+            requests.post(url(""), json={"name": "first"}, timeout=PATIENCE_S).raise_for_status()
+            file = requests.get(url("/first/file"), timeout=PATIENCE_S).content
             put_all(client, range(ITEMS, ITEMS + MORE))
         from_file = content(file)
         assert len(from_file[1]) == ITEMS
@@ -90,31 +91,31 @@ def test_kills_while_snapshots_are_made(tmp_path: Path, database_url: str) -> No
             def send(at: str, is_put: bool, answers: list[Any] = answers) -> None:
                 with contextlib.suppress(requests.RequestException):
                     if is_put:
-                        answers.append(requests.put(f"{at}/target/file", data=file, timeout=30))
+                        answers.append(requests.put(f"{at}/target/file", data=file, timeout=PATIENCE_S))
                     else:
-                        answers.append(requests.post(at, json={"name": "target"}, timeout=30))
+                        answers.append(requests.post(at, json={"name": "target"}, timeout=PATIENCE_S))
 
             is_put = round_ % 2 == 0
             sender = threading.Thread(target=send, args=(url(""), is_put))
             sender.start()
-            time.sleep(chance.uniform(0.0, 0.3))
+            wait_at_random(chance, 0.3)
             server.kill()
             sender.join()
             server = begin()
-            index = requests.get(url(""), timeout=30).json()["snapshots"]
+            index = requests.get(url(""), timeout=PATIENCE_S).json()["snapshots"]
             left = names_left(database_url)
             assert {name for name in left if not name.startswith(".")} == index.keys()
             assert left == index.keys() or not database_url.startswith("sqlite")
             now = None
             if "target" in index:
-                now = content(requests.get(url("/target/file"), timeout=30).content)
+                now = content(requests.get(url("/target/file"), timeout=PATIENCE_S).content)
                 assert now[0] == index["target"]["saved_at_ms"]
             if answers or now != former:
                 assert all(answer.status_code == 200 for answer in answers), answers[0].text
                 assert now is not None
                 assert now == from_file if is_put else now[1] == saved
             former = now
-        requests.post(url("/first/load"), timeout=30).raise_for_status()
+        requests.post(url("/first/load"), timeout=PATIENCE_S).raise_for_status()
         with RawClient(server.url) as client:
             assert sorted(item["p"]["S"] for item in client.scan("things")) == from_file[1]
         assert names_left(database_url, _DAYS_MS) == index.keys()

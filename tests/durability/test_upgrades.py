@@ -22,6 +22,7 @@ from azure.data.tables import TableServiceClient
 from tablegate.gateway.security.credentials import DEV_AZURE_KEY
 from tablegate.gateway.store.sql.databases import Database
 from tests.support.running import Begin, Process, processes
+from tests.support.waiting import PATIENCE_S, wait_until
 
 SECONDS = float(os.environ.get("TABLEGATE_TEST_SOAK_SECONDS", "0"))
 on_postgresql = pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
@@ -121,8 +122,9 @@ def test_workers_are_replaced_under_load_and_no_sdk_call_fails(begin: Begin, dat
             rounds += 1
         for thread in threads:  # those that serve now have answered each of them
             known = len(thread.written)
-            while thread.is_alive() and len(thread.written) < known + 3:
-                time.sleep(0.01)
+            wait_until(
+                lambda thread=thread, known=known: len(thread.written) >= known + 3 or not thread.is_alive()  # type: ignore[misc]
+            )
     finally:
         for thread in threads:
             thread.is_stopped = True
@@ -142,17 +144,17 @@ def test_new_workers_have_the_settings_of_now_or_the_old_ones_stay(
     config = tmp_path / "tablegate.toml"
     config.write_text("emulator_health = false\n")
     server = begin(database_url, "--config", str(config))
-    answer = requests.get(server.url, timeout=10).status_code
+    answer = requests.get(server.url, timeout=PATIENCE_S).status_code
     config.write_text("emulator_health = true\n")
     replaced(server)
-    assert requests.get(server.url, timeout=10).status_code == 400 != answer
+    assert requests.get(server.url, timeout=PATIENCE_S).status_code == 400 != answer
     # Settings of which nothing can be made: the workers that are there stay.
     config.write_text("no_such_setting = 1\n")
     before = set(server.workers())
     os.kill(server.pid, signal.SIGHUP)
     server.wait_for_error("the old ones stay")
     assert set(server.workers()) == before
-    assert requests.get(f"{server.url}/readyz", timeout=10).status_code == 200
+    assert requests.get(f"{server.url}/readyz", timeout=PATIENCE_S).status_code == 200
     # The schema is of another release. A server never migrates a database that others use.
     config.write_text("")
     with database.write() as session:
@@ -163,7 +165,5 @@ def test_new_workers_have_the_settings_of_now_or_the_old_ones_stay(
     # One that dies is replaced all the same.
     os.kill(min(before), signal.SIGKILL)
     server.wait_for_error("died and is being restarted")
-    until = time.monotonic() + 30
-    while len(server.workers()) < 2:
-        assert time.monotonic() < until
+    wait_until(lambda: len(server.workers()) == 2)
     assert server.terminate()[0] == 0

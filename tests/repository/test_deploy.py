@@ -30,6 +30,7 @@ from tablegate.gateway.observability import prometheus
 from tests.support.dashboard import ALERTS, DASHBOARD, DEPLOY, PANELS, QUERIES, RARE, filled_in
 from tests.support.raw_client import RawClient, Refused
 from tests.support.running import ROOT, Process
+from tests.support.waiting import PATIENCE_S
 
 # Labels that a scrape adds to every series.
 TARGET = {"job": "tablegate", "instance": "127.0.0.1:8000"}
@@ -58,12 +59,14 @@ def series(tmp_path_factory: pytest.TempPathFactory) -> Series:
                 except Refused:
                     break
             client.call("GetItem", TableName="things", Key={"p": {"S": "k"}})
-        assert requests.get(f"{server.url}/nobody/things", timeout=10).status_code == 403
+        assert requests.get(f"{server.url}/nobody/things", timeout=PATIENCE_S).status_code == 403
         assert (
-            requests.get(f"{server.url}/nobody/things", headers={"x-ms-version": "x"}, timeout=10).status_code
+            requests.get(
+                f"{server.url}/nobody/things", headers={"x-ms-version": "x"}, timeout=PATIENCE_S
+            ).status_code
             >= 400
         )
-        exposition = requests.get(f"{server.url}/metrics", timeout=10).text
+        exposition = requests.get(f"{server.url}/metrics", timeout=PATIENCE_S).text
     finally:
         server.kill()
     return [

@@ -31,6 +31,7 @@ from tests.adapters.azuretable.batch_requests import insert_part
 from tests.adapters.azuretable.client import ACCOUNT, KEY, sign
 from tests.support.live_azure import LiveAzure
 from tests.support.running import Running
+from tests.support.waiting import PATIENCE_S
 
 BLOG = {"PartitionKey": "Channel_19", "RowKey": "2009-05-01", "Text": ".NET...", "Rating": 9}
 
@@ -75,7 +76,7 @@ def test_the_account_is_in_the_host_name(azure: LiveAzure) -> None:
     host = {"Host": "devstoreaccount1.table.core.windows.net"}
     headers = {**host, "x-ms-date": formatdate(usegmt=True)}
     headers["Authorization"] = sign(KEY, "GET", "/Tables", headers)
-    reply = requests.get(f"{azure.url}/Tables", headers=headers, timeout=30)
+    reply = requests.get(f"{azure.url}/Tables", headers=headers, timeout=PATIENCE_S)
     assert reply.status_code == 200
     assert reply.json()["odata.metadata"].startswith(
         "http://devstoreaccount1.table.core.windows.net/$metadata"

@@ -17,6 +17,7 @@ from botocore.exceptions import ClientError
 
 from tests.support.live_dynamodb import Index, Live, refused, sized
 from tests.support.running import beyond_wsgi
+from tests.support.waiting import PATIENCE_S
 
 
 @pytest.fixture
@@ -99,7 +100,7 @@ def test_writes_are_applied_in_the_order_in_which_they_are_received(dynamodb, pr
     prices.update_item(Key={"Id": 1}, UpdateExpression="SET seen = :e", ExpressionAttributeValues={":e": []})
     sent = b"".join(_append(dynamodb, prices.name, number) for number in range(60))
     host, _, port = dynamodb.url.removeprefix("http://").partition(":")
-    with socket.create_connection((host, int(port)), timeout=30) as connection:
+    with socket.create_connection((host, int(port)), timeout=PATIENCE_S) as connection:
         connection.sendall(sent)
         connection.shutdown(socket.SHUT_WR)
         received = b"".join(iter(lambda: connection.recv(65536), b""))

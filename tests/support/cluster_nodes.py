@@ -13,6 +13,8 @@ import psycopg
 import pytest
 from sqlalchemy import make_url
 
+from tests.support.waiting import PATIENCE_S
+
 
 class ClusterNode:
     """A PostgreSQL server that the tests did not start. Skips the test if its processes cannot be killed from here."""
@@ -51,7 +53,7 @@ class ClusterNode:
     def start(self) -> None:
         """Start it, again where it finds the memory of the last still in use and gives up, and wait until it answers."""
         owner = {"user": self._owner.st_uid, "group": self._owner.st_gid} if os.geteuid() == 0 else {}
-        until = time.monotonic() + 60
+        until = time.monotonic() + PATIENCE_S
         while True:
             if self._process is None or self._process.poll() is not None:
                 self._process = subprocess.Popen(

@@ -7,6 +7,7 @@ from typing import Any
 import requests
 
 from tests.support.live_dynamodb import Live
+from tests.support.waiting import PATIENCE_S
 
 
 class Control:
@@ -18,7 +19,7 @@ class Control:
 
     def __call__(self, method: str, path: str, status: int = 200, **document: Any) -> Any:
         answer = requests.request(
-            method, f"{self._url}{path}", json=document or None, headers=self._headers, timeout=30
+            method, f"{self._url}{path}", json=document or None, headers=self._headers, timeout=PATIENCE_S
         )
         assert answer.status_code == status, answer.text
         return answer.json()

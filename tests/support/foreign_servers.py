@@ -20,8 +20,7 @@ import pytest
 from benchmarks import installing
 from tests.support.node import cache_folder
 from tests.support.running import free_port
-
-_START_S = 60
+from tests.support.waiting import PATIENCE_S
 
 _SURVIVE_ABORTED_REQUESTS = (
     "data:text/javascript,process.on('uncaughtException', error => {"
@@ -79,15 +78,15 @@ def foreign_server(name: str, folder: Path) -> Iterator[str]:
         yield f"http://127.0.0.1:{port}"
     finally:
         process.terminate()
-        process.wait(timeout=30)
+        process.wait(timeout=PATIENCE_S)
 
 
 def _wait_for(port: int, process: subprocess.Popen[bytes], name: str) -> None:
-    until = time.monotonic() + _START_S
+    until = time.monotonic() + PATIENCE_S
     while time.monotonic() < until:
         if process.poll() is not None:
             pytest.skip(f"{name} does not start here: it ended with status {process.returncode}")
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
             return
         time.sleep(0.1)
-    pytest.skip(f"{name} does not start here within {_START_S} seconds")
+    pytest.skip(f"{name} does not start here within {PATIENCE_S:.0f} seconds")

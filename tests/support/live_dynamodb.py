@@ -20,6 +20,8 @@ import requests
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
+from tests.support.waiting import PATIENCE_S
+
 REGION = "eu-central-1"
 ONCE = Config(parameter_validation=False, retries={"total_max_attempts": 1}, max_pool_connections=32)
 
@@ -134,7 +136,7 @@ class Live:
     def consumed(self, table: str, index: str = "", kind: str = "write") -> float:
         """Units in /metrics so far."""
         labels = f'dialect="dynamodb",index="{index}",kind="{kind}",table="{table}"'
-        for line in requests.get(f"{self.url}/metrics", timeout=10).text.splitlines():
+        for line in requests.get(f"{self.url}/metrics", timeout=PATIENCE_S).text.splitlines():
             if line.startswith(f"tablegate_consumed_capacity_total{{{labels}}}"):
                 return float(line.rpartition(" ")[2])
         return 0.0

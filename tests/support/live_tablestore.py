@@ -16,6 +16,7 @@ from tablegate.adapters.tablestore.wire.auth import Caller, reply_signature
 from tablegate.gateway.http import Reply, Request
 from tests.adapters.tablestore.client import INSTANCE, TableStoreCalls
 from tests.adapters.tablestore.search.search_messages import match_all, search_query
+from tests.support.waiting import PATIENCE_S, wait_until
 
 
 class WallClock:
@@ -41,7 +42,7 @@ class LiveTableStore(TableStoreCalls):
         """Send any request over a new connection and return the reply."""
         address = urlsplit(self.url)
         assert address.hostname
-        connection = http.client.HTTPConnection(address.hostname, address.port, timeout=30)
+        connection = http.client.HTTPConnection(address.hostname, address.port, timeout=PATIENCE_S)
         try:
             connection.request(request.method, request.target, request.body, dict(request.headers))
             answer = connection.getresponse()
@@ -56,7 +57,7 @@ class LiveTableStore(TableStoreCalls):
 
     def consumed(self, table: str, index: str = "") -> tuple[float, float]:
         """(read, write) units of a table in /metrics so far."""
-        with urllib.request.urlopen(f"{self.url}/metrics", timeout=10) as reply:
+        with urllib.request.urlopen(f"{self.url}/metrics", timeout=PATIENCE_S) as reply:
             lines = reply.read().decode().splitlines()
         found = {"read": 0.0, "write": 0.0}
         for kind in found:
@@ -75,5 +76,8 @@ class LiveTableStore(TableStoreCalls):
     def wait_for_search_index(self, table: str, index: str, rows: int) -> None:
         """Wait until a search index has all rows of a table."""
         query = search_query(match_all(), limit=1, get_total_count=True)
-        while self.call("Search", table_name=table, index_name=index, search_query=query).total_hits != rows:
-            time.sleep(0.05)
+        wait_until(
+            lambda: (
+                self.call("Search", table_name=table, index_name=index, search_query=query).total_hits == rows
+            )
+        )

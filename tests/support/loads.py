@@ -219,7 +219,7 @@ def run_loads(works: list[tuple[Callable[..., Books], str]], seconds: float) -> 
 
 
 def main(name: str, url: str, seconds: str, seed: str) -> None:
-    with RawClient(url, timeout_seconds=30) as client:
+    with RawClient(url) as client:
         books = LOADS[name](
             client, time.monotonic() + float(seconds), random.Random(int(seed)), f"{name}{seed}"
         )

@@ -9,6 +9,8 @@ from typing import Any, Protocol
 
 import boto3
 
+from tests.support.waiting import PATIENCE_S
+
 BUCKET = "some-bucket"
 _KEYS = {"aws_access_key_id": "testing", "aws_secret_access_key": "testing", "region_name": "us-east-1"}
 
@@ -89,4 +91,4 @@ def reset_moto(endpoint: str) -> None:
     """Forget what this S3 has."""
     import requests
 
-    requests.post(f"{endpoint}/moto-api/reset", timeout=10).raise_for_status()
+    requests.post(f"{endpoint}/moto-api/reset", timeout=PATIENCE_S).raise_for_status()

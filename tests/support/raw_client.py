@@ -1,4 +1,4 @@
-"""A DynamoDB client of a few lines: one connection, short time-outs, no second try behind the test's back.
+"""A DynamoDB client of a few lines: one connection, no second try behind the test's back.
 
 Standard library only, so that a client process starts in a moment.
 """
@@ -10,6 +10,8 @@ import json
 from types import TracebackType
 from typing import Any
 from urllib.parse import urlsplit
+
+from tests.support.waiting import PATIENCE_S
 
 SIGNED_IN_FORM = {
     "Content-Type": "application/x-amz-json-1.0",
@@ -42,7 +44,7 @@ class Lost(Exception):
 class RawClient:
     """`call("GetItem", TableName=...)` gives the decoded answer. Raises Refused, Lost."""
 
-    def __init__(self, url: str, timeout_seconds: float = 15) -> None:
+    def __init__(self, url: str, timeout_seconds: float = PATIENCE_S) -> None:
         parts = urlsplit(url)
         self.connection = http.client.HTTPConnection(
             parts.hostname or "", parts.port, timeout=timeout_seconds

@@ -43,6 +43,7 @@ from tablegate.gateway.server.flask_bridge import WSGI_REQUEST
 from tablegate.gateway.server.server_process import lane_of
 from tablegate.gateway.server.wsgi import environ_of
 from tablegate.gateway.wiring import connect, open_store
+from tests.support.waiting import PATIENCE_S
 
 ROOT = Path(__file__).parents[2]
 EVERY_DIALECT = (
@@ -221,7 +222,7 @@ class Process:
         """Return the output up to the moment when the server accepts requests."""
         assert self._process.stdout is not None
         lines = []
-        with self._killed_after_a_minute():
+        with self._killed_when_late():
             for line in self._process.stdout:
                 lines.append(line)
                 if line.startswith("health:"):
@@ -231,15 +232,15 @@ class Process:
     def wait_for_error(self, *words: str) -> None:
         """Read standard error until these have been seen, one after the other."""
         assert self._process.stderr is not None
-        with self._killed_after_a_minute():
+        with self._killed_when_late():
             for word in words:
                 while word not in (line := self._process.stderr.readline()):
                     assert line, f"the server ended without saying: {word}"
 
     @contextlib.contextmanager
-    def _killed_after_a_minute(self) -> Iterator[None]:
+    def _killed_when_late(self) -> Iterator[None]:
         """Kill a server that does not print the expected line, so that the test fails instead of waiting forever."""
-        timer = threading.Timer(60, self._process.kill)
+        timer = threading.Timer(PATIENCE_S, self._process.kill)
         timer.start()
         try:
             yield
@@ -258,7 +259,7 @@ class Process:
 
     def end(self) -> tuple[int, str]:
         """Wait for it to end by itself."""
-        _, errors = self._process.communicate(timeout=30)
+        _, errors = self._process.communicate(timeout=PATIENCE_S)
         return self._process.returncode, errors
 
 

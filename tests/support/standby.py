@@ -25,6 +25,7 @@ from tablegate.gateway.store.opening.migrating import migrate
 from tablegate.gateway.store.opening.opening import open_database
 from tests.support.databases import MAJOR
 from tests.support.running import free_port
+from tests.support.waiting import PATIENCE_S
 
 _OPTIONS = {
     "fsync": "off",
@@ -74,7 +75,7 @@ class Node:
             self._process = subprocess.Popen(
                 [_binaries() / "postgres", "-D", self.folder, *said], stdout=log, stderr=log, **_as_nobody()
             )
-        until = time.monotonic() + 60
+        until = time.monotonic() + PATIENCE_S
         while True:
             try:
                 self.ask("SELECT 1")

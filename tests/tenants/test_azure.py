@@ -25,6 +25,7 @@ from azure.data.tables import (
 
 from tests.adapters.azuretable.batch_requests import FOREIGN
 from tests.adapters.azuretable.client import sign
+from tests.support.waiting import PATIENCE_S
 from tests.tenants.conftest import MUSIC, Tenants, azure_key, same_as_of_nobody
 
 EXPIRY = "2099-01-01T00:00:00Z"
@@ -88,7 +89,7 @@ def send(
         key = base64.b64decode(azure_key(signer))
         headers["Authorization"] = sign(key, method, path_signed or target, headers, claimed or signer)
     assert address.hostname
-    connection = http.client.HTTPConnection(address.hostname, address.port, timeout=30)
+    connection = http.client.HTTPConnection(address.hostname, address.port, timeout=PATIENCE_S)
     try:
         connection.putrequest(method, target, skip_host=True, skip_accept_encoding=True)
         for name, value in {

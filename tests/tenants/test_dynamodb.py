@@ -4,7 +4,6 @@ tokens, idempotency tokens, regions."""
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +12,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from tests.support.live_dynamodb import ONCE
+from tests.support.waiting import wait_until
 from tests.tenants.conftest import (
     ABSENT,
     MUSIC,
@@ -318,5 +318,6 @@ def test_backups_and_restores(tenants: Tenants) -> None:
             assert found == refusal
         assert thief.list_tables()["TableNames"] == []
     finally:
-        while told(lambda: victim.delete_backup(BackupArn=arn)).startswith("BackupInUseException"):
-            time.sleep(0.05)
+        wait_until(
+            lambda: not told(lambda: victim.delete_backup(BackupArn=arn)).startswith("BackupInUseException")
+        )

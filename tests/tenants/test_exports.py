@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.security.grant_store import ALL
 from tablegate.gateway.wiring import connect, open_store
 from tests.support.running import start
+from tests.support.waiting import wait_until
 from tests.tenants.conftest import ACCOUNTS, CREDENTIALS, SETTINGS, Tenant, told
 
 KEY = {
@@ -56,11 +56,8 @@ def tenants(database_url: str, tmp_path: Path) -> Iterator[tuple[Any, Any]]:
 
 
 def ended(ask: Any, member: str, status: str) -> dict[str, Any]:
-    until = time.monotonic() + 60
-    while (shown := ask()[member])[status] == "IN_PROGRESS":
-        assert time.monotonic() < until, shown
-        time.sleep(0.02)
-    return dict(shown)
+    wait_until(lambda: ask()[member][status] != "IN_PROGRESS", ask)
+    return dict(ask()[member])
 
 
 def test_jobs_of_the_victim_do_not_exist_for_the_thief(tenants: tuple[Any, Any]) -> None:

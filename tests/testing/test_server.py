@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import unittest
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import boto3
 import pytest
 
 from tablegate.testing import ControlError, Server, ServerFailed
+from tests.support.waiting import PATIENCE_S, wait_until
 
 TABLE = {
     "TableName": "things",
@@ -138,11 +138,8 @@ def test_it_never_outlives_its_parent(number: signal.Signals) -> None:
     pid = int(parent.stdout.readline())
     assert _is_there(pid)
     parent.send_signal(number)
-    parent.communicate(timeout=30)
-    until = time.monotonic() + 30
-    while _is_there(pid):
-        assert time.monotonic() < until
-        time.sleep(0.02)
+    parent.communicate(timeout=PATIENCE_S)
+    wait_until(lambda: not _is_there(pid))
 
 
 def _is_there(pid: int) -> bool:

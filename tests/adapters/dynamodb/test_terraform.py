@@ -8,7 +8,6 @@ wait.go, kinesis_streaming_destination.go, contributor_insights.go, table_export
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
@@ -24,6 +23,7 @@ from tablegate.gateway.store.opening.migrating import migrate
 from tablegate.gateway.wiring import connect
 from tests.support.live_dynamodb import ONCE
 from tests.support.running import Running, start
+from tests.support.waiting import wait_until
 
 MAIN, SECOND, THIRD = "us-east-1", "us-west-2", "us-east-2"
 ACCOUNT = "000000000000"
@@ -39,14 +39,6 @@ def code(error: ClientError) -> str:
 
 def text(error: ClientError) -> str:
     return str(error.response["Error"]["Message"])
-
-
-def wait(for_: Callable[[], bool]) -> None:
-    """As the provider's StateChangeConf, but without its pauses of seconds."""
-    until = time.monotonic() + 30
-    while not for_():
-        assert time.monotonic() < until, "what is waited for does not come"
-        time.sleep(0.02)
 
 
 @dataclass
@@ -84,7 +76,7 @@ class Provider:
                 return False
             return True
 
-        wait(is_done)
+        wait_until(is_done)
 
 
 class Table:
@@ -172,7 +164,7 @@ class Table:
             assert shown["ImportStatus"] in ("IN_PROGRESS", "COMPLETED"), shown.get("FailureMessage")
             return bool(shown["ImportStatus"] == "COMPLETED")
 
-        wait(is_done)
+        wait_until(is_done)
 
     # Waiting
 
@@ -186,7 +178,7 @@ class Table:
                 return False
             return shown["TableStatus"] == warm == "ACTIVE" and set(indexes) <= {"ACTIVE"}
 
-        wait(is_active)
+        wait_until(is_active)
 
     # Parts
 
@@ -199,7 +191,7 @@ class Table:
             shown = self.main.describe_time_to_live(TableName=name)["TimeToLiveDescription"]
             return bool(shown["TimeToLiveStatus"] == wanted)
 
-        wait(is_so)
+        wait_until(is_so)
 
     def _set_recovery(self, region: str, name: str, days: int | bool) -> None:
         client = self.provider.client(region)
@@ -215,8 +207,8 @@ class Table:
                 return False
             return True
 
-        wait(is_taken)
-        wait(lambda: bool(self._recovery(region, name)) is bool(days))
+        wait_until(is_taken)
+        wait_until(lambda: bool(self._recovery(region, name)) is bool(days))
 
     def _recovery(self, region: str, name: str) -> int | bool:
         answer = self.provider.client(region).describe_continuous_backups(TableName=name)
@@ -267,7 +259,7 @@ class Table:
             assert entry is None or entry["ReplicaStatus"] in ("CREATING", "UPDATING", "ACTIVE")
             return entry is not None and entry["ReplicaStatus"] == "ACTIVE"
 
-        wait(is_active)
+        wait_until(is_active)
 
     def _settle_replica(self, config: Config, region: str) -> None:
         """Apply the settings in the region of a replica."""
@@ -304,7 +296,7 @@ class Table:
                     *forgiven,
                 )
         for region in regions:
-            wait(lambda region=region: self._entry(name, region) is None)
+            wait_until(lambda region=region: self._entry(name, region) is None)
 
     def _tags(self, client: Any, arn: str) -> dict[str, str]:
         return {tag["Key"]: tag["Value"] for tag in client.list_tags_of_resource(ResourceArn=arn)["Tags"]}
@@ -444,7 +436,7 @@ class Table:
         name = config["name"]
         self._delete_replicas(name, config, list(config.get("replica", {})))
         self.provider.again(lambda: self.main.delete_table(TableName=name))
-        wait(lambda: self._is_gone(name))
+        wait_until(lambda: self._is_gone(name))
 
     def _is_gone(self, name: str) -> bool:
         try:
@@ -508,7 +500,7 @@ class KinesisDestination(Attached):
             }
         name, arn = config["name"], config["stream_arn"]
         self.main.enable_kinesis_streaming_destination(TableName=name, StreamArn=arn, **more)
-        wait(lambda: self._status(name, arn, "DISABLED", "ENABLING") == "ACTIVE")
+        wait_until(lambda: self._status(name, arn, "DISABLED", "ENABLING") == "ACTIVE")
 
     def _status(self, name: str, arn: str, *before: str) -> str:
         entry = self._entry(name, arn)
@@ -540,7 +532,7 @@ class KinesisDestination(Attached):
         name, arn = config["name"], config["stream_arn"]
         assert self.read(name, config) is not None
         self.main.disable_kinesis_streaming_destination(TableName=name, StreamArn=arn)
-        wait(lambda: self._status(name, arn, "ACTIVE", "DISABLING") == "DISABLED")
+        wait_until(lambda: self._status(name, arn, "ACTIVE", "DISABLING") == "DISABLED")
 
 
 class ContributorInsights(Attached):
@@ -555,7 +547,7 @@ class ContributorInsights(Attached):
     def create(self, config: Config) -> None:
         more = {"ContributorInsightsMode": config["mode"]} if config.get("mode") else {}
         self._call(config, "ENABLE", **more)
-        wait(lambda: self._shown(config, "ENABLING")["ContributorInsightsStatus"] == "ENABLED")
+        wait_until(lambda: self._shown(config, "ENABLING")["ContributorInsightsStatus"] == "ENABLED")
 
     def _shown(self, config: Config, *before: str) -> Config:
         asked = {"TableName": config["name"]}
@@ -577,7 +569,7 @@ class ContributorInsights(Attached):
 
     def delete(self, config: Config) -> None:
         self._call(config, "DISABLE")
-        wait(lambda: self._shown(config, "DISABLING")["ContributorInsightsStatus"] == "DISABLED")
+        wait_until(lambda: self._shown(config, "DISABLING")["ContributorInsightsStatus"] == "DISABLED")
 
 
 class Export(Attached):
@@ -590,7 +582,7 @@ class Export(Attached):
         asked = {"TableArn": arn, "S3Bucket": config["s3_bucket"], "ExportFormat": config["export_format"]}
         begun = self.main.export_table_to_point_in_time(**asked)["ExportDescription"]
         self.arns = {config["name"]: begun["ExportArn"]}
-        wait(lambda: self._shown(config["name"])["ExportStatus"] in ("COMPLETED", "FAILED"))
+        wait_until(lambda: self._shown(config["name"])["ExportStatus"] in ("COMPLETED", "FAILED"))
         assert self._shown(config["name"])["ExportStatus"] == "COMPLETED"
         assert self._shown(config["name"])["ExportManifest"].endswith("manifest-summary.json")
 
@@ -615,7 +607,7 @@ class Policy(Attached):
         arn = self.provider.arn(config["name"])
         policy = json.dumps(config["policy"])
         self.main.put_resource_policy(ResourceArn=arn, Policy=policy, ConfirmRemoveSelfResourceAccess=False)
-        wait(lambda: self.read(config["name"], config) is not None)
+        wait_until(lambda: self.read(config["name"], config) is not None)
 
     def read(self, name: str, asked: Config) -> Config | None:
         try:

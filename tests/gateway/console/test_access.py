@@ -14,10 +14,10 @@ from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.security.credentials import Credential, Scheme
 from tablegate.gateway.security.grant_store import ALL
 from tablegate.gateway.wiring import connect, open_store
-from tests.gateway.console.test_administration import wait_until
 from tests.gateway.console.test_console import Console
 from tests.support.live_dynamodb import Live
 from tests.support.running import Running, start
+from tests.support.waiting import wait_until
 
 SETTINGS = {
     "auth": "strict", "secret_key": "what encrypts the secrets", "console_writes": True, "admin_token": "the token",

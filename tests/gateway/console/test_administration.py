@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import json
 import re
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from html import unescape
@@ -25,6 +24,7 @@ from tests.gateway.security.test_permission_cases import allow
 from tests.support.live_azure import LiveAzure
 from tests.support.live_dynamodb import Live
 from tests.support.running import ENTRIES, Running, start
+from tests.support.waiting import wait_until
 
 ARN = "arn:aws:dynamodb:*:*:table/"
 
@@ -54,14 +54,6 @@ def table(live: Live) -> str:
         item = {"p": {"S": "a"}, "s": {"N": str(number)}, "color": {"S": "red"}}
         live.client.put_item(TableName=name, Item=item)
     return name
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    """Wait for background work."""
-    until = time.monotonic() + 120
-    while not holds():
-        assert time.monotonic() < until
-        time.sleep(0.05)
 
 
 def has_settled(live: Live, table: str) -> bool:

@@ -20,12 +20,13 @@ from tablegate.gateway.console.account_forms import FORMS
 from tablegate.gateway.observability import audit
 from tablegate.gateway.store.opening.migrating import migrate
 from tablegate.gateway.wiring import connect
-from tests.gateway.console.test_administration import backup_state, has_settled, wait_until
+from tests.gateway.console.test_administration import backup_state, has_settled
 from tests.gateway.console.test_browser import problems, text_of, waiting
 from tests.support.browser import appear_as, in_each_look, needs_chromium
 from tests.support.console_screenshots import photograph
 from tests.support.live_dynamodb import Live
 from tests.support.running import Running, start
+from tests.support.waiting import wait_until
 
 pytestmark = needs_chromium
 

@@ -28,6 +28,7 @@ from tests.conftest import Serve
 from tests.support.live_azure import LiveAzure
 from tests.support.live_dynamodb import Index, Live
 from tests.support.running import ENTRIES, Running, beyond_wsgi, start
+from tests.support.waiting import PATIENCE_S
 from tests.tenants.conftest import CREDENTIALS, SETTINGS, secret_of
 
 EVIL = "<script>document.title='broken'</script>"
@@ -41,12 +42,12 @@ class Console:
         self.session = requests.Session()
 
     def get(self, path: str, status: int = 200, headers: Any = None, **query: str) -> str:
-        answer = self.session.get(f"{self.url}{path}", params=query, headers=headers, timeout=30)
+        answer = self.session.get(f"{self.url}{path}", params=query, headers=headers, timeout=PATIENCE_S)
         assert answer.status_code == status, answer.text
         return answer.text
 
     def post(self, path: str, status: int = 200, headers: Any = None, **form: str) -> str:
-        answer = self.session.post(f"{self.url}{path}", data=form, headers=headers, timeout=30)
+        answer = self.session.post(f"{self.url}{path}", data=form, headers=headers, timeout=PATIENCE_S)
         assert answer.status_code == status, answer.text
         return answer.text
 
@@ -156,7 +157,7 @@ def test_it_can_be_switched_off(serve: Serve, database_url: str) -> None:
 
 def test_every_answer_forbids_scripts_of_others(console: Console) -> None:
     for path in ("/", "/sign-in", "/static/console.js", "/table?name=none", "/chart?name=requests"):
-        answer = requests.get(f"{console.url}{path}", timeout=5)
+        answer = requests.get(f"{console.url}{path}", timeout=PATIENCE_S)
         policy = answer.headers["Content-Security-Policy"]
         assert "default-src 'none'" in policy
         assert "unsafe" not in policy
@@ -289,7 +290,7 @@ def test_a_cookie_ends_with_its_secret_its_time_and_at_the_first_change(
         "|||",
         "",
     ):
-        answer = requests.get(f"{console.url}/", cookies={COOKIE: forged}, timeout=5)
+        answer = requests.get(f"{console.url}/", cookies={COOKIE: forged}, timeout=PATIENCE_S)
         assert "Secret" in answer.text, forged
     credentials = strict.app.extensions["tablegate"].gateway.credentials
     credentials.replace([each for each in CREDENTIALS if each.access_id != "thief"])
@@ -442,7 +443,9 @@ def test_a_history_ends_after_its_newest_changes_or_some_time(
 
 def test_changes_as_they_come(songs: Live, console: Console) -> None:
     def ask(since: str) -> Any:
-        return requests.get(f"{console.url}/changes.json", params=of_songs(since=since), timeout=5).json()
+        return requests.get(
+            f"{console.url}/changes.json", params=of_songs(since=since), timeout=PATIENCE_S
+        ).json()
 
     first = ask("")
     assert first["changes"] == []

@@ -13,6 +13,7 @@ from tests.conftest import Serve
 from tests.gateway.console.test_console import Console
 from tests.support.live_dynamodb import Live
 from tests.support.running import ENTRIES
+from tests.support.waiting import PATIENCE_S
 
 STATIC = Path(__file__).parents[3] / "gateway/console/static"
 TOKENS = {
@@ -125,13 +126,13 @@ def advice_of(page: str) -> str:
 
 
 def test_methods_of_a_page_are_named(console: Console) -> None:
-    answer = requests.delete(f"{console.url}/sign-in", timeout=30)
+    answer = requests.delete(f"{console.url}/sign-in", timeout=PATIENCE_S)
     assert answer.status_code == 405
     assert answer.headers["Allow"] == "GET, POST"
     assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
 
 
 def test_the_address_without_a_slash_leads_to_the_console(console: Console) -> None:
-    answer = requests.get(console.url, timeout=30)
+    answer = requests.get(console.url, timeout=PATIENCE_S)
     assert answer.status_code == 200
     assert answer.url == f"{console.url}/"

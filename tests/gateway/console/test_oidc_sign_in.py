@@ -21,6 +21,7 @@ from tests.support.browser import needs_chromium
 from tests.support.live_dynamodb import Live
 from tests.support.oidc import Issuer, running_issuer
 from tests.support.running import Running, start
+from tests.support.waiting import PATIENCE_S
 
 SETTINGS = {
     "auth": "strict", "secret_key": "what encrypts the secrets", "console_writes": True,
@@ -62,13 +63,13 @@ ON_SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
 def begun(console: Console) -> str:
     """The address at the issuer to which a browser is led."""
-    answer = console.session.get(f"{console.url}/sign-in/issuer", allow_redirects=False, timeout=30)
+    answer = console.session.get(f"{console.url}/sign-in/issuer", allow_redirects=False, timeout=PATIENCE_S)
     assert answer.status_code == 303
     return answer.headers["Location"]
 
 
 def returned(console: Console, query: dict[str, str]) -> requests.Response:
-    return console.session.get(f"{console.url}/sign-in/issuer/return", params=query, timeout=30)
+    return console.session.get(f"{console.url}/sign-in/issuer/return", params=query, timeout=PATIENCE_S)
 
 
 def signed_in(server: Running, issuer: Issuer, **claims: Any) -> Console:
@@ -112,7 +113,10 @@ def test_attempts_that_are_refused(server: Running, issuer: Issuer) -> None:
     ):  # fmt: skip
         console = Console(server.url)
         assert returned(console, issuer.approve(begun(console), **claims)).status_code == 403
-        assert console.session.get(f"{console.url}/", allow_redirects=False, timeout=30).status_code == 303
+        assert (
+            console.session.get(f"{console.url}/", allow_redirects=False, timeout=PATIENCE_S).status_code
+            == 303
+        )
 
 
 @ON_SQLITE
@@ -121,7 +125,10 @@ def test_forged_cookies_are_no_session(server: Running, issuer: Issuer) -> None:
     good = console.session.cookies["tablegate-console"]
     for forged in (good[:-8] + "AAAAAAA=", good.replace("|ASIA", "|ASIB"), "entra||", "entra|x|y", "entra"):
         answer = requests.get(
-            f"{console.url}/", cookies={"tablegate-console": forged}, allow_redirects=False, timeout=30
+            f"{console.url}/",
+            cookies={"tablegate-console": forged},
+            allow_redirects=False,
+            timeout=PATIENCE_S,
         )
         assert answer.status_code == 303
         assert "sign-in" in answer.headers["Location"]

@@ -21,6 +21,7 @@ from tests.support.live_azure import LiveAzure
 from tests.support.live_dynamodb import Live
 from tests.support.live_tablestore import LiveTableStore
 from tests.support.running import Running, start
+from tests.support.waiting import PATIENCE_S
 
 KEY = {"p": {"S": "a"}, "s": {"N": "1"}}
 ITEM: dict[str, Any] = {
@@ -408,7 +409,7 @@ def test_two_rows_are_compared(things: Live, console: Console) -> None:
     answer = console.session.get(
         f"{console.url}/difference",
         params=[*of("things").items(), *(("at", each) for each in places)],
-        timeout=30,
+        timeout=PATIENCE_S,
     )
     assert answer.status_code == 200
     assert re.findall(r'<tr><th scope="row">(\w+)</th>', answer.text) == ["more", "p", "text"]

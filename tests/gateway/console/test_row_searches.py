@@ -25,6 +25,7 @@ from tests.support.live_azure import LiveAzure
 from tests.support.live_dynamodb import Index, Live
 from tests.support.live_tablestore import LiveTableStore
 from tests.support.running import Running, start
+from tests.support.waiting import PATIENCE_S
 
 NUMBER = 40
 LONG = "long " * 100
@@ -216,11 +217,11 @@ def test_binary_keys_are_in_base64_everywhere(server: Running, console: Console)
     row = unescape(console.get("/row", **of("blobs", at=unquote(place))))
     assert '"B": "/wA8Yj4="' in row and '"k": "/wA8Yj4="' in row
     assert [item["k"]["B"] for item in run_code(code_of(page, "boto3"))] == [b"\xff\x00<b>"]
-    changes = requests.get(f"{console.url}/changes.json", params=of("blobs"), timeout=30).json()
+    changes = requests.get(f"{console.url}/changes.json", params=of("blobs"), timeout=PATIENCE_S).json()
     blob = {"k": {"B": b"\xff\x00<b>"}, "v": {"B": b"\x03"}}
     Live(server.url).client.put_item(TableName="blobs", Item=blob)
     changes = requests.get(
-        f"{console.url}/changes.json", params=of("blobs", since=changes["place"]), timeout=30
+        f"{console.url}/changes.json", params=of("blobs", since=changes["place"]), timeout=PATIENCE_S
     ).json()
     [change] = changes["changes"]
     assert change["key"] == "/wA8Yj4=" and change["new"] == {"k": {"B": "/wA8Yj4="}, "v": {"B": "Aw=="}}
@@ -399,7 +400,7 @@ def test_common_attributes_come_first_and_columns_are_chosen(console: Console) -
     chosen = console.session.get(
         f"{console.url}/rows",
         params=[*of("things").items(), ("columns", "text"), ("columns", "absent")],
-        timeout=30,
+        timeout=PATIENCE_S,
     ).text
     assert headers(chosen) == ["p", "s", "text", "absent"]
     assert 'value="kind"> kind' in chosen  # can be chosen again

@@ -26,6 +26,7 @@ from tests.support.databases import PostgresServer
 from tests.support.live_azure import LiveAzure
 from tests.support.live_dynamodb import Index, Live
 from tests.support.live_tablestore import LiveTableStore
+from tests.support.waiting import PATIENCE_S
 
 URL = "/_tablegate/snapshots/first/file"
 
@@ -97,9 +98,9 @@ def test_it_loads_on_the_other_database_and_is_equal(
     fill(one.url)
     Control(one.url)("POST", "/snapshots", name="first")
     Live(one.url).client.delete_table(TableName="things")
-    exported = requests.get(one.url + URL, timeout=30).content
+    exported = requests.get(one.url + URL, timeout=PATIENCE_S).content
     make(Live(other.url), "to-be-gone")
-    put = requests.put(other.url + URL, data=exported, timeout=30)
+    put = requests.put(other.url + URL, data=exported, timeout=PATIENCE_S)
     assert (put.status_code, put.json()["tables"]) == (200, 3), put.text
     Control(other.url)("POST", "/snapshots/first/load")
     Control(one.url)("POST", "/snapshots/first/load")
@@ -108,7 +109,7 @@ def test_it_loads_on_the_other_database_and_is_equal(
         verified = CliRunner().invoke(main, ["verify", *(f"tablegate:{url}#{name}" for url in urls)])
         assert verified.exit_code == 0, verified.output
     # Later writes are indexed, and another export is equal.
-    again = requests.get(other.url + URL, timeout=30).content
+    again = requests.get(other.url + URL, timeout=PATIENCE_S).content
     assert rows_of(again) == rows_of(exported)
 
 
@@ -166,7 +167,7 @@ def test_under_writers_it_equals_a_state_that_existed(
     try:
         for _ in range(3):
             control("POST", "/snapshots", name="first")
-            exported = requests.get(server.url + URL, timeout=30).content
+            exported = requests.get(server.url + URL, timeout=PATIENCE_S).content
             rows = rows_of(exported)
             accounts = [json.loads(line)["row"] for lines in rows.values() for line in lines.splitlines()]
             sums = {(account["id"]["S"], int(account["sum"]["N"])) for account in accounts}
@@ -181,10 +182,10 @@ def test_under_writers_it_equals_a_state_that_existed(
             writer.join()
     other_url = other_database(request, database_url)
     other = serve(other_url)
-    assert requests.put(other.url + URL, data=exported, timeout=30).status_code == 200
+    assert requests.put(other.url + URL, data=exported, timeout=PATIENCE_S).status_code == 200
     for each in (server, other):
         Control(each.url)("POST", "/snapshots/first/load")
-    assert rows_of(requests.get(other.url + URL, timeout=30).content) == rows
+    assert rows_of(requests.get(other.url + URL, timeout=PATIENCE_S).content) == rows
     for name in ("bank-a", "bank-b"):
         ends = [f"tablegate:{url}#{name}" for url in (database_url, other_url)]
         verified = CliRunner().invoke(main, ["verify", *ends])
@@ -242,10 +243,12 @@ def test_what_is_no_snapshot_is_refused_and_changes_nothing(serve: Serve, sqlite
     control, live = Control(server.url), Live(server.url)
     make(live, "people")
     control("POST", "/snapshots", name="first")
-    exported = requests.get(server.url + URL, timeout=30).content
+    exported = requests.get(server.url + URL, timeout=PATIENCE_S).content
 
     def refused(content: bytes, says: str) -> None:
-        answer = requests.put(f"{server.url}/_tablegate/snapshots/second/file", data=content, timeout=30)
+        answer = requests.put(
+            f"{server.url}/_tablegate/snapshots/second/file", data=content, timeout=PATIENCE_S
+        )
         assert (answer.status_code, answer.json()["error"]) == (400, "BadRequest"), answer.text
         assert says in answer.json()["message"]
 
@@ -268,6 +271,6 @@ def test_what_is_no_snapshot_is_refused_and_changes_nothing(serve: Serve, sqlite
     control("POST", "/snapshots/second/load", status=404)
     assert [*control("GET", "/snapshots")["snapshots"]] == ["first"]
     control("GET", "/snapshots/second/file", status=404)
-    answer = requests.put(f"{server.url}/_tablegate/snapshots/..x/file", data=exported, timeout=30)
+    answer = requests.put(f"{server.url}/_tablegate/snapshots/..x/file", data=exported, timeout=PATIENCE_S)
     assert answer.status_code == 400
     assert live.client.scan(TableName="people")["Count"] == 3

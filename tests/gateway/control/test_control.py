@@ -9,6 +9,7 @@ from tests.conftest import Serve
 from tests.support.control import Control, count, make
 from tests.support.live_dynamodb import Live
 from tests.support.running import Running
+from tests.support.waiting import PATIENCE_S
 
 DAY = 86_400
 
@@ -22,7 +23,7 @@ def test_in_dev_this_machine_may_and_pages_of_others_may_not(control: Control, s
     clock = f"{server.url}/_tablegate/clock"
     for headers in ({"Origin": "http://evil.example"}, {"Origin": "null"}, {"Host": "evil.example"}):
         # The last is a name that was made to point here (DNS rebinding).
-        assert requests.get(clock, headers=headers, timeout=5).status_code == 403
+        assert requests.get(clock, headers=headers, timeout=PATIENCE_S).status_code == 403
     assert Control(server.url, Origin=server.url)("GET", "/clock")["frozen"] is False
 
 
@@ -33,7 +34,9 @@ def test_an_origin_that_is_no_url_is_a_foreign_one(serve: Serve, database_url: s
     server = serve(database_url, auth="strict", admin_token="s3cret")
     for origin in ("http://[", "http://[::1"):
         for path in ("/clock", "/console/sign-in"):
-            answer = requests.get(f"{server.url}/_tablegate{path}", headers={"Origin": origin}, timeout=5)
+            answer = requests.get(
+                f"{server.url}/_tablegate{path}", headers={"Origin": origin}, timeout=PATIENCE_S
+            )
             assert answer.status_code == 403
 
 
@@ -58,7 +61,7 @@ def test_without_a_token_strict_refuses_all_callers(serve: Serve, database_url: 
 
 def test_it_can_be_switched_off(serve: Serve, database_url: str) -> None:
     server = serve(database_url, control=False)
-    assert requests.get(f"{server.url}/_tablegate/clock", timeout=5).status_code == 404
+    assert requests.get(f"{server.url}/_tablegate/clock", timeout=PATIENCE_S).status_code == 404
 
 
 @pytest.mark.parametrize(
@@ -92,7 +95,7 @@ def test_what_cannot_be_read_changes_nothing(
 ) -> None:
     make(live, "kept")
     before = control("GET", "/clock")
-    answer = requests.request(method, f"{server.url}/_tablegate{path}", data=body, timeout=5)
+    answer = requests.request(method, f"{server.url}/_tablegate{path}", data=body, timeout=PATIENCE_S)
     assert (answer.status_code, answer.json()["error"]) == (400, "BadRequest")
     after = control("GET", "/clock")
     assert after["now_ms"] - before["now_ms"] < 60_000
@@ -102,8 +105,8 @@ def test_what_cannot_be_read_changes_nothing(
 
 
 def test_paths_and_methods_that_are_not_there(control: Control, server: Running) -> None:
-    assert requests.get(f"{server.url}/_tablegate/nothing", timeout=5).status_code == 404
-    assert requests.get(f"{server.url}/_tablegate/reset", timeout=5).status_code == 405
+    assert requests.get(f"{server.url}/_tablegate/nothing", timeout=PATIENCE_S).status_code == 404
+    assert requests.get(f"{server.url}/_tablegate/reset", timeout=PATIENCE_S).status_code == 405
 
 
 # Reset

@@ -22,6 +22,7 @@ from tests.support.live_azure import LiveAzure
 from tests.support.live_dynamodb import REGION, Live, refused
 from tests.support.live_tablestore import LiveTableStore
 from tests.support.running import ENTRIES, Running
+from tests.support.waiting import PATIENCE_S
 
 
 def codes(live: Live, requests_sent: int, **key: Any) -> list[str]:
@@ -241,7 +242,7 @@ def test_a_capacity_budget_fills_with_the_clock(live: Live, control: Control) ->
 )
 def test_a_fault_that_cannot_be_is_refused(shared_server: str, given: dict[str, Any]) -> None:
     control = Control(shared_server)
-    answer = requests.post(f"{shared_server}/_tablegate/faults", json=given, timeout=5)
+    answer = requests.post(f"{shared_server}/_tablegate/faults", json=given, timeout=PATIENCE_S)
     assert (answer.status_code, answer.json()["error"]) == (400, "BadRequest"), answer.text
     assert control("GET", "/faults") == {"faults": []}
 

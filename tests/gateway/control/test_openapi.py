@@ -12,6 +12,7 @@ import requests
 from tablegate.gateway.app import application_of, create_app
 from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.control.faults import _KINDS
+from tests.support.waiting import PATIENCE_S
 
 TOKEN = {"Authorization": "Bearer s3cret"}
 DOCUMENT: dict[str, Any] = json.loads(Path("gateway/control/openapi.json").read_text())
@@ -26,7 +27,7 @@ def test_every_route_is_in_the_document_and_nothing_else(sqlite_url: str) -> Non
 
 
 def test_it_is_served(shared_server: str) -> None:
-    assert requests.get(f"{shared_server}/_tablegate/openapi.json", timeout=5).json() == DOCUMENT
+    assert requests.get(f"{shared_server}/_tablegate/openapi.json", timeout=PATIENCE_S).json() == DOCUMENT
 
 
 def test_the_members_of_a_fault_are_those_that_are_taken() -> None:
@@ -56,10 +57,12 @@ def test_bodies_of_the_document_are_taken_and_others_refused(shared_server: str)
             schema = content["application/json"]["schema"]
             names = schema.get("properties") or DOCUMENT["components"]["schemas"]["NewFault"]["properties"]
             for name in names:
-                answer = requests.request(method, url, json={name: None}, headers=TOKEN, timeout=5)
+                answer = requests.request(method, url, json={name: None}, headers=TOKEN, timeout=PATIENCE_S)
                 assert "is unknown. Known" not in answer.text, (path, name)
             if "{name}" not in path:
-                answer = requests.request(method, url, json={"no_such_member": 1}, headers=TOKEN, timeout=5)
+                answer = requests.request(
+                    method, url, json={"no_such_member": 1}, headers=TOKEN, timeout=PATIENCE_S
+                )
                 assert (answer.status_code, "is unknown. Known" in answer.text) == (400, True), path
 
 
@@ -67,5 +70,5 @@ def test_parameters_of_the_document_are_taken_and_others_refused(shared_server: 
     found = DOCUMENT["paths"]["/requests"]["get"]["parameters"]
     assert found
     for name in (*(each["name"] for each in found), "no_such_member"):
-        answer = requests.get(f"{shared_server}/_tablegate/requests?{name}=x", timeout=5)
+        answer = requests.get(f"{shared_server}/_tablegate/requests?{name}=x", timeout=PATIENCE_S)
         assert ("is unknown. Known" in answer.text) is (name == "no_such_member"), answer.text

@@ -21,6 +21,7 @@ from tests.support.live_azure import LiveAzure
 from tests.support.live_dynamodb import Live, refused
 from tests.support.live_tablestore import LiveTableStore
 from tests.support.running import ENTRIES, Running
+from tests.support.waiting import PATIENCE_S
 
 
 def recorded(control: Control) -> list[dict[str, Any]]:
@@ -166,7 +167,7 @@ def test_what_cannot_be_read_is_noted_too(
 ) -> None:
     control("PUT", "/requests", most=10)
     control("POST", "/faults", error="internal", table="nobody")
-    answer = requests.post(server.url + target, data=body, headers=headers, timeout=5)
+    answer = requests.post(server.url + target, data=body, headers=headers, timeout=PATIENCE_S)
     assert 400 <= answer.status_code < 500
     [line] = recorded(control)
     assert (line["status"], line["keys"]) == (answer.status_code, [])
@@ -213,7 +214,7 @@ def _play(server: Running, seed: int) -> bytes:
             live.send("PutItem", {"TableName": "table-a", "Item": {"id": {"S": key}}})
         else:
             azure.upsert_entity({"PartitionKey": "p", "RowKey": key, "n": chance.random()})
-    return requests.get(f"{server.url}/_tablegate/requests", timeout=10).content
+    return requests.get(f"{server.url}/_tablegate/requests", timeout=PATIENCE_S).content
 
 
 def test_frozen_time_makes_two_runs_of_a_seeded_test_equal(serve: Serve, sqlite_url: str) -> None:

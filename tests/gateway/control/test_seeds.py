@@ -15,6 +15,7 @@ from tablegate.testing import Server, ServerFailed
 from tests.conftest import Serve
 from tests.support.control import Control
 from tests.support.live_dynamodb import Live
+from tests.support.waiting import PATIENCE_S
 
 CREATE = {
     "TableName": "people",
@@ -203,7 +204,7 @@ def test_a_failed_seed_is_reported_with_its_file(tmp_path: Path) -> None:
     ],
 )
 def test_a_bad_seed_by_the_control_api(shared_server: str, files: Any, says: str) -> None:
-    answer = requests.post(f"{shared_server}/_tablegate/seed", json={"files": files}, timeout=5)
+    answer = requests.post(f"{shared_server}/_tablegate/seed", json={"files": files}, timeout=PATIENCE_S)
     assert (answer.status_code, answer.json()["error"]) == (400, "BadRequest"), answer.text
     assert says in answer.json()["message"]
 

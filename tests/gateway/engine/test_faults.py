@@ -30,6 +30,7 @@ from tablegate.gateway.store.opening.opening import open_database
 from tablegate.gateway.store.sql.databases import Database
 from tablegate.gateway.store.store import Store
 from tests.gateway.engine.conftest import Client
+from tests.support.waiting import PATIENCE_S
 
 INCREMENT = SetTo(("n",), Plus(Current(("n",)), Constant(decimal(1))))
 
@@ -107,7 +108,7 @@ def test_a_lock_holder_that_has_stopped_holds_up_only_what_it_holds(
         other.write(other.put("free", x=text("written meanwhile")))
         assert len(other.rows()) == 2
         assert time.monotonic() - began < 2
-        blocked.join(timeout=20)
+        blocked.join(timeout=PATIENCE_S)
         assert isinstance(answers[0], Busy)
         assert time.monotonic() - began < 15
         other.engine.close()

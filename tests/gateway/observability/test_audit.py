@@ -40,6 +40,7 @@ from tablegate.gateway.store.store import Store
 from tablegate.gateway.wiring import connect, open_store
 from tests.support.live_dynamodb import ONCE
 from tests.support.running import Process
+from tests.support.waiting import PATIENCE_S
 from tests.transfer.traffic.strict import REGION, Owner
 
 SECRET_KEY = "what seals the secrets of this test"
@@ -227,7 +228,7 @@ def test_plain_keys_by_a_setting(tmp_path: Path) -> None:
 
 def test_the_control_api_and_credentials_are_on_record(tmp_path: Path) -> None:
     with served(tmp_path) as (url, _):
-        assert requests.get(f"{url}/_tablegate/clock", timeout=10).status_code == 403
+        assert requests.get(f"{url}/_tablegate/clock", timeout=PATIENCE_S).status_code == 403
         flags = ["--database", f"sqlite:///{tmp_path}/tablegate.sqlite", "--secret-key", SECRET_KEY,
                  "--audit", str(tmp_path / "audit.jsonl")]  # fmt: skip
         for words in (["add", "KEY", "--place", "123456789012"], ["rotate", "KEY"], ["remove", "KEY"]):

@@ -34,6 +34,7 @@ from tests.gateway.observability.test_audit import PRECIOUS, lines, served
 from tests.support.clock import Clock
 from tests.support.object_places import FolderPlace
 from tests.support.running import Process, call_plainly
+from tests.support.waiting import PATIENCE_S
 
 CREATED = {
     "TableName": "music", "BillingMode": "PAY_PER_REQUEST",
@@ -82,10 +83,12 @@ def test_calls_of_the_control_api_are_on_record(tmp_path: Path) -> None:
             ("DELETE", "snapshots/before", None),
         ):
             answer = requests.request(
-                method, f"{url}/_tablegate/{path}", json=body, headers=headers, timeout=10
+                method, f"{url}/_tablegate/{path}", json=body, headers=headers, timeout=PATIENCE_S
             )
             assert answer.status_code == 200, answer.text
-        answer = requests.post(f"{url}/_tablegate/reset", headers={"Authorization": "Bearer no"}, timeout=10)
+        answer = requests.post(
+            f"{url}/_tablegate/reset", headers={"Authorization": "Bearer no"}, timeout=PATIENCE_S
+        )
         assert answer.status_code == 403
     told = brief([line for line in lines(tmp_path / "audit.jsonl") if line["dialect"] == "gateway"])
     changes = [
@@ -119,15 +122,15 @@ def test_sign_ins_writes_and_refusals_of_the_console_are_on_record(tmp_path: Pat
         console, session = f"{url}/_tablegate/console", requests.Session()
         for secret, status in (("a wrong secret", 403), ("the token", 200)):
             form = {"access_id": "administrator", "secret": secret}
-            assert session.post(f"{console}/sign-in", data=form, timeout=10).status_code == status
+            assert session.post(f"{console}/sign-in", data=form, timeout=PATIENCE_S).status_code == status
         of = {"namespace": "shared", "name": "music"}
         row = json.dumps({"artist": {"S": "nina"}, "song": {"S": PRECIOUS}})
-        page = session.post(f"{console}/row/put", data={**of, "row": row}, timeout=10).text
+        page = session.post(f"{console}/row/put", data={**of, "row": row}, timeout=PATIENCE_S).text
         [place] = re.findall(r'name="at" value="([^"]+)"', page)
-        session.post(f"{console}/row/delete", data={**of, "at": place}, timeout=10)
-        session.get(f"{console}/rows", params=of, timeout=10)
+        session.post(f"{console}/row/delete", data={**of, "at": place}, timeout=PATIENCE_S)
+        session.get(f"{console}/rows", params=of, timeout=PATIENCE_S)
         foreign = {"Origin": "http://evil.example"}
-        session.post(f"{console}/row/put", data={**of, "row": row}, headers=foreign, timeout=10)
+        session.post(f"{console}/row/put", data={**of, "row": row}, headers=foreign, timeout=PATIENCE_S)
     found = [line for line in lines(tmp_path / "audit.jsonl") if line["dialect"] == "gateway"]
     who, where = "administrator", "POST /_tablegate/console/"
     assert brief(found) == [
@@ -152,15 +155,18 @@ def test_bulk_changes_and_statements_of_the_console_are_on_record(tmp_path: Path
             client.put_item(TableName="music", Item={"artist": {"S": artist}, "song": {"S": PRECIOUS}})
         console, session = f"{url}/_tablegate/console", requests.Session()
         session.post(
-            f"{console}/sign-in", data={"access_id": "administrator", "secret": "the token"}, timeout=30
+            f"{console}/sign-in",
+            data={"access_id": "administrator", "secret": "the token"},
+            timeout=PATIENCE_S,
         )
         of = {"namespace": "shared", "name": "music"}
         search = {"attribute": "song", "value": PRECIOUS, "change": "delete"}
         assert (
-            "2 rows deleted" in session.post(f"{console}/rows/bulk", data={**of, **search}, timeout=30).text
+            "2 rows deleted"
+            in session.post(f"{console}/rows/bulk", data={**of, **search}, timeout=PATIENCE_S).text
         )
         for statement in ("SELECT * FROM other", "SELECT * FROM absent"):
-            session.get(f"{console}/statement", params={**of, "statement": statement}, timeout=30)
+            session.get(f"{console}/statement", params={**of, "statement": statement}, timeout=PATIENCE_S)
     found = [line for line in lines(tmp_path / "audit.jsonl") if line["dialect"] == "gateway"]
     where = "/_tablegate/console/"
     assert brief(found)[-3:] == [

@@ -16,6 +16,7 @@ from tablegate.adapters.dynamodb.request_facts import PART_MARKS as DYNAMODB_MAR
 from tablegate.gateway.security.credentials import Credential, Scheme
 from tablegate.gateway.security.grant_store import written_of
 from tests.gateway.observability.test_audit import lines, served
+from tests.support.waiting import PATIENCE_S
 from tests.transfer.traffic.strict import REGION, Owner
 
 EXPIRY = "2099-01-01T00:00:00Z"
@@ -71,7 +72,7 @@ def batch_of_a_query(url: str, owner: Owner, permission: str) -> requests.Respon
     )
     body = f"--b\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n{inner}\r\n--b--\r\n"
     headers = {"Content-Type": "multipart/mixed; boundary=b", "x-ms-version": "2019-02-02"}
-    return requests.post(f"{url}/owner/$batch?{token}", body.encode(), headers=headers, timeout=10)
+    return requests.post(f"{url}/owner/$batch?{token}", body.encode(), headers=headers, timeout=PATIENCE_S)
 
 
 def test_a_part_of_an_entity_group(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from types import SimpleNamespace
 
 import pytest
@@ -22,6 +21,7 @@ from tablegate.gateway.observability.metric_history import (
 )
 from tests.conftest import Serve
 from tests.support.live_dynamodb import Live
+from tests.support.waiting import PATIENCE_S, wait_until
 
 REQUESTS = Counter("server", "", "requests")
 PUTS = Counter("operation", "dynamodb PutItem", "requests")
@@ -117,12 +117,14 @@ def test_figures_are_kept_without_somebody_looking(
     monkeypatch.setattr(metric_history, "FINE_S", 0.1)
     live = Live(serve(database_url).url)
     live.create("p:S", name="songs")
-    deadline = time.monotonic() + 60
-    while not {each.name for each in history.counters("operation")} & {"dynamodb PutItem"}:
-        assert time.monotonic() < deadline
+
+    def is_counted() -> bool:
         live.client.put_item(TableName="songs", Item={"p": {"S": "a"}})
+        return "dynamodb PutItem" in {each.name for each in history.counters("operation")}
+
+    wait_until(is_counted)
     assert Counter("table", "songs", "write") in history.counters("table")
-    requests.get(f"{live.url}/_tablegate/console/", timeout=30)
+    requests.get(f"{live.url}/_tablegate/console/", timeout=PATIENCE_S)
     assert Counter("operation", "gateway console and control", "requests") in metric_history.totals()
     # Counters of charts are named as the metrics name them.
     unused = {Counter("server", "", each) for each in ("errors", "throttled")}

@@ -10,6 +10,7 @@ from tablegate.gateway.security import attempts
 from tablegate.gateway.security.attempts import AttemptLimiter
 from tests.conftest import Serve
 from tests.support.running import Running
+from tests.support.waiting import PATIENCE_S
 
 HERE, ELSEWHERE = "192.0.2.1", "198.51.100.1"
 
@@ -148,11 +149,11 @@ def test_guesses_of_the_administrators_token_count_together_in_console_and_contr
 ) -> None:
     def sign_in(secret: str) -> requests.Response:
         form = {"access_id": "administrator", "secret": secret}
-        return requests.post(f"{strict.url}/_tablegate/console/sign-in", data=form, timeout=30)
+        return requests.post(f"{strict.url}/_tablegate/console/sign-in", data=form, timeout=PATIENCE_S)
 
     def control(token: str | None) -> requests.Response:
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-        return requests.get(f"{strict.url}/_tablegate/clock", headers=headers, timeout=30)
+        return requests.get(f"{strict.url}/_tablegate/clock", headers=headers, timeout=PATIENCE_S)
 
     assert [sign_in("wrong").status_code for _ in range(3)] == [403] * 3
     assert control("the token").status_code == 200
@@ -167,7 +168,7 @@ def test_guesses_of_the_administrators_token_count_together_in_console_and_contr
 def test_guesses_of_the_token_of_the_figures_are_limited(strict: Running) -> None:
     def ask(token: str) -> tuple[int, str]:
         answer = requests.get(
-            f"{strict.url}/metrics", headers={"Authorization": f"Bearer {token}"}, timeout=30
+            f"{strict.url}/metrics", headers={"Authorization": f"Bearer {token}"}, timeout=PATIENCE_S
         )
         return answer.status_code, answer.headers.get("Retry-After", "")
 

@@ -32,6 +32,7 @@ from tests.conftest import Serve
 from tests.entry_requests import NOW_MS, azure, dynamodb, tablestore
 from tests.support.live_azure import LiveAzure
 from tests.support.running import EVERY_DIALECT, Running, call_plainly, plain_app, start_app
+from tests.support.waiting import PATIENCE_S
 
 # A write of each dialect, and the text of its refusal.
 WRITES = {
@@ -71,7 +72,7 @@ class Desk:
         return call_plainly(self._app, made) if entry == "wsgi" else self._over_the_wire(made)
 
     def _over_the_wire(self, request: Request) -> Reply:
-        connection = http.client.HTTPConnection("127.0.0.1", self._server.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self._server.port, timeout=PATIENCE_S)
         try:
             is_10 = not any(name == "host" for name, _ in request.headers)
             connection._http_vsn_str = "HTTP/1.0" if is_10 else "HTTP/1.1"  # type: ignore[attr-defined]
@@ -295,7 +296,9 @@ def test_the_rules_of_an_azure_account_allow_pages_in_dev_too(
 
     def preflight(origin: str) -> int:
         asked = {"Origin": origin, "Access-Control-Request-Method": "GET"}
-        return requests.options(f"{azure_account.endpoint}/people", headers=asked, timeout=30).status_code
+        return requests.options(
+            f"{azure_account.endpoint}/people", headers=asked, timeout=PATIENCE_S
+        ).status_code
 
     assert status(EVIL) == (403, "")
     assert preflight(EVIL) == 403

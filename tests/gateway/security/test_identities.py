@@ -14,6 +14,7 @@ from tablegate.gateway.security.credentials import Credentials, Scheme
 from tablegate.gateway.security.identities import BadToken, Identities, Identity
 from tablegate.gateway.security.sessions import Sessions
 from tests.support.oidc import Issuer, running_issuer
+from tests.support.waiting import wait_until
 
 AUDIENCES = ["https://storage.azure.com", "https://account.table.core.windows.net"]
 
@@ -31,13 +32,6 @@ def identities(issuer: Issuer) -> Identities:
 
 def verify(identities: Identities, token: str, now_s: float | None = None) -> Identity:
     return identities.verify(token, AUDIENCES, time.time() if now_s is None else now_s)
-
-
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def is_refused(identities: Identities, token: str) -> bool:
@@ -102,7 +96,7 @@ def test_a_new_key_counts_and_the_old_one_no_longer(
     old = issuer.token()
     verify(identities, old)
     issuer.rotate()
-    until(lambda: not is_refused(identities, issuer.token()))
+    wait_until(lambda: not is_refused(identities, issuer.token()))
     with pytest.raises(BadToken):
         verify(identities, old)
 
@@ -120,7 +114,7 @@ def test_a_silent_issuer_delays_no_token(
     token = issuer.token()
     issuer.silence.clear()
     assert is_refused(identities, issuer.token({"kid": "unknown"}))
-    until(lambda: len(issuer.paths) == 3)  # this fetch has no answer
+    wait_until(lambda: len(issuer.paths) == 3)  # this fetch has no answer
     assert verify(identities, token).object_id == "alice"
 
 

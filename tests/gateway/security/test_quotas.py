@@ -43,6 +43,7 @@ from tests.support.live_dynamodb import ONCE
 from tests.support.loads import text
 from tests.support.raw_client import SIGNED_IN_FORM, RawClient, Refused
 from tests.support.running import Process, Running
+from tests.support.waiting import PATIENCE_S, wait_until
 
 SECONDS = float(os.environ.get("TABLEGATE_TEST_SOAK_SECONDS", "5"))
 on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
@@ -302,13 +303,15 @@ def test_a_running_server_takes_changes_up(serve: Serve, database_url: str) -> N
     for _ in range(20):
         client.list_tables()
     command(database_url, "set", "someone", "--requests", "1")
-    until = time.monotonic() + 30
-    while time.monotonic() < until:
+
+    def is_refused() -> bool:
         try:
             client.list_tables()
         except ClientError:
-            break
-    assert time.monotonic() < until
+            return True
+        return False
+
+    wait_until(is_refused)
     assert command(database_url, "list") == 'aws/someone\t{"requests":1.0}\n'
     command(database_url, "remove", "someone")
     assert command(database_url, "list") == ""
@@ -420,11 +423,10 @@ def one_server(tmp_path: Path) -> Iterator[Process]:
         client.create_table("things")
         client.call("PutItem", TableName="things", Item={"p": text("k")})
     command(f"sqlite:///{tmp_path}/tablegate.sqlite", "set", "anybody", "--requests", "50")
-    hammer = Hammer(server.url, time.monotonic() + 30)
+    hammer = Hammer(server.url, time.monotonic() + PATIENCE_S)
     hammer.start()
-    while not hammer.refused:  # until the server has taken it up
-        time.sleep(0.05)
-        assert hammer.is_alive()
+    wait_until(lambda: hammer.refused or not hammer.is_alive())  # until the server has taken it up
+    assert hammer.is_alive()
     hammer.stop()
     yield server
     server.kill()

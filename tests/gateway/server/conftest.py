@@ -30,6 +30,7 @@ from tablegate.gateway.model.tables.pages import PageLimits
 from tablegate.gateway.model.values.keys import Position
 from tablegate.gateway.security.credentials import Credentials
 from tests.support.running import Running, start_app
+from tests.support.waiting import PATIENCE_S
 
 
 class FakeEngine:
@@ -55,7 +56,7 @@ class FakeEngine:
         said = [_said(command) for command in commands]
         self.lists.append(said)
         self.entered.release()
-        self.gate.wait(10)
+        self.gate.wait(PATIENCE_S)
         if b"poison" in said:
             raise RuntimeError("the engine choked")
         return [self._outcome(each) for each in said]
@@ -241,7 +242,7 @@ class Wire:
     """A client that sends bytes as they are and reads replies apart."""
 
     def __init__(self, running: Running) -> None:
-        self._socket = socket.create_connection(("127.0.0.1", running.port), timeout=10)
+        self._socket = socket.create_connection(("127.0.0.1", running.port), timeout=PATIENCE_S)
         self._file = self._socket.makefile("rb")
 
     def send(self, *lines: str, body: bytes = b"") -> Wire:

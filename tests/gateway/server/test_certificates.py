@@ -17,6 +17,7 @@ from cryptography.x509.oid import NameOID
 from tablegate.gateway.observability import metrics, prometheus
 from tablegate.gateway.server.certificates import Certificate
 from tests.support.running import Process
+from tests.support.waiting import PATIENCE_S
 
 DAY_S = 86_400
 
@@ -86,7 +87,7 @@ def test_a_server_with_an_expired_certificate_warns(tmp_path: Path, workers: str
         server.wait_for_error("the TLS certificate has expired")
         context = ssl.create_default_context()
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-        with urllib.request.urlopen(f"{server.url}/metrics", timeout=30, context=context) as reply:
+        with urllib.request.urlopen(f"{server.url}/metrics", timeout=PATIENCE_S, context=context) as reply:
             [line] = [
                 line
                 for line in reply.read().decode().splitlines()

@@ -14,6 +14,7 @@ from tablegate.gateway.server.pending_request import PendingRequest
 from tablegate.gateway.server.server import Server
 from tests.gateway.server.conftest import FakeEngine, Wire
 from tests.support.running import Running
+from tests.support.waiting import PATIENCE_S
 
 
 def test_a_request_is_answered_and_the_connection_kept(toy, wire) -> None:
@@ -256,7 +257,7 @@ def test_bodies_in_memory_have_a_limit_together(toy, wire, engine: FakeEngine) -
     server = toy("thread", max_buffered_bytes=1500)
     engine.gate.clear()
     first = wire(server).post("/say", b"b" * 1000)
-    assert engine.entered.acquire(timeout=10)
+    assert engine.entered.acquire(timeout=PATIENCE_S)
     assert wire(server).post("/say", b"b" * 1000).reply()[0] == 500  # the toy's word for Busy
     engine.gate.set()
     assert first.reply()[0] == 200
@@ -409,7 +410,7 @@ def test_when_all_places_are_busy_the_answer_is_503(toy, wire, engine: FakeEngin
     server = toy("thread", max_connections=1)
     engine.gate.clear()
     first = wire(server).post("/say", b"1")
-    assert engine.entered.acquire(timeout=10)
+    assert engine.entered.acquire(timeout=PATIENCE_S)
     assert refused(wire(server)) == 503
     engine.gate.set()
     assert first.reply()[2] == b"1"

@@ -22,6 +22,7 @@ import pytest
 
 from tests.support.raw_client import SIGNED_IN_FORM, RawClient, Refused
 from tests.support.running import Process
+from tests.support.waiting import PATIENCE_S
 
 MIB = 1 << 20
 MOST_GROWTH_BYTES = 300 * MIB
@@ -86,7 +87,7 @@ def _forget_peak(pid: int) -> None:
 
 def connect(process: Process) -> socket.socket:
     host, port = process.url.removeprefix("http://").split(":")
-    return socket.create_connection((host, int(port)), timeout=10)
+    return socket.create_connection((host, int(port)), timeout=PATIENCE_S)
 
 
 def read_to_end(connection: socket.socket) -> bytes:

@@ -13,6 +13,7 @@ from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.configuration.settings import BadSetting
 from tablegate.gateway.server.flask_bridge import request_of
 from tests.gateway.server.conftest import FakeEngine
+from tests.support.waiting import PATIENCE_S
 
 
 def test_a_request_that_may_block_has_its_raw_target(toy, wire) -> None:
@@ -145,10 +146,10 @@ def test_stopping_answers_what_was_accepted(toy, wire, engine: FakeEngine) -> No
     server = toy("thread")
     idle = wire(server)
     assert idle.post("/say", b"x").reply()[2] == b"x"
-    assert engine.entered.acquire(timeout=10)
+    assert engine.entered.acquire(timeout=PATIENCE_S)
     engine.gate.clear()
     waiting = wire(server).post("/say", b"accepted")
-    assert engine.entered.acquire(timeout=10)
+    assert engine.entered.acquire(timeout=PATIENCE_S)
     server.request_stop()
     assert idle.is_closed()
     with pytest.raises(ConnectionError):
@@ -163,7 +164,7 @@ def test_stopping_does_not_wait_for_ever(toy, wire, engine: FakeEngine) -> None:
     server = toy("thread", stop_seconds=0.1)
     engine.gate.clear()
     waiting = wire(server).post("/say", b"never")
-    assert engine.entered.acquire(timeout=10)
+    assert engine.entered.acquire(timeout=PATIENCE_S)
     server.request_stop()
     assert waiting.is_closed()
     engine.gate.set()

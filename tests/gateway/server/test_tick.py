@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable
 
 import pytest
 
 from tests.gateway.server.conftest import FakeEngine, Wire
 from tests.support.running import Running
+from tests.support.waiting import PATIENCE_S, wait_until
 
 # A request that Flask handles is in no tick.
 pytestmark = pytest.mark.fast_paths
@@ -21,19 +20,11 @@ def lane(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def until(condition: Callable[[], object]) -> None:
-    """Wait for something, at most ten seconds."""
-    end = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.001)
-
-
 def test_requests_that_come_while_the_database_works_go_together(toy, wire, engine: FakeEngine) -> None:
     server = toy("thread")
     engine.gate.clear()
     first = wire(server).post("/say", b"first")
-    assert engine.entered.acquire(timeout=10)
+    assert engine.entered.acquire(timeout=PATIENCE_S)
     others = [wire(server).post("/say", b"%d" % number) for number in range(5)]
     # The server has read all of these when a later request of the same loop is answered.
     assert wire(server).post("/at-once").reply()[2] == b"no engine"
@@ -54,7 +45,7 @@ def test_answered_requests_continue_in_the_next_list(toy, wire, engine: FakeEngi
     server = toy("thread")
     engine.gate.clear()
     first = wire(server).post("/many", b"2")
-    assert engine.entered.acquire(timeout=10)
+    assert engine.entered.acquire(timeout=PATIENCE_S)
     other = wire(server).post("/say", b"other")
     assert wire(server).post("/at-once").reply()[2] == b"no engine"
     engine.gate.set()
@@ -66,7 +57,7 @@ def test_a_tick_is_bounded_in_requests_and_bytes(toy, wire, engine: FakeEngine) 
     server = toy("thread", tick_requests=3, tick_bytes=100)
     engine.gate.clear()
     first = wire(server).post("/say", b"first")
-    assert engine.entered.acquire(timeout=10)
+    assert engine.entered.acquire(timeout=PATIENCE_S)
     bodies = [b"1", b"2", b"3", b"4" * 90, b"5" * 20, b"6" * 200, b"7"]
     others = []
     for body in bodies:
@@ -81,7 +72,7 @@ def test_tables_that_are_not_cached_are_found_together(toy, wire, engine: FakeEn
     server = toy("thread")
     engine.gate.clear()
     first = wire(server).post("/say", b"first")
-    assert engine.entered.acquire(timeout=10)
+    assert engine.entered.acquire(timeout=PATIENCE_S)
     others = []
     for target, body in (("/find", b"t1"), ("/say", b"1"), ("/find", b"t2"), ("/find", b"t3")):
         others.append(wire(server).post(target, body))
@@ -95,7 +86,7 @@ def test_reads_writes_and_what_is_both_are_lists_of_their_own(toy, wire, engine:
     server = toy("thread")
     engine.gate.clear()
     first = wire(server).post("/say", b"first")
-    assert engine.entered.acquire(timeout=10)
+    assert engine.entered.acquire(timeout=PATIENCE_S)
     others = []
     for target, body in (
         ("/say", b"1"),
@@ -133,7 +124,7 @@ def held_up(toy, wire, engine: FakeEngine, *requests: tuple[str, bytes]) -> tupl
     server = toy("thread")
     engine.gate.clear()
     connections = [wire(server).post("/say", b"first")]
-    assert engine.entered.acquire(timeout=10)
+    assert engine.entered.acquire(timeout=PATIENCE_S)
     for target, body in requests:
         connections.append(wire(server).post(target, body))
         assert wire(server).post("/at-once").reply()[0] == 200
@@ -163,7 +154,7 @@ def test_pages_that_come_later_do_not_wait_for_long_ones(toy, wire, lane: str, e
     server = toy(lane)
     engine.slices, engine.slice_seconds = 50, 0.01
     long = wire(server).post("/page", b"long")
-    until(lambda: engine.read)
+    wait_until(lambda: engine.read)
     engine.slices = 2
     assert wire(server).post("/page", b"short").reply()[2] == b"short"
     assert (b"long", 49) not in engine.read
@@ -176,7 +167,7 @@ def test_so_many_snapshots_and_no_more_are_open_for_pages(toy, wire, engine: Fak
     connections = []
     for number in range(4):
         connections.append(wire(server).post("/page", b"%d" % number))
-        until(lambda number=number: len(engine.lists) > number)
+        wait_until(lambda number=number: len(engine.lists) > number)
     for number in range(4, 8):
         connections.append(wire(server).post("/page", b"%d" % number))
         assert wire(server).post("/at-once").reply()[0] == 200
@@ -201,7 +192,7 @@ def test_with_split_lanes_reads_do_not_wait_for_writes(toy, wire, engine: FakeEn
     server = toy("split")
     engine.gate.clear()
     waiting = wire(server).post("/say", b"waits")
-    assert engine.entered.acquire(timeout=10)
+    assert engine.entered.acquire(timeout=PATIENCE_S)
     closed, engine.gate = engine.gate, threading.Event()
     engine.gate.set()
     assert wire(server).post("/read", b"at once").reply()[2] == b"at once"
@@ -217,19 +208,19 @@ def test_a_reader_waits_for_the_one_write_that_is_under_way(toy, wire, engine: F
     server = toy("thread")
     closed, engine.gate = engine.gate, threading.Event()
     first = wire(server).post("/say", b"first")
-    assert engine.entered.acquire(timeout=10)
+    assert engine.entered.acquire(timeout=PATIENCE_S)
     writers = [wire(server).post("/say", b"%d" % number) for number in range(20)]
     reader = wire(server).post("/read", b"light")
     assert wire(server).post("/at-once").reply()[2] == b"no engine"  # so all of them have been read
     under_way, engine.gate = engine.gate, threading.Event()
     under_way.set()
-    until(lambda: len(engine.lists) == 2)
+    wait_until(lambda: len(engine.lists) == 2)
     assert engine.lists == [[b"first"], [b"light"]]
     reading, engine.gate = engine.gate, threading.Event()
     reading.set()
     # The writes have begun, and cannot end.
     assert reader.reply()[2] == b"light"
-    until(lambda: len(engine.lists) == 3)
+    wait_until(lambda: len(engine.lists) == 3)
     assert sorted(engine.lists[2]) == sorted(b"%d" % number for number in range(20))
     engine.gate.set()
     engine.gate = closed
@@ -304,7 +295,7 @@ def test_a_list_at_which_the_engine_chokes_fails_only_the_one_at_fault(toy, wire
     server = toy("thread")
     engine.gate.clear()
     first = wire(server).post("/say", b"first")
-    assert engine.entered.acquire(timeout=10)
+    assert engine.entered.acquire(timeout=PATIENCE_S)
     others = [wire(server).post("/say", body) for body in (b"good", b"poison", b"fine")]
     assert wire(server).post("/at-once").reply()[0] == 200
     engine.gate.set()
@@ -320,7 +311,7 @@ def test_the_loop_answers_others_while_the_database_works(toy, wire, engine: Fak
     server = toy("thread")
     engine.gate.clear()
     waiting = wire(server).post("/say", b"waits")
-    assert engine.entered.acquire(timeout=10)
+    assert engine.entered.acquire(timeout=PATIENCE_S)
     assert wire(server).send("GET /healthz HTTP/1.1").reply()[0] == 200
     engine.gate.set()
     assert waiting.reply()[0] == 200

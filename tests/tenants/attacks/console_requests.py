@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import requests
 
+from tests.support.waiting import PATIENCE_S
 from tests.tenants.attacks.sides import Side
 
 CONSOLE = "/_tablegate/console"
@@ -25,13 +26,15 @@ class Console:
         self.side = side
         self.session = requests.Session()
         given = {"access_id": side.name, "secret": side.name + " secret"}
-        self.session.post(f"{side.url}{CONSOLE}/sign-in", data=given, timeout=30)
+        self.session.post(f"{side.url}{CONSOLE}/sign-in", data=given, timeout=PATIENCE_S)
 
     def ask(self, path: str, method: str = "GET", **members: Any) -> str:
         """Read a page and keep its links."""
         self.side.doing = f"console {method} {path} {members}"
         given = {"params" if method == "GET" else "data": members}
-        reply = self.session.request(method, self.side.url + path, timeout=30, allow_redirects=False, **given)
+        reply = self.session.request(
+            method, self.side.url + path, timeout=PATIENCE_S, allow_redirects=False, **given
+        )
         self.side.seen(reply.content)
         self.side.answered(f"console {path}", reply.status_code, "")
         return reply.text

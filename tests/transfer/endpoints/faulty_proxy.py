@@ -11,6 +11,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import urlsplit
 
+from tests.support.waiting import PATIENCE_S
+
 
 @dataclass
 class Asked:
@@ -61,7 +63,7 @@ def faulty_proxy(upstream: str, script: Script) -> Iterator[str]:
         do_GET = do_POST = do_PUT = do_DELETE = _answer  # noqa: N815
 
         def _forward(self, body: bytes) -> Answer:
-            connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=30)
+            connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=PATIENCE_S)
             try:
                 headers = {
                     name: value for name, value in self.headers.items() if name.lower() != "content-length"

@@ -20,6 +20,7 @@ from tablegate.transfer.endpoints.dynamodb import streams as dynamodb_streams
 from tablegate.transfer.endpoints.endpoint import Definition, Endpoint, Service
 from tablegate.transfer.errors import PositionLost, RequestRefused
 from tests.support.running import Running
+from tests.support.waiting import PATIENCE_S
 from tests.transfer.endpoints.conftest import OPENERS, open_azure, open_dynamodb
 from tests.transfer.endpoints.places import SCHEMAS, key_of, numbered_rows
 
@@ -44,7 +45,7 @@ def drained(
 
     A new endpoint is used every few reads, as after a crash.
     """
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         endpoint = open_again()
         for _ in range(20):

@@ -19,6 +19,7 @@ from tablegate.transfer.traffic.reports import DivergenceReport
 from tablegate.transfer.traffic.services import Address, Service
 from tablegate.transfer.traffic.shadowing import Sampling, shadow
 from tablegate.transfer.traffic.signing import SigningKey, credentials_of
+from tests.support.waiting import PATIENCE_S
 
 LISTEN = ListenOptions()
 DEV = credentials_of(None, {})
@@ -61,7 +62,7 @@ def running(start: Callable[[Run, Callable[..., None], Callable[[], Any]], Any])
 
     thread = threading.Thread(target=work, name="proxy")
     thread.start()
-    ready.wait(30)
+    assert ready.wait(PATIENCE_S)
     try:
         yield run
     finally:
@@ -69,7 +70,7 @@ def running(start: Callable[[Run, Callable[..., None], Callable[[], Any]], Any])
         for loop, stop in loops:
             with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(stop.set)
-        thread.join(30)
+        thread.join(PATIENCE_S)
         assert not thread.is_alive()
 
 

@@ -25,6 +25,7 @@ from tablegate.transfer.traffic.traces import RecordedRequest, TraceWriter
 from tests.support.across import Across
 from tests.support.raw_client import SIGNED_IN_FORM
 from tests.support.running import ROOT, Running, free_port
+from tests.support.waiting import PATIENCE_S
 from tests.transfer.traffic.proxies import recorder
 
 
@@ -230,9 +231,9 @@ def test_a_shadow_as_a_process(tmp_path: Path, sqlite_server: Running, postgres_
         assert process.stdout is not None
         url, metrics = (process.stdout.readline().strip() for _ in range(2))
         assert Across(url).dynamodb.client.list_tables()["TableNames"] == []
-        assert "tablegate_shadow_compared" in requests.get(metrics, timeout=10).text
+        assert "tablegate_shadow_compared" in requests.get(metrics, timeout=PATIENCE_S).text
         process.send_signal(signal.SIGTERM)
-        printed, errors = process.communicate(timeout=30)
+        printed, errors = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0, errors
     assert printed.startswith("1 exchanges compared, 0 diverged") and printed.endswith("equal\n")
 
@@ -273,7 +274,7 @@ def test_a_page_whose_name_points_here_is_kept_out(tmp_path: Path, sqlite_server
     """The service cannot detect this, because it receives its own name in Host."""
     with recorder(sqlite_server.url, tmp_path / "trace") as run:
         headers = {"Host": "evil.example", "x-ms-version": "2019-02-02"}
-        reply = requests.get(f"{run.url}/devstoreaccount1/Tables", headers=headers, timeout=10)
+        reply = requests.get(f"{run.url}/devstoreaccount1/Tables", headers=headers, timeout=PATIENCE_S)
     assert reply.status_code == 403
     assert "--allowed-host" in reply.text
 

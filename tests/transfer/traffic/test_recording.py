@@ -9,7 +9,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
@@ -28,6 +27,7 @@ from tablegate.transfer.traffic.traces import AnswerEvent, BadTrace, RequestEven
 from tests.support.across import Across
 from tests.support.raw_client import SIGNED_IN_FORM
 from tests.support.running import ROOT, Running, free_port
+from tests.support.waiting import PATIENCE_S, wait_until
 from tests.transfer.traffic.proxies import faulty, recorder, replayed
 from tests.transfer.traffic.strict import Owner, strict_server
 
@@ -110,7 +110,7 @@ def test_a_compressed_request_goes_on_as_it_came(tmp_path: Path, sqlite_server: 
         return reply
 
     with faulty(sqlite_server.url, spy) as spied, recorder(spied.url, path) as run:
-        reply = requests.post(run.url, body, headers=headers, timeout=10)
+        reply = requests.post(run.url, body, headers=headers, timeout=PATIENCE_S)
     assert reply.json()["__type"].endswith("#ResourceNotFoundException")
     assert seen == [body]
     report = replayed(path, sqlite_server.url)
@@ -213,7 +213,7 @@ def test_an_unreachable_service_is_reported_in_each_dialect(tmp_path: Path, nowh
             list(across.azure.service.list_tables())
         with pytest.raises(ots.OTSServiceError) as of_ots:
             across.tablestore.list_table()
-        plain = requests.get(f"{run.url}/healthz", timeout=10)
+        plain = requests.get(f"{run.url}/healthz", timeout=PATIENCE_S)
     assert of_aws.value.response["ResponseMetadata"]["HTTPStatusCode"] == 502
     assert of_aws.value.response["Error"]["Code"] == "ServiceUnavailableException"
     assert (of_azure.value.status_code, of_azure.value.error_code) == (502, "ServerBusy")  # type: ignore[attr-defined]
@@ -226,7 +226,7 @@ def test_an_unreachable_service_is_reported_in_each_dialect(tmp_path: Path, nowh
 def put(url: str, number: int) -> requests.Response:
     body = json.dumps({"TableName": "absent", "Item": {"pk": {"S": str(number)}}})
     headers = {**SIGNED_IN_FORM, "X-Amz-Target": "DynamoDB_20120810.PutItem"}
-    return requests.post(url, body, headers=headers, timeout=10)
+    return requests.post(url, body, headers=headers, timeout=PATIENCE_S)
 
 
 def readable(path: Path) -> list[Any]:
@@ -255,9 +255,7 @@ def test_a_killed_recorder_leaves_a_readable_trace(tmp_path: Path, sqlite_server
         url = process.stdout.readline().strip()
         for number in range(20):
             assert put(url, number).status_code == 400
-        deadline = time.monotonic() + 20
-        while len(readable(path)) < 40 and time.monotonic() < deadline:
-            time.sleep(0.02)
+        wait_until(lambda: len(readable(path)) >= 40)
         for number in range(20, 25):
             put(url, number)
         process.send_signal(signal.SIGKILL)
@@ -329,9 +327,7 @@ def test_a_full_disk_ends_the_trace_and_not_the_answers(
     monkeypatch.setattr(TraceWriter, "flush", flush)
     with recorder(sqlite_server.url, path) as run:
         assert put(run.url, 1).status_code == 400
-        deadline = time.monotonic() + 20
-        while not run.said and time.monotonic() < deadline:
-            time.sleep(0.02)
+        wait_until(lambda: run.said)
         assert put(run.url, 2).status_code == 400
     assert "No space left on device" in run.said[0]
     assert isinstance(run.error, TransferError) and "is incomplete" in str(run.error)

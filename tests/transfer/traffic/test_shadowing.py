@@ -9,7 +9,6 @@ import contextlib
 import json
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -24,6 +23,7 @@ from tablegate.transfer.traffic.comparing import BODY
 from tablegate.transfer.traffic.reports import DivergenceReport, SkipReason
 from tests.support.across import Across
 from tests.support.running import Running, free_port
+from tests.support.waiting import PATIENCE_S, wait_until
 from tests.transfer.traffic.proxies import Run, faulty, shadowing
 from tests.transfer.traffic.test_replaying import (
     etags,
@@ -36,7 +36,7 @@ from tests.transfer.traffic.test_replaying import (
 def figure(run: Run, name: str, **labels: str) -> float:
     """A figure of /metrics."""
     wanted = ",".join(f'{key}="{value}"' for key, value in labels.items())
-    for line in requests.get(run.metrics + "/metrics", timeout=10).text.splitlines():
+    for line in requests.get(run.metrics + "/metrics", timeout=PATIENCE_S).text.splitlines():
         if line.startswith(f"{name}{{{wanted}}}"):
             return float(line.rpartition(" ")[2])
     return 0.0
@@ -46,13 +46,6 @@ def report_of(run: Run) -> DivergenceReport:
     assert run.error is None
     assert isinstance(run.result, DivergenceReport)
     return run.result
-
-
-def until(condition: Any) -> None:
-    deadline = time.monotonic() + 30
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert condition()
 
 
 def test_two_services_that_are_written_alike_answer_alike(
@@ -131,7 +124,7 @@ def test_a_divergence_is_in_the_figures_while_it_runs(
         table = things(Across(run.url))
         assert table.get_item(Key={"pk": "1"})["Item"]["n"] == 1
         of_reads = {"dialect": "dynamodb", "operation": "GetItem"}
-        until(lambda: figure(run, "tablegate_shadow_compared_total", **of_reads, result="diverged") == 1)
+        wait_until(lambda: figure(run, "tablegate_shadow_compared_total", **of_reads, result="diverged") == 1)
         assert figure(run, "tablegate_shadow_divergences_total", **of_reads, what=BODY) == 1
         of_writes = {"dialect": "dynamodb", "operation": "PutItem", "result": "equal"}
         assert figure(run, "tablegate_shadow_compared_total", **of_writes) == 3
@@ -226,14 +219,14 @@ def test_a_secondary_that_recovers_is_compared_again(
     with faulty(postgres_server.url, change) as secondary, shadowing(sqlite_server.url, secondary.url) as run:
         table = things(Across(run.url))
         count = {"dialect": "dynamodb", "operation": "PutItem", "result": "equal"}
-        until(lambda: figure(run, "tablegate_shadow_compared_total", **count) == 3)
+        wait_until(lambda: figure(run, "tablegate_shadow_compared_total", **count) == 3)
         is_dead.set()
         assert table.get_item(Key={"pk": "2"})["Item"]["n"] == 2
         read = {"dialect": "dynamodb", "operation": "GetItem"}
-        until(lambda: figure(run, "tablegate_shadow_compared_total", **read, result="diverged") == 1)
+        wait_until(lambda: figure(run, "tablegate_shadow_compared_total", **read, result="diverged") == 1)
         is_dead.clear()
         assert table.get_item(Key={"pk": "2"})["Item"]["n"] == 2
-        until(lambda: figure(run, "tablegate_shadow_compared_total", **read, result="equal") == 1)
+        wait_until(lambda: figure(run, "tablegate_shadow_compared_total", **read, result="equal") == 1)
     assert report_of(run).exit_status == 1
 
 

@@ -20,6 +20,7 @@ from tablegate.gateway.engine.vectors import searching as engine_searching
 from tablegate.gateway.engine.vectors.vector_graphs import VectorGraph
 from tests.conftest import Serve
 from tests.support.raw_client import RawClient
+from tests.support.waiting import PATIENCE_S
 
 VALIDATION = "ValidationException"
 INVALID = "One or more parameter values were invalid: "
@@ -873,7 +874,7 @@ def test_a_server_makes_graphs_by_itself(
                 "PutItem", TableName="docs", Item={"p": {"S": f"{number}"}, "emb": vector(number, 1, 0)}
             )
         assert nearest() == ["29", "28"]
-        assert has_all.wait(30)
+        assert has_all.wait(PATIENCE_S)
         client.call("DeleteItem", TableName="docs", Key={"p": {"S": "29"}})
         assert nearest() == ["28", "27"]
     assert sum(len(rows) for rows in found[-1].near.values()) == 30

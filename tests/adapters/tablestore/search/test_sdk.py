@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import boto3
 import tablestore as ots
 
 from tests.conftest import Serve
+from tests.support.waiting import wait_until
 
 
 def wait_for(client: Any, table: str, total: int) -> None:
     """Wait until an index has this number of rows."""
     query = ots.SearchQuery(ots.MatchAllQuery(), limit=1, get_total_count=True)
-    while client.search(table, "i", query, ots.ColumnsToGet()).total_count != total:
-        time.sleep(0.02)
+    wait_until(lambda: client.search(table, "i", query, ots.ColumnsToGet()).total_count == total)
 
 
 def test_the_sdk_searches(serve: Serve, database_url: str) -> None:

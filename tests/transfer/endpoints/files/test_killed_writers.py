@@ -18,6 +18,7 @@ import pytest
 from tablegate.transfer.endpoints.files.opening import open_file
 from tablegate.transfer.endpoints.files.staging import partial_path
 from tests.support.running import ROOT
+from tests.support.waiting import PATIENCE_S
 from tests.transfer.support.small_table import DEFINITION, PAIR, of_values, scanned, simple_row
 
 ROWS = 300
@@ -91,7 +92,7 @@ def _write(path: Path, noted: int, options: list[str], kill_after: int | None) -
                 with contextlib.suppress(ProcessLookupError):
                     process.send_signal(signal.SIGKILL)
                 break
-        process.wait(60)
+        process.wait(PATIENCE_S)
     if kill_after is None:
         assert process.returncode == 0
     return noted
