@@ -80,6 +80,7 @@ class TableScan:
         # If a call takes many rows, few concurrent calls keep the target busy and fill their batches.
         writers = min(table.parallel, 2) if table.writer.most_rows > _MANY_ROWS else table.parallel
         self._queues: list[queue.SimpleQueue[_Part | None]] = [queue.SimpleQueue() for _ in range(writers)]
+        self._ends: list[threading.Event] = []
         self._lock = threading.Lock()
         self._checked_at = time.monotonic()
 
@@ -88,21 +89,28 @@ class TableScan:
         open_segments = [state for state in self._table.job.segments(self._table.id) if not state.is_done]
         for state in open_segments:
             self._waiting.put(state)
-        writers = [self._thread(self._write, writer_queue) for writer_queue in self._queues]
-        readers = [self._thread(self._read) for _ in range(min(self._table.parallel, len(open_segments)))]
         try:
+            writers = [self._start(self._write, writer_queue) for writer_queue in self._queues]
+            readers = [self._start(self._read) for _ in range(min(self._table.parallel, len(open_segments)))]
             self._join(readers)
             self._end_queues()
             self._join(writers)
         except KeyboardInterrupt:
             self._table.pace.stop.set()
             self._end_queues()
-            self._join([*readers, *writers])
+            self._join(self._ends)
             raise
         self._table.pace.stop.check()
         self._check()
 
-    def _thread(self, work: Callable[..., None], *arguments: object) -> threading.Thread:
+    def _start(self, work: Callable[..., None], *arguments: object) -> threading.Event:
+        """Run `work` in a thread. Return an event that is set when it has ended.
+
+        Before Python 3.13, a `Thread.join` that Ctrl-C interrupts takes a running thread for ended.
+        """
+        end = threading.Event()
+        self._ends.append(end)
+
         def run() -> None:
             try:
                 work(*arguments)
@@ -110,23 +118,24 @@ class TableScan:
                 pass
             except BaseException as error:
                 self._table.pace.stop.set(error)
+            finally:
+                end.set()
 
-        thread = threading.Thread(target=run, daemon=True)
-        thread.start()
-        return thread
+        threading.Thread(target=run, daemon=True).start()
+        return end
 
-    def _join(self, threads: list[threading.Thread]) -> None:
+    def _join(self, ends: list[threading.Event]) -> None:
         """Wait for threads.
 
         After a stop, wait only up to 5 s. The others may wait for a service for minutes, and their work is not
         stored.
         """
-        for thread in threads:
-            while thread.is_alive() and not self._table.pace.stop.is_set():
-                thread.join(0.2)
+        for end in ends:
+            while not (end.is_set() or self._table.pace.stop.is_set()):
+                end.wait(0.2)
         until = time.monotonic() + _PATIENCE_S
-        for thread in threads:
-            thread.join(max(0.0, until - time.monotonic()))
+        for end in ends:
+            end.wait(max(0.0, until - time.monotonic()))
 
     def _end_queues(self) -> None:
         for writer_queue in self._queues:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import errno
 import json
@@ -18,6 +19,7 @@ from tablegate.gateway.model.values.values import Kind, text
 from tablegate.transfer.copying.copying import CopyOptions, Interrupted, plan, run, write_rejects
 from tablegate.transfer.copying.job import CopyJob, Counts
 from tablegate.transfer.copying.pacing import Concurrency, Rate, RateLimit, RateUnit, limit_of
+from tablegate.transfer.copying.writing import StopSignal
 from tablegate.transfer.endpoints.endpoint import Endpoint
 from tablegate.transfer.errors import (
     PositionLost,
@@ -27,6 +29,7 @@ from tablegate.transfer.errors import (
     TransferError,
 )
 from tablegate.transfer.progress import LineProgress, NoProgress
+from tests.support.waiting import PATIENCE_S, wait_until
 from tests.transfer.support.memory_endpoint import (
     PAIR,
     MemoryEndpoint,
@@ -173,19 +176,48 @@ def test_an_absent_source(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("in_foreground")
 def test_ctrl_c_leaves_a_job_that_goes_on(ends: Ends, tmp_path: Path) -> None:
     source, target = ends
-
-    def interrupt() -> None:
-        import _thread
-
-        _thread.interrupt_main()
-        time.sleep(0.05)
-
-    source.when("scan", interrupt, after=12)
+    source.when("scan", _thread.interrupt_main, after=12)
     with pytest.raises(Interrupted):
         copy(tmp_path, ends)
     assert target.calls["finish"] == 0
     assert copy(tmp_path, ends).rows == 300
     assert are_equal(ends)
+
+
+def test_ctrl_c_while_threads_are_started_ends_them(
+    ends: Ends, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, start = set(threading.enumerate()), threading.Thread.start
+
+    def start_and_interrupt(thread: threading.Thread) -> None:
+        start(thread)
+        if len(set(threading.enumerate()) - before) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(threading.Thread, "start", start_and_interrupt)
+    with pytest.raises(Interrupted):
+        copy(tmp_path, ends)
+    wait_until(lambda: set(threading.enumerate()) <= before)
+
+
+@pytest.mark.usefixtures("in_foreground")
+def test_ctrl_c_waits_for_what_a_thread_is_at(
+    ends: Ends, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thread that goes on would use a job and endpoints that are closed."""
+    stopping, set_stop, has_ended = threading.Event(), StopSignal.set, threading.Event()
+    monkeypatch.setattr(StopSignal, "set", lambda *given: [set_stop(*given), stopping.set()])
+
+    def interrupt() -> None:
+        _thread.interrupt_main()
+        stopping.wait(PATIENCE_S)
+        time.sleep(0.1)  # so that a copy that does not wait has returned
+        has_ended.set()
+
+    ends[0].when("scan", interrupt)
+    with pytest.raises(Interrupted):
+        copy(tmp_path, ends, parallel=1)
+    assert has_ended.is_set()
 
 
 def test_a_full_disk_under_the_job(ends: Ends, tmp_path: Path) -> None:

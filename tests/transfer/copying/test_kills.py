@@ -28,6 +28,7 @@ from tablegate.transfer.endpoints.database.endpoint import DatabaseEndpoint
 from tablegate.transfer.endpoints.endpoint import Definition, Service
 from tests.support.databases import PostgresServer
 from tests.support.running import ROOT
+from tests.support.waiting import PATIENCE_S, wait_at_random
 from tests.transfer.support.memory_endpoint import PAIR, rows_of
 
 IS_LONG = float(os.environ.get("TABLEGATE_TEST_SOAK_SECONDS", "1.5")) >= 30
@@ -62,7 +63,7 @@ class Copying:
 
     def end(self) -> tuple[int, str]:
         """Wait for it to end by itself."""
-        _, errors = self._process.communicate(timeout=600 if IS_LONG else 60)
+        _, errors = self._process.communicate(timeout=600 if IS_LONG else PATIENCE_S)
         return self._process.returncode, errors
 
     def end_and_weigh(self) -> tuple[int, float]:
@@ -145,7 +146,7 @@ def test_killed_copies_go_on(ends: list[str], tmp_path: Path) -> None:
     for _ in range(kills):
         process = begin(tmp_path, ends, "--rate", str(number // 2))
         process.wait_until_copying()
-        time.sleep(chance.uniform(0, 1.5 / kills))
+        wait_at_random(chance, 1.5 / kills)
         process.kill()
         after = progress(tmp_path)
         for segment, (done, rows) in before.items():
@@ -193,7 +194,7 @@ def test_killed_followers_go_on(ends: list[str], tmp_path: Path) -> None:
                 # The first is killed in the scan, the others while they follow.
                 process = begin(tmp_path, ends, "--follow", *(["--rate", "2000"] if not kill else []))
                 process.wait_until_copying()
-                time.sleep(chance.uniform(0.2, 4.0 if IS_LONG else 0.6))
+                wait_at_random(chance, 4.0 if IS_LONG else 0.6)
                 process.kill()
             if not IS_LONG:
                 assert progress(tmp_path)
@@ -228,14 +229,13 @@ def test_in_the_background_ctrl_c_is_for_others_and_sigterm_stops(ends: list[str
 @pytest.mark.parametrize("ends", DIRECTIONS[1:], indirect=True)
 def test_ctrl_c_prints_how_to_continue(ends: list[str], tmp_path: Path) -> None:
     fill(ends[0], 1_000)
-    process = Copying(tmp_path, *ends, "--rate", "300")
+    process = Copying(tmp_path, *ends, "--rate", "10")
     process.wait_until_copying()
-    time.sleep(0.3)
     status, errors = process.end_by(signal.SIGINT)
     assert status == 2
     assert errors.splitlines()[-2:] == STOPPED
     job = CopyJob.open(tmp_path / "copy.job")
-    assert job.options == {"rates": ["300"]}
+    assert job.options == {"rates": ["10"]}
     job.close()
     status, errors = Copying(tmp_path, "--resume", "--rate", "100000").end()
     assert status == 0, errors
