@@ -31,6 +31,8 @@ _NESTED_SCORES = {
     messages.SCORE_MODE_MIN: queries.NestedScore.MIN,
 }
 _TEXTS = frozenset({FieldType.KEYWORD, FieldType.TEXT})
+_FILTERS = (queries.Terms, queries.Range, queries.Exists, queries.Bool)
+_FILTERED = frozenset({FieldType.KEYWORD, FieldType.LONG, FieldType.DOUBLE})
 _POLYGON_POINTS_MIN = 3
 
 
@@ -40,6 +42,20 @@ InnerHitsOf = Callable[[messages.InnerHits, SearchField], queries.InnerHits]
 def query_of(query: messages.Query, schema: SearchSchema, inner_hits_of: InnerHitsOf | None = None) -> Query:
     """Return the query of a request. Raises ServiceError. `inner_hits_of`: parses inner hits. None: ignore them."""
     return _Parser(schema, inner_hits_of).query(query, 0)
+
+
+def post_filter_of(query: messages.Query, schema: SearchSchema) -> Query:
+    """Return the query of a SearchFilter. Raises ServiceError. Source: the limits of "Post-query filter"."""
+    found = query_of(query, schema)
+    for part in queries.parts_of(found):
+        if not isinstance(part, _FILTERS) or (isinstance(part, queries.Bool) and part.filters):
+            raise invalid(
+                "A filter supports TermQuery, TermsQuery, RangeQuery, ExistsQuery and BoolQuery without filter queries."
+            )
+    for field in queries.fields_of(found):
+        if field.type not in _FILTERED:
+            raise invalid(f"The type of field '{field.name}' does not support a filter: {field.type.name}.")
+    return found
 
 
 class _Parser:

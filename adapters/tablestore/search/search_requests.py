@@ -10,7 +10,7 @@ from tablegate.adapters.tablestore.search import tokens
 from tablegate.adapters.tablestore.search.aggregations import inner_of
 from tablegate.adapters.tablestore.search.fields import field_of
 from tablegate.adapters.tablestore.search.hits import HitParser
-from tablegate.adapters.tablestore.search.queries import query_of
+from tablegate.adapters.tablestore.search.queries import post_filter_of, query_of
 from tablegate.adapters.tablestore.search.search_indexes import (
     described_schema,
 )
@@ -20,7 +20,7 @@ from tablegate.adapters.tablestore.wire.errors import invalid
 from tablegate.adapters.tablestore.wire.parsing import parse
 from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
 from tablegate.gateway.model.commands.search_commands import SearchPosition, SearchRows
-from tablegate.gateway.model.search.queries import Nearest
+from tablegate.gateway.model.search.queries import Nearest, with_post_filter
 from tablegate.gateway.model.search.schema import FieldType, SearchField, SearchIndex
 from tablegate.gateway.model.tables.tables import Table
 
@@ -36,8 +36,6 @@ def command_of(
     timeout_ms: int,
 ) -> SearchRows:
     """Return the command of a request. Raises ServiceError."""
-    if request.HasField("filter"):
-        raise invalid("filter is not supported.")
     has_token = bool(request.token)
     if has_token and request.HasField("collapse"):
         raise invalid("The collapse can not be set with a token.")
@@ -50,6 +48,8 @@ def command_of(
     if isinstance(query, Nearest):
         # "KNN vector query" of the documentation: the limit replaces a lower top_k.
         query = dataclasses.replace(query, limit=max(query.limit, limit))
+    if request.HasField("filter"):
+        query = with_post_filter(query, post_filter_of(request.filter.query, index.schema))
     return SearchRows(
         table,
         index,

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterable
 
 from tablegate.gateway.model.errors import NotInstalled
-from tablegate.gateway.model.search.queries import Nearest
+from tablegate.gateway.model.search.queries import Nearest, matches
 from tablegate.gateway.model.values.vectors import Metric, pack
 from tablegate.gateway.store.search.documents import FoundDocument
 
@@ -39,7 +39,11 @@ def nearest(query: Nearest, found: Iterable[FoundDocument]) -> list[tuple[FoundD
             vectors = exact_search.VectorBlock.of(entries)
             best.scan(exact_search.BlockPart(vectors, vectors.length))
             kept = {number: kept[number] for number, _ in best.results()}
-    return [(kept[number], _score(metric, distance)) for number, distance in best.results()]
+    scored = [(kept[number], _score(metric, distance)) for number, distance in best.results()]
+    post_filter = query.post_filter
+    if post_filter is None:
+        return scored
+    return [(each, points) for each, points in scored if matches(post_filter, each.document or {})]
 
 
 def _score(metric: Metric, distance: float) -> float:

@@ -6,6 +6,7 @@ is not sure of is evaluated here.
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -245,7 +246,9 @@ class Nested:
 class Nearest:
     """The `limit` documents with the most similar vectors. Only the outermost query.
 
-    `filter`: a query that results must match. `min_score`: the lowest score of a result.
+    - `filter`: a query that the documents must match.
+    - `min_score`: the lowest score of a result.
+    - `post_filter`: a query that results must match, so there can be less than `limit`.
     """
 
     field: SearchField
@@ -253,6 +256,7 @@ class Nearest:
     limit: int
     filter: Query | None = None
     min_score: float | None = None
+    post_filter: Query | None = None
 
 
 Query = (
@@ -285,8 +289,10 @@ def parts_of(query: Query) -> Iterator[Query]:
         case Bool():
             for part in (*query.must, *query.must_not, *query.filters, *query.should):
                 yield from parts_of(part)
-        case Nearest(filter=inner) if inner is not None:
-            yield from parts_of(inner)
+        case Nearest():
+            for inner in (query.filter, query.post_filter):
+                if inner is not None:
+                    yield from parts_of(inner)
         case DisjunctionMax(inner_queries):
             for part in inner_queries:
                 yield from parts_of(part)
@@ -308,6 +314,19 @@ def fields_of(query: Query) -> Iterator[SearchField]:
         for each in part.functions if isinstance(part, FunctionsScore) else ():
             if each.function is not None and not isinstance(each.function, RandomValue):
                 yield each.function.field
+
+
+def with_post_filter(query: Query, post_filter: Query) -> Query:
+    """Return a query for those of its results that match a filter, with the same scores.
+
+    Source: "Post-query filter": it is applied after the query, and before aggregations and the total count.
+    """
+    match query:
+        case Nearest():
+            return dataclasses.replace(query, post_filter=post_filter)
+        case FunctionsScore(inner):
+            return dataclasses.replace(query, query=with_post_filter(inner, post_filter))
+    return Bool(must=(query,), filters=(post_filter,))
 
 
 def min_score_of(query: Query) -> float | None:

@@ -497,11 +497,13 @@ def test_keywords_longer_than_a_stored_term(table: Searches) -> None:
     "members",
     [
         {"filter": messages.SearchFilter(query=match_all())},
+        {"filter": messages.SearchFilter(query=bool_of(filter_queries=[term("k", "a")]))},
+        {"filter": messages.SearchFilter(query=exists("t"))},
         {"sort": messages.Sort(sorter=[messages.Sorter()])},
     ],
 )
 def test_unsupported_members_are_refused(table: Searches, members: dict[str, Any]) -> None:
-    table.create(("k", KEYWORD))
+    table.create(("k", KEYWORD), ("t", TEXT))
     with pytest.raises(Refused, match="OTSParameterInvalid"):
         table.search(match_all(), **members)
 
