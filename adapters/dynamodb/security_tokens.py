@@ -21,7 +21,7 @@ from tablegate.gateway.configuration.settings import BadSetting
 from tablegate.gateway.dialect import Gateway
 from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.model.request_facts import RequestFacts, RequestKind
-from tablegate.gateway.security.credentials import Credential
+from tablegate.gateway.security.credentials import Credential, Scheme
 from tablegate.gateway.security.identities import BadToken, Identity
 from tablegate.gateway.security.sessions import Session
 
@@ -160,13 +160,6 @@ def _verified(request: Request, token: str, gateway: Gateway) -> Identity:
     """Return the identity of a token. Raises _Refusal."""
     if not gateway.identities.may_carry_tokens(request):
         raise _Refusal(403, "AccessDenied", "Tokens are accepted over HTTPS only.")
-    if gateway.credentials.keeps_apart:
-        # A grant names no account. So the client's choice of an account would reach the tables of each tenant.
-        text = (
-            "Web identities are not accepted here, because each account has tables of its own and a grant names no account. "
-            "Use a stored key of the account, or temporary keys of it (GetSessionToken)."
-        )
-        raise _Refusal(403, "AccessDenied", text)
     audience = gateway.settings.jwt_audience or AUDIENCE
     try:
         identity = gateway.identities.verify(token, [audience], gateway.real_now_ms() / 1000, scope="")
@@ -181,7 +174,11 @@ def _keys_of_identity(request: Request, given: Mapping[str, str], gateway: Gatew
     """Return the identity of a token, and the result with its new keys. Raises _Refusal."""
     wanted = _role_request(given)
     identity = _verified(request, wanted.token, gateway)
-    session = _issued(identity, wanted.seconds, gateway)
+    session = _issued(identity, wanted.seconds, gateway, wanted.account)
+    # Where tenants are kept apart, keys are valid only in an account that a grant to the identity names.
+    now_ms = gateway.real_now_ms()
+    if gateway.credentials.find_key(Scheme.AWS, session.access_id, session.token, now_ms) is None:
+        raise _Refusal(403, "AccessDenied", f"Not authorized to perform sts:{WEB_IDENTITY}")
     subject, role_id = escape(identity.object_id), session.access_id.replace("ASIA", "AROA", 1)
     arn = f"arn:aws:sts::{wanted.account}:assumed-role/{wanted.role}/{wanted.session_name}"
     return identity.grantee, (
@@ -208,9 +205,9 @@ def _keys_of_key(request: Request, given: Mapping[str, str], gateway: Gateway) -
     return key.access_id, _shown(_issued(key, _seconds(given, OF_KEY), gateway))
 
 
-def _issued(owner: Identity | Credential, seconds: int, gateway: Gateway) -> Session:
+def _issued(owner: Identity | Credential, seconds: int, gateway: Gateway, account: str = "") -> Session:
     try:
-        session = gateway.sessions.issue(owner, seconds, gateway.real_now_ms() / 1000)
+        session = gateway.sessions.issue(owner, seconds, gateway.real_now_ms() / 1000, account)
     except BadSetting:
         raise _Refusal(501, "NotImplemented", "Sessions need the setting secret_key.") from None
     if session is None:

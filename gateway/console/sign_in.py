@@ -55,7 +55,8 @@ class ConsoleUser:
     @property
     def sees_everything(self) -> bool:
         """True if nothing of the server is hidden from the visitor."""
-        return self.authorization is None and self.scope in (None, SHARED_NAMESPACE)
+        is_unrestricted = self.authorization is None or self.authorization.is_unrestricted
+        return is_unrestricted and self.scope in (None, SHARED_NAMESPACE)
 
 
 class SignIn:
@@ -105,7 +106,7 @@ class SignIn:
         if credential is None:
             return None
         caller = credential.identity
-        # Grants name no namespace. So an identity sees the tables of none where tenants are kept apart.
+        # A session of the console is for no account. So an identity sees no tables where tenants are kept apart.
         scope = SHARED_NAMESPACE if self._gateway.settings.namespaces == "shared" else ""
         source = RequestSource(request.client, request.secure)
         request.authorization = self._gateway.credentials.authorization(

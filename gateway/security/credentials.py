@@ -16,7 +16,15 @@ from typing import Any
 from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.model.authorization import authorizations
 from tablegate.gateway.model.authorization.grants import EVERYTHING, Policy
-from tablegate.gateway.security.identities import ENTRA_SCHEME, Identity
+from tablegate.gateway.model.authorization.quotas import account_of
+from tablegate.gateway.security.identities import (
+    ENTRA,
+    ENTRA_SCHEME,
+    GROUP,
+    Identity,
+    in_account,
+    split_account,
+)
 from tablegate.gateway.security.policies import azure_roles, iam_documents
 
 _log = logging.getLogger(__name__)
@@ -70,6 +78,11 @@ class Credential:
         object.__setattr__(self, "identity", identity)
 
     @property
+    def is_of_identity(self) -> bool:
+        """True for the temporary credential of an identity (sessions.py)."""
+        return self.identity.scheme == ENTRA_SCHEME
+
+    @property
     def grantee(self) -> str:
         """The name of the credential in grants."""
         return f"{self.scheme.value}/{self.access_id}"
@@ -119,8 +132,8 @@ class Credentials:
         self._by_id: dict[tuple[Scheme, str], Credential] = {}
         self.token_policies: Mapping[str, Policy | None] = {}
         """The policies of roles, identities and groups of trusted tokens, by grantee. None is unrestricted."""
-        self.find_session: Callable[[Scheme, str, str, float], Credential | None] | None = None
-        """Returns the temporary credential of a scheme, an access id and a session token (sessions.py)."""
+        self.find_session: Callable[[Scheme, str, str, float, str], Credential | None] | None = None
+        """Returns the temporary credential of a scheme, an access id, a session token and an instance (sessions.py)."""
         self._resources: authorizations.ResourcePolicies | None = None
         self.is_limited = False
         """True if a stored credential is restricted, or a table has a resource policy."""
@@ -150,6 +163,11 @@ class Credentials:
                     "the Table Store credential %s reaches no instance. Set one with `tablegate credentials bind`",
                     item.access_id,
                 )
+        for grantee in self.token_policies if self.keeps_apart else ():
+            if grantee.startswith((ENTRA, GROUP)) and not split_account(grantee)[1]:
+                _log.warning(
+                    "the grants to %s count in no account. Grant to %s@SCHEME/ACCOUNT", grantee, grantee
+                )
 
     def keep_resource_policies(
         self, policies: Mapping[tuple[str, str], authorizations.PoliciesOfTable]
@@ -167,13 +185,21 @@ class Credentials:
         all_policies = {} if self._resources is None else self._resources.named
         self.keep_resource_policies({**all_policies, (namespace, table): policies})
 
-    def find_key(self, scheme: Scheme, access_id: str, token: str, now_ms: int) -> Credential | None:
-        """Return the credential of that id: a stored one, or that of a session with this token. None if there is none."""
+    def find_key(
+        self, scheme: Scheme, access_id: str, token: str, now_ms: int, instance: str = ""
+    ) -> Credential | None:
+        """Return the credential of that id: a stored one, or that of a session with this token. None if there is none.
+
+        `instance`: that of Table Store which the request names. Where tenants are kept apart, the session of an identity is
+        valid only in accounts that a grant to it names, and not where each AWS key has tables of its own.
+        """
         found = self._by_id.get((scheme, access_id))
         if found is None and token and self.find_session is not None:
-            found = self.find_session(scheme, access_id, token, now_ms / 1000)
-            if found is not None and self.keeps_apart and found.identity.scheme == ENTRA_SCHEME:
-                return None  # issued before tenants were kept apart. Grants to identities name no tenant
+            found = self.find_session(scheme, access_id, token, now_ms / 1000, instance)
+            if found is not None and self.keeps_apart and found.is_of_identity:
+                is_member = found.policy is None or bool(found.policy.statements)
+                has_account = scheme is not Scheme.AWS or not self._by_key
+                return found if is_member and has_account else None
         return found
 
     def find(self, scheme: Scheme, access_id: str) -> Credential | None:
@@ -187,23 +213,35 @@ class Credentials:
         source: authorizations.RequestSource,
         now_ms: int,
     ) -> authorizations.Authorization | None:
-        """Return the authorization of a request of this caller with this policy. None if it is unrestricted."""
-        if policy is None and self._resources is None:
+        """Return the authorization of a request of this caller with this policy. None if it is unrestricted.
+
+        An identity always has one, because the audit log and quotas name the caller by it.
+        """
+        if policy is None and self._resources is None and caller.scheme != ENTRA_SCHEME:
             return None
         return authorizations.Authorization(policy or EVERYTHING, caller, source, now_ms, self._resources)
 
-    def policy_of_identity(self, identity: Identity) -> Policy | None:
-        """Return the policy of the caller that a trusted token names. None if it is unrestricted.
+    def policy_of_identity(
+        self, identity: Identity, namespace: str, is_for_account: bool = False
+    ) -> Policy | None:
+        """Return the policy in a namespace of the caller that a trusted token names. None if it is unrestricted.
 
-        It is the union of the grants to the identity, to its groups and to its roles, and of Azure's built-in roles.
+        It is the union of the grants to the identity, to its groups and to its roles, and of Azure's built-in roles. Where
+        tenants are kept apart, only grants that name the account of the namespace count, and built-in roles only if the
+        token is for this account (`is_for_account`).
         """
         if self.is_dev:
             return None
         grantees = [*identity.grantees, *(f"role/{role}" for role in identity.roles)]
+        if self.keeps_apart:
+            account = account_of(namespace)
+            places = account, account.partition("/")[0] + "/*"
+            grantees = [in_account(grantee, place) for grantee in grantees for place in places]
         found = [self.token_policies[grantee] for grantee in grantees if grantee in self.token_policies]
         if any(policy is None for policy in found):
             found = [EVERYTHING if policy is None else policy for policy in found]
-        policies = [azure_roles.policy_of_roles(identity.roles), *found]
+        built_in = identity.roles if is_for_account or not self.keeps_apart else ()
+        policies = [azure_roles.policy_of_roles(built_in), *found]
         statements = tuple(
             statement for policy in policies if policy is not None for statement in policy.statements
         )

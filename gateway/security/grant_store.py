@@ -3,6 +3,7 @@
     aws/ACCESS ID, azure/ACCOUNT, tablestore/ACCESS ID   one credential
     role/NAME                                             all credentials and identities with the role
     entra/OBJECT_ID, group/GROUP                          identities of trusted tokens (identities.py)
+    entra/OBJECT_ID@SCHEME/PLACE, also of groups, roles   the same in one account, where tenants are kept apart
     *                                                     all stored credentials
 
 The policy of a credential is the union of its grants, those of its roles and those of `*`. A grant that cannot be read (an
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -22,7 +24,7 @@ from tablegate.gateway.model.authorization.authorizations import CallerIdentity
 from tablegate.gateway.model.authorization.grants import DENY_ALL, EVERYTHING, Policy
 from tablegate.gateway.model.errors import Busy
 from tablegate.gateway.observability import audit
-from tablegate.gateway.security.identities import ENTRA, GROUP, caller_of
+from tablegate.gateway.security.identities import ENTRA, GROUP, caller_of, split_account
 from tablegate.gateway.security.policies import azure_roles, iam_documents, ram_documents, short_forms
 from tablegate.gateway.security.policies.errors import BadPolicy
 from tablegate.gateway.store.accounts import grants as rows
@@ -108,10 +110,15 @@ def _new(grantee: str, document: WrittenGrant) -> StoredGrant:
         raise BadGrant(
             f"cannot give a role to {grantee}: give it to a credential (SCHEME/ACCESS_ID), entra/OBJECT_ID or group/GROUP"
         )
+    if grantee.startswith(NAMED_BY_TOKENS) and _PLACE.search(grantee) and not split_account(grantee)[1]:
+        raise BadGrant(
+            f"{grantee} names no account: write @aws/ACCOUNT, @azure/ACCOUNT or @tablestore/INSTANCE, or * for all"
+        )
     policy_of(document, _MEMBER if grantee.startswith(GROUP) else _ANY_IDENTITY)
     return StoredGrant(secrets.token_hex(6), grantee, *document, time.time_ns() // 1_000_000)
 
 
+_PLACE = re.compile("@[^@]*/")
 _ANY_IDENTITY = CallerIdentity("aws", "anybody", "000000000000", "arn:aws:iam::000000000000:user/anybody")
 _MEMBER = CallerIdentity("entra", "", "000000000000", "")
 """An identity of a group or role of tokens. The policy is the same for all, so it has no variables of the caller."""
@@ -184,10 +191,17 @@ def policies_of_tokens(grants: Iterable[StoredGrant]) -> dict[str, Policy | None
     """
     of = _by_grantee(grant for grant in grants if grant.grantee != EVERYBODY)
     return {
-        grantee: _policy(of, grantee, caller_of(grantee) if grantee.startswith(ENTRA) else _MEMBER)
+        grantee: _policy(of, grantee, _caller_of_token(grantee))
         for grantee in of
         if grantee.startswith(NAMED_BY_TOKENS)
     }
+
+
+def _caller_of_token(grantee: str) -> CallerIdentity:
+    if not grantee.startswith(ENTRA):
+        return _MEMBER
+    identity, scheme, place = split_account(grantee)
+    return caller_of(identity, place) if scheme == "aws" and place != "*" else caller_of(identity)
 
 
 def _union(

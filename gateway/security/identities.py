@@ -4,6 +4,9 @@ Issuers are those of the setting `oidc_issuer`, and the keys in `jwt_keys_file`.
 may do is decided by grants to entra/OBJECT_ID, to group/GROUP and to role/NAME (grant_store.py).
 
 Objects, groups and roles of the issuer NAME=URL are written NAME/ID, so that no issuer can name those of another one.
+
+Where tenants are kept apart, a grant names the account in which it counts: entra/ID@azure/ACCOUNT, group/ID@aws/*. Ids contain
+no slash, so this form is unambiguous.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from tablegate.gateway.configuration.exposure import is_loopback_address
 from tablegate.gateway.configuration.settings import BadSetting, Settings
 from tablegate.gateway.http import Request
 from tablegate.gateway.model.authorization.authorizations import CallerIdentity
+from tablegate.gateway.model.authorization.quotas import PRINCIPALS_OF_TOKENS
 from tablegate.gateway.security.secret_cipher import find_key
 from tablegate.gateway.security.signing_keys import family_of, keys_of
 
@@ -30,8 +34,9 @@ if TYPE_CHECKING:
     from tablegate.gateway.security.issuer_keys import IssuerKeys
 
 ENTRA_SCHEME = "entra"
-ENTRA, GROUP = "entra/", "group/"
+ENTRA, GROUP = PRINCIPALS_OF_TOKENS
 """The beginning of identities and groups in grants."""
+_IN_ACCOUNT = re.compile(r"(.+)@(aws|azure|tablestore)/([^/]+)", re.DOTALL)
 _ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512"]
 _LEEWAY_SECONDS = 300
 _MAX_TOKEN_CHARACTERS = 16 << 10
@@ -58,10 +63,9 @@ class Identity(NamedTuple):
         """The name of the identity in grants."""
         return ENTRA + self.object_id
 
-    @property
-    def caller(self) -> CallerIdentity:
-        """The identity in policies."""
-        return caller_of(self.grantee)
+    def caller_in(self, account: str = _NO_ACCOUNT) -> CallerIdentity:
+        """Return the identity in policies, as a user of an account of AWS."""
+        return caller_of(self.grantee, account)._replace(groups=self.grantees[1:])
 
     @property
     def grantees(self) -> tuple[str, ...]:
@@ -91,10 +95,21 @@ class _Issuer:
         return self.prefix + identifier.replace("%", "%25").replace("/", "%2F")
 
 
-def caller_of(grantee: str) -> CallerIdentity:
-    """Return the caller of entra/OBJECT_ID in policies: a user of the account of zeros."""
+def caller_of(grantee: str, account: str = _NO_ACCOUNT) -> CallerIdentity:
+    """Return the caller of entra/OBJECT_ID in policies: a user of an account of AWS."""
     object_id = grantee.removeprefix(ENTRA)
-    return CallerIdentity(ENTRA_SCHEME, object_id, _NO_ACCOUNT, f"arn:aws:iam::{_NO_ACCOUNT}:user/{grantee}")
+    return CallerIdentity(ENTRA_SCHEME, object_id, account, f"arn:aws:iam::{account}:user/{grantee}")
+
+
+def in_account(grantee: str, account: str) -> str:
+    """Return the grantee of grants that count in one account only. `account`: SCHEME/PLACE, or SCHEME/* for all."""
+    return f"{grantee}@{account}"
+
+
+def split_account(grantee: str) -> tuple[str, str, str]:
+    """Return (grantee, scheme, place) of a grantee in one account. Scheme and place are "" if it names no account."""
+    match = _IN_ACCOUNT.fullmatch(grantee)
+    return (match[1], match[2], match[3]) if match else (grantee, "", "")
 
 
 class Identities:

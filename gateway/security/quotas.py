@@ -1,4 +1,4 @@
-"""The quotas in force: limits for credentials and namespaces, in all dialects and the console.
+"""The quotas in force: limits for credentials, identities, groups and namespaces, in all dialects and the console.
 
 `Quotas.enter` counts a request and adds a RequestUsage to its authorization. The gate (security/gate.py) calls
 `RequestUsage.refusal` before commands run and `RequestUsage.charge` afterwards (costs: quota_costs.py). The cost of a command is
@@ -46,6 +46,7 @@ from tablegate.gateway.model.commands.commands import AnyCommand
 from tablegate.gateway.model.errors import GatewayError, QuotaExceeded
 from tablegate.gateway.observability import metrics
 from tablegate.gateway.security import quota_costs
+from tablegate.gateway.security.identities import ENTRA, ENTRA_SCHEME
 
 # Minimum share of a rate, so that a process without recent demand can admit requests.
 _LEAST_SHARE = 0.02
@@ -190,10 +191,11 @@ class Quotas:
     ) -> None:
         """Count a request of an authenticated caller. Raises QuotaExceeded.
 
-        The gate then checks its commands against the quotas of the caller and of the namespace. `scope` has the namespaces of
-        the caller's own tables. None is the account of the namespace.
+        The gate then checks its commands against the quotas of the caller, of its groups and of the namespace. `scope` has
+        the namespaces of the caller's own tables. None is the account of the namespace.
         """
-        usage = self._usage(scheme, access_id, namespace, scope)
+        identity = None if request.authorization is None else request.authorization.identity
+        usage = self._usage(scheme, access_id, namespace, scope, identity)
         if usage is None:
             return
         if request.authorization is None:
@@ -211,13 +213,23 @@ class Quotas:
         authorization.usage = usage
         return authorization
 
-    def _usage(self, scheme: str, access_id: str, namespace: str, scope: str | None) -> RequestUsage | None:
+    def _usage(
+        self,
+        scheme: str,
+        access_id: str,
+        namespace: str,
+        scope: str | None,
+        identity: CallerIdentity | None = None,
+    ) -> RequestUsage | None:
         account = account_of(namespace)
+        own = account if scope is None else scope
         owners = {
-            credential_owner(scheme, access_id): account if scope is None else scope,
+            credential_owner(scheme, access_id): own,
             namespace_owner(namespace): namespace,
             namespace_owner(account): account,
         }
+        if identity is not None and identity.scheme == ENTRA_SCHEME:
+            owners.update(dict.fromkeys((ENTRA + identity.access_id, *identity.groups), own))
         scoped_allowances = [
             ScopedAllowance(allowance, of)
             for owner, of in owners.items()

@@ -21,7 +21,6 @@ from tablegate.adapters.azuretable.wire.errors import ServiceError
 from tablegate.gateway.dialect import Gateway
 from tablegate.gateway.http import Request
 from tablegate.gateway.model.authorization.authorizations import Authorization, RequestSource
-from tablegate.gateway.model.authorization.grants import EVERYTHING
 from tablegate.gateway.security.credentials import Credential, Scheme
 
 _SHARED_KEY = re.compile(r"(SharedKey|SharedKeyLite) ([^:]+):([A-Za-z0-9+/=]+)")
@@ -93,8 +92,9 @@ def authorize(request: Request, account: Account, grant: Grant, gateway: Gateway
     assert credential is not None  # otherwise the signature check had failed
     caller, policy = credential.identity, credential.policy
     if grant.identity is not None:
-        # Also an unrestricted identity has an authorization, because the audit log names the caller by it.
-        caller, policy = grant.identity.caller, credentials.policy_of_identity(grant.identity) or EVERYTHING
+        is_for_account = bearer.is_for_one_account(gateway)
+        caller = grant.identity.caller_in()
+        policy = credentials.policy_of_identity(grant.identity, account.namespace, is_for_account)
     source = RequestSource(request.client, request.secure)
     request.authorization = credentials.authorization(caller, policy, source, gateway.real_now_ms())
     return request.authorization

@@ -14,10 +14,15 @@ from tablegate.gateway.security.identities import BadToken, Identity
 FIRST_VERSION = "2017-11-09"  # "Versioning for Azure Storage": requests with an OAuth 2.0 token
 FIRST_VERSION_WITH_CHALLENGE = "2019-12-12"  # "Authorize with Microsoft Entra ID", Bearer challenge
 # "Authorize with Microsoft Entra ID": a token is valid for one account, or for all accounts in which the caller has a
-# role. Grants name no accounts, so only the former separates tenants.
+# role. Where tenants are kept apart only the former are accepted.
 EVERY_ACCOUNT = "https://storage.azure.com"
 EVERY_COSMOS_ACCOUNT = "https://cosmos.azure.com"
 _HOSTS = ("table.core.windows.net", "table.cosmos.azure.com")
+
+
+def is_for_one_account(gateway: Gateway) -> bool:
+    """Return True if the audience of each accepted token names its account, where tenants are kept apart."""
+    return "{account}" in (gateway.settings.jwt_audience or "{account}")
 
 
 def audiences(gateway: Gateway, account: str) -> list[str]:

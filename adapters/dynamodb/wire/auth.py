@@ -70,7 +70,7 @@ def verify(request: Request, credentials: Credentials, now_ms: int) -> Caller:
     if credentials.is_dev:
         return _unverified_caller(request, claim, credentials, now_ms)
     credential, region = _proven_key(request, claim, credentials, now_ms, _SERVICE)
-    if credentials.is_limited or credential.policy is not None:
+    if credentials.is_limited or credential.policy is not None or credential.is_of_identity:
         source = RequestSource(request.client, request.secure, region)
         request.authorization = credentials.authorization(
             credential.identity, credential.policy, source, now_ms

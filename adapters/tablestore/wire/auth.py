@@ -64,10 +64,10 @@ def verify(
         raise invalid(f"Missing header: '{signature_name}'.")
     _check_clock(headers["x-ots-date"], now_ms)
     access_id = headers["x-ots-accesskeyid"]
-    credential = credentials.find_key(Scheme.TABLESTORE, access_id, headers.get("x-ots-ststoken", ""), now_ms)
+    token, instance = headers.get("x-ots-ststoken", ""), headers["x-ots-instancename"]
+    credential = credentials.find_key(Scheme.TABLESTORE, access_id, token, now_ms, instance)
     if credential is None:
         raise NotAuthenticated("unknown-key")
-    instance = headers["x-ots-instancename"]
     if len(instance) > limits.INSTANCE_NAME_MAX or not credentials.is_valid_in(credential, instance):
         raise NotAuthenticated("instance")
     if has_body:
@@ -76,10 +76,10 @@ def verify(
             raise NotAuthenticated("digest")
     key = _proven_key(credential, headers, operation)
     if credential.session_token and not hmac.compare_digest(
-        credential.session_token.encode(), headers.get("x-ots-ststoken", "").encode("latin-1", "replace")
+        credential.session_token.encode(), token.encode("latin-1", "replace")
     ):
         raise NotAuthenticated("token")
-    if credentials.is_limited or credential.policy is not None:
+    if credentials.is_limited or credential.policy is not None or credential.is_of_identity:
         source = RequestSource(request.client, request.secure)
         request.authorization = credentials.authorization(
             credential.identity, credential.policy, source, now_ms
@@ -90,7 +90,8 @@ def verify(
 def claimed(request: Request, credentials: Credentials, now_ms: int) -> str:
     """Return the caller that an unverified request names: the owner of a session, or the access id."""
     access_id, token = request.header("x-ots-accesskeyid"), request.header("x-ots-ststoken")
-    found = credentials.find_key(Scheme.TABLESTORE, access_id, token, now_ms)
+    instance = request.header("x-ots-instancename")
+    found = credentials.find_key(Scheme.TABLESTORE, access_id, token, now_ms, instance)
     return access_id if found is None else found.access_id
 
 

@@ -41,12 +41,16 @@ _BY_LOOK_UP = frozenset(
 
 
 class CallerIdentity(NamedTuple):
-    """The caller. `scheme` and `access_id` name the credential, `account` and `arn` are the names in policies."""
+    """The caller. `scheme` and `access_id` name the credential, `account` and `arn` are the names in policies.
+
+    `groups`: the groups of an identity, as grants and quotas have them.
+    """
 
     scheme: str
     access_id: str
     account: str
     arn: str
+    groups: tuple[str, ...] = ()
 
 
 class RequestSource(NamedTuple):
@@ -147,6 +151,11 @@ class Authorization:
         self._resources = resources
         self._named: dict[tuple[str, str], str] = {}
         """Paths of resources that the request names and that are not forbidden: (namespace, table) -> path."""
+
+    @property
+    def is_unrestricted(self) -> bool:
+        """True if neither a grant nor a resource policy limits the caller. Quotas can."""
+        return self.policy is EVERYTHING and self._resources is None
 
     @property
     def exceeded_quota(self) -> QuotaExceeded | None:

@@ -19,6 +19,10 @@ READ_UNIT_BYTES, WRITE_UNIT_BYTES = 4096, 1024
 BURST_S = 0.25
 
 
+PRINCIPALS_OF_TOKENS = ("entra/", "group/")
+"""The beginnings of identities and of groups, in grants and in owners of quotas."""
+
+
 class TableLimit(NamedTuple):
     """The maximum number of tables in a scope, checked in the transaction that creates a table. `owner`: owner of the
     quota."""
@@ -64,8 +68,8 @@ class Quota:
 
 
 def credential_owner(scheme: str, access_id: str) -> str:
-    """Return the owner of a credential's quota, as it is stored."""
-    return f"{scheme}/{access_id}"
+    """Return the owner of the quota of a credential, an identity or a group, as it is stored."""
+    return access_id if access_id.startswith(PRINCIPALS_OF_TOKENS) else f"{scheme}/{access_id}"
 
 
 def namespace_owner(namespace: str) -> str:

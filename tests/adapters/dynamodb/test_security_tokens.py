@@ -16,6 +16,8 @@ from botocore.credentials import Credentials as BotoCredentials
 
 from tablegate.adapters.dynamodb import security_tokens
 from tablegate.adapters.dynamodb.wire import auth
+from tablegate.adapters.dynamodb.wire.errors import ServiceError
+from tablegate.gateway.control.answers import BadRequest
 from tablegate.gateway.http import Request
 from tablegate.gateway.security.credentials import Credential, Scheme
 from tablegate.gateway.security.grant_store import ALL, WrittenGrant
@@ -137,19 +139,9 @@ def test_a_member_is_given_once(service: IdentifiedService) -> None:
         assert (status, members["Code"]) == (400, "MalformedInput")
 
 
-def test_tokens_need_tls_and_a_shared_namespace(service: IdentifiedService) -> None:
+def test_tokens_need_tls(service: IdentifiedService) -> None:
     status, members = answer(service, replace(form(service), secure=False))
     assert (status, members["Code"]) == (403, "AccessDenied")
-    with identified_service(namespaces="separate") as apart:
-        status, members = answer(apart, form(apart))
-        assert (status, members["Code"]) == (403, "AccessDenied")
-        assert "GetSessionToken" in members["Message"]
-        earlier = apart.gateway.sessions.issue(Identity("alice"), 900, time.time())
-        assert earlier is not None
-        for scheme in (Scheme.AWS, Scheme.TABLESTORE):
-            now_ms = int(time.time() * 1000)
-            found = apart.gateway.credentials.find_key(scheme, earlier.access_id, earlier.token, now_ms)
-            assert found is None
 
 
 # GetSessionToken
@@ -165,6 +157,74 @@ def apart() -> Iterator[IdentifiedService]:
         made.store.add(Credential(Scheme.AWS, "OTHER", ("another",), place="210987654321"), [ALL])
         made.reload()
         yield made
+
+
+def role_in(account: str) -> str:
+    return f"arn:aws:iam::{account}:role/people"
+
+
+def test_where_accounts_are_kept_apart_a_grant_names_the_account(apart: IdentifiedService) -> None:
+    mine, other = STORED.place, "210987654321"
+
+    def status_and_code(account: str) -> tuple[int, str]:
+        status, members = answer(apart, form(apart, RoleArn=role_in(account)))
+        return status, members.get("Code", "")
+
+    refused = 403, "AccessDenied"
+    for grantee in (
+        "entra/alice",
+        "entra/bob@aws/*",
+        f"entra/alice@azure/{mine}",
+        "entra/alice@tablestore/*",
+    ):
+        apart.grant(grantee, "all")
+    assert (status_and_code(mine), status_and_code(other)) == (refused, refused)
+    grant = apart.grant(f"entra/alice@aws/{mine}", "short", {"read": ["people"]})
+    assert (status_and_code(mine), status_and_code(other)) == ((200, ""), refused)
+    members = keys_of(apart, form(apart, RoleArn=role_in(mine)))
+    now_ms = int(time.time() * 1000)
+    of_session = members["AccessKeyId"], members["SecretAccessKey"], "dynamodb", members["SessionToken"]
+    request = signed_form(*of_session)
+    caller = auth.verify(request, apart.gateway.credentials, now_ms)
+    assert (caller.access_id, caller.namespace) == ("entra/alice", f"aws/{mine}/us-east-1")
+    assert request.authorization is not None
+    assert request.authorization.identity.arn == f"arn:aws:iam::{mine}:user/entra/alice"
+    assert len(request.authorization.policy.statements) == 1
+    apart.revoke(grant)
+    with pytest.raises(ServiceError, match="security token"):
+        auth.verify(request, apart.gateway.credentials, now_ms)
+    apart.grant("entra/alice@aws/*", "short", {"read": ["people"]})
+    assert (status_and_code(mine), status_and_code(other)) == ((200, ""), (200, ""))
+    apart.revoke_tokens()
+
+
+def test_sessions_of_no_account_end_where_accounts_are_kept_apart(apart: IdentifiedService) -> None:
+    """Those that were issued before. Also, where each key has tables of its own, an identity has none."""
+    apart.grant("entra/alice@aws/*", "all")
+    apart.grant("entra/alice@tablestore/here", "all")
+    now_ms = int(time.time() * 1000)
+
+    def found(made: IdentifiedService, account: str, scheme: Scheme, instance: str = "") -> bool:
+        session = made.gateway.sessions.issue(Identity("alice"), 900, time.time(), account)
+        assert session is not None
+        find = made.gateway.credentials.find_key
+        return find(scheme, session.access_id, session.token, now_ms, instance) is not None
+
+    assert found(apart, STORED.place, Scheme.AWS)
+    assert not found(apart, "", Scheme.AWS)
+    assert found(apart, STORED.place, Scheme.TABLESTORE, "here")
+    assert not found(apart, STORED.place, Scheme.TABLESTORE, "there")
+    assert not found(apart, STORED.place, Scheme.TABLESTORE)
+    apart.revoke_tokens()
+    with identified_service(namespaces="keys") as of_keys:
+        of_keys.grant("entra/alice@aws/*", "all")
+        assert not found(of_keys, STORED.place, Scheme.AWS)
+
+
+@pytest.mark.parametrize("grantee", ["entra/alice@aw/1", "group/ops@/x", "entra/alice@azure/a/b"])
+def test_grants_that_name_no_account(service: IdentifiedService, grantee: str) -> None:
+    with pytest.raises(BadRequest, match="names no account"):
+        service.grant(grantee, "all")
 
 
 def signed_form(

@@ -13,15 +13,16 @@ from tablegate.adapters.azuretable import entry
 from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.control.administration import Administration
 from tablegate.gateway.http import Reply
+from tablegate.gateway.model.authorization.quotas import Quota
 from tablegate.gateway.security.credential_store import CredentialStore
 from tablegate.gateway.security.credentials import Credential, Scheme
-from tablegate.gateway.security.grant_store import ALL
+from tablegate.gateway.security.grant_store import ALL, NAMED_BY_TOKENS
 from tablegate.gateway.store.opening.migrating import migrate
 from tablegate.gateway.wiring import administration_of, connect, open_store, wire
 from tests.support.oidc import Issuer, running_issuer
 from tests.support.strict import azure_request
 
-ACCOUNT = "teamdata"
+ACCOUNT, OTHER_ACCOUNT = "teamdata", "otherteam"
 KEY = "dGhlIGtleSBvZiB0aGUgdGVhbQ=="
 VERSION = "2026-04-06"
 
@@ -47,6 +48,11 @@ class IdentifiedService:
         self.reload()
         return str(made["id"])
 
+    def quota(self, owner: str, **limits: float) -> None:
+        """Set a quota, as `tablegate quotas set` does, and put all of its owner in force."""
+        made = self._operations["PUT", "/quotas"]({"access_id": owner, **limits})
+        self.gateway.quotas.replace({made["owner"]: Quota.of(made["document"])})
+
     def revoke(self, grant_id: str) -> None:
         self._operations["DELETE", "/grants"]({"id": grant_id})
         self.reload()
@@ -55,6 +61,13 @@ class IdentifiedService:
         """Remove all grants but those of the account's key."""
         for grant in self.store.grants.load():
             if grant.grantee != f"azure/{ACCOUNT}":
+                self.store.grants.remove(grant.id)
+        self.reload()
+
+    def revoke_tokens(self) -> None:
+        """Remove all grants to identities, groups and roles."""
+        for grant in self.store.grants.load():
+            if grant.grantee.startswith(NAMED_BY_TOKENS):
                 self.store.grants.remove(grant.id)
         self.reload()
 
@@ -70,12 +83,13 @@ class IdentifiedService:
         headers: Mapping[str, str] | None = None,
         key: str | None = None,
         secure: bool = True,
+        account: str = ACCOUNT,
     ) -> Reply:
         """The reply to a request with a token, a key, or neither. `last` is the request."""
         sent = {"x-ms-version": VERSION, "x-ms-date": formatdate(usegmt=True), **(headers or {})}
         if token is not None:
             sent["Authorization"] = f"Bearer {token}"
-        request = azure_request(ACCOUNT, method, path, body, sent, key)
+        request = azure_request(account, method, path, body, sent, key)
         self.last = replace(request, secure=secure)
         return self.dialect.serve(self.last)
 

@@ -7,7 +7,15 @@ from collections.abc import Iterator
 import pytest
 
 from tablegate.gateway.control.answers import BadRequest
-from tests.adapters.azuretable.auth.identified import IdentifiedService, identified_service
+from tablegate.gateway.security.credentials import Credential, Scheme
+from tablegate.gateway.security.grant_store import ALL
+from tests.adapters.azuretable.auth.identified import (
+    ACCOUNT,
+    KEY,
+    OTHER_ACCOUNT,
+    IdentifiedService,
+    identified_service,
+)
 
 READ, WRITE = "Storage Table Data Reader", "Storage Table Data Contributor"
 ROW = "/people(PartitionKey='p',RowKey='r')"
@@ -127,3 +135,75 @@ def test_the_audit_names_the_identity(service: IdentifiedService) -> None:
         assert "WWW-Authenticate" in dict(reply.headers)
         facts = service.dialect.facts(service.last, reply)
         assert (facts.is_refusal, facts.error_code) == (True, "InvalidAuthenticationInfo")
+
+
+# Where tenants are kept apart
+
+HERE, THERE = (f"https://{account}.table.core.windows.net" for account in (ACCOUNT, OTHER_ACCOUNT))
+
+
+@pytest.fixture(scope="module")
+def two_accounts() -> Iterator[IdentifiedService]:
+    """A server whose accounts are kept apart. Both have tables of the same names."""
+    with identified_service(namespaces="separate") as made:
+        made.store.add(Credential(Scheme.AZURE, OTHER_ACCOUNT, (KEY, KEY)), [ALL])
+        made.reload()
+        entity = {"PartitionKey": "p", "RowKey": "r"}
+        for path, body in (("/Tables", {"TableName": "people"}), ("/people", entity)):
+            assert made.send("POST", path, body, key=KEY, account=OTHER_ACCOUNT).status == 201
+        yield made
+
+
+def reads(service: IdentifiedService, **claims: object) -> tuple[int, int]:
+    """The statuses of a read in each account, each with a token for this account."""
+    here = service.send("GET", ROW, token=service.issuer.token(aud=HERE, **claims))
+    there = service.send("GET", ROW, token=service.issuer.token(aud=THERE, **claims), account=OTHER_ACCOUNT)
+    return here.status, there.status
+
+
+@pytest.mark.parametrize(
+    ("grantee", "statuses"),
+    [
+        ("entra/alice", (403, 403)),
+        ("group/ops", (403, 403)),
+        ("role/clerk", (403, 403)),
+        (f"entra/alice@azure/{ACCOUNT}", (200, 403)),
+        (f"group/ops@azure/{OTHER_ACCOUNT}", (403, 200)),
+        (f"role/clerk@azure/{ACCOUNT}", (200, 403)),
+        ("group/ops@azure/*", (200, 200)),
+        (f"entra/alice@aws/{ACCOUNT}", (403, 403)),
+        ("entra/alice@tablestore/*", (403, 403)),
+        (f"entra/bob@azure/{ACCOUNT}", (403, 403)),
+    ],
+)
+def test_where_tenants_are_kept_apart_a_grant_counts_in_the_account_that_it_names(
+    two_accounts: IdentifiedService, grantee: str, statuses: tuple[int, int]
+) -> None:
+    two_accounts.revoke_tokens()
+    two_accounts.grant(grantee, "short", {"read": ["people"]})
+    assert reads(two_accounts, groups=["ops"], roles=["clerk"]) == statuses
+
+
+def test_denials_and_roles_in_one_account(two_accounts: IdentifiedService) -> None:
+    two_accounts.revoke_tokens()
+    two_accounts.grant("entra/alice@azure/*", "role", READ)
+    two_accounts.grant(f"group/ops@azure/{ACCOUNT}", "short", {"read": ["people"], "deny": True})
+    assert reads(two_accounts) == (200, 200)
+    assert reads(two_accounts, groups=["ops"]) == (403, 200)
+
+
+def test_a_grant_that_names_an_account_counts_only_where_tenants_are_kept_apart(
+    service: IdentifiedService,
+) -> None:
+    service.grant(f"entra/alice@azure/{ACCOUNT}", "all")
+    assert rights(service, service.issuer.token()) == (403, 403, 403)
+
+
+def test_an_identity_with_a_grant_in_no_account_is_in_the_log(
+    two_accounts: IdentifiedService, caplog: pytest.LogCaptureFixture
+) -> None:
+    two_accounts.revoke_tokens()
+    two_accounts.grant("entra/alice@azure/*", "all")
+    assert not caplog.records
+    two_accounts.grant("group/ops", "all")
+    assert [record.args for record in caplog.records] == [("group/ops", "group/ops")]

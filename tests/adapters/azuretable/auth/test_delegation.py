@@ -99,6 +99,20 @@ def test_a_key_and_a_signature(service: IdentifiedService) -> None:
     assert get(service, signed(key, sip="10.0.0.1"))[1] == "AuthorizationSourceIPMismatch"
 
 
+def test_where_tenants_are_kept_apart_a_signature_counts_in_the_account_of_the_grants() -> None:
+    """Only grants of this account count, when the key is issued and when it is used."""
+    with identified_service(namespaces="separate") as apart:
+        token = apart.issuer.token(aud=f"https://{ACCOUNT}.table.core.windows.net", tid="t")
+        for grantee in ("entra/alice", "entra/alice@azure/otherteam"):
+            apart.grant(grantee, "all")
+        assert code_of(apart.send("POST", KEY_PATH, key_info(), token))[0] == 403
+        grant = apart.grant(f"entra/alice@azure/{ACCOUNT}", "short", {"read": ["people"]})
+        signature = signed(key_of(apart, token))
+        assert get(apart, signature)[0] == 200
+        apart.revoke(grant)
+        assert get(apart, signature) == (403, "AuthorizationPermissionMismatch")
+
+
 def test_only_an_identity_gets_a_key(service: IdentifiedService) -> None:
     assert code_of(service.send("POST", KEY_PATH, key_info(), key=KEY)) == (403, "AuthorizationFailure")
     refused = service.send("POST", KEY_PATH, key_info(), service.issuer.token())
