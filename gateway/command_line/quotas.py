@@ -25,7 +25,7 @@ _OWNER = (
         type=click.Choice([item.value for item in Scheme]),
         default="aws",
         show_default=True,
-        help="Credential scheme of ACCESS_ID.",
+        help="Credential scheme of ACCESS_ID. Identities and groups have none.",
     ),
     click.option(
         "--namespace",
@@ -70,6 +70,8 @@ def quotas_set(
     url: str | None,
 ) -> None:  # fmt: skip
     """Set the quota of a credential or a namespace, replacing its former one. Options not given set no limit.
+
+    ACCESS_ID is also entra/OBJECT_ID or group/GROUP, as in grants. The quota of a group is that of all its members together.
 
     A rate is the total of all server processes. For a credential, --tables and --bytes count those of the namespace that
     it writes to.

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tablegate.gateway.administration_forms import BadField, Field, Form, Values, number, words
+from tablegate.gateway.model.authorization.quotas import PRINCIPALS_OF_TOKENS
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.security.grant_store import written_of
 from tablegate.gateway.security.policies.short_forms import READ_ONLY, READ_WRITE
@@ -64,10 +65,15 @@ def _grant(table: Table | None, values: Values) -> dict[str, Any]:
     return {"id": values["id"]}
 
 
+_OWNERS = "SCHEME/ACCESS_ID, such as aws/KEY, entra/ID, group/ID, or namespace/NAME"
+
+
 def _owner(values: Values) -> dict[str, str]:
     kind, _, name = values["owner"].partition("/")
     if not name:
-        raise BadField("owner", "Write SCHEME/ACCESS_ID, such as aws/KEY, or namespace/NAME.")
+        raise BadField("owner", f"Write {_OWNERS}.")
+    if values["owner"].startswith(PRINCIPALS_OF_TOKENS):
+        return {"access_id": values["owner"]}
     return {"namespace": name} if kind == "namespace" else {"scheme": kind, "access_id": name}
 
 
@@ -114,7 +120,7 @@ FORMS: Mapping[str, Form] = {
                          (Field("id", kind="hidden"),), question="Remove the grant {id}?", is_dangerous=True),
     "quota_set": Form(
         "PUT /quotas", "Set quota", _new_quota, "The quota was set.",
-        (Field("owner", "Owner", hint="SCHEME/ACCESS_ID, such as aws/KEY, or namespace/NAME.", is_required=True),
+        (Field("owner", "Owner", hint=f"{_OWNERS}.", is_required=True),
          *(Field(name, label, "number") for name, label in _LIMITS.items())),
         title="Set a quota",
     ),

@@ -28,12 +28,19 @@ from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.security.credentials import Credential, Scheme
 from tablegate.gateway.security.identities import Identity
 from tablegate.gateway.security.sessions import Sessions
-from tests.adapters.azuretable.auth.identified import ACCOUNT, VERSION, IdentifiedService, identified_service
+from tests.adapters.azuretable.auth.identified import (
+    ACCOUNT,
+    KEY,
+    OTHER_ACCOUNT,
+    VERSION,
+    IdentifiedService,
+    identified_service,
+)
 from tests.adapters.tablestore.client import cells_of, row, signed
 
 KEYS = ("PartitionKey", "RowKey")
-KEY = dict(zip(KEYS, "pr", strict=True))
-ITEM = {name: {"S": text} for name, text in KEY.items()}
+ENTITY = dict(zip(KEYS, "pr", strict=True))
+ITEM = {name: {"S": text} for name, text in ENTITY.items()}
 STORED = Credential(Scheme.AWS, "STORED", ("a secret",))
 Place = tuple[str, str, str]
 """Access id, secret and session token."""
@@ -48,9 +55,11 @@ class Attempts:
             dynamodb.create(service.gateway), tablestore.create(service.gateway)
         )  # fmt: skip
 
-    def keys_of(self, owner: Identity | Credential, seconds: int = 900, since_s: float = 0) -> Place:
+    def keys_of(
+        self, owner: Identity | Credential, seconds: int = 900, since_s: float = 0, account: str = ""
+    ) -> Place:
         """Temporary keys that were issued some seconds ago."""
-        made = self.service.gateway.sessions.issue(owner, seconds, time.time() - since_s)
+        made = self.service.gateway.sessions.issue(owner, seconds, time.time() - since_s, account)
         assert made is not None
         return made[:3]
 
@@ -66,10 +75,10 @@ class Attempts:
         headers = tuple((name.lower(), value) for name, value in request.headers.items())
         return self._dynamodb.serve(Request("POST", "/", headers, body, secure=True))
 
-    def tablestore(self, keys: Place, operation: str, message: Message) -> Reply:
+    def tablestore(self, keys: Place, operation: str, message: Message, instance: str = "here") -> Reply:
         body = message.SerializeToString()
         access_id, secret, token = keys
-        more = {"x_ots_accesskeyid": access_id, "x_ots_ststoken": token}
+        more = {"x_ots_accesskeyid": access_id, "x_ots_ststoken": token, "x_ots_instancename": instance}
         headers = signed(operation, body, int(time.time() * 1000), secret, **more)
         return self._tablestore.serve(Request("POST", f"/{operation}", headers, body, secure=True))
 
@@ -80,6 +89,16 @@ class Attempts:
 @pytest.fixture(scope="module")
 def attempts() -> Iterator[Attempts]:
     with identified_service() as service:
+        service.store.add(STORED)
+        service.reload()
+        yield Attempts(service)
+
+
+@pytest.fixture(scope="module")
+def apart() -> Iterator[Attempts]:
+    """A server whose accounts have tables of their own. Azure has two accounts."""
+    with identified_service(namespaces="separate") as service:
+        service.store.add(Credential(Scheme.AZURE, OTHER_ACCOUNT, (KEY, KEY)))
         service.store.add(STORED)
         service.reload()
         yield Attempts(service)
@@ -122,7 +141,7 @@ def dynamodb_requests(table: str) -> dict[str, tuple[set[str], dict[str, Any]]]:
 
 def tablestore_requests(table: str) -> dict[str, tuple[set[str], Message]]:
     lowest, highest = (row(dict.fromkeys(KEYS, bound)) for bound in (Bound.INF_MIN, Bound.INF_MAX))
-    absent = {**KEY, "RowKey": "absent"}
+    absent = {**ENTITY, "RowKey": "absent"}
     condition = messages.Condition(row_existence=messages.IGNORE)
     deleted = encode_row(WireRow(cells_of(absent), (), is_delete=True))
     ranged = {
@@ -132,9 +151,9 @@ def tablestore_requests(table: str) -> dict[str, tuple[set[str], Message]]:
     on = {"table_name": table}
     tunnel = tunnel_pb2.Tunnel(**on, tunnel_name="t", tunnel_type=tunnel_pb2.BaseData)
     return {
-        "GetRow": ({"read"}, message_of("GetRow", **on, primary_key=row(KEY), max_versions=1)),
+        "GetRow": ({"read"}, message_of("GetRow", **on, primary_key=row(ENTITY), max_versions=1)),
         "GetRange": ({"scan"}, message_of("GetRange", **on, **ranged)),
-        "PutRow": ({"write"}, message_of("PutRow", **on, row=row(KEY, {"A": 1}), condition=condition)),
+        "PutRow": ({"write"}, message_of("PutRow", **on, row=row(ENTITY, {"A": 1}), condition=condition)),
         "DeleteRow": ({"delete"}, message_of("DeleteRow", **on, primary_key=deleted, condition=condition)),
         "ComputeSplitPointsBySize": ({"scan"}, message_of("ComputeSplitPointsBySize", **on, split_size=1)),
         "SQLQuery": ({"scan"}, message_of("SQLQuery", query=f"select PartitionKey from {table}")),
@@ -153,7 +172,7 @@ def azure_requests(table: str) -> dict[str, tuple[set[str], tuple[str, str, Any]
         "query": ({"scan"}, ("GET", f"/{table}()", b"")),
         "upsert": ({"write"}, ("PUT", entity, {"A": 1})),
         "merge": ({"write"}, ("MERGE", entity, {"A": 1})),
-        "insert": ({"write"}, ("POST", f"/{table}", KEY)),
+        "insert": ({"write"}, ("POST", f"/{table}", ENTITY)),
         "drop": ({"define"}, ("DELETE", f"/Tables('{table}')", b"")),
         "tables": ({"define"}, ("GET", "/Tables", b"")),
         "acl": ({"admin"}, ("GET", f"/{table}?comp=acl", b"")),
@@ -198,6 +217,51 @@ def test_no_operation_passes_that_no_grant_allows(attempts: Attempts) -> None:
     assert (number, passed) == (648, 60)
 
 
+AWS_ACCOUNTS, INSTANCES = ("111122223333", "444455556666"), ("here", "there")
+REFUSED_KEYS = (b"UnrecognizedClientException", b"OTSAuthFailed")
+
+
+@pytest.mark.parametrize(
+    ("grantees", "places"),
+    [
+        (("entra/alice", "group/ops", "role/clerk", "STORED"), ()),
+        (("entra/alice@aws/111122223333",), ("111122223333",)),
+        ((f"group/ops@azure/{OTHER_ACCOUNT}",), (OTHER_ACCOUNT,)),
+        (("role/clerk@tablestore/there", "entra/bob@tablestore/here"), ("there",)),
+        (("entra/alice@azure/here", f"entra/alice@tablestore/{ACCOUNT}", "group/ops@aws/here"), ()),
+        (("group/ops@aws/*",), AWS_ACCOUNTS),
+    ],
+    ids=["no account", "an account", "of a group", "an instance", "another kind", "all of a kind"],
+)
+def test_no_operation_passes_in_an_account_that_no_grant_names(
+    apart: Attempts, grantees: tuple[str, ...], places: tuple[str, ...]
+) -> None:
+    """444 requests in all, where accounts have tables of their own. A request that is allowed finds no table, or an error."""
+    service = apart.service
+    service.revoke_all()
+    for grantee in grantees:
+        service.grant(grantee, "all")
+    alice = Identity("alice", ("ops",), ("clerk",))
+    replies: list[tuple[str, str, Reply]] = []
+    for account, instance, azure_account in zip(
+        AWS_ACCOUNTS, INSTANCES, (ACCOUNT, OTHER_ACCOUNT), strict=True
+    ):
+        keys = apart.keys_of(alice, account=account)
+        audience = f"https://{azure_account}.table.core.windows.net"
+        token = service.issuer.token(groups=["ops"], roles=["clerk"], aud=audience)
+        for operation, (_, given) in dynamodb_requests("people").items():
+            replies.append((account, operation, apart.dynamodb(keys, operation, given)))
+        for operation, (_, message) in tablestore_requests("people").items():
+            replies.append((instance, operation, apart.tablestore(keys, operation, message, instance)))
+        for operation, (_, (method, path, body)) in azure_requests("people").items():
+            reply = service.send(method, path, body, token, account=azure_account)
+            replies.append((azure_account, operation, reply))
+    assert len(replies) == 74
+    for place, operation, reply in replies:
+        is_refused = any(code in reply.body + str(reply.headers).encode() for code in REFUSALS + REFUSED_KEYS)
+        assert is_refused is (place not in places), (place, operation, reply)
+
+
 def proves_nothing(attempts: Attempts, keys: Place) -> None:
     """Check that keys are no keys, in both dialects that have access keys."""
     reply = attempts.dynamodb(keys, "GetItem", {"TableName": "people", "Key": ITEM})
@@ -208,7 +272,7 @@ def proves_nothing(attempts: Attempts, keys: Place) -> None:
         "InvalidSignatureException",
         "IncompleteSignatureException",
     )
-    message = message_of("GetRow", table_name="people", primary_key=row(KEY), max_versions=1)
+    message = message_of("GetRow", table_name="people", primary_key=row(ENTITY), max_versions=1)
     reply = attempts.tablestore(keys, "GetRow", message)
     assert (reply.status, b"OTSAuthFailed" in reply.body) == (403, True), (keys, reply)
 

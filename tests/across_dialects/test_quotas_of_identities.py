@@ -1,0 +1,111 @@
+"""Quotas of identities and groups: one allowance in all dialects, for temporary keys and tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tablegate.gateway.console.account_forms import FORMS
+from tablegate.gateway.security.credentials import Credential, Scheme
+from tablegate.gateway.security.grant_store import ALL
+from tablegate.gateway.security.identities import Identity
+from tests.across_dialects.test_attempts_of_identities import (
+    ITEM,
+    STORED,
+    Attempts,
+    azure_requests,
+    dynamodb_requests,
+    tablestore_requests,
+)
+from tests.adapters.azuretable.auth.identified import KEY, identified_service
+
+ONE_REQUEST = 0.001
+"""A rate that allows one request, and the next one a thousand seconds later."""
+
+
+@pytest.fixture(scope="module")
+def opened() -> Iterator[Attempts]:
+    with identified_service() as service:
+        service.store.add(STORED, [ALL])
+        service.store.add(Credential(Scheme.TABLESTORE, "STORED", ("a secret",)), [ALL])
+        for grantee in ("entra/alice", "entra/bob"):
+            service.grant(grantee, "all")
+        yield Attempts(service)
+
+
+@pytest.fixture
+def attempts(opened: Attempts) -> Iterator[Attempts]:
+    yield opened
+    opened.service.gateway.quotas.replace({})
+
+
+def passed(attempts: Attempts, *identities: Identity) -> str:
+    """The dialects in which a read of each identity passes, by their initials. Each is asked in this order."""
+    found = ""
+    for identity in identities:
+        keys = attempts.keys_of(identity)
+        token = attempts.service.issuer.token(oid=identity.object_id, groups=list(identity.groups))
+        reply = attempts.azure(token, *azure_requests("people")["get"][1])
+        found += answered(reply.status, b"ServerBusy" in reply.body, "a")
+        reply = attempts.dynamodb(keys, "GetItem", dynamodb_requests("people")["GetItem"][1])
+        found += answered(reply.status, b"RequestLimitExceeded" in reply.body, "d")
+        reply = attempts.tablestore(keys, "GetRow", tablestore_requests("people")["GetRow"][1])
+        found += answered(reply.status, b"OTSServerBusy" in reply.body, "t")
+    return found
+
+
+def answered(status: int, is_throttled: bool, initial: str) -> str:
+    assert (status == 200) is not is_throttled
+    return "" if is_throttled else initial
+
+
+ALICE, MEMBER, BOB = Identity("alice"), Identity("alice", ("ops",)), Identity("bob")
+
+
+@pytest.mark.parametrize(
+    ("owner", "identities", "expected"),
+    [
+        ("entra/alice", (ALICE, BOB), "aadt"),
+        ("entra/bob", (ALICE, BOB), "adta"),
+        ("group/ops", (ALICE, BOB), "adtadt"),
+        ("group/ops", (MEMBER, BOB), "aadt"),
+        ("group/ops", (MEMBER, Identity("bob", ("dev", "ops"))), "a"),
+    ],
+)
+def test_one_request_in_all_dialects(
+    attempts: Attempts, owner: str, identities: tuple[Identity, ...], expected: str
+) -> None:
+    attempts.service.quota(owner, requests=ONE_REQUEST)
+    assert passed(attempts, *identities) == expected
+
+
+@pytest.mark.parametrize("owner", ["entra/alice", "group/ops"])
+def test_stored_keys_are_not_limited_by_it(attempts: Attempts, owner: str) -> None:
+    attempts.service.quota(owner, requests=ONE_REQUEST)
+    assert passed(attempts, MEMBER) == "a"
+    get = dynamodb_requests("people")["GetItem"][1]
+    for _ in range(3):
+        keys = attempts.keys_of(STORED)
+        assert attempts.dynamodb(keys, "GetItem", get).status == 200
+        assert attempts.service.send("GET", "/people()", key=KEY).status == 200
+
+
+def test_units_and_tables_of_an_identity(attempts: Attempts) -> None:
+    put = {"TableName": "people", "Item": {**ITEM, "A": {"S": "x" * 4000}}}
+    keys = attempts.keys_of(ALICE)
+    attempts.service.quota("entra/alice", write_units=1)
+    assert attempts.dynamodb(keys, "PutItem", put).status == 200
+    method, path, _ = azure_requests("people")["upsert"][1]
+    reply = attempts.azure(attempts.service.issuer.token(), method, path, {"A": 1})
+    assert (reply.status, b"ServerBusy" in reply.body) == (503, True)
+    attempts.service.quota("entra/alice", tables=2)  # people and orders
+    reply = attempts.azure(attempts.service.issuer.token(), "POST", "/Tables", {"TableName": "third"})
+    assert (reply.status, b"ServerBusy" in reply.body) == (503, True)
+
+
+def test_the_owner_of_a_form() -> None:
+    """The console names owners as grants do."""
+    make = FORMS["quota_delete"].document_of
+    assert make(None, {"owner": "group/ops"}) == {"access_id": "group/ops"}
+    assert make(None, {"owner": "aws/KEY"}) == {"scheme": "aws", "access_id": "KEY"}
