@@ -113,7 +113,7 @@ class SignIn:
             caller, credential.policy, source, self._gateway.real_now_ms()
         )
         if self._gateway.quotas.is_on:
-            self._gateway.quotas.enter(request, caller.scheme, caller.access_id, scope, scope)
+            self._gateway.quotas.enter(request, Scheme.AWS.value, credential.access_id, scope, scope)
         name = ENTRA + caller.access_id
         return ConsoleUser(name, scope, request.authorization, grantee=name)
 

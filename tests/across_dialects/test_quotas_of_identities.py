@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
 from tablegate.gateway.console.account_forms import FORMS
+from tablegate.gateway.console.sign_in import SignIn
+from tablegate.gateway.http import Request
+from tablegate.gateway.model.errors import QuotaExceeded
 from tablegate.gateway.security.credentials import Credential, Scheme
 from tablegate.gateway.security.grant_store import ALL
 from tablegate.gateway.security.identities import Identity
@@ -102,6 +106,20 @@ def test_units_and_tables_of_an_identity(attempts: Attempts) -> None:
     attempts.service.quota("entra/alice", tables=2)  # people and orders
     reply = attempts.azure(attempts.service.issuer.token(), "POST", "/Tables", {"TableName": "third"})
     assert (reply.status, b"ServerBusy" in reply.body) == (503, True)
+
+
+def test_pages_of_the_console_count(attempts: Attempts) -> None:
+    """A quota hides nothing: an unrestricted identity still sees everything."""
+    sign_in = SignIn(attempts.service.gateway)
+    cookie = sign_in.cookie_of_identity(MEMBER)
+    assert cookie is not None
+    page = Request("GET", "/_tablegate/console/", (), b"", secure=True)
+    attempts.service.quota("group/ops", requests=ONE_REQUEST)
+    visitor = sign_in.visitor(replace(page), cookie, "shared")
+    assert visitor is not None
+    assert visitor.sees_everything
+    with pytest.raises(QuotaExceeded):
+        sign_in.visitor(replace(page), cookie, "shared")
 
 
 def test_the_owner_of_a_form() -> None:
