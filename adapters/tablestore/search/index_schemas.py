@@ -6,7 +6,7 @@ Source: docs/protocols/table-store.md and "Create a search index".
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tablegate.adapters.tablestore.wire import limits
@@ -51,6 +51,7 @@ _METRICS = {
     messages.COSINE: Metric.COSINE,
     messages.DOT_PRODUCT: Metric.DOT_PRODUCT,
 }
+_OBJECT_JSON, _NESTED_JSON = 1, 2
 _ANALYZERS = {analysis.SINGLE_WORD, analysis.SPLIT, analysis.FUZZY, *analysis.CHINESE_ANALYZERS}
 _GRAM_MAX_CHARACTERS = 7
 
@@ -65,7 +66,8 @@ def schema_of(schema: messages.IndexSchema) -> SearchSchema:
     vectors = [each for each in search_schema.fields if each.type is FieldType.VECTOR]
     if len(vectors) > limits.VECTOR_FIELDS_MAX:
         raise invalid(f"The number of vector fields exceeds the limit: {limits.VECTOR_FIELDS_MAX}.")
-    if len(search_schema.by_name) < _number_of(schema.field_schemas):
+    names = [*_names(schema.field_schemas, "")]
+    if len(set(names)) < len(names):
         raise invalid("Duplicated field name in search index.")
     return search_schema
 
@@ -81,7 +83,7 @@ def normalized(schema: messages.IndexSchema) -> messages.IndexSchema:
         each.HasField("pk_sort") or each.HasField("field_sort") for each in complete.index_sort.sorter
     ):
         raise invalid("index_sort only supports FieldSort and PrimaryKeySort.")
-    has_nested = any(field.field_type == messages.NESTED for field in complete.field_schemas)
+    has_nested = _has_nested(complete.field_schemas)
     if has_nested and complete.index_sort.sorter:
         raise invalid("index_sort is not supported by a search index with a nested field.")
     if has_nested:
@@ -92,7 +94,7 @@ def normalized(schema: messages.IndexSchema) -> messages.IndexSchema:
 
 
 def _complete(field: messages.FieldSchema) -> None:
-    if field.field_type == messages.NESTED:
+    if field.field_type in (messages.NESTED, messages.JSON):
         for inner in field.field_schemas:
             _complete(inner)
         return
@@ -107,20 +109,62 @@ def _number_of(fields: Sequence[messages.FieldSchema]) -> int:
     return sum(1 + _number_of(field.field_schemas) for field in fields)
 
 
-def _fields_of(fields: Sequence[messages.FieldSchema], ancestors: tuple[str, ...]) -> tuple[SearchField, ...]:
-    return tuple(_field_of(field, ancestors) for field in fields)
+def _names(fields: Sequence[messages.FieldSchema], path: str) -> Iterator[str]:
+    for field in fields:
+        yield path + field.field_name
+        yield from _names(field.field_schemas, f"{path}{field.field_name}.")
 
 
-def _field_of(field: messages.FieldSchema, ancestors: tuple[str, ...]) -> SearchField:
+def _has_nested(fields: Sequence[messages.FieldSchema]) -> bool:
+    return any(_is_nested(field) or _has_nested(field.field_schemas) for field in fields)
+
+
+def _is_nested(field: messages.FieldSchema) -> bool:
+    """Return True if the objects of a field are documents of their own. Source: "JSON" (search indexes, 2026)."""
+    is_json = field.field_type == messages.JSON
+    return field.field_type == messages.NESTED or (is_json and field.json_type == _NESTED_JSON)
+
+
+def _fields_of(
+    fields: Sequence[messages.FieldSchema], ancestors: tuple[str, ...], path: tuple[str, ...] = ()
+) -> tuple[SearchField, ...]:
+    """Return fields. `path`: the names of the JSON objects around them, inside the last ancestor."""
+    found: list[SearchField] = []
+    for field in fields:
+        if not is_column_name(field.field_name):
+            raise invalid(f"Invalid field name in search index: '{field.field_name}'.")
+        if field.field_type == messages.JSON and field.json_type not in (_OBJECT_JSON, _NESTED_JSON):
+            raise invalid(f"The JSON type of field '{field.field_name}' must be OBJECT or NESTED.")
+        if field.field_type == messages.JSON and not _is_nested(field):
+            _check_sub_fields(field, field.field_name, (*ancestors, *path))
+            found += _fields_of(field.field_schemas, ancestors, (*path, field.field_name))
+            continue
+        made = _field_of(field, ancestors, ".".join([*ancestors[-1:], *path, field.field_name]))
+        if path:
+            if made.is_virtual or made.type is FieldType.VECTOR:
+                raise invalid(f"The field of a JSON object can not be virtual or a vector: '{made.name}'.")
+            is_array = made.type is not FieldType.NESTED
+            made = dataclasses.replace(
+                made, source=path[0], path=(*path[1:], field.field_name), is_array=is_array
+            )
+        found.append(made)
+    return tuple(found)
+
+
+def _check_sub_fields(field: messages.FieldSchema, full_name: str, around: tuple[str, ...]) -> None:
+    if len(around) >= limits.NESTED_DEPTH_MAX:
+        raise invalid(f"The depth of nested fields exceeds the limit: {limits.NESTED_DEPTH_MAX}.")
+    if not field.field_schemas:
+        raise invalid(f"The nested field '{full_name}' must have sub fields.")
+
+
+def _field_of(field: messages.FieldSchema, ancestors: tuple[str, ...], full_name: str) -> SearchField:
     name = field.field_name
-    if not is_column_name(name):
-        raise invalid(f"Invalid field name in search index: '{name}'.")
-    type_of_field = _TYPES.get(field.field_type)
+    type_of_field = FieldType.NESTED if _is_nested(field) else _TYPES.get(field.field_type)
     if type_of_field is None:
         kind = messages.FieldType.Name(field.field_type)
         raise invalid(f"The type of field '{name}' is not supported: {kind}.")
     source = _source_of(field, type_of_field, ancestors)
-    full_name = f"{ancestors[-1]}.{name}" if ancestors else name
     if type_of_field is FieldType.NESTED:
         return _nested_field(field, full_name, ancestors)
     if field.field_schemas:
@@ -170,10 +214,7 @@ def _vector_options(field: messages.FieldSchema, ancestors: tuple[str, ...]) -> 
 
 
 def _nested_field(field: messages.FieldSchema, full_name: str, ancestors: tuple[str, ...]) -> SearchField:
-    if len(ancestors) >= limits.NESTED_DEPTH_MAX:
-        raise invalid(f"The depth of nested fields exceeds the limit: {limits.NESTED_DEPTH_MAX}.")
-    if not field.field_schemas:
-        raise invalid(f"The nested field '{full_name}' must have sub fields.")
+    _check_sub_fields(field, full_name, ancestors)
     inner = _fields_of(field.field_schemas, (*ancestors, full_name))
     return SearchField(full_name, FieldType.NESTED, field.field_name, ancestors=ancestors, fields=inner)
 

@@ -7,6 +7,7 @@ with the full names of its fields. A column whose value does not fit its field i
 
 from __future__ import annotations
 
+import itertools
 import struct
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -36,30 +37,50 @@ WRITTEN_AT_NUMBER = -1
 def document_of(schema: SearchSchema, values: Mapping[str, Value]) -> dict[str, list[Any]]:
     """Return the document of a row, given the values of its columns as the dialect of the index shows them."""
     document = {}
+    parsed: dict[str, Any] = {}
     for field in schema.fields:
         value = values.get(field.source)
-        if value is not None:
-            field_values = _values_of_column(field, value)
-            if field_values:
-                document[field.name] = field_values
+        if value is None:
+            continue
+        if field.is_array or field.path or field.type is FieldType.NESTED:
+            if field.source not in parsed:
+                parsed[field.source] = _json_of(value)
+            field_values = _values_of_json(field, parsed[field.source])
+        else:
+            one = _value_of_source(field, value.data) if value.kind is not Kind.BYTES else None
+            field_values = [] if one is None else [one]
+        if field_values:
+            document[field.name] = field_values
     return document
 
 
-def _values_of_column(field: SearchField, value: Value) -> list[Any]:
-    """Return the values of a field for a column, or none if they do not fit."""
-    if not field.is_array and field.type is not FieldType.NESTED:
-        one = _value_of_source(field, value.data) if value.kind is not Kind.BYTES else None
-        return [] if one is None else [one]
-    if value.kind is not Kind.TEXT:
-        return []
+def _json_of(value: Value) -> Any:
+    """Return the JSON of a text. Other values are those of an empty list."""
     try:
-        elements = orjson.loads(value.data)
+        return orjson.loads(value.data) if value.kind is Kind.TEXT else []
     except orjson.JSONDecodeError:
         return []
-    return _values_of_json(field, elements)
+
+
+def _at_path(data: Any, path: tuple[str, ...]) -> list[Any]:
+    """Return what is at a path of members in JSON, in all elements of lists. Nothing if it is more than an array may
+    have.
+    """
+    found = [data]
+    for name in (None, *path):
+        if name is not None:
+            found = [each[name] for each in found if isinstance(each, dict) and each.get(name) is not None]
+        elements = (element for each in found for element in (each if isinstance(each, list) else (each,)))
+        found = list(itertools.islice(elements, ARRAY_MAX + 1))
+        if len(found) > ARRAY_MAX:
+            return []
+    return [each for each in found if each is not None]
 
 
 def _values_of_json(field: SearchField, elements: Any) -> list[Any]:
+    """Return the values of a field for JSON, or none if they do not fit."""
+    if field.path:
+        elements = _at_path(elements, field.path)
     if field.type is FieldType.NESTED:
         objects = elements if isinstance(elements, list) else [elements]
         if len(objects) > NESTED_MAX or not all(isinstance(each, dict) for each in objects):

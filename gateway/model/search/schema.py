@@ -38,6 +38,7 @@ class SearchField:
 
     - `name`: the full name, with the path of a nested field.
     - `source`: the column, or the member of a nested object, that the values come from.
+    - `path`: the members inside the JSON of the source that have the values. A list stands for all its elements.
     - `is_indexed`: queries can use the field.
     - `is_stored`: the source column is returned with the columns of the index.
     - `is_virtual`: the values are converted from another type (documents.py), and the field is only searched.
@@ -60,6 +61,7 @@ class SearchField:
     dimensions: int = 0
     metric: str = ""
     fields: tuple[SearchField, ...] = ()
+    path: tuple[str, ...] = ()
 
     @classmethod
     def of_json(cls, members: Mapping[str, Any]) -> SearchField:
@@ -72,6 +74,7 @@ class SearchField:
                 "analyzer": None if analyzer is None else Analyzer(**analyzer),
                 "date_formats": tuple(members["date_formats"]),
                 "ancestors": tuple(members["ancestors"]),
+                "path": tuple(members.get("path", ())),
                 "fields": tuple(cls.of_json(each) for each in members["fields"]),
             }
         )
