@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 from tablegate.adapters.tablestore.sql import search_conditions
 from tablegate.adapters.tablestore.sql.functions import FUNCTIONS, add_interval
+from tablegate.adapters.tablestore.sql.operators import ARITHMETIC, COMPARISONS, UNARY, WHOLE_RESULTS
 from tablegate.adapters.tablestore.sql.patterns import like_pattern, search_pattern
-from tablegate.adapters.tablestore.sql.scopes import SCORE, Row, Scope, Subquery
+from tablegate.adapters.tablestore.sql.scopes import SCORE, PreparedSelect, Row, Scope
 from tablegate.adapters.tablestore.sql.sql_types import SqlType, common_type, sql_error
 from tablegate.adapters.tablestore.sql.sql_values import (
     checked,
@@ -40,9 +41,9 @@ class Compiler:
         self._methods: dict[str, Callable[[Any], Compiled]] = {
             "column": self._column,
             "literal": self._literal,
-            "boolean": self._boolean,
-            "null": self._null,
-            "paren": self._paren,
+            "boolean": lambda tree: _constant(T.LONG, int(tree.this)),
+            "null": lambda tree: _constant(T.NULL, None),
+            "paren": lambda tree: self.compile(tree.this),
             "and": self._and,
             "or": self._or,
             "xor": self._xor,
@@ -69,14 +70,28 @@ class Compiler:
             raise sql_error(f"Unsupported form of an SQL expression: {tree.key}.")
         condition = search_conditions.condition_of(tree, self.scope)
         if condition is not None:
-            return Compiled(T.LONG, search_conditions.compiled(condition))
+            return self._timed(Compiled(T.LONG, search_conditions.compiled(condition)))
+        compiled = self._plain(tree)
+        return self._timed(compiled) if tree.key in _SLOW else compiled
+
+    def _timed(self, compiled: Compiled) -> Compiled:
+        """Return an expression that checks the time of the statement, since a row can have many and each may take long."""
+        check_time, own = self.scope.check_time, compiled.value
+
+        def value(row: Row) -> Any:
+            check_time()
+            return own(row)
+
+        return Compiled(compiled.type, value)
+
+    def _plain(self, tree: Any) -> Compiled:
         method = self._methods.get(tree.key)
         if method is not None:
             return method(tree)
-        if tree.key in _COMPARISONS:
-            return self._comparison(tree, _COMPARISONS[tree.key])
-        if tree.key in _ARITHMETIC:
-            return self._arithmetic(tree, _ARITHMETIC[tree.key])
+        if tree.key in COMPARISONS:
+            return self._comparison(tree, COMPARISONS[tree.key])
+        if tree.key in ARITHMETIC:
+            return self._arithmetic(tree, ARITHMETIC[tree.key])
         raise sql_error(f"Unsupported SQL expression: {tree.key}.")
 
     # Leaves
@@ -94,15 +109,6 @@ class Compiler:
         if text.isascii() and text.isdigit():
             return _constant(T.LONG, checked(int(text)))
         return _constant(T.DOUBLE, checked(float(text)))
-
-    def _boolean(self, tree: Any) -> Compiled:
-        return _constant(T.LONG, int(tree.this))
-
-    def _null(self, tree: Any) -> Compiled:
-        return _constant(T.NULL, None)
-
-    def _paren(self, tree: Any) -> Compiled:
-        return self.compile(tree.this)
 
     # Logic
 
@@ -208,7 +214,7 @@ class Compiler:
 
     def _in_subquery(self, tree: Any) -> Compiled:
         part, subquery = self.compile(tree.this), _one_column(self.scope, tree.args["query"])
-        is_equality = part.type is subquery.types[0] and part.type in (T.LONG, T.DOUBLE, T.STRING)
+        is_equality = part.type is subquery.columns[0].type and part.type in (T.LONG, T.DOUBLE, T.STRING)
         constant = None if subquery.outer_places else {row[0] for row in subquery.rows_for(())}
 
         def value(row: Row) -> int | None:
@@ -234,7 +240,7 @@ class Compiler:
                 raise sql_error("Subquery returns more than 1 row.")
             return rows[0][0] if rows else None
 
-        return Compiled(subquery.types[0], value)
+        return Compiled(subquery.columns[0].type, value)
 
     def _like(self, tree: Any) -> Compiled:
         matching = self._matching(tree, like_pattern)
@@ -269,7 +275,7 @@ class Compiler:
         left, right = self.compile(tree.this), self.compile(tree.expression)
         is_whole = all(each.type in (T.LONG, T.BOOL) for each in (left, right)) and tree.key != "div"
         first, second = left.value, right.value
-        kind = T.LONG if is_whole or tree.key in _WHOLE_RESULTS else T.DOUBLE
+        kind = T.LONG if is_whole or tree.key in WHOLE_RESULTS else T.DOUBLE
 
         def value(row: Row) -> Any:
             one, other = to_number(first(row)), to_number(second(row))
@@ -301,8 +307,8 @@ class Compiler:
 
     def _unary(self, tree: Any) -> Compiled:
         part = self.compile(tree.this)
-        kind = T.LONG if part.type in (T.LONG, T.BOOL) or tree.key == "bitwisenot" else T.DOUBLE
-        apply: Callable[[Any], Any] = operator.neg if tree.key == "neg" else _bitwise(operator.invert)
+        kind = T.LONG if part.type in (T.LONG, T.BOOL) or tree.key in WHOLE_RESULTS else T.DOUBLE
+        apply = UNARY[tree.key]
 
         def value(row: Row) -> Any:
             number = to_number(part.value(row))
@@ -392,29 +398,11 @@ def _constant(kind: SqlType, value: Any) -> Compiled:
     return Compiled(kind, lambda row: value)
 
 
-def _one_column(scope: Scope, tree: Any) -> Subquery:
+def _one_column(scope: Scope, tree: Any) -> PreparedSelect:
     subquery = scope.subqueries[id(tree)]
-    if len(subquery.types) != 1:
+    if len(subquery.columns) != 1:
         raise sql_error("A subquery must have 1 column here.")
     return subquery
-
-
-def _whole_quotient(left: Any, right: Any) -> int | None:
-    if right == 0:
-        return None
-    if isinstance(left, int) and isinstance(right, int):
-        quotient = abs(left) // abs(right)
-        return quotient if (left >= 0) == (right > 0) else -quotient
-    return int(checked(left / right))
-
-
-def _bitwise(apply: Callable[..., int]) -> Callable[..., int]:
-    """Return a function of numbers that applies one to the nearest integers, whose bits are those of a BIGINT."""
-
-    def function(*numbers: int | float) -> int:
-        return apply(*(checked(converted(number, T.LONG)) for number in numbers))
-
-    return function
 
 
 # Parts of a tree by its key. Any other part would change its meaning.
@@ -429,26 +417,7 @@ _PARTS = {
     "cast": frozenset({"this", "to", "_type"}),
     "div": frozenset({"this", "expression", "typed", "safe"}),
 }
-_COMPARISONS: dict[str, Callable[[int], bool]] = {
-    "eq": lambda order: order == 0,
-    "neq": lambda order: order != 0,
-    "lt": lambda order: order < 0,
-    "lte": lambda order: order <= 0,
-    "gt": lambda order: order > 0,
-    "gte": lambda order: order >= 0,
-}
-_ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
-    "add": operator.add,
-    "sub": operator.sub,
-    "mul": operator.mul,
-    "div": lambda left, right: None if right == 0 else float(left) / right,
-    "intdiv": _whole_quotient,
-    "mod": FUNCTIONS["MOD"].call,
-    "bitwiseand": _bitwise(operator.and_),
-    "bitwiseor": _bitwise(operator.or_),
-    "bitwisexor": _bitwise(operator.xor),
-}
-_WHOLE_RESULTS = frozenset({"intdiv", "bitwiseand", "bitwiseor", "bitwisexor"})
+_SLOW = frozenset({"anonymous", "like", "regexplike"})
 _CASTS = {
     "BIGINT": T.LONG, "UBIGINT": T.LONG, "INT": T.LONG, "DOUBLE": T.DOUBLE, "FLOAT": T.DOUBLE, "DECIMAL": T.DOUBLE,
     "CHAR": T.STRING, "VARCHAR": T.STRING, "TEXT": T.STRING, "BINARY": T.BINARY, "VARBINARY": T.BINARY,

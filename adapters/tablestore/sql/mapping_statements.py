@@ -21,8 +21,8 @@ from tablegate.adapters.tablestore.sql.mapped_tables import (
     mapped_names,
 )
 from tablegate.adapters.tablestore.sql.parsing import AlterMapping, CreateMapping
-from tablegate.adapters.tablestore.sql.selecting import Result, ResultColumn
-from tablegate.adapters.tablestore.sql.sql_types import SqlType, sql_error
+from tablegate.adapters.tablestore.sql.selecting import Result
+from tablegate.adapters.tablestore.sql.sql_types import ResultColumn, SqlType, sql_error
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.call_context import CallContext, find_table
 from tablegate.adapters.tablestore.wire.errors import ServiceError

@@ -1,11 +1,11 @@
-"""Reads of the rows of a table by an access (plans.py), page by page."""
+"""Reads of the rows of a table by an access (accesses.py), page by page."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from tablegate.adapters.tablestore.sql.plans import Access
+from tablegate.adapters.tablestore.sql.accesses import Access
 from tablegate.adapters.tablestore.sql.scopes import Row
 from tablegate.adapters.tablestore.sql.sql_types import SqlColumn, SqlType
 from tablegate.adapters.tablestore.sql.work import Step, Work

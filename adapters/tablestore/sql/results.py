@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from tablegate.adapters.tablestore.sql.selecting import Result, ResultColumn
-from tablegate.adapters.tablestore.sql.sql_types import SqlType
+from tablegate.adapters.tablestore.sql.selecting import Result
+from tablegate.adapters.tablestore.sql.sql_types import ResultColumn, SqlType
 
 if TYPE_CHECKING:
     from flatbuffers import Builder

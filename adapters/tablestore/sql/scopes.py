@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tablegate.adapters.tablestore.sql.sql_types import SqlColumn, SqlType, sql_error
+from tablegate.adapters.tablestore.sql.sql_types import ResultColumn, SqlColumn, SqlType, sql_error
 from tablegate.adapters.tablestore.sql.trees import own_nodes
 
 Row = Sequence[Any]
@@ -16,15 +16,14 @@ SCORE = SqlColumn("SCORE()", SqlType.DOUBLE, "")
 """The score of a row that a vector query finds. A star does not select it."""
 
 
-class Subquery(NamedTuple):
-    """A subquery in an expression.
+class PreparedSelect(NamedTuple):
+    """A SELECT of which all rows are read.
 
-    - `types`: of its columns.
-    - `outer_places`: of the values that it reads in the row of the outer statement. None: it has the same rows for all.
-    - `rows_for`: returns its rows for a row of the outer statement. Raises ServiceError.
+    - `outer_places`: of the values that it uses in the row of the statement around it. Empty: its rows are always the same.
+    - `rows_for`: returns its rows for a row of that statement. Raises ServiceError.
     """
 
-    types: list[SqlType]
+    columns: list[ResultColumn]
     outer_places: frozenset[int]
     rows_for: Callable[[Row], Sequence[Row]]
 
@@ -34,18 +33,21 @@ class Scope:
 
     - `subqueries`: those in the expressions, by the identity of their trees.
     - `outer`: the scope of the statement around a subquery. The values of its row follow those of the `own` places.
+    - `check_time`: called for each value that may take long. Raises ServiceError.
     """
 
     def __init__(
         self,
         columns: Sequence[tuple[str, SqlColumn]],
-        subqueries: Mapping[int, Subquery] | None = None,
+        subqueries: Mapping[int, PreparedSelect] | None = None,
         outer: Scope | None = None,
+        check_time: Callable[[], None] = lambda: None,
     ) -> None:
         self.own = range(len(columns))
         self.columns: list[tuple[str, SqlColumn]] = [*columns, *(outer.columns if outer is not None else ())]
         self.subqueries = subqueries or {}
         self.outer = outer
+        self.check_time = check_time
 
     def place(self, name: str, table: str = "") -> int:
         """Return the place of a column. Raises ServiceError. Names are compared without case, as MySQL does."""

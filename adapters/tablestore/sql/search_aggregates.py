@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from tablegate.adapters.tablestore.sql.accesses import Access
 from tablegate.adapters.tablestore.sql.aggregates import Aggregate
-from tablegate.adapters.tablestore.sql.plans import Access
 from tablegate.adapters.tablestore.sql.scopes import Scope
 from tablegate.adapters.tablestore.sql.search_conditions import exact_field
 from tablegate.adapters.tablestore.sql.sql_types import SqlType

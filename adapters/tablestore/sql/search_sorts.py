@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tablegate.adapters.tablestore.sql.plans import ColumnComparison
+from tablegate.adapters.tablestore.sql.accesses import ColumnComparison
 from tablegate.adapters.tablestore.sql.scopes import Scope
 from tablegate.adapters.tablestore.sql.search_conditions import exact_field
 from tablegate.gateway.model.search.ordering import FieldSort

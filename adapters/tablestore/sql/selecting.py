@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from tablegate.adapters.tablestore.sql.mappings import Mapping as Columns
 from tablegate.adapters.tablestore.sql.parsing import Select
-from tablegate.adapters.tablestore.sql.scopes import Row, Scope, Subquery, places_of
-from tablegate.adapters.tablestore.sql.selections import Selection
+from tablegate.adapters.tablestore.sql.result_rows import Selection
+from tablegate.adapters.tablestore.sql.scopes import PreparedSelect, Row, Scope, places_of
 from tablegate.adapters.tablestore.sql.source_rows import read_aggregates, read_correlated, read_rows
 from tablegate.adapters.tablestore.sql.sources import Input, columns_of, find_sources, input_of
-from tablegate.adapters.tablestore.sql.sql_types import SqlColumn, SqlType, sql_error
+from tablegate.adapters.tablestore.sql.sql_types import ResultColumn, SqlColumn, SqlType, sql_error
 from tablegate.adapters.tablestore.sql.trees import own_nodes
 from tablegate.adapters.tablestore.sql.work import Work
 from tablegate.adapters.tablestore.wire.call_context import CallContext
@@ -35,14 +34,6 @@ _SUPPORTED = frozenset(
         "hint",
     }
 )
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class ResultColumn:
-    """A column of a result."""
-
-    name: str
-    type: SqlType
 
 
 class Result(NamedTuple):
@@ -72,20 +63,9 @@ def explain(call: CallContext, select: Select) -> Exchange[Result]:
     return Result([*columns, ResultColumn("Rows_max", SqlType.LONG)], work.steps)
 
 
-class _Prepared(NamedTuple):
-    """A SELECT of which everything is read.
-
-    - `outer_places`, `rows_for`: as those of a Subquery.
-    """
-
-    columns: list[ResultColumn]
-    outer_places: frozenset[int]
-    rows_for: Callable[[Row], Sequence[Row]]
-
-
 def _prepare(
     call: CallContext, select: Select, work: Work, outer: Scope | None = None
-) -> Exchange[_Prepared]:
+) -> Exchange[PreparedSelect]:
     """Read what a SELECT needs. `outer`: the columns of the statement around it, which it may use."""
     tree = select.tree
     _check_supported(tree)
@@ -97,7 +77,8 @@ def _prepare(
 
     sources = yield from find_sources(call, tree, run_derived)
     scope = Scope(columns_of(sources), None, outer)
-    scope = Scope(columns_of(sources), (yield from _subqueries(call, tree, work, scope)), outer)
+    subqueries = yield from _subqueries(call, tree, work, scope)
+    scope = Scope(columns_of(sources), subqueries, outer, work.check_time)
     given = yield from input_of(call, tree, sources, scope)
     selection = Selection(select, given.scope, work)
     columns = [ResultColumn(item.label, item.compiled.type) for item in selection.items]
@@ -111,9 +92,9 @@ def _prepare(
             outer_values = row[:width]  # the row of a group has its aggregates besides
             return selection.results(rows_of(outer_values), outer_values)
 
-        return _Prepared(columns, outer_places, results_for)
+        return PreparedSelect(columns, outer_places, results_for)
     results = yield from _results(call, given, selection, work)
-    return _Prepared(columns, outer_places, lambda row: results)
+    return PreparedSelect(columns, outer_places, lambda row: results)
 
 
 def _results(call: CallContext, given: Input, selection: Selection, work: Work) -> Exchange[Sequence[Row]]:
@@ -128,21 +109,23 @@ def _results(call: CallContext, given: Input, selection: Selection, work: Work) 
     return selection.results(rows)
 
 
-def _subqueries(call: CallContext, tree: Any, work: Work, scope: Scope) -> Exchange[dict[int, Subquery]]:
+def _subqueries(
+    call: CallContext, tree: Any, work: Work, scope: Scope
+) -> Exchange[dict[int, PreparedSelect]]:
     """Prepare the subqueries in the expressions of a SELECT."""
-    subqueries: dict[int, Subquery] = {}
+    subqueries: dict[int, PreparedSelect] = {}
     for node in own_nodes(tree):
         is_derived = (
             node.parent is not None and node.parent.key in ("from", "join") and node.arg_key == "this"
         )
         if node is not tree and node.key in ("subquery", "exists") and not is_derived:
-            prepared = yield from _prepare_subquery(call, node, work, scope)
-            types = [column.type for column in prepared.columns]
-            subqueries[id(node)] = Subquery(types, prepared.outer_places, prepared.rows_for)
+            subqueries[id(node)] = yield from _prepare_subquery(call, node, work, scope)
     return subqueries
 
 
-def _prepare_subquery(call: CallContext, node: Any, work: Work, outer: Scope | None) -> Exchange[_Prepared]:
+def _prepare_subquery(
+    call: CallContext, node: Any, work: Work, outer: Scope | None
+) -> Exchange[PreparedSelect]:
     work.add_subquery()
     tree = node.this
     while tree.key == "subquery" and not tree.alias:

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tablegate.adapters.tablestore.sql import search_aggregates
+from tablegate.adapters.tablestore.sql.accesses import Access, access_by_index, access_by_key
 from tablegate.adapters.tablestore.sql.aggregates import Aggregate
 from tablegate.adapters.tablestore.sql.expressions import Compiler
-from tablegate.adapters.tablestore.sql.plans import Access, access_by_index, access_by_key
 from tablegate.adapters.tablestore.sql.reading import Wanted, read
 from tablegate.adapters.tablestore.sql.scopes import Row, Scope, places_of
 from tablegate.adapters.tablestore.sql.search_conditions import candidates_of
@@ -102,7 +102,7 @@ def _joined(left: list[Row], right: list[Row], given: Input, at: int, work: Work
     """Join the rows so far with those of the source at a number."""
     source, places = given.sources[at], given.places(at)
     on = source.join.args.get("on")
-    scope = Scope(given.scope.columns[: places.stop], given.scope.subqueries)
+    scope = Scope(given.scope.columns[: places.stop], given.scope.subqueries, None, work.check_time)
     conditions = [] if on is None else list(conjuncts(on))
     if any(place >= places.stop for each in conditions for place in places_of(each, scope)):
         raise sql_error("A subquery of an ON can use the columns of the tables before it only.")

@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 from tablegate.adapters.tablestore import DIALECT
 from tablegate.adapters.tablestore.sql import mappings
+from tablegate.adapters.tablestore.sql.accesses import ColumnComparison, comparisons_of, fixes_partition
 from tablegate.adapters.tablestore.sql.mapped_tables import (
     MappedTable,
     column_fields,
     find_mapped,
     with_fields,
 )
-from tablegate.adapters.tablestore.sql.plans import ColumnComparison, comparisons_of, fixes_partition
 from tablegate.adapters.tablestore.sql.scopes import SCORE, Row, Scope, places_of
 from tablegate.adapters.tablestore.sql.search_vectors import has_vector_query, vector_query_of
 from tablegate.adapters.tablestore.sql.sql_types import SqlColumn, sql_error
@@ -188,7 +188,7 @@ def input_of(call: CallContext, tree: Any, sources: Sequence[Source], scope: Sco
             columns = with_fields(source.columns, index)
             source = dataclasses.replace(source, search_index=index, columns=columns)
         selected.append(source)
-    scope = Scope(columns_of(selected), scope.subqueries, scope.outer)
+    scope = Scope(columns_of(selected), scope.subqueries, scope.outer, scope.check_time)
     if len(selected) == 1 and selected[0].search_index is not None:
         vector_query = vector_query_of(conditions, scope, limit_of(tree))
         if vector_query is not None:

@@ -49,6 +49,14 @@ class SqlColumn:
     is_hidden: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class ResultColumn:
+    """A column of a result."""
+
+    name: str
+    type: SqlType
+
+
 def sql_error(message: str) -> ServiceError:
     """Return the error for a statement that cannot be run."""
     return invalid(message)

@@ -179,6 +179,8 @@ def test_a_value_of_another_type_than_its_column_is_null(people: TableStoreServi
          [(0, 4), (1, 3)]),
         ("select `age + 1` from (select age + 1 from people where pid = 1) x", [(2,)]),
         ("select count(distinct age), sum(distinct age), avg(distinct age) from people", [(3, 3.0, 1.0)]),
+        ("select pid + 1 x from people where pid < 2 order by abs(x) desc", [(2,), (1,)]),
+        ("select age x, count(*) from people group by abs(x) having abs(x) = 1 and abs(sum(pid)) > 0", [(1, 3)]),
         ("select a.pid from people a left join people b on a.pid = b.pid and b.pid in (select 3) where b.pid is null limit 4",
          [(0,), (1,), (2,), (4,)]),
     ],
@@ -372,6 +374,8 @@ def test_the_arguments_of_a_function(people: TableStoreService, monkeypatch: pyt
         "select count(*) from people a, people b where a.pid + b.pid >= 0",
         "select sum(a.pid), max(a.pid), min(a.pid), avg(a.pid) from people a",
         "select a.pid, a.pid, a.pid, a.pid from people a",
+        "select 1 where " + " or ".join(["abs(1) = 1", *["abs(1) = 2"] * 32][::-1]),
+        "select 1 where " + " or ".join(["'a' like 'a'", *["'a' like 'b'"] * 32][::-1]),
     ],
 )
 def test_the_time_of_every_row(

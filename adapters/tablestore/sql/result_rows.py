@@ -1,4 +1,4 @@
-"""The result of a SELECT: its columns, groups, order and limits."""
+"""The rows of a result: the columns, groups, order and limits of a SELECT."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from tablegate.adapters.tablestore.sql.aggregates import (
+    NAMES,
     Aggregate,
     GroupCompiler,
     has_aggregate,
@@ -17,6 +18,7 @@ from tablegate.adapters.tablestore.sql.scopes import SCORE, Row, Scope
 from tablegate.adapters.tablestore.sql.sources import limit_of, whole_number
 from tablegate.adapters.tablestore.sql.sql_types import sql_error
 from tablegate.adapters.tablestore.sql.sql_values import converted, sort_key, truth
+from tablegate.adapters.tablestore.sql.trees import function_name
 from tablegate.adapters.tablestore.sql.work import Work
 from tablegate.adapters.tablestore.wire import limits
 
@@ -177,7 +179,7 @@ class _AliasCompiler(Compiler):
         return super()._column(tree) if item is None else item
 
     def _anonymous(self, tree: Any) -> Compiled:
-        return self._compiler.compile(tree)
+        return self._compiler.compile(tree) if function_name(tree) in NAMES else super()._anonymous(tree)
 
 
 def _reader(place: int) -> Callable[[Row], Any]:
