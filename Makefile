@@ -3,7 +3,8 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help setup serve compiled-tests test test-general test-wsgi test-distributed soak endurance fuzz bench bench-against lint lint-workflows \
-	lint-deploy image format lock protocol reference docs screenshots dist test-oldest test-extras sbom audit
+	lint-deploy image format lock protocol reference docs screenshots dist test-oldest test-extras \
+	test-installs sbom audit
 
 PYTHON := $(shell for each in python3 python3.13 python3.12 python3.11; do \
 	$$each -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$each && break; done)
@@ -59,6 +60,9 @@ test-oldest: .venv/.complete ## tests with the oldest versions that pyproject.to
 
 test-extras: dist ## each extra of the wheel in a clean environment
 	$(BIN)/python -m tests.support.packages extras dist/*.whl
+
+test-installs: dist ## the wheel on each Python of this machine, with the oldest and newest dependencies, by uvx and by pipx
+	$(BIN)/python -m tests.support.packages installs dist/*.whl
 
 soak: .venv/.complete ## the races and crashes at full length
 	TABLEGATE_TEST_SOAK_SECONDS=$${TABLEGATE_TEST_SOAK_SECONDS:-60} $(BIN)/pytest -m soak -o faulthandler_timeout=0 $(ARGS)

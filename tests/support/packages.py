@@ -2,9 +2,12 @@
 
     python -m tests.support.packages build FOLDER
     python -m tests.support.packages extras WHEEL
+    python -m tests.support.packages installs WHEEL
 
 `build` takes the files of HEAD. Times are those of the commit, and permissions do not depend on this machine. `extras`
-installs the wheel with each extra in a clean environment, and imports the modules that need the extra.
+installs the wheel with each extra in a clean environment, and imports the modules that need the extra. `installs` does so
+without extras, on each supported Python of this machine, with the oldest and the newest dependencies, and starts the
+server. Then it runs the wheel by uvx and by pipx.
 """
 
 from __future__ import annotations
@@ -22,6 +25,9 @@ ROOT = Path(__file__).parents[2]
 MOST_WHEEL_BYTES = 2_000_000
 MOST_DEPENDENCIES = 33
 """Maximum number of packages that an installation without extras brings. docs/contribute/dependencies.md states both."""
+PYTHONS = ("3.11", "3.12", "3.13", "3.14")
+RESOLUTIONS = ("lowest-direct", "highest")
+_UV = Path(sys.executable).with_name("uv")
 
 
 def build(target: Path, commit: str = "HEAD") -> list[Path]:
@@ -84,18 +90,52 @@ MODULES_OF_EXTRAS = {
 
 def try_extra(wheel: Path, extra: str, python: str = sys.executable) -> None:
     """Install a wheel with an extra in a clean environment, check it, and import what needs the extra."""
-    uv = Path(sys.executable).with_name("uv")
     with tempfile.TemporaryDirectory() as folder:
         environment = Path(folder) / "environment"
         imports = "; ".join(f"import tablegate.{name}" for name in MODULES_OF_EXTRAS[extra])
         for command in (
-            [uv, "venv", "--quiet", "--python", python, environment],
-            [uv, "pip", "install", "--quiet", "--python", environment, f"{wheel.absolute()}[{extra}]"],
-            [uv, "pip", "check", "--quiet", "--python", environment],
+            [_UV, "venv", "--quiet", "--python", python, environment],
+            [_UV, "pip", "install", "--quiet", "--python", environment, f"{wheel.absolute()}[{extra}]"],
+            [_UV, "pip", "check", "--quiet", "--python", environment],
             [environment / "bin" / "python", "-c", imports],
             [environment / "bin" / "tablegate", "--version"],
         ):
             subprocess.run(command, check=True, cwd=folder)
+
+
+def try_install(wheel: Path, python: str, resolution: str) -> None:
+    """Install a wheel in a clean environment with the oldest or newest dependencies, check it, and start its server."""
+    with tempfile.TemporaryDirectory() as folder:
+        environment = Path(folder) / "environment"
+        install = [_UV, "pip", "install", "--quiet", "--python", environment, "--resolution", resolution]
+        for command in (
+            [_UV, "venv", "--quiet", "--python", python, environment],
+            [*install, wheel.absolute()],
+            [_UV, "pip", "check", "--quiet", "--python", environment],
+            [environment / "bin" / "tablegate", "migrate"],
+        ):
+            subprocess.run(command, check=True, cwd=folder, stdout=subprocess.DEVNULL)
+        serve = [environment / "bin" / "tablegate", "serve", "--port", "0"]
+        with subprocess.Popen(serve, cwd=folder, stdout=subprocess.PIPE, text=True) as server:
+            assert server.stdout is not None
+            url = server.stdout.readline().strip()
+            while not server.stdout.readline().startswith("health:"):
+                assert server.poll() is None, "the server did not start"
+            healthcheck = [environment / "bin" / "tablegate", "healthcheck", "--url", url]
+            subprocess.run(healthcheck, check=True, stdout=subprocess.DEVNULL)
+            server.terminate()
+        assert server.returncode == 0
+
+
+def try_runners(wheel: Path) -> None:
+    """Run a wheel without installing it."""
+    for runner in (["--from", wheel.absolute()], ["pipx==1.8.0", "run", "--spec", wheel.absolute()]):
+        subprocess.run([_UV, "tool", "run", "--quiet", *runner, "tablegate", "--version"], check=True)
+
+
+def is_here(python: str) -> bool:
+    """Return True if uv finds a Python."""
+    return subprocess.run([_UV, "python", "find", "--quiet", python], capture_output=True).returncode == 0
 
 
 if __name__ == "__main__":
@@ -107,5 +147,11 @@ if __name__ == "__main__":
             for extra in MODULES_OF_EXTRAS:
                 print(f"{extra}:", flush=True)
                 try_extra(Path(wheel), extra)
+        case ["installs", wheel]:
+            for python in PYTHONS:
+                print(f"Python {python}:", "" if is_here(python) else "not on this machine", flush=True)
+                for resolution in RESOLUTIONS if is_here(python) else ():
+                    try_install(Path(wheel), python, resolution)
+            try_runners(Path(wheel))
         case _:
             sys.exit(__doc__)
