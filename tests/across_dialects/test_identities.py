@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import datetime
 import ipaddress
 import json
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
@@ -28,6 +29,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from tablegate.gateway.configuration.loading import load
+from tablegate.gateway.security.credential_store import CredentialStore
 from tablegate.gateway.security.credentials import Credential, Scheme
 from tablegate.gateway.security.grant_store import ALL, WrittenGrant
 from tablegate.gateway.store.opening.migrating import migrate
@@ -97,21 +99,15 @@ def certificate_in(folder: Path) -> tuple[Path, Path]:
     return files
 
 
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    folder = tmp_path_factory.mktemp("identities")
+@contextlib.contextmanager
+def serving(folder: Path, prepare: Callable[[CredentialStore], None], *more: str) -> Iterator[Place]:
+    """A server in a folder with an issuer. `prepare` stores its credentials and grants."""
     url = f"sqlite:///{folder}/tablegate.sqlite"
     settings = load({"database": url, "auth": "strict"}, {})
     database = connect(settings)
     migrate(database)
     opened = open_store(settings, database)
-    store = opened.credential_store
-    store.add(Credential(Scheme.AZURE, ACCOUNT, (KEY, KEY)), [ALL])
-    store.add(
-        Credential(Scheme.AWS, "STORED", ("a secret",)), [WrittenGrant("short", '{"read": ["people"]}')]
-    )
-    for grantee, document in GRANTS.items():
-        store.grant(grantee, WrittenGrant("short", json.dumps(document)))
+    prepare(opened.credential_store)
     opened.close()
     certificate, key = certificate_in(folder)
     flags = [
@@ -123,14 +119,28 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         str(key),
         "--audit",
         "audit.jsonl",
-        "--console-oidc-client-id",
-        "console",
+        *more,
     ]
     with running_issuer() as issuer, processes(folder, *flags, "--oidc-issuer", issuer.url) as begin:
-        place = Place(begin(url).url, issuer, certificate, folder / "audit.jsonl")
+        yield Place(begin(url).url, issuer, certificate, folder / "audit.jsonl")
+
+
+def prepare(store: CredentialStore) -> None:
+    store.add(Credential(Scheme.AZURE, ACCOUNT, (KEY, KEY)), [ALL])
+    store.add(
+        Credential(Scheme.AWS, "STORED", ("a secret",)), [WrittenGrant("short", '{"read": ["people"]}')]
+    )
+    for grantee, document in GRANTS.items():
+        store.grant(grantee, WrittenGrant("short", json.dumps(document)))
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    folder = tmp_path_factory.mktemp("identities")
+    with serving(folder, prepare, "--console-oidc-client-id", "console") as place:
         shared = TableServiceClient.from_connection_string(
             f"AccountName={ACCOUNT};AccountKey={KEY};TableEndpoint={place.url}/{ACCOUNT}",
-            connection_verify=str(certificate),
+            connection_verify=str(place.certificate),
         )
         for table in ("people", "orders"):
             shared.create_table(table).create_entity({"PartitionKey": "p", "RowKey": "r"})
@@ -167,12 +177,18 @@ def test_the_azure_sdk_with_a_token(place: Place) -> None:
     assert raised.value.status_code == 403  # the SDK asks for a version of 2019 without challenges
 
 
-@pytest.fixture
-def aws(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Return a function that makes a client of DynamoDB by the web-identity provider of boto3."""
+AwsClient = Callable[..., Any]
 
-    def client(token: str) -> Any:
-        file = tmp_path / "token"
+
+@pytest.fixture
+def aws(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AwsClient:
+    """Return a function that makes a client of DynamoDB by the web-identity provider of boto3."""
+    return client_maker(place, tmp_path, monkeypatch)
+
+
+def client_maker(place: Place, folder: Path, monkeypatch: pytest.MonkeyPatch) -> AwsClient:
+    def client(token: str, role: str = ROLE) -> Any:
+        file = folder / "token"
         file.write_text(token)
         for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE"):
             monkeypatch.delenv(name, raising=False)
@@ -180,8 +196,9 @@ def aws(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         monkeypatch.setenv("AWS_ENDPOINT_URL", place.url)
         monkeypatch.setenv("AWS_CA_BUNDLE", str(place.certificate))
         monkeypatch.setenv("AWS_WEB_IDENTITY_TOKEN_FILE", str(file))
-        monkeypatch.setenv("AWS_ROLE_ARN", ROLE)
+        monkeypatch.setenv("AWS_ROLE_ARN", role)
         monkeypatch.setenv("AWS_REGION", "us-east-1")
+        monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
         return boto3.Session(region_name="us-east-1").client("dynamodb")
 
     return client
