@@ -4,7 +4,8 @@ Prints for each database:
 
 - the rows per second of filling an index of ten fields over ROWS existing rows
 - the server's CPU for a put, without an index and with it, each until the index has the row
-- the latency of ten kinds of query, as the median and the maximum of 15 runs with different values
+- the latency of ten kinds of query, as the median and the maximum of 15 runs with different values, and the mean CPU of
+  the server without the processes of PostgreSQL
 - the lag of the index while PUTS rows are put, one second after another at most 1,000
 - the memory of the server, before and after
 
@@ -13,12 +14,12 @@ The server indexes with all of a core (`--background-cpu-share 1`).
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import shutil
 import statistics
 import struct
-import sys
 import tempfile
 import time
 import urllib.request
@@ -257,8 +258,13 @@ def measure(workspace: Workspace, database: str, rows: int, puts: int) -> Iterat
         yield f"filling an index over {rows:,} rows: {rows / took:,.0f} rows/s"
         yield from _of_puts(server, puts)
         for name, query_of in _queries(rows).items():
+            before_s = server.tree.cpu_seconds()
             times = [_milliseconds(server, query_of(number)) for number in range(_RUNS)]
-            yield f"{name}: median {statistics.median(times):.1f} ms, greatest {max(times):.1f} ms"
+            cpu_ms = (server.tree.cpu_seconds() - before_s) / _RUNS * 1_000
+            yield (
+                f"{name}: median {statistics.median(times):.1f} ms, greatest {max(times):.1f} ms,"
+                f" CPU of the server {cpu_ms:.1f} ms"
+            )
         yield from _of_lag(server, rows, puts)
         yield f"memory: {before_mb:.0f} MB at the start, {server.memory_mb():.0f} MB at the end"
     finally:
@@ -305,8 +311,13 @@ def _of_lag(server: Server, rows: int, puts: int) -> Iterator[str]:
 
 
 def main() -> None:
-    rows = int(sys.argv[1]) if len(sys.argv) > 1 else ROWS
-    puts = int(sys.argv[2]) if len(sys.argv) > 2 else PUTS
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("rows", type=int, nargs="?", default=ROWS)
+    parser.add_argument("puts", type=int, nargs="?", default=PUTS)
+    options = parser.parse_args()
+    rows, puts = options.rows, options.puts
     folder = Path(tempfile.mkdtemp(prefix="tablegate-bench-"))
     workspace = Workspace(frozenset(os.sched_getaffinity(0)), folder)
     postgres = Postgres(Workspace(workspace.cores, folder / "postgres"))
