@@ -82,6 +82,7 @@ def search(store: Store, command: SearchRows, now_ms: int) -> SearchPage:
     with store.read() as session:
         if search_indexes.by_id(session, command.index.id) is None:
             raise IndexMissing(table.name, command.index.name)
+        session.statements.plan_by_values(session)
         candidates = candidates_of(command.index, command.query)
         is_found_by_database = candidates.is_exact and is_by_key(command.sorters) and not command.needs_scores
         if is_found_by_database and command.aggregated == NOTHING and command.collapse is None:

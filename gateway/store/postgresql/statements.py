@@ -46,6 +46,11 @@ _ROWS = """unnest((SELECT ?::bigint[]), ?::bytea[], ?::bytea[], ?::smallint[], ?
 _ENTRIES = """unnest((SELECT ?::bigint[]), ?::bytea[], ?::bytea[], ?::smallint[], ?::int[], ?::bytea[], ?::bytea[], ?::smallint[],
     ?::bytea[])"""
 
+# A search joins as many terms as match. Without their values and these joins its plan is quadratic.
+_PLAN_BY_VALUES = """
+SELECT set_config('plan_cache_mode', 'force_custom_plan', true), set_config('enable_hashjoin', 'on', true),
+    set_config('enable_mergejoin', 'on', true)"""
+
 # LIMIT 1 keeps the planner from turning the look-ups into a join by scan.
 _GET_MANY = f"""
 SELECT {ROW_COLUMNS}, k.ordinal
@@ -117,6 +122,9 @@ class PostgreSQLStatements(Statements):
 
     def has_table(self, session: Session, name: str) -> bool:
         return session.query("SELECT to_regclass(?::text) IS NOT NULL", (name,)) == [(True,)]
+
+    def plan_by_values(self, session: Session) -> None:
+        session.ask(_PLAN_BY_VALUES)
 
     def one_of(self, column: str, numbers: Sequence[int]) -> tuple[str, Sequence[Any]]:
         return f"{column} = ANY(?::bigint[])", (numbers,)

@@ -187,6 +187,10 @@ class Statements(ABC):
         """Return a condition that the column has one of these numbers, and its parameters."""
 
     @abstractmethod
+    def plan_by_values(self, session: Session) -> None:
+        """Let the database plan each statement of the transaction for its values. By default it looks up keys."""
+
+    @abstractmethod
     def versions(
         self, session: Session, table_ids: Sequence[int], lock: bool, near: bytes
     ) -> Pending[list[Row]]:

@@ -47,6 +47,9 @@ class SQLiteStatements(Statements):
     def has_table(self, session: Session, name: str) -> bool:
         return bool(session.query("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (name,)))
 
+    def plan_by_values(self, session: Session) -> None:
+        """SQLite has one kind of plan."""
+
     def one_of(self, column: str, numbers: Sequence[int]) -> tuple[str, Sequence[Any]]:
         return f"{column} IN ({', '.join('?' * len(numbers))})", numbers
 
