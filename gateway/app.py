@@ -149,7 +149,7 @@ def _flask_of(dialect: Dialect, dialects: Application) -> flask.Flask:
     # Dialects get raw paths, so Flask must not redirect from `//` to `/`.
     app.url_map.merge_slashes = False
     _record_in_audit(app, dialect)
-    _intercept(app, dialect, dialects.watch)
+    _intercept(app, dialect, dialects.interceptor)
     app.register_blueprint(dialect.blueprint())
 
     @app.errorhandler(413)
@@ -182,32 +182,32 @@ def _record_in_audit(app: flask.Flask, dialect: Dialect | None) -> None:
         return response
 
 
-def _intercept(app: flask.Flask, dialect: Dialect, watch: RequestInterceptor) -> None:
+def _intercept(app: flask.Flask, dialect: Dialect, interceptor: RequestInterceptor) -> None:
     """Intercept requests under another WSGI server. The gateway's own server does so in server.py."""
 
     @app.before_request
-    def meet() -> flask.Response | None:
-        if not watch.is_on or WSGI_REQUEST in flask.request.environ:
+    def intercept() -> flask.Response | None:
+        if not interceptor.is_on or WSGI_REQUEST in flask.request.environ:
             return None
         request = current_request()
-        flask.g.met = interception = watch.meet(request, dialect)
-        flask.g.handling = request_context.current(interception.handling)
-        flask.g.handling.__enter__()
+        flask.g.interception = interception = interceptor.intercept(request, dialect)
+        flask.g.request_context = request_context.current(interception.context)
+        flask.g.request_context.__enter__()
         time.sleep(interception.latency_s)
-        reply = interception.instead()
+        reply = interception.injected_reply()
         return None if reply is None else _response_of(reply)
 
     @app.after_request
     def cut(response: flask.Response) -> flask.Response:
-        met: InterceptedRequest | None = flask.g.get("met")
-        if met is not None and met.answered(Reply(response.status_code, ())) is CUT:
+        interception: InterceptedRequest | None = flask.g.get("interception")
+        if interception is not None and interception.answered(Reply(response.status_code, ())) is CUT:
             return _response_of(CUT)
         return response
 
     @app.teardown_request
     def leave(error: BaseException | None) -> None:
-        if "handling" in flask.g:
-            flask.g.pop("handling").__exit__(None, None, None)
+        if "request_context" in flask.g:
+            flask.g.pop("request_context").__exit__(None, None, None)
 
 
 def _response_of(reply: Reply) -> flask.Response:

@@ -38,7 +38,7 @@ class Application:
     """The synchronisation of `gateway.quotas` with the database while the server runs."""
     administration: Callable[[], Administration] | None = None
     """The administration of the database, for the control API. None if the database is not open."""
-    watch: RequestInterceptor = field(init=False)
+    interceptor: RequestInterceptor = field(init=False)
     _browsers: OriginPolicy = field(init=False)
 
     def __post_init__(self) -> None:
@@ -46,7 +46,9 @@ class Application:
         settings = self.gateway.settings
         object.__setattr__(self, "_browsers", OriginPolicy(settings, settings.auth == "dev", hosts))
         object.__setattr__(
-            self, "watch", RequestInterceptor(self.dialects, self.clock.now_ns, settings.recorded_requests)
+            self,
+            "interceptor",
+            RequestInterceptor(self.dialects, self.clock.now_ns, settings.recorded_requests),
         )
 
     def dialect_of(self, request: Request) -> Dialect | None:
@@ -73,7 +75,7 @@ class Application:
         from tablegate.gateway.control.routes import Routes  # a server without such requests does not load it
 
         administration = None if self.administration is None else self.administration()
-        return Routes(self.gateway, self.clock, self.watch, administration)
+        return Routes(self.gateway, self.clock, self.interceptor, administration)
 
     def reject_cross_origin(self, request: Request) -> Reply | None:
         """Return the refusal of a request that a page of a foreign origin can have sent, or None.

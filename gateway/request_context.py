@@ -25,7 +25,7 @@ class RequestContext:
         self.units: dict[str, float] = {}
 
 
-CURRENT: ContextVar[RequestContext | None] = ContextVar("handling", default=None)
+CURRENT: ContextVar[RequestContext | None] = ContextVar("request_context", default=None)
 """The context of the request whose handler runs."""
 
 is_left_out: Callable[[], bool] | None = None
@@ -36,7 +36,7 @@ _interceptors = 0
 _record = metrics.record_consumption
 
 
-def watch(is_on: bool) -> None:
+def count_interceptor(is_on: bool) -> None:
     """Count a server of this process that begins, or ends, to intercept requests."""
     global _interceptors, is_left_out
     with _lock:
@@ -46,9 +46,9 @@ def watch(is_on: bool) -> None:
 
 
 @contextlib.contextmanager
-def current(handling: RequestContext) -> Iterator[None]:
+def current(context: RequestContext) -> Iterator[None]:
     """Set the context of the request whose handler runs on this thread."""
-    token = CURRENT.set(handling)
+    token = CURRENT.set(context)
     try:
         yield
     finally:
@@ -56,13 +56,13 @@ def current(handling: RequestContext) -> Iterator[None]:
 
 
 def _is_left_out() -> bool:
-    handling = CURRENT.get()
-    return handling is not None and handling.leaves_out is not None and handling.leaves_out()
+    context = CURRENT.get()
+    return context is not None and context.leaves_out is not None and context.leaves_out()
 
 
 def _record_consumption(consumption: tuple[str, str, str, str, float]) -> None:
     _record(consumption)
-    handling = CURRENT.get()
-    if handling is not None:
+    context = CURRENT.get()
+    if context is not None:
         _, _, _, kind, units = consumption
-        handling.units[kind] = handling.units.get(kind, 0.0) + units
+        context.units[kind] = context.units.get(kind, 0.0) + units

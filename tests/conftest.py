@@ -107,7 +107,7 @@ def _a_busy_machine_changes_no_answer() -> Iterator[None]:
 def _refusals_are_not_held_back() -> Iterator[None]:
     """Servers in this process answer unauthenticated requests at once. The tests of the delay set it themselves."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(server_module, "HELD_BACK_S", 0.0)
+        patched.setattr(server_module, "REFUSAL_DELAY_S", 0.0)
         yield
 
 

@@ -38,9 +38,9 @@ class RequestInterceptor:
         with self._lock:
             was_on, self.is_on = self.is_on, self.faults.are_planted or self.requests.is_on
             if self.is_on != was_on:
-                request_context.watch(self.is_on)
+                request_context.count_interceptor(self.is_on)
 
-    def meet(self, request: Request, dialect: Dialect) -> InterceptedRequest:
+    def intercept(self, request: Request, dialect: Dialect) -> InterceptedRequest:
         """Return a request before it is handled, with the effects of faults on it."""
         effects: list[FaultEffect] = []
         if self.faults.are_planted:
@@ -52,18 +52,22 @@ class InterceptedRequest:
     """An intercepted request, from before it is handled until it is answered."""
 
     def __init__(
-        self, watch: RequestInterceptor, request: Request, dialect: Dialect, effects: Sequence[FaultEffect]
+        self,
+        interceptor: RequestInterceptor,
+        request: Request,
+        dialect: Dialect,
+        effects: Sequence[FaultEffect],
     ) -> None:
-        self._watch = watch
+        self._interceptor = interceptor
         self._request = request
         self._dialect = dialect
         self._effects = effects
-        self._came_ns = watch.now_ns()
+        self._came_ns = interceptor.now_ns()
         self.latency_s = sum(effect.latency_ms for effect in effects) / 1000
         leaves_out = [effect.leaves_out for effect in effects if effect.leaves_out is not None]
-        self.handling = RequestContext((lambda: any(each() for each in leaves_out)) if leaves_out else None)
+        self.context = RequestContext((lambda: any(each() for each in leaves_out)) if leaves_out else None)
 
-    def instead(self) -> Reply | None:
+    def injected_reply(self) -> Reply | None:
         """Return the reply that replaces the dialect's, or CUT for no reply. None if the dialect handles the request."""
         for effect in self._effects:
             if effect.cut == "before":
@@ -72,42 +76,42 @@ class InterceptedRequest:
                 return self._dialect.fault(self._request, effect.error)
         return None
 
-    def watched(self, handler: Handler) -> Handler:
+    def in_context(self, handler: Handler) -> Handler:
         """Return a handler that runs in the context of this request (gateway/request_context.py)."""
-        return partial(_under, self.handling, handler)
+        return partial(_handle_in, self.context, handler)
 
     def answered(self, reply: Reply) -> Reply:
         """Record the reply. Returns the reply to send, or CUT."""
-        units = self.handling.units
-        self._watch.faults.charge(self._effects, sum(units.values()))
-        if self._watch.requests.is_on:
+        units = self.context.units
+        self._interceptor.faults.charge(self._effects, sum(units.values()))
+        if self._interceptor.requests.is_on:
             # Not earlier: the keys of the table are known after the request was handled.
             facts = _facts(self._request, self._dialect)
-            times_ns = (self._came_ns, self._watch.now_ns())
-            self._watch.requests.add(self._dialect, facts, reply.status, units, times_ns)
+            times_ns = (self._came_ns, self._interceptor.now_ns())
+            self._interceptor.requests.add(self._dialect, facts, reply.status, units, times_ns)
         return CUT if any(effect.cut == "after" for effect in self._effects) else reply
 
 
-def _under(current: RequestContext, handler: Handler, request: Request) -> Begun:
-    with request_context.current(current):
+def _handle_in(context: RequestContext, handler: Handler, request: Request) -> Begun:
+    with request_context.current(context):
         begun = handler(request)
     match begun:
         case ReplyStep(command, reply):
-            return ReplyStep(command, partial(_finished, current, reply))
+            return ReplyStep(command, partial(_reply_in, context, reply))
         case Reply():
             return begun
-    return _driven(current, begun)
+    return _run_in(context, begun)
 
 
-def _finished(current: RequestContext, reply: Callable[[Any], Reply], outcome: Any) -> Reply:
-    with request_context.current(current):
+def _reply_in(context: RequestContext, reply: Callable[[Any], Reply], outcome: Any) -> Reply:
+    with request_context.current(context):
         return reply(outcome)
 
 
-def _driven(current: RequestContext, exchange: Exchange[Reply]) -> Exchange[Reply]:
+def _run_in(context: RequestContext, exchange: Exchange[Reply]) -> Exchange[Reply]:
     outcomes: list[Any] | Exception | None = None
     while True:
-        with request_context.current(current):
+        with request_context.current(context):
             commands = next_commands(exchange, outcomes)
         if isinstance(commands, Returned):
             return commands.value

@@ -44,7 +44,7 @@ class Routes:
         self,
         gateway: Gateway,
         clock: Clock,
-        watch: RequestInterceptor,
+        interceptor: RequestInterceptor,
         administration: Administration | None = None,
     ) -> None:
         self._settings = gateway.settings
@@ -52,7 +52,7 @@ class Routes:
         self._routes = [
             (method, path, re.compile(re.sub(r"<(\w+)>", r"(?P<\1>[^/]+)", re.escape(path))), operation)
             for method, path, operation in (
-                *_operations(gateway, clock, watch),
+                *_operations(gateway, clock, interceptor),
                 *(() if administration is None else administration.operations()),
             )
         ]
@@ -108,7 +108,7 @@ class Routes:
 
 
 def _operations(
-    gateway: Gateway, clock: Clock, watch: RequestInterceptor
+    gateway: Gateway, clock: Clock, interceptor: RequestInterceptor
 ) -> Sequence[tuple[str, str, Operation]]:
     engine = gateway.engine
     return (
@@ -123,15 +123,15 @@ def _operations(
         ("DELETE", "/snapshots/<name>", lambda given, name: snapshots.remove(engine, name)),
         ("GET", "/snapshots/<name>/file", lambda given, name: snapshots.export(engine, name)),
         ("PUT", "/snapshots/<name>/file", lambda given, name: snapshots.put(engine, given, name)),
-        ("POST", "/seed", lambda given: seeds.from_request(watch.dialects, given)),
+        ("POST", "/seed", lambda given: seeds.from_request(interceptor.dialects, given)),
         ("GET", "/openapi.json", lambda given: _document_of_this()),
-        ("GET", "/faults", lambda given: watch.faults.listed()),
-        ("POST", "/faults", watch.faults.add),
-        ("DELETE", "/faults", lambda given: watch.faults.clear()),
-        ("DELETE", "/faults/<fault_id>", lambda given, fault_id: watch.faults.remove(fault_id)),
-        ("GET", "/requests", watch.requests.listed),
-        ("PUT", "/requests", watch.requests.change),
-        ("DELETE", "/requests", lambda given: watch.requests.clear()),
+        ("GET", "/faults", lambda given: interceptor.faults.listed()),
+        ("POST", "/faults", interceptor.faults.add),
+        ("DELETE", "/faults", lambda given: interceptor.faults.clear()),
+        ("DELETE", "/faults/<fault_id>", lambda given, fault_id: interceptor.faults.remove(fault_id)),
+        ("GET", "/requests", interceptor.requests.listed),
+        ("PUT", "/requests", interceptor.requests.change),
+        ("DELETE", "/requests", lambda given: interceptor.requests.clear()),
     )
 
 

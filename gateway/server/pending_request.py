@@ -15,7 +15,7 @@ from tablegate.gateway.engine.engine import contended, longest_wait_s, pauses_be
 from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.model.commands.commands import AnyCommand, Exchange
 
-HELD_BACK_S = 0.1
+REFUSAL_DELAY_S = 0.1
 """Minimum delay, in seconds, of replies to requests that are unauthenticated or exceed a quota. Otherwise clients that
 retry at once could use up the server."""
 
@@ -46,7 +46,7 @@ class PendingRequest(Request):
     dialect: Dialect | None = None
     operation = ""
     interception: InterceptedRequest | None = None
-    is_held_back = False
+    is_delayed = False
     span: Any = None  # with OpenTelemetry only
 
     # Set by the tick: the handler, the commands, and the receiver of their outcomes, an exchange or a function.

@@ -30,7 +30,7 @@ from tablegate.gateway.observability import logs, metrics
 from tablegate.gateway.server import allocator
 from tablegate.gateway.server.connection import NEVER, Connection
 from tablegate.gateway.server.listening import Listener
-from tablegate.gateway.server.pending_request import HELD_BACK_S, PendingRequest
+from tablegate.gateway.server.pending_request import REFUSAL_DELAY_S, PendingRequest
 from tablegate.gateway.server.relay import Relay, Relayed, RelaySocket
 from tablegate.gateway.server.tick import Ticker
 
@@ -221,22 +221,22 @@ class Server:
             dialect = pending.dialect = self._application.dialect_of(pending)
             if dialect is not None:
                 pending.operation = dialect.operation(pending)
-            instead = self._application.reject_cross_origin(pending)
-            if instead is None and dialect is not None and self._application.watch.is_on:
-                pending.interception = self._application.watch.meet(pending, dialect)
+            reply = self._application.reject_cross_origin(pending)
+            if reply is None and dialect is not None and self._application.interceptor.is_on:
+                pending.interception = self._application.interceptor.intercept(pending, dialect)
                 self._loop.call_later(pending.interception.latency_s, self.handle, pending)
                 return
         else:
-            instead = interception.instead()
-        if instead is not None:
-            self._loop.call_soon(self.answer, pending, instead)
+            reply = interception.injected_reply()
+        if reply is not None:
+            self._loop.call_soon(self.answer, pending, reply)
             return
         if self._relay is not None and not self._can_serve_here(pending):
             self._relay.forward(pending)
             return
         if dialect is not None and pending.operation not in dialect.blocking_operations:
             self._ticker.submit(
-                pending, dialect.handle if interception is None else interception.watched(dialect.handle)
+                pending, dialect.handle if interception is None else interception.in_context(dialect.handle)
             )
         else:
             self._threads.submit(self._serve, pending)
@@ -252,15 +252,15 @@ class Server:
         """Send the reply to a request, and record it for metrics, traces, the audit and the log."""
         if pending.held_bytes:
             self.memory.release(pending)
-        authorization, is_late = pending.authorization, pending.is_unauthenticated
+        authorization, is_to_be_delayed = pending.authorization, pending.is_unauthenticated
         if authorization is not None:
             if not authorization.is_checked and pending.dialect is not None:
                 reply = pending.dialect.finalize_authorization(pending, reply)
-            is_late = authorization.usage is not None and authorization.exceeded_quota is not None
-        if is_late and not pending.is_held_back:
-            pending.is_held_back = True
+            is_to_be_delayed = authorization.usage is not None and authorization.exceeded_quota is not None
+        if is_to_be_delayed and not pending.is_delayed:
+            pending.is_delayed = True
             # Spread the replies, as clients that are answered together also retry together.
-            self._loop.call_later(HELD_BACK_S * (1 + random()), self.answer, pending, reply)
+            self._loop.call_later(REFUSAL_DELAY_S * (1 + random()), self.answer, pending, reply)
             return
         pending.connection.answer(
             reply if pending.interception is None else pending.interception.answered(reply)
@@ -316,7 +316,7 @@ class Server:
 
     def _serve(self, pending: PendingRequest) -> None:
         dialect, interception = pending.dialect, pending.interception
-        token = None if interception is None else request_context.CURRENT.set(interception.handling)
+        token = None if interception is None else request_context.CURRENT.set(interception.context)
         try:
             if dialect is not None:
                 reply = dialect.serve(pending)

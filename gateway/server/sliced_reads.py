@@ -31,9 +31,11 @@ class SlicedReads:
         self._engine = engine
         self.free_readers = [*range(1, _MAX_SNAPSHOTS + 1)]
 
-    def begin(self, pending_requests: list[PendingRequest], position: int) -> None:
-        """Start reading the pages of these requests. `position`: in the log, which a standby must have reached."""
-        self.running.append(_SlicedList(self._engine, pending_requests, self.free_readers.pop(), position))
+    def begin(self, pending_requests: list[PendingRequest], log_position: int) -> None:
+        """Start reading the pages of these requests. A standby must have reached `log_position`."""
+        self.running.append(
+            _SlicedList(self._engine, pending_requests, self.free_readers.pop(), log_position)
+        )
 
     def run(self) -> list[RequestOutcomes]:
         """Read slices for one turn. Return the complete requests."""
@@ -54,7 +56,7 @@ class _SlicedList:
     """The reads of several requests, in one snapshot."""
 
     def __init__(
-        self, engine: Engine, pending_requests: list[PendingRequest], reader: int, position: int
+        self, engine: Engine, pending_requests: list[PendingRequest], reader: int, log_position: int
     ) -> None:
         self.reader = reader
         self.is_over = False
@@ -62,7 +64,9 @@ class _SlicedList:
         self._missing = {pending: len(pending.commands) for pending in pending_requests}
         self._outcomes: dict[int, Any] = {}
         commands = [command for pending in pending_requests for command in pending.commands]
-        self._slices = engine.run_in_slices(cast("list[Reading]", commands), self._outcomes, reader, position)
+        self._slices = engine.run_in_slices(
+            cast("list[Reading]", commands), self._outcomes, reader, log_position
+        )
 
     def advance(self) -> list[RequestOutcomes]:
         """Read another slice. Return the requests that became complete."""

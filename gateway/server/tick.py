@@ -90,13 +90,13 @@ class Ticker:
         self._forward = forward
         self._arrived: deque[PendingRequest] = deque()
         self._is_turn_due = False
-        new_lane = partial(_DatabaseQueue, engine, settings, self, trace)
+        new_lane = partial(_Lane, engine, settings, self, trace)
         inline = new_lane()
         database_lane = inline if lane == "inline" else new_lane(thread_name="database")
         self._write_lane = database_lane
         self._read_lane = database_lane if lane == "thread" else inline
         self._lanes = [inline] if database_lane is inline else [inline, database_lane]
-        self._replica_lane: _DatabaseQueue | None = None
+        self._replica_lane: _Lane | None = None
         if engine.replicas is not None:
             self._replica_lane = new_lane(thread_name="replicas", uses_replicas=True)
             self._lanes.append(self._replica_lane)
@@ -269,8 +269,8 @@ class Ticker:
 Work = Callable[[], list[RequestOutcomes]]
 
 
-class _DatabaseQueue:
-    """Requests that wait for the database in one lane, and the call of the engine that is running."""
+class _Lane:
+    """A thread that calls the engine, the requests that wait for it, and the call that is running."""
 
     def __init__(
         self,
@@ -335,7 +335,9 @@ class _DatabaseQueue:
             self._is_turn_of_pages = False
             if self.pages and self._sliced_reads.free_readers:
                 requests = self._take(self.pages)
-                self._sliced_reads.begin(requests, _latest_position(requests) if self._uses_replicas else 0)
+                self._sliced_reads.begin(
+                    requests, _latest_log_position(requests) if self._uses_replicas else 0
+                )
             return [self._sliced_reads.run]
         self._is_turn_of_pages = bool(has_pages)
         works: list[Work] = []
@@ -399,7 +401,7 @@ class _DatabaseQueue:
             try:
                 outcomes = self._engine.run(commands, nowait=True)
                 if self._tracks_lsn:
-                    self._record_position([pending])
+                    self._record_log_position([pending])
             except Exception as error:
                 answers.append((pending, error))
             else:
@@ -414,11 +416,11 @@ class _DatabaseQueue:
             commands += pending.commands
         try:
             if self._uses_replicas:
-                outcomes = self._engine.run(commands, log_position=_latest_position(pending_requests))
+                outcomes = self._engine.run(commands, log_position=_latest_log_position(pending_requests))
             else:
                 outcomes = self._engine.run(commands)
             if self._tracks_lsn:
-                self._record_position(pending_requests)
+                self._record_log_position(pending_requests)
         except Exception as error:
             if len(pending_requests) == 1:
                 return [(pending_requests[0], error)]
@@ -432,7 +434,7 @@ class _DatabaseQueue:
             start = end
         return answers
 
-    def _record_position(self, pending_requests: list[PendingRequest]) -> None:
+    def _record_log_position(self, pending_requests: list[PendingRequest]) -> None:
         """Record the log position on the connections of requests that wrote, for their later reads."""
         position = self._engine.written_up_to
         for pending in pending_requests:
@@ -440,5 +442,5 @@ class _DatabaseQueue:
                 pending.connection.written_up_to = position
 
 
-def _latest_position(pending_requests: list[PendingRequest]) -> int:
+def _latest_log_position(pending_requests: list[PendingRequest]) -> int:
     return max([pending.connection.written_up_to for pending in pending_requests])

@@ -42,11 +42,11 @@ def open_database(
 _REPLICA_PATIENCE_MS = 500
 
 
-def open_replica(url: str, pooled: bool = False, schema: str | None = None) -> Database:
+def open_replica(url: str, pooled: bool = False) -> Database:
     """Open the read-only PostgreSQL standby at a URL, with a short time-out."""
     from tablegate.gateway.store.postgresql.database import PostgreSQL
 
-    return PostgreSQL(url, pooled, schema, patience_ms=_REPLICA_PATIENCE_MS)
+    return PostgreSQL(url, pooled, patience_ms=_REPLICA_PATIENCE_MS)
 
 
 def prepare_file(path: Path) -> None:

@@ -34,7 +34,7 @@ from tablegate.gateway.model.errors import QuotaExceeded
 from tablegate.gateway.security import quota_keeper
 from tablegate.gateway.security.quota_keeper import QuotaSync
 from tablegate.gateway.security.quotas import Quotas, share_of
-from tablegate.gateway.server.pending_request import HELD_BACK_S
+from tablegate.gateway.server.pending_request import REFUSAL_DELAY_S
 from tablegate.gateway.store.sql.databases import Database
 from tablegate.gateway.store.store import Store
 from tests.conftest import Serve
@@ -442,7 +442,7 @@ def test_what_is_refused_is_answered_somewhat_later(one_server: Process) -> None
         hammer.join()
     took = time.monotonic() - began
     for hammer in hammers:
-        assert 0 < hammer.refused <= took / HELD_BACK_S + 1
+        assert 0 < hammer.refused <= took / REFUSAL_DELAY_S + 1
 
 
 @pytest.mark.soak

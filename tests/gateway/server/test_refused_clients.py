@@ -54,7 +54,7 @@ def sent(running: Running, data: bytes) -> socket.socket:
 def test_only_the_refusal_of_a_wrong_signature_is_held_back(
     server: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server_module, "HELD_BACK_S", 3600.0)
+    monkeypatch.setattr(server_module, "REFUSAL_DELAY_S", 3600.0)
     refused = sent(server, request(server, b"{}", "another secret"))
     for _ in range(10):
         known = sent(server, request(server, b"{}", AWS.secrets[0]))
@@ -65,7 +65,7 @@ def test_only_the_refusal_of_a_wrong_signature_is_held_back(
 
 
 def test_the_refusal_comes(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_module, "HELD_BACK_S", 0.001)
+    monkeypatch.setattr(server_module, "REFUSAL_DELAY_S", 0.001)
     refused = sent(server, request(server, b"{}", "another secret"))
     assert refused.recv(100).startswith(b"HTTP/1.1 400 ")
     refused.close()
@@ -73,7 +73,7 @@ def test_the_refusal_comes(server: Running, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_what_follows_a_refused_head_is_read_slowly(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     """After each part that is thrown away the connection is left alone for a while."""
-    monkeypatch.setattr(server_module, "HELD_BACK_S", 0.001)
+    monkeypatch.setattr(server_module, "REFUSAL_DELAY_S", 0.001)
     discarded: list[int] = []
     discard = Server.discard
 
