@@ -32,11 +32,8 @@ from tablegate.gateway.store.postgresql.distributed.nodes import (
     SlotPlacement,
     places,
 )
-from tablegate.gateway.store.postgresql.distributed.sessions import (
-    DistributedSession,
-    RoutingSession,
-    WritingSession,
-)
+from tablegate.gateway.store.postgresql.distributed.sessions import RoutingSession, WritingSession
+from tablegate.gateway.store.postgresql.distributed.statements import DistributedSession
 from tablegate.gateway.store.postgresql.pipeline import Pipeline
 from tablegate.gateway.store.postgresql.statements import TRANSACTION_ID
 from tablegate.gateway.store.sql.databases import (

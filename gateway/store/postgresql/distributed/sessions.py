@@ -13,19 +13,12 @@ from tablegate.gateway.store.postgresql.database import PostgresSession
 from tablegate.gateway.store.postgresql.distributed.nodes import HERE, LOCK, Address, Nodes, SlotPlacement
 from tablegate.gateway.store.postgresql.distributed.statements import (
     SLOT,
-    DistributedStatements,
+    DistributedSession,
     Part,
-    SessionOfNodes,
     by_slot,
 )
 from tablegate.gateway.store.postgresql.statements import PostgreSQLStatements
 from tablegate.gateway.store.sql.databases import Pending, RetryableFailure, Row, Session
-
-
-class DistributedSession(SessionOfNodes):
-    """A pipeline to one node, which queries the others."""
-
-    statements = DistributedStatements()
 
 
 class ShardSession(Session):

@@ -51,18 +51,6 @@ INSERT INTO rows (table_id, partition, sort, slot, modified_at, size_bytes) VALU
 ON CONFLICT (table_id, partition, sort, slot) DO UPDATE SET size_bytes = 0 WHERE false"""
 
 
-class SessionOfNodes(PostgresSession):
-    """A session that may have access to more nodes than the entered one."""
-
-    def split(self, sets: Sequence[Sequence[Any]]) -> list[Part]:
-        """Split rows or keys into parts for one statement each, all in the common lock order."""
-        return [(None, sorted(range(len(sets)), key=lambda at: by_slot(sets[at])))]
-
-    def query_local(self, statement: str, parameters: Sequence[Any]) -> Pending[list[Row]] | None:
-        """Query this node's copy of a reference table. None if the node is unknown."""
-        return None
-
-
 Part = tuple[Session | None, list[int]]
 """Some members of a set, by index, and the session of their shard. None: they go through Citus."""
 
@@ -79,7 +67,7 @@ class DistributedStatements(PostgreSQLStatements):
     ) -> Pending[list[Row]]:
         if not lock:
             return session.ask(_VERSIONS, (table_ids,))
-        answer_of_node = cast(SessionOfNodes, session).query_local(LOCK_VERSIONS, (table_ids,))
+        answer_of_node = cast("DistributedSession", session).query_local(LOCK_VERSIONS, (table_ids,))
         if answer_of_node is not None:
             return answer_of_node
         # A separate statement, because the id is that of the entered node and the lock may be on another.
@@ -107,7 +95,7 @@ class DistributedStatements(PostgreSQLStatements):
 
     def fetch_rows(self, session: Session, keys: Sequence[Key]) -> Pending[list[tuple[int, Row]]]:
         answers: list[tuple[list[int], Pending[list[tuple[int, Row]]]]] = []
-        for shard, indexes in cast(SessionOfNodes, session).split(keys):
+        for shard, indexes in cast("DistributedSession", session).split(keys):
             part = [keys[at] for at in indexes]
             answer = _fetch_each(session, part) if shard is None else super().fetch_rows(shard, part)
             answers.append((indexes, answer))
@@ -115,7 +103,7 @@ class DistributedStatements(PostgreSQLStatements):
 
     def look_up_rows(self, session: Session, keys: Sequence[Key]) -> Pending[list[tuple[int, Row]]]:
         answers: list[tuple[list[int], Pending[list[tuple[int, Row]]]]] = []
-        for shard, indexes in cast(SessionOfNodes, session).split(keys):
+        for shard, indexes in cast("DistributedSession", session).split(keys):
             part = [keys[at] for at in indexes]
             answer = _look_up_each(session, part) if shard is None else super().look_up_rows(shard, part)
             answers.append((indexes, answer))
@@ -195,6 +183,20 @@ class DistributedStatements(PostgreSQLStatements):
                 _send_each(session, entries.REMOVE, part)
 
 
+class DistributedSession(PostgresSession):
+    """A pipeline to one node, through which Citus reaches the others. Subclasses reach some directly."""
+
+    statements = DistributedStatements()
+
+    def split(self, sets: Sequence[Sequence[Any]]) -> list[Part]:
+        """Split rows or keys into parts for one statement each, all in the common lock order."""
+        return [(None, sorted(range(len(sets)), key=lambda at: by_slot(sets[at])))]
+
+    def query_local(self, statement: str, parameters: Sequence[Any]) -> Pending[list[Row]] | None:
+        """Query this node's copy of a reference table. None if the node is unknown."""
+        return None
+
+
 _NO_ROW = (None,) * ROW_WIDTH
 
 
@@ -204,7 +206,7 @@ def by_slot(row_or_key: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def _split(session: Session, sets: Sequence[Row]) -> Iterator[tuple[Session | None, list[Row]]]:
-    for shard, indexes in cast(SessionOfNodes, session).split(sets):
+    for shard, indexes in cast("DistributedSession", session).split(sets):
         yield shard, [sets[at] for at in indexes]
 
 
