@@ -253,7 +253,7 @@ class Busy(GatewayError):
 class Contended(Busy):
     """A lock was not available at once, or the database cannot be reached. Nothing was done.
 
-    The tick and `drive` retry after a pause, for `wait_s` seconds. Other callers can treat it as Busy.
+    The tick and `engine.run_with_retries` retry after pauses, for `wait_s` seconds. Other callers can treat it as Busy.
     """
 
     def __init__(self, reason: str, wait_s: float = 5.0) -> None:

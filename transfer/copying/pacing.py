@@ -67,7 +67,7 @@ class Rate:
 class Concurrency:
     """The limit of concurrent calls.
 
-    It starts at `most`. It is halved when a call takes far longer than usual, as with a throttling or unreachable
+    It starts at `maximum`. It is halved when a call takes far longer than usual, as with a throttling or unreachable
     service. It then grows slowly again.
     """
 

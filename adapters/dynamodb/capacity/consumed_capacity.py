@@ -25,6 +25,7 @@ from tablegate.gateway.model.values.vectors import COMPONENT_BYTES
 from tablegate.gateway.observability import metrics
 
 Blocks = dict[str, Any]
+"""The members of an answer about consumption: ConsumedCapacity and ItemCollectionMetrics, if requested."""
 
 
 def meter(table: str, index: str, kind: str, units: float) -> None:

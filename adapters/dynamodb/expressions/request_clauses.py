@@ -68,7 +68,7 @@ def _placeholders(arguments: Input, wording: Wording) -> Placeholders:
 
 
 class ReadClauses:
-    """The projection, filter and key condition of a read. `given`: the request, or one member of a batch."""
+    """The projection, filter and key condition of a read. `arguments`: the request, or one table of a batch."""
 
     __slots__ = ("_filter", "_filter_name", "_key_tests", "projection")
     _filter: Predicate
@@ -177,7 +177,7 @@ class ReadClauses:
 
 
 class WriteClauses:
-    """The condition and actions of a write. `given`: the request, or one action of a transaction."""
+    """The condition and actions of a write. `arguments`: the request, or one action of a transaction."""
 
     __slots__ = ("_actions", "_condition", "_document_paths", "facts", "has_condition", "returned_rows")
     facts: updates.UpdateFacts
@@ -199,6 +199,7 @@ class WriteClauses:
 
     @classmethod
     def check(cls, arguments: Input, wording: Wording) -> None:
+        """Raise ServiceError if the clauses are wrong, whatever the table is."""
         if not _WRITE_CLAUSES.isdisjoint(arguments):
             cls.__new__(cls)._read(arguments, wording)
 
