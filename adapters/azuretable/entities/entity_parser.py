@@ -179,9 +179,8 @@ def parse_entity(body: bytes, joined_names: frozenset[str] = frozenset()) -> Par
             is_native = is_native and not bodies.is_foreign(value)
     if len(attributes) > limits.PROPERTIES_MAX:
         raise ServiceError("TooManyProperties")
-    has_typed_keys = is_annotated and _has_typed_keys(members)
     keys = _key(members, "PartitionKey"), _key(members, "RowKey")
-    return ParsedEntity(*keys, attributes, size, is_native, has_typed_keys)
+    return ParsedEntity(*keys, attributes, size, is_native, is_annotated and _has_typed_keys(members))
 
 
 def _has_typed_keys(members: Mapping[str, Any]) -> bool:
