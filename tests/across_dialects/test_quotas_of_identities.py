@@ -71,6 +71,7 @@ ALICE, MEMBER, BOB = Identity("alice"), Identity("alice", ("ops",)), Identity("b
     ("owner", "identities", "expected"),
     [
         ("entra/alice", (ALICE, BOB), "aadt"),
+        ("entra/alice", (ALICE, ALICE, MEMBER), "a"),  # other temporary keys of the same identity
         ("entra/bob", (ALICE, BOB), "adta"),
         ("group/ops", (ALICE, BOB), "adtadt"),
         ("group/ops", (MEMBER, BOB), "aadt"),

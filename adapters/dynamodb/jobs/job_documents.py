@@ -21,7 +21,8 @@ CANCELLING, CANCELLED = "CANCELLING", "CANCELLED"
 
 def definition_of(call: CallContext, table_name: str, **further: Any) -> dict[str, Any]:
     """Return the stored form of a request."""
-    caller = call.caller
+    caller, authorization = call.caller, call.authorization
+    source = None if authorization is None or authorization.is_unrestricted else list(authorization.source)
     return {
         "request": call.input,
         "token": call.input.get("ClientToken") or new_token(),
@@ -32,7 +33,7 @@ def definition_of(call: CallContext, table_name: str, **further: Any) -> dict[st
             "namespace": caller.namespace,
         },
         # The source of the request of a restricted caller. None if the caller is unrestricted.
-        "source": None if call.authorization is None else list(call.authorization.source),
+        "source": source,
         "table_arn": table_arn(caller, table_name),
         **further,
     }

@@ -13,12 +13,17 @@ from typing import Any
 
 import pytest
 
+from tablegate.adapters.dynamodb.jobs.job_documents import definition_of
 from tablegate.adapters.dynamodb.jobs.source_tables import check_readable
 from tablegate.adapters.dynamodb.object_stores.object_store import ObjectStoreRejection
+from tablegate.adapters.dynamodb.wire.call_context import CallContext, Caller
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.gateway.model.authorization.authorizations import Authorization, RequestSource
+from tablegate.gateway.model.authorization.grants import EVERYTHING, NOTHING, Policy
 from tablegate.gateway.model.commands.snapshot_commands import ResetTables
 from tablegate.gateway.model.tables.jobs import Job
 from tablegate.gateway.security.gate import run_one
+from tablegate.gateway.security.identities import Identity
 from tests.support.strict import LIMITED, Strict, Told, strict
 
 ARN = "arn:aws:dynamodb:us-east-1:000000000000:table/"
@@ -403,3 +408,17 @@ def test_an_export_of_another_account_is_read_by_no_key(database_url: str, names
         allowed = namespace.startswith("aws/1/")
         with contextlib.nullcontext() if allowed else pytest.raises(ObjectStoreRejection):
             check_readable(server.gateway, job, f"{namespace}/secret", "s3://bucket/")
+
+
+@pytest.mark.parametrize(
+    ("policy", "is_allowed"), [(EVERYTHING, True), (NOTHING, False)], ids=["all", "none"]
+)
+def test_an_unrestricted_identity_reads_exports_as_a_key_does(
+    server: Strict, policy: Policy, is_allowed: bool
+) -> None:
+    caller = Caller("entra/alice", "000000000000", "us-east-1", "shared")
+    authorization = Authorization(policy, Identity("alice").caller_in(), RequestSource("127.0.0.1", True), 0)
+    call = CallContext("ImportTable", {}, caller, server.gateway, authorization=authorization)
+    job = Job(1, "dynamodb-import", "shared", "orders", definition_of(call, "orders"), {}, "", 0)
+    with contextlib.nullcontext() if is_allowed else pytest.raises(ObjectStoreRejection):
+        check_readable(server.gateway, job, "shared/secret", "s3://bucket/")
