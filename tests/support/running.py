@@ -225,6 +225,11 @@ class Process:
         children = Path(f"/proc/{self.pid}/task/{self.pid}/children")
         return [int(pid) for pid in children.read_text().split()]
 
+    def cpu_seconds(self) -> float:
+        """Return the CPU time of all threads of the process and of its workers."""
+        tasks = [task for pid in (self.pid, *self.workers()) for task in Path(f"/proc/{pid}/task").iterdir()]
+        return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
+
     @property
     def is_running(self) -> bool:
         return self._process.poll() is None

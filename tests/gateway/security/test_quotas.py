@@ -38,7 +38,6 @@ from tablegate.gateway.server.pending_request import REFUSAL_DELAY_S
 from tablegate.gateway.store.sql.databases import Database
 from tablegate.gateway.store.store import Store
 from tests.conftest import Serve
-from tests.gateway.server.test_refused_neighbours import cpu_of
 from tests.support.live_dynamodb import ONCE
 from tests.support.loads import text
 from tests.support.raw_client import SIGNED_IN_FORM, RawClient, Refused
@@ -476,10 +475,10 @@ def _spent(server: Process, count: int) -> list[float]:
     body = json.dumps({"TableName": "things", "Key": {"p": text("k")}}).encode()
     with RawClient(server.url) as client:
         for _ in range(count):
-            before = cpu_of(server)
+            before = server.cpu_seconds()
             status, _ = client.post("DynamoDB_20120810.GetItem", body, **headers)
             assert status == 200
-            found.append(cpu_of(server) - before)
+            found.append(server.cpu_seconds() - before)
             time.sleep(0.01)
     return found
 

@@ -10,6 +10,7 @@ import contextlib
 import gzip
 import json
 import socket
+import statistics
 import struct
 import time
 import zlib
@@ -22,7 +23,7 @@ import pytest
 
 from tests.support.raw_client import SIGNED_IN_FORM, RawClient, Refused
 from tests.support.running import Process
-from tests.support.waiting import PATIENCE_S
+from tests.support.waiting import PATIENCE_S, wait_until
 
 MIB = 1 << 20
 MOST_GROWTH_BYTES = 300 * MIB
@@ -71,7 +72,7 @@ def bounded(process: Process) -> Iterator[None]:
     assert growth < MOST_GROWTH_BYTES
     with RawClient(process.url) as client:
         item = {"p": {"S": "still here"}}
-        assert quickly(2, lambda: client.call("PutItem", TableName="things", Item=item)) == {}
+        assert cheaply(process, 2, lambda: client.call("PutItem", TableName="things", Item=item)) == {}
 
 
 def _bytes(pid: int, name: str) -> int:
@@ -101,10 +102,11 @@ def read_to_end(connection: socket.socket) -> bytes:
     return received
 
 
-def quickly(seconds: float, ask: Callable[[], Any]) -> Any:
-    began = time.monotonic()
+def cheaply(process: Process, seconds: float, ask: Callable[[], Any]) -> Any:
+    """Return the answer, for which the server needs less than this much CPU. Elapsed time depends on other load."""
+    before = process.cpu_seconds()
     answer = ask()
-    assert time.monotonic() - began < seconds
+    assert process.cpu_seconds() - before < seconds
     return answer
 
 
@@ -140,8 +142,8 @@ def nested_items(levels: int) -> bytes:
         pytest.param(b"\xff\xfe" * 1_000_000, id="no text"),
     ],
 )
-def test_a_body_that_is_a_bomb_is_a_clear_refusal(client: RawClient, body: bytes) -> None:
-    status, answer = quickly(5, lambda: client.post("DynamoDB_20120810.PutItem", body))
+def test_a_body_that_is_a_bomb_is_a_clear_refusal(process: Process, client: RawClient, body: bytes) -> None:
+    status, answer = cheaply(process, 5, lambda: client.post("DynamoDB_20120810.PutItem", body))
     assert status == 400
     assert json.loads(answer)["__type"].partition("#")[2] in ("SerializationException", "ValidationException")
     assert len(answer) < 20_000
@@ -157,9 +159,12 @@ def test_a_body_that_is_a_bomb_is_a_clear_refusal(client: RawClient, body: bytes
         pytest.param("a" * 100_000, id="length"),
     ],
 )
-def test_an_expression_that_is_a_bomb_is_a_clear_refusal(client: RawClient, expression: str) -> None:
+def test_an_expression_that_is_a_bomb_is_a_clear_refusal(
+    process: Process, client: RawClient, expression: str
+) -> None:
     with pytest.raises(Refused) as refusal:
-        quickly(
+        cheaply(
+            process,
             3,
             lambda: client.call(
                 "PutItem",
@@ -182,7 +187,7 @@ def test_a_body_over_20_mb_is_refused_before_it_has_come(process: Process) -> No
     with connect(process) as connection:
         head = HEAD.format(operation="PutItem") + f"Content-Length: {20 * MIB + 1}\r\n\r\n"
         connection.sendall(head.encode() + b"x" * 1000)
-        assert quickly(1, lambda: connection.recv(100)).startswith(b"HTTP/1.1 413 ")
+        assert connection.recv(100).startswith(b"HTTP/1.1 413 ")  # it would be 408 if the server waited
 
 
 def test_many_large_bodies_at_once_are_too_much_together(process: Process, client: RawClient) -> None:
@@ -212,8 +217,12 @@ def test_many_large_bodies_at_once_are_too_much_together(process: Process, clien
     ],
     ids=["one", "members", "empty members", "deflate"],
 )
-def test_a_body_that_unfolds_without_end_is_refused(client: RawClient, coding: str, bomb: bytes) -> None:
-    status, _ = quickly(5, lambda: client.post("DynamoDB_20120810.PutItem", bomb, Content_Encoding=coding))
+def test_a_body_that_unfolds_without_end_is_refused(
+    process: Process, client: RawClient, coding: str, bomb: bytes
+) -> None:
+    status, _ = cheaply(
+        process, 5, lambda: client.post("DynamoDB_20120810.PutItem", bomb, Content_Encoding=coding)
+    )
     assert status in (413, 500)
 
 
@@ -241,11 +250,11 @@ def test_clients_that_trickle_are_disconnected_and_delay_no_others(
     process: Process, client: RawClient
 ) -> None:
     tricklers = [connect(process) for _ in range(60)]
-    began = time.monotonic()
     head = HEAD.format(operation="ListTables") + "X-Slow: " + "x" * 10_000
+    waits: list[float] = []
     alive = list(range(len(tricklers)))
     for byte in head.encode():
-        if not alive or time.monotonic() - began > 8:
+        if not alive:
             break
         for at in list(alive):
             try:
@@ -254,13 +263,14 @@ def test_clients_that_trickle_are_disconnected_and_delay_no_others(
                 alive.remove(at)
         asked = time.monotonic()
         client.call("ListTables")
-        assert time.monotonic() - asked < 1
+        waits.append(time.monotonic() - asked)
+    assert not alive
+    assert statistics.median(waits) < 1  # they would all be as long as the server waits for the others
     for trickler in tricklers:
         # Connections that were not reset during a send receive the reason.
         answer = read_to_end(trickler)
         assert answer == b"" or answer.startswith(b"HTTP/1.1 408 ")
         trickler.close()
-    assert time.monotonic() - began < 12
 
 
 def test_1100_unfinished_heads_delay_no_others(process: Process, client: RawClient) -> None:
@@ -280,7 +290,7 @@ def test_1100_unfinished_heads_delay_no_others(process: Process, client: RawClie
 def test_a_body_that_stops_coming_is_a_408(process: Process) -> None:
     with connect(process) as connection:
         connection.sendall((HEAD.format(operation="ListTables") + "Content-Length: 2\r\n\r\n{").encode())
-        assert quickly(5, lambda: read_to_end(connection)).startswith(b"HTTP/1.1 408 ")
+        assert read_to_end(connection).startswith(b"HTTP/1.1 408 ")
 
 
 def test_a_client_that_takes_no_replies_is_cut_off(process: Process, client: RawClient) -> None:
@@ -291,13 +301,17 @@ def test_a_client_that_takes_no_replies_is_cut_off(process: Process, client: Raw
     with connect(process) as connection:
         body = b'{"TableName":"things"}'
         request = (HEAD.format(operation="Scan") + f"Content-Length: {len(body)}\r\n\r\n").encode() + body
-        began = time.monotonic()
         connection.settimeout(0.2)
-        with contextlib.suppress(ConnectionError):
-            while time.monotonic() - began < 8:
+
+        def is_cut_off() -> bool:
+            try:
                 with contextlib.suppress(TimeoutError):
                     connection.sendall(request * 100)
-        assert time.monotonic() - began < 8
+            except ConnectionError:
+                return True
+            return False
+
+        wait_until(is_cut_off)
 
 
 # Order
@@ -321,7 +335,7 @@ def test_a_client_that_has_closed_its_half_gets_its_reply(process: Process) -> N
     with connect(process) as connection:
         connection.sendall((HEAD.format(operation="ListTables") + "Content-Length: 2\r\n\r\n{}").encode())
         connection.shutdown(socket.SHUT_WR)
-        assert quickly(2, lambda: read_to_end(connection)).endswith(b'{"TableNames":["things"]}')
+        assert read_to_end(connection).endswith(b'{"TableNames":["things"]}')
 
 
 def test_clients_that_vanish_leave_nothing_behind(process: Process, client: RawClient) -> None:

@@ -14,7 +14,6 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from email.utils import formatdate
-from pathlib import Path
 
 import orjson
 import pytest
@@ -78,12 +77,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
     assert (code, "Traceback" in errors) == (0, False), errors
 
 
-def cpu_of(process: Process) -> float:
-    """Seconds of CPU that a process has taken, with all its threads."""
-    tasks = Path(f"/proc/{process.pid}/task")
-    return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks.iterdir()) / 1e9
-
-
 @dataclass
 class Refusal:
     """A request in progress on a separate thread: the start of its transmission, and its status."""
@@ -116,9 +109,9 @@ def longest_wait(server: Process, request: Wasteful) -> float:
         client.call("GetItem", TableName="things", Key={"p": {"S": "1"}})
         thread.start()
         while not refusal.is_done.is_set() or len(waits) < READS_LEAST:
-            before = cpu_of(server)
+            before = server.cpu_seconds()
             assert "Item" in client.call("GetItem", TableName="things", Key={"p": {"S": "1"}})
-            waits.append(cpu_of(server) - before)
+            waits.append(server.cpu_seconds() - before)
     thread.join()
     assert refusal.status >= 400 or refusal.status == 202  # a batch
     return max(waits)
