@@ -19,6 +19,7 @@ from tests.support.databases import PostgresServer
 from tests.support.loads import LoadProcess, run_loads, text
 from tests.support.raw_client import RawClient
 from tests.support.running import Process
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.soak
 
@@ -98,7 +99,7 @@ def test_an_index_switched_on_under_load_misses_nothing(urls: list[str]) -> None
         running = [
             LoadProcess(loads.fill, url, SECONDS + 1, seed) for seed, url in enumerate((urls[0], urls[-1]))
         ]
-        time.sleep(0.7)
+        wait_until(lambda: len(client.scan("things")) > 200)
         client.call(
             "UpdateTable",
             TableName="things",
@@ -114,9 +115,7 @@ def test_an_index_switched_on_under_load_misses_nothing(urls: list[str]) -> None
             ],
         )
         books = [each.books() for each in running]
-        deadline = time.monotonic() + 30
-        while not _is_active(client) and time.monotonic() < deadline:
-            time.sleep(0.05)
+        wait_until(lambda: _is_active(client))
         expected = {key: color for book in books for key, color in book["items"].items()}
         expected |= {f"old-{at}": "grey" for at in range(200)}
         table = {item["p"]["S"]: item["color"]["S"] for item in client.scan("things")}

@@ -146,7 +146,7 @@ def test_a_reader_gets_each_change_once_and_in_order(begin: Begin, database_url:
         (SECONDS * 0.5, lambda: restart(begin, servers, urls)),
         (SECONDS * 0.7, lambda: reshard(database_url, 2)),
     ]
-    while time.monotonic() - began < SECONDS:
+    while events or time.monotonic() - began < SECONDS:
         while events and time.monotonic() - began > events[0][0]:
             events.pop(0)[1]()
         with_retries(reader.follow)
@@ -155,7 +155,6 @@ def test_a_reader_gets_each_change_once_and_in_order(begin: Begin, database_url:
         writer.join()
     while with_retries(reader.follow):
         pass
-    assert not events
     check(writers, reader.seen)
 
 

@@ -6,14 +6,15 @@ coverage.toml maps lines to tests. Data types are in the file beside this one.
 
 from __future__ import annotations
 
-import time
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from boto3.dynamodb.conditions import Attr, Key
 
 from tests.support.live_dynamodb import Index, Live, definitions, key_schema, pages, refused
 from tests.support.running import start
+from tests.support.waiting import wait_until
 
 BOOK = {
     "Id": 101,
@@ -305,11 +306,12 @@ def test_index_data_is_stored_apart_from_table_data(dynamodb):
     items = [{"Id": f"{number}", "pad": "x" * 100, "PostedBy": "A"} for number in range(1, 4)]
     for item in [{"Id": "0", "pad": "x" * 100}, *items]:
         table.put_item(Item=item)
-    for _ in range(100):  # a count that took long is kept for a while
-        described = dynamodb.client.describe_table(TableName=table.name)["Table"]
-        if described["ItemCount"] == 4:
-            break
-        time.sleep(0.1)
+
+    def describe() -> dict[str, Any]:
+        return dynamodb.client.describe_table(TableName=table.name)["Table"]
+
+    wait_until(lambda: describe()["ItemCount"] == 4, describe)  # a count that took long is kept for a while
+    described = describe()
     [index] = described["GlobalSecondaryIndexes"]
     key, pad, user = len("Id") + 1, len("pad") + 100, len("PostedBy") + 1
     assert (described["ItemCount"], described["TableSizeBytes"]) == (4, 4 * (key + pad) + 3 * user)

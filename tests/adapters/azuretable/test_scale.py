@@ -143,7 +143,7 @@ def test_readers_never_see_half_of_a_batch(server: Running) -> None:
 
     def write() -> None:
         mine = Connection(server.url)
-        while time.monotonic() < deadline:
+        while time.monotonic() < deadline or min(counts.values()) <= 3:
             counts["writes"] += 1
             assert mine.batch([upsert_part("groups", "p", row, n=counts["writes"]) for row in rows])
         mine.close()
@@ -151,7 +151,7 @@ def test_readers_never_see_half_of_a_batch(server: Running) -> None:
     def read(expression: str) -> Callable[[], None]:
         def work() -> None:
             mine = Connection(server.url)
-            while time.monotonic() < deadline:
+            while time.monotonic() < deadline or min(counts.values()) <= 3:
                 entities, _ = mine.page("groups", filter=expression)
                 counts["reads"] += 1
                 assert len(entities) == 50
@@ -164,8 +164,6 @@ def test_readers_never_see_half_of_a_batch(server: Running) -> None:
         [write, read("PartitionKey eq 'p'"), read("n ge 0"), read("PartitionKey ge 'a' and RowKey lt '9'")]
     )
     print(f"{counts['writes']} batches of 50 and {counts['reads']} looks at them")
-    assert counts["writes"] > 3
-    assert counts["reads"] > 3
     client.close()
 
 

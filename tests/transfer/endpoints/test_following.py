@@ -20,7 +20,7 @@ from tablegate.transfer.endpoints.dynamodb import streams as dynamodb_streams
 from tablegate.transfer.endpoints.endpoint import Definition, Endpoint, Service
 from tablegate.transfer.errors import PositionLost, RequestRefused
 from tests.support.running import Running
-from tests.support.waiting import PATIENCE_S
+from tests.support.waiting import PATIENCE_S, wait_until
 from tests.transfer.endpoints.conftest import OPENERS, open_azure, open_dynamodb
 from tests.transfer.endpoints.places import SCHEMAS, key_of, numbered_rows
 
@@ -100,7 +100,8 @@ def test_every_write_after_the_capture_is_returned_over_splits_and_merges(
             seen.update(key.position for key in looked.keys)
             position = looked.position
             reshard(ours, name, shards)
-            time.sleep(0.2)
+            enough = sum(map(len, written)) + 26
+            wait_until(lambda enough=enough: sum(map(len, written)) >= enough)  # type: ignore[misc]
     finally:
         stop.set()
         for thread in threads:

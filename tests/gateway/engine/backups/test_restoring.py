@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import threading
-import time
 import uuid
 from dataclasses import dataclass, field
 
@@ -50,6 +49,7 @@ from tests.gateway.engine.conftest import Client, by_color, do_background_work, 
 from tests.support.clock import Clock
 from tests.support.soak import minutes_long
 from tests.support.stored_tables import StoredRows, stored_entries, stored_rows
+from tests.support.waiting import wait_until
 
 DAY_S = 86_400
 
@@ -485,8 +485,9 @@ def test_a_backup_under_writers_is_a_state_that_was(engine: Engine) -> None:
             assert isinstance(backup, Backup), backup
             taken.append((before, list(acknowledged)))
             engine.background_batch()
+        last = list(acknowledged)
+        wait_until(lambda: failures or all(now > then for now, then in zip(acknowledged, last, strict=True)))
     finally:
-        time.sleep(0.1)
         stopping.set()
         for thread in threads:
             thread.join()

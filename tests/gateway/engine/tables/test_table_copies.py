@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 
 import pytest
 
@@ -20,6 +19,7 @@ from tablegate.gateway.model.values.values import decimal, text
 from tablegate.gateway.store.postgresql.pipeline import Pipeline
 from tests.gateway.engine.conftest import Client, by_color, do_background_work, make_table
 from tests.support.clock import Clock
+from tests.support.waiting import wait_until
 
 STREAM = StreamRule("label", True, "NEW_AND_OLD_IMAGES", 86_400_000, 0)
 
@@ -151,14 +151,13 @@ def test_a_copy_under_writers_is_a_state_that_was(engine: Engine) -> None:
         writer.start()
     try:
         for turn in range(5):
-            time.sleep(0.02)
-            [copied] = engine.run([CopyTables((("", f"snapshot/{turn}"),))])
-            for _ in range(200):
-                if not isinstance(copied, GatewayError):
-                    break
-                time.sleep(0.01)
+
+            def is_copied(turn: int = turn) -> bool:
                 [copied] = engine.run([CopyTables((("", f"snapshot/{turn}"),))])
-            assert copied == 2
+                assert copied == 2 or isinstance(copied, GatewayError)
+                return not isinstance(copied, GatewayError)
+
+            wait_until(is_copied)
             total = 0
             for name in ("left", "right"):
                 rows = Client(engine, found(engine, name, f"snapshot/{turn}")).rows()
