@@ -5,6 +5,7 @@ Source: docs/protocols/table-store.md and "Create a search index".
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -91,6 +92,11 @@ def normalized(schema: messages.IndexSchema) -> messages.IndexSchema:
     elif not complete.index_sort.sorter:
         complete.index_sort.sorter.add().pk_sort.order = messages.SORT_ORDER_ASC
     return complete
+
+
+def encoded(schema: messages.IndexSchema) -> str:
+    """Return a schema as a property of an index has it."""
+    return base64.b64encode(schema.SerializeToString()).decode()
 
 
 def _complete(field: messages.FieldSchema) -> None:

@@ -1,4 +1,4 @@
-"""UpdateSearchIndex: a time to live, the shares of queries of two indexes, and the switch to another schema.
+"""UpdateSearchIndex: more fields, a time to live, the shares of queries of two indexes, and the switch to another schema.
 
 To change a schema, a client creates an index with the old one as its source, and then exchanges their names. Source:
 "UpdateSearchIndex" and the Go SDK's search_api_test.go (TestUpdateSchemaAndDescribeSearchIndex).
@@ -6,10 +6,14 @@ To change a schema, a client creates an index with the old one as its source, an
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from google.protobuf.message import Message
 
+from tablegate.adapters.tablestore.search import index_schemas
 from tablegate.adapters.tablestore.search.search_indexes import (
     WHOLE_WEIGHT,
+    described_schema,
     find_indexed_table,
     find_pair,
     find_search_index,
@@ -29,16 +33,16 @@ from tablegate.gateway.model.tables.tables import Table
 def update_search_index(call: CallContext) -> Exchange[Message]:
     """UpdateSearchIndex: change one thing of a search index. Raises ServiceError."""
     message = call.message
-    if message.added_field_schemas:
-        raise invalid("added_field_schemas is not supported. Create an index with source_index_name.")
     asked = [
         bool(message.switch_index_name),
         bool(message.query_flow_weight),
         message.HasField("time_to_live"),
+        bool(message.added_field_schemas),
     ]
     if sum(asked) != 1:
         raise invalid(
-            "UpdateSearchIndex must have one of switch_index_name, query_flow_weight and time_to_live."
+            "UpdateSearchIndex must have one of switch_index_name, query_flow_weight, time_to_live and"
+            " added_field_schemas."
         )
     table: Table = yield from find_indexed_table(call, message.table_name)
     index = yield from find_search_index(table, message.index_name)
@@ -46,6 +50,8 @@ def update_search_index(call: CallContext) -> Exchange[Message]:
         yield from _switch(table, index, message.switch_index_name)
     elif message.query_flow_weight:
         yield from _set_weights(table, index, message)
+    elif message.added_field_schemas:
+        yield from _add_fields(table, index, message.added_field_schemas)
     else:
         lifetime_ms = lifetime_ms_of(message.time_to_live)
         options.check_search_indexes(table.rules, options.allows_update(table), [lifetime_ms])
@@ -60,6 +66,15 @@ def _switch(table: Table, index: SearchIndex, name: str) -> Exchange[None]:
     if other is None or other.name != name:
         raise invalid(f"The search indexes are not a source index and its reindex: '{index.name}', '{name}'.")
     yield from one(SwapSearchIndexes(table, index.name, name))
+
+
+def _add_fields(table: Table, index: SearchIndex, fields: Sequence[messages.FieldSchema]) -> Exchange[None]:
+    """Add fields to an index, which is then filled again."""
+    wanted = described_schema(index)
+    wanted.field_schemas.extend(fields)
+    schema = index_schemas.schema_of(wanted)
+    properties = {**index.properties, "schema": index_schemas.encoded(index_schemas.normalized(wanted))}
+    yield from one(AlterSearchIndex(table, index.name, properties, index.lifetime_ms, schema))
 
 
 def _set_weights(

@@ -58,7 +58,7 @@ def create_search_index(call: CallContext) -> Exchange[Message]:
             raise invalid(f"The name of a search index with a source index must end with '{_REINDEX}'.")
         source_id = (yield from find_search_index(table, message.source_index_name)).id
     properties = {
-        "schema": base64.b64encode(complete.SerializeToString()).decode(),
+        "schema": index_schemas.encoded(complete),
         "source": source_id,
         "weights": [],
     }

@@ -73,13 +73,17 @@ def create(
 
 
 def alter(store: Store, command: search_commands.AlterSearchIndex) -> Table:
-    """Replace properties and time to live of a search index. Raises StaleTable, IndexMissing."""
+    """Replace properties, time to live and schema of a search index. Raises StaleTable, IndexMissing."""
     with store.write() as session:
         table = lock_current(store, session, command.table)
         index = _found(session, table, command.name)
-        altered = dataclasses.replace(index, properties=command.properties, lifetime_ms=command.lifetime_ms)
+        schema = command.schema or index.schema
+        altered = dataclasses.replace(
+            index, schema=schema, properties=command.properties, lifetime_ms=command.lifetime_ms
+        )
         search_indexes.update(session, altered)
-        if index.lifetime_ms is None and altered.lifetime_ms is not None:
+        gets_lifetime = index.lifetime_ms is None and altered.lifetime_ms is not None
+        if gets_lifetime or schema != index.schema:
             followers.copy_again(session, SEARCH, str(index.id))
         return save_table(store, session, table)
 

@@ -108,9 +108,18 @@ class SearchMaintenance:
     def _save(
         self, index: SearchIndex, new_documents: list[NewDocument], follower: Follower, after: Follower
     ) -> None:
-        """Save documents and the new position, unless another server has advanced the index or it was dropped."""
+        """Save documents and the new position, unless another server has advanced the index or it was dropped.
+
+        If it was altered, the documents lack something, so it is filled from the beginning.
+        """
         with self._store.write() as session:
-            if followers.advance(session, follower, after):
+            if not followers.advance(session, follower, after):
+                return
+            current = search_indexes.by_id(session, index.id)
+            is_altered = current is None or current.schema != index.schema
+            if is_altered or (current is not None and current.lifetime_ms != index.lifetime_ms):
+                followers.advance(session, after, follower._replace(copying=True, mark=None))
+            else:
                 documents.save(session, index, new_documents)
 
     def _document_of_change(self, index: SearchIndex, table: Table, change: Change) -> NewDocument | None:

@@ -47,13 +47,15 @@ class CreateSearchIndex(BaseCommand[Table]):
 class AlterSearchIndex(BaseCommand[Table]):
     """Replace the properties and the time to live of a search index. Outcome: Table. Errors: StaleTable, IndexMissing.
 
-    An index that gets a time to live is filled again, because its documents need the times of their rows.
+    An index that gets a time to live is filled again, because its documents need the times of their rows. So is one that
+    gets another schema. `schema`: that of the index with more fields at the end. None: without a change.
     """
 
     table: Table
     name: str
     properties: Mapping[str, Any]
     lifetime_ms: int | None
+    schema: SearchSchema | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,10 +34,12 @@ def add(session: Session, index: SearchIndex) -> bool:
 
 
 def update(session: Session, index: SearchIndex) -> None:
-    """Save what can change of an index: name, properties and time to live."""
+    """Save what can change of an index: name, schema, properties and time to live."""
+    fields = orjson.dumps(index.schema.as_json()).decode()
+    properties = orjson.dumps(index.properties).decode()
     session.execute(
-        "UPDATE search_indexes SET name = ?, properties = ?, lifetime_ms = ? WHERE id = ?",
-        (index.name, orjson.dumps(index.properties).decode(), index.lifetime_ms, index.id),
+        "UPDATE search_indexes SET name = ?, fields = ?, properties = ?, lifetime_ms = ? WHERE id = ?",
+        (index.name, fields, properties, index.lifetime_ms, index.id),
     )
 
 

@@ -87,11 +87,19 @@ def of_dropped_tables(session: Session) -> list[Follower]:
 
 def advance(session: Session, old: Follower, new: Follower) -> bool:
     """Update the progress of a follower. Return False, and change nothing, if it is no longer `old`."""
+    marked, marks = ("mark IS NULL", ()) if old.mark is None else ("mark = ?", (old.mark,))
     return (
         session.execute(
             "UPDATE followers SET stream_id = ?, positions = ?, copying = ?, mark = ?"
-            " WHERE id = ? AND stream_id = ? AND positions = ? AND copying = ?",
-            (*_columns(new)[4:8], old.id, old.stream_id, _positions_json(old.positions), int(old.copying)),
+            f" WHERE id = ? AND stream_id = ? AND positions = ? AND copying = ? AND {marked}",
+            (
+                *_columns(new)[4:8],
+                old.id,
+                old.stream_id,
+                _positions_json(old.positions),
+                int(old.copying),
+                *marks,
+            ),
         )
         == 1
     )

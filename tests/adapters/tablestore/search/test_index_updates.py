@@ -7,12 +7,15 @@ from typing import Any
 
 import pytest
 
+from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as table_messages
+from tablegate.gateway.engine.search import search_maintenance
 from tests.adapters.tablestore.client import Refused, TableStoreService
 from tests.adapters.tablestore.search.search_messages import (
     Searches,
     exists,
+    field,
     keys_of,
     match_all,
     schema,
@@ -129,7 +132,9 @@ def test_invalid_updates_are_refused(table: Searches) -> None:
             ]
         },
         {"query_flow_weight": [weight(index_name="i", weight=50), weight(index_name="i_reindex", weight=51)]},
-        {"added_field_schemas": [messages.FieldSchema(field_name="l", field_type=LONG)]},
+        {"added_field_schemas": [messages.FieldSchema(field_name="k", field_type=LONG)]},
+        {"added_field_schemas": [messages.FieldSchema(field_name="f", field_type=messages.FLATTENED)]},
+        {"added_field_schemas": [messages.FieldSchema(field_name="l", field_type=LONG)], "time_to_live": -1},
     ):
         with pytest.raises(Refused, match="OTSParameterInvalid"):
             update(table, **members)
@@ -141,6 +146,60 @@ def test_invalid_updates_are_refused(table: Searches) -> None:
     with pytest.raises(Refused, match="OTSMetaNotMatch"):
         create_index(table, "new_reindex", ("k", KEYWORD), source_index_name="absent")
     assert [each.field_name for each in described(table).schema.field_schemas] == ["k"]
+
+
+# Added fields. Source: UpdateSearchIndexRequest of the Java SDK
+
+
+def test_an_index_gets_more_fields(stored: Searches) -> None:
+    table = stored
+    table.create(("k", KEYWORD))
+    for key in range(3):
+        table.service.put({"pk": key}, {"k": "a", "l": key, "t": "some tea"})
+    table.catch_up()
+    more = [field("l", LONG), field("t", messages.TEXT)]
+    update(table, added_field_schemas=more)
+    assert described(table).sync_stat.sync_phase == messages.FULL
+    assert [each.field_name for each in described(table).schema.field_schemas] == ["k", "l", "t"]
+    assert table.find(term("k", "a")) == [0, 1, 2]
+    assert table.find(term("l", 1)) == []
+    table.service.put({"pk": 1}, {"k": "a", "l": 7})
+    table.service.delete({"pk": 2})
+    table.catch_up()
+    assert described(table).sync_stat.sync_phase == messages.INCR
+    assert table.find(exists("l")) == [0, 1]
+    assert table.find(term("l", 7)) == [1]
+    assert table.find(term("t", "tea")) == [0]
+    assert table.find(term("k", "a")) == [0, 1]
+
+
+def test_the_number_of_fields_after_an_addition(table: Searches, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "SEARCH_FIELDS_MAX", 3)
+    table.create(("k", KEYWORD))
+    update(table, added_field_schemas=[field("l", LONG), field("m", LONG)])
+    with pytest.raises(Refused, match="exceeds the limit: 3"):
+        update(table, added_field_schemas=[field("n", LONG)])
+
+
+def test_fields_that_are_added_during_a_batch(stored: Searches, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch with documents of the old schema is not stored: the index is filled from the beginning."""
+    table = stored
+    table.create(("k", KEYWORD))
+    for key in range(3):
+        table.service.put({"pk": key}, {"k": "a", "l": key})
+    document_of = search_maintenance.document_of
+    added = iter(range(1))
+
+    def slow(*arguments: Any) -> Any:
+        for _ in added:
+            update(table, added_field_schemas=[field("l", LONG)])
+        return document_of(*arguments)
+
+    monkeypatch.setattr(search_maintenance, "document_of", slow)
+    table.catch_up()
+    assert [*added] == []
+    assert table.find(exists("l")) == [0, 1, 2]
+    assert table.find(term("k", "a")) == [0, 1, 2]
 
 
 # Progress
