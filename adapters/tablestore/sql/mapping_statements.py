@@ -15,7 +15,7 @@ from tablegate.adapters.tablestore.search.search_indexes import find_search_inde
 from tablegate.adapters.tablestore.sql import mappings
 from tablegate.adapters.tablestore.sql.mapped_tables import (
     MappedTable,
-    column_fields,
+    check_mapped,
     find_mapped,
     find_owner,
     mapped_names,
@@ -181,8 +181,7 @@ def _create_of_search_index(call: CallContext, name: str, tree: Any, engine: _En
     index = yield from find_search_index(table, engine.search_index)
     mapping = mappings.declared_mapping(tree, ())
     for column in mapping:
-        if column.name not in column_fields(index):
-            raise sql_error(f"Column '{column.name}' is not in the search index '{index.name}'.")
+        check_mapped(column, index)
     try:
         yield from find_mapped(call, name)
     except TableMissing:
@@ -287,8 +286,8 @@ def _with(mapped: MappedTable, definition: Any) -> mappings.Mapping:
     index = mapped.search_index
     if any(column.name.lower() == added.name.lower() for column in mapped.columns):
         raise sql_error(f"Duplicate column name '{added.name}'.")
-    if index is not None and added.name not in column_fields(index):
-        raise sql_error(f"Column '{added.name}' is not in the search index '{index.name}'.")
+    if index is not None:
+        check_mapped(added, index)
     if len(mapped.columns) >= limits.COLUMNS_MAX:
         raise sql_error(f"The number of columns must be in range: [1, {limits.COLUMNS_MAX}].")
     return (*mapped.columns, added)

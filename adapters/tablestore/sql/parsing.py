@@ -173,6 +173,8 @@ def _json_value(parser: Any, document: Any, path: Any) -> Any:
     """Return `document -> path` as a call."""
     from sqlglot import exp
 
+    if path is None:
+        parser.raise_error("Expected a JSON path")
     return exp.Anonymous(this="JSON_EXTRACT", expressions=[document, path])
 
 

@@ -18,8 +18,10 @@ from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.row_commands import Read, VisibleNames
 from tablegate.gateway.model.commands.search_commands import SearchRows
 from tablegate.gateway.model.expressions.ranges import KeyRange
+from tablegate.gateway.model.search.documents import document_of
 from tablegate.gateway.model.search.ordering import BY_KEY
 from tablegate.gateway.model.search.queries import Nearest
+from tablegate.gateway.model.search.schema import SearchSchema
 from tablegate.gateway.model.tables.pages import PageLimits
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.rows import Row as StoredRow
@@ -122,7 +124,7 @@ class _Collector:
         self._work = work
         keys = table.key_schema.names
         self._columns = [
-            (column, column.name in keys) if column.name in wanted.used_names else None
+            (column, column.stored_name in keys) if column.stored_name in wanted.used_names else None
             for column in wanted.columns
         ]
 
@@ -146,7 +148,7 @@ class _Collector:
     def _row_of(self, stored: StoredRow) -> list[Any]:
         latest = stored.latest
         return [
-            None if each is None else _value(latest.get(each[0].name), each[0], each[1])
+            None if each is None else _value(latest.get(each[0].stored_name), each[0], each[1])
             for each in self._columns
         ]
 
@@ -156,6 +158,9 @@ def _value(value: Value | None, column: SqlColumn, is_key: bool) -> Any:
     if value is None:
         return None
     shown = key_value_shown(value) if is_key else view(value)
+    if column.field is not None and column.is_virtual:
+        document = document_of(SearchSchema((column.field,)), {column.field.source: shown})
+        return next(iter(document.get(column.field.name, ())), None)
     if shown.kind is _KINDS[column.type]:
         return shown.data
     if column.type is SqlType.DOUBLE and shown.kind is Kind.INT64:

@@ -18,7 +18,7 @@ from tablegate.adapters.tablestore.sql.scopes import SCORE, Row, Scope
 from tablegate.adapters.tablestore.sql.sources import limit_of, whole_number
 from tablegate.adapters.tablestore.sql.sql_types import sql_error
 from tablegate.adapters.tablestore.sql.sql_values import converted, sort_key, truth
-from tablegate.adapters.tablestore.sql.trees import function_name
+from tablegate.adapters.tablestore.sql.trees import function_name, own_nodes
 from tablegate.adapters.tablestore.sql.work import Work
 from tablegate.adapters.tablestore.wire import limits
 
@@ -28,6 +28,7 @@ class _Item(NamedTuple):
 
     label: str
     compiled: Compiled
+    has_aggregate: bool = False
 
 
 class Selection:
@@ -44,7 +45,7 @@ class Selection:
         self._compiler = GroupCompiler(self._scope) if self.is_grouped else Compiler(self._scope)
         self._select = select
         self.items = self._selected()
-        self._groups = [self._by_place(each) for each in group.expressions] if group is not None else []
+        self._groups = [self._grouping(each) for each in group.expressions] if group is not None else []
         self._having = None if having is None else self._named(having.this)
         self.order = [] if order is None else [self._ordered(each) for each in order.expressions]
         self.is_distinct = bool(tree.args.get("distinct"))
@@ -76,18 +77,28 @@ class Selection:
                 items += self._starred(tree.table if tree.key == "column" else "")
                 continue
             is_alias = tree.key == "alias"
+            self._check_selected(tree.this if is_alias else tree)
             label = tree.alias if is_alias else tree.name if tree.key == "column" else labels[at]
-            items.append(_Item(label, self._compiler.compile(tree.this if is_alias else tree)))
+            items.append(
+                _Item(label, self._compiler.compile(tree.this if is_alias else tree), has_aggregate(tree))
+            )
         if not 1 <= len(items) <= limits.COLUMNS_MAX:
             raise sql_error(f"The number of columns must be in range: [1, {limits.COLUMNS_MAX}].")
         return items
+
+    def _check_selected(self, tree: Any) -> None:
+        place = self._scope.known_place(tree.name, tree.table) if tree.key == "column" else None
+        if place is not None and self._scope.columns[place][1].is_virtual:
+            raise sql_error(
+                f"The virtual column '{tree.name[:255]}' can be in conditions and aggregates only."
+            )
 
     def _starred(self, source: str) -> list[_Item]:
         items = []
         for at in self._scope.own:
             name, column = self._scope.columns[at]
             is_selected = name.lower() == source.lower() if source else not column.is_hidden
-            if is_selected and column != SCORE:
+            if is_selected and column != SCORE and not column.is_virtual:
                 items.append(_Item(column.name, Compiled(column.type, _reader(at))))
         if not items:
             raise sql_error("No table is selected from.")
@@ -108,6 +119,15 @@ class Selection:
                 raise sql_error(f"Unknown column '{tree.this[:40]}'.")
             return self.items[int(tree.this) - 1].compiled
         return self._named(tree)
+
+    def _grouping(self, tree: Any) -> Compiled:
+        """Compile an expression of GROUP BY, in which no aggregate can be."""
+        compiled = self._by_place(tree)
+        names = {node.name.lower() for node in own_nodes(tree) if node.key == "column"}
+        used = [item for item in self.items if item.compiled is compiled or item.label.lower() in names]
+        if has_aggregate(tree) or any(item.has_aggregate for item in used):
+            raise sql_error("Invalid use of group function.")
+        return compiled
 
     def _ordered(self, tree: Any) -> tuple[Callable[[Row], Any], bool]:
         return self._by_place(tree.this).value, bool(tree.args.get("desc"))

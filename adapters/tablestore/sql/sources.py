@@ -162,9 +162,10 @@ class Input(NamedTuple):
         return range(first, first + len(self.sources[at].columns))
 
     def used_names(self, at: int) -> frozenset[str]:
-        """Return the names of the columns of a source that the statement uses."""
+        """Return the names of the stored columns of a source that the statement uses."""
         places = places_of(self.tree, self.scope).intersection(self.places(at))
-        return frozenset(self.scope.columns[place][1].name for place in places)
+        columns = [self.scope.columns[place][1] for place in places]
+        return frozenset(column.stored_name for column in columns if column != SCORE)
 
     def comparisons(self, at: int) -> list[ColumnComparison]:
         """Return the comparisons with literals that the WHERE requires of the columns of a source."""
@@ -184,8 +185,8 @@ def input_of(call: CallContext, tree: Any, sources: Sequence[Source], scope: Sco
     selected = []
     for at, source in enumerate(sources):
         index = yield from _search_index_for(call, given, at)
-        if index is not None:
-            columns = with_fields(source.columns, index)
+        if index is not None and source.search_index is None:
+            columns = with_fields(source.columns, column_fields(index))
             source = dataclasses.replace(source, search_index=index, columns=columns)
         selected.append(source)
     scope = Scope(columns_of(selected), scope.subqueries, scope.outer, scope.check_time)

@@ -48,6 +48,16 @@ class SqlColumn:
     field: SearchField | None = None
     is_hidden: bool = False
 
+    @property
+    def is_virtual(self) -> bool:
+        """True if its values are those of a virtual field. Then it is not selected itself."""
+        return self.field is not None and self.field.is_virtual
+
+    @property
+    def stored_name(self) -> str:
+        """The name of the column of the table that has its values."""
+        return self.field.source if self.field is not None and self.field.is_virtual else self.name
+
 
 @dataclass(frozen=True, slots=True)
 class ResultColumn:
