@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help setup serve compiled-tests test test-general test-wsgi test-distributed soak endurance fuzz bench bench-against lint lint-workflows \
-	lint-deploy image format lock protocol reference docs screenshots dist test-oldest test-extras \
+	lint-deploy image compose format lock protocol reference docs screenshots dist test-oldest test-extras \
 	test-installs sbom audit
 
 PYTHON := $(shell for each in python3 python3.13 python3.12 python3.11; do \
@@ -108,6 +108,9 @@ lint-deploy: ## compose-go and Helm for compose.yaml and deploy/ (needs Go)
 CONTAINERS ?= docker
 image: ## the container image, built, run on a read-only file system, and measured
 	BUILDAH_FORMAT=docker $(PYTHON) -m tests.support.image $(CONTAINERS)
+
+compose: .venv/.complete ## deploy/compose in containers, while gateways are killed and replaced (needs Docker Compose)
+	$(BIN)/python -m tests.support.compose $(CONTAINERS) compose
 
 format: .venv/.complete ## what ruff can mend
 	$(BIN)/ruff check --fix .

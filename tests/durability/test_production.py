@@ -9,9 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
-import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +24,7 @@ from botocore.exceptions import ClientError
 
 from tests.support.dashboard import ALERTS, DEPLOY, PANEL_QUERIES, RARE, filled_in
 from tests.support.databases import PostgresServer
+from tests.support.item_writer import ItemWriter, until
 from tests.support.running import ROOT, Process, free_port
 from tests.support.soak import minutes_long
 
@@ -42,14 +41,6 @@ SECRETS = {
     "TABLEGATE_SECRET_KEY": "sixteen characters",
     "TABLEGATE_METRICS_TOKEN": "the token of the metrics",
 }
-
-
-def until(condition: Callable[[], object]) -> None:
-    """Wait until a condition holds."""
-    end = time.monotonic() + 300
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.1)
 
 
 @dataclass
@@ -147,45 +138,6 @@ def _is_ready(url: str, path: str = "/readyz") -> bool:
         return False
 
 
-class Writer(threading.Thread):
-    """Writes one item after the other. Remembers what was acknowledged, and what failed."""
-
-    def __init__(self, client: Any, table: str) -> None:
-        super().__init__()
-        self.client, self.table = client, table
-        self.written: list[str] = []
-        self.failures: list[BaseException] = []
-        self.is_stopped = False
-        client.create_table(
-            TableName=table, BillingMode="PAY_PER_REQUEST", KeySchema=[{"AttributeName": "k", "KeyType": "HASH"}],
-            AttributeDefinitions=[{"AttributeName": "k", "AttributeType": "S"}],
-        )  # fmt: skip
-
-    def run(self) -> None:
-        while not self.is_stopped and not self.failures:
-            key = f"k{len(self.written)}"
-            try:
-                self.client.put_item(TableName=self.table, Item={"k": {"S": key}})
-                self.written.append(key)
-            except BaseException as error:
-                self.failures.append(error)
-
-    def wait_for_more(self) -> None:
-        """Wait until twenty more items have been written."""
-        known = len(self.written)
-        until(lambda: len(self.written) >= known + 20 or self.failures)
-        assert self.failures == []
-
-    def stop(self) -> None:
-        """Stop, and check that each acknowledged item is there."""
-        self.is_stopped = True
-        self.join()
-        assert self.failures == []
-        [*pages] = self.client.get_paginator("scan").paginate(TableName=self.table, ConsistentRead=True)
-        found = {item["k"]["S"] for page in pages for item in page["Items"]}
-        assert {*self.written} - found == set()
-
-
 def serves(stack: Stack, number: int) -> None:
     """Wait until a gateway gets requests from the balancer."""
     known = stack.requests_of(number)
@@ -193,7 +145,7 @@ def serves(stack: Stack, number: int) -> None:
 
 
 def test_a_killed_gateway_costs_no_acknowledged_write(stack: Stack) -> None:
-    writer = Writer(stack.client("KILLED", 10), "killed")
+    writer = ItemWriter(stack.client("KILLED", 10), "killed")
     writer.start()
     try:
         serves(stack, 0)
@@ -208,7 +160,7 @@ def test_a_killed_gateway_costs_no_acknowledged_write(stack: Stack) -> None:
 
 def test_gateways_are_replaced_without_a_failed_request(stack: Stack) -> None:
     """One after the other, as the comment of compose.yaml says. The client does not retry."""
-    writer = Writer(stack.client("REPLACED", 1), "replaced")
+    writer = ItemWriter(stack.client("REPLACED", 1), "replaced")
     writer.start()
     try:
         for number in range(2):
@@ -225,7 +177,7 @@ def test_gateways_are_replaced_without_a_failed_request(stack: Stack) -> None:
 def test_prometheus_has_data_for_each_panel_and_evaluates_each_alert(stack: Stack) -> None:
     limited = stack.client("LIMITED", 1)
     stack.command("quotas", "set", "LIMITED", "--write-units", "1")
-    writer = Writer(stack.client("OTHER", 10), "panels")
+    writer = ItemWriter(stack.client("OTHER", 10), "panels")
 
     def use() -> None:
         """Cause reads, writes, refusals and requests above a quota."""
