@@ -13,7 +13,7 @@ from tablegate.adapters.tablestore.operation_table import OPERATIONS
 from tablegate.adapters.tablestore.wire.protocol import search_pb2
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tests.adapters.tablestore.client import no_throughput, row
-from tests.adapters.tablestore.search.search_messages import schema
+from tests.adapters.tablestore.search.search_messages import field, schema
 from tests.support.sql_client import Answer
 from tests.support.strict import FULL, LIMITED, Strict, Told, strict
 
@@ -32,11 +32,12 @@ def server(shared_database_url: str) -> Iterator[Strict]:
                 condition = messages.Condition(row_existence=messages.IGNORE)
                 ask(made, FULL, "PutRow", table_name=table, row=put, condition=condition)
         fields = schema(
-            *((name, search_pb2.KEYWORD) for name in ("pk", "sk", "open")), ("secret", search_pb2.TEXT)
-        )
+            *((name, search_pb2.KEYWORD) for name in ("pk", "sk", "open")), ("secret", search_pb2.TEXT),
+            field("word", search_pb2.KEYWORD, is_virtual_field=True, source_field_names=["secret"]),
+        )  # fmt: skip
         ask(made, FULL, "CreateSearchIndex", table_name="u", index_name="searched", schema=fields)
         made.gateway.engine.background.catch_up()
-        columns = ", ".join(f"{name} mediumtext" for name in COLUMNS)
+        columns = ", ".join(f"{name} mediumtext" for name in (*COLUMNS, "word"))
         told = ask(
             made, FULL, "SQLQuery", query=f"create table found ({columns}) engine='searchindex', engine_attribute="
             """'{"index_name": "searched", "table_name": "u"}'""",
@@ -86,6 +87,7 @@ KEYS_OF_U = {"query": ["u"], "keys": ["a"]}
     [
         (ALL_OF_U, "select pk from found", ["a", "b"]),
         (ALL_OF_U, "select pk from u where secret like 's%'", ["a", "b"]),
+        (ALL_OF_U, "select pk from found where word = 'sa'", ["a"]),
         (ALL_OF_U, "select pk from by_open where open = 'oa'", ["a"]),
         (ALL_OF_U, "explain select pk from found", ["u"]),
         ({"query": ["u"]}, "select pk from found where pk = 'a'", NO_PERMISSION),
@@ -147,7 +149,8 @@ def test_an_index_that_the_caller_may_not_read_is_not_selected(server: Strict) -
             "select pk from u where exists (select secret from u)", "select open from by_open",
             "select pk from u where exists (select 1 from found f where f.pk = u.secret)",
             "select (select u.secret) from u", "select pk from found f where f.pk = (select max(pk) from u where secret = f.pk)",
-            "select secret->>'$' from u",
+            "select secret->>'$' from u", "select pk from found where word = 'sa'", "select count(word) from found",
+            "select pk from found order by upper(word)", "select count(*) from found group by word",
         ]),
         (KEYS_OF_U, [
             "select pk from u", "select pk from u where pk = 'b'", "select pk from found", "select pk from found where pk = 'a'",
