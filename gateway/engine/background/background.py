@@ -16,7 +16,7 @@ from tablegate.gateway.engine.search.search_maintenance import SearchMaintenance
 from tablegate.gateway.engine.streams import streaming, tunnels
 from tablegate.gateway.engine.tables import expiring, indexing, table_definitions
 from tablegate.gateway.engine.transactions import Transactions
-from tablegate.gateway.model.errors import GatewayError
+from tablegate.gateway.model.errors import Contended, GatewayError
 from tablegate.gateway.store.rows import purges, rows
 from tablegate.gateway.store.sql import progress
 from tablegate.gateway.store.store import Store
@@ -28,6 +28,8 @@ _MAINTENANCE_PERIOD_S = 60.0
 _COMMITS_PERIOD_S = 5.0
 # Rows in a batch of `catch_up`, which has no bound in time.
 _CATCH_UP_ROWS = pacing.MAX_ROWS
+# Seconds before it repeats a batch after a failure of the database.
+_AFTER_FAILURE_S = 0.1
 # Maximum time for which a search waits for a graph.
 _GRAPH_BATCH_S = 0.005
 _EXPIRY_SWEEP, _STREAM_TRIM = "expiry_sweep", "stream_trim"
@@ -55,7 +57,7 @@ class Background:
         self._next_commits = 0.0
         self._maintained_up_to = self._replicated_up_to = 0
         self._expiry_sweep = self._new_sweep()
-        # Held for a batch of expiry. The work of `catch_up` runs on another thread.
+        # Held for a batch of expiry, and for the whole sweep of `catch_up`, which runs on another thread.
         self._sweeping = threading.Lock()
         self._purges = purges.Purge()
         self._search = SearchMaintenance(store)
@@ -104,21 +106,35 @@ class Background:
         return BatchDone("vector_graphs", number) if number else None
 
     def catch_up(self) -> None:
-        """Do all work that is due. Called after the clock was moved, so that expiry does not wait for its period."""
+        """Do all work that is due. Called after the clock was moved, so that expiry does not wait for its period.
+
+        Raises GatewayError if the database fails for longer than a request waits for it.
+        """
         self._next_maintenance = self._next_forgetting = self._next_history = 0.0
         self._maintained_up_to = 0
-        self._sweep_all()
+        sweep = self._new_sweep()
+        with self._sweeping:
+            self._run_to_end(lambda limit: sweep.next_batch(self._now_ms(), limit))
         for work in (
             self._maintain_streams,
             self._forget,
             self._trim_histories,
             self._replicate,
             self._index_documents,
+            lambda limit: table_definitions.remove_deleted(self._store, self._now_ms(), limit) or None,
         ):
-            while work(_CATCH_UP_ROWS) is not None:
-                pass
-        while table_definitions.remove_deleted(self._store, self._now_ms(), _CATCH_UP_ROWS):
-            pass
+            self._run_to_end(work)
+
+    def _run_to_end(self, work: pacing.Batch) -> None:
+        """Run batches until no work is left. A batch is repeated if the database is busy or cannot be reached."""
+        began = time.monotonic()
+        while (answer := self._transactions.with_retries(work, _CATCH_UP_ROWS)) is not None:
+            if not isinstance(answer, GatewayError):
+                began = time.monotonic()
+            elif isinstance(answer, Contended) and time.monotonic() < began + answer.wait_s:
+                time.sleep(_AFTER_FAILURE_S)
+            else:
+                raise answer
 
     def apply(self, batch: replication.ReplicationBatch) -> bool:
         """Apply a batch to a replica. False if it cannot be applied now."""
@@ -157,13 +173,6 @@ class Background:
             self._expiry_sweep = self._new_sweep()
             self._next_sweep = time.monotonic() + self._options.sweep_period_s
         return number
-
-    def _sweep_all(self) -> None:
-        """Delete all expired rows, without a sweep of another thread beside it."""
-        sweep = self._new_sweep()
-        with self._sweeping:
-            while sweep.next_batch(self._now_ms(), _CATCH_UP_ROWS) is not None:
-                pass
 
     def _new_sweep(self) -> expiring.Sweep:
         return expiring.Sweep(self._store, self._transactions.write)

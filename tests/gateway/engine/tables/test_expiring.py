@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 
@@ -14,12 +15,12 @@ from tablegate.gateway.model.commands.row_commands import WriteGroup
 from tablegate.gateway.model.commands.table_commands import AlterTable, DropTable, FindTable
 from tablegate.gateway.model.commands.transaction_commands import BeginTransaction
 from tablegate.gateway.model.commands.writes import Replace, Write
-from tablegate.gateway.model.errors import Busy, StaleTable
+from tablegate.gateway.model.errors import Busy, DatabaseFailed, StaleTable
 from tablegate.gateway.model.tables.tables import ExpiryRule, Rules
 from tablegate.gateway.model.values.keys import encode_column, slot_of
 from tablegate.gateway.model.values.values import Value, decimal, text
 from tablegate.gateway.store.rows import rows
-from tablegate.gateway.store.sql.databases import Database
+from tablegate.gateway.store.sql.databases import Database, RetryableFailure
 from tablegate.gateway.store.store import Store
 from tests.gateway.engine.conftest import PAIR, Client, by_color, do_background_work, make_table
 from tests.gateway.engine.rows.test_loading import STREAM, contents, stored
@@ -263,6 +264,40 @@ def test_more_rows_than_a_batch_that_are_due_at_the_same_time_go_in_one_sweep(
     stopped = frozen(engine, clock)
     stopped.background.catch_up()
     assert names(staying) == []
+
+
+@pytest.mark.parametrize("failures", [1, 10])
+def test_a_sweep_after_a_move_of_the_clock_waits_for_the_database(
+    engine: Engine, clock: Clock, monkeypatch: pytest.MonkeyPatch, failures: int
+) -> None:
+    """After a failover the connections are closed, and some attempts fail."""
+    things = expiring_table(engine)
+    things.write(things.put("p", ttl=in_seconds(clock, -20)))
+    stopped = frozen(engine, clock)
+    find = rows.expired
+    left = [RetryableFailure("the connection is closed")] * failures
+
+    def failing(*arguments: Any) -> Any:
+        if left:
+            raise left.pop()
+        return find(*arguments)
+
+    monkeypatch.setattr(rows, "expired", failing)
+    stopped.background.catch_up()
+    assert names(things) == []
+
+
+def test_a_sweep_after_a_move_of_the_clock_ends_with_the_error_of_the_database(
+    engine: Engine, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stopped = frozen(engine, clock)
+
+    def failing(*_: Any) -> Any:
+        raise DatabaseFailed("no such column")
+
+    monkeypatch.setattr(rows, "expired", failing)
+    with pytest.raises(DatabaseFailed, match="no such column"):
+        stopped.background.catch_up()
 
 
 def test_rows_due_at_the_same_time_go_beside_another_sweep(
