@@ -46,6 +46,7 @@ def service() -> Iterator[TableStoreService]:
         ("select x.pk from a x join b y on y.pk = (select min(pk) from b where pk > x.pk) where y.pk > 7", [7, 8]),
         ("select pk from a where (select pk from b where b.n = a.n order by pk desc limit 1 offset 2) = 0", [0, 3, 6]),
         ("select pk from a where 5 = (select count(*) from (select * from b where n < 2) x where x.n < a.n) and pk < 2", []),
+        ("select a.pk from a join b on exists (select 1 from b c where c.pk = a.pk + b.pk + 8)", [0, 0, 1]),
         ("select count(*) from a where exists (select n from b where pk = 1 having max(a.pk) > 3)", [6]),
     ],
 )  # fmt: skip
