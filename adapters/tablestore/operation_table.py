@@ -12,7 +12,6 @@ from google.protobuf.message import Message
 
 from tablegate.adapters.tablestore.rows import batch_reads, batch_writes, ranges, rows, transactions
 from tablegate.adapters.tablestore.search import parallel_scans, search, search_index_updates, search_indexes
-from tablegate.adapters.tablestore.sql import statements
 from tablegate.adapters.tablestore.streams import streams
 from tablegate.adapters.tablestore.tables import indexes, splits, tables
 from tablegate.adapters.tablestore.tunnels import clients, tunnels
@@ -30,6 +29,13 @@ class Operation(NamedTuple):
     request: type[Message]
     handler: Callable[[CallContext], Steps[Message]]
     purpose: Purpose = UNKNOWN_PURPOSE
+
+
+def _sql_query(call: CallContext) -> Steps[Message]:
+    # Imported here, since few servers get SQL and its modules take a megabyte (docs/architecture.md section 11).
+    from tablegate.adapters.tablestore.sql import statements
+
+    return statements.sql_query(call)
 
 
 _P = Permission
@@ -135,7 +141,7 @@ OPERATIONS: Mapping[str, Operation] = {
         messages.BulkExportRequest, ranges.bulk_export, Purpose((_P.QUERY, _P.SCAN), Channel.BATCH)
     ),
     "SQLQuery": Operation(
-        sql_pb2.SQLQueryRequest, statements.sql_query, Purpose((_P.SCAN, _P.QUERY), Channel.STATEMENT)
+        sql_pb2.SQLQueryRequest, _sql_query, Purpose((_P.SCAN, _P.QUERY), Channel.STATEMENT)
     ),
     "tunnel/create": Operation(tunnel_pb2.CreateTunnelRequest, tunnels.create_tunnel, _DEFINING_TUNNELS),
     "tunnel/delete": Operation(tunnel_pb2.DeleteTunnelRequest, tunnels.delete_tunnel, _DEFINING_TUNNELS),

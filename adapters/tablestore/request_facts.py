@@ -13,7 +13,6 @@ from typing import Any
 from google.protobuf.message import Message
 
 from tablegate.adapters.tablestore.operation_table import OPERATIONS
-from tablegate.adapters.tablestore.sql.parsing import tables_of
 from tablegate.adapters.tablestore.values import keys
 from tablegate.adapters.tablestore.wire import replies
 from tablegate.adapters.tablestore.wire.auth import SIGNATURES
@@ -62,9 +61,16 @@ def read(head: RequestFacts, request: Request, reply: Reply | None, caller: str)
     parts = [message, *(message.tables if _has(message, "tables") else ())]
     return facts._replace(
         is_refusal=code in REFUSALS,
-        tables=table_names(tables_of(message.query) if head.operation == "SQLQuery" else map(_table, parts)),
+        tables=table_names(_tables_of(message.query) if head.operation == "SQLQuery" else map(_table, parts)),
         keys=[(_table(part), _key(data)) for part in parts for data in _rows(part)],
     )
+
+
+def _tables_of(query: str) -> list[str]:
+    # Imported here, as in operation_table.py.
+    from tablegate.adapters.tablestore.sql.parsing import tables_of
+
+    return tables_of(query)
 
 
 def _has(message: Message, name: str) -> bool:
