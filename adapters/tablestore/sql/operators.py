@@ -21,7 +21,7 @@ def _whole_quotient(left: Any, right: Any) -> int | None:
 
 
 def _bitwise(apply: Callable[..., int]) -> Callable[..., int]:
-    """Return a function of numbers that applies one to the nearest integers, whose bits are those of a BIGINT."""
+    """Return a function of numbers that applies one of BIGINTs to the nearest integers."""
 
     def function(*numbers: int | float) -> int:
         return apply(*(checked(converted(number, SqlType.LONG)) for number in numbers))
