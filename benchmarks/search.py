@@ -6,7 +6,7 @@ Prints for each database:
 - the server's CPU for a put, without an index and with it, each until the index has the row
 - the latency of ten kinds of query, as the median and the maximum of 15 runs with different values, and the mean CPU of
   the server without the processes of PostgreSQL
-- the lag of the index while PUTS rows are put, one second after another at most 1,000
+- the lag of the index while PUTS rows are put, ten in a request and at most 1,000 a second
 - the memory of the server, before and after
 
 The server indexes with all of a core (`--background-cpu-share 1`).
@@ -41,6 +41,7 @@ ROWS, PUTS = 20_000, 2_000
 _BATCH = 200
 _RUNS = 15
 _PUTS_PER_S = 1_000
+_PUTS_TOGETHER = 10
 _WORDS = 5_000
 _KINDS = 100
 _LAG = re.compile(r'^tablegate_follower_lag_seconds\{kind="search"\} (\S+)', re.MULTILINE)
@@ -125,16 +126,18 @@ def _make_table(server: Server, name: str) -> None:
 
 
 def _fill(server: Server, name: str, rows: int) -> None:
-    condition = messages.Condition(row_existence=messages.IGNORE)
     for first in range(0, rows, _BATCH):
-        changes = [
-            messages.RowInBatchWriteRowRequest(
-                type=messages.PUT, row_change=_row(number), condition=condition
-            )
-            for number in range(first, min(rows, first + _BATCH))
-        ]
-        table = messages.TableInBatchWriteRowRequest(table_name=name, rows=changes)
-        server.call("BatchWriteRow", messages.BatchWriteRowRequest(tables=[table]))
+        _put_together(server, name, range(first, min(rows, first + _BATCH)))
+
+
+def _put_together(server: Server, name: str, numbers: range) -> None:
+    condition = messages.Condition(row_existence=messages.IGNORE)
+    changes = [
+        messages.RowInBatchWriteRowRequest(type=messages.PUT, row_change=_row(number), condition=condition)
+        for number in numbers
+    ]
+    table = messages.TableInBatchWriteRowRequest(table_name=name, rows=changes)
+    server.call("BatchWriteRow", messages.BatchWriteRowRequest(tables=[table]))
 
 
 def _put(server: Server, name: str, number: int) -> None:
@@ -297,12 +300,11 @@ def _of_puts(server: Server, puts: int) -> Iterator[str]:
 def _of_lag(server: Server, rows: int, puts: int) -> Iterator[str]:
     lags = [0.0]
     began = time.monotonic()
-    for number in range(puts):
-        _put(server, "full", rows + number)
-        due = began + number / _PUTS_PER_S
-        if number % _PUTS_PER_S == _PUTS_PER_S - 1:
+    for number in range(0, puts, _PUTS_TOGETHER):
+        _put_together(server, "full", range(rows + number, rows + number + _PUTS_TOGETHER))
+        if number % _PUTS_PER_S == 0:
             lags.append(server.lag_s())
-        time.sleep(max(0.0, due - time.monotonic()))
+        time.sleep(max(0.0, began + (number + _PUTS_TOGETHER) / _PUTS_PER_S - time.monotonic()))
     took = time.monotonic() - began
     ended = time.perf_counter()
     _wait_for_index(server, "full", rows + puts)
