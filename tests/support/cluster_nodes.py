@@ -52,7 +52,9 @@ class ClusterNode:
 
     def start(self) -> None:
         """Start it, again where it finds the memory of the last still in use and gives up, and wait until it answers."""
-        owner = {"user": self._owner.st_uid, "group": self._owner.st_gid} if os.geteuid() == 0 else {}
+        owner: dict[str, Any] = (
+            {"user": self._owner.st_uid, "group": self._owner.st_gid} if os.geteuid() == 0 else {}
+        )
         until = time.monotonic() + PATIENCE_S
         while True:
             if self._process is None or self._process.poll() is not None:

@@ -74,15 +74,16 @@ def tables_in(connection: sqlalchemy.Connection) -> Tables:
                 for column in found.get_columns(name)
             },
             "key": found.get_pk_constraint(name)["constrained_columns"],
-            "unique": sorted(
-                sorted(rule["column_names"])
-                for rule in [*found.get_unique_constraints(name), *found.get_indexes(name)]
-                if rule.get("unique", True)
-            ),
+            "unique": _unique(found, name),
             "checks": sorted(rule["sqltext"] for rule in found.get_check_constraints(name)),
         }
         for name in found.get_table_names()
     }
+
+
+def _unique(found: sqlalchemy.Inspector, table: str) -> list[list[str]]:
+    rules: list[Any] = [*found.get_unique_constraints(table), *found.get_indexes(table)]
+    return sorted(sorted(rule["column_names"]) for rule in rules if rule.get("unique", True))
 
 
 def what_breaks(before: Tables, after: Tables) -> list[str]:

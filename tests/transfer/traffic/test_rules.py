@@ -138,9 +138,9 @@ def test_links_and_error_texts_may_name_another_service() -> None:
         {"odata.error": {"code": "X", "message": {"value": text.format(*each)}}}
         for each in (("a", "b"), ("c", "d"))
     ]
-    assert compared(*trees, AZURE_TABLE, "GET Entity")[0] == []  # type: ignore[arg-type]
+    assert compared(*trees, AZURE_TABLE, "GET Entity")[0] == []  # type: ignore[call-arg]
     trees[1]["odata.error"]["message"]["value"] += " Or is it?"  # type: ignore[index]
-    assert len(compared(*trees, AZURE_TABLE, "GET Entity")[0]) == 1  # type: ignore[arg-type]
+    assert len(compared(*trees, AZURE_TABLE, "GET Entity")[0]) == 1  # type: ignore[call-arg]
     comparison = ReplyComparison(AZURE_TABLE, "GET EntitySet", Tokens(), ("/one", "/two"), SPANS)
 
     def links(*urls: str) -> int:

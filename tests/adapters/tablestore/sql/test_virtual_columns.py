@@ -18,7 +18,7 @@ ENGINE = """engine='searchindex', engine_attribute='{"index_name": "i", "table_n
 COLUMNS = "pk bigint, s mediumtext, s_long bigint, s_double double, s_text mediumtext, n_word mediumtext"
 
 
-def virtual(name: str, kind: int, source: str, **members: Any) -> messages.FieldSchema:
+def virtual(name: str, kind: int, source: str, **members: Any) -> search_pb2.FieldSchema:
     return field(name, kind, is_virtual_field=True, source_field_names=[source], **members)
 
 

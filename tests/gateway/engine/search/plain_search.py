@@ -244,9 +244,8 @@ class PlainSearch:
             case ("all",):
                 return dict.fromkeys(self.documents, 1.0)
             case ("bool", must, must_not, filters, should, minimum):
-                return self._bool(
-                    *([*map(self.scores, each)] for each in (must, must_not, filters, should)), minimum
-                )
+                parts = [[*map(self.scores, each)] for each in (must, must_not, filters, should)]
+                return self._bool(parts[0], parts[1], parts[2], parts[3], minimum)
             case ("const", inner):
                 return dict.fromkeys(self.scores(inner), 1.0)
             case ("dis_max", alternatives, share):
