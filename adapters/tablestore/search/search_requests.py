@@ -42,7 +42,7 @@ def command_of(
     if has_token and request.offset:
         raise invalid("The offset can not be set with a token.")
     limit = request.limit if request.HasField("limit") else limits.SEARCH_LIMIT_DEFAULT
-    _check_page(request.offset, limit, selection, index)
+    _check_page(request.offset, limit, _is_in_index(selection, table, index))
     hit_parser = HitParser(index)
     query = query_of(request.query, index.schema, hit_parser.inner_hits)
     if isinstance(query, Nearest):
@@ -81,9 +81,14 @@ def timeout_ms_of(request: messages.SearchRequest | messages.ParallelScanRequest
     return min(request.timeout_ms, limits.SEARCH_TIMEOUT_MS)
 
 
-def _check_page(offset: int, limit: int, selection: RowSelection, index: SearchIndex) -> None:
-    is_indexed = bool(selection.columns) and selection.columns <= _indexed_columns(index)
-    most = limits.SEARCH_INDEXED_ROWS_MAX if is_indexed else limits.SEARCH_ROWS_MAX
+def _is_in_index(selection: RowSelection, table: Table, index: SearchIndex) -> bool:
+    """Return True if an index has all selected columns. Every index has the primary key."""
+    selected = selection.columns
+    return bool(selected) and selected <= _indexed_columns(index).union(table.key_schema.names)
+
+
+def _check_page(offset: int, limit: int, is_in_index: bool) -> None:
+    most = limits.SEARCH_INDEXED_ROWS_MAX if is_in_index else limits.SEARCH_ROWS_MAX
     if not 0 <= limit <= most:
         raise invalid(f"The limit of a search must be in range: [0, {most}].")
     if offset < 0 or offset + limit > limits.SEARCH_RESULTS_MAX:

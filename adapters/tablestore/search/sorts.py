@@ -24,8 +24,8 @@ _MODES = {
     messages.SORT_MODE_AVG: SortMode.AVG,
 }
 _UNSORTED = frozenset({FieldType.TEXT, FieldType.NESTED, FieldType.GEO_POINT, FieldType.VECTOR})
-# Missing values sort first or last by these names, else as the value.
-_MISSING_NAMES = frozenset({"_last"})
+# FieldSort of the Java SDK: rows without a value are first or last by these names, else in the place of the value.
+_FIRST, _LAST = "_first", "_last"
 
 
 def sorters_of(sort: messages.Sort, schema: SearchSchema) -> tuple[Sorter, ...]:
@@ -57,18 +57,16 @@ def _field_sort(sort: messages.FieldSort, schema: SearchSchema) -> FieldSort:
     if field.type in _UNSORTED:
         raise invalid(f"The field '{field.name}' can not be sorted by.")
     mode = _MODES[sort.mode]
-    missing = None
-    if sort.HasField("missing_value"):
-        value = variants.decode(sort.missing_value)
-        if value not in _MISSING_NAMES:
-            missing = query_value(field, value)
+    missing = variants.decode(sort.missing_value) if sort.HasField("missing_value") else _LAST
+    missing_value = None if missing in (_FIRST, _LAST) else query_value(field, missing)
     is_descending = sort.order == messages.SORT_ORDER_DESC
     other = None
     if sort.HasField("missing_field"):
         other = field_of(schema, sort.missing_field, field.type)
         if other.ancestors != field.ancestors:
             raise invalid(f"The missing field '{other.name}' must be beside the field '{field.name}'.")
-    return FieldSort(field, is_descending, mode, missing, _nested_filter(sort, schema), other)
+    nested = _nested_filter(sort, schema)
+    return FieldSort(field, is_descending, mode, missing_value, nested, other, missing == _FIRST)
 
 
 def _geo_distance_sort(sort: messages.GeoDistanceSort, schema: SearchSchema) -> GeoDistanceSort:

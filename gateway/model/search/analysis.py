@@ -57,7 +57,9 @@ class Token(NamedTuple):
 def tokens_of(analyzer: Analyzer, text: str) -> Iterator[Token]:
     """Yield the tokens of a text in order. Raises NotInstalled."""
     if not analyzer.is_case_sensitive:
-        text = text.lower()
+        text = text.replace(
+            "\u0130", "i"
+        ).lower()  # the only character whose lower case is longer than itself
     if analyzer.name == FUZZY:
         yield from _grams(analyzer, text[:FUZZY_MAX_CHARACTERS])
         return

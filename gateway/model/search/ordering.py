@@ -20,8 +20,9 @@ from tablegate.gateway.model.values.keys import decode_column, encode_column
 from tablegate.gateway.model.values.values import Kind, Value
 
 _COMPLEMENT = bytes(255 - each for each in range(256))
-# The complement of a present value begins with 0xFE, so a missing one is last in both directions.
-_ABSENT, _PRESENT, _MISSING = b"\x00", b"\x01", b"\xff"
+# The complement of a present value begins with 0xFE, so a missing one is first or last in both directions.
+_ABSENT, _PRESENT = b"\x00", b"\x01"
+_MISSING_FIRST, _MISSING_LAST = b"\x00", b"\xff"
 
 
 class SortMode(Enum):
@@ -42,7 +43,10 @@ class NestedFilter:
 
 @dataclass(frozen=True, slots=True)
 class FieldSort:
-    """By the values of a field. Documents without one have that of `other`, or the `missing` value, or are last."""
+    """By the values of a field. Documents without one have that of `other`, or the `missing` value, or are last.
+
+    `is_missing_first`: they are first instead of last.
+    """
 
     field: SearchField
     descending: bool = False
@@ -50,6 +54,7 @@ class FieldSort:
     missing: Any = None
     nested: NestedFilter | None = None
     other: SearchField | None = None
+    is_missing_first: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +119,8 @@ def order_key(sorters: Sequence[Sorter], document: Document, key: bytes, score: 
             part = _number_bytes(score)
         else:
             part = _sort_bytes(sorter, document)
-        parts.append(part.translate(_COMPLEMENT) if sorter.descending and part != _MISSING else part)
+        is_missing = part in (_MISSING_FIRST, _MISSING_LAST)
+        parts.append(part.translate(_COMPLEMENT) if sorter.descending and not is_missing else part)
         if is_key:
             return b"".join(parts)
     return b"".join([*parts, key])
@@ -128,6 +134,7 @@ def has_order_of_terms(sorter: FieldSort) -> bool:
         and not (sorter.field.is_array or sorter.field.ancestors)
         and sorter.missing is None
         and sorter.other is None
+        and not sorter.is_missing_first
     )
 
 
@@ -137,7 +144,7 @@ _ORDERED_BY_TERMS = frozenset({FieldType.KEYWORD, FieldType.LONG, FieldType.DOUB
 def first_term_of(sorter: FieldSort, order_key: bytes) -> bytes | None:
     """Return the term in an order key that begins with a sorter. None if it has none, or is invalid."""
     data = order_key.translate(_COMPLEMENT) if sorter.descending else order_key
-    if data[:1] != _PRESENT or order_key[:1] == _MISSING:
+    if data[:1] != _PRESENT or order_key[:1] == _MISSING_LAST:
         return None
     if sorter.field.type is not FieldType.KEYWORD:
         return data[1:9]
@@ -157,7 +164,8 @@ def _sort_bytes(sorter: FieldSort | GeoDistanceSort, document: Document) -> byte
         values = [distance(point, value) for point in sorter.points for value in values]
     if not values:
         if isinstance(sorter, GeoDistanceSort) or sorter.missing is None:
-            return _MISSING
+            is_first = isinstance(sorter, FieldSort) and sorter.is_missing_first
+            return _MISSING_FIRST if is_first else _MISSING_LAST
         values = [sorter.missing]
     return _PRESENT + _value_bytes(_chosen(values, sorter.mode))
 

@@ -71,10 +71,17 @@ class Pattern:
 
     @property
     def regex(self) -> re.Pattern[str]:
-        """The pattern as a regular expression. Runs of `*` are one, so that no text takes exponential time."""
-        parts = re.findall(r"\*+|\?|[^*?]+", self.text)
-        forms = [".*" if part[0] == "*" else "." if part == "?" else re.escape(part) for part in parts]
-        return re.compile("".join(forms), re.DOTALL)
+        """The pattern as a regular expression.
+
+        Each part after a `*` is at its first place, which is never a worse choice. Atomic groups keep it there, so that
+        the time does not grow with the number of ways to place the parts.
+        """
+        first, *others = (
+            "".join("." if character == "?" else re.escape(character) for character in part)
+            for part in re.split(r"\*+", self.text)
+        )
+        between = "".join(f"(?>.*?{part})" for part in others[:-1])
+        return re.compile(first + between + "".join(f".*{part}" for part in others[-1:]), re.DOTALL)
 
     @property
     def prefix(self) -> str:

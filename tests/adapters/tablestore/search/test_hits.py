@@ -97,6 +97,16 @@ def test_found_tokens_are_marked(table: Searches) -> None:
     assert encoded == [["<b>dengcai</b> &lt;em&gt;street&lt;&#x2F;em&gt; &amp; more"]]
 
 
+def test_marks_after_a_character_that_is_longer_in_lower_case(service: TableStoreService) -> None:
+    """The lower case of U+0130 is two characters in Python. The SDK's language has one."""
+    table = Searches(service)
+    table.create(field("t", messages.TEXT, enable_highlighting=True))
+    service.put({"pk": 1}, {"t": "\u0130zmir, \u0130stanbul and Ankara"})
+    table.catch_up()
+    assert fragments(table, match("ankara")) == [["\u0130zmir, \u0130stanbul and <em>Ankara</em>"]]
+    assert fragments(table, match("istanbul")) == [["\u0130zmir, <em>\u0130stanbul</em> and Ankara"]]
+
+
 MARKED = [
     (term("t", "xihu"), "<em>xihu</em> district, hangzhou"),
     (terms("t", "xihu", "district"), "<em>xihu</em> <em>district</em>, hangzhou"),

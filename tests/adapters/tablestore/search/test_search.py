@@ -31,6 +31,7 @@ from tests.adapters.tablestore.search.search_messages import (
     search_query,
     term,
     terms,
+    variant,
     wildcard,
 )
 
@@ -233,6 +234,22 @@ def test_patterns(table: Searches) -> None:
     assert table.find(wildcard("k", "*an*")) == [2]
     assert table.find(query(messages.SUFFIX_QUERY, messages.SuffixQuery(field_name="k", suffix="ot"))) == [1]
     assert table.find(wildcard("k", "a*b")) == [3]
+    assert table.find(wildcard("k", "*")) == [0, 1, 2, 3, 4]
+    assert table.find(wildcard("k", "**a**p**")) == [0, 1]
+    assert table.find(wildcard("k", "*a*a*")) == [2]
+    assert table.find(wildcard("k", "*?an*na")) == [2]
+    assert table.find(wildcard("k", "?pfel*")) == [4]
+    assert table.find(wildcard("k", "apple")) == [0]
+    assert table.find(wildcard("k", "*e*le")) == []
+
+
+def test_a_wildcard_takes_linear_time(table: Searches) -> None:
+    """With all ways to place the stars, this would not end."""
+    table.create(("k", KEYWORD))
+    table.service.put({"pk": 1}, {"k": "a" * 4096})
+    table.catch_up()
+    assert table.find(wildcard("k", "*a" * 15 + "*")) == [1]
+    assert table.find(wildcard("k", "*a" * 15 + "*b")) == []
 
 
 def test_bool_queries(table: Searches) -> None:
@@ -322,6 +339,7 @@ def test_places(table: Searches) -> None:
 
 
 def test_the_order_of_a_field_has_missing_values_last(table: Searches) -> None:
+    """Or first, by FieldSort.FIRST_WHEN_MISSING of the Java SDK."""
     table.create(("l", LONG), ("o", LONG), ("k", KEYWORD), field("a", LONG, is_array=True))
     for number, value in enumerate((5, None, -3, 12)):
         cells = {} if value is None else {"l": value, "a": f"[{value}, 0]"}
@@ -337,6 +355,16 @@ def test_the_order_of_a_field_has_missing_values_last(table: Searches) -> None:
     table.catch_up()
     sort = messages.Sort(sorter=[messages.Sorter(field_sort=other)])
     assert table.find(match_all(), sort=sort) == [2, 4, 0, 3, 1]
+    for value, orders in (
+        ("_first", ([1, 4, 2, 0, 3], [1, 4, 3, 0, 2])),
+        ("_last", ([2, 0, 3, 1, 4], [3, 0, 2, 1, 4])),
+    ):
+        for descending, expected in zip((False, True), orders, strict=True):
+            sort = by_field("l", descending)
+            sort.sorter[0].field_sort.missing_value = variant(value)
+            assert table.find(match_all(), sort=sort) == expected
+            first = table.search(match_all(), sort=sort, limit=1)
+            assert keys_of(first) + table.find(match_all(), token=first.next_token) == expected
     for name in ("none", "k"):
         other.missing_field = name
         with pytest.raises(Refused, match="OTSParameterInvalid"):
@@ -449,6 +477,23 @@ def test_limits_of_a_page(table: Searches, fits: dict[str, int], exceeds: dict[s
     table.search(match_all(), columns=columns, **fits)
     with pytest.raises(Refused, match="OTSParameterInvalid"):
         table.search(match_all(), columns=columns, **exceeds)
+
+
+def test_a_page_has_more_rows_if_the_index_has_the_columns(table: Searches) -> None:
+    """Source: "How do I increase the value of the limit parameter to 1000": attribute columns decide."""
+    table.create(("k", KEYWORD), ("t", TEXT))
+    most = limits.SEARCH_INDEXED_ROWS_MAX
+    for columns in (
+        messages.ColumnsToGet(return_type=messages.RETURN_ALL_FROM_INDEX),
+        messages.ColumnsToGet(return_type=messages.RETURN_SPECIFIED, column_names=["k"]),
+        messages.ColumnsToGet(return_type=messages.RETURN_NONE),
+    ):
+        table.search(match_all(), columns=columns, limit=most)
+        with pytest.raises(Refused, match="OTSParameterInvalid"):
+            table.search(match_all(), columns=columns, limit=most + 1)
+    not_stored = messages.ColumnsToGet(return_type=messages.RETURN_SPECIFIED, column_names=["k", "t"])
+    with pytest.raises(Refused, match="OTSParameterInvalid"):
+        table.search(match_all(), columns=not_stored, limit=limits.SEARCH_ROWS_MAX + 1)
 
 
 @pytest.mark.parametrize(
