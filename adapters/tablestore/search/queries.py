@@ -5,7 +5,9 @@ Source: docs/protocols/table-store.md and the pages of the single queries.
 
 from __future__ import annotations
 
+import dataclasses
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -31,9 +33,10 @@ _NESTED_SCORES = {
     messages.SCORE_MODE_MIN: queries.NestedScore.MIN,
 }
 _TEXTS = frozenset({FieldType.KEYWORD, FieldType.TEXT})
-_FILTERS = (queries.Terms, queries.Range, queries.Exists, queries.Bool)
+_FILTERS = (queries.Terms, queries.Range, queries.Exists, queries.Bool, queries.Weighted)
 _FILTERED = frozenset({FieldType.KEYWORD, FieldType.LONG, FieldType.DOUBLE})
 _POLYGON_POINTS_MIN = 3
+_MINIMUM = re.compile(r"(\d{1,9})(%?)", re.ASCII)
 
 
 InnerHitsOf = Callable[[messages.InnerHits, SearchField], queries.InnerHits]
@@ -77,7 +80,8 @@ class _Parser:
         if not query.HasField("type") or kind is None or parse_query is None:
             name = messages.QueryType.Name(query.type) if query.HasField("type") else "none"
             raise invalid(f"The type of query is not supported: {name}.")
-        return parse_query(self, parse(kind, query.query, "the query"), depth)
+        message = parse(kind, query.query, "the query")
+        return _weighted(parse_query(self, message, depth), message)
 
     def _field(self, name: str, *types: FieldType) -> SearchField:
         field = field_of(self._schema, name)
@@ -138,8 +142,8 @@ class _Parser:
         if field.type is FieldType.KEYWORD:
             return queries.Terms(field, (message.text,))
         tokens = tuple(dict.fromkeys(_tokens(field, message.text)))
-        minimum = len(tokens) if message.operator == messages.AND else message.minimum_should_match
-        return queries.Match(field, tokens, max(1, minimum), _weight(message))
+        minimum = len(tokens) if message.operator == messages.AND else _minimum_of(message, len(tokens))
+        return queries.Match(field, tokens, max(1, minimum))
 
     def phrase(self, message: Any, depth: int) -> Query:
         field = self._field(message.field_name, *_TEXTS)
@@ -148,7 +152,7 @@ class _Parser:
             return queries.Terms(field, (message.text,))
         if message.slop < 0:
             raise invalid("The slop of a match phrase query must not be negative.")
-        return queries.Phrase(field, tuple(_tokens(field, message.text)), message.slop, _weight(message))
+        return queries.Phrase(field, tuple(_tokens(field, message.text)), message.slop)
 
     def bool(self, message: Any, depth: int) -> Query:
         must, must_not, filters, should = (
@@ -160,8 +164,9 @@ class _Parser:
                 message.should_queries,
             )
         )
-        minimum = message.minimum_should_match
-        if not message.HasField("minimum_should_match"):
+        if message.HasField("minimum_should_match") or message.new_minimum_should_match:
+            minimum = _minimum_of(message, len(should))
+        else:
             minimum = 1 if should and not must and not filters else 0
         if minimum < 0:
             raise invalid("minimum_should_match must not be negative.")
@@ -187,9 +192,7 @@ class _Parser:
             raise invalid("The queries of a dis max query must not be empty.")
         if not 0 <= message.tie_breaker <= 1:
             raise invalid("The tie_breaker of a dis max query must be in range: [0, 1].")
-        return queries.DisjunctionMax(
-            self._all(message.queries, depth + 1), message.tie_breaker, _weight(message)
-        )
+        return queries.DisjunctionMax(self._all(message.queries, depth + 1), message.tie_breaker)
 
     def nested(self, message: Any, depth: int) -> Query:
         field = field_of(self._schema, message.path, FieldType.NESTED)
@@ -260,11 +263,31 @@ def _tokens(field: SearchField, text: str) -> list[str]:
     return query_tokens(field.analyzer, text)
 
 
-def _weight(message: messages.MatchQuery | messages.MatchPhraseQuery | messages.DisMaxQuery) -> float:
-    weight = message.weight if message.HasField("weight") else 1.0
+def _weighted(query: Query, message: Any) -> Query:
+    """Return a query with the weight of its message, if that type of query has one. Raises ServiceError."""
+    if "weight" not in message.DESCRIPTOR.fields_by_name or not message.HasField("weight"):
+        return query
+    weight: float = message.weight
     if not (weight >= 0 and math.isfinite(weight)):
         raise invalid("The weight of a query must not be negative.")
-    return weight
+    if isinstance(query, queries.Nearest):
+        return dataclasses.replace(query, weight=weight)
+    return queries.Weighted(query, weight)
+
+
+def _minimum_of(message: messages.MatchQuery | messages.BoolQuery, number: int) -> int:
+    """Return how many of a number of parts must match. Raises ServiceError.
+
+    The Python SDK (6.4.8) sends a text in `new_minimum_should_match`: a number, or a percentage, which is rounded down.
+    """
+    text = message.new_minimum_should_match
+    if not text:
+        return message.minimum_should_match
+    match = _MINIMUM.fullmatch(text)
+    if match is None:
+        raise invalid(f"Invalid minimum_should_match: '{text[:64]}'. It must be a number or a percentage.")
+    least = int(match[1])
+    return number * least // 100 if match[2] else least
 
 
 def _checked_prefix(text: str) -> str:

@@ -39,7 +39,7 @@ def nearest(query: Nearest, found: Iterable[FoundDocument]) -> list[tuple[FoundD
             vectors = exact_search.VectorBlock.of(entries)
             best.scan(exact_search.BlockPart(vectors, vectors.length))
             kept = {number: kept[number] for number, _ in best.results()}
-    scored = [(kept[number], _score(metric, distance)) for number, distance in best.results()]
+    scored = [(kept[number], query.weight * _score(metric, distance)) for number, distance in best.results()]
     post_filter = query.post_filter
     if post_filter is None:
         return scored

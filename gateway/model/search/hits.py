@@ -94,7 +94,9 @@ def _positive_parts(query: Query) -> Iterator[Query]:
             inner = (*query.must, *query.filters, *query.should)
         case queries.DisjunctionMax(alternatives):
             inner = alternatives
-        case queries.ConstScore(part) | queries.FieldFactor(part, _) | queries.FunctionsScore(part):
+        case queries.ConstScore(part) | queries.FunctionsScore(part):
+            inner = (part,)
+        case queries.FieldFactor(part, _) | queries.Weighted(part, _):
             inner = (part,)
         case queries.Nearest(filter=part) if part is not None:
             inner = (part,)

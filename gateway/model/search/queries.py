@@ -91,12 +91,11 @@ class Pattern:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """The field, a TEXT, has at least `minimum` of these tokens. `weight`: a factor of the score."""
+    """The field, a TEXT, has at least `minimum` of these tokens."""
 
     field: SearchField
     tokens: tuple[str, ...]
     minimum: int
-    weight: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +105,6 @@ class Phrase:
     field: SearchField
     tokens: tuple[str, ...]
     slop: int = 0
-    weight: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +211,14 @@ class DisjunctionMax:
 
     queries: tuple[Query, ...]
     share: float = 0.0
-    weight: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Weighted:
+    """The documents of a query, with scores multiplied by a weight."""
+
+    query: Query
+    weight: float
 
 
 class NestedScore(Enum):
@@ -256,6 +261,7 @@ class Nearest:
     - `filter`: a query that the documents must match.
     - `min_score`: the lowest score of a result.
     - `post_filter`: a query that results must match, so there can be less than `limit`.
+    - `weight`: a factor of the scores.
     """
 
     field: SearchField
@@ -264,6 +270,7 @@ class Nearest:
     filter: Query | None = None
     min_score: float | None = None
     post_filter: Query | None = None
+    weight: float = 1.0
 
 
 Query = (
@@ -284,6 +291,7 @@ Query = (
     | FieldFactor
     | FunctionsScore
     | DisjunctionMax
+    | Weighted
     | Nested
     | Nearest
 )
@@ -308,7 +316,7 @@ def parts_of(query: Query) -> Iterator[Query]:
             for each in functions:
                 if each.filter is not None:
                     yield from parts_of(each.filter)
-        case ConstScore(inner) | Nested(_, inner) | FieldFactor(inner, _):
+        case ConstScore(inner) | Nested(_, inner) | FieldFactor(inner, _) | Weighted(inner, _):
             yield from parts_of(inner)
 
 
@@ -348,7 +356,7 @@ def matches(query: Query, document: Document) -> bool:
             return True
         case Bool():
             return _matches_bool(query, document)
-        case ConstScore(inner) | FieldFactor(inner, _) | FunctionsScore(inner):
+        case ConstScore(inner) | FieldFactor(inner, _) | FunctionsScore(inner) | Weighted(inner, _):
             return matches(inner, document)
         case DisjunctionMax(parts):
             return any(matches(part, document) for part in parts)

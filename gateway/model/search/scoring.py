@@ -44,9 +44,9 @@ def score(query: Query, document: Document, statistics: Statistics) -> float:
         case queries.Bool():
             return sum(score(part, document, statistics) for part in (*query.must, *query.should))
         case queries.Match(field, tokens, _):
-            return query.weight * _bm25(field, tokens, document, statistics)
+            return _bm25(field, tokens, document, statistics)
         case queries.Phrase(field, tokens, _):
-            return query.weight * _bm25(field, tokens, document, statistics)
+            return _bm25(field, tokens, document, statistics)
         case queries.Terms(field, values) if field.type is FieldType.TEXT:
             return _bm25(field, values, document, statistics)
         case queries.Nested():
@@ -59,7 +59,9 @@ def score(query: Query, document: Document, statistics: Statistics) -> float:
         case queries.DisjunctionMax(parts):
             scores = [score(part, document, statistics) for part in parts if matches(part, document)]
             best = max(scores)
-            return query.weight * (best + query.share * (sum(scores) - best))
+            return best + query.share * (sum(scores) - best)
+        case queries.Weighted(inner, weight):
+            return weight * score(inner, document, statistics)
     return 1.0
 
 

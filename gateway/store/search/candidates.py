@@ -68,7 +68,9 @@ class _Compiler:
                 return _ALL
             case queries.Bool():
                 return self._bool(query)
-            case queries.ConstScore(inner) | queries.FieldFactor(inner, _) | queries.FunctionsScore(inner):
+            case queries.ConstScore(inner) | queries.FunctionsScore(inner):
+                return self.compile(inner)
+            case queries.FieldFactor(inner, _) | queries.Weighted(inner, _):
                 return self.compile(inner)
             case queries.DisjunctionMax(alternatives):
                 return _any_of([self.compile(each) for each in alternatives])

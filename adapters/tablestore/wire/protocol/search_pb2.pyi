@@ -569,18 +569,20 @@ class Query(_message.Message):
     def __init__(self, type: _Optional[_Union[QueryType, str]] = ..., query: _Optional[bytes] = ...) -> None: ...
 
 class MatchQuery(_message.Message):
-    __slots__ = ("field_name", "text", "minimum_should_match", "operator", "weight")
+    __slots__ = ("field_name", "text", "minimum_should_match", "operator", "weight", "new_minimum_should_match")
     FIELD_NAME_FIELD_NUMBER: _ClassVar[int]
     TEXT_FIELD_NUMBER: _ClassVar[int]
     MINIMUM_SHOULD_MATCH_FIELD_NUMBER: _ClassVar[int]
     OPERATOR_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    NEW_MINIMUM_SHOULD_MATCH_FIELD_NUMBER: _ClassVar[int]
     field_name: str
     text: str
     minimum_should_match: int
     operator: QueryOperator
     weight: float
-    def __init__(self, field_name: _Optional[str] = ..., text: _Optional[str] = ..., minimum_should_match: _Optional[int] = ..., operator: _Optional[_Union[QueryOperator, str]] = ..., weight: _Optional[float] = ...) -> None: ...
+    new_minimum_should_match: str
+    def __init__(self, field_name: _Optional[str] = ..., text: _Optional[str] = ..., minimum_should_match: _Optional[int] = ..., operator: _Optional[_Union[QueryOperator, str]] = ..., weight: _Optional[float] = ..., new_minimum_should_match: _Optional[str] = ...) -> None: ...
 
 class MatchPhraseQuery(_message.Message):
     __slots__ = ("field_name", "text", "weight", "slop")
@@ -663,18 +665,22 @@ class WildcardQuery(_message.Message):
     def __init__(self, field_name: _Optional[str] = ..., value: _Optional[str] = ..., weight: _Optional[float] = ...) -> None: ...
 
 class BoolQuery(_message.Message):
-    __slots__ = ("must_queries", "must_not_queries", "filter_queries", "should_queries", "minimum_should_match")
+    __slots__ = ("must_queries", "must_not_queries", "filter_queries", "should_queries", "minimum_should_match", "new_minimum_should_match", "weight")
     MUST_QUERIES_FIELD_NUMBER: _ClassVar[int]
     MUST_NOT_QUERIES_FIELD_NUMBER: _ClassVar[int]
     FILTER_QUERIES_FIELD_NUMBER: _ClassVar[int]
     SHOULD_QUERIES_FIELD_NUMBER: _ClassVar[int]
     MINIMUM_SHOULD_MATCH_FIELD_NUMBER: _ClassVar[int]
+    NEW_MINIMUM_SHOULD_MATCH_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
     must_queries: _containers.RepeatedCompositeFieldContainer[Query]
     must_not_queries: _containers.RepeatedCompositeFieldContainer[Query]
     filter_queries: _containers.RepeatedCompositeFieldContainer[Query]
     should_queries: _containers.RepeatedCompositeFieldContainer[Query]
     minimum_should_match: int
-    def __init__(self, must_queries: _Optional[_Iterable[_Union[Query, _Mapping]]] = ..., must_not_queries: _Optional[_Iterable[_Union[Query, _Mapping]]] = ..., filter_queries: _Optional[_Iterable[_Union[Query, _Mapping]]] = ..., should_queries: _Optional[_Iterable[_Union[Query, _Mapping]]] = ..., minimum_should_match: _Optional[int] = ...) -> None: ...
+    new_minimum_should_match: str
+    weight: float
+    def __init__(self, must_queries: _Optional[_Iterable[_Union[Query, _Mapping]]] = ..., must_not_queries: _Optional[_Iterable[_Union[Query, _Mapping]]] = ..., filter_queries: _Optional[_Iterable[_Union[Query, _Mapping]]] = ..., should_queries: _Optional[_Iterable[_Union[Query, _Mapping]]] = ..., minimum_should_match: _Optional[int] = ..., new_minimum_should_match: _Optional[str] = ..., weight: _Optional[float] = ...) -> None: ...
 
 class ConstScoreQuery(_message.Message):
     __slots__ = ("filter",)

@@ -20,6 +20,7 @@ from tests.adapters.tablestore.search.search_messages import (
     nested,
     query,
     term,
+    variant,
 )
 
 BY_SCORE = messages.Sort(sorter=[messages.Sorter(score_sort=messages.ScoreSort())])
@@ -63,10 +64,44 @@ def test_scores_are_bm25(table: Searches) -> None:
     assert [*found] == [2, 1]
     assert found[2] == pytest.approx(bm25(2, 4, 3, 3, 2))
     assert found[1] == pytest.approx(bm25(1, 2, 3, 3, 2))
-    assert scores(table, match("tea", weight=2.0))[1] == pytest.approx(2 * found[1])
     both = scores(table, match("tea time"))
     assert both[1] == pytest.approx(2 * found[1])
     assert scores(table, match_all()) == {1: 1.0, 2: 1.0, 3: 1.0}
+
+
+def test_weights_multiply_scores(table: Searches) -> None:
+    """In every message of a query that has a weight."""
+    table.create(
+        ("t", messages.TEXT),
+        ("k", messages.KEYWORD),
+        field("n", messages.NESTED, field_schemas=[field("k", messages.KEYWORD)]),
+    )
+    table.service.put({"pk": 1}, {"t": "tea time", "k": "abc", "n": '[{"k": "x"}]'})
+    table.catch_up()
+    abc = variant("abc")
+    inner = nested("n", term("n.k", "x"))
+    made: list[tuple[int, Any]] = [
+        (messages.MATCH_QUERY, messages.MatchQuery(field_name="t", text="tea")),
+        (messages.MATCH_PHRASE_QUERY, messages.MatchPhraseQuery(field_name="t", text="tea time")),
+        (messages.TERM_QUERY, messages.TermQuery(field_name="k", term=abc)),
+        (messages.TERMS_QUERY, messages.TermsQuery(field_name="k", terms=[abc])),
+        (messages.PREFIX_QUERY, messages.PrefixQuery(field_name="k", prefix="a")),
+        (messages.SUFFIX_QUERY, messages.SuffixQuery(field_name="k", suffix="c")),
+        (messages.WILDCARD_QUERY, messages.WildcardQuery(field_name="k", value="a*c")),
+        (messages.BOOL_QUERY, messages.BoolQuery(must_queries=[match("tea"), term("k", "abc")])),
+        (messages.NESTED_QUERY, messages.NestedQuery.FromString(inner.query)),
+        (messages.DIS_MAX_QUERY, messages.DisMaxQuery(queries=[match("tea")])),
+    ]
+    made[8][1].score_mode = messages.SCORE_MODE_MAX
+    for kind, message in made:
+        [plain] = scores(table, query(kind, message)).values()
+        assert plain > 0
+        message.weight = 2.5
+        assert scores(table, query(kind, message)) == {1: pytest.approx(2.5 * plain)}
+        for wrong in (-1, math.nan):
+            message.weight = wrong
+            with pytest.raises(Refused, match="weight"):
+                scores(table, query(kind, message))
 
 
 def test_each_row_has_a_hit_without_an_order_by_score(table: Searches) -> None:

@@ -268,6 +268,33 @@ def test_bool_queries(table: Searches) -> None:
     assert table.find(bool_of()) == list(range(10))
 
 
+def test_a_share_of_the_parts_must_match(table: Searches) -> None:
+    """Source: the texts of minimum_should_match in aliyun-tablestore-python-sdk 6.4.8 (encoder.py)."""
+    table.create(("l", LONG), ("t", TEXT))
+    for number in range(6):
+        table.service.put({"pk": number}, {"l": number, "t": " ".join("abcd"[:number])})
+    table.catch_up()
+    at_least = [between("l", number) for number in (1, 2, 3, 4)]
+
+    def some(minimum: str) -> list[int]:
+        return table.find(bool_of(should_queries=at_least, new_minimum_should_match=minimum))
+
+    def match(minimum: str) -> list[int]:
+        message = messages.MatchQuery(field_name="t", text="a b c d", new_minimum_should_match=minimum)
+        return table.find(query(messages.MATCH_QUERY, message))
+
+    assert some("2") == match("2") == [2, 3, 4, 5]
+    assert some("75%") == match("75%") == [3, 4, 5]
+    assert some("74%") == match("74%") == [2, 3, 4, 5]
+    assert some("100%") == match("100%") == [4, 5]
+    assert some("0%") == [0, 1, 2, 3, 4, 5]
+    assert match("0%") == [1, 2, 3, 4, 5]
+    for wrong in ("x", "-1", "%", "2<75%", "1.5", "1" * 10):
+        for ask in (some, match):
+            with pytest.raises(Refused, match="Invalid minimum_should_match"):
+                ask(wrong)
+
+
 def test_objects_of_a_nested_field_match_one_by_one(table: Searches) -> None:
     table.create(field("n", NESTED, field_schemas=[field("a", KEYWORD), field("b", LONG)]))
     table.service.put({"pk": 1}, {"n": json.dumps([{"a": "x", "b": 1}, {"a": "y", "b": 2}])})
