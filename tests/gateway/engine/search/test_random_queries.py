@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 import pytest
 
-from tablegate.gateway.engine.engine import Engine
+from tablegate.gateway.engine.engine import Engine, run_with_retries
 from tablegate.gateway.model.commands.row_commands import WriteGroup
 from tablegate.gateway.model.commands.search_commands import (
     CreateSearchIndex,
@@ -380,7 +380,7 @@ class Comparison:
             self._check_rows(self._search(following), expected, scores if is_scored else None, shown)
 
     def _search(self, command: SearchRows) -> SearchPage:
-        [page] = self.client.engine.run([command])
+        [page] = run_with_retries(self.client.engine, [command])
         assert isinstance(page, SearchPage), (command.query, page)
         return page
 

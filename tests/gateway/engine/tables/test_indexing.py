@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from tablegate.gateway.engine.engine import Engine
+from tablegate.gateway.engine.engine import Engine, run_with_retries
 from tablegate.gateway.model.commands.row_commands import Get, WriteGroup
 from tablegate.gateway.model.commands.table_commands import AlterTable, CountRows, FindTable, NewIndex
 from tablegate.gateway.model.errors import StaleTable, TableBusy
@@ -84,7 +84,7 @@ def test_an_index_switched_on_under_load_misses_no_row(engine: Engine, things: C
                 client = Client(engine, table)
                 color = chance.choice(["red", "blue", "green"])
                 write = client.put(f"p{chance.randint(0, 200)}", chance.randint(0, 2), color=text(color))
-                [answer] = engine.run([WriteGroup((write,))])
+                [answer] = run_with_retries(engine, [WriteGroup((write,))])
                 if isinstance(answer, StaleTable):
                     [table] = engine.run([FindTable("", "things")])
                 else:
@@ -98,7 +98,9 @@ def test_an_index_switched_on_under_load_misses_no_row(engine: Engine, things: C
         writer.start()
     try:
         for _ in range(20):
-            [altered] = engine.run([AlterTable("test", things.table, add_indexes=(by_color(),))])
+            [altered] = run_with_retries(
+                engine, [AlterTable("test", things.table, add_indexes=(by_color(),))]
+            )
             if not isinstance(altered, StaleTable):
                 break
         do_background_work(engine)
