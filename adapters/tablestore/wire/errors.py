@@ -253,6 +253,12 @@ _LIMITS = {
         f"The search returns too many inner hits, limit: {limit}."
     ),
     "search-groups": lambda limit, actual: invalid(f"The search makes too many groups, limit: {limit}."),
+    "search-memory": lambda limit, actual: invalid(
+        f"The results and aggregations of the search are too large, limit size: {limit}."
+    ),
+    "search-phrase": lambda limit, actual: invalid(
+        f"The phrase and a text have too many tokens to be compared, limit: {limit}."
+    ),
     "search-indexes": lambda limit, actual: ServiceError(
         "OTSQuotaExhausted", f"Number of search indexes per table exceeds the quota: {limit}."
     ),

@@ -17,7 +17,7 @@ from tablegate.gateway.engine.search.nearest import nearest
 from tablegate.gateway.model.commands.search_commands import SearchPage, SearchPosition, SearchRows
 from tablegate.gateway.model.errors import IndexMissing, LimitExceeded
 from tablegate.gateway.model.search.aggregations import NOTHING, Aggregations, Group
-from tablegate.gateway.model.search.collecting import Collector, Hit
+from tablegate.gateway.model.search.collecting import MOST_KEPT_BYTES, Collector, Hit
 from tablegate.gateway.model.search.hits import Details, DetailsReader
 from tablegate.gateway.model.search.ordering import (
     FieldSort,
@@ -180,19 +180,22 @@ def _by_terms(
 def _by_evaluation(
     session: Session, command: SearchRows, candidates: Candidates, deadline: _Deadline
 ) -> _Found:
-    total = 0
+    total = longest = 0
     collector = Collector(command.aggregated)
+    number = command.offset + command.limit + 1
 
     def results() -> Iterator[_Result]:
-        nonlocal total
+        nonlocal total, longest
         for each, points in _scored(session, command, candidates, deadline):
             total += 1
             collector.add(Hit(each.document or {}, b"".join(each.key), each.position))
             result = _result(command, each, points)
             if command.after is None or result.order_key > command.after.order_key:
+                longest = max(longest, len(result.order_key))
+                if longest * min(total, number) > MOST_KEPT_BYTES:
+                    raise LimitExceeded("search-memory", MOST_KEPT_BYTES, longest * number)
                 yield result
 
-    number = command.offset + command.limit + 1
     found = heapq.nsmallest(number, results() if command.collapse is None else _collapsed(results(), number))
     return _Found(found[command.offset :], total if command.counts else None, collector.result())
 

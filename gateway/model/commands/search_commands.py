@@ -116,7 +116,8 @@ class SearchRows(BaseCommand["SearchPage"]):
     - `collapse`: return only the first result of each value of this field. All of them are counted and aggregated.
     - `visible_attributes`: the attributes of the rows that the reader shows. None: all.
     - `timeout_ms`: the time after which no other document is evaluated.
-    Outcome: SearchPage. Errors: IndexMissing, LimitExceeded (search-documents, search-groups, search-time).
+    Outcome: SearchPage. Errors: IndexMissing, LimitExceeded (search-documents, search-groups, search-inner-hits,
+    search-memory, search-phrase, search-time).
     """
 
     table: Table

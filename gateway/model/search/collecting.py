@@ -43,6 +43,10 @@ from tablegate.gateway.model.values.keys import Position
 
 MOST_GROUPS = 65_536
 """Maximum number of groups of a search, in all levels together, and of combinations of keys of a document."""
+MOST_KEPT_BYTES = 256 << 20
+"""Maximum size of the values and positions that the aggregations of a search keep, in all groups together."""
+_KEPT_BYTES = 100
+"""An estimate of the memory for a value or a position, besides the bytes of a text or a key."""
 
 
 class Hit(NamedTuple):
@@ -59,6 +63,30 @@ class _Accumulator(ABC):
 
     @abstractmethod
     def result(self) -> Any: ...
+
+
+class _Budget:
+    """The groups of a part of a search and the bytes that they keep. The whole search has the limits."""
+
+    def __init__(self, whole: _Budget | None = None) -> None:
+        self._whole = whole
+        self._groups = self._kept_bytes = 0
+
+    def take(self, groups: int = 0, kept_bytes: int = 0) -> None:
+        """Count more groups and bytes, or fewer if the numbers are negative. Raises LimitExceeded."""
+        self._groups += groups
+        self._kept_bytes += kept_bytes
+        if self._whole is not None:
+            self._whole.take(groups, kept_bytes)
+        elif self._groups > MOST_GROUPS:
+            raise LimitExceeded("search-groups", MOST_GROUPS, self._groups)
+        elif self._kept_bytes > MOST_KEPT_BYTES:
+            raise LimitExceeded("search-memory", MOST_KEPT_BYTES, self._kept_bytes)
+
+    def release(self) -> None:
+        """Count this part no longer."""
+        if self._whole is not None:
+            self._whole.take(-self._groups, -self._kept_bytes)
 
 
 class _Sum:
@@ -81,8 +109,9 @@ class _Sum:
 
 
 class _Metric(_Accumulator):
-    def __init__(self, metric: Metric) -> None:
+    def __init__(self, metric: Metric, budget: _Budget) -> None:
         self._metric = metric
+        self._budget = budget
         self._count = 0
         self._sum = _Sum()
         self._least: Any = None
@@ -96,12 +125,18 @@ class _Metric(_Accumulator):
             values = [metric.missing]
         self._count += len(values)
         if metric.kind is MetricKind.DISTINCT_COUNT:
-            self._distinct.update(tuple(value) if isinstance(value, list) else value for value in values)
+            self._add_distinct({tuple(value) if isinstance(value, list) else value for value in values})
         elif values and metric.kind is not MetricKind.COUNT:
             for value in values:
                 self._sum.add(value)
             self._least = min(values) if self._least is None else min(self._least, *values)
             self._most = max(values) if self._most is None else max(self._most, *values)
+
+    def _add_distinct(self, values: set[Any]) -> None:
+        new = values - self._distinct
+        sizes = (len(value) if isinstance(value, str) else 0 for value in new)
+        self._budget.take(kept_bytes=_KEPT_BYTES * len(new) + sum(sizes))
+        self._distinct |= new
 
     def result(self) -> Any:
         match self._metric.kind:
@@ -120,14 +155,16 @@ class _Metric(_Accumulator):
 
 
 class _Percentiles(_Accumulator):
-    def __init__(self, percentiles: Percentiles) -> None:
+    def __init__(self, percentiles: Percentiles, budget: _Budget) -> None:
         self._percentiles = percentiles
+        self._budget = budget
         self._values: list[Any] = []
 
     def add(self, hit: Hit) -> None:
         values = grouped_values(self._percentiles.field, hit.document)
         if not values and self._percentiles.missing is not None:
             values = [self._percentiles.missing]
+        self._budget.take(kept_bytes=_KEPT_BYTES * len(values))
         self._values += values
 
     def result(self) -> list[tuple[float, Any]]:
@@ -144,33 +181,23 @@ class _Percentiles(_Accumulator):
 
 
 class _TopRows(_Accumulator):
-    def __init__(self, top: TopRows) -> None:
+    def __init__(self, top: TopRows, budget: _Budget) -> None:
         self._top = top
+        self._budget = budget
         self._hits: list[tuple[bytes, Position]] = []
 
     def add(self, hit: Hit) -> None:
-        self._hits.append((order_key(self._top.sorters, hit.document, hit.key), hit.position))
+        key = order_key(self._top.sorters, hit.document, hit.key)
+        self._budget.take(kept_bytes=_KEPT_BYTES + len(key))
+        self._hits.append((key, hit.position))
         if len(self._hits) > 1000 + self._top.limit:
-            self._hits = heapq.nsmallest(self._top.limit, self._hits)
+            self._hits.sort()
+            dropped = self._hits[self._top.limit :]
+            del self._hits[self._top.limit :]
+            self._budget.take(kept_bytes=-sum(_KEPT_BYTES + len(each) for each, _ in dropped))
 
     def result(self) -> list[Position]:
         return [position for _, position in heapq.nsmallest(self._top.limit, self._hits)]
-
-
-class _Budget:
-    """The number of groups that a part of a search has, at most MOST_GROUPS in the whole."""
-
-    def __init__(self, whole: _Budget | None = None) -> None:
-        self._whole = whole
-        self.taken = 0
-
-    def take(self, number: int = 1) -> None:
-        """Count more groups, or fewer if the number is negative. Raises LimitExceeded."""
-        self.taken += number
-        if self._whole is not None:
-            self._whole.take(number)
-        elif self.taken > MOST_GROUPS:
-            raise LimitExceeded("search-groups", MOST_GROUPS, self.taken)
 
 
 class Collector:
@@ -179,7 +206,7 @@ class Collector:
     def __init__(self, inner: Inner, budget: _Budget | None = None) -> None:
         budget = budget or _Budget()
         self.count = 0
-        self._aggregations = [_ACCUMULATORS[type(each)](each) for each in inner.aggregations]
+        self._aggregations = [_ACCUMULATORS[type(each)](each, budget) for each in inner.aggregations]
         self._groups = [_GROUPINGS[type(each)](each, budget) for each in inner.groups]
         self._names = [each.name for each in inner.aggregations]
 
@@ -216,7 +243,7 @@ class _Keyed(_Accumulator):
     def _collector(self, key: Any) -> Collector:
         found = self._collectors.get(key)
         if found is None:
-            self._budget.take()
+            self._budget.take(groups=1)
             found = self._collectors[key] = Collector(self._grouping.inner, self._budget)
         return found
 
@@ -297,7 +324,7 @@ class _Composite(_Accumulator):
     def _collector(self, key: CompositeKey) -> Collector:
         if key not in self._collectors:
             budget = _Budget(self._budget)
-            budget.take()
+            budget.take(groups=1)
             self._collectors[key] = Collector(self._grouping.inner, budget), budget
         return self._collectors[key][0]
 
@@ -307,7 +334,7 @@ class _Composite(_Accumulator):
         self._last = keys[kept - 1].order
         for key in keys[kept:]:
             _, budget = self._collectors.pop(key)
-            self._budget.take(-budget.taken)
+            budget.release()
 
     def result(self) -> list[Group]:
         """Return the groups of a page and one more."""
@@ -318,6 +345,7 @@ class _Composite(_Accumulator):
 class _Ranged(_Accumulator):
     def __init__(self, grouping: GroupByRange, budget: _Budget) -> None:
         self._grouping = grouping
+        budget.take(groups=len(grouping.ranges))
         self._collectors = [Collector(grouping.inner, budget) for _ in grouping.ranges]
 
     def add(self, hit: Hit) -> None:
@@ -338,6 +366,7 @@ class _Ranged(_Accumulator):
 class _Filtered(_Accumulator):
     def __init__(self, grouping: GroupByFilter, budget: _Budget) -> None:
         self._grouping = grouping
+        budget.take(groups=len(grouping.filters))
         self._collectors = [Collector(grouping.inner, budget) for _ in grouping.filters]
 
     def add(self, hit: Hit) -> None:
@@ -349,7 +378,7 @@ class _Filtered(_Accumulator):
         return [collector.group(None) for collector in self._collectors]
 
 
-_ACCUMULATORS: Mapping[type, Callable[[Any], _Accumulator]] = {
+_ACCUMULATORS: Mapping[type, Callable[[Any, _Budget], _Accumulator]] = {
     Metric: _Metric,
     Percentiles: _Percentiles,
     TopRows: _TopRows,

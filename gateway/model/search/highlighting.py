@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import heapq
 import html
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from tablegate.gateway.model.search.analysis import Token, tokens_of
 from tablegate.gateway.model.search.documents import Document
-from tablegate.gateway.model.search.queries import Match, Phrase, Query, has_phrase, value_test
+from tablegate.gateway.model.search.queries import Match, Phrase, Query, has_phrase, starts_of, value_test
 from tablegate.gateway.model.search.schema import SearchField
 
 MOST_CHARACTERS = 100_000
@@ -140,10 +141,8 @@ def _found(condition: Query, tokens: Sequence[Token], text: str) -> Iterator[Tok
             yield from (token for token in tokens if token.text in condition.tokens)
         case Phrase(slop=0):
             by_place = {(token.text, token.position): token for token in tokens}
-            for token in tokens:
-                places = [(each, token.position + number) for number, each in enumerate(condition.tokens)]
-                if all(place in by_place for place in places):
-                    yield from (by_place[place] for place in places)
+            for start in starts_of(condition, tokens):
+                yield from (by_place[place] for place in zip(condition.tokens, itertools.count(start)))
         case Phrase():
             if has_phrase(condition, text):
                 yield from (token for token in tokens if token.text in condition.tokens)

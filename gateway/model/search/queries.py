@@ -9,17 +9,21 @@ from __future__ import annotations
 import dataclasses
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from tablegate.gateway.model.errors import LimitExceeded
 from tablegate.gateway.model.search import geography
-from tablegate.gateway.model.search.analysis import tokens_of
+from tablegate.gateway.model.search.analysis import Token, tokens_of
 from tablegate.gateway.model.search.documents import Document, values_in
 from tablegate.gateway.model.search.functions import Combination, Function, RandomValue
 from tablegate.gateway.model.search.geography import Point
 from tablegate.gateway.model.search.schema import SearchField
+
+MOST_PHRASE_STEPS = 10_000_000
+"""Maximum number of tokens that a phrase and a text are compared by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -384,23 +388,36 @@ def _matches_bool(query: Bool, document: Document) -> bool:
 def has_phrase(query: Phrase, text: str) -> bool:
     """Return True if some choice of different positions for the tokens is within the slop of the phrase."""
     assert query.field.analyzer is not None
+    return next(starts_of(query, tokens_of(query.field.analyzer, text)), None) is not None
+
+
+def starts_of(query: Phrase, tokens: Iterable[Token]) -> Iterator[int]:
+    """Yield the positions from which each token has a position of its own, displaced by 0 to `slop` from that in the
+    phrase. Raises LimitExceeded.
+    """
     places: dict[str, list[int]] = {token: [] for token in query.tokens}
-    for token in tokens_of(query.field.analyzer, text):
+    for token in tokens:
         if token.text in places:
             places[token.text].append(token.position)
-    starts = {position - number for number, token in enumerate(query.tokens) for position in places[token]}
-    return all(places.values()) and any(_has_phrase_from(start, query, places) for start in starts)
-
-
-def _has_phrase_from(start: int, query: Phrase, places: Mapping[str, Sequence[int]]) -> bool:
-    """Return True if each token has a position of its own, displaced by 0 to `slop` from that of a phrase at `start`."""
-    used: dict[str, int] = {}
-    for first, token in enumerate(query.tokens, start):
-        at = max(bisect_left(places[token], first), used.get(token, 0))
-        if at == len(places[token]) or places[token][at] > first + query.slop:
-            return False
-        used[token] = at + 1
-    return True
+    start = -min(query.slop, len(query.tokens))
+    steps = 0
+    while query.tokens and steps <= MOST_PHRASE_STEPS:
+        used: dict[str, int] = {}
+        for number, text in enumerate(query.tokens, 1):
+            at = max(bisect_left(places[text], start + number - 1), used.get(text, 0))
+            if at == len(places[text]):
+                return
+            late = places[text][at] - (start + number - 1 + query.slop)
+            if late > 0:
+                break
+            used[text] = at + 1
+        else:
+            yield start
+            late = 1
+        start += late  # a token that is too late for this start is so for all earlier ones
+        steps += number
+    if query.tokens:
+        raise LimitExceeded("search-phrase", MOST_PHRASE_STEPS, steps)
 
 
 def value_test(query: Query) -> Callable[[Any], bool] | None:

@@ -1,0 +1,141 @@
+"""Searches that would take exponential time or unbounded memory, and equal results of the bounded ways."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tablegate.gateway.model.errors import LimitExceeded
+from tablegate.gateway.model.search import collecting, queries
+from tablegate.gateway.model.search.aggregations import (
+    Aggregation,
+    GroupByFilter,
+    GroupByRange,
+    Grouping,
+    Inner,
+    Metric,
+    MetricKind,
+    Percentiles,
+    TopRows,
+)
+from tablegate.gateway.model.search.analysis import Analyzer
+from tablegate.gateway.model.search.collecting import Collector, Hit
+from tablegate.gateway.model.search.ordering import FieldSort, order_key
+from tablegate.gateway.model.search.queries import MatchAll, Pattern, Phrase, has_phrase
+from tablegate.gateway.model.search.schema import FieldType, SearchField
+from tablegate.gateway.model.values.keys import Position
+
+KEYWORD = SearchField("k", FieldType.KEYWORD, "k")
+TEXT = SearchField("t", FieldType.TEXT, "t", analyzer=Analyzer())
+VALUES = [{"k": [f"{number:03}"]} for number in range(100)]
+WORDS = st.lists(st.sampled_from("abc"), min_size=1, max_size=6)
+
+
+@given(st.text("ab*?", max_size=8), st.text("ab\n", max_size=8))
+def test_a_wildcard_matches_as_a_regular_expression_does(pattern: str, text: str) -> None:
+    plain = "".join({"*": ".*", "?": "."}.get(each, each) for each in pattern)
+    is_matched = re.fullmatch(plain, text, re.DOTALL) is not None
+    assert (Pattern(KEYWORD, pattern).regex.fullmatch(text) is not None) is is_matched
+
+
+def has_phrase_plainly(phrase: Sequence[str], words: Sequence[str], slop: int) -> bool:
+    """Try all choices of different positions."""
+    choices = itertools.product(*[[at for at, word in enumerate(words) if word == token] for token in phrase])
+    return any(
+        len(set(chosen)) == len(chosen)
+        and max(at - number for number, at in enumerate(chosen))
+        - min(at - number for number, at in enumerate(chosen))
+        <= slop
+        for chosen in choices
+    )
+
+
+@given(WORDS.filter(lambda words: len(words) < 5), WORDS, st.integers(0, 4))
+def test_a_phrase_is_found_by_trying_all_choices(phrase: list[str], words: list[str], slop: int) -> None:
+    found = has_phrase(Phrase(TEXT, tuple(phrase), slop), " ".join(words))
+    assert found is has_phrase_plainly(phrase, words, slop)
+
+
+@pytest.mark.parametrize("slop", [0, 1, 1_000])
+def test_a_long_phrase_in_a_long_text(slop: int) -> None:
+    """2,000 tokens that are all over the text, and one that is only at its beginning."""
+    phrase = Phrase(TEXT, ("a",) * 2_000 + ("b",), slop)
+    assert not has_phrase(phrase, "b " + "a " * 20_000)
+    assert has_phrase(phrase, "a " * 20_000 + "b")
+
+
+def test_a_phrase_and_a_text_are_compared_by_so_many_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+    phrase, text = Phrase(TEXT, ("a", "b") * 50 + ("a", "a")), "a b " * 1_000
+    monkeypatch.setattr(queries, "MOST_PHRASE_STEPS", 97_747)
+    assert not has_phrase(phrase, text)
+    monkeypatch.setattr(queries, "MOST_PHRASE_STEPS", 97_746)
+    with pytest.raises(LimitExceeded):
+        has_phrase(phrase, text)
+
+
+def nested(make: type[GroupByFilter] | type[GroupByRange], width: int, levels: int) -> Inner:
+    inner = Inner()
+    for _ in range(levels):
+        grouping: Grouping
+        if make is GroupByFilter:
+            grouping = GroupByFilter("g", inner, (MatchAll(),) * width)
+        else:
+            grouping = GroupByRange("g", KEYWORD, inner, ((0.0, 1.0),) * width)
+        inner = Inner(groups=(grouping,))
+    return inner
+
+
+@pytest.mark.parametrize("make", [GroupByFilter, GroupByRange])
+def test_groups_of_filters_and_ranges_are_counted_before_they_are_made(
+    monkeypatch: pytest.MonkeyPatch, make: type[GroupByFilter] | type[GroupByRange]
+) -> None:
+    """Three levels of 5 groupings with 100 ranges each would be 125 million accumulators."""
+    monkeypatch.setattr(collecting, "MOST_GROUPS", 1110)
+    Collector(nested(make, 10, 3))
+    monkeypatch.setattr(collecting, "MOST_GROUPS", 1109)
+    with pytest.raises(LimitExceeded):
+        Collector(nested(make, 10, 3))
+
+
+@pytest.mark.parametrize(
+    ("aggregation", "each_bytes"),
+    [
+        (Metric("m", MetricKind.DISTINCT_COUNT, KEYWORD), 103),
+        (Percentiles("p", KEYWORD, (50.0,)), 100),
+        (
+            TopRows("r", 10, (FieldSort(KEYWORD),)),
+            100 + len(order_key((FieldSort(KEYWORD),), VALUES[0], b"")),
+        ),
+    ],
+    ids=["distinct", "percentiles", "rows"],
+)
+def test_kept_values_are_counted(
+    monkeypatch: pytest.MonkeyPatch, aggregation: Aggregation, each_bytes: int
+) -> None:
+    """Two groups keep 100 values each."""
+    group = GroupByFilter("f", Inner((aggregation,)), (MatchAll(), MatchAll()))
+
+    def add_all(most_bytes: int) -> None:
+        monkeypatch.setattr(collecting, "MOST_KEPT_BYTES", most_bytes)
+        collector = Collector(Inner(groups=(group,)))
+        for document in VALUES:
+            collector.add(Hit(document, b"", Position(b"", b"")))
+
+    add_all(200 * each_bytes)
+    with pytest.raises(LimitExceeded):
+        add_all(200 * each_bytes - 1)
+
+
+def test_known_values_and_dropped_rows_take_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of top rows, 1,000 are kept besides those of the result."""
+    monkeypatch.setattr(collecting, "MOST_KEPT_BYTES", 200_000)
+    top_rows = TopRows("r", 1, (FieldSort(KEYWORD),))
+    collector = Collector(Inner((Metric("m", MetricKind.DISTINCT_COUNT, KEYWORD), top_rows)))
+    for number in range(10_000):
+        collector.add(Hit(VALUES[number % 100], b"", Position(b"", b"")))
+    assert collector.result().aggregations == [100, [Position(b"", b"")]]
