@@ -15,19 +15,28 @@ import click
 from tablegate.gateway.command_line.help_sections import SectionedCommand
 from tablegate.transfer.comparison_commands import diff, lint, signature, verify
 from tablegate.transfer.errors import TransferError
-from tablegate.transfer.flags import ESCAPE_KEYS, PARALLEL, QUIET, Seconds, errors_as_exit_status, explained
+from tablegate.transfer.flags import (
+    ESCAPE_KEYS,
+    PARALLEL,
+    QUIET,
+    FilePath,
+    Seconds,
+    TableAddress,
+    errors_as_exit_status,
+    explained,
+)
 
 if TYPE_CHECKING:
     from tablegate.transfer.copying.job import CopyJob, Counts
 
 
 @click.command(cls=SectionedCommand)
-@click.argument("source", required=False)
-@click.argument("target", required=False)
+@click.argument("source", required=False, type=TableAddress())
+@click.argument("target", required=False, type=TableAddress())
 @click.option(
     "--job",
     "job_path",
-    type=click.Path(path_type=Path),
+    type=FilePath(),
     help="File that stores the progress of the copy.  [default: a name made from SOURCE and TARGET]",
 )
 @click.option("--resume", is_flag=True, help="Continue a stopped job. Options of the first run still apply.")
@@ -50,7 +59,7 @@ if TYPE_CHECKING:
 @PARALLEL
 @ESCAPE_KEYS
 @click.option(
-    "--rejects", "rejects_path", type=click.Path(path_type=Path),
+    "--rejects", "rejects_path", type=FilePath(),
     help="File for rows that the target cannot hold, as JSON Lines of key, code, reason and row.  "
     "[default: the job file's name and .rejects.jsonl]",
 )  # fmt: skip
@@ -85,6 +94,8 @@ def copy(
         raise click.UsageError("give SOURCE and TARGET, or --job FILE --resume")
     if resume and job_path is None and (source is None or target is None):
         raise click.UsageError("--resume needs --job FILE")
+    if resume and dry_run:
+        raise click.UsageError("--dry-run plans a new copy. Omit --resume")
     begun: list[CopyJob] = []
 
     def resume_command() -> str:
@@ -108,6 +119,7 @@ def copy(
         else:
             begun.append(job_setup.begin_job(path, str(source), str(target), chosen))
         [job] = begun
+        copying.require_replaceable(rejects_path)
         shown = progress.for_stderr(quiet)
         with _keeping_rejects(job, rejects_path), contextlib.closing(shown):
             opens = job_setup.opener(source), job_setup.opener(target)

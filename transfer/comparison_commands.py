@@ -6,6 +6,7 @@ Commands import their code when they are called, so that `tablegate --help` is f
 from __future__ import annotations
 
 import contextlib
+import math
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -13,17 +14,34 @@ from typing import Any
 import click
 
 from tablegate.gateway.command_line.help_sections import SectionedCommand
-from tablegate.transfer.flags import ESCAPE_KEYS, KINDS, PARALLEL, QUIET, errors_as_exit_status, explained
+from tablegate.transfer.flags import (
+    ESCAPE_KEYS,
+    KINDS,
+    PARALLEL,
+    QUIET,
+    TableAddress,
+    errors_as_exit_status,
+    explained,
+)
 
-_FIRST, _SECOND = click.argument("first", metavar="A"), click.argument("second", metavar="B")
+_FIRST = click.argument("first", metavar="A", type=TableAddress())
+_SECOND = click.argument("second", metavar="B", type=TableAddress())
 _STRICT = click.option(
     "--strict", is_flag=True, help="Report values of another kind even if the mapping converts them."
 )
 _IGNORE = click.option(
     "--ignore", "ignored", multiple=True, metavar="ATTR", help="Do not compare this attribute (repeatable)."
 )
+
+
+def _finite(context: click.Context, parameter: click.Parameter, number: float) -> float:
+    if not math.isfinite(number):
+        raise click.BadParameter(f"{number} is not a finite number")
+    return number
+
+
 _TOLERANCE = click.option(
-    "--float-tolerance", "tolerance", type=click.FloatRange(min=0), default=0.0,
+    "--float-tolerance", "tolerance", type=click.FloatRange(min=0), default=0.0, callback=_finite,
     help="Largest difference between numbers that count as equal.",
 )  # fmt: skip
 
@@ -59,7 +77,7 @@ def _progress(quiet: bool) -> Any:
 
 
 @click.command(cls=SectionedCommand)
-@click.argument("source")
+@click.argument("source", type=TableAddress())
 @click.argument("kind", type=click.Choice(KINDS), metavar="TARGET-KIND")
 @click.option(
     "--sample",
@@ -210,7 +228,7 @@ def diff(
 
 
 @click.command(cls=SectionedCommand)
-@click.argument("table", metavar="X")
+@click.argument("table", metavar="X", type=TableAddress())
 @click.option(
     "--for",
     "other",

@@ -10,8 +10,8 @@ import os
 import re
 import signal
 import sys
-import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import click
@@ -31,6 +31,30 @@ _ADDRESSES = """
     TABLE may be a pattern, such as '*' for all tables. Credentials come from the environment variables and files of each SDK,
     never from an address.
 """
+
+
+class TableAddress(click.ParamType[str]):
+    """The address of a table, as text. Endpoints parse it (endpoints/addresses.py)."""
+
+    name = "address"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        # Python reads bytes that are not UTF-8 as surrogates.
+        if any("\ud800" <= character <= "\udfff" for character in value):
+            self.fail("the address is not text in UTF-8", param, ctx)
+        return str(value)
+
+
+class FilePath(click.Path):
+    """The path of a file."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path, dir_okay=False)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not str(value):
+            self.fail("the name of the file is empty", param, ctx)
+        return super().convert(value, param, ctx)
 
 
 class Seconds(click.ParamType[float]):
@@ -68,19 +92,26 @@ def errors_as_exit_status(resume_command: Callable[[], str] = lambda: "") -> Ite
     before = signal.signal(signal.SIGTERM, stop)
     try:
         yield
-    except (TransferError, KeyboardInterrupt) as error:
+    except BrokenPipeError:
+        raise
+    except (TransferError, OSError, KeyboardInterrupt) as error:
         hint = resume_command()
-        message = str(error) or "stopped"
+        message = _words_of(error) if isinstance(error, OSError) else str(error) or "stopped"
         click.echo(f"Error: {message}" + (f"\nContinue with: {hint}" if hint else ""), err=True)
         _leave(2)
     finally:
         signal.signal(signal.SIGTERM, before)
 
 
+def _words_of(error: OSError) -> str:
+    return ": ".join(str(part) for part in (error.filename, error.strerror) if part) or str(error)
+
+
 def _leave(status: int) -> None:
     """End with a status without waiting for threads that may wait for a service for minutes."""
-    busy_threads = [thread for thread in threading.enumerate() if thread.name.startswith("copy_")]
-    if busy_threads:
+    from tablegate.transfer.threads import busy_threads
+
+    if busy_threads():
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(status)

@@ -132,6 +132,20 @@ def test_rejects_are_status_1(fill: Fill, tmp_path: Path) -> None:
     assert json.loads(line)["key"] == {"pk": {"S": "b/ad"}, "sk": {"S": "s"}}
 
 
+@pytest.mark.parametrize("name", ["notes.txt", "things.jsonl", "copy.job"])
+def test_only_a_file_of_rejects_is_replaced_by_rejects(fill: Fill, tmp_path: Path, name: str) -> None:
+    """Of a user, of the copy itself, and of the job."""
+    fill(rows_of(1))
+    (tmp_path / "notes.txt").write_text("notes")
+    arguments = ("copy", A, "file:things.jsonl", "--job", "copy.job", "--rejects", name)
+    told = tablegate(tmp_path, *arguments, code=2)
+    assert f"{name} exists and is not a file of rejected rows" in told
+    if name == "things.jsonl":
+        tablegate(tmp_path, "copy", "--job", "copy.job", "--resume")
+        assert tablegate(tmp_path, "verify", A, "file:things.jsonl").endswith("equal\n\n")
+    assert (tmp_path / "notes.txt").read_text() == "notes"
+
+
 def test_lint_reports_in_advance(fill: Fill, tmp_path: Path) -> None:
     """A 38-digit number is a text in Azure Table, a key with a slash is refused there (see test_rejects_are_status_1)."""
     number = Value(Kind.DECIMAL, Decimal("1" * 38))
@@ -173,6 +187,18 @@ def test_a_job_is_resumed_by_its_file_alone(fill: Fill, tmp_path: Path) -> None:
         (("copy", A, B, "--until-lag", "soon"), "such as 500ms, 2s, 10m or 1h"),
         (("copy", A, B, "--until-lag", "2s"), "--until-lag needs --follow"),
         (("copy", A, B, "--rate", "fast"), "--rate fast"),
+        (("copy", A, B, "--rate", "0.0009"), "from 0.001 to 1,000,000,000"),
+        (("copy", A, B, "--rate", "1000000001"), "from 0.001 to 1,000,000,000"),
+        (("copy", A, B, "--rate", "9" * 400), "from 0.001 to 1,000,000,000"),
+        (("copy", A, B, "--job", ""), "the name of the file is empty"),
+        (("copy", A, B, "--job", "/"), "is a directory"),
+        (("copy", A, B, "--job", "j" * 256), "File name too long"),
+        (("copy", A, B, "--rejects", ""), "the name of the file is empty"),
+        (("copy", A, B, "--rejects", "/"), "is a directory"),
+        (("copy", "--job", "x.job", "--resume", "--dry-run"), "Omit --resume"),
+        (("copy", "file:\udcff.jsonl", B), "not text in UTF-8"),
+        (("verify", A, B, "--float-tolerance", "nan"), "nan is not a finite number"),
+        (("diff", A, B, "--float-tolerance", "1e999"), "inf is not a finite number"),
         (("copy", A, B), "no such database"),
         (("copy", "--job", "no.job", "--resume"), "the job file no.job does not exist"),
         (("copy", "nothing", B), "not an address"),

@@ -39,7 +39,7 @@ GROUPS = {
         "request_code", "display", "administration", "entry",
     ),
     "transfer": (
-        "errors", "progress", "endpoints.endpoint", "mapping", "endpoints", "comparing", "copying", "traffic",
+        "errors", "progress", "threads", "endpoints.endpoint", "mapping", "endpoints", "comparing", "copying", "traffic",
         "flags", "comparison_commands", "commands",
     ),
 }  # fmt: skip

@@ -51,8 +51,8 @@ def copy(tmp_path: Path, ends: Ends, **options: object) -> Counts:
     if path.exists():
         job = CopyJob.open(path)
     else:
-        job = CopyJob.create(path, "memory:source", "memory:target", {})
-        job.add_table("memory:source", "memory:target")
+        addresses = "memory:source", "memory:target"
+        job = CopyJob.create(path, *addresses, [addresses], {})
     source, target = ends
     try:
         counts = run(job, (lambda _: source, lambda _: target), CopyOptions(**options), NoProgress())  # type: ignore[arg-type]

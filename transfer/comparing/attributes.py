@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Sequence
 from decimal import Decimal
 from fractions import Fraction
@@ -158,8 +157,9 @@ def _number_detail(first: Value, second: Value) -> str:
         return f"rounded to {_digits(other)} of {_digits(mine)} digits"
     if left == -right:
         return "sign"
-    ratio = left / right
-    if ratio > 0 and math.log10(ratio).is_integer():
+    ratio = (left / right).as_integer_ratio()
+    # A power of ten as text, because the quotient of two Doubles can exceed a Double.
+    if left * right > 0 and 1 in ratio and str(max(ratio)).strip("0") == "1":
         return "decimal point"
     return ""
 

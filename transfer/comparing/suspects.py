@@ -5,6 +5,7 @@ Each row is counted as often as a scan returned it. Rows with the same key, hash
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 import tempfile
 import threading
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tablegate.gateway.model.values.keys import Position
+from tablegate.transfer.errors import TransferError
 
 _SCHEMA = """
 CREATE TABLE first (identity BLOB PRIMARY KEY, partition BLOB, sort BLOB, hash BLOB, number INTEGER) WITHOUT ROWID;
@@ -54,7 +56,8 @@ class Suspects:
         )
         self._connection.execute("PRAGMA journal_mode = OFF")
         self._connection.execute("PRAGMA synchronous = OFF")
-        self._connection.executescript(_SCHEMA)
+        with self._errors():
+            self._connection.executescript(_SCHEMA)
 
     def add(self, is_first: bool, rows: Iterable[tuple[bytes, Position, int]]) -> None:
         """Add (identity, position, hash) of rows of one end."""
@@ -62,17 +65,29 @@ class Suspects:
             (identity, position.partition, position.sort, row_hash.to_bytes(16, "big"))
             for identity, position, row_hash in rows
         ]
-        with self._lock:
+        with self._lock, self._errors():
             self._connection.executemany(_ADD.format(side="first" if is_first else "second"), values)
 
     def unequal(self) -> Iterator[Suspect]:
         """Yield the keys of rows that are not equal."""
-        for p1, s1, p2, s2, number1, number2 in self._connection.execute(_UNEQUAL):
-            yield Suspect(
-                None if p1 is None else Position(p1, s1),
-                None if p2 is None else Position(p2, s2),
-                (number1, number2 or 0),
-            )
+        with self._errors():
+            for p1, s1, p2, s2, number1, number2 in self._connection.execute(_UNEQUAL):
+                yield Suspect(
+                    None if p1 is None else Position(p1, s1),
+                    None if p2 is None else Position(p2, s2),
+                    (number1, number2 or 0),
+                )
+
+    @contextlib.contextmanager
+    def _errors(self) -> Iterator[None]:
+        """Convert errors of SQLite to a TransferError."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise TransferError(
+                f"the temporary file in {self._folder.name} cannot be used: {error}. "
+                "Free space, or choose another folder with the variable TMPDIR"
+            ) from error
 
     def close(self) -> None:
         """Close and delete the file."""

@@ -28,6 +28,8 @@ from tablegate.transfer.progress import Progress
 _LOOK_PERIOD_S = 1.0
 _CHECK_PERIOD_S = 30.0
 _SEGMENTS_PER_READER = 4
+_REJECT_START = b'{"table": '
+"""The first bytes of a file of rejected rows."""
 
 Opener = Callable[[str], Endpoint]
 """Open the endpoint of an address."""
@@ -306,6 +308,17 @@ def plan(source: Endpoint, target: Endpoint, options: CopyOptions) -> list[str]:
     return sentences
 
 
+def require_replaceable(path: Path) -> None:
+    """Raise TransferError if there is a file that is not one of rejected rows, because `write_rejects` replaces it."""
+    start = b""
+    with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
+        start = file.read(len(_REJECT_START))
+    if start not in (b"", _REJECT_START):
+        raise TransferError(
+            f"{path} exists and is not a file of rejected rows. Name another file with --rejects"
+        )
+
+
 def write_rejects(job: CopyJob, path: Path) -> int:
     """Write the rejected rows of a job to a file of JSON Lines and return their number.
 
@@ -314,7 +327,8 @@ def write_rejects(job: CopyJob, path: Path) -> int:
     partial = path.with_name(path.name + ".partial")
     number = 0
     try:
-        with partial.open("w") as file:
+        require_replaceable(path)
+        with partial.open("w", encoding="utf-8") as file:
             for table, key, code, reason, body in job.rejects():
                 line = {
                     "table": table,

@@ -10,7 +10,6 @@ copied rows that no longer exist.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 from tablegate.gateway.model.values.keys import Key, KeySchema, Position
@@ -19,9 +18,8 @@ from tablegate.transfer.copying.job import ChangedKey, Rejected
 from tablegate.transfer.copying.writing import TableJob
 from tablegate.transfer.endpoints.endpoint import JSON, AnyRow, UnreadableRow
 from tablegate.transfer.errors import TransferError
+from tablegate.transfer.threads import thread_pool
 
-THREADS = "copy"
-"""Name prefix of threads that may still wait for a service when the command ends."""
 # Number of polls before their changes are applied.
 _MAX_POLLS = 50
 
@@ -72,7 +70,7 @@ class ChangeFollower:
 
     def apply(self) -> None:
         """Apply all stored changes to the target. Raises CopyStopped, TransferError."""
-        with ThreadPoolExecutor(self._table.parallel, THREADS) as pool:
+        with thread_pool(self._table.parallel) as pool:
             while changed_keys := self._job.changes(self._table.id, self._table.parallel * self._batch):
                 parts = [
                     changed_keys[at : at + self._batch] for at in range(0, len(changed_keys), self._batch)
@@ -124,7 +122,7 @@ class ChangeFollower:
         Return the number of rows that no longer exist.
         """
         number = self._job.begin_sweep(self._table.id)
-        with ThreadPoolExecutor(self._table.parallel, THREADS) as pool:
+        with thread_pool(self._table.parallel) as pool:
             list(
                 pool.map(
                     lambda segment: self._sweep(number, segment),

@@ -106,8 +106,14 @@ class CopyJob:
         self.source, self.target, self._options = self._row("SELECT source, target, options FROM job")
 
     @classmethod
-    def create(cls, path: Path, source: str, target: str, options: JSON) -> CopyJob:
-        """Create a job. `source` and `target` are addresses without secrets. Raises TransferError if the file exists."""
+    def create(
+        cls, path: Path, source: str, target: str, tables: Sequence[tuple[str, str]], options: JSON
+    ) -> CopyJob:
+        """Create a job with (source, target) of each table. Raises TransferError if the file exists.
+
+        `source` and `target` are the user's addresses without secrets. The job and its tables are stored at once, so
+        that a kill leaves no job that lacks some of its tables.
+        """
         if path.exists():
             raise TransferError(
                 f"the job file {path} exists already. Continue it (tablegate copy --job {path} --resume) or remove it"
@@ -118,6 +124,7 @@ class CopyJob:
             connection.execute(
                 "INSERT INTO job VALUES (?, ?, ?, ?)", (_FORMAT, source, target, json.dumps(options))
             )
+            connection.executemany("INSERT INTO tables (source, target) VALUES (?, ?)", tables)
         return cls(path, connection)
 
     @classmethod
@@ -154,12 +161,8 @@ class CopyJob:
 
     # Tables and segments
 
-    def add_table(self, source: str, target: str) -> None:
-        with self._transaction() as connection:
-            connection.execute("INSERT INTO tables (source, target) VALUES (?, ?)", (source, target))
-
     def tables(self) -> list[TableState]:
-        """Return all tables in the order in which they were added."""
+        """Return all tables in the order in which they were given."""
         rows = self._rows(
             "SELECT id, source, target, key_schema, state, position, expected_rows FROM tables ORDER BY id"
         )
@@ -203,8 +206,8 @@ class CopyJob:
     ) -> None:  # fmt: skip
         """Store that a page of a segment is in the target, except for its rejects.
 
-        `resume` is the position after the page, None if the segment is done. `keeps_keys` stores the keys of written
-        rows for sweeps.
+        `resume` is the position after the page, None if the segment is done. `keeps_keys` stores the keys of the page
+        for sweeps.
         """
         with self._transaction() as connection:
             connection.execute(
@@ -214,10 +217,7 @@ class CopyJob:
             )
             self._reject(connection, table_id, rejects)
             if keeps_keys:
-                connection.executemany(
-                    "INSERT OR IGNORE INTO copied VALUES (?, ?, 0)",
-                    [(table_id, packed(position)) for position in written],
-                )
+                self._keep_keys(connection, table_id, written, rejects)
 
     # Changes
 
@@ -266,12 +266,9 @@ class CopyJob:
                     "DELETE FROM copied WHERE table_id = ? AND key = ?",
                     [(table_id, packed(one_position)) for one_position in deleted],
                 )
-                connection.executemany(
-                    "INSERT OR IGNORE INTO copied VALUES (?, ?, 0)",
-                    [(table_id, packed(one_position)) for one_position in written],
-                )
+                self._keep_keys(connection, table_id, written, rejects)
 
-    # Sweeps: a search for copied rows that no longer exist
+    # Sweeps: a search for copied and rejected rows that no longer exist. `copied` has the keys of both.
 
     def begin_sweep(self, table_id: int) -> int:
         """Start a sweep and return its number."""
@@ -281,19 +278,14 @@ class CopyJob:
         return int(number)
 
     def mark_seen(self, table_id: int, sweep: int, positions: Sequence[Position]) -> None:
-        """Mark rows that a sweep found at the source. Rows that were neither copied nor rejected become changes."""
+        """Mark rows that a sweep found at the source. Rows that no page and no change had become changes."""
         keys = [packed(position) for position in positions]
         with self._transaction() as connection:
             for key in keys:
                 cursor = connection.execute(
                     "UPDATE copied SET sweep = ? WHERE table_id = ? AND key = ?", (sweep, table_id, key)
                 )
-                if (
-                    not cursor.rowcount
-                    and not connection.execute(
-                        "SELECT 1 FROM rejects WHERE table_id = ? AND key = ?", (table_id, key)
-                    ).fetchone()
-                ):
+                if not cursor.rowcount:
                     self._change(connection, table_id, [key])
 
     def end_sweep(self, table_id: int, sweep: int) -> int:
@@ -338,6 +330,19 @@ class CopyJob:
         connection.executemany(
             "INSERT OR REPLACE INTO changed VALUES (?, ?, ?)",
             [(table_id, key, number) for number, key in enumerate(keys, last + 1)],
+        )
+
+    def _keep_keys(
+        self,
+        connection: sqlite3.Connection,
+        table_id: int,
+        written: Iterable[Position],
+        rejects: Iterable[Rejected],
+    ) -> None:
+        positions = [*written, *(reject.position for reject in rejects)]
+        connection.executemany(
+            "INSERT OR IGNORE INTO copied VALUES (?, ?, 0)",
+            [(table_id, packed(position)) for position in positions],
         )
 
     def _reject(self, connection: sqlite3.Connection, table_id: int, rejects: Sequence[Rejected]) -> None:

@@ -114,11 +114,8 @@ def default_path(source: str, target: str) -> Path:
 def begin_job(path: Path, source: str, target: str, options: ChosenOptions) -> CopyJob:
     """Create a job. Raises TransferError."""
     options.options()
-    pairs = pairs_of(source, target)
-    job = CopyJob.create(path, stored_address(source), stored_address(target), options.document())
-    for pair in pairs:
-        job.add_table(stored_address(pair[0]), stored_address(pair[1]))
-    return job
+    tables = [(stored_address(one), stored_address(other)) for one, other in pairs_of(source, target)]
+    return CopyJob.create(path, stored_address(source), stored_address(target), tables, options.document())
 
 
 def resume_job(path: Path, source: str | None, target: str | None) -> CopyJob:

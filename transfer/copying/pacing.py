@@ -11,6 +11,7 @@ from enum import Enum
 
 from tablegate.transfer.errors import TransferError
 
+_LOWEST, _HIGHEST = 0.001, 1e9
 _FORM = re.compile(r"(\d+(?:\.\d+)?)(/s|rows|rows/s|wcu|rcu)?")
 
 
@@ -33,9 +34,10 @@ class RateLimit:
 def limit_of(text: str) -> RateLimit:
     """Parse a value of `--rate`: 500 (rows a second), 100wcu, 50rcu. Raises TransferError."""
     match = _FORM.fullmatch(text.strip().lower())
-    if match is None or float(match[1]) <= 0:
+    if match is None or not _LOWEST <= float(match[1]) <= _HIGHEST:
         raise TransferError(
-            f"--rate {text}: use a form such as 500 (rows a second), 100wcu (write units) or 100rcu (read units)"
+            f"--rate {text}: use a form such as 500 (rows a second), 100wcu (write units) or 100rcu (read units), "
+            f"from {_LOWEST} to {_HIGHEST:,.0f}"
         )
     unit = {"wcu": RateUnit.WRITE_UNITS, "rcu": RateUnit.READ_UNITS}.get(match[2] or "", RateUnit.ROWS)
     return RateLimit(float(match[1]), unit)

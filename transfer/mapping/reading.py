@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, wait
 from typing import TypeVar
 
 from tablegate.transfer.endpoints.endpoint import JSON, AnyRow, Definition, Endpoint, ScanPage
 from tablegate.transfer.progress import NO_PROGRESS, Progress
+from tablegate.transfer.threads import thread_pool
 
 _SEGMENTS_PER_WORKER = 4
 _SAMPLED_SEGMENTS = 64
@@ -63,7 +64,7 @@ def read_all(
         if not is_over:
             work(end, at, pages(end, part))
 
-    with ThreadPoolExecutor(len(ends) * workers, "reading") as pool:
+    with thread_pool(len(ends) * workers) as pool:
         futures = {pool.submit(run, *task) for task in tasks}
         try:
             while futures:
@@ -73,8 +74,6 @@ def read_all(
                     future.result()
         finally:
             is_over = True
-            for future in futures:
-                future.cancel()
 
 
 def sample_rows(end: TableEnd, number: int) -> Iterator[AnyRow]:

@@ -17,7 +17,7 @@ from tablegate.gateway.model import fast_paths
 from tablegate.gateway.model.commands.table_commands import NewIndex
 from tablegate.gateway.model.tables.indexes import IndexProjection
 from tablegate.gateway.model.tables.tables import ExpiryRule, Rules
-from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
+from tablegate.gateway.model.values.keys import KeyColumn, KeySchema, Position
 from tablegate.gateway.model.values.rows import Cell, Contents, Row
 from tablegate.gateway.model.values.values import NULL, Kind, Value
 from tablegate.transfer.comparing.differences import diff
@@ -25,9 +25,10 @@ from tablegate.transfer.comparing.reports import Difference, ExitStatus, Report
 from tablegate.transfer.comparing.sides import CompareOptions, TablePair
 from tablegate.transfer.comparing.signatures import signature
 from tablegate.transfer.comparing.sums import TableSums
+from tablegate.transfer.comparing.suspects import Suspects
 from tablegate.transfer.comparing.verifying import VerificationLevel, verify
 from tablegate.transfer.endpoints.endpoint import Definition, Service
-from tablegate.transfer.errors import SchemaChanged
+from tablegate.transfer.errors import SchemaChanged, TransferError
 from tablegate.transfer.mapping.mapping import Mapping, MappingOptions
 from tests.transfer.support.plain_endpoint import PlainEndpoint, WholeEndpoint
 from tests.transfer.support.tables import tables
@@ -289,6 +290,19 @@ def test_rows_that_swap_values_and_rows_that_are_there_twice_are_seen() -> None:
     assert copy.verify("count").counts == {"rows": 2}
 
 
+@pytest.mark.parametrize(
+    ("values", "detail"),
+    [((1e308, 1e-308), "decimal point"), ((1e-308, 1e308), "decimal point"), ((-3e300, -5e-300), "")],
+)
+def test_doubles_that_are_far_apart_have_a_detail(values: tuple[float, float], detail: str) -> None:
+    """Their quotient is no Double."""
+    copy = Copy.of(ENTITIES, TABLEGATE, rows=1)
+    key = key_of(ENTITIES, 0)
+    copy.first.rows, copy.second.rows = ([row_of(ENTITIES, {**key, "n": double(value)})] for value in values)
+    [difference] = copy.verify().differences
+    assert [each.detail for each in difference.attributes] == [detail]
+
+
 @given(st.lists(st.integers(0, 2**128 - 1), max_size=6), st.randoms(use_true_random=False))
 def test_sums_mind_neither_order_nor_parts_but_numbers(hashes: list[int], chance: random.Random) -> None:
     whole, parts = TableSums(), [TableSums(), TableSums()]
@@ -436,6 +450,15 @@ def test_keys_that_can_never_be_the_same() -> None:
 def test_levels_that_are_none(text_of_level: str) -> None:
     with pytest.raises(ValueError, match="none of count"):
         VerificationLevel.of(text_of_level)
+
+
+def test_a_full_disk_under_the_suspects() -> None:
+    suspects = Suspects()
+    suspects._connection.execute("PRAGMA max_page_count = 4")
+    rows = [(b"%d" % number, Position(b"x" * 1_000, b""), number) for number in range(100)]
+    with pytest.raises(TransferError, match=r"temporary file in .* is full\. Free space, or .* TMPDIR"):
+        suspects.add(True, rows)
+    suspects.close()
 
 
 def test_an_error_ends_a_comparison() -> None:

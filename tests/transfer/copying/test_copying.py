@@ -11,11 +11,13 @@ import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.values import Kind, text
+from tablegate.transfer.copying import job_setup
 from tablegate.transfer.copying.copying import CopyOptions, Interrupted, plan, run, write_rejects
 from tablegate.transfer.copying.job import CopyJob, Counts
 from tablegate.transfer.copying.pacing import Concurrency, Rate, RateLimit, RateUnit, limit_of
@@ -56,9 +58,8 @@ def begin(tmp_path: Path) -> CopyJob:
     path = tmp_path / "copy.job"
     if path.exists():
         return CopyJob.open(path)
-    job = CopyJob.create(path, "memory:source", "memory:target", {})
-    job.add_table("memory:source", "memory:target")
-    return job
+    addresses = "memory:source", "memory:target"
+    return CopyJob.create(path, *addresses, [addresses], {})
 
 
 def copy(tmp_path: Path, ends: tuple[Endpoint, Endpoint], **options: object) -> Counts:
@@ -150,6 +151,54 @@ def test_a_segment_goes_on_after_the_page_that_is_written(ends: Ends, tmp_path: 
     assert are_equal(ends)
     # The page that failed, and perhaps some before it that were read and not yet written.
     assert [page for page in source.pages[first:] if page in source.pages[: first - 4]] == []
+
+
+def test_a_job_that_was_killed_at_its_beginning_has_all_its_tables_or_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job without some of its tables would end with status 0 when it is resumed."""
+    left = [0]
+
+    def step() -> None:
+        left[0] -= 1
+        if left[0] < 0:
+            raise KeyboardInterrupt
+
+    class Interrupted(sqlite3.Connection):
+        def execute(self, *arguments: Any) -> sqlite3.Cursor:
+            step()
+            return super().execute(*arguments)
+
+        def commit(self) -> None:
+            step()
+            super().commit()
+
+    opened = []
+    connect = sqlite3.connect
+
+    def connect_interrupted(*arguments: Any, **options: Any) -> sqlite3.Connection:
+        opened.append(connect(*arguments, **options, factory=Interrupted))
+        return opened[-1]
+
+    pairs = [(f"tablegate:{name}", f"tablegate:{name}") for name in ("one", "two")]
+    monkeypatch.setattr(job_setup, "pairs_of", lambda source, target: pairs)
+    monkeypatch.setattr(job_setup, "stored_address", str)
+    outcomes = []
+    for number in range(12):
+        path = tmp_path / f"{number}.job"
+        left[0] = number
+        with monkeypatch.context() as patch, contextlib.suppress(KeyboardInterrupt):
+            patch.setattr(sqlite3, "connect", connect_interrupted)
+            job_setup.begin_job(path, "tablegate:#*", "tablegate:#*", job_setup.ChosenOptions())
+        opened.pop().close()
+        try:
+            job = CopyJob.open(path)
+        except TransferError:
+            outcomes.append(0)
+        else:
+            outcomes.append(len(job.tables()))
+            job.close()
+    assert set(outcomes) == {0, 2}
 
 
 def test_a_source_that_changes_its_key(ends: Ends, tmp_path: Path) -> None:
@@ -386,7 +435,7 @@ def test_a_job_is_of_its_ends(tmp_path: Path) -> None:
         job.require("memory:source", "memory:other")
     job.close()
     with pytest.raises(TransferError, match="exists already"):
-        CopyJob.create(tmp_path / "copy.job", "a", "b", {})
+        CopyJob.create(tmp_path / "copy.job", "a", "b", [], {})
     (tmp_path / "other").write_text("no job" * 1000)
     with pytest.raises(TransferError, match="not a job file"):
         CopyJob.open(tmp_path / "other")
@@ -529,6 +578,7 @@ def test_deletes_without_a_stream_are_swept(tmp_path: Path) -> None:
     left = target.table.values
     assert left.pop(other.position)  # what was never copied is nobody's to delete
     assert left == source.table.values
+    assert copy(tmp_path, (source, target), follow=True, until_lag_s=5).rejected == 0
 
 
 # Reports

@@ -107,8 +107,7 @@ def test_a_copy_of_each_in_each_is_equal(
     address: Addresses, filled: Callable[[str], str], tmp_path: Path, source: str, target: str
 ) -> None:
     first, second = filled(source), address(target)
-    job = CopyJob.create(tmp_path / "copy.job", first, second, {})
-    job.add_table(first, second)
+    job = CopyJob.create(tmp_path / "copy.job", first, second, [(first, second)], {})
     counts = run(job, (open_endpoint, open_endpoint), CopyOptions(parallel=2, mapping=_OPTIONS), NoProgress())
     job.close()
     ends = open_endpoint(first), open_endpoint(second)

@@ -19,8 +19,8 @@ KEYS = "?keys=pk:S,sk:N"
 
 
 def copy(tmp_path: Path, source: str, target: str, **options: bool) -> Counts:
-    job = CopyJob.create(tmp_path / f"{len(list(tmp_path.iterdir()))}.job", source, target, {})
-    job.add_table(source, target)
+    path = tmp_path / f"{len(list(tmp_path.iterdir()))}.job"
+    job = CopyJob.create(path, source, target, [(source, target)], {})
     try:
         return run(job, (open_endpoint, open_endpoint), CopyOptions(**options), NoProgress())  # type: ignore[arg-type]
     finally:
