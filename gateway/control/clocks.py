@@ -44,7 +44,7 @@ def change(engine: Engine, clock: Clock, given: dict[str, Any]) -> dict[str, Any
 def advance(engine: Engine, clock: Clock, given: dict[str, Any]) -> dict[str, Any]:
     """Advance the clock by `seconds`. Raises BadRequest, BadTime."""
     seconds = only(given, seconds=(int, float)).get("seconds")
-    if seconds is None or not math.isfinite(seconds):
+    if seconds is None or not math.isfinite(seconds * 1_000_000_000):
         raise BadRequest("seconds must be a number: how far to advance the clock")
     clock.advance(round(seconds * 1_000_000_000))
     engine.background.catch_up()

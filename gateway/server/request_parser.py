@@ -45,7 +45,7 @@ class RequestParser:
     # State of the current message.
     _target: bytes
     _headers: Headers
-    _body: list[bytes]
+    _body: bytearray
     _body_bytes: int
     _received_parts: int
     has_message: bool
@@ -89,7 +89,7 @@ class RequestParser:
         """Release the memory of an incomplete body."""
         self._memory.received_bytes -= self._body_bytes
         self._body_bytes = 0
-        self._body = []
+        self._body = bytearray()
 
     # Calls by httptools. They continue for the rest of the data after a refusal, and are ignored then.
 
@@ -136,15 +136,14 @@ class RequestParser:
 
     def on_body(self, part: bytes) -> None:
         if self._refusal is None:
-            self._body.append(part)
+            self._body += part  # a list would need many times the bytes of parts of a byte each
             self._body_bytes += len(part)
             self._memory.received_bytes += len(part)
             self._check_body(self._body_bytes)
 
     def on_message_complete(self) -> None:
         if self._refusal is None and not self.is_ended and not self._awaits_body_after_upgrade():
-            body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
-            pending = self._message(body)
+            pending = self._message(bytes(self._body))
             pending.http_10 = self._http.get_http_version() == "1.0"
             pending.keep_alive = self._http.should_keep_alive()
             self.is_ended = not pending.keep_alive
@@ -204,7 +203,7 @@ class RequestParser:
         self._raw_headers: list[tuple[bytes, bytes]] = []
         self._headers = ()
         self._header_bytes = self.quiet_bytes = self._body_bytes = self._received_parts = 0
-        self._body = []
+        self._body = bytearray()
         self.is_head_complete = self.has_message = self.owes_continue = False
         self._refusal: PendingRequest | None = None
 
