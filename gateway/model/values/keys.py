@@ -25,7 +25,8 @@ HIGHEST = b"\xff"
 _NUMBER, _TEXT, _BYTES = b"\x10", b"\x20", b"\x30"
 _NEGATIVE, _ZERO, _POSITIVE = 0x40, 0x80, 0xC0
 _EXPONENT_BIAS = 0x8000
-_PAIRS = {f"{pair:02d}": pair + 1 for pair in range(100)}
+# Maps two decimal digits, read as a hexadecimal byte, to their pair + 1.
+_PAIRS = bytes(10 * (byte >> 4) + (byte & 0x0F) + 1 for byte in range(256))
 _COMPLEMENT = bytes(255 - byte for byte in range(256))
 
 partition_hash = zlib.crc32
@@ -94,7 +95,7 @@ def _encode_number(number: Decimal | int) -> bytes:
     digits = digits.rstrip("0")
     if len(digits) % 2:
         digits += "0"
-    pairs = bytes([_PAIRS[digits[at : at + 2]] for at in range(0, len(digits), 2)])
+    pairs = bytes.fromhex(digits).translate(_PAIRS)
     body = (exponent + _EXPONENT_BIAS).to_bytes(2, "big") + pairs + b"\x00"
     if negative:
         return bytes((_NEGATIVE,)) + body.translate(_COMPLEMENT)
