@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -65,8 +64,7 @@ class RowWrite(NamedTuple):
         return [WireCell(name, key_value_shown(value)) for name, value in values]
 
 
-@dataclass(frozen=True, slots=True)
-class WriteTarget:
+class WriteTarget(NamedTuple):
     """A table, with the properties that every write needs.
 
     `refuses_absent`: an update or delete that expects no row always fails, as in 2017. `numbers`: the table has an
@@ -100,7 +98,7 @@ def parse_put(call: CallContext, target: WriteTarget, put: WireRow | PlainPut, m
         if row is not None:
             return _row_write(target, row[0], (put.key_size, put.size), Replace(row[1]), message)
         put = checked_put_cells(put.data)
-    key = keys.key_of(table, put.key, allows_auto_increment=True)
+    key = keys.key_of(table, put.key)
     _check_against(call, target, put.cells)
     return _row_write(target, key, _sizes(put), Replace(_contents(call, target, key, put.cells)), message)
 
@@ -108,7 +106,7 @@ def parse_put(call: CallContext, target: WriteTarget, put: WireRow | PlainPut, m
 def parse_update(call: CallContext, target: WriteTarget, wire: WireRow, message: Any) -> RowWrite:
     """Return the write of a validated update. Raises ServiceError."""
     table = target.table
-    key = keys.key_of(table, wire.key, allows_auto_increment=True)
+    key = keys.key_of(table, wire.key)
     _check_against(call, target, wire.cells)
     if not options.allows_update(table):
         raise invalid("Can not update row when allow update is false.")

@@ -39,31 +39,14 @@ def decode(data: bytes) -> plainbuffer.WireRow:
         raise invalid(f"Invalid PlainBuffer: {error}.") from None
 
 
-def key_of(
-    table: Table, cells: Sequence[plainbuffer.WireCell], allows_auto_increment: bool = False
-) -> keys.Key:
-    """Return the key of a row from cells that `check_values` has accepted. Raises ServiceError.
-
-    `allows_auto_increment`: the server may assign the value of an auto-increment column.
-    """
-    columns = table.key_schema.columns
-    _check_columns(columns, cells, allows_auto_increment)
-    values = tuple([_stored_value(column, cell.value) for column, cell in zip(columns, cells, strict=True)])
+def key_of(table: Table, cells: Sequence[plainbuffer.WireCell]) -> keys.Key:
+    """Return the key of a row from cells that `check_values` has accepted. Raises ServiceError."""
+    schema = table.key_schema
+    values = _stored_values(schema.columns, cells)
+    first_values = values
     if keys.AUTO_INCREMENT in values:
         first_values = values[: values.index(keys.AUTO_INCREMENT)]
-        return keys.Key(values, table.key_schema.position(first_values))  # type: ignore[arg-type]
-    return keys.Key(values, table.key_schema.position(values))  # type: ignore[arg-type]
-
-
-def _stored_value(column: keys.KeyColumn, value: plainbuffer.Datum | None) -> plainbuffer.Datum:
-    """Return a validated value as its column stores it."""
-    if not isinstance(value, Value):
-        assert value is not None
-        return value
-    stored = value if column.kind is value.kind else key_value_stored(column, value)
-    if stored is None:
-        raise ServiceError("OTSInvalidPK", f"Validate PK value fail. Column: {column.name} matches numbers.")
-    return stored
+    return keys.Key(tuple(values), schema.position(first_values))  # type: ignore[arg-type]
 
 
 def check_values(cells: Sequence[plainbuffer.WireCell], allows_auto_increment: bool) -> None:
@@ -99,30 +82,41 @@ def check_value(cell: plainbuffer.WireCell, allows_auto_increment: bool) -> None
         check_length("primary key", cell.name, value, limits.KEY_VALUE_MAX_BYTES)
 
 
-def _check_columns(
-    columns: Sequence[keys.KeyColumn], cells: Sequence[plainbuffer.WireCell], allows_auto_increment: bool
-) -> None:
-    """Compare number, names and types with the schema."""
+def _stored_values(
+    columns: Sequence[keys.KeyColumn], cells: Sequence[plainbuffer.WireCell]
+) -> list[plainbuffer.Datum | None]:
+    """Return validated values as their columns store them. Raises ServiceError if number, names or types differ."""
     if len(cells) != len(columns):
         raise ServiceError(
             "OTSInvalidPK", f"Validate PK size fail. Input: {len(cells)}, Meta: {len(columns)}."
         )
-    for column, cell in zip(columns, cells, strict=True):
-        if cell.name != column.name:
-            raise ServiceError(
-                "OTSInvalidPK", f"Validate PK name fail. Input: {cell.name}, Meta: {column.name}."
-            )
-        value = cell.value
+    values = []
+    for column, (name, value, _, _) in zip(columns, cells, strict=True):
+        if name != column.name:
+            raise ServiceError("OTSInvalidPK", f"Validate PK name fail. Input: {name}, Meta: {column.name}.")
         if isinstance(value, Value):
-            if value.kind is not column.kind and value.kind is not (expected := key_kind_shown(column)):
-                raise ServiceError(
-                    "OTSInvalidPK",
-                    f"Validate PK type fail. Input: VT_{TYPE_NAMES[value.kind]}, Meta: VT_{TYPE_NAMES[expected]}.",
-                )
+            if value.kind is not column.kind:
+                value = _converted(column, value)
         elif isinstance(value, keys.AutoIncrement) and not column.auto_increment:
             raise ServiceError(
                 "OTSInvalidPK", f"Validate PK type fail. Column: {column.name} is no auto increment."
             )
+        values.append(value)
+    return values
+
+
+def _converted(column: keys.KeyColumn, value: Value) -> Value:
+    """Return a value for a column that stores another kind than it shows."""
+    expected = key_kind_shown(column)
+    if value.kind is not expected:
+        raise ServiceError(
+            "OTSInvalidPK",
+            f"Validate PK type fail. Input: VT_{TYPE_NAMES[value.kind]}, Meta: VT_{TYPE_NAMES[expected]}.",
+        )
+    stored = key_value_stored(column, value)
+    if stored is None:
+        raise ServiceError("OTSInvalidPK", f"Validate PK value fail. Column: {column.name} matches numbers.")
+    return stored
 
 
 def partition_of(table: Table, cells: Sequence[plainbuffer.WireCell]) -> bytes:
@@ -130,9 +124,7 @@ def partition_of(table: Table, cells: Sequence[plainbuffer.WireCell]) -> bytes:
     if len(cells) != 1:
         raise invalid("StartLocalTransaction support only one primary key.")
     check_value(cells[0], allows_auto_increment=False)
-    columns = table.key_schema.columns[:1]
-    _check_columns(columns, cells, allows_auto_increment=False)
-    value = _stored_value(columns[0], cells[0].value)
+    [value] = _stored_values(table.key_schema.columns[:1], cells)
     assert isinstance(value, Value)
     return keys.encode_column(value)
 
@@ -163,10 +155,7 @@ def index_get(target: TableOrIndex, cells: Sequence[plainbuffer.WireCell]) -> Re
 
 def _position(target: TableOrIndex, cells: Sequence[plainbuffer.WireCell]) -> keys.Position:
     """Return the position of a key in a table or an index. Raises ServiceError."""
-    _check_columns(target.key, cells, allows_auto_increment=False)
-    values = {
-        column.name: _stored_value(column, cell.value) for column, cell in zip(target.key, cells, strict=True)
-    }
+    values = dict(zip(target.key_names, _stored_values(target.key, cells), strict=True))
     table_schema = target.table.key_schema
     schema = table_schema if target.index is None else target.index.key_schema
     names = schema.names if target.index is None else schema.names + table_schema.names
