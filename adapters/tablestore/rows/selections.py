@@ -7,8 +7,7 @@ docs/protocols/table-store.md section 4.4.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from tablegate.adapters.tablestore.rows import fast_pages, fast_rows
 from tablegate.adapters.tablestore.rows.fast_rows import EncodedRow
@@ -43,8 +42,7 @@ Source: aliyun-tablestore-java-sdk, functiontest/ParameterLegalityTest, testNotS
 _ENCODES = fast_paths.ARE_ON
 
 
-@dataclass(frozen=True, slots=True)
-class RowSelection:
+class RowSelection(NamedTuple):
     """The selection of a read request.
 
     - `columns`: names (empty: all), from `start` up to `end`.

@@ -10,10 +10,9 @@ Clients read an index by its name, as they read a table. A TableOrIndex represen
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from google.protobuf.message import Message
 
@@ -36,8 +35,7 @@ def _hold_nothing(size_bytes: int) -> None:
     """The `hold` of calls that do not come from a request."""
 
 
-@dataclass(frozen=True, slots=True)
-class CallContext:
+class CallContext(NamedTuple):
     """A call with a parsed message that has all its required fields.
 
     `now_ms`: the time of its start. `may_be_old`: the settings allow reads from a replica. The service itself always
@@ -69,8 +67,7 @@ class CallContext:
         return self.authorization is None or self.authorization.reaches(table, path)
 
 
-@dataclass(frozen=True, slots=True)
-class TableOrIndex:
+class TableOrIndex(NamedTuple):
     """A table, or an index of it, as the target of a read.
 
     `key`: its key columns. For an index, the remaining key columns of the table are appended. `shown`: attributes in an
@@ -78,7 +75,7 @@ class TableOrIndex:
     """
 
     table: Table
-    index: Index | None
+    index: Index | None  # type: ignore[assignment]  # hides tuple.index, which is not called
     key: tuple[KeyColumn, ...]
     key_names: tuple[str, ...]
     shown: frozenset[str] | None = None
@@ -149,9 +146,24 @@ def _find_index(call: CallContext, name: str) -> Exchange[TableOrIndex | None]:
 
 def named_tables(message: Any) -> list[str]:
     """Return the names of tables or indexes in a request."""
-    parts = (message, *getattr(message, "tables", ()))
-    names = [getattr(part, field, "") for part in parts for field in ("table_name", "main_table_name")]
+    names = [part.table_name for part in _naming_parts(message)]
+    names.append(getattr(message, "main_table_name", ""))
     return [name for name in names if name]
+
+
+def _naming_parts(message: Any) -> Sequence[Any]:
+    """Return the parts of a request with a `table_name`: the tables of a batch, or else the request itself."""
+    fields = message.DESCRIPTOR.fields_by_name
+    if "tables" in fields:
+        tables: Sequence[Any] = message.tables
+        return tables
+    return (message,) if "table_name" in fields else ()
+
+
+def _has_invalid_name(part: Any) -> bool:
+    """Return True if a part of a request sets an illegal name of a table."""
+    name = part.table_name
+    return not is_name(name) and (name != "" or part.HasField("table_name"))
 
 
 def names_known_tables(call: CallContext) -> bool:
@@ -161,10 +173,8 @@ def names_known_tables(call: CallContext) -> bool:
     unrestricted.
     """
     message = call.message
-    for part in (message, *getattr(message, "tables", ())):
-        name = getattr(part, "table_name", None)
-        if name is not None and not is_name(name) and (name or part.HasField("table_name")):
-            return False
+    if any(map(_has_invalid_name, _naming_parts(message))):
+        return False
     if call.authorization is None:
         return True
     is_known = all(call.known_table(name) is not None for name in named_tables(message))
@@ -199,15 +209,11 @@ def check_names(call: CallContext) -> Exchange[None]:
 
     Existing tables of other dialects may have names that are invalid here.
     """
-    fields = call.message.DESCRIPTOR.fields_by_name
-    parts = call.message.tables if "tables" in fields else [call.message] if "table_name" in fields else []
-    for part in parts:
-        name = part.table_name
-        if not is_name(name) and (name or part.HasField("table_name")):
-            try:
-                yield from find_target(call, name)
-            except (TableMissing, NotPermitted):
-                check_table_name(name)
+    for part in filter(_has_invalid_name, _naming_parts(call.message)):
+        try:
+            yield from find_target(call, part.table_name)
+        except (TableMissing, NotPermitted):
+            check_table_name(part.table_name)
 
 
 def find_table(call: CallContext, name: str) -> Exchange[Table]:

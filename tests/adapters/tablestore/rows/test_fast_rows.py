@@ -104,13 +104,13 @@ def test_only_whole_rows_are_encoded() -> None:
     whole = selections.everything()
     assert isinstance(whole.encoder(target)(row), fast_rows.EncodedRow)
     for asked in (
-        dataclasses.replace(whole, columns=frozenset({"a"})),
-        dataclasses.replace(whole, start="a"),
-        dataclasses.replace(whole, end="z"),
-        dataclasses.replace(whole, window=whole.window._replace(start_ms=0)),
-        dataclasses.replace(whole, window=whole.window._replace(end_ms=9)),
-        dataclasses.replace(whole, predicate=writes.ROW_EXISTS),
-        dataclasses.replace(whole, pagination=selections.Pagination(0, 1)),
+        whole._replace(columns=frozenset({"a"})),
+        whole._replace(start="a"),
+        whole._replace(end="z"),
+        whole._replace(window=whole.window._replace(start_ms=0)),
+        whole._replace(window=whole.window._replace(end_ms=9)),
+        whole._replace(predicate=writes.ROW_EXISTS),
+        whole._replace(pagination=selections.Pagination(0, 1)),
     ):
         assert not isinstance(asked.encoder(target)(row), fast_rows.EncodedRow)
 
