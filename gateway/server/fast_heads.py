@@ -32,7 +32,8 @@ _CACHED_NAMES = frozenset(
     (
         "accept", "accept-charset", "accept-encoding", "amz-sdk-request", "connection", "content-length", "content-type",
         "dataserviceversion", "date", "host", "if-match", "maxdataserviceversion", "prefer", "user-agent", "x-amz-date",
-        "x-amz-target", "x-ms-date", "x-ms-version", "x-ots-apiversion", "x-ots-date", "x-ots-instancename",
+        "x-amz-target", "x-ms-date", "x-ms-version", "x-ots-accesskeyid", "x-ots-apiversion", "x-ots-date",
+        "x-ots-instancename",
     )
 )  # fmt: skip
 _MAX_CACHED_LINE_BYTES, _MAX_CACHED = 256, 4096

@@ -17,6 +17,8 @@ from tablegate.gateway.request_bodies import Undecodable, inflate
 
 _CONTENT_TYPE = "protocol buffer"
 _DEFLATE = "deflate"
+# The letters of the gateway's ids as hexadecimal digits.
+_HEX_DIGITS = bytes.maketrans(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", b"0123456789abcdef" * 2)
 
 
 def inflated(request: Request) -> bytes:
@@ -68,7 +70,7 @@ def reply(
 
 def request_id(request: Request) -> str:
     """Return the id of the request for clients: 36 characters, as in the service, derived from the gateway's id."""
-    text = hashlib.md5(request.id.encode(), usedforsecurity=False).hexdigest()
+    text = request.id[:32].encode().translate(_HEX_DIGITS).decode()
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
