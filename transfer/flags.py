@@ -16,17 +16,18 @@ from typing import Any
 
 import click
 
+from tablegate.transfer.endpoints.address_forms import FORMS
 from tablegate.transfer.errors import TransferError
 
 KINDS = ("dynamodb", "azure-table", "tablestore", "tablegate")
-_ADDRESSES = """
+_ADDRESSES = f"""
     \b
     An address is one of
-      dynamodb://TABLE?region=REGION[&endpoint=URL][&profile=NAME]
-      azure-table://ACCOUNT/TABLE[?endpoint=URL]
-      tablestore://INSTANCE/TABLE?endpoint=URL
-      tablegate:DATABASE-URL#[NAMESPACE/]TABLE   (direct access to the database)
-      file:PATH, - (standard input or output)
+      {FORMS["dynamodb"]}
+      {FORMS["azure-table"]}
+      {FORMS["tablestore"]}
+      {FORMS["tablegate"]}   (direct access to the database)
+      {FORMS["file"]}, - (standard input or output)
 
     TABLE may be a pattern, such as '*' for all tables. Credentials come from the environment variables and files of each SDK,
     never from an address.

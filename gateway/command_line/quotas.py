@@ -29,7 +29,7 @@ _OWNER = (
     ),
     click.option(
         "--namespace",
-        help="Namespace to limit instead of a credential: `shared`, or one listed by `tablegate tables`.",
+        help="Namespace of the quota, instead of a credential: `shared`, or one listed by `tablegate tables`.",
     ),
 )
 

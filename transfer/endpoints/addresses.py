@@ -1,12 +1,7 @@
 """Addresses of tables on the command line.
 
-    dynamodb://TABLE?region=REGION[&endpoint=URL][&profile=NAME]
-    azure-table://ACCOUNT/TABLE[?endpoint=URL]
-    tablestore://INSTANCE/TABLE?endpoint=URL[&region=REGION]
-    tablegate:DATABASE-URL#[NAMESPACE/]TABLE
-    file:PATH[?OPTION=VALUE...]        -  (standard input or output)
-
-TABLE may be a pattern of `*` and `?`, and PATH one of `*`. A lone `*` selects all tables.
+`address_forms.py` has their forms. TABLE may be a pattern of `*` and `?`, and PATH one of `*`. A lone `*` selects all
+tables.
 
 Addresses are printed and stored in job files, so they never contain credentials. Those come from the environment
 variables and files of each service (see its `client.py`). An address that seems to contain a secret is rejected
@@ -22,17 +17,11 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
+from tablegate.transfer.endpoints.address_forms import FORMS
 from tablegate.transfer.endpoints.endpoint import Endpoint
 from tablegate.transfer.endpoints.retrying import PATIENCE_S
 from tablegate.transfer.errors import BadAddress, MissingSoftware, TransferError
 
-FORMS = {
-    "dynamodb": "dynamodb://TABLE?region=REGION[&endpoint=URL][&profile=NAME]",
-    "azure-table": "azure-table://ACCOUNT/TABLE[?endpoint=URL]",
-    "tablestore": "tablestore://INSTANCE/TABLE?endpoint=URL[&region=REGION]",
-    "tablegate": "tablegate:DATABASE-URL#[NAMESPACE/]TABLE",
-    "file": "file:PATH",
-}
 _OPTIONS = {
     "dynamodb": ("region", "endpoint", "profile"),
     "azure-table": ("endpoint",),
