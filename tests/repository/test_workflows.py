@@ -5,8 +5,12 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import subprocess
 import tomllib
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -60,3 +64,29 @@ def test_jobs_of_all_tests_have_the_commits_of_earlier_releases() -> None:
             assert checkout["with"]["fetch-depth"] == 0
             found += 1
     assert found == 3
+
+
+def test_a_release_has_one_version_everywhere(tmp_path: Path) -> None:
+    [step] = [
+        step
+        for step in WORKFLOWS["release"]["jobs"]["packages"]["steps"]
+        if "The tag" in step.get("name", "")
+    ]
+
+    def is_accepted() -> bool:
+        environment = {**os.environ, "GITHUB_REF_NAME": "v7.8.9"}
+        return subprocess.run(["bash", "-ec", step["run"]], cwd=tmp_path, env=environment).returncode == 0
+
+    for name in ("gateway/__init__.py", "CHANGELOG.md", "deploy/helm/tablegate/Chart.yaml"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    for name, begin, version in (
+        ("gateway/__init__.py", "__version__ = ", '"7.8.9"'),
+        ("CHANGELOG.md", "## ", "7.8.9 - 2030-01-31"),
+        ("deploy/helm/tablegate/Chart.yaml", "version: ", "7.8.9"),
+        ("deploy/helm/tablegate/Chart.yaml", "appVersion: ", "7.8.9"),
+    ):
+        assert not is_accepted()
+        path = tmp_path / name
+        path.write_text(re.sub(f"^{begin}.*", begin + version, path.read_text(), count=1, flags=re.MULTILINE))
+    assert is_accepted()

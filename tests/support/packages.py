@@ -7,13 +7,15 @@
 `build` takes the files of HEAD. Times are those of the commit, and permissions do not depend on this machine. `extras`
 installs the wheel with each extra in a clean environment, and imports the modules that need the extra. `installs` does so
 without extras, on each supported Python of this machine, with the oldest and the newest dependencies, and starts the
-server. Then it runs the wheel by uvx and by pipx.
+server. Then it runs the wheel by uvx and by pipx, and checks that the locked dependencies have wheels for each Python on
+each platform of the image.
 """
 
 from __future__ import annotations
 
 import gzip
 import io
+import itertools
 import os
 import subprocess
 import sys
@@ -27,6 +29,8 @@ MOST_DEPENDENCIES = 33
 """Maximum number of packages that an installation without extras brings. docs/contribute/dependencies.md states both."""
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 RESOLUTIONS = ("lowest-direct", "highest")
+PLATFORMS = ("x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu")
+"""Those of the image, in uv's names."""
 _UV = Path(sys.executable).with_name("uv")
 
 
@@ -133,6 +137,14 @@ def try_runners(wheel: Path) -> None:
         subprocess.run([_UV, "tool", "run", "--quiet", *runner, "tablegate", "--version"], check=True)
 
 
+def check_wheels(python: str, platform: str) -> None:
+    """Fail if a locked dependency has no wheel for a Python on a platform. Neither has to be on this machine."""
+    with tempfile.TemporaryDirectory() as folder:
+        find = [_UV, "pip", "install", "--quiet", "--dry-run", "--only-binary", ":all:", "--target", folder]
+        where = ["--python-version", python, "--python-platform", platform]
+        subprocess.run([*find, *where, "--requirement", ROOT / "requirements.lock"], check=True)
+
+
 def is_here(python: str) -> bool:
     """Return True if uv finds a Python."""
     return subprocess.run([_UV, "python", "find", "--quiet", python], capture_output=True).returncode == 0
@@ -153,5 +165,8 @@ if __name__ == "__main__":
                 for resolution in RESOLUTIONS if is_here(python) else ():
                     try_install(Path(wheel), python, resolution)
             try_runners(Path(wheel))
+            for python, platform in itertools.product(PYTHONS, PLATFORMS):
+                print(f"wheels for Python {python} on {platform}", flush=True)
+                check_wheels(python, platform)
         case _:
             sys.exit(__doc__)
