@@ -24,6 +24,7 @@ from tablegate.gateway.exchanges import SingleStep, Steps, after, exchange_of
 from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.row_commands import Get, Read, WriteGroup
 from tablegate.gateway.model.errors import GatewayError
+from tablegate.gateway.model.tables.pages import Page
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.rows import Row
 
@@ -70,19 +71,29 @@ def command_to_read(
 def _get_reply(
     target: call_context.TableOrIndex, selection: selections.RowSelection, outcome: Any
 ) -> Message:
-    row = outcome if target.index is None else outcome.rows[0] if outcome.rows else None
-    row_data, consumed = shown_row(target, selection, row)
+    row = found_row(outcome)
+    visible = None if row is None else selection.encoder(target)(row)
+    row_data, consumed = shown_row(target, selection, visible)
     consumed_capacity.count_read(target, consumed)
     return messages.GetRowResponse(consumed=consumed, row=row_data)
 
 
+def found_row(outcome: Row | Page | None) -> Row | None:
+    """Return the row that `command_to_read` found in a table, or in an index as a page. None if there is none."""
+    if isinstance(outcome, Page):
+        return outcome.rows[0] if outcome.rows else None
+    return outcome
+
+
 def shown_row(
-    target: call_context.TableOrIndex, selection: selections.RowSelection, row: Row | None
+    target: call_context.TableOrIndex, selection: selections.RowSelection, visible: Row | None
 ) -> tuple[bytes, messages.ConsumedCapacity]:
-    """Return a row for a reply and the consumed capacity. The row is zero bytes if it is missing or filtered out."""
-    if row is None:
+    """Return a row for a reply and the consumed capacity. The row is zero bytes if it is missing or filtered out.
+
+    `visible`: the row that the selection's encoder returned, or None.
+    """
+    if visible is None:
         return b"", capacity.of_read(0)
-    visible = selection.encoder(target)(row)
     consumed = capacity.of_read(visible.size_bytes)
     if not selection.shows(target, visible):
         return b"", consumed

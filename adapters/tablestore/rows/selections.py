@@ -79,6 +79,12 @@ class RowSelection(NamedTuple):
         """Return the equivalent of `encode_one` for many rows. None if rows are not encoded directly."""
         return fast_pages.encoder_of_many(target.key_names, encode_one) if self._encodes(target) else None
 
+    def encode_all(self, target: TableOrIndex, rows: Sequence[Row]) -> Sequence[Row]:
+        """Return what `encoder` makes of each row."""
+        encode = self.encoder(target)
+        encode_many = self.encoder_of_many(target, encode)
+        return list(map(encode, rows)) if encode_many is None else encode_many(rows)
+
     def _encodes(self, target: TableOrIndex) -> bool:
         """True if the request reads whole rows of a table."""
         window = self.window
@@ -200,8 +206,9 @@ def everything(columns: Iterable[str] = (), predicate: Predicate = ALWAYS) -> Ro
     return RowSelection(frozenset(columns), VersionWindow(versions=1), "", "", predicate, None)
 
 
-def columns_of(names: Any) -> frozenset[str]:
+def columns_of(columns_to_get: Any) -> frozenset[str]:
     """Return the columns of columns_to_get. Raises ServiceError."""
+    names = columns_to_get[:]
     if len(names) > limits.COLUMNS_MAX:
         raise invalid(
             f"The number of columns from the request exceeds the limit, limit count: {limits.COLUMNS_MAX},"

@@ -248,6 +248,15 @@ def test_rows_keep_their_places_whether_or_not_they_are_there(table: TableStoreS
     assert plain(decode_row(answer.tables[1].rows[0].row)) == {"pk": 2, "a": 2}
 
 
+def test_rows_encoded_together_keep_their_places(table: TableStoreService) -> None:
+    write(table, ("t", [put(number, {"a": number}) for number in range(0, 40, 2)]))
+    answer = read(table, ("t", ["x", *range(40)]))
+    refused, *others = answer.tables[0].rows
+    assert refused.error.code == "OTSInvalidPK"
+    found = [plain(decode_row(other.row)) if other.row else None for other in others]
+    assert found == [None if number % 2 else {"pk": number, "a": number} for number in range(40)]
+
+
 def test_keys_that_do_not_fit_fail_their_row(table: TableStoreService) -> None:
     table.put({"pk": 1}, {"a": 1})
     answer = read(table, ("t", ["x", 1]))
