@@ -97,7 +97,7 @@ def _has_only_text(message: Message) -> bool:
     for name, is_text, is_repeated in _text_fields(message.DESCRIPTOR):
         if is_text:
             value = getattr(message, name)
-            if isinstance(value, bytes) or (is_repeated and _has_bytes(name, value)):
+            if isinstance(value, bytes) or (is_repeated and value and _has_bytes(name, value)):
                 return False
         elif is_repeated:
             if not all(_has_only_text(part) for part in getattr(message, name)):

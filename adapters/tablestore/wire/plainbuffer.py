@@ -166,7 +166,8 @@ def _cells(data: bytes, at: int, decoded: list[WireCell], checksums: bytearray, 
             raise PlainBufferError("a cell without a name")
         start = at + 6
         at = start + _uint32(data, at + 2)[0]
-        name, crc = _name_of(data[start:at])
+        raw = data[start:at]
+        name, crc = _name(raw) if len(raw) <= _CACHED_NAME_BYTES else _name.__wrapped__(raw)
         value: Datum | None = None
         operation = stamp_ms = None
         tag = data[at]
@@ -235,12 +236,9 @@ def _datum(data: bytes, at: int) -> tuple[Datum, int]:
     raise PlainBufferError("an unknown type of value")
 
 
-def _name_of(raw: bytes) -> tuple[str, int]:
-    return _cached_name(raw) if len(raw) <= _CACHED_NAME_BYTES else _cached_name.__wrapped__(raw)
-
-
 @lru_cache(maxsize=4096)
-def _cached_name(raw: bytes) -> tuple[str, int]:
+def _name(raw: bytes) -> tuple[str, int]:
+    """Return the name of a column, and its checksum."""
     try:
         return raw.decode(), crc8(raw)
     except UnicodeDecodeError:
