@@ -6,13 +6,13 @@ Commands import their code when they are called, so that `tablegate --help` is f
 from __future__ import annotations
 
 import contextlib
-import math
 import sys
 from collections.abc import Iterator
 from typing import Any
 
 import click
 
+from tablegate.gateway.command_line.flags import FiniteFloatRange
 from tablegate.gateway.command_line.help_sections import SectionedCommand
 from tablegate.transfer.flags import (
     ESCAPE_KEYS,
@@ -33,15 +33,8 @@ _IGNORE = click.option(
     "--ignore", "ignored", multiple=True, metavar="ATTR", help="Do not compare this attribute (repeatable)."
 )
 
-
-def _finite(context: click.Context, parameter: click.Parameter, number: float) -> float:
-    if not math.isfinite(number):
-        raise click.BadParameter(f"{number} is not a finite number")
-    return number
-
-
 _TOLERANCE = click.option(
-    "--float-tolerance", "tolerance", type=click.FloatRange(min=0), default=0.0, callback=_finite,
+    "--float-tolerance", "tolerance", type=FiniteFloatRange(0), default=0.0,
     help="Largest difference between numbers that count as equal.",
 )  # fmt: skip
 

@@ -15,7 +15,7 @@ from urllib.parse import urlencode, urlsplit
 
 import click
 
-from tablegate.gateway.command_line.flags import AUDIT_SETTINGS, DATABASE_SETTINGS
+from tablegate.gateway.command_line.flags import AUDIT_SETTINGS, DATABASE_SETTINGS, ServerURL
 from tablegate.gateway.command_line.opening import opened_database
 from tablegate.gateway.configuration.settings import Settings
 
@@ -23,6 +23,7 @@ ADMINISTRATION_SETTINGS = (*DATABASE_SETTINGS, *AUDIT_SETTINGS, "admin_token", "
 """The settings of commands with URL_OPTION."""
 URL_OPTION = click.option(
     "--url",
+    type=ServerURL(),
     help="Server that runs the command on its database. It requires --admin-token or --admin-token-file.",
 )
 # A sweep may take long.
@@ -62,14 +63,6 @@ def _given(members: dict[str, Any]) -> dict[str, Any]:
 
 
 def _remote(settings: Settings, url: str) -> Operate:
-    try:
-        address = urlsplit(url)
-        scheme, host, port = address.scheme, address.hostname, address.port
-    except ValueError:
-        scheme, host, port = "", None, None
-    if scheme not in ("http", "https") or not host:
-        raise click.UsageError(f"--url {url} is not the address of a server. Use http://HOST:PORT.")
-
     def operate(method: str, path: str, **members: Any) -> dict[str, Any]:
         given = _given(members)
         target = f"/_tablegate{path}" + (f"?{urlencode(given)}" if given and method == "GET" else "")
@@ -78,7 +71,7 @@ def _remote(settings: Settings, url: str) -> Operate:
         if settings.admin_token:
             headers["Authorization"] = f"Bearer {settings.admin_token}"
         try:
-            with contextlib.closing(_connection(scheme, host, port)) as connection:
+            with contextlib.closing(_connection(url)) as connection:
                 connection.request(method, target, body, headers)
                 response = connection.getresponse()
                 text = response.read()
@@ -89,11 +82,13 @@ def _remote(settings: Settings, url: str) -> Operate:
     return operate
 
 
-def _connection(scheme: str, host: str, port: int | None) -> http.client.HTTPConnection:
-    if scheme == "https":
+def _connection(url: str) -> http.client.HTTPConnection:
+    address = urlsplit(url)
+    host = address.hostname or ""
+    if address.scheme == "https":
         context = ssl.create_default_context()
-        return http.client.HTTPSConnection(host, port, timeout=_TIMEOUT_S, context=context)
-    return http.client.HTTPConnection(host, port, timeout=_TIMEOUT_S)
+        return http.client.HTTPSConnection(host, address.port, timeout=_TIMEOUT_S, context=context)
+    return http.client.HTTPConnection(host, address.port, timeout=_TIMEOUT_S)
 
 
 def _reply(url: str, status: int, text: bytes) -> dict[str, Any]:

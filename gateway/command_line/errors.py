@@ -41,6 +41,9 @@ def one_line_errors() -> Iterator[None]:
         DatabaseUnusable,
     ) as error:
         raise click.ClickException(str(error)) from None
+    except UnicodeEncodeError:
+        # Python reads bytes of the command line that are not UTF-8 as surrogates.
+        raise click.ClickException("An argument is not text in UTF-8.") from None
     except LockAlreadyHeld as error:
         raise click.ClickException(
             f"another server (pid {error.pid or 'unknown'}) uses this database. Stop it, or use another database"

@@ -5,10 +5,12 @@ The settings are defined in `gateway/configuration/settings.py`.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TextIO
+from urllib.parse import urlsplit
 
 import click
 
@@ -32,6 +34,32 @@ _CONFIG = click.option(
     help="TOML file of settings. Flags and environment variables override it. [env: TABLEGATE_CONFIG]",
 )
 _LOADED = "tablegate.loaded_settings"
+
+
+class FiniteFloatRange(click.FloatRange):
+    """A number in a range, which neither NaN nor an infinity is."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        number: float = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value} is not a finite number.", param, ctx)
+        return number
+
+
+class ServerURL(click.ParamType[str]):
+    """The URL of a server."""
+
+    name = "url"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        try:
+            address = urlsplit(value)
+            is_valid = address.scheme in ("http", "https") and bool(address.hostname) and address.port != 0
+        except ValueError:
+            is_valid = False
+        if not is_valid or not value.isascii():
+            self.fail(f"{value} is not the address of a server. Use http://HOST:PORT.", param, ctx)
+        return str(value)
 
 
 def with_settings(*names: str) -> Callable[[Command], Command]:

@@ -42,7 +42,7 @@ def jobs_list(settings: Settings, as_json: bool) -> None:
 
 
 @jobs.command("cancel")
-@click.argument("job_id", metavar="ID", type=click.IntRange(min=1))
+@click.argument("job_id", metavar="ID", type=click.IntRange(1, 2**63 - 1))
 @with_settings(*DATABASE_SETTINGS, *AUDIT_SETTINGS)
 def jobs_cancel(settings: Settings, job_id: int) -> None:
     """Cancel a job. ID is the first column of `jobs list`.

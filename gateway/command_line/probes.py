@@ -8,16 +8,19 @@ import time
 
 import click
 
-from tablegate.gateway.command_line.flags import with_settings
+from tablegate.gateway.command_line.flags import FiniteFloatRange, ServerURL, with_settings
 from tablegate.gateway.command_line.help_sections import SectionedCommand
 from tablegate.gateway.configuration.settings import Settings
 
 _PAUSE_S = 0.05
+_URL = click.option(
+    "--url", type=ServerURL(), help="URL of the server. Default: the host and port of the settings."
+)
 _ADDRESS_SETTINGS = ("host", "port", "tls_cert", "tls_key", "tls_self_signed")
 
 
 @click.command(cls=SectionedCommand)
-@click.option("--url", help="URL of the server. Default: the host and port of the settings.")
+@_URL
 @with_settings(*_ADDRESS_SETTINGS)
 def healthcheck(settings: Settings, url: str | None) -> None:
     """Exit with status 0 if a server and its database are ready, otherwise with 1.
@@ -32,9 +35,14 @@ def healthcheck(settings: Settings, url: str | None) -> None:
 
 
 @click.command(cls=SectionedCommand)
-@click.option("--url", help="URL of the server. Default: the host and port of the settings.")
+@_URL
 @click.option(
-    "--seconds", metavar="SECONDS", default=30.0, show_default=True, help="Maximum time to wait, in seconds."
+    "--seconds",
+    metavar="SECONDS",
+    type=FiniteFloatRange(0),
+    default=30.0,
+    show_default=True,
+    help="Maximum time to wait, in seconds.",
 )
 @with_settings(*_ADDRESS_SETTINGS)
 def wait(settings: Settings, url: str | None, seconds: float) -> None:
@@ -64,14 +72,18 @@ def _readiness_url(settings: Settings, url: str | None) -> str:
 
 def _probe(address: str) -> str:
     """Return the reply of a server that is ready. Raises OSError if it is not."""
+    import http.client
     import ssl
     import urllib.request
 
     # The probe tests readiness, not identity. The certificate may be for another name.
     context = ssl._create_unverified_context()
-    with urllib.request.urlopen(address, timeout=5, context=context) as reply:
-        text: str = reply.read().decode().strip()
-        return text
+    try:
+        with urllib.request.urlopen(address, timeout=5, context=context) as reply:
+            text: str = reply.read().decode().strip()
+            return text
+    except (http.client.HTTPException, UnicodeDecodeError) as error:
+        raise OSError(f"the answer is not that of a server of tablegate ({error!r})") from None
 
 
 def _bracketed(host: str) -> str:

@@ -6,7 +6,6 @@ The forms of the keys of each scheme are checked here. The dialects compute sign
 from __future__ import annotations
 
 import base64
-import binascii
 import dataclasses
 import json
 import re
@@ -219,6 +218,10 @@ def check(credential: Credential) -> Credential:
         )
     if not credential.secrets or not all(credential.secrets):
         raise BadCredential(f"{credential.access_id}: the secret is empty")
+    try:
+        "".join([*credential.secrets, credential.session_token]).encode()
+    except UnicodeEncodeError:
+        raise BadCredential(f"{credential.access_id}: the secret or session token is not UTF-8") from None
     match credential.scheme:
         case Scheme.AZURE:
             if not _AZURE_ACCOUNT.fullmatch(credential.access_id):
@@ -232,7 +235,7 @@ def check(credential: Credential) -> Credential:
             for key in credential.secrets:
                 try:
                     base64.b64decode(key, validate=True)
-                except binascii.Error:
+                except ValueError:
                     raise BadCredential(f"{credential.access_id}: an Azure key must be base64") from None
         case Scheme.AWS:
             if credential.place and not _AWS_ACCOUNT.fullmatch(credential.place):

@@ -74,7 +74,10 @@ def test_changes_are_noticed_once(credential_store: CredentialStore, database: D
         (Credential(Scheme.AZURE, "Upper", ("eA==", "eA==")), "lower-case"),
         (Credential(Scheme.AZURE, "account1", ("eA==",)), "two keys"),
         (Credential(Scheme.AZURE, "account1", ("eA==", "not base64")), "base64"),
+        (Credential(Scheme.AZURE, "account1", ("eA==", "not base64 é")), "base64"),
         (Credential(Scheme.AWS, "has space", ("x",)), "visible ASCII"),
+        (Credential(Scheme.AWS, "a", ("\udcff",)), "not UTF-8"),
+        (Credential(Scheme.AWS, "a", ("x",), session_token="\udcff"), "not UTF-8"),
         (Credential(Scheme.AWS, "a", ("x",), "12"), "12 digits"),
         (Credential(Scheme.AWS, "a", ("x",), ANY_PLACE), "12 digits"),
         (

@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from tablegate.gateway.command_line.flags import FiniteFloatRange
 from tablegate.gateway.command_line.help_sections import SectionedCommand
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
@@ -78,7 +79,7 @@ def record(
 @click.option("--against", metavar="URL", required=True, help="URL of the service: http://HOST:PORT.")
 @click.option(
     "--speed",
-    type=click.FloatRange(0, min_open=True),
+    type=FiniteFloatRange(0, min_open=True),
     help="Speed relative to the recording, such as 2. Default: no pauses.",
 )
 @click.option("--credentials", type=_FILE, help=_CREDENTIALS)

@@ -21,7 +21,6 @@ from tablegate.transfer.endpoints.files.keys_option import keys_missing, keys_of
 from tablegate.transfer.endpoints.files.scan_output import begins_document, items_of
 from tablegate.transfer.endpoints.files.staging import Staging
 
-_WHOLE = "whole"
 _WRITTEN_ROWS = 1000
 
 
@@ -40,11 +39,9 @@ class DynamoDBLines(FileEndpoint):
         name = self.path.name.partition(".")[0]
         return Definition(name, Service.DYNAMODB, self._schema, size_bytes=self.path.stat().st_size)
 
-    def segments(self, count: int) -> list[JSON]:
-        return [_WHOLE]
-
     def scan(self, segment: JSON, resume: JSON | None = None) -> Iterator[ScanPage]:
         schema = self.describe().key_schema
+        self.require_unchanged(segment)
         lines = LineReader(self.path)
         try:
             yield from paged(_rows(lines, schema, 0 if resume is None else int(resume)))

@@ -75,6 +75,28 @@ class FileEndpoint(endpoint.Endpoint):
             raise errors.TableAbsent(f"{self.path} is incomplete: a copy to it was started and not finished")
         raise errors.TableAbsent(f"{self.path} does not exist")
 
+    # Reading
+
+    def segments(self, count: int) -> list[endpoint.JSON]:
+        """Return one part, the whole file, as the file's size and time (see `require_unchanged`)."""
+        self.find()
+        return [self._size_and_time()]
+
+    def require_unchanged(self, segment: endpoint.JSON) -> None:
+        """Raise TransferError if the file has changed since `segments`. A position in it is a number of rows.
+
+        Jobs of earlier releases have a text as their segment, and are not checked.
+        """
+        if not isinstance(segment, str) and segment != self._size_and_time():
+            raise errors.TransferError(
+                f"{self.path} has changed since reading began. Start again, with a new job if this is a copy"
+            )
+
+    def _size_and_time(self) -> endpoint.JSON:
+        with self.converted_errors():
+            status = self.path.stat()
+        return [status.st_size, status.st_mtime_ns]
+
     # Writing
 
     def create(self, definition: endpoint.Definition) -> list[str]:

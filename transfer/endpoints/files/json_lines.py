@@ -21,7 +21,6 @@ from tablegate.transfer.endpoints.files.row_lines import header_line, read_heade
 from tablegate.transfer.endpoints.files.staging import Staging
 from tablegate.transfer.errors import TransferError
 
-_WHOLE = "whole"
 _COMPRESSIONS = {".gz": compression.Compression.GZIP, ".zst": compression.Compression.ZSTD}
 
 
@@ -39,12 +38,9 @@ class JsonLines(FileEndpoint):
         finally:
             lines.close()
 
-    def segments(self, count: int) -> list[JSON]:
-        """Return one part: the checksum covers the whole file, and one thread parses at a time anyway."""
-        return [_WHOLE]
-
     def scan(self, segment: JSON, resume: JSON | None = None) -> Iterator[ScanPage]:
         self.find()
+        self.require_unchanged(segment)
         lines = _SummedLines(self.path)
         try:
             schema = _definition(lines).key_schema
@@ -124,6 +120,9 @@ class PipedLines(JsonLines):
             self._lines = _SummedLines(Path("standard input"), inflated_pipe(source))
             self._definition = _definition(self._lines)
         return self._definition
+
+    def segments(self, count: int) -> list[JSON]:
+        return ["-"]
 
     def scan(self, segment: JSON, resume: JSON | None = None) -> Iterator[ScanPage]:
         schema = self.read_definition().key_schema

@@ -36,7 +36,6 @@ from tablegate.transfer.endpoints.files.file_endpoint import FileEndpoint, infla
 from tablegate.transfer.endpoints.files.staging import Staging
 from tablegate.transfer.errors import BadAddress, BadFile, TransferError
 
-_WHOLE = "whole"
 _TYPE = "@type"
 _PARTITION_KEY, _ROW_KEY, _TIMESTAMP = "PartitionKey", "RowKey", "Timestamp"
 _SYSTEM = (_PARTITION_KEY, _ROW_KEY, _TIMESTAMP)
@@ -76,11 +75,9 @@ class TypedCsv(FileEndpoint):
         size = self.path.stat().st_size
         return Definition(name, Service.AZURE_TABLE, OWN_SCHEMA, size_bytes=size)
 
-    def segments(self, count: int) -> list[JSON]:
-        return [_WHOLE]
-
     def scan(self, segment: JSON, resume: JSON | None = None) -> Iterator[ScanPage]:
         self.find()
+        self.require_unchanged(segment)
         stream = inflated(self.path)
         try:
             with io.TextIOWrapper(stream, "utf-8-sig", newline="") as text:

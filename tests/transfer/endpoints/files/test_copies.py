@@ -77,6 +77,21 @@ def test_a_file_that_is_there_is_not_written_over_by_a_copy(tmp_path):
     assert [row.modified_at for row in scanned(open_endpoint(f"file:{tmp_path}/t.jsonl"))] == [8]
 
 
+@pytest.mark.parametrize("name", ["t.jsonl", "t.json", "t.csv"])
+def test_a_file_that_has_changed_is_not_read_on(tmp_path, name):
+    """A copy goes on after a number of rows, which would be others."""
+    address = f"file:{tmp_path}/{name}" + (KEYS if name == "t.json" else "")
+    written(open_endpoint(f"file:{tmp_path}/source.jsonl"), DEFINITION, [simple_row(at) for at in range(600)])
+    copy(tmp_path, f"file:{tmp_path}/source.jsonl", address)
+    [segment] = open_endpoint(address).segments(4)
+    first = next(iter(open_endpoint(address).scan(segment)))
+    assert sum(len(page.rows) for page in open_endpoint(address).scan(segment, first.resume)) == 100
+    (tmp_path / name).unlink()
+    copy(tmp_path, f"file:{tmp_path}/source.jsonl", address)
+    with pytest.raises(TransferError, match="has changed since reading began"):
+        list(open_endpoint(address).scan(segment, first.resume))
+
+
 def test_a_pattern_stands_for_the_files_of_a_folder(tmp_path):
     for name in ("b.jsonl", "a.jsonl", "c.jsonl.partial", "d.csv"):
         (tmp_path / name).touch()
