@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from tablegate.adapters.tablestore.sql import search_conditions
 from tablegate.adapters.tablestore.sql.functions import FUNCTIONS, add_interval
 from tablegate.adapters.tablestore.sql.operators import ARITHMETIC, COMPARISONS, UNARY, WHOLE_RESULTS
-from tablegate.adapters.tablestore.sql.patterns import like_pattern, search_pattern
+from tablegate.adapters.tablestore.sql.patterns import is_match, like_pattern, search_pattern
 from tablegate.adapters.tablestore.sql.scopes import SCORE, PreparedSelect, Row, Scope
 from tablegate.adapters.tablestore.sql.sql_types import SqlType, common_type, sql_error
 from tablegate.adapters.tablestore.sql.sql_values import (
@@ -263,7 +263,7 @@ class Compiler:
             text, pattern = to_text(left(row)), to_text(right(row))
             if text is None or pattern is None:
                 return None
-            return int(pattern_of(pattern).search(text) is not None)
+            return int(is_match(pattern_of(pattern), text))
 
         return Compiled(T.LONG, value)
 

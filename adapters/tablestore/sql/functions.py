@@ -100,7 +100,10 @@ def _length(value: Any) -> int:
 def _concat_ws(separator: Any, *values: Any) -> str | None:
     if separator is None:
         return None
-    return _bounded(_text(separator).join(_text(value) for value in values if value is not None))
+    between, texts = _text(separator), [_text(value) for value in values if value is not None]
+    if len(between) * (len(texts) - 1) > limits.SQL_TEXT_MAX:
+        raise sql_error("The result of a function is too long.")
+    return _bounded(between.join(texts))
 
 
 # JSON

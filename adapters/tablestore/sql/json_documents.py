@@ -72,8 +72,20 @@ def extract(text: str, *paths: str) -> str | None:
         found += places.values()
     if not found:
         return None
+    texts = list(_texts(found))
     is_array = len(parsed) > 1 or parsed[0].has_wildcard
-    return _valid_text(json.dumps(found if is_array else found[0], ensure_ascii=False))
+    return _valid_text(f"[{', '.join(texts)}]" if is_array else texts[0])
+
+
+def _texts(values: Sequence[Any]) -> Iterator[str]:
+    """Yield the documents of values, each of which can be the whole document. Raises ServiceError."""
+    left = limits.SQL_TEXT_MAX
+    for value in values:
+        text = json.dumps(value, ensure_ascii=False)
+        left -= len(text)
+        if left < 0:
+            raise sql_error("The result of a function is too long.")
+        yield text
 
 
 def unquote(text: str) -> str:

@@ -1,0 +1,66 @@
+"""Values and patterns of a statement that would take minutes or hundreds of megabytes."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tablegate.adapters.tablestore.sql import json_documents
+from tablegate.adapters.tablestore.sql.functions import FUNCTIONS
+from tablegate.adapters.tablestore.sql.patterns import is_match, like_pattern, search_pattern
+from tablegate.adapters.tablestore.wire import limits
+from tablegate.adapters.tablestore.wire.errors import ServiceError
+
+
+@pytest.mark.parametrize("pattern_of", [like_pattern, search_pattern])
+def test_the_steps_of_a_pattern_and_a_text(
+    monkeypatch: pytest.MonkeyPatch, pattern_of: Callable[[str], Any]
+) -> None:
+    """5,000 wildcards on 2 MB took three minutes, of which the time limit of the statement saw nothing."""
+    pattern = pattern_of("b")
+    monkeypatch.setattr(limits, "SQL_PATTERN_STEPS_MAX", 10 * pattern.programsize)
+    assert not is_match(pattern, "a" * 10)
+    with pytest.raises(ServiceError, match="A pattern is too complex"):
+        is_match(pattern, "a" * 11)
+
+
+def test_a_simple_pattern_and_the_longest_text() -> None:
+    text = "a" * limits.VALUE_MAX_BYTES
+    assert is_match(like_pattern("%a_a%b%"), text) is False
+    assert is_match(like_pattern("a%a"), text) is True
+    with pytest.raises(ServiceError, match="A pattern is too complex"):
+        is_match(like_pattern("%a" * 2000), text)
+
+
+@pytest.mark.parametrize("pattern_of", [like_pattern, search_pattern])
+def test_the_length_of_a_pattern(pattern_of: Callable[[str], Any]) -> None:
+    assert not is_match(pattern_of("a" * limits.SQL_PATTERN_MAX), "a")
+    with pytest.raises(ServiceError, match="The length of a pattern"):
+        pattern_of("a" * (limits.SQL_PATTERN_MAX + 1))
+
+
+def test_the_values_of_several_paths_are_bounded_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "SQL_TEXT_MAX", 100)
+    document = '"' + "x" * 48 + '"'
+    assert json_documents.extract(document, "$", "$") == f"[{document}, {document}]"
+    with pytest.raises(ServiceError, match="The result of a function is too long"):
+        json_documents.extract(document, "$", "$", "$")
+
+
+def test_a_result_that_is_too_long_is_not_made() -> None:
+    """These took 400 and 200 MB for a moment."""
+    document = '["' + "x" * 500_000 + '"]'
+    separator = "x" * 500_000
+    tracemalloc.start()
+    try:
+        with pytest.raises(ServiceError, match="The result of a function is too long"):
+            json_documents.extract(document, *["$[0]"] * 99)
+        with pytest.raises(ServiceError, match="The result of a function is too long"):
+            FUNCTIONS["CONCAT_WS"].call(separator, *"ab" * 49)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 10_000_000
