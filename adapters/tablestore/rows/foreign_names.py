@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Container
 from typing import TypeVar
 
-from tablegate.adapters.tablestore.rows.transactions import get
 from tablegate.adapters.tablestore.tables.options import was_created_by_table_store
 from tablegate.adapters.tablestore.values import keys
 from tablegate.adapters.tablestore.wire.call_context import CallContext, find_written
@@ -18,6 +17,7 @@ from tablegate.adapters.tablestore.wire.names import ColumnNameInvalid
 from tablegate.adapters.tablestore.wire.plainbuffer import WireRow
 from tablegate.gateway.exchanges import one
 from tablegate.gateway.model.commands.commands import Exchange
+from tablegate.gateway.model.commands.row_commands import Get
 from tablegate.gateway.model.errors import TableMissing
 
 Made = TypeVar("Made")
@@ -45,5 +45,5 @@ def _permitted_names(call: CallContext, table_name: str, wire: WireRow) -> Excha
         return permitted_names
     if not was_created_by_table_store(table):
         return {cell.name for cell in wire.cells}
-    row = yield from one(get(table, key.position, ""))
+    row = yield from one(Get(table, key.position))
     return permitted_names if row is None else row.latest

@@ -14,7 +14,7 @@ from tablegate.adapters.tablestore.rows import selections, writes
 from tablegate.adapters.tablestore.rows.checks import checked_delete, checked_put, checked_update
 from tablegate.adapters.tablestore.rows.fast_rows import PlainPut
 from tablegate.adapters.tablestore.rows.foreign_names import checked
-from tablegate.adapters.tablestore.rows.transactions import get, write_groups
+from tablegate.adapters.tablestore.rows.transactions import engine_id, write_groups
 from tablegate.adapters.tablestore.values import keys
 from tablegate.adapters.tablestore.wire import call_context
 from tablegate.adapters.tablestore.wire.names import ColumnNameInvalid
@@ -65,7 +65,9 @@ def command_to_read(
         return keys.index_get(target, wire.key)._replace(may_be_old=call.may_be_old, visible_attributes=shown)
     keys.check_values(wire.key, allows_auto_increment=False)
     key = keys.key_of(target.table, wire.key)
-    return get(target.table, key.position, transaction, call.may_be_old, shown)
+    transaction_id = engine_id(target.table.namespace, transaction)
+    may_be_old = call.may_be_old and not transaction_id
+    return Get(target.table, key.position, transaction_id, may_be_old, shown)
 
 
 def _get_reply(

@@ -22,9 +22,8 @@ from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messa
 from tablegate.gateway.exchanges import each, one
 from tablegate.gateway.model.commands import transaction_commands
 from tablegate.gateway.model.commands.commands import Exchange
-from tablegate.gateway.model.commands.row_commands import Get, GroupOutcome, VisibleAttributes, WriteGroup
-from tablegate.gateway.model.tables.tables import Table
-from tablegate.gateway.model.values.keys import Position, slot_of
+from tablegate.gateway.model.commands.row_commands import GroupOutcome, WriteGroup
+from tablegate.gateway.model.values.keys import slot_of
 
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -81,21 +80,6 @@ def engine_id(namespace: str, transaction: str) -> str:
     if not _ID.fullmatch(transaction):
         raise invalid("TransactionID is invalid.")
     return f"{namespace}/{transaction}"
-
-
-def get(
-    table: Table,
-    position: Position,
-    transaction: str,
-    may_be_old: bool = False,
-    visible_attributes: VisibleAttributes | None = None,
-) -> Get:
-    """Return the command that reads a row. In a transaction it always reads the latest data. Raises ServiceError."""
-    if not transaction:
-        return Get(table, position, "", may_be_old, visible_attributes)
-    return Get(
-        table, position, engine_id(table.namespace, transaction), visible_attributes=visible_attributes
-    )
 
 
 def write_groups(groups: Sequence[WriteGroup], transaction: str) -> Exchange[list[GroupOutcome]]:

@@ -12,8 +12,8 @@ from tablegate.adapters.tablestore.values.values import (
     TYPE_NAMES,
     check_length,
     key_kind_shown,
+    key_number,
     key_value_shown,
-    key_value_stored,
 )
 from tablegate.adapters.tablestore.wire import limits, plainbuffer
 from tablegate.adapters.tablestore.wire.call_context import TableOrIndex
@@ -106,14 +106,14 @@ def _stored_values(
 
 
 def _converted(column: keys.KeyColumn, value: Value) -> Value:
-    """Return a value for a column that stores another kind than it shows."""
+    """Return a value of another kind than the column's as it is stored: only a DECIMAL is shown as a TEXT."""
     expected = key_kind_shown(column)
     if value.kind is not expected:
         raise ServiceError(
             "OTSInvalidPK",
             f"Validate PK type fail. Input: VT_{TYPE_NAMES[value.kind]}, Meta: VT_{TYPE_NAMES[expected]}.",
         )
-    stored = key_value_stored(column, value)
+    stored = key_number(value.data)
     if stored is None:
         raise ServiceError("OTSInvalidPK", f"Validate PK value fail. Column: {column.name} matches numbers.")
     return stored

@@ -96,12 +96,10 @@ def key_value_shown(value: Value) -> Value:
     return Value(Kind.TEXT, decimal_text(value.data)) if value.kind is Kind.DECIMAL else value
 
 
-def key_value_stored(column: KeyColumn, value: Value) -> Value | None:
-    """Return the stored form of a key value from the wire. None if the column cannot have it."""
-    if column.kind is not Kind.DECIMAL:
-        return value
+def key_number(text: str) -> Value | None:
+    """Return the DECIMAL key value that is shown as a text. None if it is none."""
     try:
-        number = Decimal(value.data)
+        number = Decimal(text)
     except InvalidOperation:
         return None
     if not number.is_finite() or not decimal_fits(number):
