@@ -12,10 +12,15 @@ _NAMES = "transfer"
 _PATIENCE_S = 5.0
 
 
+def new_pool(size: int) -> ThreadPoolExecutor:
+    """Return a pool that outlives a call. Its owner ends it without waiting for its threads."""
+    return ThreadPoolExecutor(size, _NAMES)
+
+
 @contextlib.contextmanager
 def thread_pool(size: int) -> Iterator[ThreadPoolExecutor]:
     """Yield a pool. At the end wait for its threads, but after an error for some seconds only (see `busy_threads`)."""
-    pool = ThreadPoolExecutor(size, _NAMES)
+    pool = new_pool(size)
     try:
         yield pool
     except BaseException:

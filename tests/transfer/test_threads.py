@@ -7,8 +7,11 @@ import threading
 
 import pytest
 
+from tablegate.gateway.security.credentials import DEV_AZURE_ACCOUNT
 from tablegate.transfer import threads
 from tablegate.transfer.comparing.verifying import verify
+from tablegate.transfer.endpoints.azure_table.client import Account, Client
+from tablegate.transfer.endpoints.retrying import RetryBudget
 from tablegate.transfer.threads import busy_threads
 from tests.support.waiting import PATIENCE_S, wait_until
 from tests.transfer.support.memory_endpoint import MemoryEndpoint, MemoryTable, definition_of, rows_of
@@ -30,4 +33,22 @@ def test_ctrl_c_ends_a_comparison_that_waits_for_a_service(monkeypatch: pytest.M
         verify(first, second)
     assert busy_threads()
     is_answered.set()
+    wait_until(lambda: not busy_threads())
+
+
+def test_a_client_of_azure_table_is_closed_while_it_waits_for_the_service() -> None:
+    client = Client(Account(DEV_AZURE_ACCOUNT, "http://127.0.0.1:1"), RetryBudget(1, "azure-table://a/t"))
+    has_begun, is_answered = threading.Event(), threading.Event()
+
+    def request(_: int) -> None:
+        has_begun.set()
+        is_answered.wait(PATIENCE_S)
+
+    caller = threading.Thread(target=lambda: client.each(request, range(2)))
+    caller.start()
+    assert has_begun.wait(PATIENCE_S)
+    client.close()
+    assert busy_threads()
+    is_answered.set()
+    caller.join()
     wait_until(lambda: not busy_threads())

@@ -112,3 +112,13 @@ def test_the_ways_into_a_table_store_instance(
     name = "by" + variables.replace("_", "").lower() + str(len(region))
     address = f"tablestore://inst/{name}?endpoint={strict_url}{region}"
     works(open_endpoint(address, 5), Service.TABLE_STORE, name)
+
+
+def test_an_access_key_that_headers_do_not_allow(strict_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of a file whose last line break was kept."""
+    monkeypatch.setenv("TABLESTORE_ACCESS_KEY_ID", "LTAIMINE\n")
+    monkeypatch.setenv("TABLESTORE_ACCESS_KEY_SECRET", SECRET)
+    endpoint = open_endpoint(f"tablestore://myinstance/things?endpoint={strict_url}")
+    with pytest.raises(AccessRefused, match="such as a line break"):
+        endpoint.describe()
+    endpoint.close()

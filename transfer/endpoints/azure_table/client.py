@@ -18,7 +18,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, wait
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
@@ -34,6 +34,7 @@ from requests.adapters import HTTPAdapter
 from tablegate.gateway.security.credentials import DEV_AZURE_ACCOUNT, DEV_AZURE_KEY
 from tablegate.transfer.endpoints.retrying import RetryBudget, TransientFailure
 from tablegate.transfer.errors import AccessRefused, BadAddress, RequestRefused, TableAbsent
+from tablegate.transfer.threads import new_pool
 
 _REQUESTS_AT_ONCE = 16
 _CONNECTIONS = 32
@@ -102,7 +103,7 @@ class Client:
     def __init__(self, account: Account, patience: RetryBudget) -> None:
         self.patience = patience
         self.url = account.url
-        self._threads = ThreadPoolExecutor(_REQUESTS_AT_ONCE, thread_name_prefix="azure-table")
+        self._threads = new_pool(_REQUESTS_AT_ONCE)
         try:
             # One request for each try. The transfer's own retry limit applies.
             self._service = TableServiceClient(
@@ -142,7 +143,7 @@ class Client:
                 status, received = response.status_code, response.headers
         except ClientAuthenticationError as error:
             raise AccessRefused(
-                f"{self.patience.shown}: credentials are missing: {_first_line(error.message)}"
+                f"{self.patience.shown}: the credentials cannot be used: {_first_line(error.message)}"
             ) from None
         except AzureError as error:
             raise TransientFailure(f"no reply from {self.url} ({type(error).__name__})") from None
@@ -169,7 +170,7 @@ class Client:
         return [future.result() for future in futures]
 
     def close(self) -> None:
-        self._threads.shutdown()
+        self._threads.shutdown(wait=False)
         self._service.close()
 
 

@@ -128,6 +128,11 @@ class Client:
             if error.http_status in (401, 403):
                 raise AccessRefused(f"{self.patience.shown}: {error}") from None
             raise TransientFailure(f"the reply is not one of Table Store: {str(error)[:300]}") from None
+        except ValueError:
+            raise AccessRefused(
+                f"{self.patience.shown}: an access key or token has a character that is not allowed in HTTP, "
+                "such as a line break"
+            ) from None
         except urllib3.exceptions.HTTPError as error:
             raise TransientFailure(f"no reply from {client.host} ({type(error).__name__})") from None
         self.date = next((text for name, text in received.items() if name.lower() == "x-ots-date"), "")
