@@ -247,7 +247,7 @@ def _places(since: str) -> dict[int, int]:
     places = {}
     for part in since.split()[:1000]:
         shard, _, sequence = part.partition("-")
-        if not (shard.isdecimal() and sequence.isdecimal() and len(part) < 60):
+        if not (shard.isdecimal() and sequence.isdecimal() and len(shard) < 10 and len(sequence) < 19):
             raise BadSearch("This is not a position in a stream. Reload the page.")
         places[int(shard)] = int(sequence)
     return places

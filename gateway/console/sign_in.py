@@ -134,7 +134,8 @@ class SignIn:
             return None
         for known, secrets in self._known(access_id):
             for each in secrets:
-                if known == scheme and hmac.compare_digest(_seal(each, scheme, access_id, until), seal):
+                expected = _seal(each, scheme, access_id, until)
+                if known == scheme and hmac.compare_digest(expected.encode(), seal.encode()):
                     return self._visitor(known, access_id, request, namespace)
         return None
 
