@@ -55,7 +55,6 @@ from tablegate.gateway.model.tables.tables import ExpiryRule, Rules
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.rows import Contents, Row
 from tablegate.gateway.model.values.values import Kind, text
-from tablegate.gateway.server import connection
 from tablegate.gateway.store.opening.migrating import migrate
 from tablegate.gateway.store.opening.opening import open_database
 from tablegate.gateway.store.store import Store
@@ -194,7 +193,7 @@ def _one_by_one() -> AbstractContextManager[Any]:
 
 
 def _cases() -> Iterator[Case]:
-    puts, gets, updated = (REQUESTS[f"DynamoDB {name}"] for name in ("PutItem", "GetItem", "UpdateItem"))
+    puts, updated = REQUESTS["DynamoDB PutItem"], REQUESTS["DynamoDB UpdateItem"]
     yield Case("fast_check", "PutItem of eleven attributes", puts, _full_validator)
     yield Case("fast_render_rows", "filtered Query of 50", partial(_filtered, "<>", 160), _rendered_generally)
     yield Case(
@@ -233,7 +232,6 @@ def _cases() -> Iterator[Case]:
     yield Case("fast_concatenated", "Query of 1,000", page, concatenated)
     row_by_row = _set(reading, _prefiltered=reading._row_by_row)
     yield Case("fast_prefiltered", "Query of 1,000, none passes", partial(_filtered, "=", 16), row_by_row)
-    yield Case("whole_request", "GetItem", gets, _set(connection, _whole_request=connection._by_parser))
 
 
 async def _measure(running: InProcess, cases: list[Case]) -> None:

@@ -97,7 +97,7 @@ class Request:
         self.held_bytes = 0
         self.facts = None
         self.id = _ready_ids.pop() if _ready_ids else new_request_id()
-        self.header_map = dict(headers[::-1]) if header_map is None else header_map
+        self.header_map = first_values(headers) if header_map is None else header_map
         if target == "/":  # all requests of DynamoDB
             self.path, self.query = target, ""
         else:
@@ -110,6 +110,11 @@ class Request:
     def header_values(self, name: str) -> list[str]:
         """Return all values of a header, in order."""
         return [value for header_name, value in self.headers if header_name == name]
+
+
+def first_values(headers: Headers) -> dict[str, str]:
+    """Return the first value of each header, by its name."""
+    return dict(headers[::-1])
 
 
 class Reply(NamedTuple):

@@ -139,12 +139,6 @@ FAST_PATHS: tuple[FastPath, ...] = (
         14.31,
     ),
     FastPath(
-        "tablegate.gateway.server.fast_heads:whole_request",
-        "tablegate.gateway.server.request_parser:RequestParser.feed",
-        "tests/gateway/server/test_fast_heads.py::test_both_ways_hand_on_the_same_requests",
-        1.24,
-    ),
-    FastPath(
         "tablegate.transfer.comparing.sums:fast_add_bodies",
         "tablegate.transfer.comparing.sides:ComparedSide.sum_page_generally",
         "tests/transfer/comparing/test_verifying.py::test_the_fast_way_and_the_general_one_find_the_same",

@@ -1,8 +1,8 @@
 """One client connection: bytes to requests and replies to bytes, one request at a time and in order.
 
 This module implements HTTP/1.1 on a connection: pipelining, 100-continue, time limits, back-pressure, and a close that
-does not lose the last reply. request_parser.py parses requests, or fast_heads.py if they arrive in one piece. The
-meaning of requests is left to the server (server.py).
+does not lose the last reply. request_parser.py parses requests. The meaning of requests is left to the server
+(server.py).
 """
 
 from __future__ import annotations
@@ -15,9 +15,7 @@ from time import monotonic
 from typing import Protocol, cast
 
 from tablegate.gateway.http import CUT, Reply
-from tablegate.gateway.model import fast_paths
-from tablegate.gateway.server import fast_heads, framing
-from tablegate.gateway.server.fast_heads import Whole
+from tablegate.gateway.server import framing
 from tablegate.gateway.server.pending_request import PendingRequest
 from tablegate.gateway.server.request_parser import Refusals, RequestParser
 
@@ -68,14 +66,6 @@ class DeadlinePhase(Enum):
     LINGERING = "lingering"
 
 
-def _by_parser(data: bytes, max_head_bytes: int, max_target_bytes: int) -> Whole | None:
-    """Leave every request to the parser. Replaces `fast_heads.whole_request` if fast paths are off."""
-    return None
-
-
-_whole_request = fast_paths.choose(fast_heads.whole_request, _by_parser)
-
-
 class Connection(asyncio.Protocol):
     """One connection. The server checks `deadline` (monotonic seconds) once a second."""
 
@@ -88,9 +78,6 @@ class Connection(asyncio.Protocol):
         self._queue: deque[PendingRequest] = deque()
         self._current: PendingRequest | None = None
         self._is_blocked = self._is_paused = False
-        self._max_target_bytes = self._settings.max_request_line_bytes
-        self._max_header_bytes = self._settings.max_header_bytes
-        self._max_body_bytes = self._settings.max_body_bytes
         self._idle_seconds = self._settings.idle_seconds
         self.client = ""
         self._is_secure = False
@@ -113,24 +100,13 @@ class Connection(asyncio.Protocol):
             self._next()
 
     def data_received(self, data: bytes) -> None:
-        parser, memory = self._parser, self._memory
+        parser = self._parser
         if parser.is_ended:
             self._server.discard(self._transport, len(data))
             return
-        parts = None
-        if not (parser.has_message or parser.quiet_bytes):
-            parts = _whole_request(data, self._max_header_bytes, self._max_target_bytes)
-        available_bytes = min(self._max_body_bytes, memory.receivable_bytes - memory.received_bytes)
-        if parts is not None and len(parts[-1]) <= available_bytes:
-            method, target, headers, header_map, body = parts
-            pending = PendingRequest(method, target, headers, body, self.client, self._is_secure, header_map)
-            pending.connection = self
-            memory.received_bytes += len(body)
-            self._queue.append(pending)
-        else:
-            self._queue += parser.feed(data)
-            if parser.has_message and self.phase is not DeadlinePhase.WORKING:
-                self._expect_rest_of_message()
+        self._queue += parser.feed(data)
+        if parser.has_message and self.phase is not DeadlinePhase.WORKING:
+            self._expect_rest_of_message()
         if len(self._queue) >= _PIPELINE_LIMIT and not (self._is_paused or parser.is_ended):
             self._is_paused = True
             self._transport.pause_reading()

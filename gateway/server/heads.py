@@ -14,13 +14,9 @@ from tablegate.gateway.http import Headers
 _SINGLE_HEADERS = ("host", "transfer-encoding")
 
 
-def decode(lines: list[tuple[bytes, bytes]]) -> Headers:
-    """Return header lines as Headers."""
-    return tuple([(_name(name), value.decode("latin-1")) for name, value in lines])
-
-
 @lru_cache(maxsize=512)
-def _name(name: bytes) -> str:
+def lower_name(name: bytes) -> str:
+    """Return the name of a header in lower case."""
     return name.decode("latin-1").lower()
 
 

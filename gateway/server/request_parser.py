@@ -11,7 +11,7 @@ from typing import Protocol
 import httptools
 
 from tablegate.gateway.configuration.settings import Settings
-from tablegate.gateway.http import Headers, Reply, Request
+from tablegate.gateway.http import Headers, Reply, Request, first_values
 from tablegate.gateway.model.errors import Busy, LimitExceeded
 from tablegate.gateway.request_memory import HEAD_FIRST_BYTES, RequestMemory
 from tablegate.gateway.server import framing, heads
@@ -45,6 +45,9 @@ class RequestParser:
     # State of the current message.
     _target: bytes
     _headers: Headers
+    _header_map: dict[str, str]
+    _is_http_10: bool
+    _offers_upgrade: bool
     _body: bytearray
     _body_bytes: int
     _received_parts: int
@@ -56,7 +59,9 @@ class RequestParser:
         self._client = client
         self._is_secure = is_secure
         self._memory = server.memory
-        self._settings = server.settings
+        self._max_target_bytes = server.settings.max_request_line_bytes
+        self._max_header_bytes = server.settings.max_header_bytes
+        self._max_body_bytes = server.settings.max_body_bytes
         self._http = httptools.HttpRequestParser(self)
         self._complete: list[PendingRequest] = []
         self.is_ended = False
@@ -101,28 +106,30 @@ class RequestParser:
 
     def on_url(self, part: bytes) -> None:
         self._target += part
-        if len(self._target) > self._settings.max_request_line_bytes:
+        if len(self._target) > self._max_target_bytes:
             self._refuse(framing.plain(400, "the request line is too long"))
 
     def on_header(self, name: bytes, value: bytes) -> None:
         # Called for each header, so further checks are done once for all of them.
         self._header_bytes += len(name) + len(value) + 4
-        if self._header_bytes > self._settings.max_header_bytes:
+        if self._header_bytes > self._max_header_bytes:
             self._refuse(framing.plain(400, "the headers are too large"))
         else:
-            self._raw_headers.append((name, value))
+            self._header_lines.append((heads.lower_name(name), value.decode("latin-1")))
 
     def on_headers_complete(self) -> None:
         self.is_head_complete = True
-        self._headers = headers = heads.decode(self._raw_headers)
+        self._headers = headers = tuple(self._header_lines)
+        self._header_map = header_map = first_values(headers)
         if self._refusal is not None:
             return
-        header_map = dict(headers)
-        fault = heads.fault(headers, header_map, self._http.get_http_version() == "1.0")
+        self._is_http_10 = self._http.get_http_version() == "1.0"
+        self._offers_upgrade = self._http.should_upgrade()
+        fault = heads.fault(headers, header_map, self._is_http_10)
         if fault is not None:
             self._refuse(framing.plain(400, fault))
             return
-        if self._http.should_upgrade() and self._http.get_method() == b"CONNECT":
+        if self._offers_upgrade and self._http.get_method() == b"CONNECT":
             self._refuse(framing.plain(405, "CONNECT is not supported: this server is not a proxy"))
             return
         size_bytes = int(header_map.get("content-length") or 0)
@@ -144,7 +151,7 @@ class RequestParser:
     def on_message_complete(self) -> None:
         if self._refusal is None and not self.is_ended and not self._awaits_body_after_upgrade():
             pending = self._message(bytes(self._body))
-            pending.http_10 = self._http.get_http_version() == "1.0"
+            pending.http_10 = self._is_http_10
             pending.keep_alive = self._http.should_keep_alive()
             self.is_ended = not pending.keep_alive
             self._complete.append(pending)
@@ -167,9 +174,9 @@ class RequestParser:
         """Return True if httptools considers a message complete because of its upgrade offer, although it has a
         body."""
         return (
-            self._refusal is None
-            and self._http.should_upgrade()
-            and any(name in ("content-length", "transfer-encoding") for name, _ in self._headers)
+            self._offers_upgrade
+            and self._refusal is None
+            and ("content-length" in self._header_map or "transfer-encoding" in self._header_map)
         )
 
     def _head_without_upgrade(self) -> bytes:
@@ -181,35 +188,38 @@ class RequestParser:
 
     def _check_progress(self, fed_bytes: int) -> None:
         """Refuse a line that does not end. httptools would buffer it without a call or limit."""
-        parts = len(self._target) + len(self._raw_headers) + self._body_bytes
+        parts = len(self._target) + len(self._header_lines) + self._body_bytes
         if parts > self._received_parts:
             self._received_parts = parts
             self.quiet_bytes = 0
         else:
             self.quiet_bytes += fed_bytes
-            if self.quiet_bytes > self._settings.max_header_bytes:
+            if self.quiet_bytes > self._max_header_bytes:
                 self._refuse(framing.plain(400, "a header is too long"))
 
     def _message(self, body: bytes) -> PendingRequest:
         method = self._http.get_method().decode() if self.is_head_complete else "GET"
         target = self._target.decode("latin-1")
-        pending = PendingRequest(method, target, self._headers, body, self._client, self._is_secure)
+        pending = PendingRequest(
+            method, target, self._headers, body, self._client, self._is_secure, self._header_map
+        )
         pending.connection = self._connection
         return pending
 
     def _reset_message(self) -> None:
         """Prepare for the next message. The bytes of a complete body are counted until its request is answered."""
         self._target = b""
-        self._raw_headers: list[tuple[bytes, bytes]] = []
-        self._headers = ()
+        self._header_lines: list[tuple[str, str]] = []
+        self._headers, self._header_map = (), {}
+        self._offers_upgrade = False
         self._header_bytes = self.quiet_bytes = self._body_bytes = self._received_parts = 0
         self._body = bytearray()
         self.is_head_complete = self.has_message = self.owes_continue = False
         self._refusal: PendingRequest | None = None
 
     def _check_body(self, size_bytes: int) -> None:
-        if size_bytes > self._settings.max_body_bytes:
-            error: Exception = LimitExceeded("body", self._settings.max_body_bytes, size_bytes)
+        if size_bytes > self._max_body_bytes:
+            error: Exception = LimitExceeded("body", self._max_body_bytes, size_bytes)
         elif self._memory.received_bytes + size_bytes - self._body_bytes > self._memory.receivable_bytes:
             error = Busy("too many request bodies in memory")
         else:
