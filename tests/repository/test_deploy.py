@@ -27,7 +27,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tablegate.gateway.__main__ import main
 from tablegate.gateway.configuration.settings import SETTINGS
 from tablegate.gateway.observability import prometheus
-from tests.support.dashboard import ALERTS, DASHBOARD, DEPLOY, PANELS, QUERIES, RARE, filled_in
+from tests.support.dashboard import ALERTS, DASHBOARD, DEPLOY, PANEL_QUERIES, PANELS, QUERIES, RARE, filled_in
 from tests.support.raw_client import RawClient, Refused
 from tests.support.running import ROOT, Process
 from tests.support.waiting import PATIENCE_S
@@ -158,6 +158,12 @@ def test_panels_have_numbers_and_places_of_their_own() -> None:
         assert not taken & cells
         taken |= cells
     assert all(panel["description"] for panel in PANELS)
+
+
+def test_every_panel_can_show_one_instance() -> None:
+    """Grafana's dashboard-linter asks for it."""
+    for name, query in PANEL_QUERIES.items():
+        assert query.count("{") == query.count('{job=~"$job",instance=~"$instance"'), name
 
 
 def test_every_series_is_on_the_dashboard(monkeypatch: pytest.MonkeyPatch) -> None:

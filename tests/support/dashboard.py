@@ -32,4 +32,4 @@ RARE = {"tablegate_replica_lag_seconds", "tablegate_replica_used", "tablegate_ba
 
 def filled_in(query: str) -> str:
     """Replace Grafana's own variables, as Grafana does."""
-    return query.replace("$__rate_interval", "5m").replace("$job", ".*")
+    return query.replace("$__rate_interval", "5m").replace("$job", ".+").replace("$instance", ".+")
