@@ -109,11 +109,18 @@ def _words_of(error: OSError) -> str:
 
 
 def _leave(status: int) -> None:
-    """End with a status without waiting for threads that may wait for a service for minutes."""
+    """End with a status without waiting for threads that may wait for a service for minutes.
+
+    Output that cannot be written is dropped: Python 3.12 and later would try again, and end with status 120.
+    """
     from tablegate.transfer.threads import busy_threads
 
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if busy_threads():
-        sys.stdout.flush()
         sys.stderr.flush()
         os._exit(status)
     raise SystemExit(status)

@@ -1,4 +1,5 @@
-"""The memory of a server process: at most 60 MB when idle, and constant after the first thousands of requests.
+"""The memory of a server process: at most 60 MB when idle (70 MB on Python 3.13 and later, which need more themselves),
+and constant after the first thousands of requests.
 
 The run takes seconds here and a minute with `make soak`.
 """
@@ -7,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import time
 from pathlib import Path
 
@@ -16,7 +18,7 @@ from benchmarks import signing
 from tests.support.running import Process
 
 SECONDS = float(os.environ.get("TABLEGATE_TEST_SOAK_SECONDS", "1.5"))
-IDLE_MB, GROWTH_MB = 60, 12
+IDLE_MB, GROWTH_MB = 60 if sys.version_info < (3, 13) else 70, 12
 KEYS = 200
 
 
