@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import PurePath
+from typing import Any
 
 import click
 
@@ -117,6 +118,17 @@ class _Commands(click.Group):
             self._load()
             command = super().get_command(ctx, cmd_name)
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command. An error of the operating system, such as a full disk, becomes one line."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:  # click ends without a message
+            raise
+        except OSError as error:
+            from tablegate.gateway.command_line.errors import reason_of
+
+            raise click.ClickException(reason_of(error)) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands by sections."""

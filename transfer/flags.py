@@ -96,16 +96,14 @@ def errors_as_exit_status(resume_command: Callable[[], str] = lambda: "") -> Ite
     except BrokenPipeError:
         raise
     except (TransferError, OSError, KeyboardInterrupt) as error:
+        from tablegate.gateway.command_line.errors import reason_of
+
         hint = resume_command()
-        message = _words_of(error) if isinstance(error, OSError) else str(error) or "stopped"
+        message = reason_of(error) if isinstance(error, OSError) else str(error) or "stopped"
         click.echo(f"Error: {message}" + (f"\nContinue with: {hint}" if hint else ""), err=True)
         _leave(2)
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def _words_of(error: OSError) -> str:
-    return ": ".join(str(part) for part in (error.filename, error.strerror) if part) or str(error)
 
 
 def _leave(status: int) -> None:

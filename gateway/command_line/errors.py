@@ -60,6 +60,11 @@ def one_line_errors() -> Iterator[None]:
         raise click.ClickException(f"the database: {error!r}") from None
 
 
+def reason_of(error: OSError) -> str:
+    """Return the file and the reason of an error of the operating system."""
+    return ": ".join(str(part) for part in (error.filename, error.strerror) if part) or str(error)
+
+
 def _sqlalchemy_errors() -> tuple[type[Exception], ...]:
     """Return the base of SQLAlchemy's errors, if it is imported. An ordinary start on SQLite does not import it."""
     module = sys.modules.get("sqlalchemy.exc")

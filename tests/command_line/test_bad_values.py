@@ -39,6 +39,14 @@ def test_an_argument_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
     assert (done.exit_code, done.stderr.splitlines()[-1]) == (1, "Error: An argument is not text in UTF-8.")
 
 
+@pytest.mark.parametrize("arguments", [("backup", "copy.sqlite"), ("tables",), ("migrate",)])
+def test_a_name_that_is_too_long_is_one_line(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    with contextlib.chdir(tmp_path):
+        done = CliRunner().invoke(main, [*arguments, "--database", "d" * 256])
+    assert done.exit_code == 1
+    assert done.stderr.strip().endswith("File name too long")
+
+
 def test_a_server_that_does_not_speak_http_is_not_ready() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
