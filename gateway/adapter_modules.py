@@ -33,17 +33,28 @@ if TYPE_CHECKING:
     RunStatement = Callable[[Gateway, str, Authorization | None, str, str], Exchange[StatementPage]]
 
 
-def _module(name: str, part: str) -> ModuleType:
-    """Return a module of an adapter. Raises BadSetting if there is no such adapter."""
+def _entry(name: str) -> ModuleType:
+    """Return the entry of an adapter. Raises BadSetting if there is no such adapter."""
+    entry = _module(name, "entry")
+    if entry is None:
+        raise BadSetting(f"{{}}: there is no adapter {name}. Adapters: {', '.join(_adapters())}", "dialects")
+    return entry
+
+
+def _modules(settings: Settings, part: str) -> dict[str, ModuleType]:
+    """Return dialect -> this module of its adapter, for adapters that have it."""
+    modules = {name: _module(name, part) for name in settings.dialects}
+    return {name: module for name, module in modules.items() if module is not None}
+
+
+def _module(name: str, part: str) -> ModuleType | None:
     module = f"tablegate.adapters.{name}.{part}"
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name is None or not module.startswith(error.name):
             raise
-        raise BadSetting(
-            f"{{}}: there is no adapter {name}. Adapters: {', '.join(_adapters())}", "dialects"
-        ) from None
+        return None
 
 
 def _adapters() -> list[str]:
@@ -53,14 +64,14 @@ def _adapters() -> list[str]:
 
 def create_dialect(name: str, gateway: Gateway) -> Dialect:
     """Create the dialect of an adapter. Raises BadSetting if there is no such adapter."""
-    dialect: Dialect = _module(name, "entry").create(gateway)
+    dialect: Dialect = _entry(name).create(gateway)
     return dialect
 
 
 def index_views(settings: Settings) -> dict[str, IndexView]:
     """Return dialect -> the function that reads the key columns of its indexes, for dialects that have one."""
-    views = {name: getattr(_module(name, "values.keys"), "index_view", None) for name in settings.dialects}
-    return {name: view for name, view in views.items() if view is not None}
+    modules = _modules(settings, "values.keys")
+    return {name: module.index_view for name, module in modules.items() if hasattr(module, "index_view")}
 
 
 DescribeTable = Callable[[Table], tuple[str, str, str]]
@@ -69,7 +80,7 @@ DescribeTable = Callable[[Table], tuple[str, str, str]]
 
 def table_describers(settings: Settings) -> dict[str, DescribeTable]:
     """Return dialect -> the function that describes its tables."""
-    return {name: _module(name, "entry").listed for name in sorted(settings.dialects)}
+    return {name: _entry(name).listed for name in sorted(settings.dialects)}
 
 
 class RowDisplay(NamedTuple):
@@ -108,10 +119,9 @@ class RowDisplay(NamedTuple):
 
 
 def displays(settings: Settings) -> dict[str, RowDisplay]:
-    """Return dialect -> the functions that show its rows."""
+    """Return dialect -> the functions that show its rows, for dialects that have them."""
     row_displays = {}
-    for name in settings.dialects:
-        module = _module(name, "display")
+    for name, module in _modules(settings, "display").items():
         row_displays[name] = RowDisplay(
             module.FORM, module.TYPE_NAMES, module.view, module.is_own, module.shown_row, module.document_of,
             module.values_of, module.write_of, module.request_code,
@@ -148,10 +158,9 @@ class DialectAdministration(NamedTuple):
 
 
 def administrations(settings: Settings) -> dict[str, DialectAdministration]:
-    """Return dialect -> its administration."""
+    """Return dialect -> its administration, for dialects that have one."""
     dialect_administrations = {}
-    for name in settings.dialects:
-        module = _module(name, "administration")
+    for name, module in _modules(settings, "administration").items():
         dialect_administrations[name] = DialectAdministration(
             name, module.TITLE, module.DEFAULT_NAMESPACE, module.FORMS, module.PURPOSES, module.sections,
             getattr(module, "backups", None), module.steps, module.answer_of, module.text_of,

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import ast
 import itertools
+import sys
 from collections.abc import Iterator
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -17,7 +19,7 @@ from azure.core.credentials import AzureNamedKeyCredential
 from azure.data.tables import TableServiceClient
 
 from docs.examples import key_value_dialect as key_value
-from tablegate.adapters.azuretable import entry as azuretable
+from tablegate.gateway.adapter_modules import create_dialect
 from tablegate.gateway.app import mount
 from tablegate.gateway.application import Application
 from tablegate.gateway.configuration.loading import load
@@ -53,21 +55,32 @@ class Client:
         return name
 
 
+@pytest.fixture(scope="module")
+def adapter() -> Iterator[str]:
+    """The name of an adapter with the example as `entry.py` and without other files."""
+    package = ModuleType("tablegate.adapters.key_value")
+    package.__path__ = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, package.__name__, package)
+        patch.setitem(sys.modules, f"{package.__name__}.entry", key_value)
+        yield "key_value"
+
+
 @pytest.fixture(scope="module", params=ENTRIES)
-def client(request: pytest.FixtureRequest, shared_database_url: str) -> Iterator[Client]:
+def client(request: pytest.FixtureRequest, adapter: str, shared_database_url: str) -> Iterator[Client]:
     settings = load(
         {
             "database": shared_database_url,
             "port": 0,
             "max_body_bytes": BODY_MAX_BYTES,
-            "dialects": ["azuretable"],
+            "dialects": [adapter, "azuretable"],
         },
         {},
     )
     opened = open_store(settings, connect(settings))
     clock = opened.clock
     gateway = Gateway(opened.engine, Credentials(settings), settings, clock.now_ms, clock.now_ms)
-    app = mount(Application(gateway, (key_value.create(gateway), azuretable.create(gateway))))
+    app = mount(Application(gateway, tuple(create_dialect(name, gateway) for name in settings.dialects)))
     running = start_app(app) if request.param == "server" else start_plain(app)
     yield Client(gateway, running, request.param)
     running.stop()
@@ -235,6 +248,18 @@ def test_other_requests_are_the_other_dialects(client: Client) -> None:
     answer = requests.get(f"{client.url}/{DEV_AZURE_ACCOUNT}/Tables", timeout=PATIENCE_S)
     assert answer.status_code == 401
     assert answer.json()["odata.error"]["code"] == "NoAuthenticationInformation"
+
+
+def test_the_console_shows_its_rows_in_the_form_of_another_dialect(client: Client) -> None:
+    table = client.new_table()
+    client.put(f"{table}/nina", {"born": 1933})
+    page = requests.get(
+        f"{client.url}/_tablegate/console/rows",
+        {"namespace": "shared", "name": table},
+        timeout=PATIENCE_S,
+    )
+    assert page.status_code == 200
+    assert "1933" in page.text
 
 
 def test_a_table_is_listed_as_this_dialect_calls_it(client: Client) -> None:

@@ -33,7 +33,10 @@ FEATURES: Mapping[str, Mapping[str, str]] = {
         "azuretable": r"POST /\$batch",
         "tablestore": "(StartLocal|Commit|Abort)Transaction",
     },
-    "query language": {"dynamodb": "(Batch)?ExecuteStatement|ExecuteTransaction"},
+    "query language": {
+        "dynamodb": "(Batch)?ExecuteStatement|ExecuteTransaction",
+        "tablestore": "SQLQuery",
+    },
     "tables": {
         "dynamodb": "(Create|Update|Delete|Describe)Table|ListTables",
         "azuretable": r"(GET|POST) /Tables|(GET|DELETE) /Tables\('TABLE'\)",
@@ -46,7 +49,6 @@ FEATURES: Mapping[str, Mapping[str, str]] = {
         "dynamodb": "DescribeStream|ListStreams|GetShardIterator|GetRecords",
         "tablestore": "DescribeStream|ListStream|GetShardIterator|GetStreamRecord",
     },
-    "SQL": {"tablestore": "SQLQuery"},
     "tunnels": {"tablestore": "tunnel/.*"},
     "delivery of changes to Kinesis": {"dynamodb": ".*KinesisStreamingDestination"},
     "backups and point-in-time recovery": {"dynamodb": ".*Backups?|RestoreTable(From|To).*"},
