@@ -1,7 +1,7 @@
-"""A dialect as small as can be: JSON objects under /kv/TABLE/KEY. docs/contribute/adding-a-dialect.md goes through it.
+"""A minimal dialect: JSON objects under /kv/TABLE/KEY. docs/contribute/adding-a-dialect.md explains it.
 
-PUT /kv/TABLE makes a table; PUT, GET and DELETE of /kv/TABLE/KEY write, read and remove an object, PUT and DELETE with
-`If-Match: "ETAG"` only that one, with `If-None-Match: *` only where there is none. HTTP Basic: an Azure account and its key.
+PUT /kv/TABLE creates a table. PUT, GET and DELETE of /kv/TABLE/KEY write, read and delete an object. PUT and DELETE
+accept `If-Match: "ETAG"` and `If-None-Match: *`. Authentication is HTTP Basic with an Azure account and its key.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from functools import cache
 
 import pytest
 
+from tablegate.gateway.store.sql.databases import Database, Session, Statements
 from tests.support.sources import FILES, ROOT, tree
 
 PAGE = ROOT / "docs/glossary.md"
@@ -86,6 +87,13 @@ def members_named_in(document: str) -> Iterator[str]:
 def test_members_that_documents_name_are_in_the_code(document: str) -> None:
     names = set(members_named_in(document)) - OTHERS
     assert [name for name in sorted(names) if not is_in_code(name)] == []
+
+
+@pytest.mark.parametrize("part", [Database, Session, Statements])
+def test_every_member_of_a_database_is_described(part: type) -> None:
+    text = (ROOT / "docs/contribute/adding-a-database.md").read_text()
+    members = {name for name in {**vars(part), **part.__annotations__} if not name.startswith("_")}
+    assert members - set(re.findall(r"`(\w+)[`(]", text)) == set()
 
 
 def test_names_of_the_glossary_are_in_the_code() -> None:
