@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from tablegate.adapters.tablestore import DIALECT
 from tablegate.adapters.tablestore.sql.scopes import Scope
+from tablegate.adapters.tablestore.sql.sql_values import whole_number
 from tablegate.adapters.tablestore.wire.call_context import CallContext
 from tablegate.gateway.model.expressions.predicates import Comparison
 from tablegate.gateway.model.expressions.ranges import (
@@ -172,8 +173,7 @@ def _key_value(column: KeyColumn, literal: Any) -> Value | None:
         sign, literal = "-", literal.this
     if column.kind is Kind.TEXT:
         return Value(Kind.TEXT, literal.this) if literal.is_string and not sign else None
-    if column.kind is Kind.INT64 and not literal.is_string:
-        text = literal.this
-        if text.isascii() and text.isdigit() and len(text) < 19:
-            return Value(Kind.INT64, int(sign + text))
-    return None
+    number = whole_number(sign + literal.this) if column.kind is Kind.INT64 else None
+    if number is None or (literal.is_string and sign) or not -(1 << 63) <= number < 1 << 63:
+        return None
+    return Value(Kind.INT64, number)

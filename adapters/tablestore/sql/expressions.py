@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from tablegate.adapters.tablestore.sql import search_conditions
+from tablegate.adapters.tablestore.sql.casts import conversion_to
 from tablegate.adapters.tablestore.sql.functions import FUNCTIONS, add_interval
 from tablegate.adapters.tablestore.sql.operators import ARITHMETIC, COMPARISONS, UNARY, WHOLE_RESULTS
 from tablegate.adapters.tablestore.sql.patterns import is_match, like_pattern, search_pattern
@@ -306,6 +307,9 @@ class Compiler:
         return Compiled(T.DATETIME, value)
 
     def _unary(self, tree: Any) -> Compiled:
+        operand = tree.this
+        if tree.key == "neg" and operand.key == "literal" and operand.this == _LOWEST_DIGITS:
+            return _constant(T.LONG, -int(_LOWEST_DIGITS))
         part = self.compile(tree.this)
         kind = T.LONG if part.type in (T.LONG, T.BOOL) or tree.key in WHOLE_RESULTS else T.DOUBLE
         apply = UNARY[tree.key]
@@ -339,10 +343,8 @@ class Compiler:
 
     def _cast(self, tree: Any) -> Compiled:
         part = self.compile(tree.this).value
-        kind = _CASTS.get(tree.to.this.name)
-        if kind is None:
-            raise sql_error(f"Unsupported type of a CAST: {tree.to.this.name}.")
-        return Compiled(kind, lambda row: converted(part(row), kind))
+        kind, conversion = conversion_to(tree.to)
+        return Compiled(kind, lambda row: conversion(part(row)))
 
     def _anonymous(self, tree: Any) -> Compiled:
         name = str(tree.this).upper()
@@ -405,6 +407,8 @@ def _one_column(scope: Scope, tree: Any) -> PreparedSelect:
     return subquery
 
 
+# The digits of the lowest BIGINT, which are above the highest one.
+_LOWEST_DIGITS = "9223372036854775808"
 # Parts of a tree by its key. Any other part would change its meaning.
 _USUAL_PARTS = frozenset({"this", "expression", "expressions"})
 _PARTS = {
@@ -418,8 +422,3 @@ _PARTS = {
     "div": frozenset({"this", "expression", "typed", "safe"}),
 }
 _SLOW = frozenset({"anonymous", "like", "regexplike"})
-_CASTS = {
-    "BIGINT": T.LONG, "UBIGINT": T.LONG, "INT": T.LONG, "DOUBLE": T.DOUBLE, "FLOAT": T.DOUBLE, "DECIMAL": T.DOUBLE,
-    "CHAR": T.STRING, "VARCHAR": T.STRING, "TEXT": T.STRING, "BINARY": T.BINARY, "VARBINARY": T.BINARY,
-    "DATETIME": T.DATETIME, "TIMESTAMP": T.DATETIME, "DATE": T.DATE,
-}  # fmt: skip

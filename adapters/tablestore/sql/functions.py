@@ -20,6 +20,7 @@ from tablegate.adapters.tablestore.sql.sql_values import (
     to_datetime,
     to_number,
     to_text,
+    to_time,
     truth,
 )
 from tablegate.adapters.tablestore.wire import limits
@@ -189,8 +190,9 @@ def _unix_timestamp(moment: Any = None) -> int | float | None:
 
 
 def _timediff(left: Any, right: Any) -> timedelta | None:
-    if isinstance(left, timedelta) and isinstance(right, timedelta):
-        return left - right
+    one, other = to_time(left), to_time(right)
+    if one is not None and other is not None:
+        return one - other
     first, second = to_datetime(left), to_datetime(right)
     return None if first is None or second is None else first - second
 
@@ -202,10 +204,21 @@ def _datediff(left: Any, right: Any) -> int | None:
 
 def _part(read: Callable[[datetime], int]) -> Callable[[Any], int | None]:
     def function(value: Any) -> int | None:
-        if isinstance(value, timedelta):
-            value = _EPOCH + abs(value)
         found = to_datetime(value)
         return None if found is None else read(found)
+
+    return function
+
+
+def _part_of_time(unit: timedelta, most: int | None = None) -> Callable[[Any], int | None]:
+    """Return a function of the number of units in a time, modulo `most`. A length of time can have many hours."""
+
+    def function(value: Any) -> int | None:
+        found = _to_time(value)
+        if found is None:
+            return None
+        number = abs(found) // unit
+        return number if most is None else number % most
 
     return function
 
@@ -278,8 +291,9 @@ def _to_date(value: Any) -> date | None:
 
 
 def _to_time(value: Any) -> timedelta | None:
-    if isinstance(value, timedelta):
-        return value
+    length = to_time(value)
+    if length is not None:
+        return length
     found = to_datetime(value)
     return None if found is None else found - datetime.combine(found.date(), datetime.min.time())
 
@@ -374,10 +388,10 @@ FUNCTIONS: Mapping[str, Function] = {
     "DAYOFWEEK": Function(T.LONG, (1, 1), _part(lambda at: at.isoweekday() % 7 + 1)),
     "DAYOFYEAR": Function(T.LONG, (1, 1), _part(lambda at: at.timetuple().tm_yday)),
     "WEEKDAY": Function(T.LONG, (1, 1), _part(lambda at: at.weekday())),
-    "HOUR": Function(T.LONG, (1, 1), _part(lambda at: at.hour)),
-    "MINUTE": Function(T.LONG, (1, 1), _part(lambda at: at.minute)),
-    "SECOND": Function(T.LONG, (1, 1), _part(lambda at: at.second)),
-    "MICROSECOND": Function(T.LONG, (1, 1), _part(lambda at: at.microsecond)),
+    "HOUR": Function(T.LONG, (1, 1), _part_of_time(timedelta(hours=1))),
+    "MINUTE": Function(T.LONG, (1, 1), _part_of_time(timedelta(minutes=1), 60)),
+    "SECOND": Function(T.LONG, (1, 1), _part_of_time(timedelta(seconds=1), 60)),
+    "MICROSECOND": Function(T.LONG, (1, 1), _part_of_time(_MICROSECOND, 1_000_000)),
     "IF": Function(lambda types: common_type(types[1:]), (3, 3), _if, takes_null=True),
     "IFNULL": Function(common_type, (2, 2), _first_present, takes_null=True),
     "COALESCE": Function(common_type, (1, _MANY), _first_present, takes_null=True),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -154,13 +155,17 @@ class _Collector:
 
 
 def _value(value: Value | None, column: SqlColumn, is_key: bool) -> Any:
-    """Return a stored value in the type of its column. A value of another type is NULL."""
+    """Return a stored value in the type of its column. A value of another type is NULL, and so is a number that is not
+    finite, which MySQL does not have.
+    """
     if value is None:
         return None
     shown = key_value_shown(value) if is_key else view(value)
     if column.field is not None and column.is_virtual:
         document = document_of(SearchSchema((column.field,)), {column.field.source: shown})
         return next(iter(document.get(column.field.name, ())), None)
+    if isinstance(shown.data, float) and not math.isfinite(shown.data):
+        return None
     if shown.kind is _KINDS[column.type]:
         return shown.data
     if column.type is SqlType.DOUBLE and shown.kind is Kind.INT64:

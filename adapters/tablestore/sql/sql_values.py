@@ -7,13 +7,22 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from datetime import date, datetime, time, timedelta
 from typing import Any
 
 from tablegate.adapters.tablestore.sql.sql_types import SqlType, sql_error
 
 _NUMBER = re.compile(r"\s*([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)")
+_WHOLE_NUMBER = re.compile(r"\s*([+-]?\d{1,400})\s*", re.ASCII)
+_MOMENT = re.compile(
+    r"(\d{4}|\d{2})[-/.](\d{1,2})[-/.](\d{1,2})(?:[T ]+(\d{1,2})(?::(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,6})\d*)?)?)?)?",
+    re.ASCII,
+)
+_MOMENT_OF_DIGITS = re.compile(r"(\d{4}|\d{2})(\d{2})(\d{2})(?:(\d{2})(\d{2})(\d{2}))?", re.ASCII)
+_TIME = re.compile(r"(-?)(\d{1,3}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,6})\d*)?)?", re.ASCII)
 _INTEGER_MIN, _INTEGER_MAX = -(2**63), 2**63 - 1
+_DOUBLE_MAX = sys.float_info.max
 _TEMPORAL = (date, timedelta)  # a datetime is a date
 _ZERO = timedelta()
 _MIDNIGHT = time()
@@ -27,7 +36,8 @@ def to_number(value: Any) -> int | float | None:
         case str() | bytes():
             text = value if isinstance(value, str) else value.decode("latin-1")
             found = _NUMBER.match(text[:400])
-            return float(found[1]) if found else 0.0
+            number = float(found[1]) if found else 0.0
+            return max(-_DOUBLE_MAX, min(_DOUBLE_MAX, number))  # a DOUBLE of MySQL is finite
         case datetime():
             return int(value.strftime("%Y%m%d%H%M%S").rjust(14, "0"))
         case date():
@@ -47,7 +57,11 @@ def to_text(value: Any) -> str | None:
         case bool() | int():
             return str(int(value))
         case float():
-            return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
+            return (
+                str(int(value))
+                if value.is_integer() and abs(value) < 1e15
+                else repr(value).replace("e+", "e")
+            )
         case bytes():
             return value.decode("utf-8", "replace")
         case datetime():
@@ -68,18 +82,57 @@ def _time_text(value: timedelta) -> str:
 
 
 def to_datetime(value: Any) -> datetime | None:
-    """Return a value as a date with a time. None if it is none."""
+    """Return a value as a date with a time, from the forms that MySQL accepts. None if it is none.
+
+    Source: "Date and Time Literals": any of some separators, or digits only, which may be a number.
+    """
     match value:
         case datetime():
             return value.replace(tzinfo=None)
         case date():
             return datetime.combine(value, _MIDNIGHT)
+        case int():
+            return _moment_of(_MOMENT_OF_DIGITS.fullmatch(str(value)))
         case str():
+            text = value.strip()
+            match = _MOMENT.fullmatch(text) or _MOMENT_OF_DIGITS.fullmatch(text)
+            if match is not None:
+                return _moment_of(match)
             try:
-                return datetime.fromisoformat(value.strip()).replace(tzinfo=None)
+                return datetime.fromisoformat(text).replace(tzinfo=None)
             except ValueError:
                 return None
     return None
+
+
+def _moment_of(match: re.Match[str] | None) -> datetime | None:
+    """Return the moment of year, month, day, hour, minute, second and fraction. None if it is none."""
+    if match is None:
+        return None
+    year, month, day, hour, minute, second = (int(part or 0) for part in match.groups()[:6])
+    if len(match[1]) == 2:
+        year += 2000 if year < 70 else 1900
+    fraction = (match[7] or "") if match.re is _MOMENT else ""
+    try:
+        return datetime(year, month, day, hour, minute, second, int(fraction.ljust(6, "0")))
+    except ValueError:  # such as the 30th of February
+        return None
+
+
+def to_time(value: Any) -> timedelta | None:
+    """Return a value as a length of time. None if it is none."""
+    if isinstance(value, timedelta):
+        return value
+    match = _TIME.fullmatch(value.strip()) if isinstance(value, str) else None
+    if match is None:
+        return None
+    hours, minutes, seconds = (int(part or 0) for part in match.groups()[1:4])
+    if minutes > 59 or seconds > 59:
+        return None
+    length = timedelta(
+        hours=hours, minutes=minutes, seconds=seconds, microseconds=int((match[5] or "").ljust(6, "0"))
+    )
+    return -length if match[1] else length
 
 
 def truth(value: Any) -> bool | None:
@@ -89,7 +142,10 @@ def truth(value: Any) -> bool | None:
 
 
 def compare(left: Any, right: Any) -> int | None:
-    """Return -1, 0 or 1, or None if a value is NULL or they cannot be compared."""
+    """Return -1, 0 or 1, or None if a value is NULL or they cannot be compared.
+
+    An integer and the text of one are compared exactly, as MySQL compares a column and a constant.
+    """
     if left is None or right is None:
         return None
     if isinstance(left, str) and isinstance(right, str):
@@ -108,7 +164,22 @@ def compare(left: Any, right: Any) -> int | None:
         return _order(_time_text(left), right)
     if isinstance(right, timedelta) and isinstance(left, str):
         return _order(left, _time_text(right))
-    return _order(to_number(left), to_number(right))
+    return _order(_comparable(left, right), _comparable(right, left))
+
+
+def _comparable(value: Any, other: Any) -> int | float | None:
+    """Return a value as a number to compare with another value."""
+    if isinstance(value, str) and isinstance(other, int):
+        number = whole_number(value)
+        if number is not None:
+            return number
+    return to_number(value)
+
+
+def whole_number(text: str) -> int | None:
+    """Return the integer of a text, or None."""
+    match = _WHOLE_NUMBER.fullmatch(text)
+    return None if match is None else int(match[1])
 
 
 def _order(left: Any, right: Any) -> int:

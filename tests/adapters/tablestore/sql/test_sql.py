@@ -7,6 +7,7 @@ and Node SDKs.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -227,12 +228,53 @@ def test_consumed_units_are_those_of_the_range(people: TableStoreService) -> Non
         ("case when 1 then 1 else 2.5 end", 1.0), ("if(0, 'a', 'b')", "b"), ("ifnull(null, 7)", 7),
         ("coalesce(null, null, 'x')", "x"), ("nullif(1, 1)", None), ("nullif(1, 2)", 1),
         ("cast('12' as signed)", 12), ("cast(1.5 as char)", "1.5"), ("cast(2.5 as signed)", 3),
-        ("cast(-2.5 as signed)", -3), ("cast('x' as signed)", 0),
+        ("cast(-2.5 as signed)", -3), ("cast('x' as signed)", 0), ("cast('abcdef' as char(3))", "abc"),
+        ("cast(null as char(3))", None), ("cast(1.2345 as decimal(10, 2))", 1.23), ("cast(1.5 as decimal)", 2.0),
+        ("cast(12345 as decimal(4, 1))", 999.9), ("cast('a' as binary(3))", b"a\0\0"),
+        ("cast('1e999' as double)", 1.7976931348623157e308),
+        ("'9007199254740993' = 9007199254740993", 1), ("'9007199254740992' = 9007199254740993", 0),
+        ("9007199254740993 in ('9007199254740993')", 1), ("'12 ' = 12", 1), ("'1e1' = 10", 1),
+        ("-9223372036854775808", -(2**63)), ("-9223372036854775808 < -9223372036854775807", 1), ("concat(1e20)", "1e20"),
     ],
 )  # fmt: skip
 def test_values(people: TableStoreService, expression: str, expected: Any) -> None:
     found = value(people, expression)
     assert (type(found), found) == (type(expected), expected)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ["cast('1e999' as signed)", "floor('1e999')", "ceil('-1e999')", "left('abc', '1e999')", "repeat('a', '1e999')",
+     "cast(1 as decimal(66, 1))", "cast(1 as decimal(2, 3))", "cast('a' as char(99999999999))", "cast('a' as binary(256))"],
+)  # fmt: skip
+def test_values_out_of_range(people: TableStoreService, expression: str) -> None:
+    message = refusal(people, f"select {expression}")
+    assert "out of range" in message or "whole number" in message
+
+
+def test_numbers_that_are_not_finite_are_null(service: TableStoreService) -> None:
+    """MySQL does not have them, and a search index leaves them out, too."""
+    service.create("odd", ("pk", messages.INTEGER))
+    sql(service, "create table odd (pk bigint, d double, primary key(pk))")
+    for key, number in enumerate((math.nan, math.inf, -math.inf)):
+        service.put({"pk": key}, {"d": number}, table="odd")
+    found = sql(
+        service, "select d, d is null, floor(d), cast(d as signed), repeat('a', d), d & 1 from odd"
+    ).rows
+    assert found == [(None, 1, None, None, None, None)] * 3
+
+
+def test_long_keys_are_looked_up(service: TableStoreService) -> None:
+    """Keys of 19 digits, also as text, read one row instead of the table."""
+    service.create("ids", ("pk", messages.INTEGER))
+    sql(service, "create table ids (pk bigint, primary key(pk))")
+    for key in (1234567890123456789, 1234567890123456788, -(2**63)):
+        service.put({"pk": key}, {"a": 1}, table="ids")
+        for literal in (f"{key}", f"'{key}'"):
+            assert sql(service, f"select pk from ids where pk = {literal}").rows == [(key,)]
+            [plan] = sql(service, f"explain select pk from ids where pk = {literal}").rows
+            assert plan[-1] == 1
+    assert sql(service, "select count(*) from ids where pk > '1234567890123456788'").rows == [(1,)]
 
 
 @pytest.mark.parametrize(
@@ -253,6 +295,12 @@ def test_values(people: TableStoreService, expression: str, expected: Any) -> No
         ("year('2022-11-16')", 2022), ("quarter('2022-11-16')", 4), ("dayofweek('2022-11-16')", 4),
         ("hour('2022-11-16 07:52:18')", 7), ("date_format('2022-01-31' + interval 1 month, '%d')", "28"),
         ("date_format(date_sub('2022-03-01', interval 1 day), '%m-%d')", "02-28"), ("year('nonsense')", None),
+        ("year('2024-1-5')", 2024), ("day('2024/01/5 3:4')", 5), ("month(20240105)", 1), ("day('240105')", 5),
+        ("year('70.1.1')", 1970),
+        ("minute('20240105103059')", 30), ("day('2024-02-30')", None), ("year(20240230)", None), ("year(12345)", None),
+        ("hour('10:05:03')", 10), ("second('10:05:03.25')", 3), ("microsecond('10:05:03.25')", 250000), ("minute('10:65')", None),
+        ("hour(timediff('2024-01-03', '2024-01-01'))", 48), ("cast(timediff('10:00:00', '09:30') as char)", "00:30:00"),
+        ("cast(time('-01:02:03') as char)", "-01:02:03"), ("hour('x')", None),
         ("'2022-01-02' < date('2022-01-03')", 1), ("cast(date('2022-01-03') as char)", "2022-01-03"),
     ],
 )  # fmt: skip
