@@ -14,7 +14,7 @@ from google.protobuf.message import Message
 from tablegate.adapters.tablestore.search import tokens, variants
 from tablegate.adapters.tablestore.search.date_times import date_intervals
 from tablegate.adapters.tablestore.search.fields import field_of, query_value
-from tablegate.adapters.tablestore.search.queries import query_of
+from tablegate.adapters.tablestore.search.queries import filter_of
 from tablegate.adapters.tablestore.search.sorts import sorters_of
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.errors import invalid
@@ -243,7 +243,7 @@ def _by_filter(name: str, body: Any, schema: SearchSchema, inner: model.Inner) -
         raise invalid(
             f"[group_by_filter] The number of filters must be in range: [1, {limits.GROUP_FILTERS_MAX}]."
         )
-    return model.GroupByFilter(name, inner, tuple(query_of(each, schema) for each in body.filters))
+    return model.GroupByFilter(name, inner, tuple(filter_of(each, schema) for each in body.filters))
 
 
 _GROUPINGS: Mapping[

@@ -47,6 +47,11 @@ def query_of(query: messages.Query, schema: SearchSchema, inner_hits_of: InnerHi
     return _Parser(schema, inner_hits_of).query(query, 0)
 
 
+def filter_of(query: messages.Query, schema: SearchSchema) -> Query:
+    """Return a query that only selects documents, as one inside another query does. Raises ServiceError."""
+    return _Parser(schema, None).query(query, 1)
+
+
 def post_filter_of(query: messages.Query, schema: SearchSchema) -> Query:
     """Return the query of a SearchFilter. Raises ServiceError. Source: the limits of "Post-query filter"."""
     found = query_of(query, schema)

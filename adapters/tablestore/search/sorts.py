@@ -16,7 +16,7 @@ from tablegate.gateway.model.search.ordering import (
     Sorter,
     SortMode,
 )
-from tablegate.gateway.model.search.schema import FieldType, SearchSchema
+from tablegate.gateway.model.search.schema import FieldType, SearchField, SearchSchema
 
 _MODES = {
     messages.SORT_MODE_MIN: SortMode.MIN,
@@ -65,7 +65,7 @@ def _field_sort(sort: messages.FieldSort, schema: SearchSchema) -> FieldSort:
         other = field_of(schema, sort.missing_field, field.type)
         if other.ancestors != field.ancestors:
             raise invalid(f"The missing field '{other.name}' must be beside the field '{field.name}'.")
-    nested = _nested_filter(sort, schema)
+    nested = _nested_filter(sort, field, schema)
     return FieldSort(field, is_descending, mode, missing_value, nested, other, missing == _FIRST)
 
 
@@ -79,14 +79,16 @@ def _geo_distance_sort(sort: messages.GeoDistanceSort, schema: SearchSchema) -> 
         sort.order == messages.SORT_ORDER_DESC,
         _MODES[sort.mode],
         sort.distance_type == messages.GEO_DISTANCE_PLANE,
-        _nested_filter(sort, schema),
+        _nested_filter(sort, field, schema),
     )
 
 
 def _nested_filter(
-    sort: messages.FieldSort | messages.GeoDistanceSort, schema: SearchSchema
+    sort: messages.FieldSort | messages.GeoDistanceSort, field: SearchField, schema: SearchSchema
 ) -> NestedFilter | None:
     if not sort.HasField("nested_filter"):
         return None
     path = field_of(schema, sort.nested_filter.path, FieldType.NESTED)
-    return NestedFilter(path, queries.query_of(sort.nested_filter.filter, schema))
+    if path.name not in field.ancestors:
+        raise invalid(f"The nested filter of a sort must be about a nested field around '{field.name}'.")
+    return NestedFilter(path, queries.filter_of(sort.nested_filter.filter, schema))

@@ -403,6 +403,30 @@ def test_the_order_of_a_field_has_missing_values_last(table: Searches) -> None:
     assert table.find(match_all(), sort=sort) == [3, 2, 1, 0]
 
 
+def test_the_nested_filter_of_a_sort(table: Searches) -> None:
+    """Only objects that match it count. It must be about a field around that of the sort."""
+    inner = [field("k", KEYWORD), field("l", LONG)]
+    table.create(
+        field("n", messages.NESTED, field_schemas=inner), field("o", messages.NESTED, field_schemas=inner)
+    )
+    for number, objects in enumerate(([("a", 3), ("b", 1)], [("a", 2)], [("b", 0)])):
+        value = json.dumps([{"k": key, "l": low} for key, low in objects])
+        table.service.put({"pk": number}, {"n": value, "o": value})
+    table.catch_up()
+
+    def find(path: str, condition: messages.Query) -> list[Any]:
+        sort = by_field("n.l")
+        sort.sorter[0].field_sort.nested_filter.CopyFrom(messages.NestedFilter(path=path, filter=condition))
+        found: list[Any] = table.find(match_all(), sort=sort)
+        return found
+
+    assert table.find(match_all(), sort=by_field("n.l")) == [2, 0, 1]
+    assert find("n", term("n.k", "a")) == [1, 0, 2]
+    for path, condition in (("o", term("o.k", "a")), ("n.k", term("n.k", "a")), ("absent", match_all())):
+        with pytest.raises(Refused, match="OTSParameterInvalid"):
+            find(path, condition)
+
+
 @pytest.mark.parametrize("sort", [None, by_field("l"), by_field("k", descending=True)])
 @pytest.mark.parametrize("wanted", [match_all(), wildcard("k", "*")])
 def test_pages(table: Searches, sort: messages.Sort | None, wanted: messages.Query) -> None:

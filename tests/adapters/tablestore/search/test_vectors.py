@@ -126,6 +126,15 @@ def test_invalid_vector_queries(service: TableStoreService, wanted: messages.Que
         table.search(wanted)
 
 
+def test_a_group_cannot_be_of_a_vector_query(service: TableStoreService) -> None:
+    """Its results depend on the other documents, so a filter cannot decide on one."""
+    table = fill(service, messages.COSINE)
+    body = messages.GroupByFilter(filters=[nearest()]).SerializeToString()
+    group = messages.GroupBy(name="g", type=messages.GROUP_BY_FILTER, body=body)
+    with pytest.raises(Refused, match="must be the outermost query"):
+        table.search(term("k", "a"), group_bys=messages.GroupBys(group_bys=[group]))
+
+
 def test_limits_of_dimensions(service: TableStoreService) -> None:
     service.create()
     for dimension in (0, limits.VECTOR_DIMENSIONS_MAX + 1):
