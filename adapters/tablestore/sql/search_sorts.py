@@ -17,8 +17,8 @@ _SORTED = frozenset({FieldType.LONG, FieldType.DOUBLE, FieldType.KEYWORD})
 def sorters_of(tree: Any, scope: Scope, comparisons: Sequence[ColumnComparison]) -> tuple[FieldSort, ...]:
     """Return the sorters for the ORDER BY of a SELECT from one table. Empty: only the rows can be sorted.
 
-    A search index sorts missing values last. SQL sorts NULL first, unless the order is descending. So a column in an
-    ascending order must have a value by the conditions.
+    SQL sorts NULL first, unless the order is descending. A column that has a value by the conditions needs no such sorter:
+    without one, a search index evaluates only its first terms.
     """
     order = tree.args.get("order")
     sorters = []
@@ -32,8 +32,8 @@ def sorters_of(tree: Any, scope: Scope, comparisons: Sequence[ColumnComparison])
             return ()
         found = scope.columns[place][1]
         field, is_descending = exact_field(found), bool(each.args.get("desc"))
-        has_value = is_descending or any(name == found.name for name, _, _ in comparisons)
-        if field is None or field.type not in _SORTED or not has_value:
+        if field is None or field.type not in _SORTED:
             return ()
-        sorters.append(FieldSort(field, is_descending))
+        has_value = any(name == found.name for name, _, _ in comparisons)
+        sorters.append(FieldSort(field, is_descending, is_missing_first=not is_descending and not has_value))
     return tuple(sorters)

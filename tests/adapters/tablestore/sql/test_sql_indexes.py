@@ -264,7 +264,7 @@ def test_a_table_without_a_search_index_has_no_full_text(goods: TableStoreServic
         ("select id from found order by kind desc, id desc limit 2", [11, 8]),
         ("select id from found where kind >= 'kind1' order by kind limit 2", [4, 10]),  # by key: s0 before s1
         ("select id from goods where kind > 'kind1' order by kind limit 2", [2, 8]),
-        ("select id from found order by id limit 2", None),  # NULL would be first
+        ("select id from found order by id limit 2", [0, 1]),
         ("select -id as id from found order by id desc limit 2", None),
         ("select id from found order by id + 1 desc limit 2", None),
         ("select id from found order by 1 desc limit 2", None),
@@ -286,6 +286,28 @@ def test_sorts_of_search_indexes(
     assert [number for (number,) in sql(goods, query).rows] == expected
     [step] = sql(goods, f"explain {query}").rows
     assert step[3] == "exact, sorted"
+
+
+def test_a_search_index_sorts_null_as_sql_does(
+    service: TableStoreService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """First in an ascending order, last in a descending one. Only the rows of the LIMIT are read."""
+    service.create("t", ("pk", messages.INTEGER))
+    service.call(
+        "CreateSearchIndex", table_name="t", index_name="i", schema=schema(("pk", LONG), ("n", LONG))
+    )
+    for key, number in enumerate((3, None, 1, None, 2)):
+        service.put({"pk": key}, {"z": 0} if number is None else {"n": number}, table="t")
+    service.gateway.engine.background.catch_up()
+    attributes = '{"index_name":"i","table_name":"t"}'
+    sql(
+        service, f"create table m (pk bigint, n bigint) engine='searchindex', engine_attribute='{attributes}'"
+    )
+    monkeypatch.setattr(limits, "SQL_ROWS_MAX", 3)
+    assert sql(service, "select pk from m order by n limit 3").rows == [(1,), (3,), (2,)]
+    assert sql(service, "select pk from m order by n limit 1, 2").rows == [(3,), (2,)]
+    assert sql(service, "select pk from m order by n desc limit 2").rows == [(0,), (4,)]
+    assert sql(service, "select pk from m where n > 0 order by n limit 2").rows == [(2,), (4,)]
 
 
 def test_pages_of_large_rows_are_short(goods: TableStoreService, monkeypatch: pytest.MonkeyPatch) -> None:
