@@ -102,7 +102,8 @@ def ids(service: TableStoreService, condition: str, table: str = "found") -> lis
         ("select price, n from goods where n = 1 and kind >= 'kind1'", "by_kind"),
         ("select price from goods where kind = 'kind1'", "goods"),  # rows without n are not in the index
         ("select price, title from goods where n = 1", "goods"),  # the index has no title
-        ("select price from goods where n = '1'", "goods"),
+        ("select price from goods where n = '1'", "by_n"),
+        ("select price from goods where n = '1x'", "goods"),
         ("select price from goods where n = 1 or kind = 'kind1'", "goods"),
         ("select price from goods where n = 1 and shop = 's1'", "goods"),
         ("select a.price, b.price from goods b left join goods a on a.id = b.id where a.n = 1", "goods"),
@@ -304,6 +305,7 @@ def test_a_search_index_sorts_null_as_sql_does(
         service, f"create table m (pk bigint, n bigint) engine='searchindex', engine_attribute='{attributes}'"
     )
     monkeypatch.setattr(limits, "SQL_ROWS_MAX", 3)
+    monkeypatch.setattr(limits, "SQL_PAGE_ROWS", 1)
     assert sql(service, "select pk from m order by n limit 3").rows == [(1,), (3,), (2,)]
     assert sql(service, "select pk from m order by n limit 1, 2").rows == [(3,), (2,)]
     assert sql(service, "select pk from m order by n desc limit 2").rows == [(0,), (4,)]
