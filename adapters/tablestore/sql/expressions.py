@@ -54,6 +54,7 @@ class Compiler:
             "between": self._between,
             "in": self._in,
             "like": self._like,
+            "escape": self._escape,
             "regexplike": self._regexplike,
             "neg": self._unary,
             "bitwisenot": self._unary,
@@ -243,8 +244,16 @@ class Compiler:
 
         return Compiled(subquery.columns[0].type, value)
 
-    def _like(self, tree: Any) -> Compiled:
-        matching = self._matching(tree, like_pattern)
+    def _escape(self, tree: Any) -> Compiled:
+        """Compile LIKE with another character than the backslash before a literal % or _."""
+        like, character = tree.this, tree.expression
+        is_text = character.key == "literal" and character.is_string
+        if like.key != "like" or not is_text or len(character.this) > 1:
+            raise sql_error("ESCAPE must be a text of at most one character after LIKE.")
+        return self._like(like, character.this)
+
+    def _like(self, tree: Any, escape: str = "\\") -> Compiled:
+        matching = self._matching(tree, lambda pattern: like_pattern(pattern, escape))
         if not tree.args.get("negate"):
             return matching
 
@@ -421,4 +430,4 @@ _PARTS = {
     "cast": frozenset({"this", "to", "_type"}),
     "div": frozenset({"this", "expression", "typed", "safe"}),
 }
-_SLOW = frozenset({"anonymous", "like", "regexplike"})
+_SLOW = frozenset({"anonymous", "escape", "like", "regexplike"})

@@ -19,16 +19,16 @@ def is_match(pattern: Any, text: str) -> bool:
 
 
 @lru_cache(maxsize=_KEPT_PATTERNS)
-def like_pattern(pattern: str) -> Any:
-    """Return a compiled pattern of LIKE: % is any text, _ any character, and a backslash quotes one. Raises ServiceError."""
+def like_pattern(pattern: str, escape: str) -> Any:
+    """Return a compiled pattern of LIKE: % is any text, _ any character, and `escape` quotes one. Raises ServiceError."""
     import re2
 
     _check_length(pattern)
     parts = []
     characters = iter(pattern)
     for character in characters:
-        if character == "\\":
-            parts.append(re2.escape(next(characters, "\\")))
+        if character == escape:
+            parts.append(re2.escape(next(characters, escape)))
         else:
             parts.append({"%": ".*", "_": "."}.get(character) or re2.escape(character))
     return _compiled(r"(?s)\A(?:" + "".join(parts) + r")\z")

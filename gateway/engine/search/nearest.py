@@ -39,11 +39,13 @@ def nearest(query: Nearest, found: Iterable[FoundDocument]) -> list[tuple[FoundD
             vectors = exact_search.VectorBlock.of(entries)
             best.scan(exact_search.BlockPart(vectors, vectors.length))
             kept = {number: kept[number] for number, _ in best.results()}
-    scored = [(kept[number], query.weight * _score(metric, distance)) for number, distance in best.results()]
-    post_filter = query.post_filter
-    if post_filter is None:
-        return scored
-    return [(each, points) for each, points in scored if matches(post_filter, each.document or {})]
+    scored = ((kept[number], _score(metric, distance)) for number, distance in best.results())
+    return [
+        (each, query.weight * points)
+        for each, points in scored
+        if (query.min_score is None or points >= query.min_score)
+        and (query.post_filter is None or matches(query.post_filter, each.document or {}))
+    ]
 
 
 def _score(metric: Metric, distance: float) -> float:

@@ -263,7 +263,7 @@ class Nearest:
     """The `limit` documents with the most similar vectors. Only the outermost query.
 
     - `filter`: a query that the documents must match.
-    - `min_score`: the lowest score of a result.
+    - `min_score`: the lowest score of a result before the weight.
     - `post_filter`: a query that results must match, so there can be less than `limit`.
     - `weight`: a factor of the scores.
     """
@@ -350,7 +350,7 @@ def with_post_filter(query: Query, post_filter: Query) -> Query:
 
 def min_score_of(query: Query) -> float | None:
     """Return the lowest score of the results of a search, None if all are returned."""
-    return query.min_score if isinstance(query, FunctionsScore | Nearest) else None
+    return query.min_score if isinstance(query, FunctionsScore) else None
 
 
 def matches(query: Query, document: Document) -> bool:

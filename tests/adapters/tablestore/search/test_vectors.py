@@ -75,6 +75,9 @@ def test_top_k_filters_and_pages(service: TableStoreService) -> None:
     assert table.find(nearest(top_k=2, filter=term("k", "b")), limit=2) == [3, 1]
     assert table.find(nearest(top_k=3, min_score=3)) == [2, 3]
     assert table.find(nearest(top_k=3, min_score=3.5)) == [2]
+    assert table.find(nearest(top_k=3, min_score=3.5, weight=0.5)) == [
+        2
+    ]  # KnnVectorQuery.java: of the distance
     [hit, _] = table.search(nearest(top_k=2, weight=0.5), limit=2).search_hits
     assert hit.score == 2.0  # half of the score above
     first = table.search(nearest(top_k=3), limit=2)
