@@ -310,7 +310,7 @@ class Compiler:
         part, number, unit = self.compile(moment).value, self.compile(interval.this).value, interval.unit.name
 
         def value(row: Row) -> Any:
-            count = converted(number(row), T.LONG)
+            count = converted(number(row), T.DOUBLE if unit.upper() == "SECOND" else T.LONG)
             return None if count is None else add_interval(part(row), sign * count, unit.upper())
 
         return Compiled(T.DATETIME, value)

@@ -257,7 +257,7 @@ def _date_format(value: Any, form: Any) -> str | None:
     return _bounded("".join(result))
 
 
-def add_interval(value: Any, number: int, unit: str) -> datetime | None:
+def add_interval(value: Any, number: float, unit: str) -> datetime | None:
     """Return a moment plus a number of units. None if it is no moment."""
     at = to_datetime(value)
     if at is None:
@@ -266,7 +266,7 @@ def add_interval(value: Any, number: int, unit: str) -> datetime | None:
     try:
         if months is None:
             return at + number * _UNITS[unit]
-        year, month = divmod(at.year * 12 + at.month - 1 + number * months, 12)
+        year, month = divmod(at.year * 12 + at.month - 1 + int(number) * months, 12)
         return at.replace(year=year, month=month + 1, day=min(at.day, _days_of(year, month + 1)))
     except KeyError:
         raise sql_error(f"Unsupported unit of an interval: {unit[:40]}.") from None
