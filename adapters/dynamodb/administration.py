@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from tablegate.adapters.dynamodb import administration_forms
+from tablegate.adapters.dynamodb import administration_forms, calls, operation_table
 from tablegate.adapters.dynamodb.administration_forms import DEFAULT_REGION, place_of, resource_arn
-from tablegate.adapters.dynamodb.operation_table import OF_NEW_TABLES, OPERATIONS, purpose_of
 from tablegate.adapters.dynamodb.validation import operation_schemas
 from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext, Caller
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
 from tablegate.adapters.dynamodb.wire.gateway_errors import service_error_of
-from tablegate.adapters.dynamodb.wire.named_resources import named_resources
 from tablegate.gateway.administration_forms import (
     Cell,
     Describe,
@@ -25,8 +23,7 @@ from tablegate.gateway.administration_forms import (
     SectionRow,
 )
 from tablegate.gateway.dialect import Gateway
-from tablegate.gateway.exchanges import SingleStep, Steps
-from tablegate.gateway.model.authorization.permissions import Purpose
+from tablegate.gateway.exchanges import Steps
 from tablegate.gateway.model.errors import GatewayError
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.security.credentials import NO_ACCOUNT, Scheme
@@ -34,8 +31,7 @@ from tablegate.gateway.security.credentials import NO_ACCOUNT, Scheme
 TITLE = "DynamoDB"
 DEFAULT_NAMESPACE = f"{Scheme.AWS.value}/{NO_ACCOUNT}/{DEFAULT_REGION}"
 FORMS = administration_forms.FORMS
-_TARGETS = {target.partition(".")[2]: target for target in OPERATIONS}
-PURPOSES: Mapping[str, Purpose] = {name: OPERATIONS[target].purpose for name, target in _TARGETS.items()}
+PURPOSES = operation_table.PURPOSES
 
 
 # Sections
@@ -184,21 +180,13 @@ def _deletion(table: dict[str, Any]) -> Section:
 
 def steps(gateway: Gateway, request: OperationRequest) -> Steps[Answer]:
     """Begin an operation. Raises ServiceError, NotPermitted."""
-    operation = OPERATIONS[_TARGETS[request.operation]]
     authorization = request.authorization
     if authorization is not None:
-        is_new = operation.purpose is OF_NEW_TABLES
-        authorization.purpose = (
-            purpose_of(operation.purpose, request.document) if is_new else operation.purpose
-        )
+        authorization.purpose = operation_table.purpose_of(request.operation, request.document)
     schemas = operation_schemas.of(gateway.settings.message_style)
-    checked = schemas.checker(request.operation)(request.document)
+    checked = schemas.check(request.operation, request.document)
     caller = Caller(request.access_id, *place_of(request.namespace), request.namespace)
-    call = CallContext(request.operation, checked, caller, gateway, authorization=authorization)
-    begun = operation.handler(call)
-    if authorization is not None and type(begun) is not SingleStep:
-        authorization.require_named(named_resources(checked, authorization.purpose, request.namespace))
-    return begun
+    return calls.begin(CallContext(request.operation, checked, caller, gateway, authorization=authorization))
 
 
 def answer_of(answer: Answer) -> Any:

@@ -1,4 +1,4 @@
-"""The operation table: X-Amz-Target -> handler.
+"""The operation table: each operation with its handler and the permissions that it needs.
 
 An operation that is absent is answered with UnknownOperationException.
 """
@@ -26,7 +26,7 @@ from tablegate.adapters.dynamodb.tables import (
     time_to_live,
 )
 from tablegate.adapters.dynamodb.wire.call_context import Handler
-from tablegate.gateway.model.authorization.permissions import UNKNOWN_PURPOSE, Channel, Permission, Purpose
+from tablegate.gateway.model.authorization.permissions import Channel, Permission, Purpose
 
 
 class Operation(NamedTuple):
@@ -37,196 +37,116 @@ class Operation(NamedTuple):
     """
 
     handler: Handler
-    purpose: Purpose = UNKNOWN_PURPOSE
-    may_block: bool = False
+    purpose: Purpose
+    may_block: bool
 
 
-_DYNAMODB = "DynamoDB_20120810."
-_STREAMS = "DynamoDBStreams_20120810."
+def _operation(
+    handler: Handler,
+    *permissions: Permission,
+    channel: Channel = Channel.SINGLE,
+    also: tuple[Permission, ...] = (),
+    may_block: bool = False,
+) -> Operation:
+    return Operation(handler, Purpose(permissions, channel, also), may_block)
 
-_Handlers = Mapping[str, Handler]
 
-DATA: _Handlers = {
-    "GetItem": items.get_item,
-    "PutItem": items.put_item,
-    "UpdateItem": items.update_item,
-    "DeleteItem": items.delete_item,
-    "Query": queries.query,
-    "Scan": queries.scan,
-    "SearchVectors": vectors.search_vectors,
-    "BatchGetItem": batches.batch_get_item,
-    "BatchWriteItem": batches.batch_write_item,
-    "TransactGetItems": transactions.transact_get_items,
-    "TransactWriteItems": transactions.transact_write_items,
-    "ExecuteStatement": statements.execute_statement,
-    "BatchExecuteStatement": statements.batch_execute_statement,
-    "ExecuteTransaction": statement_transactions.execute_transaction,
-}
-_STREAM_READS: _Handlers = {
-    "ListStreams": streams.list_streams,
-    "DescribeStream": streams.describe_stream,
-    "GetShardIterator": streams.get_shard_iterator,
-    "GetRecords": streams.get_records,
-}
-_CONTROL: _Handlers = {
-    "CreateTable": tables.create_table,
-    "DescribeTable": tables.describe_table,
-    "ListTables": tables.list_tables,
-    "UpdateTable": replicas.update_table,
-    "DeleteTable": replicas.delete_table,
-    "TagResource": tags.tag_resource,
-    "UntagResource": tags.untag_resource,
-    "ListTagsOfResource": tags.list_tags,
-    "UpdateTimeToLive": replicas.update_time_to_live,
-    "DescribeTimeToLive": time_to_live.describe_time_to_live,
-    "DescribeLimits": account.describe_limits,
-    "DescribeEndpoints": account.describe_endpoints,
-    "DescribeContinuousBackups": recovery.describe_continuous_backups,
-    "UpdateContinuousBackups": recovery.update_continuous_backups,
-    "RestoreTableToPointInTime": recovery.restore_to_point_in_time,
-    "CreateBackup": backups.create_backup,
-    "DescribeBackup": backups.describe_backup,
-    "ListBackups": backups.list_backups,
-    "DeleteBackup": backups.delete_backup,
-    "RestoreTableFromBackup": backups.restore_from_backup,
-    "ExportTableToPointInTime": export_api.export_table,
-    "DescribeExport": export_api.describe_export,
-    "ListExports": export_api.list_exports,
-    "ImportTable": import_api.import_table,
-    "DescribeImport": import_api.describe_import,
-    "ListImports": import_api.list_imports,
-    "StartBulkPutItems": bulk_put_api.start_bulk_put_items,
-    "DescribeBulkOperation": bulk_put_api.describe_bulk_operation,
-    "ListBulkOperations": bulk_put_api.list_bulk_operations,
-    "CancelBulkOperation": bulk_put_api.cancel_bulk_operation,
-    "ListContributorInsights": contributor_insights.list_contributor_insights,
-    "DescribeContributorInsights": contributor_insights.describe_contributor_insights,
-    "UpdateContributorInsights": contributor_insights.update_contributor_insights,
-    "ListGlobalTables": global_tables.list_global_tables,
-    "DescribeGlobalTable": global_tables.describe_global_table,
-    "DescribeGlobalTableSettings": global_tables.refuse_settings,
-    "CreateGlobalTable": global_tables.create_global_table,
-    "UpdateGlobalTable": global_tables.update_global_table,
-    "UpdateGlobalTableSettings": global_tables.refuse_settings,
-    "DescribeKinesisStreamingDestination": destinations.describe_destination,
-    "EnableKinesisStreamingDestination": destinations.enable_destination,
-    "DisableKinesisStreamingDestination": destinations.disable_destination,
-    "UpdateKinesisStreamingDestination": destinations.update_destination,
-    "DescribeTableReplicaAutoScaling": replica_auto_scaling.describe_replica_auto_scaling,
-    "UpdateTableReplicaAutoScaling": replica_auto_scaling.update_replica_auto_scaling,
-    "GetResourcePolicy": resource_policies.get_resource_policy,
-    "PutResourcePolicy": resource_policies.put_resource_policy,
-    "DeleteResourcePolicy": resource_policies.delete_resource_policy,
-}
-
-_P, _WRITES = Permission, (Permission.PUT, Permission.UPDATE, Permission.DELETE, Permission.CHECK)
+_P, _C = Permission, Channel
+_WRITES = (_P.PUT, _P.UPDATE, _P.DELETE, _P.CHECK)
 _STATEMENTS = (_P.QUERY, _P.SCAN, _P.READ, *_WRITES)
-
-OF_NEW_TABLES = Purpose((_P.CREATE,))
-
-PURPOSES: Mapping[str, Purpose] = {
-    "GetItem": Purpose((_P.READ,)),
-    "PutItem": Purpose((_P.PUT,)),
-    "UpdateItem": Purpose((_P.UPDATE,)),
-    "DeleteItem": Purpose((_P.DELETE,)),
-    "Query": Purpose((_P.QUERY,)),
-    "Scan": Purpose((_P.SCAN,)),
-    "SearchVectors": Purpose((_P.SEARCH,)),
-    "BatchGetItem": Purpose((_P.READ,), Channel.BATCH),
-    "BatchWriteItem": Purpose((_P.PUT, _P.DELETE), Channel.BATCH),
-    "TransactGetItems": Purpose((_P.READ,), Channel.TRANSACTION),
-    "TransactWriteItems": Purpose(_WRITES, Channel.TRANSACTION),
-    "ExecuteStatement": Purpose(_STATEMENTS, Channel.STATEMENT),
-    "BatchExecuteStatement": Purpose(_STATEMENTS, Channel.STATEMENT),
-    "ExecuteTransaction": Purpose(_STATEMENTS, Channel.STATEMENT_TRANSACTION),
-    "ListStreams": Purpose((_P.LIST_STREAMS,)),
-    "DescribeStream": Purpose((_P.DESCRIBE_STREAM,)),
-    "GetShardIterator": Purpose((_P.POSITION_STREAM,)),
-    "GetRecords": Purpose((_P.READ_STREAM,)),
-    "CreateTable": OF_NEW_TABLES,
-    "DescribeTable": Purpose((_P.DESCRIBE,)),
-    "ListTables": Purpose((_P.LIST,)),
-    "UpdateTable": Purpose((_P.ALTER,)),
-    "DeleteTable": Purpose((_P.DROP,)),
-    "TagResource": Purpose((_P.TAG,)),
-    "UntagResource": Purpose((_P.UNTAG,)),
-    "ListTagsOfResource": Purpose((_P.READ_TAGS,)),
-    "UpdateTimeToLive": Purpose((_P.ALTER_EXPIRY,)),
-    "DescribeTimeToLive": Purpose((_P.DESCRIBE_EXPIRY,)),
-    "DescribeLimits": Purpose((_P.READ_ACCOUNT,)),
-    "DescribeEndpoints": Purpose((_P.READ_ACCOUNT,)),
-    "DescribeContinuousBackups": Purpose((_P.DESCRIBE_FEATURES,)),
-    "UpdateContinuousBackups": Purpose((_P.ALTER_RECOVERY,)),
-    "RestoreTableToPointInTime": Purpose((_P.RESTORE_MOMENT,)),
-    "CreateBackup": Purpose((_P.CREATE_BACKUP,)),
-    "DescribeBackup": Purpose((_P.DESCRIBE_BACKUP,)),
-    "ListBackups": Purpose((_P.LIST_BACKUPS,)),
-    "DeleteBackup": Purpose((_P.DELETE_BACKUP,)),
-    "RestoreTableFromBackup": Purpose((_P.RESTORE_BACKUP,)),
-    "ExportTableToPointInTime": Purpose((_P.EXPORT,)),
-    "ImportTable": Purpose((_P.IMPORT,)),
-    "StartBulkPutItems": Purpose((_P.LOAD,)),
-    "CancelBulkOperation": Purpose((_P.CANCEL_JOB,)),
-    "DescribeExport": Purpose((_P.DESCRIBE_JOB,)),
-    "DescribeImport": Purpose((_P.DESCRIBE_JOB,)),
-    "DescribeBulkOperation": Purpose((_P.DESCRIBE_JOB,)),
-    "ListExports": Purpose((_P.LIST_JOBS,)),
-    "ListImports": Purpose((_P.LIST_JOBS,)),
-    "ListBulkOperations": Purpose((_P.LIST_JOBS,)),
-    "ListContributorInsights": Purpose((_P.LIST_FEATURES,)),
-    "ListGlobalTables": Purpose((_P.LIST_FEATURES,)),
-    "DescribeGlobalTable": Purpose((_P.DESCRIBE_FEATURES,)),
-    "DescribeContributorInsights": Purpose((_P.DESCRIBE_FEATURES,)),
-    "DescribeKinesisStreamingDestination": Purpose((_P.DESCRIBE_FEATURES,)),
-    "DescribeTableReplicaAutoScaling": Purpose((_P.DESCRIBE_FEATURES,)),
-    "DescribeGlobalTableSettings": Purpose((_P.DESCRIBE_FEATURES,)),
-    "UpdateContributorInsights": Purpose((_P.ALTER_INSIGHTS,)),
-    "EnableKinesisStreamingDestination": Purpose((_P.ALTER_DELIVERIES,), also=(_P.READ_STREAM,)),
-    "DisableKinesisStreamingDestination": Purpose((_P.ALTER_DELIVERIES,)),
-    "UpdateKinesisStreamingDestination": Purpose((_P.ALTER_DELIVERIES,)),
-    "UpdateTableReplicaAutoScaling": Purpose((_P.ALTER_FEATURES,)),
-    "CreateGlobalTable": Purpose((_P.ALTER_FEATURES,)),
-    "UpdateGlobalTable": Purpose((_P.ALTER_FEATURES,)),
-    "UpdateGlobalTableSettings": Purpose((_P.ALTER_FEATURES,)),
-    "GetResourcePolicy": Purpose((_P.READ_POLICY,)),
-    "PutResourcePolicy": Purpose((_P.WRITE_POLICY,)),
-    "DeleteResourcePolicy": Purpose((_P.REMOVE_POLICY,)),
+DATA: Mapping[str, Operation] = {
+    "GetItem": _operation(items.get_item, _P.READ),
+    "PutItem": _operation(items.put_item, _P.PUT),
+    "UpdateItem": _operation(items.update_item, _P.UPDATE),
+    "DeleteItem": _operation(items.delete_item, _P.DELETE),
+    "Query": _operation(queries.query, _P.QUERY),
+    "Scan": _operation(queries.scan, _P.SCAN),
+    "SearchVectors": _operation(vectors.search_vectors, _P.SEARCH),
+    "BatchGetItem": _operation(batches.batch_get_item, _P.READ, channel=_C.BATCH),
+    "BatchWriteItem": _operation(batches.batch_write_item, _P.PUT, _P.DELETE, channel=_C.BATCH),
+    "TransactGetItems": _operation(transactions.transact_get_items, _P.READ, channel=_C.TRANSACTION),
+    "TransactWriteItems": _operation(transactions.transact_write_items, *_WRITES, channel=_C.TRANSACTION),
+    "ExecuteStatement": _operation(statements.execute_statement, *_STATEMENTS, channel=_C.STATEMENT),
+    "BatchExecuteStatement": _operation(statements.batch_execute_statement, *_STATEMENTS, channel=_C.STATEMENT),
+    "ExecuteTransaction": _operation(statement_transactions.execute_transaction, *_STATEMENTS, channel=_C.STATEMENT_TRANSACTION),
+}  # fmt: skip
+_STREAM_READS: Mapping[str, Operation] = {
+    "ListStreams": _operation(streams.list_streams, _P.LIST_STREAMS),
+    "DescribeStream": _operation(streams.describe_stream, _P.DESCRIBE_STREAM),
+    "GetShardIterator": _operation(streams.get_shard_iterator, _P.POSITION_STREAM),
+    "GetRecords": _operation(streams.get_records, _P.READ_STREAM),
 }
-"""Operation -> its purpose. Restricted callers may not use an operation that is absent."""
+# Those that may block count the size of a table or backup first, where quotas of bytes are set (security/gate.py).
+_CONTROL: Mapping[str, Operation] = {
+    "CreateTable": _operation(tables.create_table, _P.CREATE),
+    "DescribeTable": _operation(tables.describe_table, _P.DESCRIBE),
+    "ListTables": _operation(tables.list_tables, _P.LIST),
+    "UpdateTable": _operation(replicas.update_table, _P.ALTER),
+    "DeleteTable": _operation(replicas.delete_table, _P.DROP),
+    "TagResource": _operation(tags.tag_resource, _P.TAG),
+    "UntagResource": _operation(tags.untag_resource, _P.UNTAG),
+    "ListTagsOfResource": _operation(tags.list_tags, _P.READ_TAGS),
+    "UpdateTimeToLive": _operation(replicas.update_time_to_live, _P.ALTER_EXPIRY),
+    "DescribeTimeToLive": _operation(time_to_live.describe_time_to_live, _P.DESCRIBE_EXPIRY),
+    "DescribeLimits": _operation(account.describe_limits, _P.READ_ACCOUNT),
+    "DescribeEndpoints": _operation(account.describe_endpoints, _P.READ_ACCOUNT),
+    "DescribeContinuousBackups": _operation(recovery.describe_continuous_backups, _P.DESCRIBE_FEATURES),
+    "UpdateContinuousBackups": _operation(recovery.update_continuous_backups, _P.ALTER_RECOVERY),
+    "RestoreTableToPointInTime": _operation(recovery.restore_to_point_in_time, _P.RESTORE_MOMENT, may_block=True),
+    "CreateBackup": _operation(backups.create_backup, _P.CREATE_BACKUP, may_block=True),
+    "DescribeBackup": _operation(backups.describe_backup, _P.DESCRIBE_BACKUP),
+    "ListBackups": _operation(backups.list_backups, _P.LIST_BACKUPS),
+    "DeleteBackup": _operation(backups.delete_backup, _P.DELETE_BACKUP),
+    "RestoreTableFromBackup": _operation(backups.restore_from_backup, _P.RESTORE_BACKUP, may_block=True),
+    "ExportTableToPointInTime": _operation(export_api.export_table, _P.EXPORT),
+    "DescribeExport": _operation(export_api.describe_export, _P.DESCRIBE_JOB),
+    "ListExports": _operation(export_api.list_exports, _P.LIST_JOBS),
+    "ImportTable": _operation(import_api.import_table, _P.IMPORT, may_block=True),
+    "DescribeImport": _operation(import_api.describe_import, _P.DESCRIBE_JOB),
+    "ListImports": _operation(import_api.list_imports, _P.LIST_JOBS),
+    "StartBulkPutItems": _operation(bulk_put_api.start_bulk_put_items, _P.LOAD, may_block=True),
+    "DescribeBulkOperation": _operation(bulk_put_api.describe_bulk_operation, _P.DESCRIBE_JOB),
+    "ListBulkOperations": _operation(bulk_put_api.list_bulk_operations, _P.LIST_JOBS),
+    "CancelBulkOperation": _operation(bulk_put_api.cancel_bulk_operation, _P.CANCEL_JOB),
+    "ListContributorInsights": _operation(contributor_insights.list_contributor_insights, _P.LIST_FEATURES),
+    "DescribeContributorInsights": _operation(contributor_insights.describe_contributor_insights, _P.DESCRIBE_FEATURES),
+    "UpdateContributorInsights": _operation(contributor_insights.update_contributor_insights, _P.ALTER_INSIGHTS),
+    "ListGlobalTables": _operation(global_tables.list_global_tables, _P.LIST_FEATURES),
+    "DescribeGlobalTable": _operation(global_tables.describe_global_table, _P.DESCRIBE_FEATURES),
+    "DescribeGlobalTableSettings": _operation(global_tables.refuse_settings, _P.DESCRIBE_FEATURES),
+    "CreateGlobalTable": _operation(global_tables.create_global_table, _P.ALTER_FEATURES),
+    "UpdateGlobalTable": _operation(global_tables.update_global_table, _P.ALTER_FEATURES),
+    "UpdateGlobalTableSettings": _operation(global_tables.refuse_settings, _P.ALTER_FEATURES),
+    "DescribeKinesisStreamingDestination": _operation(destinations.describe_destination, _P.DESCRIBE_FEATURES),
+    "EnableKinesisStreamingDestination": _operation(destinations.enable_destination, _P.ALTER_DELIVERIES, also=(_P.READ_STREAM,)),
+    "DisableKinesisStreamingDestination": _operation(destinations.disable_destination, _P.ALTER_DELIVERIES),
+    "UpdateKinesisStreamingDestination": _operation(destinations.update_destination, _P.ALTER_DELIVERIES),
+    "DescribeTableReplicaAutoScaling": _operation(replica_auto_scaling.describe_replica_auto_scaling, _P.DESCRIBE_FEATURES),
+    "UpdateTableReplicaAutoScaling": _operation(replica_auto_scaling.update_replica_auto_scaling, _P.ALTER_FEATURES),
+    "GetResourcePolicy": _operation(resource_policies.get_resource_policy, _P.READ_POLICY),
+    "PutResourcePolicy": _operation(resource_policies.put_resource_policy, _P.WRITE_POLICY),
+    "DeleteResourcePolicy": _operation(resource_policies.delete_resource_policy, _P.REMOVE_POLICY),
+}  # fmt: skip
 
-
-def purpose_of(purpose: Purpose, body: Mapping[str, Any]) -> Purpose:
-    """Return the purpose of a CreateTable, which may also set tags and a policy."""
-    also = [permission for member, permission in _BESIDES_TABLES.items() if body.get(member)]
-    return purpose._replace(also=tuple(also))
-
+BY_NAME: Mapping[str, Operation] = {**DATA, **_STREAM_READS, **_CONTROL}
+NAMES: Mapping[str, str] = {
+    f"DynamoDB{'Streams' if name in _STREAM_READS else ''}_20120810.{name}": name for name in BY_NAME
+}
+"""X-Amz-Target -> name of the operation."""
+OPERATIONS: Mapping[str, Operation] = {target: BY_NAME[name] for target, name in NAMES.items()}
+"""By X-Amz-Target."""
+PURPOSES: Mapping[str, Purpose] = {name: operation.purpose for name, operation in BY_NAME.items()}
+READING = frozenset({"BatchGetItem", "GetItem", "Query", "Scan", "TransactGetItems"})
+"""Operations that only read items."""
 
 _BESIDES_TABLES = {"Tags": _P.TAG, "ResourcePolicy": _P.WRITE_POLICY}
 
 
-# The size of a table or backup is counted first where quotas of bytes are set (security/gate.py).
-_BLOCKING = frozenset(
-    {
-        "CreateBackup",
-        "ImportTable",
-        "RestoreTableFromBackup",
-        "RestoreTableToPointInTime",
-        "StartBulkPutItems",
-    }
-)
-
-
-def _operations(handlers: _Handlers, prefix: str = _DYNAMODB) -> dict[str, Operation]:
-    return {
-        prefix + name: Operation(handler, PURPOSES.get(name, UNKNOWN_PURPOSE), name in _BLOCKING)
-        for name, handler in handlers.items()
-    }
-
-
-OPERATIONS: Mapping[str, Operation] = {
-    **_operations(DATA),
-    **_operations(_STREAM_READS, _STREAMS),
-    **_operations(_CONTROL),
-}
-READING = frozenset({"BatchGetItem", "GetItem", "Query", "Scan", "TransactGetItems"})
-"""Operations that only read items."""
+def purpose_of(name: str, body: Any) -> Purpose:
+    """Return the purpose of a request. That of a CreateTable depends on its body: it may also set tags and a policy."""
+    purpose = PURPOSES[name]
+    if name != "CreateTable" or not isinstance(body, dict):
+        return purpose
+    return purpose._replace(
+        also=tuple(_BESIDES_TABLES[member] for member in _BESIDES_TABLES if body.get(member))
+    )

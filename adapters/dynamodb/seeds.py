@@ -19,10 +19,9 @@ from typing import Any, BinaryIO, cast
 
 import orjson
 
-from tablegate.adapters.dynamodb import seed_definitions
+from tablegate.adapters.dynamodb import calls, seed_definitions
 from tablegate.adapters.dynamodb.export_files import lines, manifests
 from tablegate.adapters.dynamodb.export_files.compression import UnreadableFile, compression_of, reading
-from tablegate.adapters.dynamodb.operation_table import OPERATIONS
 from tablegate.adapters.dynamodb.operations.items import put_write
 from tablegate.adapters.dynamodb.seed_definitions import NoDefinition, SeedTable
 from tablegate.adapters.dynamodb.validation import operation_schemas
@@ -40,7 +39,6 @@ from tablegate.gateway.model.errors import GatewayError, TableMissing
 from tablegate.gateway.security import gate
 from tablegate.gateway.security.credentials import Scheme
 
-_API = "DynamoDB_20120810."
 _LINES = frozenset({".jsonl", ".ndjson", ".ion"})
 _COMPRESSED = frozenset({".gz", ".zst"})
 _ITEMS_AT_ONCE = 500
@@ -161,7 +159,7 @@ class _SeedLoader:
         checked = operation_schemas.of(LATEST).check(operation, arguments)
         call = CallContext(operation, checked, self._caller, self._gateway)
         try:
-            drive(lambda: exchange_of(OPERATIONS[_API + operation].handler(call)), self._run)
+            drive(lambda: exchange_of(calls.begin(call)), self._run)
         except GatewayError as error:
             raise service_error_of(error, operation) from None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import orjson
 
-from tablegate.adapters.dynamodb.operation_table import OPERATIONS
+from tablegate.adapters.dynamodb.operation_table import PURPOSES
 from tablegate.adapters.dynamodb.partiql import parsed_statements, statements
 from tablegate.adapters.dynamodb.partiql.nodes import Select
 from tablegate.adapters.dynamodb.wire.call_context import CallContext, Caller
@@ -19,7 +19,6 @@ from tablegate.gateway.model.errors import BadKey, IndexMissing, InvalidInput
 from tablegate.gateway.model.values.bodies import untagged_all
 
 _OPERATION = "ExecuteStatement"
-_PURPOSE = next(row.purpose for target, row in OPERATIONS.items() if target.endswith(f".{_OPERATION}"))
 _LIMIT = 200
 _LONGEST = 8192  # characters (docs/protocols/dynamodb.md: the length of a statement)
 
@@ -29,7 +28,7 @@ def run_statement(
 ) -> Exchange[StatementPage]:
     """Return a page of a SELECT. Raises ValueError for a statement that is refused."""
     if authorization is not None:
-        authorization.purpose = _PURPOSE
+        authorization.purpose = PURPOSES[_OPERATION]
     given = {"Statement": statement, "Limit": _LIMIT, **({"NextToken": token} if token else {})}
     call = CallContext(_OPERATION, given, Caller("", "", "", namespace), gateway, authorization=authorization)
     try:

@@ -25,8 +25,9 @@ GROUPS = {
     ),
     "adapters.dynamodb": (
         "wire", "values", "export_files", "object_stores", "expressions", "validation", "tables", "capacity", "operations",
-        "jobs", "kinesis", "partiql", "operation_table", "request_facts", "seed_definitions", "seeds", "request_code",
-        "statement_pages", "security_tokens", "display", "administration_forms", "administration", "entry",
+        "jobs", "kinesis", "partiql", "operation_table", "calls", "background", "request_facts",
+        "seed_definitions", "seeds", "request_code", "statement_pages", "security_tokens", "display",
+        "administration_forms", "administration", "entry",
     ),
     "adapters.azuretable": (
         "wire", "values", "auth", "flavours", "call_context", "entities", "replies", "queries", "tables", "batches",

@@ -34,7 +34,7 @@ from tablegate.adapters.dynamodb.wire.errors import (
     validation,
 )
 from tablegate.adapters.dynamodb.wire.gateway_errors import service_error_of
-from tablegate.adapters.dynamodb.wire.refusals import not_permitted
+from tablegate.adapters.dynamodb.wire.refusals import error_for_caller
 from tablegate.adapters.dynamodb.wire.wording import Wording
 from tablegate.gateway.exchanges import each
 from tablegate.gateway.model import errors
@@ -115,14 +115,14 @@ def batch_execute_statement(call: CallContext) -> Exchange[Answer]:
             )
             table = yield from find_source(call, statement)
         except (ServiceError, errors.TableMissing, errors.NotPermitted) as error:
-            answers[place] = _error_answer(_error_of_member(call, error))
+            answers[place] = _error_answer(error_for_caller(error, call.operation, call.authorization))
             continue
         member = statement_members.PreparedStatement(members[place], statement, arguments, table)
         answers[place] = {"TableName": statement.source[0]}
         try:
             jobs.append((place, member, _permitted(call, _batch_command(member))))
         except errors.NotPermitted as refusal:
-            answers[place] = _error_answer(_error_of_member(call, refusal))
+            answers[place] = _error_answer(error_for_caller(refusal, call.operation, call.authorization))
         except (ServiceError, errors.GatewayError) as error:
             answers[place] |= _error_answer(service_error_of(error, call.operation))
     places = [
@@ -162,12 +162,6 @@ def _permitted(call: CallContext, command: Get | WriteGroup) -> Get | WriteGroup
     if refusal is not None:
         raise refusal
     return command
-
-
-def _error_of_member(call: CallContext, error: ServiceError | errors.GatewayError) -> ServiceError:
-    if isinstance(error, errors.NotPermitted) and call.authorization is not None:
-        return not_permitted(error, call.operation, call.authorization)
-    return service_error_of(error, call.operation)
 
 
 def _batch_command(member: statement_members.PreparedStatement) -> Get | WriteGroup:

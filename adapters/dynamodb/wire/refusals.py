@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
+from tablegate.adapters.dynamodb.wire.gateway_errors import service_error_of
 from tablegate.adapters.dynamodb.wire.resources import partition_of
 from tablegate.gateway.model.authorization.accesses import ANYWHERE
 from tablegate.gateway.model.authorization.authorizations import Authorization
@@ -47,8 +48,14 @@ _ACTIONS: Mapping[str, Mapping[Permission, str]] = {
 _ALL_TABLES = frozenset({"ListTables"})
 
 
-def not_permitted(error: NotPermitted, operation: str, authorization: Authorization) -> ServiceError:
-    """Return the error for an unauthorized request."""
+def error_for_caller(error: Exception, operation: str, authorization: Authorization | None) -> ServiceError:
+    """Return the service's error, with the caller's name if it is NotPermitted. Unknown errors are internal."""
+    if isinstance(error, NotPermitted) and authorization is not None:
+        return _not_permitted(error, operation, authorization)
+    return service_error_of(error, operation)
+
+
+def _not_permitted(error: NotPermitted, operation: str, authorization: Authorization) -> ServiceError:
     identity, region = authorization.identity, authorization.source.region
     action = "dynamodb:" + _ACTIONS.get(operation, {}).get(error.permission, operation)
     prefix = f"arn:{partition_of(region)}:dynamodb:{region}:{identity.account}:"

@@ -1,0 +1,36 @@
+"""Background work of this dialect, registered with the engine: indexes, jobs on objects, delivery to Kinesis."""
+
+from __future__ import annotations
+
+from tablegate.adapters.dynamodb import DIALECT
+from tablegate.adapters.dynamodb.jobs.bulk_put_worker import BulkPutWorker
+from tablegate.adapters.dynamodb.jobs.export_worker import ExportWorker
+from tablegate.adapters.dynamodb.jobs.import_worker import ImportWorker
+from tablegate.adapters.dynamodb.jobs.job_names import BULK, EXPORT, IMPORT
+from tablegate.adapters.dynamodb.object_stores.opening import open_store
+from tablegate.adapters.dynamodb.values import keys
+from tablegate.gateway.configuration.settings import BadSetting
+from tablegate.gateway.dialect import Gateway
+
+
+def register(gateway: Gateway) -> None:
+    """Register the work that the settings ask for. Raises BadSetting."""
+    engine = gateway.engine
+    engine.register_view(DIALECT, keys.index_view)
+    if gateway.settings.has_object_store:
+        store = open_store(gateway.settings)
+        engine.register_worker(EXPORT.name, ExportWorker(gateway, store))
+        engine.register_worker(IMPORT.name, ImportWorker(gateway, store))
+        engine.register_worker(BULK.name, BulkPutWorker(gateway, store))
+    if gateway.settings.kinesis_endpoint_url:
+        _deliver_to_kinesis(gateway)
+
+
+def _deliver_to_kinesis(gateway: Gateway) -> None:
+    """Register delivery of changes to Kinesis. Raises BadSetting if boto3 is not installed."""
+    try:
+        from tablegate.adapters.dynamodb.kinesis.destinations import KIND
+        from tablegate.adapters.dynamodb.kinesis.producer import Producer
+    except ModuleNotFoundError:
+        raise BadSetting("{} needs boto3: pip install 'tablegate[clouds]'", "kinesis_endpoint_url") from None
+    gateway.engine.deliveries[KIND] = Producer(gateway.settings).deliver
