@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 
-from tablegate.adapters.dynamodb.expressions.key_conditions import KeyTest
+from tablegate.adapters.dynamodb.expressions.key_conditions import COMPARISONS, KeyTest
 from tablegate.adapters.dynamodb.values.composites import composite_name, composite_value
 from tablegate.adapters.dynamodb.wire.errors import validation
 from tablegate.gateway.model.expressions.predicates import (
@@ -119,13 +119,10 @@ def bounds(schema: KeySchema, tests: Sequence[KeyTest]) -> tuple[KeyRange, Predi
     return whole_partition, _sort_condition(_computed_text(schema), test)
 
 
-_COMPARISONS = {"LT": Comparison.LT, "LE": Comparison.LE, "GT": Comparison.GT, "GE": Comparison.GE}
-
-
 def _sort_condition(composite: Operand, test: KeyTest) -> Predicate:
     first, last = Literal(test.values[0]), Literal(test.values[-1])
     if test.operator == "BEGINS_WITH":
         return StartsWith(composite, first)
     if test.operator == "BETWEEN":
         return And((Compare(composite, Comparison.GE, first), Compare(composite, Comparison.LE, last)))
-    return Compare(composite, _COMPARISONS[test.operator], first)
+    return Compare(composite, COMPARISONS[test.operator], first)

@@ -101,102 +101,61 @@ UNKNOWN.-1: /[\s\S]/
 """
 
 
+@v_args(inline=True)
 class _Builder(Transformer[Token, Any]):
     """A transformer that makes the tree while the parser reduces. The tree contains no lark nodes."""
 
-    @v_args(inline=True)
+    negated = NotNode
+    between = BetweenNode
+    member = InNode
+    remove_action = RemoveNode
+
     def condition(self, node: ConditionNode) -> ConditionNode:
         return node
 
-    @v_args(inline=True)
     def either(self, left: ConditionNode, right: ConditionNode) -> OrNode:
         return OrNode((*left.parts, right) if isinstance(left, OrNode) else (left, right))
 
-    @v_args(inline=True)
     def both(self, left: ConditionNode, right: ConditionNode) -> AndNode:
         return AndNode((*left.parts, right) if isinstance(left, AndNode) else (left, right))
 
-    @v_args(inline=True)
-    def negated(self, part: ConditionNode) -> NotNode:
-        return NotNode(part)
-
-    @v_args(inline=True)
     def compared(self, left: OperandNode, operator: Token, right: OperandNode) -> CompareNode:
         return CompareNode(str(operator), left, right)
 
-    @v_args(inline=True)
-    def between(self, operand: OperandNode, lower: OperandNode, upper: OperandNode) -> BetweenNode:
-        return BetweenNode(operand, lower, upper)
-
-    @v_args(inline=True)
-    def member(self, operand: OperandNode, members: tuple[OperandNode, ...]) -> InNode:
-        return InNode(operand, members)
-
-    @v_args(inline=True)
     def calculated(self, left: OperandNode, operator: Token, right: OperandNode) -> ArithmeticNode:
         return ArithmeticNode(str(operator), left, right)
 
-    @v_args(inline=True)
     def call(self, function: Token, operands: tuple[OperandNode, ...]) -> CallNode:
         return CallNode(str(function), operands)
 
-    @v_args(inline=True)
     def value(self, name: Token) -> ValueNode:
         return ValueNode(str(name))
 
-    @v_args(inline=True)
     def name(self, name: Token) -> str:
         return str(name)
 
-    @v_args(inline=True)
     def index(self, digits: Token) -> int:
         return int(digits)
 
-    @v_args(inline=True)
     def set_action(self, path: PathNode, equals: Token, operand: OperandNode) -> SetNode:
         return SetNode(path, operand)
 
-    @v_args(inline=True)
-    def remove_action(self, path: PathNode) -> RemoveNode:
-        return RemoveNode(path)
+    def path(self, *steps: str | int) -> PathNode:
+        return PathNode(steps)
 
-    def path(self, steps: list[str | int]) -> PathNode:
-        return PathNode(tuple(steps))
-
-    def operands(self, operands: list[OperandNode]) -> tuple[OperandNode, ...]:
-        return tuple(operands)
-
-    def change(self, children: list[Any]) -> tuple[PathNode, ValueNode]:
-        path, value = children
+    def change(self, path: PathNode, value: ValueNode) -> tuple[PathNode, ValueNode]:
         return path, value
 
-    def section(self, children: list[Any]) -> SectionNode:
-        keyword = children[0].upper()
-        actions = children[1:]
+    def section(self, word: Token, *actions: Any) -> SectionNode:
+        keyword = word.upper()
         if keyword in ("ADD", "DELETE"):
-            actions = [ChangeNode(keyword, path, value) for path, value in actions]
-        return SectionNode(keyword, tuple(actions))
+            actions = tuple([ChangeNode(keyword, path, value) for path, value in actions])
+        return SectionNode(keyword, actions)
 
-    def update(self, sections: list[SectionNode]) -> tuple[SectionNode, ...]:
-        return tuple(sections)
+    def _all(self, *parts: Any) -> tuple[Any, ...]:
+        return parts
 
-    def projection(self, paths: list[PathNode]) -> tuple[PathNode, ...]:
-        return tuple(paths)
-
-
-def parse_condition_text(text: str) -> ConditionNode:
-    """Return the tree of a condition, filter or key condition. Raises ExpressionError."""
-    return _parse("condition", text)
-
-
-def parse_update_text(text: str) -> tuple[SectionNode, ...]:
-    """Return the sections of an update, in order. Raises ExpressionError."""
-    return _parse("update", text)
-
-
-def parse_projection_text(text: str) -> tuple[PathNode, ...]:
-    """Return the paths of a projection, in order. Raises ExpressionError."""
-    return _parse("projection", text)
+    operands = update = projection = _all
 
 
 @cache
@@ -212,7 +171,12 @@ def _parser() -> Lark:
 _DOUBLED = re.compile(r"\([ \t\r\n]*\(")
 
 
-def _parse(start: str, text: str) -> Any:
+def parse(start: str, text: str) -> Any:
+    """Return the tree of an expression. Raises ExpressionError.
+
+    `start`: `condition` (also for filters and key conditions) gives a ConditionNode, `update` the sections and
+    `projection` the paths, each in the order of the text.
+    """
     if not text:
         raise ExpressionError("empty")
     size = len(text.encode("utf-8", "surrogatepass"))

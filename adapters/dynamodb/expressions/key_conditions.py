@@ -108,32 +108,23 @@ def key_range(
         if test is None:
             break
         if test.operator != "EQ":
-            return ranges.range_of(schema, equal, _bounds_of(test))
+            return ranges.range_of(schema, equal, bounds_of(test))
         equal.append(test.values[0])
     return ranges.range_of(schema, equal)
 
 
-_COMPARISONS = {
-    "EQ": Comparison.EQ,
-    "LT": Comparison.LT,
-    "LE": Comparison.LE,
-    "GT": Comparison.GT,
-    "GE": Comparison.GE,
-}
-_INDEXABLE = frozenset({*_COMPARISONS, "BETWEEN", "BEGINS_WITH"})
+COMPARISONS = {name: Comparison[name] for name in ("EQ", "LT", "LE", "GT", "GE")}
+_INDEXABLE = frozenset({*COMPARISONS, "BETWEEN", "BEGINS_WITH"})
 
 
-def _bounds_of(test: KeyTest) -> ranges.ColumnBounds:
+def bounds_of(test: KeyTest) -> ranges.ColumnBounds:
+    """Return the bounds that a test by EQ, LT, LE, GT, GE, BETWEEN or BEGINS_WITH sets to its column."""
     if test.operator == "BEGINS_WITH":
         return ranges.bounds_of_prefix(test.values[0])
     if test.operator == "BETWEEN":
         lower, upper = test.values
-        return (
-            ranges.ColumnBounds()
-            .intersect(_bounds(Comparison.GE, lower))
-            .intersect(_bounds(Comparison.LE, upper))
-        )
-    return _bounds(_COMPARISONS[test.operator], test.values[0])
+        return _bounds(Comparison.GE, lower).intersect(_bounds(Comparison.LE, upper))
+    return _bounds(COMPARISONS[test.operator], test.values[0])
 
 
 def _bounds(comparison: Comparison, value: Value) -> ranges.ColumnBounds:
@@ -198,7 +189,7 @@ def _check_test(test: KeyTest, column: KeyColumn, index: str) -> None:
     if test.operator not in _INDEXABLE:
         raise validation(text_of("key-not-indexable"))
     for value in test.values:
-        if value.kind is not column.kind and not (value.kind is Kind.DECIMAL and column.kind is Kind.INT64):
+        if not is_comparable(value, column):
             raise validation(text_of("key-kind"))
     for value in test.values:
         if value.data in ("", b""):
@@ -207,8 +198,13 @@ def _check_test(test: KeyTest, column: KeyColumn, index: str) -> None:
             raise validation(text_of(rule, kind=kind, name=column.name, index=index))
 
 
-_OPERATORS = {"=": "EQ", "<": "LT", "<=": "LE", ">": "GT", ">=": "GE"}
-_FLIPPED = {"EQ": "EQ", "LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE"}
+def is_comparable(value: Value, column: KeyColumn) -> bool:
+    """Return True if a value can be compared with a key column. Both kinds of numbers have the same order as keys."""
+    return value.kind is column.kind or (value.kind is Kind.DECIMAL and column.kind is Kind.INT64)
+
+
+OPERATORS = {"=": "EQ", "<": "LT", "<=": "LE", ">": "GT", ">=": "GE"}
+FLIPPED = {"EQ": "EQ", "LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE"}
 
 
 class _KeyReader(ConditionReader):
@@ -233,7 +229,7 @@ class _KeyReader(ConditionReader):
             case CompareNode("<>"):
                 self._refuse_operator("<>")
             case CompareNode(operator, left, right):
-                self._note(_OPERATORS[operator], (left, right))
+                self._note(OPERATORS[operator], (left, right))
             case BetweenNode(operand, lower, upper):
                 self._check_first("BETWEEN", operand)
                 self._note("BETWEEN", (operand, lower, upper))
@@ -264,7 +260,7 @@ class _KeyReader(ConditionReader):
         if name in self.tests:
             raise self._bare("key-twice")
         values = tuple([self.value(operand) for operand in operands if isinstance(operand, ValueNode)])
-        self.tests[name] = KeyTest(name, _FLIPPED[operator] if place else operator, values)
+        self.tests[name] = KeyTest(name, FLIPPED[operator] if place else operator, values)
 
     def _refuse_operator(self, operator: str) -> NoReturn:
         raise self._bare("key-operator", operator=operator)

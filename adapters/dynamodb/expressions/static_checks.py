@@ -144,7 +144,7 @@ def _condition_tree(text: str) -> ConditionNode:
     # The parser is loaded for the first text (docs/architecture.md section 11).
     from tablegate.adapters.dynamodb.expressions import grammar
 
-    tree = grammar.parse_condition_text(text)
+    tree: ConditionNode = grammar.parse("condition", text)
     nodes = list(_walk(tree, as_condition=True))
     _check_operators(node for node, _ in nodes)
     _check_functions(nodes, _misuse_in_condition)
@@ -156,7 +156,7 @@ def _condition_tree(text: str) -> ConditionNode:
 def _update_tree(text: str) -> tuple[SectionNode, ...]:
     from tablegate.adapters.dynamodb.expressions import grammar
 
-    sections = grammar.parse_update_text(text)
+    sections: tuple[SectionNode, ...] = grammar.parse("update", text)
     nodes = [
         node_and_flag
         for section in sections
@@ -180,7 +180,7 @@ def _update_tree(text: str) -> tuple[SectionNode, ...]:
 def _projection_tree(text: str) -> tuple[PathNode, ...]:
     from tablegate.adapters.dynamodb.expressions import grammar
 
-    paths = grammar.parse_projection_text(text)
+    paths: tuple[PathNode, ...] = grammar.parse("projection", text)
     _check_names(paths)
     return paths
 

@@ -21,7 +21,7 @@ from tablegate.adapters.dynamodb.tables.properties import INSIGHTS
 from tablegate.adapters.dynamodb.values import composites, keys, vectors
 from tablegate.adapters.dynamodb.values.values import ParsedItem, keep_kinds, render_values, view
 from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext, on_table
-from tablegate.adapters.dynamodb.wire.errors import condition_failed
+from tablegate.adapters.dynamodb.wire.errors import ServiceError, condition_failed
 from tablegate.gateway.exchanges import SingleStep, exchange_of
 from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.row_commands import Get, WriteGroup, WriteOutcome
@@ -140,16 +140,21 @@ def _write_answer(call: CallContext, write: Write, outcomes: Sequence[WriteOutco
 def _write_error(call: CallContext, write: Write, error: GatewayError) -> Exception:
     """Return the error of a failed write."""
     if isinstance(error, ConditionFailed):
-        consumed_capacity.failed_write(write.table, error.row)
-        returns_item = (
-            call.input.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD" and error.row is not None
-        )
-        return condition_failed(
-            composites.render(write.table.key_schema, error.row) if returns_item else None
-        )
+        return failed_condition(call.input, write, error)
     if isinstance(error, BadOperand) and "AttributeUpdates" in call.input:
         return legacy.update_mismatch()
     return error
+
+
+def failed_condition(arguments: Mapping[str, Any], write: Write, error: ConditionFailed) -> ServiceError:
+    """Return the error of a write, with the old item if ReturnValuesOnConditionCheckFailure asks for it.
+
+    `arguments`: the request, or the action of a transaction.
+    """
+    consumed_capacity.failed_write(write.table, error.row)
+    if arguments.get("ReturnValuesOnConditionCheckFailure") != "ALL_OLD" or error.row is None:
+        return condition_failed()
+    return condition_failed(composites.render(write.table.key_schema, error.row))
 
 
 def returned(call: CallContext, write: Write, outcome: WriteOutcome) -> dict[str, Any]:

@@ -109,10 +109,6 @@ def get_shard_iterator(call: CallContext) -> Exchange[Answer]:
         raise _no_such_shard(arguments["StreamArn"], arguments["ShardId"])
     kind = arguments["ShardIteratorType"]
     by_sequence = kind in ("AT_SEQUENCE_NUMBER", "AFTER_SEQUENCE_NUMBER")
-    if by_sequence != ("SequenceNumber" in arguments):
-        must = "must be" if by_sequence else "must not be"
-        text = f"SequenceNumber {must} provided for ShardIteratorType {kind}"
-        raise validation(messages.INVALID + text)
     if by_sequence:
         sequence = _sequence_of(arguments["SequenceNumber"]) + (kind == "AFTER_SEQUENCE_NUMBER")
     else:

@@ -13,13 +13,18 @@ import orjson
 
 from tablegate.adapters.dynamodb.capacity import consumed_capacity, contributors
 from tablegate.adapters.dynamodb.expressions.request_clauses import ReadClauses, WriteClauses
-from tablegate.adapters.dynamodb.operations.items import check_write, delete_write, put_write, update_write
+from tablegate.adapters.dynamodb.operations.items import (
+    check_write,
+    delete_write,
+    failed_condition,
+    put_write,
+    update_write,
+)
 from tablegate.adapters.dynamodb.tables.properties import INSIGHTS
 from tablegate.adapters.dynamodb.values import keys
-from tablegate.adapters.dynamodb.values.composites import render
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext, find_table
-from tablegate.adapters.dynamodb.wire.errors import ServiceError, cancelled, condition_failed, validation
+from tablegate.adapters.dynamodb.wire.errors import ServiceError, cancelled, validation
 from tablegate.adapters.dynamodb.wire.gateway_errors import service_error_of
 from tablegate.gateway.exchanges import one
 from tablegate.gateway.model.commands import row_commands
@@ -184,13 +189,7 @@ def _cancellation_error(
     service_errors: list[ServiceError | None] = []
     for (_, action), write, reason in zip(actions, writes, reasons, strict=True):
         if isinstance(reason, ConditionFailed):
-            consumed_capacity.failed_write(write.table, reason.row)
-            returns_item = (
-                action.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD" and reason.row is not None
-            )
-            service_errors.append(
-                condition_failed(render(write.table.key_schema, reason.row) if returns_item else None)
-            )
+            service_errors.append(failed_condition(action, write, reason))
         else:
             service_errors.append(None if reason is None else service_error_of(reason, "UpdateItem"))
     return cancelled(_only_first_invalid(service_errors))

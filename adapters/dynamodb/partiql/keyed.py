@@ -12,7 +12,13 @@ from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from tablegate.adapters.dynamodb.expressions import composite_keys
-from tablegate.adapters.dynamodb.expressions.key_conditions import KeyTest
+from tablegate.adapters.dynamodb.expressions.key_conditions import (
+    FLIPPED,
+    OPERATORS,
+    KeyTest,
+    bounds_of,
+    is_comparable,
+)
 from tablegate.adapters.dynamodb.expressions.nodes import (
     AndNode,
     BetweenNode,
@@ -29,27 +35,11 @@ from tablegate.adapters.dynamodb.partiql.arguments import Arguments
 from tablegate.adapters.dynamodb.values.values import as_kind
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
-from tablegate.gateway.model.expressions.predicates import Comparison
-from tablegate.gateway.model.expressions.ranges import (
-    ColumnBounds,
-    KeyRange,
-    bounds_of,
-    bounds_of_prefix,
-    range_of,
-)
+from tablegate.gateway.model.expressions.ranges import ColumnBounds, KeyRange, range_of
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.keys import KeySchema
-from tablegate.gateway.model.values.values import Kind, Value, equal
+from tablegate.gateway.model.values.values import Value, equal
 
-_OPERATORS = {"=": "EQ", "<": "LT", "<=": "LE", ">": "GT", ">=": "GE"}
-_FLIPPED = {"EQ": "EQ", "LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE"}
-_COMPARISONS = {
-    "EQ": Comparison.EQ,
-    "LT": Comparison.LT,
-    "LE": Comparison.LE,
-    "GT": Comparison.GT,
-    "GE": Comparison.GE,
-}
 _TOO_MANY_READS = "Too many decomposed read operations for a given query."
 _OVERLAPPING = "Overlapping conditions with range keys are not supported in where clause"
 _INCOMPLETE = "Where clause does not contain a mandatory equality on all key attributes"
@@ -156,10 +146,10 @@ def _tests_key(node: ConditionNode, names: Collection[str]) -> bool:
 def _key_test(node: ConditionNode, names: Collection[str]) -> tuple[str, str, tuple[ValueNode, ...]] | None:
     """Return the test of a key attribute by constants in a condition, or None."""
     match node:
-        case CompareNode(operator, PathNode((str(name),)), ValueNode() as value) if operator in _OPERATORS:
-            key_test = name, _OPERATORS[operator], (value,)
-        case CompareNode(operator, ValueNode() as value, PathNode((str(name),))) if operator in _OPERATORS:
-            key_test = name, _FLIPPED[_OPERATORS[operator]], (value,)
+        case CompareNode(operator, PathNode((str(name),)), ValueNode() as value) if operator in OPERATORS:
+            key_test = name, OPERATORS[operator], (value,)
+        case CompareNode(operator, ValueNode() as value, PathNode((str(name),))) if operator in OPERATORS:
+            key_test = name, FLIPPED[OPERATORS[operator]], (value,)
         case BetweenNode(PathNode((str(name),)), ValueNode() as lower, ValueNode() as upper):
             return (name, "BETWEEN", (lower, upper)) if name in names else None
         case CallNode("begins_with", (PathNode((str(name),)), ValueNode() as value)):
@@ -246,8 +236,7 @@ def _disjoint(bounded: list[tuple[KeyRange, bool]]) -> list[KeyRange]:
 def _check_kinds(test: KeyTest, schema: KeySchema) -> None:
     [column] = [column for column in schema.columns if column.name == test.name]
     for value in test.values:
-        # Both kinds of numbers have the same order as keys.
-        if value.kind is not column.kind and not (value.kind is Kind.DECIMAL and column.kind is Kind.INT64):
+        if not is_comparable(value, column):
             raise _mismatch(test.name)
 
 
@@ -265,28 +254,13 @@ def _range(tests: list[KeyTest], schema: KeySchema) -> KeyRange:
         if not equalities:
             bounds = ColumnBounds()
             for test in column_tests:
-                bounds = bounds.intersect(_bounds(test))
+                bounds = bounds.intersect(bounds_of(test))
             return range_of(schema, exact, bounds)
         if any(value != equalities[0] for value in equalities):
             key_range = range_of(schema, exact)
             return KeyRange(key_range.lower, key_range.lower)
         exact.append(equalities[0])
     return range_of(schema, exact)
-
-
-def _bounds(test: KeyTest) -> ColumnBounds:
-    if test.operator == "BEGINS_WITH":
-        return bounds_of_prefix(test.values[0])
-    if test.operator == "BETWEEN":
-        lower, upper = test.values
-        return _side(Comparison.GE, lower).intersect(_side(Comparison.LE, upper))
-    return _side(_COMPARISONS[test.operator], test.values[0])
-
-
-def _side(comparison: Comparison, value: Value) -> ColumnBounds:
-    bounds = bounds_of(comparison, value)
-    assert bounds is not None
-    return bounds
 
 
 # One item

@@ -12,23 +12,27 @@ import orjson
 from tablegate.adapters.dynamodb.capacity import consumed_capacity
 from tablegate.adapters.dynamodb.capacity.capacity import READ, TableConsumption
 from tablegate.adapters.dynamodb.expressions import composite_keys
+from tablegate.adapters.dynamodb.expressions.projections import filter_beyond
 from tablegate.adapters.dynamodb.operations.queries import last_key
 from tablegate.adapters.dynamodb.partiql import keyed, page_tokens
 from tablegate.adapters.dynamodb.partiql.arguments import Arguments
 from tablegate.adapters.dynamodb.partiql.nodes import Select
-from tablegate.adapters.dynamodb.partiql.orderings import order_ranges
-from tablegate.adapters.dynamodb.partiql.queried_indexes import check_filter, needs_whole_rows, queried_index
 from tablegate.adapters.dynamodb.partiql.shown_attributes import cut_all, shown_by
 from tablegate.adapters.dynamodb.partiql.sources import find_source
 from tablegate.adapters.dynamodb.values import composites
 from tablegate.adapters.dynamodb.values.values import view
-from tablegate.adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.call_context import CallContext
+from tablegate.adapters.dynamodb.wire.errors import validation
+from tablegate.adapters.dynamodb.wire.gateway_errors import index_filling
 from tablegate.gateway.exchanges import one
 from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.row_commands import Read
 from tablegate.gateway.model.expressions.ranges import EVERYTHING, KeyRange
+from tablegate.gateway.model.tables.indexes import Index
 from tablegate.gateway.model.tables.pages import PageLimits
+from tablegate.gateway.model.tables.tables import State, Table
+from tablegate.gateway.model.values.keys import KeySchema
 from tablegate.gateway.model.values.rows import Row
 
 
@@ -37,18 +41,18 @@ def select(call: CallContext, statement: Select, arguments: Arguments) -> Exchan
     predicate = arguments.predicate(statement.where)
     page_start = page_tokens.page_start_of(call)
     table = yield from find_source(call, statement)
-    index = queried_index(call, table, statement)
-    whole_rows = needs_whole_rows(statement, table, index)
+    index = _queried_index(call, table, statement)
+    whole_rows = _needs_whole_rows(statement, table, index)
     schema = composites.shown_schema(table.key_schema) if index is None else index.key_schema
     key_branches = None
     if statement.where is not None:
         key_branches = keyed.branches(statement.where, schema, arguments)
     if key_branches is not None and index is not None:
-        check_filter(key_branches, index)
+        _check_filter(key_branches, index)
     bounds = (
         [EVERYTHING] if key_branches is None else keyed.ranges(key_branches, schema, table, index is not None)
     )
-    reverse = order_ranges(statement, schema, bounds, key_branches)
+    reverse = _order_ranges(statement, schema, bounds, key_branches)
     base = Read(
         table,
         EVERYTHING,
@@ -62,6 +66,86 @@ def select(call: CallContext, statement: Select, arguments: Arguments) -> Exchan
         visible_attributes=shown_by(statement),
     )
     return (yield from _pages(call, statement, base, bounds, page_start, is_scan=key_branches is None))
+
+
+# Its index and order
+
+
+def _queried_index(call: CallContext, table: Table, statement: Select) -> Index | None:
+    """Return the index that a statement names. None if it names none. Raises ServiceError."""
+    if len(statement.source) == 1:
+        return None
+    index = table.index(statement.source[1])
+    if index is None:
+        if table.vector_index(statement.source[1]):
+            raise validation("Scan operation not supported on this index type")
+        raise validation("The table does not have the specified index")
+    if not index.local and call.input.get("ConsistentRead"):
+        raise validation("Strongly consistent read is not supported on Global Secondary Indexes")
+    now_ms = call.gateway.now_ms()
+    if not index.local and not index.is_active(now_ms) and table.state_at(now_ms) is State.ACTIVE:
+        raise index_filling(index.name)
+    return index
+
+
+def _needs_whole_rows(statement: Select, table: Table, index: Index | None) -> bool:
+    """True if items must be fetched from the table, because a local index does not project all selected attributes."""
+    if index is None or index.projected_names is None or statement.paths is None:
+        return False
+    projected_names = {*index.projected_names, *composites.shown_schema(table.key_schema).names}
+    missing_names = list(
+        dict.fromkeys(str(path.steps[0]) for path in statement.paths if path.steps[0] not in projected_names)
+    )
+    if missing_names and not index.local:
+        names = ", ".join(missing_names)
+        raise validation(f"{messages.INVALID}Global secondary index {index.name} does not project [{names}]")
+    return bool(missing_names)
+
+
+def _check_filter(key_branches: tuple[keyed.KeyBranch, ...], index: Index) -> None:
+    """Raise ServiceError if every branch reads an attribute that the index does not project."""
+    if index.projected_names is None:
+        return
+    missing_names = [
+        name for name in dict.fromkeys(key_branches[0].others) if name not in index.projected_names
+    ]
+    common = [name for name in missing_names if all(name in branch.others for branch in key_branches)]
+    if common:
+        raise filter_beyond(index.name, common)
+
+
+def _order_ranges(
+    statement: Select,
+    schema: KeySchema,
+    bounds: list[KeyRange],
+    key_branches: tuple[keyed.KeyBranch, ...] | None,
+) -> bool:
+    """Sort the ranges by ORDER BY. Return True if each is read in reverse. Raises ServiceError."""
+    if not statement.order:
+        return False
+    if statement.where is None:
+        raise validation("Must have WHERE clause in the statement when using ORDER BY clause.")
+    if key_branches is None:
+        raise validation(
+            "Must have at least one non-optional hash key condition in WHERE clause when using ORDER BY clause."
+        )
+    for name, _ in statement.order:
+        if name not in schema.names:
+            raise validation(f"Attribute {name} in ORDER BY clause must be part of the primary key")
+    descending = dict(statement.order)
+    partition_names = [column.name for column in schema.partition]
+    directions = [descending[name] for name in partition_names if name in descending]
+    if len({one_range.lower.partition for one_range in bounds}) > 1 and not directions:
+        raise validation(
+            "Must have hash key in ORDER BY clause when more than one hash key condition specified in WHERE clause."
+        )
+    reverse = any(descending.get(column.name, False) for column in schema.sort)
+    bounds.sort(key=lambda one_range: one_range.lower.sort, reverse=reverse)
+    bounds.sort(key=lambda one_range: one_range.lower.partition, reverse=bool(directions) and directions[0])
+    return reverse
+
+
+# Pages
 
 
 def _pages(

@@ -37,7 +37,7 @@ def answering(service: DynamoDBService, answer: object) -> list[object]:
             raise answer
         return answer
 
-    service.dialect._handlers = {**service.dialect._handlers, "ListTables": handler}
+    service.dialect.begin = handler
     return seen
 
 
