@@ -14,7 +14,7 @@ from typing import Any
 from tablegate.adapters.dynamodb.values.values import render_value
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.gateway.model.commands.row_commands import WriteOutcome
-from tablegate.gateway.model.tables.indexes import Entry, Index, VectorEntry, VectorIndex
+from tablegate.gateway.model.tables.indexes import Index, VectorEntry, VectorIndex
 from tablegate.gateway.model.tables.pages import Page
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.rows import Row
@@ -69,12 +69,12 @@ def index_write_units(index: Index, old: Row | None, new: Row | None) -> float |
     if before is None and after is None:
         return None
     if before is None or after is None:
-        return float(_blocks((before or after).size_bytes))  # type: ignore[union-attr]
+        return write_units((before or after).size_bytes, None)  # type: ignore[union-attr]
     if before.position != after.position:
-        return float(_blocks(before.size_bytes) + _blocks(after.size_bytes))
-    if _shows_the_same(index, before, after):
+        return write_units(before.size_bytes, None) + write_units(after.size_bytes, None)
+    if _same_in(index.projected_names, before.row, after.row):
         return None
-    return float(_blocks(max(before.size_bytes, after.size_bytes)))
+    return write_units(before.size_bytes, after.size_bytes)
 
 
 def vector_write_bytes(index: VectorIndex, old: Row | None, new: Row | None) -> int:
@@ -117,14 +117,6 @@ def written_bytes(table: Table, row: Row | None) -> int | None:
             assert value is not None
             size += size_bytes(value)
     return size
-
-
-def _blocks(size_bytes: int) -> int:
-    return max(1, -(-size_bytes // limits.WRITE_UNIT_BYTES))
-
-
-def _shows_the_same(index: Index, before: Entry, after: Entry) -> bool:
-    return _same_in(index.projected_names, before.row, after.row)
 
 
 def _same_in(names: frozenset[str] | None, before: Row, after: Row) -> bool:

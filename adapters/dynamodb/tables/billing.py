@@ -41,22 +41,19 @@ def of_new_table(arguments: Units, now_ms: int) -> properties.TableProperties:
 
 
 def of_new_index(definition: Units, mode: str, updating: bool = False) -> properties.IndexProperties:
-    """Return the properties of a new global index. `updating`: UpdateTable adds it."""
+    """Return the properties of a new global index.
+
+    `updating`: UpdateTable adds it, so that its throughput can contradict the mode of the table.
+    """
     name = definition["IndexName"]
     units = definition.get("ProvisionedThroughput")
-    if mode == properties.ON_DEMAND and units:
-        text = f"ProvisionedThroughput should not be specified for index: {name} when BillingMode is {properties.ON_DEMAND}"
-        if updating:
-            text = (
-                "Neither ReadCapacityUnits nor WriteCapacityUnits can be specified for index: "
-                f"{name} when BillingMode is {properties.ON_DEMAND}"
-            )
-        raise validation(messages.INVALID + text)
-    if mode == properties.PROVISIONED and not units:
-        text = f"ProvisionedThroughput is not specified for index: {name}"
-        if updating:
-            text = f"Both ReadCapacityUnits and WriteCapacityUnits must be specified for index: {name}"
-        raise validation(messages.INVALID + text)
+    if updating and bool(units) is (mode == properties.ON_DEMAND):
+        head = "Both ReadCapacityUnits and WriteCapacityUnits must be specified"
+        tail = ""
+        if units:
+            head = "Neither ReadCapacityUnits nor WriteCapacityUnits can be specified"
+            tail = f" when BillingMode is {properties.ON_DEMAND}"
+        raise validation(f"{messages.INVALID}{head} for index: {name}{tail}")
     return properties.IndexProperties(*_of_new(definition, mode, f"index {name}"))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from tablegate.adapters.dynamodb.wire import errors
@@ -54,10 +54,6 @@ _INDEX_THROTTLED = (
     "Consider increasing your provisioning level for the under-provisioned global secondary indexes with the UpdateTable API"
 )
 _MAXIMUM_EXCEEDED = "Throughput exceeds the maximum OnDemandThroughput configured on table or index"
-_TOKEN_REUSED = (
-    "The request uses the same client token as a previous, but non-identical request. "
-    "Do not reuse a client token with different requests, unless the requests are identical"
-)
 _UPDATE_PATH_INVALID = "The document path provided in the update expression is invalid for update"
 _TYPE_NAMES = {"TEXT": "S", "DECIMAL": "N", "INT32": "N", "INT64": "N", "DOUBLE": "N", "BYTES": "B", "BOOL": "BOOL",
                "NULL": "NULL", "LIST": "L", "MAP": "M", "TEXT_SET": "SS", "DECIMAL_SET": "NS", "BYTES_SET": "BS",
@@ -78,10 +74,6 @@ def _table_missing(error: model.TableMissing, operation: str) -> errors.ServiceE
     return errors.ServiceError("ResourceNotFoundException", text)
 
 
-def _table_exists(error: model.TableExists, operation: str) -> errors.ServiceError:
-    return errors.ServiceError("ResourceInUseException", f"Table already exists: {error.name}")
-
-
 def index_filling(name: str) -> errors.ServiceError:
     """Return the error for a read of an index under construction. The text is from users' reports."""
     return errors.validation(f"Cannot read from backfilling global secondary index: {name}")
@@ -100,15 +92,6 @@ def _index_missing(error: model.IndexMissing, operation: str) -> errors.ServiceE
         text = f"Requested resource not found: Index: {error.index} not found"
         return errors.ServiceError("ResourceNotFoundException", text)
     return errors.validation(f"The table does not have the specified index: {error.index}")
-
-
-def _stream_missing(error: model.StreamMissing, operation: str) -> errors.ServiceError:
-    """Fallback: streams.py reports it with the requested ARN."""
-    return errors.ServiceError("ResourceNotFoundException", "Requested resource not found: Stream not found")
-
-
-def _condition_failed(error: model.ConditionFailed, operation: str) -> errors.ServiceError:
-    return errors.condition_failed()
 
 
 def _group_refused(error: model.GroupRefused, operation: str) -> errors.ServiceError:
@@ -139,6 +122,17 @@ _BAD_KEYS = {
 }
 
 
+def _shown_facts(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the facts of an error for its text: a key column and its value by name and types, others unchanged."""
+    shown = dict(facts)
+    if "column" in facts:
+        shown |= {"name": facts["column"].name, "expected": type_name(facts["column"].kind)}
+        if "actual" in facts:
+            kind = facts["actual"].kind
+            shown |= {"actual": type_name(kind), "kind": "binary" if kind is Kind.BYTES else "string"}
+    return shown
+
+
 def _bad_key(error: model.BadKey, operation: str) -> errors.ServiceError:
     """Rules `schema` and `key-empty` are about a Key parameter, the rest about items (docs/protocols/dynamodb.md
     rules 23 and 36).
@@ -147,15 +141,7 @@ def _bad_key(error: model.BadKey, operation: str) -> errors.ServiceError:
     """
     if operation == "BatchWriteItem" and error.rule in ("missing", "kind"):
         return errors.validation(_BAD_KEYS["schema"])
-    facts: dict[str, Any] = {"index": error.facts.get("index", "")}
-    column, actual = error.facts.get("column"), error.facts.get("actual")
-    if column is not None:
-        facts |= {"name": column.name, "expected": type_name(column.kind)}
-    if actual is not None:
-        facts |= {
-            "actual": type_name(actual.kind),
-            "kind": "binary" if actual.kind is Kind.BYTES else "string",
-        }
+    facts = {"index": "", **_shown_facts(error.facts)}
     return errors.validation(edited(_BAD_KEYS[error.rule], lambda text: text.format(**facts)))
 
 
@@ -220,13 +206,7 @@ _ROW_RULES |= {
 
 
 def _row_rule_violated(error: model.RowRuleViolated, operation: str) -> errors.ServiceError:
-    facts = dict(error.facts)
-    if "column" in facts:
-        facts |= {"name": facts["column"].name, "expected": type_name(facts["column"].kind)}
-        if "actual" in facts:
-            kind = facts["actual"].kind
-            facts |= {"actual": type_name(kind), "kind": "binary" if kind is Kind.BYTES else "string"}
-    return errors.validation(_ROW_RULES[error.rule].format(**facts))
+    return errors.validation(_ROW_RULES[error.rule].format(**_shown_facts(error.facts)))
 
 
 def _limit_exceeded(error: model.LimitExceeded, operation: str) -> errors.ServiceError:
@@ -234,10 +214,6 @@ def _limit_exceeded(error: model.LimitExceeded, operation: str) -> errors.Servic
         return errors.validation("Payload in response is too large.")
     text = f"Subscriber limit exceeded: There is a limit of {error.limit} {error.what}"
     return errors.ServiceError("LimitExceededException", text)
-
-
-def _partition_locked(error: model.PartitionLocked, operation: str) -> errors.ServiceError:
-    return errors.ServiceError("TransactionConflictException", "Transaction is ongoing for the item")
 
 
 def _throttled(error: model.Throttled, operation: str) -> errors.ServiceError:
@@ -259,51 +235,6 @@ def _throttled(error: model.Throttled, operation: str) -> errors.ServiceError:
     reason = f"{owner}{error.kind.capitalize()}ProvisionedThroughputExceeded"
     extra = {"ThrottlingReasons": [{"reason": reason, "resource": error.resource}]}
     return errors.ServiceError("ProvisionedThroughputExceededException", text, extra=extra)
-
-
-def _not_installed(error: model.NotInstalled, operation: str) -> errors.ServiceError:
-    return errors.validation(
-        f"{INVALID}this request needs the package tablegate[{error.extra}], which is not installed on the server"
-    )
-
-
-def _time_not_retained(error: model.TimeNotRetained, operation: str) -> errors.ServiceError:
-    """Fallback: recovery.py reports it for a requested time."""
-    text = f"Point in time recovery is not enabled for table '{error.name}'"
-    return errors.ServiceError("PointInTimeRecoveryUnavailableException", text)
-
-
-def _backup_missing(error: model.BackupMissing, operation: str) -> errors.ServiceError:
-    """Fallback: backups.py reports it, and the next one, with the requested ARN."""
-    return errors.ServiceError("BackupNotFoundException", "Backup not found")
-
-
-def _backup_busy(error: model.BackupBusy, operation: str) -> errors.ServiceError:
-    return errors.ServiceError("BackupInUseException", "Backup is being used")
-
-
-def _backup_unreadable(error: model.BackupUnreadable, operation: str) -> errors.ServiceError:
-    return errors.ServiceError("BackupNotFoundException", f"Backup not found: {error.reason}")
-
-
-def _token_reused(error: model.TokenReused, operation: str) -> errors.ServiceError:
-    return errors.ServiceError("IdempotentParameterMismatchException", _TOKEN_REUSED)
-
-
-def _unavailable(error: model.Busy, operation: str) -> errors.ServiceError:
-    """Retryable: every SDK repeats 503 with backoff."""
-    return errors.ServiceError("ServiceUnavailableException", "Service is unavailable. Please retry.", 503)
-
-
-def _trimmed(error: model.PositionExpired, operation: str) -> errors.ServiceError:
-    text = "The operation attempted to read past the oldest stream record in a shard."
-    return errors.ServiceError("TrimmedDataAccessException", text)
-
-
-def _not_authenticated(error: model.NotAuthenticated, operation: str) -> errors.ServiceError:
-    return errors.ServiceError(
-        "UnrecognizedClientException", "The security token included in the request is invalid."
-    )
 
 
 def _not_allowed(error: model.NotAllowed, operation: str) -> errors.ServiceError:
@@ -350,17 +281,31 @@ def _quota_exceeded(error: model.QuotaExceeded, operation: str) -> errors.Servic
     )
 
 
+_Conversion = Callable[[Any, str], errors.ServiceError]
+"""The service's error for an error that an operation raised."""
+
+
+def _always(code: str, text: str, status: int = 400) -> _Conversion:
+    """Convert errors of a type to one error. `text` may name attributes of the error."""
+    return lambda error, operation: errors.ServiceError(code, text.format(error=error), status)
+
+
 def _internal(error: Exception, operation: str) -> errors.ServiceError:
     return errors.internal()
 
 
-_FROM_GATEWAY: dict[type[BaseException], Callable[[Any, str], errors.ServiceError]] = {
+# Retryable: every SDK repeats 503 with backoff.
+_UNAVAILABLE = _always("ServiceUnavailableException", "Service is unavailable. Please retry.", 503)
+_FROM_GATEWAY: dict[type[BaseException], _Conversion] = {
     model.TableMissing: _table_missing,
-    model.TableExists: _table_exists,
+    model.TableExists: _always("ResourceInUseException", "Table already exists: {error.name}"),
     model.TableBusy: _table_busy,
     model.IndexMissing: _index_missing,
-    model.StreamMissing: _stream_missing,
-    model.ConditionFailed: _condition_failed,
+    # Fallback: streams.py reports it with the requested ARN.
+    model.StreamMissing: _always(
+        "ResourceNotFoundException", "Requested resource not found: Stream not found"
+    ),
+    model.ConditionFailed: lambda error, operation: errors.condition_failed(),
     model.GroupRefused: _group_refused,
     model.BadKey: _bad_key,
     model.KeyTooLong: _key_too_long,
@@ -369,30 +314,48 @@ _FROM_GATEWAY: dict[type[BaseException], Callable[[Any, str], errors.ServiceErro
     model.NumberOutOfRange: _number_out_of_range,
     model.RowRuleViolated: _row_rule_violated,
     model.LimitExceeded: _limit_exceeded,
-    model.PartitionLocked: _partition_locked,
+    model.PartitionLocked: _always("TransactionConflictException", "Transaction is ongoing for the item"),
     # Of commands that only Table Store has.
     model.TransactionMissing: _internal,
     model.IndexExists: _internal,
     model.TunnelRefused: _internal,
     model.Throttled: _throttled,
     model.QuotaExceeded: _quota_exceeded,
-    model.Busy: _unavailable,
-    model.Contended: _unavailable,
-    model.OutOfSpace: _unavailable,
-    model.SchemaTooNew: _unavailable,
-    model.TooManyAttempts: _unavailable,
+    model.Busy: _UNAVAILABLE,
+    model.Contended: _UNAVAILABLE,
+    model.OutOfSpace: _UNAVAILABLE,
+    model.SchemaTooNew: _UNAVAILABLE,
+    model.TooManyAttempts: _UNAVAILABLE,
     model.DatabaseFailed: _internal,
     model.DataCorrupted: _internal,
     model.CommitUnknown: _internal,
-    model.PositionExpired: _trimmed,
-    model.TimeNotRetained: _time_not_retained,
-    model.NotInstalled: _not_installed,
-    model.BackupMissing: _backup_missing,
-    model.BackupBusy: _backup_busy,
-    model.BackupUnreadable: _backup_unreadable,
-    model.TokenReused: _token_reused,
+    model.PositionExpired: _always(
+        "TrimmedDataAccessException",
+        "The operation attempted to read past the oldest stream record in a shard.",
+    ),
+    # Fallback: recovery.py reports it for a requested time.
+    model.TimeNotRetained: _always(
+        "PointInTimeRecoveryUnavailableException",
+        "Point in time recovery is not enabled for table '{error.name}'",
+    ),
+    model.NotInstalled: _always(
+        "ValidationException",
+        INVALID
+        + "this request needs the package tablegate[{error.extra}], which is not installed on the server",
+    ),
+    # Fallbacks: backups.py reports the first two with the requested ARN.
+    model.BackupMissing: _always("BackupNotFoundException", "Backup not found"),
+    model.BackupBusy: _always("BackupInUseException", "Backup is being used"),
+    model.BackupUnreadable: _always("BackupNotFoundException", "Backup not found: {error.reason}"),
+    model.TokenReused: _always(
+        "IdempotentParameterMismatchException",
+        "The request uses the same client token as a previous, but non-identical request. "
+        "Do not reuse a client token with different requests, unless the requests are identical",
+    ),
     model.StaleTable: _internal,
-    model.NotAuthenticated: _not_authenticated,
+    model.NotAuthenticated: _always(
+        "UnrecognizedClientException", "The security token included in the request is invalid."
+    ),
     model.NotAllowed: _not_allowed,
     model.NotPermitted: _not_permitted,
     model.InvalidInput: lambda error, operation: errors.validation(error.rule),
