@@ -16,6 +16,7 @@ from typing import Any
 
 from tablegate.adapters.dynamodb.validation import full_validator
 from tablegate.adapters.dynamodb.validation.rules.rule_context import RuleContext
+from tablegate.adapters.dynamodb.validation.schemas.schema_parts import NAME_OR_ARN
 from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
     ITEM,
     WIDTHS,
@@ -71,6 +72,16 @@ class Checker:
 def leave_to_full_validator(data: Any) -> bool:
     """Return False: replaces `fast_check` if fast paths are off."""
     return False
+
+
+def strict(request: Request) -> Structure:
+    """Return the request's shape, with the member that is reported alone (`Request.named`) among the constraints."""
+    shape = request.shape
+    if not request.named:
+        return shape
+    return Structure(
+        shape.java, {**shape.members, request.named: NAME_OR_ARN}, (*shape.required, request.named)
+    )
 
 
 def fast_check(shape: Shape) -> Check:
@@ -147,7 +158,7 @@ def _check_mapping(shape: Mapping) -> Check:
 
 def _check_structure(shape: Structure) -> Check:
     members = {name: fast_check(member) for name, member in shape.members.items() if name != "Item"}
-    required = tuple(shape.required)
+    required = shape.required
     has_item = "Item" in shape.members
 
     def check(data: Any) -> bool:

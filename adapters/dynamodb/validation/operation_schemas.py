@@ -24,8 +24,7 @@ from tablegate.adapters.dynamodb.validation.schemas.item_schemas import item_req
 from tablegate.adapters.dynamodb.validation.schemas.job_schemas import job_requests
 from tablegate.adapters.dynamodb.validation.schemas.replication_schemas import replication_requests
 from tablegate.adapters.dynamodb.validation.schemas.resource_schemas import RESOURCE_REQUESTS
-from tablegate.adapters.dynamodb.validation.schemas.schema_parts import NAME_OR_ARN, structure
-from tablegate.adapters.dynamodb.validation.schemas.schema_types import Request, Structure
+from tablegate.adapters.dynamodb.validation.schemas.schema_types import Request
 from tablegate.adapters.dynamodb.validation.schemas.statement_schemas import STATEMENT_REQUESTS
 from tablegate.adapters.dynamodb.validation.schemas.stream_schemas import STREAM_REQUESTS
 from tablegate.adapters.dynamodb.validation.schemas.table_schemas import table_requests
@@ -119,7 +118,7 @@ class OperationSchemas:
             RuleContext(operation, self._is_classic, good=True),
         )
         fast = fast_paths.choose(
-            fast_validator.fast_check(strict(request)), fast_validator.leave_to_full_validator
+            fast_validator.fast_check(fast_validator.strict(request)), fast_validator.leave_to_full_validator
         )
         unruled = item_rules.UNRULED.get(operation, frozenset())
         return fast_validator.Checker(request, fast, _RULES.get(operation), contexts, unruled)
@@ -141,16 +140,6 @@ def _is_deep(body: Any) -> bool:
         level = [node for node in level if isinstance(node, dict | list)]
         level = [part for node in level for part in (node.values() if isinstance(node, dict) else node)]
     return bool(level)
-
-
-def strict(request: Request) -> Structure:
-    """Return the request's shape, with the member that is reported alone (`Request.named`) among the constraints."""
-    shape = request.shape
-    if not request.named:
-        return shape
-    return structure(
-        shape.java, {**shape.members, request.named: NAME_OR_ARN}, {*shape.required, request.named}
-    )
 
 
 _RULES: dict[str, fast_validator.Rule] = {

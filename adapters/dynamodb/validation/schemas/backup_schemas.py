@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from tablegate.adapters.dynamodb.validation.schemas import table_parts
 from tablegate.adapters.dynamodb.validation.schemas.schema_parts import (
-    NAME_PATTERN,
+    NAME,
     TABLE_NAME,
     Members,
     Shapes,
     named,
     one_of,
     requests_of,
-    structure,
 )
 from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
     Boolean,
     Number,
+    Structure,
     Text,
 )
 from tablegate.adapters.dynamodb.wire import limits
@@ -24,8 +24,7 @@ from tablegate.gateway.model.tables.backups import RECOVERY_DAYS
 _TABLE: Members = {"TableName": TABLE_NAME}
 # A short one is reported as an invalid backup ARN (ack-api-quirks 457).
 _BACKUP: Members = {"BackupArn": Text(maximum=1024)}
-_NAME = Text(pattern=NAME_PATTERN, minimum=3, maximum=255)
-_RECOVERY = structure(
+_RECOVERY = Structure(
     "PointInTimeRecoverySpecification",
     {
         "PointInTimeRecoveryEnabled": Boolean(),
@@ -43,7 +42,7 @@ _LISTED: Members = {
 }
 _MOMENT: Members = {
     "SourceTableArn": Text(minimum=1, maximum=limits.TABLE_ARN_CHARACTERS),
-    "SourceTableName": _NAME,
+    "SourceTableName": NAME,
     "UseLatestRestorableTime": Boolean(),
     "RestoreDateTime": Number("Double"),
 }
@@ -63,7 +62,7 @@ _SHAPES: Shapes = {
         {**_TABLE, "PointInTimeRecoverySpecification": _RECOVERY},
         ("TableName", "PointInTimeRecoverySpecification"),
     ),
-    "CreateBackup": ({**_TABLE, "BackupName": _NAME}, ("TableName", "BackupName")),
+    "CreateBackup": ({**_TABLE, "BackupName": NAME}, ("TableName", "BackupName")),
     "DescribeBackup": (_BACKUP, ("BackupArn",)),
     "DeleteBackup": (_BACKUP, ("BackupArn",)),
     "ListBackups": (_LISTED, ()),

@@ -8,8 +8,8 @@ from __future__ import annotations
 from tablegate.adapters.dynamodb.validation.schemas.schema_parts import (
     CAPACITY,
     COLLECTION_METRICS,
-    INDEX_NAME,
     INTEGER_FROM_1,
+    NAME,
     NAME_OR_ARN,
     NAMES,
     ON_FAILURE,
@@ -20,7 +20,6 @@ from tablegate.adapters.dynamodb.validation.schemas.schema_parts import (
     Shapes,
     one_of,
     requests_of,
-    structure,
 )
 from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
     ITEM,
@@ -69,7 +68,7 @@ _CONDITIONS = Mapping(
     Structure(
         "Condition",
         {"AttributeValueList": Sequence(AttributeValue()), "ComparisonOperator": _COMPARISON},
-        frozenset({"ComparisonOperator"}),
+        ("ComparisonOperator",),
     )
 )
 
@@ -126,7 +125,7 @@ _GET: Members = {
 
 _QUERY: Members = {
     "Select": _SELECT,
-    "IndexName": INDEX_NAME,
+    "IndexName": NAME,
     "ReturnConsumedCapacity": CAPACITY,
     "QueryFilter": _CONDITIONS,
     "TableName": TABLE_NAME,
@@ -144,7 +143,7 @@ _QUERY: Members = {
 }
 _SCAN: Members = {
     "Select": _SELECT,
-    "IndexName": INDEX_NAME,
+    "IndexName": NAME,
     "TotalSegments": Number("Integer", 1, limits.SCAN_SEGMENTS),
     "ReturnConsumedCapacity": CAPACITY,
     "TableName": TABLE_NAME,
@@ -161,7 +160,7 @@ _SCAN: Members = {
 }
 _SEARCH: Members = {
     "TableName": TABLE_NAME,
-    "IndexName": INDEX_NAME,
+    "IndexName": NAME,
     "ReturnConsumedCapacity": CAPACITY,
     "SearchVector": Sequence(AttributeValue(), 1, limits.VECTOR_DIMENSIONS),
     "TopK": INTEGER_FROM_1,
@@ -202,15 +201,15 @@ def _batches(is_classic: bool) -> dict[str, Request]:
         "ExpressionAttributeNames": NAMES,
     }
     write: Members = {
-        "DeleteRequest": structure("DeleteRequest", {"Key": ITEM}, ("Key",)),
+        "DeleteRequest": Structure("DeleteRequest", {"Key": ITEM}, ("Key",)),
         "PutRequest": Structure(
-            "PutRequest", {"Item": ITEM}, frozenset({"Item"}), printed=("Item", "WorkloadProfileName")
+            "PutRequest", {"Item": ITEM}, ("Item",), printed=("Item", "WorkloadProfileName")
         ),
     }
     request = Structure("WriteRequest", write, printed=("PutRequest", "DeleteRequest"))
     # Today an empty BatchWriteItem has its own error text (item_rules.py).
     tables_min = 1 if is_classic else None
-    get_map = Mapping(structure("KeysAndAttributes", keys_and_attributes, ("Keys",)), 1, None, TABLE_NAME)
+    get_map = Mapping(Structure("KeysAndAttributes", keys_and_attributes, ("Keys",)), 1, None, TABLE_NAME)
     write_map = Mapping(Sequence(request), tables_min, None, TABLE_NAME, (1, limits.BATCH_WRITE_REQUESTS))
     get: Members = {"ReturnConsumedCapacity": CAPACITY, "RequestItems": get_map}
     if not is_classic:  # paritysuite batchOperations.test.ts, two regions, 2026-10-09
@@ -221,6 +220,6 @@ def _batches(is_classic: bool) -> dict[str, Request]:
         "RequestItems": write_map,
     }
     return {
-        "BatchGetItem": Request(structure("BatchGetItemInput", get, ("RequestItems",))),
-        "BatchWriteItem": Request(structure("BatchWriteItemInput", put, ("RequestItems",))),
+        "BatchGetItem": Request(Structure("BatchGetItemInput", get, ("RequestItems",))),
+        "BatchWriteItem": Request(Structure("BatchWriteItemInput", put, ("RequestItems",))),
     }

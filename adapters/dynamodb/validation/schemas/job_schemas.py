@@ -10,7 +10,6 @@ from tablegate.adapters.dynamodb.validation.schemas.schema_parts import (
     Shapes,
     one_of,
     requests_of,
-    structure,
 )
 from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
     Number,
@@ -92,7 +91,7 @@ def _imports(is_classic: bool) -> Shapes:
     }
     members: Members = {
         "ClientToken": _TOKEN,
-        "S3BucketSource": structure(
+        "S3BucketSource": Structure(
             "S3BucketSource",
             {"S3BucketOwner": _OWNER, "S3Bucket": _BUCKET, "S3KeyPrefix": _PREFIX},
             ("S3Bucket",),
@@ -124,8 +123,8 @@ def _bulk_puts() -> Shapes:
     }
     members: Members = {
         "ClientToken": _TOKEN,
-        "InputS3Configuration": structure("InputS3Configuration", source, ("S3Bucket", "InputFormat")),
-        "OutputS3Configuration": structure("OutputS3Configuration", report, ("OutputType",)),
+        "InputS3Configuration": Structure("InputS3Configuration", source, ("S3Bucket", "InputFormat")),
+        "OutputS3Configuration": Structure("OutputS3Configuration", report, ("OutputType",)),
         "TableName": TABLE_NAME,
         "MaxWriteRequestUnits": Number("Long", 1024),
         "PerformanceTier": one_of("STANDARD", "ACCELERATED"),

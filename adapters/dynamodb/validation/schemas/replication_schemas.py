@@ -6,7 +6,7 @@ Members and constraints: botocore 1.44.5 service-2.json.
 from __future__ import annotations
 
 from tablegate.adapters.dynamodb.validation.schemas.schema_parts import (
-    NAME_PATTERN,
+    NAME,
     TABLE_NAME,
     TEXT,
     Members,
@@ -14,7 +14,6 @@ from tablegate.adapters.dynamodb.validation.schemas.schema_parts import (
     named,
     one_of,
     requests_of,
-    structure,
 )
 from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
     Boolean,
@@ -24,11 +23,10 @@ from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
     Structure,
     Text,
 )
+from tablegate.adapters.dynamodb.validation.schemas.table_parts import TABLE_CLASS
 from tablegate.adapters.dynamodb.wire import limits
 
-_NAME = Text(pattern=NAME_PATTERN, minimum=3, maximum=255)
 _UNITS = Number("Long", 1)
-_TABLE_CLASS = one_of("STANDARD", "STANDARD_INFREQUENT_ACCESS")
 _KINESIS_ARN = Text(minimum=37, maximum=1024)
 
 
@@ -39,22 +37,22 @@ def replication_requests() -> dict[str, Request]:
 
 
 def _overrides(java: str, required: tuple[str, ...] = ("RegionName",)) -> Structure:
-    index: Members = {"IndexName": _NAME, **_THROUGHPUT_OVERRIDES}
+    index: Members = {"IndexName": NAME, **_THROUGHPUT_OVERRIDES}
     members: Members = {
         "RegionName": TEXT,
         "KMSMasterKeyId": TEXT,
         **_THROUGHPUT_OVERRIDES,
         "GlobalSecondaryIndexes": Sequence(
-            structure("ReplicaGlobalSecondaryIndex", index, ("IndexName",)), 1
+            Structure("ReplicaGlobalSecondaryIndex", index, ("IndexName",)), 1
         ),
-        "TableClassOverride": _TABLE_CLASS,
+        "TableClassOverride": TABLE_CLASS,
     }
-    return structure(java, members, required)
+    return Structure(java, members, required)
 
 
 def _of_region(java: str, members: Members | None = None) -> Structure:
     members = {"RegionName": TEXT, **(members or {})}
-    return structure(java, members, members)
+    return Structure(java, members, tuple(members))
 
 
 _THROUGHPUT_OVERRIDES: Members = {
@@ -98,7 +96,7 @@ WITNESS_UPDATES = Sequence(
 
 # Target tracking
 
-_TRACKING = structure(
+_TRACKING = Structure(
     "AutoScalingTargetTrackingScalingPolicyConfigurationUpdate",
     {
         "DisableScaleIn": Boolean(),
@@ -108,14 +106,14 @@ _TRACKING = structure(
     },
     ("TargetValue",),
 )
-_SCALING = structure(
+_SCALING = Structure(
     "AutoScalingSettingsUpdate",
     {
         "MinimumUnits": _UNITS,
         "MaximumUnits": _UNITS,
         "AutoScalingDisabled": Boolean(),
         "AutoScalingRoleArn": Text(minimum=1, maximum=1600),
-        "ScalingPolicyUpdate": structure(
+        "ScalingPolicyUpdate": Structure(
             "AutoScalingPolicyUpdate",
             {
                 "PolicyName": Text(minimum=1, maximum=256),
@@ -130,11 +128,11 @@ _SCALING = structure(
 
 _GLOBAL_TABLE: Members = {"GlobalTableName": named("TableName")}
 _REGION: Members = {"RegionName": TEXT}
-_REPLICA_UPDATE = structure(
+_REPLICA_UPDATE = Structure(
     "ReplicaUpdate",
     {
-        "Create": structure("CreateReplicaAction", _REGION, ("RegionName",)),
-        "Delete": structure("DeleteReplicaAction", _REGION, ("RegionName",)),
+        "Create": Structure("CreateReplicaAction", _REGION, ("RegionName",)),
+        "Delete": Structure("DeleteReplicaAction", _REGION, ("RegionName",)),
     },
 )
 _WRITE_UNITS: Members = {
@@ -145,18 +143,18 @@ _READ_UNITS: Members = {
     "ProvisionedReadCapacityUnits": _UNITS,
     "ProvisionedReadCapacityAutoScalingSettingsUpdate": _SCALING,
 }
-_INDEX_SETTINGS = structure(
-    "GlobalTableGlobalSecondaryIndexSettingsUpdate", {"IndexName": _NAME, **_WRITE_UNITS}, ("IndexName",)
+_INDEX_SETTINGS = Structure(
+    "GlobalTableGlobalSecondaryIndexSettingsUpdate", {"IndexName": NAME, **_WRITE_UNITS}, ("IndexName",)
 )
-_REPLICA_INDEX_SETTINGS = structure(
-    "ReplicaGlobalSecondaryIndexSettingsUpdate", {"IndexName": _NAME, **_READ_UNITS}, ("IndexName",)
+_REPLICA_INDEX_SETTINGS = Structure(
+    "ReplicaGlobalSecondaryIndexSettingsUpdate", {"IndexName": NAME, **_READ_UNITS}, ("IndexName",)
 )
 _REPLICA_SETTINGS: Members = {
     **_REGION,
     "ReplicaProvisionedReadCapacityUnits": _UNITS,
     "ReplicaProvisionedReadCapacityAutoScalingSettingsUpdate": _SCALING,
     "ReplicaGlobalSecondaryIndexSettingsUpdate": Sequence(_REPLICA_INDEX_SETTINGS, 1, 20),
-    "ReplicaTableClass": _TABLE_CLASS,
+    "ReplicaTableClass": TABLE_CLASS,
 }
 _GLOBAL_SETTINGS: Members = {
     **_GLOBAL_TABLE,
@@ -165,11 +163,11 @@ _GLOBAL_SETTINGS: Members = {
     "GlobalTableProvisionedWriteCapacityAutoScalingSettingsUpdate": _SCALING,
     "GlobalTableGlobalSecondaryIndexSettingsUpdate": Sequence(_INDEX_SETTINGS, 1, 20),
     "ReplicaSettingsUpdate": Sequence(
-        structure("ReplicaSettingsUpdate", _REPLICA_SETTINGS, ("RegionName",)), 1, 50
+        Structure("ReplicaSettingsUpdate", _REPLICA_SETTINGS, ("RegionName",)), 1, 50
     ),
 }
-_LISTED: Members = {"ExclusiveStartGlobalTableName": _NAME, "Limit": Number("Integer", 1), **_REGION}
-_GROUP = Sequence(structure("Replica", _REGION))
+_LISTED: Members = {"ExclusiveStartGlobalTableName": NAME, "Limit": Number("Integer", 1), **_REGION}
+_GROUP = Sequence(Structure("Replica", _REGION))
 _NEEDED = ("GlobalTableName",)
 _GLOBAL_TABLES: Shapes = {
     "ListGlobalTables": (_LISTED, ()),
@@ -185,15 +183,15 @@ _GLOBAL_TABLES: Shapes = {
 
 
 def _auto_scaling() -> Shapes:
-    index = structure(
+    index = Structure(
         "GlobalSecondaryIndexAutoScalingUpdate",
-        {"IndexName": _NAME, "ProvisionedWriteCapacityAutoScalingUpdate": _SCALING},
+        {"IndexName": NAME, "ProvisionedWriteCapacityAutoScalingUpdate": _SCALING},
     )
-    replica_index = structure(
+    replica_index = Structure(
         "ReplicaGlobalSecondaryIndexAutoScalingUpdate",
-        {"IndexName": _NAME, "ProvisionedReadCapacityAutoScalingUpdate": _SCALING},
+        {"IndexName": NAME, "ProvisionedReadCapacityAutoScalingUpdate": _SCALING},
     )
-    replica = structure(
+    replica = Structure(
         "ReplicaAutoScalingUpdate",
         {
             "RegionName": TEXT,

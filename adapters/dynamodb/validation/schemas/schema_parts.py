@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
     ITEM,
     Mapping,
@@ -35,7 +33,8 @@ ON_FAILURE = one_of("ALL_OLD", "NONE")
 NAMES = Mapping(TEXT)
 PLACEHOLDERS: Members = {"ExpressionAttributeValues": ITEM, "ExpressionAttributeNames": NAMES}
 
-INDEX_NAME = Text(pattern=NAME_PATTERN, minimum=3, maximum=255)
+NAME = Text(pattern=NAME_PATTERN, minimum=3, maximum=255)
+"""The name of a table that need not exist, of an index or of a backup."""
 # The name or ARN of a table that must exist.
 NAME_OR_ARN = Text(pattern=NAME_PATTERN, minimum=3, maximum=255, instead=TABLE_ARN)
 # The table's name in item operations. Since 2024 an ARN is allowed, and the error for an empty name has the ARN's
@@ -58,14 +57,9 @@ def named(subject: str, instead: str = "") -> Text:
     return Text(pattern=NAME_PATTERN, minimum=3, maximum=255, instead=instead, sentence=sentence)
 
 
-def structure(java: str, members: Members, required: Iterable[str] = ()) -> Structure:
-    """Return a structure of these members."""
-    return Structure(java, members, frozenset(required))
-
-
 def requests_of(shapes: Shapes) -> dict[str, Request]:
     """Return the inputs of operations. Type errors name the class after the operation."""
     return {
-        operation: Request(structure(f"{operation}Input", members, required))
+        operation: Request(Structure(f"{operation}Input", members, required))
         for operation, (members, required) in shapes.items()
     }

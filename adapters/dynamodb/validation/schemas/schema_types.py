@@ -96,8 +96,8 @@ class Structure:
 
     java: str
     members: dict[str, Shape]
-    required: frozenset[str] = frozenset()
-    classic_required: frozenset[str] = frozenset()
+    required: tuple[str, ...] = ()
+    classic_required: tuple[str, ...] = ()
     printed: tuple[str, ...] = ()
 
 

@@ -9,12 +9,12 @@ from tablegate.adapters.dynamodb.validation.schemas.schema_parts import (
     Members,
     Shapes,
     requests_of,
-    structure,
 )
 from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
     AttributeValue,
     Boolean,
     Sequence,
+    Structure,
     Text,
 )
 from tablegate.adapters.dynamodb.wire import limits
@@ -30,9 +30,9 @@ _PAGING: Members = {
     "NextToken": Text(minimum=1, maximum=limits.NEXT_TOKEN_CHARACTERS),
     "Limit": INTEGER_FROM_1,
 }
-_BATCH = Sequence(structure("BatchStatementRequest", _ONE, ("Statement",)), 1, limits.BATCH_STATEMENTS)
+_BATCH = Sequence(Structure("BatchStatementRequest", _ONE, ("Statement",)), 1, limits.BATCH_STATEMENTS)
 _TRANSACTION = Sequence(
-    structure("ParameterizedStatement", _STATEMENT, ("Statement",)), 1, limits.TRANSACTION_ACTIONS
+    Structure("ParameterizedStatement", _STATEMENT, ("Statement",)), 1, limits.TRANSACTION_ACTIONS
 )
 _TOKEN = Text(minimum=1, maximum=limits.TRANSACTION_TOKEN_CHARACTERS)
 _SHAPES: Shapes = {

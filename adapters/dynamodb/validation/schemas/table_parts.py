@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from tablegate.adapters.dynamodb.validation.schemas.schema_parts import (
-    INDEX_NAME,
+    NAME,
     TEXT,
     Members,
     one_of,
-    structure,
 )
 from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
     Boolean,
@@ -21,7 +20,7 @@ from tablegate.adapters.dynamodb.wire import limits
 _LONG = Number("Long")
 _LONG_FROM_1 = Number("Long", 1)
 _UNITS_MEMBERS: Members = {"WriteCapacityUnits": _LONG_FROM_1, "ReadCapacityUnits": _LONG_FROM_1}
-UNITS = Structure("ProvisionedThroughput", _UNITS_MEMBERS, frozenset(_UNITS_MEMBERS))
+UNITS = Structure("ProvisionedThroughput", _UNITS_MEMBERS, tuple(_UNITS_MEMBERS))
 ON_DEMAND = Structure("OnDemandThroughput", {"MaxReadRequestUnits": _LONG, "MaxWriteRequestUnits": _LONG})
 WARM = Structure("WarmThroughput", {"ReadUnitsPerSecond": _LONG, "WriteUnitsPerSecond": _LONG})
 THROUGHPUT: Members = {
@@ -46,12 +45,12 @@ PROJECTION = Structure(
     },
 )
 _VECTOR_INDEX_MEMBERS: Members = {
-    "IndexName": INDEX_NAME,
-    "VectorAttribute": structure(
+    "IndexName": NAME,
+    "VectorAttribute": Structure(
         "VectorAttributeDefinition", {"AttributeName": KEY_NAME}, ("AttributeName",)
     ),
     "SearchSchema": Sequence(
-        structure(
+        Structure(
             "SearchSchemaElement",
             {"AttributeName": KEY_NAME, "SearchSchemaElementType": one_of("HASH", "INLINE_FILTER")},
             ("AttributeName", "SearchSchemaElementType"),
@@ -63,13 +62,13 @@ _VECTOR_INDEX_MEMBERS: Members = {
     "DistanceFunction": one_of("COSINE", "DOT_PRODUCT", "EUCLIDEAN"),
 }
 _VECTOR_INDEX_NEEDED = ("IndexName", "VectorAttribute", "Projection", "Dimensions", "DistanceFunction")
-VECTOR_INDEXES = Sequence(structure("VectorIndex", _VECTOR_INDEX_MEMBERS, _VECTOR_INDEX_NEEDED))
+VECTOR_INDEXES = Sequence(Structure("VectorIndex", _VECTOR_INDEX_MEMBERS, _VECTOR_INDEX_NEEDED))
 VECTOR_INDEX_UPDATES = Sequence(
-    structure(
+    Structure(
         "VectorIndexUpdate",
         {
-            "Create": structure("CreateVectorIndexAction", _VECTOR_INDEX_MEMBERS, _VECTOR_INDEX_NEEDED),
-            "Delete": structure("DeleteVectorIndexAction", {"IndexName": INDEX_NAME}, ("IndexName",)),
+            "Create": Structure("CreateVectorIndexAction", _VECTOR_INDEX_MEMBERS, _VECTOR_INDEX_NEEDED),
+            "Delete": Structure("DeleteVectorIndexAction", {"IndexName": NAME}, ("IndexName",)),
         },
     )
 )
@@ -80,7 +79,7 @@ def key_schema(is_typed: bool = True, longest: int = 2) -> Sequence:
 
     `is_typed`: KeyType is checked here. The classic service checks that of indexes later.
     """
-    element = structure(
+    element = Structure(
         "KeySchemaElement",
         {"AttributeName": KEY_NAME, "KeyType": one_of("HASH", "RANGE") if is_typed else TEXT},
         ("AttributeName", "KeyType"),
@@ -99,19 +98,19 @@ _INDEX_NEEDED = ("IndexName", "KeySchema", "Projection")
 def local_indexes(is_typed: bool = True) -> Sequence:
     """Return the shape of new local secondary indexes."""
     members: Members = {
-        "IndexName": INDEX_NAME,
+        "IndexName": NAME,
         "KeySchema": key_schema(is_typed),
         "Projection": PROJECTION,
     }
-    return Sequence(structure("LocalSecondaryIndex", members, _INDEX_NEEDED))
+    return Sequence(Structure("LocalSecondaryIndex", members, _INDEX_NEEDED))
 
 
 def global_indexes(is_typed: bool = True) -> Sequence:
     """Return the shape of new global secondary indexes."""
     members: Members = {
-        "IndexName": INDEX_NAME,
+        "IndexName": NAME,
         "KeySchema": global_key_schema(is_typed),
         "Projection": PROJECTION,
         **THROUGHPUT,
     }
-    return Sequence(structure("GlobalSecondaryIndex", members, _INDEX_NEEDED))
+    return Sequence(Structure("GlobalSecondaryIndex", members, _INDEX_NEEDED))

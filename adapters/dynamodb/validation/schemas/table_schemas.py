@@ -5,8 +5,6 @@ Members are in the service's order of checks. Sources: see operation_schemas.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from tablegate.adapters.dynamodb.validation.schemas import table_parts
 from tablegate.adapters.dynamodb.validation.schemas.replication_schemas import (
     REPLICA_UPDATES,
@@ -14,13 +12,12 @@ from tablegate.adapters.dynamodb.validation.schemas.replication_schemas import (
 )
 from tablegate.adapters.dynamodb.validation.schemas.resource_schemas import TAG
 from tablegate.adapters.dynamodb.validation.schemas.schema_parts import (
-    INDEX_NAME,
+    NAME,
     NAME_PATTERN,
     TABLE_ARN,
     TEXT,
     Members,
     one_of,
-    structure,
 )
 from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
     Boolean,
@@ -33,7 +30,7 @@ from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
 from tablegate.adapters.dynamodb.wire import limits
 
 _DEFINITIONS = Sequence(
-    structure(
+    Structure(
         "AttributeDefinition",
         {"AttributeName": table_parts.KEY_NAME, "AttributeType": one_of("B", "N", "S")},
         ("AttributeName", "AttributeType"),
@@ -45,7 +42,7 @@ _STREAM = Structure(
         "StreamEnabled": Boolean(),
         "StreamViewType": one_of("OLD_IMAGE", "KEYS_ONLY", "NEW_AND_OLD_IMAGES", "NEW_IMAGE"),
     },
-    frozenset({"StreamEnabled"}),
+    ("StreamEnabled",),
 )
 _SETTINGS: Members = {
     "StreamSpecification": _STREAM,
@@ -58,9 +55,9 @@ _SETTINGS: Members = {
 }
 _LISTED: Members = {
     "Limit": Number("Integer", 1, limits.LIST_TABLES_NAMES),
-    "ExclusiveStartTableName": Text(pattern=NAME_PATTERN, minimum=3, maximum=255),
+    "ExclusiveStartTableName": NAME,
 }
-_EXPIRY = structure(
+_EXPIRY = Structure(
     "TimeToLiveSpecification",
     {"AttributeName": Text(minimum=1, maximum=limits.TTL_NAME_CHARACTERS), "Enabled": Boolean()},
     ("Enabled", "AttributeName"),
@@ -69,15 +66,15 @@ _EXPIRY = structure(
 
 def table_requests(is_classic: bool) -> dict[str, Request]:
     """Return the inputs of operations on tables, today's or the first decade's."""
-    creation = structure("CreateTableInput", _creation(is_classic), _NEEDED_TO_CREATE)
+    creation = Structure("CreateTableInput", _creation(is_classic), _NEEDED_TO_CREATE)
     return {
         "CreateTable": Request(creation, "TableName", is_classic, "TableName"),
         "UpdateTable": _named_table(is_classic, "UpdateTableInput", _update(is_classic)),
         "DeleteTable": _named_table(is_classic, "DeleteTableInput"),
         "DescribeTable": _named_table(is_classic, "DescribeTableInput"),
-        "ListTables": Request(structure("ListTablesInput", _LISTED)),
-        "DescribeLimits": Request(structure("DescribeLimitsInput", {})),
-        "DescribeEndpoints": Request(structure("DescribeEndpointsRequest", {})),
+        "ListTables": Request(Structure("ListTablesInput", _LISTED)),
+        "DescribeLimits": Request(Structure("DescribeLimitsInput", {})),
+        "DescribeEndpoints": Request(Structure("DescribeEndpointsRequest", {})),
         "DescribeTimeToLive": _named_table(is_classic, "DescribeTimeToLiveInput"),
         "UpdateTimeToLive": _named_table(
             is_classic,
@@ -122,23 +119,21 @@ def _update(is_classic: bool) -> Members:
 
 
 def _index_updates(is_typed: bool) -> Sequence:
-    once_needed = frozenset({"ProvisionedThroughput"})
-    update: Members = {"IndexName": INDEX_NAME, **table_parts.THROUGHPUT}
+    once_needed = ("ProvisionedThroughput",)
+    update: Members = {"IndexName": NAME, **table_parts.THROUGHPUT}
     create: Members = {
         "Projection": table_parts.PROJECTION,
-        "IndexName": INDEX_NAME,
+        "IndexName": NAME,
         **table_parts.THROUGHPUT,
         "KeySchema": table_parts.global_key_schema(is_typed),
     }
-    required = frozenset({"Projection", "IndexName", "KeySchema"})
+    required = ("Projection", "IndexName", "KeySchema")
     actions: Members = {
-        "Update": Structure(
-            "UpdateGlobalSecondaryIndexAction", update, frozenset({"IndexName"}), once_needed
-        ),
+        "Update": Structure("UpdateGlobalSecondaryIndexAction", update, ("IndexName",), once_needed),
         "Create": Structure("CreateGlobalSecondaryIndexAction", create, required, once_needed),
-        "Delete": structure("DeleteGlobalSecondaryIndexAction", {"IndexName": INDEX_NAME}, ("IndexName",)),
+        "Delete": Structure("DeleteGlobalSecondaryIndexAction", {"IndexName": NAME}, ("IndexName",)),
     }
-    return Sequence(structure("GlobalSecondaryIndexUpdate", actions))
+    return Sequence(Structure("GlobalSecondaryIndexUpdate", actions))
 
 
 _NEEDED_TO_CREATE = ("AttributeDefinitions", "KeySchema")
@@ -160,7 +155,7 @@ def table_creation_parameters(is_classic: bool) -> Structure:
     all_members = _creation(is_classic)
     members = {name: all_members[name] for name in _OF_IMPORTED_TABLES}
     members["TableName"] = Text(pattern=NAME_PATTERN, minimum=3, maximum=limits.TABLE_NAME_CHARACTERS)
-    return structure("TableCreationParameters", members, ("TableName", *_NEEDED_TO_CREATE))
+    return Structure("TableCreationParameters", members, ("TableName", *_NEEDED_TO_CREATE))
 
 
 def _control_name(is_checked: bool) -> Text:
@@ -174,7 +169,7 @@ def _control_name(is_checked: bool) -> Text:
 
 
 def _named_table(
-    is_classic: bool, java: str, members: Members | None = None, required: Iterable[str] = ()
+    is_classic: bool, java: str, members: Members | None = None, required: tuple[str, ...] = ()
 ) -> Request:
     members = {"TableName": _control_name(is_checked=not is_classic), **(members or {})}
-    return Request(structure(java, members, required), "TableName", is_classic)
+    return Request(Structure(java, members, required), "TableName", is_classic)

@@ -13,11 +13,11 @@ from tablegate.adapters.dynamodb.validation.schemas.schema_parts import (
     Members,
     Shapes,
     requests_of,
-    structure,
 )
 from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
     ITEM,
     Sequence,
+    Structure,
     Text,
 )
 from tablegate.adapters.dynamodb.wire import limits
@@ -29,24 +29,24 @@ _CONDITION: Members = {
     "ReturnValuesOnConditionCheckFailure": ON_FAILURE,
 }
 _ACTIONS: Members = {
-    "ConditionCheck": structure(
+    "ConditionCheck": Structure(
         "ConditionCheck", {**_TARGET, **_CONDITION}, ("Key", "TableName", "ConditionExpression")
     ),
-    "Put": structure("Put", {"Item": ITEM, "TableName": TABLE_NAME, **_CONDITION}, ("Item", "TableName")),
-    "Delete": structure("Delete", {**_TARGET, **_CONDITION}, ("Key", "TableName")),
-    "Update": structure(
+    "Put": Structure("Put", {"Item": ITEM, "TableName": TABLE_NAME, **_CONDITION}, ("Item", "TableName")),
+    "Delete": Structure("Delete", {**_TARGET, **_CONDITION}, ("Key", "TableName")),
+    "Update": Structure(
         "Update",
         {"Key": ITEM, "UpdateExpression": TEXT, "TableName": TABLE_NAME, **_CONDITION},
         ("Key", "UpdateExpression", "TableName"),
     ),
 }
-_GET_ACTION = structure(
+_GET_ACTION = Structure(
     "Get",
     {**_TARGET, "ProjectionExpression": TEXT, "ExpressionAttributeNames": NAMES},
     ("Key", "TableName"),
 )
-_GETS = Sequence(structure("TransactGetItem", {"Get": _GET_ACTION}, ("Get",)), 1, limits.TRANSACTION_ACTIONS)
-_WRITES = Sequence(structure("TransactWriteItem", _ACTIONS), 1, limits.TRANSACTION_ACTIONS)
+_GETS = Sequence(Structure("TransactGetItem", {"Get": _GET_ACTION}, ("Get",)), 1, limits.TRANSACTION_ACTIONS)
+_WRITES = Sequence(Structure("TransactWriteItem", _ACTIONS), 1, limits.TRANSACTION_ACTIONS)
 _SHAPES: Shapes = {
     "TransactGetItems": ({"TransactItems": _GETS, "ReturnConsumedCapacity": CAPACITY}, ("TransactItems",)),
     "TransactWriteItems": (
