@@ -6,15 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from tablegate.gateway.administration_forms import (
-    BadField,
-    Field,
-    Form,
-    Values,
-    number,
-    typed_name,
-    words,
-)
+from tablegate.gateway.administration_forms import BadField, Field, Form, Values, number, typed_name, words
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.security.credentials import NO_ACCOUNT
 

@@ -54,12 +54,7 @@ _READ_CLAUSES = _PLACEHOLDERS | {
     "ScanFilter",
 }
 _RETURNS = frozenset({"ReturnValues", "ReturnValuesOnConditionCheckFailure"})
-_WRITE_CLAUSES = _PLACEHOLDERS | {
-    "AttributeUpdates",
-    "ConditionExpression",
-    "Expected",
-    "UpdateExpression",
-}
+_WRITE_CLAUSES = _PLACEHOLDERS | {"AttributeUpdates", "ConditionExpression", "Expected", "UpdateExpression"}
 
 
 def _placeholders(arguments: Input, wording: Wording) -> Placeholders:

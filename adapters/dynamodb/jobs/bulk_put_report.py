@@ -16,11 +16,7 @@ import orjson
 from tablegate.adapters.dynamodb.export_files import manifests
 from tablegate.adapters.dynamodb.export_files.data_files import DataFileWriter
 from tablegate.adapters.dynamodb.jobs.job_names import BULK
-from tablegate.adapters.dynamodb.jobs.object_worker import (
-    bucket_of,
-    new_object_of,
-    run_command,
-)
+from tablegate.adapters.dynamodb.jobs.object_worker import bucket_of, new_object_of, run_command
 from tablegate.adapters.dynamodb.jobs.source_objects import LocatedRecord
 from tablegate.adapters.dynamodb.object_stores.object_store import ObjectStore
 from tablegate.adapters.dynamodb.wire.gateway_errors import service_error_of

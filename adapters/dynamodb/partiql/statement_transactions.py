@@ -12,13 +12,7 @@ from tablegate.adapters.dynamodb.operations.transactions import REASON_RULES, re
 from tablegate.adapters.dynamodb.partiql import parsed_statements
 from tablegate.adapters.dynamodb.partiql.arguments import Arguments, check_parameters
 from tablegate.adapters.dynamodb.partiql.keyed import KeyConditionError
-from tablegate.adapters.dynamodb.partiql.nodes import (
-    Delete,
-    Parsed,
-    Select,
-    Statement,
-    Update,
-)
+from tablegate.adapters.dynamodb.partiql.nodes import Delete, Parsed, Select, Statement, Update
 from tablegate.adapters.dynamodb.partiql.shown_attributes import cut, shown_by
 from tablegate.adapters.dynamodb.partiql.sources import find_source
 from tablegate.adapters.dynamodb.partiql.statement_members import (
@@ -33,20 +27,12 @@ from tablegate.adapters.dynamodb.partiql.statement_members import (
 from tablegate.adapters.dynamodb.partiql.writing import payload_bytes, refusal_of
 from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext
-from tablegate.adapters.dynamodb.wire.errors import (
-    ServiceError,
-    cancelled,
-    validation,
-)
+from tablegate.adapters.dynamodb.wire.errors import ServiceError, cancelled, validation
 from tablegate.adapters.dynamodb.wire.gateway_errors import service_error_of
 from tablegate.adapters.dynamodb.wire.styles import edited
 from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.row_commands import Get, ReplayedOutcome
-from tablegate.gateway.model.errors import (
-    BadKey,
-    GatewayError,
-    TableMissing,
-)
+from tablegate.gateway.model.errors import BadKey, GatewayError, TableMissing
 
 Prepared = TypeVar("Prepared")
 

@@ -12,10 +12,7 @@ from typing import Any
 from tablegate.adapters.dynamodb.validation.constraints import violations
 from tablegate.adapters.dynamodb.validation.json_types import ValueBudget, typed_members
 from tablegate.adapters.dynamodb.validation.rules.rule_context import RuleContext
-from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
-    Request,
-    Text,
-)
+from tablegate.adapters.dynamodb.validation.schemas.schema_types import Request, Text
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.constraint_messages import constraint_error, lacks_required_member
 from tablegate.adapters.dynamodb.wire.errors import serialization

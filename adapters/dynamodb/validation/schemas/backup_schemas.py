@@ -12,12 +12,7 @@ from tablegate.adapters.dynamodb.validation.schemas.schema_parts import (
     one_of,
     requests_of,
 )
-from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
-    Boolean,
-    Number,
-    Structure,
-    Text,
-)
+from tablegate.adapters.dynamodb.validation.schemas.schema_types import Boolean, Number, Structure, Text
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.gateway.model.tables.backups import RECOVERY_DAYS
 

@@ -9,11 +9,7 @@ from tablegate.adapters.dynamodb.validation.schemas.schema_parts import (
     one_of,
     requests_of,
 )
-from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
-    Number,
-    Structure,
-    Text,
-)
+from tablegate.adapters.dynamodb.validation.schemas.schema_types import Number, Structure, Text
 
 _STREAM_ARN = Text(minimum=37, maximum=1024)
 _SHARD_ID = Text(minimum=28, maximum=65)

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from tablegate.adapters.dynamodb.validation.schemas.schema_parts import (
-    NAME,
-    TEXT,
-    Members,
-    one_of,
-)
+from tablegate.adapters.dynamodb.validation.schemas.schema_parts import NAME, TEXT, Members, one_of
 from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
     Boolean,
     Number,

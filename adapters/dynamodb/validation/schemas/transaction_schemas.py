@@ -14,12 +14,7 @@ from tablegate.adapters.dynamodb.validation.schemas.schema_parts import (
     Shapes,
     requests_of,
 )
-from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
-    ITEM,
-    Sequence,
-    Structure,
-    Text,
-)
+from tablegate.adapters.dynamodb.validation.schemas.schema_types import ITEM, Sequence, Structure, Text
 from tablegate.adapters.dynamodb.wire import limits
 
 _TARGET: Members = {"Key": ITEM, "TableName": TABLE_NAME}
