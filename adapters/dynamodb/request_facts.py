@@ -17,6 +17,7 @@ from tablegate.adapters.dynamodb.tables.descriptions import shown_table_keys
 from tablegate.adapters.dynamodb.wire import http, limits
 from tablegate.adapters.dynamodb.wire.call_context import Caller
 from tablegate.adapters.dynamodb.wire.errors import REFUSALS
+from tablegate.adapters.dynamodb.wire.named_resources import list_or_empty
 from tablegate.gateway.dialect import Gateway
 from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.model import request_facts
@@ -112,15 +113,14 @@ def _error_code(reply: Reply) -> str:
 
 def _statements(body: dict[str, Any]) -> Iterator[str]:
     """Yield the PartiQL statements of a request."""
-    for holder in (body, *_list_member(body, "Statements"), *_list_member(body, "TransactStatements")):
+    for holder in (
+        body,
+        *list_or_empty(body.get("Statements")),
+        *list_or_empty(body.get("TransactStatements")),
+    ):
         text = holder.get("Statement") if isinstance(holder, dict) else None
         if isinstance(text, str):
             yield text
-
-
-def _list_member(body: dict[str, Any], member: str) -> list[Any]:
-    value = body.get(member)
-    return value if isinstance(value, list) else []
 
 
 def _table_of(statement: str) -> str | None:
@@ -149,7 +149,7 @@ def _members(
         for write in table_request if isinstance(table_request, list) else ():
             for part in write.values() if isinstance(write, dict) else ():
                 yield from _member(name, part)
-    for action in _list_member(body, "TransactItems"):
+    for action in list_or_empty(body.get("TransactItems")):
         for part in action.values() if isinstance(action, dict) else ():
             yield from _member(part.get("TableName") if isinstance(part, dict) else None, part)
 

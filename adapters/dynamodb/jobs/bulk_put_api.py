@@ -95,11 +95,7 @@ def _find(call: CallContext) -> Exchange[Job]:
         text = f"Requested resource not found: Bulk operation: {arn} not found"
         return ServiceError("ResourceNotFoundException", text)
 
-    return (
-        yield from job_names.find(
-            call, job_names.BULK, arn, lambda: validation("Invalid Bulk Operation ARN"), missing
-        )
-    )
+    return (yield from job_names.find(call, job_names.BULK, arn, missing))
 
 
 def _summary(job: Job) -> dict[str, Any]:

@@ -81,9 +81,7 @@ def describe_export(call: CallContext) -> Exchange[Answer]:
         tail = "Invalid export arn" if elsewhere else f"Export not found: {arn}"
         return ServiceError("ExportNotFoundException", f"Export not found: {tail}")
 
-    job = yield from job_names.find(
-        call, job_names.EXPORT, arn, lambda: validation("Invalid Export ARN"), missing
-    )
+    job = yield from job_names.find(call, job_names.EXPORT, arn, missing)
     return {"ExportDescription": describe(job)}
 
 

@@ -71,9 +71,7 @@ def describe_import(call: CallContext) -> Exchange[Answer]:
     def missing(elsewhere: bool) -> ServiceError:
         return ServiceError("ImportNotFoundException", f"Import not found: {arn}")
 
-    job = yield from job_names.find(
-        call, job_names.IMPORT, arn, lambda: validation("Invalid Import ARN"), missing
-    )
+    job = yield from job_names.find(call, job_names.IMPORT, arn, missing)
     return {"ImportTableDescription": describe(job)}
 
 

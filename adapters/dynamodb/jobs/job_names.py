@@ -49,7 +49,7 @@ class JobKind(NamedTuple):
 
 EXPORT = JobKind("dynamodb-export", "export", "Export", "exports", "ExportConflictException")
 IMPORT = JobKind("dynamodb-import", "import", "Import", "imports", "ImportConflictException")
-BULK = JobKind("dynamodb-bulk-put", "bulk-operation", "BulkOperation", "bulk operations")
+BULK = JobKind("dynamodb-bulk-put", "bulk-operation", "Bulk Operation", "bulk operations")
 
 
 def _digits(job: Job) -> str:
@@ -89,20 +89,16 @@ def denied() -> ServiceError:
 
 
 def find(
-    call: CallContext,
-    kind: JobKind,
-    arn: str,
-    invalid: Callable[[], ServiceError],
-    missing: Callable[[bool], ServiceError],
+    call: CallContext, kind: JobKind, arn: str, missing: Callable[[bool], ServiceError]
 ) -> Exchange[Job]:
     """Find the job of an ARN.
 
-    `invalid` makes the error for an ARN of another form. `missing` makes the error for an unknown job. Its argument is
-    True if the ARN is of another region. Raises ServiceError.
+    `missing` makes the error for an unknown job. Its argument is True if the ARN is of another region. Raises
+    ServiceError.
     """
     location = location_of(call, arn, rf"/{kind.part}/(?P<at>[0-9]{{14}})-(?P<digits>[0-9a-f]{{8}})")
     if location is None:
-        raise invalid()
+        raise validation(f"Invalid {kind.title} ARN")
     if not location.is_own:
         raise missing(True) if location.account == call.caller.account else denied()
     at_ms = int(location.rest["at"])

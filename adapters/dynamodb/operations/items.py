@@ -140,21 +140,21 @@ def _write_answer(call: CallContext, write: Write, outcomes: Sequence[WriteOutco
 def _write_error(call: CallContext, write: Write, error: GatewayError) -> Exception:
     """Return the error of a failed write."""
     if isinstance(error, ConditionFailed):
-        return failed_condition(call.input, write, error)
+        return failed_condition(call.input, write.table, error)
     if isinstance(error, BadOperand) and "AttributeUpdates" in call.input:
         return legacy.update_mismatch()
     return error
 
 
-def failed_condition(arguments: Mapping[str, Any], write: Write, error: ConditionFailed) -> ServiceError:
+def failed_condition(arguments: Mapping[str, Any], table: Table, error: ConditionFailed) -> ServiceError:
     """Return the error of a write, with the old item if ReturnValuesOnConditionCheckFailure asks for it.
 
-    `arguments`: the request, or the action of a transaction.
+    `arguments`: the request, or the member of a batch or transaction.
     """
-    consumed_capacity.failed_write(write.table, error.row)
+    consumed_capacity.failed_write(table, error.row)
     if arguments.get("ReturnValuesOnConditionCheckFailure") != "ALL_OLD" or error.row is None:
         return condition_failed()
-    return condition_failed(composites.render(write.table.key_schema, error.row))
+    return condition_failed(composites.render(table.key_schema, error.row))
 
 
 def returned(call: CallContext, write: Write, outcome: WriteOutcome) -> dict[str, Any]:

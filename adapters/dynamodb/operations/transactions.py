@@ -189,7 +189,7 @@ def _cancellation_error(
     service_errors: list[ServiceError | None] = []
     for (_, action), write, reason in zip(actions, writes, reasons, strict=True):
         if isinstance(reason, ConditionFailed):
-            service_errors.append(failed_condition(action, write, reason))
+            service_errors.append(failed_condition(action, write.table, reason))
         else:
             service_errors.append(None if reason is None else service_error_of(reason, "UpdateItem"))
     return cancelled(_only_first_invalid(service_errors))

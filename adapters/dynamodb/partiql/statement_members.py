@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tablegate.adapters.dynamodb.capacity import consumed_capacity
 from tablegate.adapters.dynamodb.expressions.request_clauses import shown_of
+from tablegate.adapters.dynamodb.operations.items import failed_condition
 from tablegate.adapters.dynamodb.partiql import keyed
 from tablegate.adapters.dynamodb.partiql.arguments import Arguments
 from tablegate.adapters.dynamodb.partiql.nodes import (
@@ -20,7 +20,7 @@ from tablegate.adapters.dynamodb.partiql.nodes import (
 )
 from tablegate.adapters.dynamodb.partiql.writing import write_of
 from tablegate.adapters.dynamodb.values import composites, keys
-from tablegate.adapters.dynamodb.wire.errors import ServiceError, condition_failed, validation
+from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.gateway_errors import service_error_of
 from tablegate.adapters.dynamodb.wire.wording import Wording
 from tablegate.gateway.model.commands.writes import Write
@@ -81,11 +81,7 @@ def member_error(member: PreparedStatement, error: GatewayError, operation: str)
     """Return the error of a write, with the old item if the member requests it."""
     if not isinstance(error, ConditionFailed):
         return service_error_of(error, operation)
-    consumed_capacity.failed_write(member.table, error.row)
-    returns_item = (
-        member.given.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD" and error.row is not None
-    )
-    return condition_failed(composites.render(member.table.key_schema, error.row) if returns_item else None)
+    return failed_condition(member.given, member.table, error)
 
 
 def member_write(member: PreparedStatement) -> Write:

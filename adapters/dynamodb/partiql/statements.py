@@ -69,7 +69,7 @@ def execute_statement(call: CallContext) -> Exchange[Answer]:
     table = yield from find_source(call, statement)
     write = statement_members.with_shown(write_of(statement, table, arguments), statement, call.input)
     try:
-        answer = yield from run_write(_as_item_call(call, statement), write)
+        answer = yield from run_write(_as_item_call(call, statement, call.input), write)
     except (ServiceError, errors.RowRuleViolated) as error:
         raise refusal_of(statement, error, service_error_of(error, call.operation)) from None
     attributes = answer.pop("Attributes", None)
@@ -77,14 +77,13 @@ def execute_statement(call: CallContext) -> Exchange[Answer]:
 
 
 def _as_item_call(
-    call: CallContext, statement: Insert | Update | Delete, members: statement_members.Input | None = None
+    call: CallContext, statement: Insert | Update | Delete, members: statement_members.Input
 ) -> CallContext:
     """Return the call of the item operation for a writing statement, with the options that affect its answer."""
-    options_source = call.input if members is None else members
     options = {
-        name: options_source[name]
+        name: members[name]
         for name in ("ReturnConsumedCapacity", "ReturnValuesOnConditionCheckFailure")
-        if name in options_source
+        if name in members
     }
     returning = "NONE" if isinstance(statement, Insert) else statement.returning
     return call._replace(input={"TableName": statement.source[0], "ReturnValues": returning, **options})

@@ -116,8 +116,6 @@ _TEXTS: dict[str, str] = {
     "too-many-gets": "Too many items requested for the BatchGetItem call",
     "too-many-writes": "Too many items requested for the BatchWriteItem call",
     "duplicate-keys": "Provided list of item keys contains duplicates",
-    "not-one-request": "Supplied AttributeValue has more than one datatypes set, "
-    "must contain exactly one of the supported datatypes",
     "not-one-action": "TransactItems can only contain one of Check, Put, Update or Delete",
     "payload-size": "Transaction payload size cannot exceed 4 MB",
     # Tables

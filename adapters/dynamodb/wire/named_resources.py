@@ -79,7 +79,7 @@ def _members(body: Mapping[str, Any]) -> Iterator[tuple[Permission | None, str]]
     for name, table_requests in requests.items() if isinstance(requests, dict) else ():
         kinds = _kinds(table_requests, _IN_BATCHES)
         yield from ((kind, bare_name(name)) for kind in kinds or [None])
-    for member in _list_or_empty(body.get("TransactItems")):
+    for member in list_or_empty(body.get("TransactItems")):
         for kind, action in member.items() if isinstance(member, dict) else ():
             name = action.get("TableName") if isinstance(action, dict) else None
             if isinstance(name, str):
@@ -87,9 +87,10 @@ def _members(body: Mapping[str, Any]) -> Iterator[tuple[Permission | None, str]]
 
 
 def _kinds(members: Any, permissions: Mapping[str, Permission]) -> list[Permission | None]:
-    kinds = {kind for member in _list_or_empty(members) if isinstance(member, dict) for kind in member}
+    kinds = {kind for member in list_or_empty(members) if isinstance(member, dict) for kind in member}
     return [permission for kind, permission in permissions.items() if kind in kinds]
 
 
-def _list_or_empty(value: Any) -> list[Any]:
+def list_or_empty(value: Any) -> list[Any]:
+    """Return a value of unchecked JSON if it is a list."""
     return value if isinstance(value, list) else []

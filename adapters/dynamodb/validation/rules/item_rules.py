@@ -303,7 +303,7 @@ def batch_write(data: Input, context: RuleContext) -> None:
         raise context.refused("too-many-writes")
     for writes in requests.values():
         if any(len(write) != 1 for write in writes):
-            raise context.refused("not-one-request")
+            raise context.refused("several-types")
         for write in writes:
             try:
                 _batched_write(write, context)
