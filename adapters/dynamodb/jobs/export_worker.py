@@ -58,6 +58,9 @@ class _OpenDataFile:
     is_over: bool = False
 
     def close(self) -> None:
+        # Else the finalizer of the gzip file would write to the closed buffer, and Python 3.14 prints its error.
+        with contextlib.suppress(OSError):
+            self.file.finish()
         self.buffer.close()
 
 
