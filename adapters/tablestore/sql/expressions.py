@@ -14,6 +14,7 @@ from tablegate.adapters.tablestore.sql.patterns import is_match, like_pattern, s
 from tablegate.adapters.tablestore.sql.scopes import SCORE, PreparedSelect, Row, Scope
 from tablegate.adapters.tablestore.sql.sql_types import SqlType, common_type, sql_error
 from tablegate.adapters.tablestore.sql.sql_values import (
+    BytesLiteral,
     checked,
     compare,
     converted,
@@ -42,6 +43,8 @@ class Compiler:
         self._methods: dict[str, Callable[[Any], Compiled]] = {
             "column": self._column,
             "literal": self._literal,
+            "hexstring": lambda tree: _bytes_constant(tree.this, 16),
+            "bitstring": lambda tree: _bytes_constant(tree.this, 2),
             "boolean": lambda tree: _constant(T.LONG, int(tree.this)),
             "null": lambda tree: _constant(T.NULL, None),
             "paren": lambda tree: self.compile(tree.this),
@@ -407,6 +410,15 @@ class _Moved(NamedTuple):
 
 def _constant(kind: SqlType, value: Any) -> Compiled:
     return Compiled(kind, lambda row: value)
+
+
+def _bytes_constant(digits: str, base: int) -> Compiled:
+    """Compile a literal of hexadecimal or binary digits."""
+    try:
+        length = -(-len(digits) * (base.bit_length() - 1) // 8)
+        return _constant(T.BINARY, BytesLiteral(int(digits or "0", base).to_bytes(length, "big")))
+    except ValueError:
+        raise sql_error("Invalid digits in a literal.") from None
 
 
 def _one_column(scope: Scope, tree: Any) -> PreparedSelect:

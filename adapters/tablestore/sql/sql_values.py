@@ -28,11 +28,17 @@ _ZERO = timedelta()
 _MIDNIGHT = time()
 
 
+class BytesLiteral(bytes):
+    """The bytes of a literal such as 0x41, which is a number where one is needed ("Hexadecimal Literals", MySQL 8)."""
+
+
 def to_number(value: Any) -> int | float | None:
     """Return a value as a number. Text counts by its numeric beginning."""
     match value:
         case None | int() | float():
             return value
+        case BytesLiteral():
+            return int.from_bytes(value, "big")
         case str() | bytes():
             text = value if isinstance(value, str) else value.decode("latin-1")
             found = _NUMBER.match(text[:400])
