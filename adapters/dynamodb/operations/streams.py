@@ -30,6 +30,7 @@ from tablegate.gateway.model.tables.changes import AtTime, Change, Latest, Oldes
 
 # 21 digits is the shortest length that the service's model allows. All numbers counted from here have the same length.
 _FIRST_SEQUENCE = 10**20
+_END_OF_SEQUENCES = 2**62
 _ARN = re.compile(r"arn:[^:]+:dynamodb:[^:]*:[^:]*:table/(?P<table>[^/]+)/stream/(?P<label>[^/]+)")
 _SHARD = re.compile(r"shardId-\d{20}-(?P<number>[0-9a-f]{8})")
 _EXPIRY_PRINCIPAL = {"PrincipalId": "dynamodb.amazonaws.com", "Type": "Service"}
@@ -114,7 +115,8 @@ def get_shard_iterator(call: CallContext) -> Exchange[Answer]:
     else:
         at: Oldest | Latest | AtTime = Latest() if kind == "LATEST" else Oldest()
         if kind == "AT_TIMESTAMP":
-            at = AtTime(int(arguments.get("Timestamp", 0) * 1000))
+            at_s = max(0, min(arguments.get("Timestamp", 0), limits.LATEST_SECONDS))
+            at = AtTime(int(at_s * 1000))
         sequence = yield from one(stream_commands.FindPosition(stream, number, at))
     shard_iterator = _Iterator(arguments["StreamArn"], number, sequence, call.gateway.now_ms())
     return {"ShardIterator": shard_iterator.text()}
@@ -237,7 +239,8 @@ def _sequence_number(sequence: int) -> str:
 
 
 def _sequence_of(number: str) -> int:
-    if not number.isascii() or not number.isdigit() or int(number) < _FIRST_SEQUENCE:
+    is_number = number.isascii() and number.isdigit()
+    if not is_number or not 0 <= int(number) - _FIRST_SEQUENCE < _END_OF_SEQUENCES:
         raise validation("1 validation error detected: Invalid SequenceNumber")
     return int(number) - _FIRST_SEQUENCE
 
@@ -263,7 +266,7 @@ class _Iterator(NamedTuple):
             place = cls(arn, int(shard), int(sequence), int(issued_at_ms))
         except (ValueError, TypeError, binascii.Error):
             raise validation("Invalid ShardIterator") from None
-        if not (0 <= place.shard < 2**31 and 0 <= place.sequence < 2**62):
+        if not (0 <= place.shard < 2**31 and 0 <= place.sequence <= _END_OF_SEQUENCES):
             raise validation("Invalid ShardIterator")
         return place
 

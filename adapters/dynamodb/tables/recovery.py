@@ -134,7 +134,7 @@ def _check_times(requested: float | None, is_latest: bool) -> None:
     if requested is None and not is_latest:
         text = "Either one of RestoreDateTime or UseLatestRestorableTime must be specified, but not both"
         raise validation(messages.INVALID_REQUEST + text)
-    if requested is not None and not abs(requested) < limits.LATEST_SECONDS:
+    if requested is not None and not limits.EARLIEST_SECONDS <= requested < limits.LATEST_SECONDS:
         raise validation(f"{messages.INVALID_REQUEST}RestoreDateTime is out of range")
 
 

@@ -54,6 +54,7 @@ UPDATE_IF_NOT_EXISTS_BYTES = 39
 # Delay after a table is ACTIVE until continuous backups are ENABLED (ack-api-quirks, TABLE-111, October 2026).
 CONTINUOUS_BACKUPS_DELAY_MS = 3_000
 # Start of the year 10000: later times are rejected.
+EARLIEST_SECONDS = -62_135_596_800  # the year 1
 LATEST_SECONDS = 253_402_300_800
 
 # Expressions [13]

@@ -80,3 +80,34 @@ def test_a_child_shard_starts_at_a_greater_number_than_its_parent_ended_with(ser
     for shard in children:
         ended = ranges[shard["ParentShardId"]]["EndingSequenceNumber"]
         assert int(ranges[shard["ShardId"]]["StartingSequenceNumber"]) > int(ended)
+
+
+@pytest.mark.parametrize("kind", ["AT_SEQUENCE_NUMBER", "AFTER_SEQUENCE_NUMBER"])
+@pytest.mark.parametrize(
+    ("number", "status"),
+    [(10**20 - 1, 400), (10**20, 200), (10**20 + 2**62 - 1, 200), (10**20 + 2**62, 400), (10**40 - 1, 400)],
+)
+def test_a_sequence_number_has_62_bits(service: DynamoDBService, kind: str, number: int, status: int) -> None:
+    """Greater ones were an internal error: the model of the service allows 40 digits."""
+    stream = {"StreamEnabled": True, "StreamViewType": "KEYS_ONLY"}
+    arn = service.table(StreamSpecification=stream)["LatestStreamArn"]
+    described = service.call("DescribeStream", {"StreamArn": arn}, prefix=STREAMS)["StreamDescription"]
+    given = {"StreamArn": arn, "ShardId": described["Shards"][0]["ShardId"], "ShardIteratorType": kind}
+    answer = service.call("GetShardIterator", {**given, "SequenceNumber": f"{number:021}"}, prefix=STREAMS)
+    assert service.last.status == status
+    if status == 200:
+        service.call("GetRecords", {"ShardIterator": answer["ShardIterator"]}, prefix=STREAMS)
+        assert service.last.status in (200, 400)  # a number before the first record has been trimmed
+
+
+@pytest.mark.parametrize(("at", "number"), [(1e308, 0), (2**63, 0), (0, 1), (-1e308, 1)])
+def test_any_number_is_a_time(service: DynamoDBService, at: float, number: int) -> None:
+    """Numbers beyond the times of the database were an internal error."""
+    stream = {"StreamEnabled": True, "StreamViewType": "KEYS_ONLY"}
+    arn = service.table(StreamSpecification=stream)["LatestStreamArn"]
+    service.call("PutItem", {"TableName": "orders", "Item": {"pk": {"S": "Fred"}}})
+    described = service.call("DescribeStream", {"StreamArn": arn}, prefix=STREAMS)["StreamDescription"]
+    given = {"StreamArn": arn, "ShardId": described["Shards"][0]["ShardId"]}
+    given |= {"ShardIteratorType": "AT_TIMESTAMP", "Timestamp": at}
+    start = service.call("GetShardIterator", given, prefix=STREAMS)["ShardIterator"]
+    assert len(service.call("GetRecords", {"ShardIterator": start}, prefix=STREAMS)["Records"]) == number

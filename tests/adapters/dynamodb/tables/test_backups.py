@@ -201,6 +201,12 @@ def test_the_latest_is_what_there_is(orders: Any) -> None:
         ),
         ({"RestoreDateTime": 1e300}, "ValidationException", "Invalid Request: RestoreDateTime"),
         (
+            {"RestoreDateTime": -62_135_596_800},
+            "InvalidRestoreTimeException",
+            "RestoreDateTime '1-01-01T00:00:00Z' must be within",
+        ),
+        ({"RestoreDateTime": -62_135_596_801}, "ValidationException", "Invalid Request: RestoreDateTime"),
+        (
             {"UseLatestRestorableTime": True, "TargetTableName": "orders"},
             "TableAlreadyExistsException",
             "Table already exists: orders",
