@@ -14,9 +14,9 @@ import hashlib
 import hmac
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
+from typing import NamedTuple
 
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.errors import ServiceError, invalid
@@ -37,14 +37,16 @@ _DATE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z", re.ASCII)
 SIGNATURES = ("x-ots-signature", "x-ots-signaturev4")
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(NamedTuple):
     """The authenticated caller: the access key, the instance, its namespace, and the key that signs the reply."""
 
     access_id: str
     instance: str
     namespace: str
-    signing_key: bytes = field(repr=False)
+    signing_key: bytes
+
+    def __repr__(self) -> str:
+        return f"Caller({self.access_id!r}, {self.instance!r}, {self.namespace!r})"
 
 
 def verify(
@@ -56,12 +58,10 @@ def verify(
     body, signature.
     """
     headers = {name: value.strip() for name, value in request.headers if name.startswith("x-ots-")}
-    for name in _REQUIRED:
+    signature_name = "x-ots-signaturev4" if "x-ots-signaturev4" in headers else "x-ots-signature"
+    for name in (*_REQUIRED, signature_name):
         if not headers.get(name):
             raise invalid(f"Missing header: '{name}'.")
-    signature_name = "x-ots-signaturev4" if "x-ots-signaturev4" in headers else "x-ots-signature"
-    if not headers.get(signature_name):
-        raise invalid(f"Missing header: '{signature_name}'.")
     _check_clock(headers["x-ots-date"], now_ms)
     access_id = headers["x-ots-accesskeyid"]
     token, instance = headers.get("x-ots-ststoken", ""), headers["x-ots-instancename"]

@@ -64,6 +64,10 @@ def test_v4() -> None:
     assert auth.reply_signature(caller, "ListTable", REPLY_HEADERS) == "OTS ak:NszYAL4TuuWSDe8kBVsx//9it2k="
 
 
+def test_a_caller_is_shown_without_its_key() -> None:
+    assert repr(verified(V2)) == "Caller('ak', 'inst', 'shared')"
+
+
 def test_blanks_around_values_are_not_signed() -> None:
     verified({**V2, "x-ots-instancename": "  inst "})
 
