@@ -40,6 +40,11 @@ def test_the_sdk_searches(serve: Serve, database_url: str) -> None:
     wanted = ots.SearchQuery(query, sort=sort, limit=5, collapse_field=ots.Collapse("k"))
     found = client.search("t", "i", wanted, ots.ColumnsToGet())
     assert ([row[0] for row in found.rows], found.next_token) == ([[("pk", 19)]], b"")
+    parts = [ots.RangeQuery("l", least) for least in (5, 10, 15, 20)]
+    share = ots.SearchQuery(
+        ots.BoolQuery(should_queries=parts, minimum_should_match="75%"), get_total_count=True
+    )
+    assert client.search("t", "i", share, ots.ColumnsToGet()).total_count == 10
     client.delete_search_index("t", "i")
     assert client.list_search_index("t") == []
 
