@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from tablegate.gateway.control.answers import BadRequest, OperationRejected, names_of, namespace_of, only, run
+from tablegate.gateway.control.answers import (
+    BadRequest,
+    OperationRejected,
+    members_of,
+    names_of,
+    namespace_of,
+    run,
+)
 from tablegate.gateway.engine.engine import Engine
 from tablegate.gateway.model.commands.snapshot_commands import ResetTables
 from tablegate.gateway.model.errors import TableMissing
@@ -17,7 +24,7 @@ def reset(engine: Engine, given: dict[str, Any]) -> dict[str, Any]:
 
     `namespace` and `tables` limit the reset. Raises BadRequest, OperationRejected, GatewayError.
     """
-    members = only(given, namespace=str, tables=list, mode=str)
+    members = members_of(given, namespace=str, tables=list, mode=str)
     mode = members.get("mode", "tables")
     if mode not in MODES:
         raise BadRequest(f"mode must be one of {', '.join(MODES)}")

@@ -15,7 +15,14 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from tablegate.gateway.control import archives
-from tablegate.gateway.control.answers import BadRequest, OperationRejected, namespace_of, only, run
+from tablegate.gateway.control.answers import (
+    BadRequest,
+    OperationRejected,
+    members_of,
+    namespace_of,
+    only,
+    run,
+)
 from tablegate.gateway.engine.engine import Engine
 from tablegate.gateway.http import Reply
 from tablegate.gateway.model.commands.account_commands import GetProperties, PutProperties
@@ -41,7 +48,7 @@ def save(engine: Engine, given: dict[str, Any], now_ms: int) -> dict[str, Any]:
 
     Raises BadRequest, GatewayError.
     """
-    members = only(given, name=str, namespace=str)
+    members = members_of(given, name=str, namespace=str)
     name = members.get("name", "")
     _check_name(name)
     namespace = namespace_of(members)
