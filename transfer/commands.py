@@ -157,7 +157,7 @@ def _summary(counts: Counts) -> str:
 def _plan(source: str, target: str, chosen: Any) -> None:
     from tablegate.transfer.copying import copying, job_setup
 
-    for pair in job_setup.pairs_of(source, target):
+    for pair in job_setup.copied_pairs(source, target):
         ends = job_setup.opener(None)(pair[0]), job_setup.opener(None)(pair[1])
         try:
             for line in copying.plan(*ends, chosen.options()):

@@ -202,6 +202,8 @@ def test_a_job_is_resumed_by_its_file_alone(fill: Fill, tmp_path: Path) -> None:
         (("copy", A, B), "no such database"),
         (("copy", "--job", "no.job", "--resume"), "the job file no.job does not exist"),
         (("copy", "nothing", B), "not an address"),
+        (("copy", A, "tablegate:sqlite:///a.sqlite#things"), "are the same table"),
+        (("copy", A, A, "--dry-run"), "are the same table"),
         (("copy", "nosql://x", B), "not a kind of address"),
         (("copy", "dynamodb://t?region=x&secret=hidden", B), "must not contain credentials"),
         (("verify", A, B, "--level", "some"), "is none of count, checksum"),

@@ -111,10 +111,22 @@ def default_path(source: str, target: str) -> Path:
     return Path(f"tablegate-copy-{digest[:10]}.job")
 
 
+def copied_pairs(source: str, target: str) -> list[tuple[str, str]]:
+    """Return `pairs_of` the addresses of a copy. Raises TransferError if a table would be copied onto itself.
+
+    Such a copy would replace rows that were written meanwhile with what it has read.
+    """
+    pairs = pairs_of(source, target)
+    for one, other in pairs:
+        if stored_address(one) == stored_address(other):
+            raise BadAddress(f"the source and the target are the same table: {stored_address(one)}")
+    return pairs
+
+
 def begin_job(path: Path, source: str, target: str, options: ChosenOptions) -> CopyJob:
     """Create a job. Raises TransferError."""
     options.options()
-    tables = [(stored_address(one), stored_address(other)) for one, other in pairs_of(source, target)]
+    tables = [(stored_address(one), stored_address(other)) for one, other in copied_pairs(source, target)]
     return CopyJob.create(path, stored_address(source), stored_address(target), tables, options.document())
 
 

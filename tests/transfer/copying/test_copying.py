@@ -180,7 +180,7 @@ def test_a_job_that_was_killed_at_its_beginning_has_all_its_tables_or_none(
         opened.append(connect(*arguments, **options, factory=Interrupted))
         return opened[-1]
 
-    pairs = [(f"tablegate:{name}", f"tablegate:{name}") for name in ("one", "two")]
+    pairs = [(f"tablegate:{name}", f"tablegate:copy of {name}") for name in ("one", "two")]
     monkeypatch.setattr(job_setup, "pairs_of", lambda source, target: pairs)
     monkeypatch.setattr(job_setup, "stored_address", str)
     outcomes = []
