@@ -146,6 +146,7 @@ class Settings:
         1,
         "Number of server processes. With SQLite one process writes, and all read. Raise it to use more cores.",
         value="NUMBER",
+        most=1024,
     )
     max_connections: int = _network(
         1000,

@@ -43,6 +43,7 @@ def test_flags_win_over_the_environment_and_that_over_the_file(tmp_path: Path) -
             {"TABLEGATE_METRICS_PORT": "99999999999999999999"},
             "TABLEGATE_METRICS_PORT: '99999999999999999999' is more than the maximum 65535",
         ),
+        ({"TABLEGATE_WORKERS": "1025"}, "TABLEGATE_WORKERS: '1025' is more than the maximum 1024"),
         ({"TABLEGATE_AUTH": "none"}, "is not one of dev, strict"),
         ({"TABLEGATE_INSECURE": "maybe"}, "is not yes or no"),
         ({"TABLEGATE_SWEEP_PERIOD": "nan"}, "is not a number"),
@@ -56,6 +57,10 @@ def test_a_bad_setting_is_named(environment: dict[str, str], words: str) -> None
     with pytest.raises(BadSetting) as caught:
         load({}, environment)
     assert words in str(caught.value)
+
+
+def test_the_largest_number_of_workers_is_accepted() -> None:
+    assert load({}, {"TABLEGATE_WORKERS": "1024"}).workers == 1024
 
 
 def test_an_unknown_setting_in_a_file_is_refused(tmp_path: Path) -> None:
