@@ -10,142 +10,115 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from tablegate.adapters.dynamodb.validation.rules import vector_rules
 from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 
 Input = dict[str, Any]
 
 
-class IndexRules:
-    """The checks of secondary indexes in the service's first decade."""
+def check_new(data: Input, definitions: list[str], *, today: bool) -> None:
+    """Check the indexes of a new table. Raises ServiceError.
 
-    multiple_keys = False
-    """True if a global index may have several HASH and RANGE attributes."""
+    `definitions`: the names in AttributeDefinitions. `today`: the rules of today, or those of the first decade.
+    """
+    names: set[str] = set()
+    if "LocalSecondaryIndexes" in data:
+        _local(data, definitions, names, today)
+    if "GlobalSecondaryIndexes" in data:
+        _global(data, definitions, names, today)
+    for index in data.get("VectorIndexes", ()):
+        _new_name(index["IndexName"], names)
 
-    def check_new(self, data: Input, definitions: list[str]) -> None:
-        """Check the indexes of a new table. `definitions`: the names in AttributeDefinitions. Raises ServiceError."""
-        names: set[str] = set()
-        if "LocalSecondaryIndexes" in data:
-            self._local(data, definitions, names)
-        if "GlobalSecondaryIndexes" in data:
-            self._global(data, definitions, names)
-        for index in data.get("VectorIndexes", ()):
-            _new_name(index["IndexName"], names)
 
-    def check_updates(self, data: Input) -> None:
-        """Check the changes of indexes in an UpdateTable. Raises ServiceError."""
-        names: set[str] = set()
-        for update in data.get("GlobalSecondaryIndexUpdates", ()):
-            self._update(update, data, names)
-        vector_rules.index_updates(data, self.projection)
-
-    def projection(self, index: Input) -> None:
-        """Check the projection of an index. Raises ServiceError."""
-        projection = index["Projection"]
-        kind = projection.get("ProjectionType")
-        if kind is None:
-            raise refused("projection-null")
-        if "NonKeyAttributes" in projection and kind != "INCLUDE":
-            raise refused("projection-names", type=kind)
-
-    def _local(self, data: Input, definitions: list[str], names: set[str]) -> None:
-        indexes = data["LocalSecondaryIndexes"]
-        if not indexes:
-            raise refused("local-empty")
-        if len(data["KeySchema"]) != 2:
-            raise refused("local-without-range")
-        table_hash = data["KeySchema"][0]["AttributeName"]
-        for index in indexes:
-            name, schema = index["IndexName"], index["KeySchema"]
-            check_keys(index, definitions, multiple=False)
-            if len(schema) != 2:
-                raise refused("local-index-range", index=name)
-            hash_name = schema[0]["AttributeName"]
-            if hash_name != table_hash:
-                raise refused("local-index-hash", index=name, found=hash_name, wanted=table_hash)
-            self.projection(index)
-            _new_name(name, names)
-        if len(indexes) > limits.LOCAL_INDEXES:
-            raise refused("local-count", limit=limits.LOCAL_INDEXES)
-
-    def _global(self, data: Input, definitions: list[str], names: set[str]) -> None:
-        indexes = data["GlobalSecondaryIndexes"]
-        if not indexes:
-            raise refused("global-empty")
-        on_demand = data.get("BillingMode") == "PAY_PER_REQUEST"
-        for index in indexes:
-            name = index["IndexName"]
-            check_keys(index, definitions, self.multiple_keys)
-            self.projection(index)
-            if on_demand and "ProvisionedThroughput" in index:
-                raise refused("index-units-on-demand", index=name)
-            if not on_demand:
-                self._check_units(index)
-            _new_name(name, names)
-        if len(indexes) > limits.GLOBAL_INDEXES:
-            raise refused("global-count", limit=limits.GLOBAL_INDEXES)
-
-    def _update(self, update: Input, data: Input, names: set[str]) -> None:
+def check_updates(data: Input, *, today: bool) -> None:
+    """Check the changes of secondary indexes in an UpdateTable. Raises ServiceError."""
+    names: set[str] = set()
+    for update in data.get("GlobalSecondaryIndexUpdates", ()):
         if not update:
             raise refused("index-update-empty")
-        self._check_actions(update)
+        if today and len(update) > 1:
+            raise refused("index-update-several")
         change = update.get("Update") or update.get("Create") or update.get("Delete") or {}
         name = change["IndexName"]
         if name in names:
             raise refused("index-update-twice", index=name)
         names.add(name)
-        if "Create" in update:
-            self._check_added(update["Create"], data)
-
-    def _check_actions(self, update: Input) -> None:
-        """Check the members of an index change."""
-
-    def _check_added(self, index: Input, data: Input) -> None:
-        """Check an index that UpdateTable adds."""
-
-    def _check_units(self, index: Input) -> None:
-        """Check the throughput of a global index of a provisioned table."""
+        if today and "Create" in update:
+            _check_added(update["Create"], data)
 
 
-class TodaysIndexRules(IndexRules):
-    """The checks of secondary indexes today."""
-
-    multiple_keys = True
-
-    def _check_actions(self, update: Input) -> None:
-        if len(update) > 1:
-            raise refused("index-update-several")
-
-    def _check_added(self, index: Input, data: Input) -> None:
-        if "AttributeDefinitions" not in data:
-            raise refused("definitions-missing", index=index["IndexName"])
-        definitions = [definition["AttributeName"] for definition in data["AttributeDefinitions"]]
-        check_keys(index, definitions, self.multiple_keys)
-        self.projection(index)
-
-    def _check_units(self, index: Input) -> None:
-        name, units = index["IndexName"], index.get("ProvisionedThroughput")
-        if units is None:
-            raise refused("index-units-missing", index=name)
-        for member in ("ReadCapacityUnits", "WriteCapacityUnits"):
-            if units[member] > limits.THROUGHPUT_UNITS:
-                raise refused("index-units-bounds", value=units[member], name=member, index=name)
-
-    def projection(self, index: Input) -> None:
-        super().projection(index)
-        projection = index["Projection"]
-        if projection["ProjectionType"] != "INCLUDE":
-            return
-        names = projection.get("NonKeyAttributes")
-        if names is None:
-            raise refused("projection-no-names")
-        for name, count in Counter(names).items():
-            if count > 1:
-                raise refused("projection-twice", name=name)
+def _check_added(index: Input, data: Input) -> None:
+    if "AttributeDefinitions" not in data:
+        raise refused("definitions-missing", index=index["IndexName"])
+    definitions = [definition["AttributeName"] for definition in data["AttributeDefinitions"]]
+    check_keys(index, definitions, multiple=True)
+    check_projection(index, today=True)
 
 
-FIRST_DECADE, TODAY = IndexRules(), TodaysIndexRules()
+def check_projection(index: Input, *, today: bool) -> None:
+    """Check the projection of an index. Raises ServiceError."""
+    projection = index["Projection"]
+    kind, names = projection.get("ProjectionType"), projection.get("NonKeyAttributes")
+    if kind is None:
+        raise refused("projection-null")
+    if names is not None and kind != "INCLUDE":
+        raise refused("projection-names", type=kind)
+    if not today or kind != "INCLUDE":
+        return
+    if names is None:
+        raise refused("projection-no-names")
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise refused("projection-twice", name=name)
+
+
+def _local(data: Input, definitions: list[str], names: set[str], today: bool) -> None:
+    indexes = data["LocalSecondaryIndexes"]
+    if not indexes:
+        raise refused("local-empty")
+    if len(data["KeySchema"]) != 2:
+        raise refused("local-without-range")
+    table_hash = data["KeySchema"][0]["AttributeName"]
+    for index in indexes:
+        name, schema = index["IndexName"], index["KeySchema"]
+        check_keys(index, definitions, multiple=False)
+        if len(schema) != 2:
+            raise refused("local-index-range", index=name)
+        hash_name = schema[0]["AttributeName"]
+        if hash_name != table_hash:
+            raise refused("local-index-hash", index=name, found=hash_name, wanted=table_hash)
+        check_projection(index, today=today)
+        _new_name(name, names)
+    if len(indexes) > limits.LOCAL_INDEXES:
+        raise refused("local-count", limit=limits.LOCAL_INDEXES)
+
+
+def _global(data: Input, definitions: list[str], names: set[str], today: bool) -> None:
+    indexes = data["GlobalSecondaryIndexes"]
+    if not indexes:
+        raise refused("global-empty")
+    on_demand = data.get("BillingMode") == "PAY_PER_REQUEST"
+    for index in indexes:
+        name = index["IndexName"]
+        check_keys(index, definitions, multiple=today)
+        check_projection(index, today=today)
+        if on_demand and "ProvisionedThroughput" in index:
+            raise refused("index-units-on-demand", index=name)
+        if today and not on_demand:
+            _check_units(index)
+        _new_name(name, names)
+    if len(indexes) > limits.GLOBAL_INDEXES:
+        raise refused("global-count", limit=limits.GLOBAL_INDEXES)
+
+
+def _check_units(index: Input) -> None:
+    """Check the throughput of a global index of a provisioned table."""
+    name, units = index["IndexName"], index.get("ProvisionedThroughput")
+    if units is None:
+        raise refused("index-units-missing", index=name)
+    for member in ("ReadCapacityUnits", "WriteCapacityUnits"):
+        if units[member] > limits.THROUGHPUT_UNITS:
+            raise refused("index-units-bounds", value=units[member], name=member, index=name)
 
 
 def check_keys(index: Input, definitions: list[str], multiple: bool) -> None:

@@ -55,7 +55,7 @@ def _old_new_table(data: Input) -> None:
     _throughput(data)
     definitions = [definition["AttributeName"] for definition in data["AttributeDefinitions"]]
     _table_keys(data, definitions)
-    index_rules.FIRST_DECADE.check_new(data, definitions)
+    index_rules.check_new(data, definitions, today=False)
     _defined_once(definitions, "definition-twice-classic")
 
 
@@ -64,9 +64,9 @@ def _new_table(data: Input) -> None:
     definitions = [definition["AttributeName"] for definition in data["AttributeDefinitions"]]
     _defined_once(definitions, "definition-twice")
     _table_keys(data, definitions)
-    vector_rules.new_indexes(data, definitions, index_rules.TODAY.projection)
+    vector_rules.new_indexes(data, definitions)
     _definitions(data, definitions)
-    index_rules.TODAY.check_new(data, definitions)
+    index_rules.check_new(data, definitions, today=True)
     _projected_total(data)
     _stream(data)
     _encryption(data)
@@ -151,7 +151,8 @@ def _replica_updates(data: Input) -> None:
 
 def _old_updated_table(data: Input) -> None:
     _updated_throughput(data)
-    index_rules.FIRST_DECADE.check_updates(data)
+    index_rules.check_updates(data, today=False)
+    vector_rules.index_updates(data, today=False)
 
 
 def _updated_table(data: Input) -> None:
@@ -163,7 +164,8 @@ def _updated_table(data: Input) -> None:
     _updated_throughput(data)
     if data.get("BillingMode") == "PAY_PER_REQUEST" and "ProvisionedThroughput" in data:
         raise refused("on-demand-update-with-units")
-    index_rules.TODAY.check_updates(data)
+    index_rules.check_updates(data, today=True)
+    vector_rules.index_updates(data, today=True)
 
 
 def _updated_throughput(data: Input) -> None:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tablegate.adapters.dynamodb.validation.rules.expression_rules import check_parameters, check_placeholders
+from tablegate.adapters.dynamodb.validation.rules.index_rules import check_projection, refused
 from tablegate.adapters.dynamodb.validation.rules.rule_context import RuleContext
-from tablegate.adapters.dynamodb.wire import limits, messages
+from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, serialization, validation
 from tablegate.gateway.model.values.vectors import pack
 
@@ -24,25 +25,23 @@ _SCHEMA_ROLES = {"HASH": limits.SEARCH_SCHEMA_HASHES, "INLINE_FILTER": limits.SE
 # Indexes
 
 
-def check_index(index: Input, definitions: Iterable[str], check_projection: Callable[[Input], None]) -> None:
+def check_index(index: Input, definitions: Iterable[str], *, today: bool) -> None:
     """Raise ServiceError for a vector index with members that exclude each other or do not match
     AttributeDefinitions.
-
-    `check_projection`: the check for all kinds of indexes.
     """
     schema = index.get("SearchSchema", ())
     for role, count_max in _SCHEMA_ROLES.items():
         count = sum(element["SearchSchemaElementType"] == role for element in schema)
         if count > count_max:
-            raise _error("search-schema-count", count=count, role=role, limit=count_max)
+            raise refused("search-schema-count", count=count, role=role, limit=count_max)
     if any(element["AttributeName"] not in definitions for element in schema):
-        raise _error("search-schema-undefined")
+        raise refused("search-schema-undefined")
     name = index["VectorAttribute"]["AttributeName"]
     if name in definitions:
-        raise _error("vector-attribute-defined", name=name)
+        raise refused("vector-attribute-defined", name=name)
     if index["Dimensions"] > limits.VECTOR_DIMENSIONS:
-        raise _error("vector-dimensions", limit=limits.VECTOR_DIMENSIONS)
-    check_projection(index)
+        raise refused("vector-dimensions", limit=limits.VECTOR_DIMENSIONS)
+    check_projection(index, today=today)
 
 
 def check_dimensions(existing: Iterable[tuple[str, int]], index: Mapping[str, Any]) -> None:
@@ -52,21 +51,21 @@ def check_dimensions(existing: Iterable[tuple[str, int]], index: Mapping[str, An
     """
     name = index["VectorAttribute"]["AttributeName"]
     if any(attribute == name and dimensions != index["Dimensions"] for attribute, dimensions in existing):
-        raise _error("vector-dimensions-differ", name=name)
+        raise refused("vector-dimensions-differ", name=name)
 
 
-def new_indexes(data: Input, definitions: list[str], check_projection: Callable[[Input], None]) -> None:
+def new_indexes(data: Input, definitions: list[str]) -> None:
     """Raise ServiceError for the VectorIndexes of a CreateTable. Names are checked elsewhere."""
     indexes = data.get("VectorIndexes", ())
     if not indexes:
         return
     if data.get("BillingMode") != "PAY_PER_REQUEST":
-        raise _error("vector-billing")
+        raise refused("vector-billing")
     if len(indexes) > limits.VECTOR_INDEXES:
-        raise _error("vector-count", limit=limits.VECTOR_INDEXES)
+        raise refused("vector-count", limit=limits.VECTOR_INDEXES)
     earlier: list[tuple[str, int]] = []
     for index in indexes:
-        check_index(index, definitions, check_projection)
+        check_index(index, definitions, today=True)
         check_dimensions(earlier, index)
         earlier.append((index["VectorAttribute"]["AttributeName"], index["Dimensions"]))
 
@@ -92,16 +91,16 @@ def projected(indexes: Iterable[Input]) -> int:
     return total
 
 
-def index_updates(data: Input, check_projection: Callable[[Input], None]) -> None:
+def index_updates(data: Input, *, today: bool) -> None:
     """Raise ServiceError for the VectorIndexUpdates of an UpdateTable."""
     definitions = {definition["AttributeName"] for definition in data.get("AttributeDefinitions", ())}
     for update in data.get("VectorIndexUpdates", ()):
         if not update:
-            raise _error("index-update-empty")
+            raise refused("index-update-empty")
         if len(update) > 1:
-            raise _error("index-update-several")
+            raise refused("index-update-several")
         if "Create" in update:
-            check_index(update["Create"], definitions, check_projection)
+            check_index(update["Create"], definitions, today=today)
 
 
 # Searches
@@ -113,16 +112,16 @@ def search_vectors(data: Input, context: RuleContext) -> None:
     Converts the search vector to a list of numbers.
     """
     if data["TopK"] > limits.SEARCH_RESULTS:
-        raise _error("top-k", value=data["TopK"], limit=limits.SEARCH_RESULTS)
+        raise refused("top-k", value=data["TopK"], limit=limits.SEARCH_RESULTS)
     check_parameters(data, context, ("SearchConditionExpression", "ProjectionExpression"), ())
     check_placeholders(data, context)
     try:
         components = [float(element["N"]) for element in data["SearchVector"] if len(element) == 1]
         pack(components)
     except (KeyError, TypeError, ValueError, OverflowError):
-        raise _error("search-vector") from None
+        raise refused("search-vector") from None
     if len(components) < len(data["SearchVector"]):
-        raise _error("search-vector")
+        raise refused("search-vector")
     data["SearchVector"] = components
 
 
@@ -155,7 +154,3 @@ def refusal_of_body(body: Any, text: bytes, refusal: ServiceError) -> ServiceErr
 def _place(text: bytes, end: int) -> str:
     line, begin = text.count(b"\n", 0, end) + 1, text.rfind(b"\n", 0, end) + 1
     return f" at line {line} column {end - begin}"
-
-
-def _error(rule: str, **facts: Any) -> ServiceError:
-    return validation(messages.bare(rule, **facts))
