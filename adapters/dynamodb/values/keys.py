@@ -112,8 +112,13 @@ def index_view(value: Value, is_partition: bool) -> Value | None:
     None if it is empty or too long: it has no entry (rule 37).
     """
     visible = view(value)
-    if visible.kind in _SIZED and (not visible.data or _is_too_long(visible, is_partition)):
-        return None
+    if visible.kind in _SIZED:
+        if not visible.data:
+            return None
+        try:
+            _check_size(visible, is_partition)
+        except KeyTooLong:
+            return None
     return visible
 
 
@@ -157,10 +162,6 @@ def _check_index_value(index: Index, column: KeyColumn, value: Value, rules: tup
 
 
 def _check_size(value: Value, is_partition: bool) -> None:
-    if _is_too_long(value, is_partition):
-        raise KeyTooLong("partition" if is_partition else "sort")
-
-
-def _is_too_long(value: Value, is_partition: bool) -> bool:
     size_bytes = len(value.data) if value.kind is Kind.BYTES else len(value.data.encode())
-    return size_bytes > (limits.PARTITION_KEY_BYTES if is_partition else limits.SORT_KEY_BYTES)
+    if size_bytes > (limits.PARTITION_KEY_BYTES if is_partition else limits.SORT_KEY_BYTES):
+        raise KeyTooLong("partition" if is_partition else "sort")
