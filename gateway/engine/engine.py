@@ -18,7 +18,6 @@ from tablegate.gateway.engine.background import job_runner
 from tablegate.gateway.engine.background.background import Background, BackgroundOptions
 from tablegate.gateway.engine.background.pacing import BatchDone
 from tablegate.gateway.engine.rows import reading, reading_replicas
-from tablegate.gateway.engine.rows.point_reads import Reading
 from tablegate.gateway.engine.search import search_definitions
 from tablegate.gateway.engine.single_commands import SingleCommands
 from tablegate.gateway.engine.streams import follower_reads, following
@@ -27,16 +26,14 @@ from tablegate.gateway.engine.tables.table_definitions import TableDefiner
 from tablegate.gateway.engine.transactions import Transactions
 from tablegate.gateway.engine.vectors import vector_support
 from tablegate.gateway.model import errors
-from tablegate.gateway.model.commands import row_commands, table_commands, vector_commands
-from tablegate.gateway.model.commands.commands import AnyCommand, SingleCommand
+from tablegate.gateway.model.commands import row_commands, table_commands
+from tablegate.gateway.model.commands.commands import READS, AnyCommand, ReadCommand, SingleCommand
 from tablegate.gateway.model.tables.indexes import IndexView
 from tablegate.gateway.store.opening.replicas import Standbys
 from tablegate.gateway.store.store import Store
 from tablegate.gateway.store.transactions import tokens
 
 log = logging.getLogger(__name__)
-
-_READS = {row_commands.Get, row_commands.Read, row_commands.ReadAll, vector_commands.SearchVectors}
 
 
 class EngineOptions(NamedTuple):
@@ -122,13 +119,13 @@ class Engine:
             return self._single_commands.find_tables(cast("list[table_commands.FindTable]", commands))
         outcomes: list[Any] = [None] * len(commands)
         writes: dict[int, row_commands.WriteGroup] = {}
-        reads: dict[int, Reading] = {}
+        reads: dict[int, ReadCommand] = {}
         for at, command in enumerate(commands):
             kind = type(command)
             if kind is row_commands.WriteGroup:
                 writes[at] = cast(row_commands.WriteGroup, command)
-            elif kind in _READS:
-                reads[at] = cast(Reading, command)
+            elif kind in READS:
+                reads[at] = cast(ReadCommand, command)
             else:
                 outcomes[at] = self._single_commands.run(cast(SingleCommand, command))
         if writes:
@@ -163,7 +160,7 @@ class Engine:
         return nodes.pop() if len(nodes) == 1 else None
 
     def run_in_slices(
-        self, commands: list[Reading], outcomes: dict[int, Any], reader: int, log_position: int = 0
+        self, commands: list[ReadCommand], outcomes: dict[int, Any], reader: int, log_position: int = 0
     ) -> Iterator[None]:
         """Run reads of one snapshot, and yield after each slice of a page, so that the thread can do other work.
 
@@ -287,7 +284,7 @@ class Engine:
         if self.replicas is not None:
             self.replicas.close()
 
-    def _read(self, commands: list[Reading], nowait: bool, log_position: int) -> list[Any]:
+    def _read(self, commands: list[ReadCommand], nowait: bool, log_position: int) -> list[Any]:
         if self.replicas is None or nowait or not reading_replicas.may_be_old(commands):
             return self._transactions.read(commands)
         answers: list[Any] = [

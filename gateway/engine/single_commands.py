@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tablegate.gateway.engine.background import job_runner
@@ -10,29 +10,26 @@ from tablegate.gateway.engine.backups import restoring
 from tablegate.gateway.engine.replication import replication
 from tablegate.gateway.engine.rows import loading, local_transactions
 from tablegate.gateway.engine.search import search_definitions
-from tablegate.gateway.engine.streams import following, streaming, tunnels
+from tablegate.gateway.engine.streams import following, tunnels
 from tablegate.gateway.engine.tables import table_copies
 from tablegate.gateway.engine.tables.table_definitions import TableDefiner
 from tablegate.gateway.engine.transactions import Transactions
-from tablegate.gateway.model.commands import (
-    job_commands,
-    row_commands,
-    stream_commands,
-    transaction_commands,
-)
+from tablegate.gateway.model.commands import job_commands, row_commands, transaction_commands
 from tablegate.gateway.model.commands.account_commands import AccountCommand
-from tablegate.gateway.model.commands.backup_commands import BackupCommand
 from tablegate.gateway.model.commands.commands import DefinitionCommand, SingleCommand
-from tablegate.gateway.model.commands.job_commands import JobCommand
-from tablegate.gateway.model.commands.search_commands import SearchCommand
-from tablegate.gateway.model.commands.snapshot_commands import SnapshotCommand
-from tablegate.gateway.model.commands.stream_commands import StreamCommand
 from tablegate.gateway.model.commands.table_commands import FindTable, TableCommand
-from tablegate.gateway.model.commands.transaction_commands import TransactionCommand
-from tablegate.gateway.model.commands.tunnel_commands import TunnelCommand
 from tablegate.gateway.model.errors import GatewayError, StaleTable
+from tablegate.gateway.model.values.rows import TICKS_PER_MS
 from tablegate.gateway.store.sql.databases import RetryableFailure
 from tablegate.gateway.store.store import Store
+
+RUNS: Mapping[type, Callable[[Store, TableDefiner, Any, int], Any]] = {
+    command: module.run
+    for module in (following, job_runner, replication, restoring, search_definitions, table_copies, tunnels)
+    for command in module.COMMANDS
+}
+"""The function of each type of command, except those of `TableDefiner.run`. Its last argument is the time in ticks since
+1970."""
 
 
 class SingleCommands:
@@ -50,7 +47,7 @@ class SingleCommands:
         """Run a command and return its outcome."""
         if isinstance(command, row_commands.BulkLoad):
             return self._load(command)
-        if isinstance(command, TransactionCommand):
+        if isinstance(command, transaction_commands.TransactionCommand):
             return self._transact(command)
         return self._transactions.with_retries(self._define, command)
 
@@ -62,43 +59,14 @@ class SingleCommands:
 
     def _define(self, command: DefinitionCommand) -> Any:
         """Return the outcome of one attempt. Raises GatewayError, RetryableFailure."""
-        now_ns = self._now()
-        now, now_ms = now_ns // 100, now_ns // 1_000_000
+        now = self._now() // 100
+        if isinstance(command, job_commands.AdvanceJob):
+            step = job_runner.JobStep(self._store, self._definer, command, now)
+            self._transactions.run_transaction(step.run)
+            return step.outcome
         if isinstance(command, TableCommand | AccountCommand):
-            return self._definer.run(command, now_ms)
-        if isinstance(command, StreamCommand):
-            return self._run_on_streams(command, now_ms)
-        if isinstance(command, SearchCommand):
-            return search_definitions.run(self._store, self._definer, command, now_ms)
-        if isinstance(command, SnapshotCommand):
-            return table_copies.run(self._store, self._definer, command, now_ms)
-        if isinstance(command, BackupCommand):
-            return restoring.run(self._store, self._definer, command, now)
-        if isinstance(command, JobCommand):
-            if isinstance(command, job_commands.AdvanceJob):
-                return self._advance(command)
-            return job_runner.run(self._store, self._definer, command, now)
-        if isinstance(command, TunnelCommand):
-            return tunnels.run(self._store, self._definer, command, now_ms)
-        return replication.run(self._store, self._definer, command, now_ms)
-
-    def _run_on_streams(self, command: StreamCommand, now_ms: int) -> Any:
-        match command:
-            case stream_commands.Reshard():
-                return streaming.reshard(self._store, command, now_ms)
-            case stream_commands.Follow():
-                return following.follow(self._store, self._definer, command, now_ms)
-            case stream_commands.Unfollow():
-                return following.unfollow(self._store, command, now_ms)
-            case stream_commands.ListFollowers():
-                return following.targets(self._store, command)
-            case _:
-                return streaming.read(self._store, command)
-
-    def _advance(self, command: job_commands.AdvanceJob) -> Any:
-        step = job_runner.JobStep(self._store, self._definer, command, self._now() // 100)
-        self._transactions.run_transaction(step.run)
-        return step.outcome
+            return self._definer.run(command, now // TICKS_PER_MS)
+        return RUNS[type(command)](self._store, self._definer, command, now)
 
     def _transact(self, command: transaction_commands.TransactionCommand) -> Any:
         with_retries, store = self._transactions.with_retries, self._store

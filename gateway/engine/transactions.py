@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 from tablegate.gateway.engine.rows import reading
-from tablegate.gateway.engine.rows.point_reads import Reading
 from tablegate.gateway.engine.rows.writing import WriteBatch
 from tablegate.gateway.model import errors
+from tablegate.gateway.model.commands.commands import ReadCommand
 from tablegate.gateway.model.commands.row_commands import WriteGroup
 from tablegate.gateway.store.sql.databases import (
     CommitInterrupted,
@@ -40,7 +40,7 @@ class Transactions:
         self._failover_s = failover_s
         self._now = now
 
-    def read(self, commands: list[Reading]) -> list[Any]:
+    def read(self, commands: list[ReadCommand]) -> list[Any]:
         """Return the outcome or GatewayError of each read, all from one snapshot."""
         answer = self.with_retries(self._read_once, commands)
         if isinstance(answer, errors.DatabaseFailed) and len(commands) > 1:
@@ -48,7 +48,7 @@ class Transactions:
             return self.read(commands[:half]) + self.read(commands[half:])
         return [answer] * len(commands) if isinstance(answer, errors.GatewayError) else answer
 
-    def _read_once(self, commands: list[Reading]) -> list[Any]:
+    def _read_once(self, commands: list[ReadCommand]) -> list[Any]:
         try:
             return reading.read(self._store, commands, self._now() // 1_000_000)
         except (errors.GatewayError, RetryableFailure):

@@ -11,7 +11,7 @@ from time import perf_counter
 from typing import Any, cast
 
 from tablegate.gateway.engine.engine import Engine
-from tablegate.gateway.engine.rows.point_reads import Reading
+from tablegate.gateway.model.commands.commands import ReadCommand
 from tablegate.gateway.observability import metrics
 from tablegate.gateway.server.pending_request import PendingRequest, RequestOutcomes
 
@@ -65,7 +65,7 @@ class _SlicedList:
         self._outcomes: dict[int, Any] = {}
         commands = [command for pending in pending_requests for command in pending.commands]
         self._slices = engine.run_in_slices(
-            cast("list[Reading]", commands), self._outcomes, reader, log_position
+            cast("list[ReadCommand]", commands), self._outcomes, reader, log_position
         )
 
     def advance(self) -> list[RequestOutcomes]:

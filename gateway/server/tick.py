@@ -35,12 +35,11 @@ from typing import Any, cast
 from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.dialect import Handler, ReplyStep
 from tablegate.gateway.engine.engine import Engine, contended
-from tablegate.gateway.engine.rows.point_reads import Reading
 from tablegate.gateway.engine.rows.reading_replicas import may_be_old
 from tablegate.gateway.exchanges import MAX_ATTEMPTS
 from tablegate.gateway.http import Reply
-from tablegate.gateway.model.commands.commands import AnyCommand, Exchange
-from tablegate.gateway.model.commands.row_commands import Get, Read, ReadAll, WriteGroup
+from tablegate.gateway.model.commands.commands import READS, AnyCommand, Exchange, ReadCommand
+from tablegate.gateway.model.commands.row_commands import Read, WriteGroup
 from tablegate.gateway.model.commands.table_commands import FindTable, ListTables
 from tablegate.gateway.model.commands.vector_commands import SearchVectors
 from tablegate.gateway.model.errors import Busy, Contended, StaleTable
@@ -49,7 +48,6 @@ from tablegate.gateway.security.gate import admit, complete
 from tablegate.gateway.server.pending_request import LockRetry, PendingRequest, RequestOutcomes
 from tablegate.gateway.server.sliced_reads import SlicedReads
 
-_READS = {Get, Read, ReadAll, SearchVectors}
 _SLICED = {Read, SearchVectors}
 _WRITES = {WriteGroup}
 _LOOKUPS = {FindTable, ListTables}
@@ -109,7 +107,7 @@ class Ticker:
             queues[WriteGroup] = self._write_lane.writes
         queues[FindTable] = self._write_lane.look_ups
         if self._replica_lane is None:
-            queues |= dict.fromkeys(_READS - _SLICED, self._read_lane.reads)
+            queues |= dict.fromkeys(READS - _SLICED, self._read_lane.reads)
             queues |= dict.fromkeys(_SLICED, self._read_lane.pages)
         return queues
 
@@ -173,9 +171,9 @@ class Ticker:
             queue.append(pending)
             return
         kinds = {type(command) for command in commands}
-        if kinds <= _READS:
+        if kinds <= READS:
             lane = self._read_lane
-            if self._replica_lane is not None and may_be_old(cast("list[Reading]", commands)):
+            if self._replica_lane is not None and may_be_old(cast("list[ReadCommand]", commands)):
                 lane = self._replica_lane
             (lane.reads if _SLICED.isdisjoint(kinds) else lane.pages).append(pending)
         elif self._forward is not None and not kinds <= _LOOKUPS:
@@ -438,7 +436,7 @@ class _Lane:
         """Record the log position on the connections of requests that wrote, for their later reads."""
         position = self._engine.written_up_to
         for pending in pending_requests:
-            if not {type(command) for command in pending.commands} <= _READS:
+            if not {type(command) for command in pending.commands} <= READS:
                 pending.connection.written_up_to = position
 
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from itertools import chain
-from typing import Any, Protocol
+from typing import Any, Protocol, get_args
 
 from tablegate.gateway.engine.background.pacing import BatchDone, BatchSize, FairQueue
 from tablegate.gateway.engine.backups import file_backups, restoring
@@ -32,6 +32,7 @@ from tablegate.gateway.store.transactions import tokens
 
 log = logging.getLogger("tablegate")
 
+COMMANDS = get_args(job_commands.JobCommand)
 _NO_END_MS = 1 << 62
 _REMEMBERED_MS = 90 * 86_400_000
 # Milliseconds after the last renewal of a claim until another server can take over the job.

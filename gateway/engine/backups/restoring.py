@@ -11,7 +11,7 @@ A backup is such a copy in a table that clients cannot name. A restored table is
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, get_args
 
 from tablegate.gateway.engine.background.pacing import FairQueue
 from tablegate.gateway.engine.backups import change_windows, file_backups, history_retention
@@ -32,6 +32,7 @@ from tablegate.gateway.store.tables.copies import CopyPhase, PendingCopy
 from tablegate.gateway.store.tables.history import HistoryPoint
 
 _FOREVER_MS = 1 << 62
+COMMANDS = get_args(backup_commands.BackupCommand)
 ROWS = "rows"
 """Name of the table with the rows of a copy that belongs to a job."""
 

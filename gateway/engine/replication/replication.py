@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 from tablegate.gateway.engine.background import batch_walk
 from tablegate.gateway.engine.replication.replica_writes import REPLICATED
@@ -41,11 +41,15 @@ _MARGIN_MS = 600_000
 _BATCH_BYTES = 4_000_000
 
 
+COMMANDS = get_args(ReplicaCommand)
+
+
 # Members of a group
 
 
-def run(store: Store, definer: TableDefiner, command: ReplicaCommand, now_ms: int) -> Table:
-    """Return the outcome of a command about replicas."""
+def run(store: Store, definer: TableDefiner, command: ReplicaCommand, now: int) -> Table:
+    """Return the outcome of a command about replicas. `now`: ticks since 1970."""
+    now_ms = now // TICKS_PER_MS
     if isinstance(command, AddReplicas):
         return _add(store, definer, command, now_ms)
     return _remove(store, definer, command, now_ms)

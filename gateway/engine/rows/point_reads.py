@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeGuard
 
 from tablegate.gateway.model import errors
+from tablegate.gateway.model.commands.commands import ReadCommand
 from tablegate.gateway.model.commands.row_commands import Get, Read, ReadAll
 from tablegate.gateway.model.commands.vector_commands import SearchVectors, VectorMatch
 from tablegate.gateway.model.commands.write_groups import RowKey
@@ -17,7 +18,6 @@ from tablegate.gateway.store.rows import rows
 from tablegate.gateway.store.sql.databases import Session
 from tablegate.gateway.store.store import Store
 
-Reading = Get | ReadAll | Read | SearchVectors
 # Rows fetched before their total size is checked.
 _ROWS_PER_FETCH = 10
 
@@ -28,7 +28,7 @@ class _ClaimReleased(Exception):
     """Rolls back the claims of rows that were read and are not to be written."""
 
 
-def read_without_snapshot(store: Store, commands: list[Reading], now_ms: int) -> dict[int, Outcome]:
+def read_without_snapshot(store: Store, commands: list[ReadCommand], now_ms: int) -> dict[int, Outcome]:
     """Read, without snapshots, the commands that need a consistent view. Return outcomes by index."""
     by_index = {at: command for at, command in enumerate(commands) if needs_snapshot(command)}
     if not by_index:
@@ -75,12 +75,12 @@ def _read_claimed(store: Store, commands: Mapping[int, ReadAll], now_ms: int) ->
     return outcomes
 
 
-def needs_snapshot(command: Reading) -> TypeGuard[ReadAll]:
+def needs_snapshot(command: ReadCommand) -> TypeGuard[ReadAll]:
     """Return True if the rows of a command must be of one moment."""
     return type(command) is ReadAll and len(command.gets) > 1
 
 
-def is_byte_limited(command: Reading) -> TypeGuard[ReadAll]:
+def is_byte_limited(command: ReadCommand) -> TypeGuard[ReadAll]:
     """Return True if a command limits the bytes of its rows and is long enough to fetch them in steps."""
     return (
         isinstance(command, ReadAll) and command.max_bytes is not None and len(command.gets) > _ROWS_PER_FETCH
@@ -139,7 +139,7 @@ def _too_large(rows_of_command: list[Row | None], command: ReadAll) -> errors.Li
     )
 
 
-def fetched_together(commands: Sequence[Reading]) -> list[Get]:
+def fetched_together(commands: Sequence[ReadCommand]) -> list[Get]:
     """Return the point reads of commands, except those that are fetched in steps."""
     gets: list[Get] = []
     for command in commands:
@@ -150,12 +150,12 @@ def fetched_together(commands: Sequence[Reading]) -> list[Get]:
     return gets
 
 
-def tables_of(command: Reading) -> list[Table]:
+def tables_of(command: ReadCommand) -> list[Table]:
     """Return the tables of a command, repeatedly if it reads several rows."""
     return [get.table for get in command.gets] if isinstance(command, ReadAll) else [command.table]
 
 
-def refusal_of(command: Reading, stale: set[int], now_ms: int) -> errors.GatewayError | None:
+def refusal_of(command: ReadCommand, stale: set[int], now_ms: int) -> errors.GatewayError | None:
     """Return the error of a command whose table or index cannot be read now, or None."""
     for table in tables_of(command):
         if table.id in stale:

@@ -13,7 +13,6 @@ from typing import cast
 from tablegate.gateway.engine.rows.page_builder import READ_FIELDS, SHOWN_AS_STORED, PageBuilder
 from tablegate.gateway.engine.rows.point_reads import (
     Outcome,
-    Reading,
     fetched_together,
     is_byte_limited,
     needs_snapshot,
@@ -27,6 +26,7 @@ from tablegate.gateway.engine.rows.point_reads import (
 from tablegate.gateway.engine.vectors import vector_support
 from tablegate.gateway.engine.vectors.vector_support import SearchSlices
 from tablegate.gateway.model import errors, fast_paths
+from tablegate.gateway.model.commands.commands import ReadCommand
 from tablegate.gateway.model.commands.row_commands import Get, Read, ReadAll
 from tablegate.gateway.model.commands.vector_commands import SearchVectors
 from tablegate.gateway.model.commands.write_groups import RowKey
@@ -56,7 +56,7 @@ Slices = Generator[None, None, Page | errors.GatewayError]
 """A page that is being read. It yields after each slice and returns the page."""
 
 
-def read(store: Store, commands: list[Reading], now_ms: int) -> list[Outcome]:
+def read(store: Store, commands: list[ReadCommand], now_ms: int) -> list[Outcome]:
     """Return the outcome of each command, all from one snapshot."""
     is_safe = store.database.has_snapshots or not any(map(needs_snapshot, commands))
     if _LOOKS_UP and store.database.looks_up_at_once and is_safe and all(map(_is_one_statement, commands)):
@@ -68,7 +68,7 @@ def read(store: Store, commands: list[Reading], now_ms: int) -> list[Outcome]:
 
 
 def read_in_slices(
-    store: Store, commands: list[Reading], now_ms: int, outcomes: dict[int, Outcome], reader: int = 0
+    store: Store, commands: list[ReadCommand], now_ms: int, outcomes: dict[int, Outcome], reader: int = 0
 ) -> Iterator[None]:
     """Do what `read` does, and yield after each slice of a page, or after several short pages. Pages take turns.
 
@@ -133,23 +133,23 @@ def _interleave(
         deadline = perf_counter() + _SLICE_S
 
 
-def _stale(store: Store, session: Session, commands: list[Reading]) -> set[int]:
+def _stale(store: Store, session: Session, commands: list[ReadCommand]) -> set[int]:
     tables = [table for command in commands for table in tables_of(command)]
     return store.catalog.check(session, tables, lock=False)()
 
 
-def _is_one_statement(command: Reading) -> bool:
+def _is_one_statement(command: ReadCommand) -> bool:
     if type(command) is Get:
         return not command.transaction
     return type(command) is ReadAll and not is_byte_limited(command)
 
 
-def _transaction(command: Reading) -> str:
+def _transaction(command: ReadCommand) -> str:
     return "" if isinstance(command, ReadAll | SearchVectors) else command.transaction
 
 
 def _staged_outcome(
-    session: Session, command: Reading, rows_by_key: dict[RowKey, Row], now_ms: int
+    session: Session, command: ReadCommand, rows_by_key: dict[RowKey, Row], now_ms: int
 ) -> Outcome:
     """Return the outcome of a point read through a local transaction."""
     assert isinstance(command, Get)

@@ -10,18 +10,19 @@ from collections.abc import Iterator
 from typing import Any
 
 from tablegate.gateway.engine.rows import reading
-from tablegate.gateway.engine.rows.point_reads import Outcome, Reading
+from tablegate.gateway.engine.rows.point_reads import Outcome
+from tablegate.gateway.model.commands.commands import ReadCommand
 from tablegate.gateway.model.errors import StaleTable
 from tablegate.gateway.store.opening.replicas import Standbys
 
 
-def may_be_old(commands: list[Reading]) -> bool:
+def may_be_old(commands: list[ReadCommand]) -> bool:
     """Return True if a standby may answer a list of reads."""
     return all(command.may_be_old for command in commands)
 
 
 def read(
-    replicas: Standbys, commands: list[Reading], now_ms: int, log_position: int
+    replicas: Standbys, commands: list[ReadCommand], now_ms: int, log_position: int
 ) -> list[Outcome | StaleTable]:
     """Return the outcome of each command. StaleTable marks those that the primary has to answer.
 
@@ -38,7 +39,7 @@ def read(
 
 def read_in_slices(
     replicas: Standbys,
-    commands: list[Reading],
+    commands: list[ReadCommand],
     now_ms: int,
     outcomes: dict[int, Any],
     reader: int,

@@ -7,6 +7,7 @@ changes.
 from __future__ import annotations
 
 import dataclasses
+from typing import get_args
 
 from tablegate.gateway.engine.search import searching
 from tablegate.gateway.engine.streams import follower_reads, following
@@ -16,19 +17,22 @@ from tablegate.gateway.model.commands import search_commands
 from tablegate.gateway.model.errors import IndexExists, IndexMissing, LimitExceeded
 from tablegate.gateway.model.search.schema import SearchIndex, SearchIndexState
 from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.model.values.rows import TICKS_PER_MS
 from tablegate.gateway.store.search import documents, search_indexes
 from tablegate.gateway.store.sql.databases import Session
 from tablegate.gateway.store.store import Store
 from tablegate.gateway.store.streams import followers
 
+COMMANDS = get_args(search_commands.SearchCommand)
 SEARCH = "search"
 """The kind of followers that are search indexes. The target is the id of the index."""
 
 
 def run(
-    store: Store, definer: TableDefiner, command: search_commands.SearchCommand, now_ms: int
+    store: Store, definer: TableDefiner, command: search_commands.SearchCommand, now: int
 ) -> Table | list[tuple[str, SearchIndex]] | SearchIndexState | search_commands.SearchPage:
-    """Return the outcome of a command about search indexes."""
+    """Return the outcome of a command about search indexes. `now`: ticks since 1970."""
+    now_ms = now // TICKS_PER_MS
     match command:
         case search_commands.CreateSearchIndex():
             return create(store, definer, command, now_ms)

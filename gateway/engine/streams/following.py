@@ -11,18 +11,28 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
+from typing import get_args
 
+from tablegate.gateway.engine.streams import streaming
 from tablegate.gateway.engine.streams.follower_reads import oldest_pending_ms, pending
 from tablegate.gateway.engine.tables.table_definitions import TableDefiner
 from tablegate.gateway.engine.tables.table_dependents import end, lock_current, save_table, without_unused_log
-from tablegate.gateway.model.commands.stream_commands import Follow, ListFollowers, Unfollow
+from tablegate.gateway.model.commands.stream_commands import (
+    Follow,
+    ListFollowers,
+    Reshard,
+    StreamCommand,
+    Unfollow,
+)
 from tablegate.gateway.model.tables.changes import Change
 from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.model.values.rows import TICKS_PER_MS
 from tablegate.gateway.store.sql.databases import Session
 from tablegate.gateway.store.store import Store
 from tablegate.gateway.store.streams import changes, followers
 from tablegate.gateway.store.streams.followers import Follower
 
+COMMANDS = get_args(StreamCommand)
 # A server that begins a delivery owns the follower for this long. After that, another server may deliver, so a longer
 # delivery may be repeated.
 _OWNED_MS = 5_000
@@ -42,6 +52,22 @@ class DeliveryFailed(Exception):
 Deliver = Callable[[Table, str, Sequence[Change]], None]
 """Delivers changes of a table to the target of a follower, and returns on their arrival. After a failure or a kill it
 is called again with the same changes."""
+
+
+def run(
+    store: Store, definer: TableDefiner, command: StreamCommand, now: int
+) -> streaming.StreamOutcome | list[str]:
+    """Return the outcome of a command about streams or followers. `now`: ticks since 1970."""
+    match command:
+        case Reshard():
+            return streaming.reshard(store, command, now // TICKS_PER_MS)
+        case Follow():
+            return follow(store, definer, command, now // TICKS_PER_MS)
+        case Unfollow():
+            return unfollow(store, command, now // TICKS_PER_MS)
+        case ListFollowers():
+            return targets(store, command)
+    return streaming.read(store, command)
 
 
 # Beginning and ending

@@ -36,14 +36,6 @@ SLOTS = 256
 _STREAMS = 32
 _CHUNK_ROWS = 100
 
-StreamCommand = (
-    stream_commands.ListStreams
-    | stream_commands.FindStream
-    | stream_commands.ListShards
-    | stream_commands.FindPosition
-    | stream_commands.ReadChanges
-    | stream_commands.Reshard
-)
 StreamOutcome = list[Stream] | Stream | list[Shard] | int | ChangePage | Table
 
 
@@ -119,7 +111,7 @@ def is_over(old: Rules, new: Rules | None) -> bool:
 # Reading
 
 
-def read(store: Store, command: StreamCommand) -> StreamOutcome:
+def read(store: Store, command: stream_commands.StreamCommand) -> StreamOutcome:
     """Return the outcome of a command that reads. Raises StreamMissing, PositionExpired."""
     with store.read() as session:
         match command:

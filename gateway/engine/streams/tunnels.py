@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from typing import get_args
 from uuid import uuid4
 
 from tablegate.gateway.engine.streams import following, streaming
@@ -42,11 +43,13 @@ from tablegate.gateway.model.tables.tunnels import (
     without_done_shards,
     without_lost_clients,
 )
+from tablegate.gateway.model.values.rows import TICKS_PER_MS
 from tablegate.gateway.store.sql.databases import Session
 from tablegate.gateway.store.store import Store
 from tablegate.gateway.store.streams import changes, followers, tunnels
 from tablegate.gateway.store.streams.followers import Follower
 
+COMMANDS = get_args(tunnel_commands.TunnelCommand)
 ROW_CHANNELS = 4
 """Number of channels for the rows of a table."""
 RETENTION_MS = 7 * 86_400_000
@@ -56,9 +59,10 @@ _DONE_SHARDS_KEPT = 100
 
 
 def run(
-    store: Store, definer: TableDefiner, command: tunnel_commands.TunnelCommand, now_ms: int
+    store: Store, definer: TableDefiner, command: tunnel_commands.TunnelCommand, now: int
 ) -> Tunnel | list[Tunnel] | ChannelSource | str | None:
-    """Return the outcome of a command. Raises TunnelRefused, LimitExceeded, StaleTable."""
+    """Return the outcome of a command. `now`: ticks since 1970. Raises TunnelRefused, LimitExceeded, StaleTable."""
+    now_ms = now // TICKS_PER_MS
     match command:
         case tunnel_commands.CreateTunnel():
             return _create(store, definer, command, now_ms)

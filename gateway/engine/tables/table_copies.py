@@ -6,7 +6,7 @@ that their ETags stay equal. Its stream, if its rule has one, begins anew.
 
 from __future__ import annotations
 
-from typing import Any, assert_never
+from typing import Any, assert_never, get_args
 
 from tablegate.gateway.engine.background import job_runner
 from tablegate.gateway.engine.backups import history_retention
@@ -16,16 +16,19 @@ from tablegate.gateway.model.commands import snapshot_commands
 from tablegate.gateway.model.errors import InvalidInput, TableBusy, TableMissing
 from tablegate.gateway.model.tables.namespaces import RETAINED, SNAPSHOTS
 from tablegate.gateway.model.tables.tables import State, Table
-from tablegate.gateway.model.values.rows import Row
+from tablegate.gateway.model.values.rows import TICKS_PER_MS, Row
 from tablegate.gateway.store.rows import entries, row_counts, rows, vectors
 from tablegate.gateway.store.rows.row_counts import CountChanges
 from tablegate.gateway.store.sql.databases import KeyOccupied, Session
 from tablegate.gateway.store.store import Store
 from tablegate.gateway.store.tables import descriptors, expiry_backfills, namespace_documents
 
+COMMANDS = get_args(snapshot_commands.SnapshotCommand)
 
-def run(store: Store, definer: TableDefiner, command: snapshot_commands.SnapshotCommand, now_ms: int) -> Any:
-    """Return the outcome of a command about whole namespaces."""
+
+def run(store: Store, definer: TableDefiner, command: snapshot_commands.SnapshotCommand, now: int) -> Any:
+    """Return the outcome of a command about whole namespaces. `now`: ticks since 1970."""
+    now_ms = now // TICKS_PER_MS
     match command:
         case snapshot_commands.ResetTables():
             return _reset(store, definer, command, now_ms)

@@ -16,7 +16,7 @@ from tablegate.gateway.engine.tables import row_counting, table_dependents
 from tablegate.gateway.model import errors
 from tablegate.gateway.model.authorization.quotas import TABLES, TableLimit
 from tablegate.gateway.model.commands import table_commands
-from tablegate.gateway.model.commands.account_commands import GetProperties, PutProperties
+from tablegate.gateway.model.commands.account_commands import AccountCommand, GetProperties, PutProperties
 from tablegate.gateway.model.tables.indexes import Index, VectorIndex
 from tablegate.gateway.model.tables.namespaces import FOLLOWED, SNAPSHOTS
 from tablegate.gateway.model.tables.restored_tables import independent_rules
@@ -27,17 +27,6 @@ from tablegate.gateway.store.sql.databases import Session
 from tablegate.gateway.store.store import Store
 from tablegate.gateway.store.streams import changes
 from tablegate.gateway.store.tables import expiry_backfills, namespace_documents
-
-Definition = (
-    table_commands.CreateTable
-    | table_commands.AlterTable
-    | table_commands.DropTable
-    | table_commands.FindTable
-    | table_commands.ListTables
-    | table_commands.CountRows
-    | GetProperties
-    | PutProperties
-)
 
 
 class TableDefiner:
@@ -53,7 +42,7 @@ class TableDefiner:
         self._delay_ms = delay_ms
         self._stream_shards = stream_shards
 
-    def run(self, command: Definition, now_ms: int) -> Any:
+    def run(self, command: table_commands.TableCommand | AccountCommand, now_ms: int) -> Any:
         """Run a command and return its outcome. `now_ms`: milliseconds since 1970.
 
         Raises TableMissing, TableExists, TableBusy, IndexMissing, StaleTable.

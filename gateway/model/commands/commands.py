@@ -8,7 +8,7 @@ independent of each other.
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import Any
+from typing import Any, get_args
 
 from tablegate.gateway.model.commands.account_commands import AccountCommand
 from tablegate.gateway.model.commands.backup_commands import BackupCommand
@@ -24,7 +24,10 @@ from tablegate.gateway.model.commands.transaction_commands import TransactionCom
 from tablegate.gateway.model.commands.tunnel_commands import TunnelCommand
 from tablegate.gateway.model.commands.vector_commands import SearchVectors
 
-RowCommand = Get | ReadAll | Read | SearchVectors | WriteGroup
+ReadCommand = Get | ReadAll | Read | SearchVectors
+READS = frozenset(get_args(ReadCommand))
+
+RowCommand = ReadCommand | WriteGroup
 """Commands that read or write rows. The server's tick joins those of many requests in one list."""
 
 DefinitionCommand = (

@@ -7,11 +7,13 @@ from typing import Any, get_args, get_origin
 
 import pytest
 
+from tablegate.gateway.engine.single_commands import RUNS
 from tablegate.gateway.exchanges import Returned, each, next_commands, one, write_rows
+from tablegate.gateway.model.commands.account_commands import AccountCommand
 from tablegate.gateway.model.commands.command import BaseCommand
-from tablegate.gateway.model.commands.commands import AnyCommand
+from tablegate.gateway.model.commands.commands import AnyCommand, DefinitionCommand
 from tablegate.gateway.model.commands.row_commands import WriteGroup, WriteOutcome
-from tablegate.gateway.model.commands.table_commands import FindTable, ListTables
+from tablegate.gateway.model.commands.table_commands import FindTable, ListTables, TableCommand
 from tablegate.gateway.model.errors import TableMissing
 
 _COMMANDS = get_args(AnyCommand)
@@ -27,6 +29,12 @@ def test_every_command_declares_the_type_of_its_outcome(command: type) -> None:
     else:
         outcome = vars(command)["outcome"].__annotations__["return"]
     assert outcome not in (Any, "Any", object)
+
+
+def test_every_definition_command_is_run_by_one_module() -> None:
+    of_definer = {*get_args(TableCommand | AccountCommand)}
+    assert of_definer.isdisjoint(RUNS)
+    assert of_definer | {*RUNS} == {*get_args(DefinitionCommand)}
 
 
 def test_a_command_is_no_larger_for_its_type() -> None:
