@@ -20,7 +20,6 @@ from tablegate.gateway.control.answers import (
     OperationRejected,
     members_of,
     namespace_of,
-    only,
     run,
 )
 from tablegate.gateway.engine.engine import Engine
@@ -78,7 +77,7 @@ def fork(engine: Engine, name: str, given: dict[str, Any]) -> dict[str, Any]:
 
     Raises BadRequest, OperationRejected, GatewayError.
     """
-    members = only(given, namespace=str, of=str)
+    members = members_of(given, namespace=str, of=str)
     known = _known(engine, name)
     target = namespace_of(members)
     if target is None:
