@@ -172,13 +172,11 @@ def _cells(data: bytes, at: int, decoded: list[WireCell], checksums: bytearray, 
         operation = stamp_ms = None
         tag = data[at]
         if tag == _VALUE:
-            length = _uint32(data, at + 1)[0]
-            at += 5
-            value, end = _datum(data, at)
-            if end != at + length:
+            begin = at + 5
+            value, at = _datum(data, begin)
+            if at != begin + _uint32(data, begin - 4)[0]:
                 raise PlainBufferError("the length of a value does not match")
-            crc = crc8(data[at:end], crc)
-            at = end
+            crc = crc8(data[begin:at], crc)
             tag = data[at]
         code = 0
         if tag == _OPERATION:

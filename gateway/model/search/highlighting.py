@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from tablegate.gateway.model.search.analysis import Token, tokens_of
 from tablegate.gateway.model.search.documents import Document
-from tablegate.gateway.model.search.queries import Match, Phrase, Query, has_phrase, starts_of, value_test
+from tablegate.gateway.model.search.phrases import starts_of
+from tablegate.gateway.model.search.queries import Match, Phrase, Query, has_phrase, value_test
 from tablegate.gateway.model.search.schema import SearchField
 
 MOST_CHARACTERS = 100_000
@@ -141,7 +142,7 @@ def _found(condition: Query, tokens: Sequence[Token], text: str) -> Iterator[Tok
             yield from (token for token in tokens if token.text in condition.tokens)
         case Phrase(slop=0):
             by_place = {(token.text, token.position): token for token in tokens}
-            for start in starts_of(condition, tokens):
+            for start in starts_of(condition.tokens, 0, tokens):
                 yield from (by_place[place] for place in zip(condition.tokens, itertools.count(start)))
         case Phrase():
             if has_phrase(condition, text):

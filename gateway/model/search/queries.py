@@ -8,22 +8,18 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from tablegate.gateway.model.errors import LimitExceeded
 from tablegate.gateway.model.search import geography
-from tablegate.gateway.model.search.analysis import Token, tokens_of
+from tablegate.gateway.model.search.analysis import tokens_of
 from tablegate.gateway.model.search.documents import Document, values_in
 from tablegate.gateway.model.search.functions import Combination, Function, RandomValue
 from tablegate.gateway.model.search.geography import Point
+from tablegate.gateway.model.search.phrases import starts_of
 from tablegate.gateway.model.search.schema import SearchField
-
-MOST_PHRASE_STEPS = 10_000_000
-"""Maximum number of tokens that a phrase and a text are compared by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -388,36 +384,8 @@ def _matches_bool(query: Bool, document: Document) -> bool:
 def has_phrase(query: Phrase, text: str) -> bool:
     """Return True if some choice of different positions for the tokens is within the slop of the phrase."""
     assert query.field.analyzer is not None
-    return next(starts_of(query, tokens_of(query.field.analyzer, text)), None) is not None
-
-
-def starts_of(query: Phrase, tokens: Iterable[Token]) -> Iterator[int]:
-    """Yield the positions from which each token has a position of its own, displaced by 0 to `slop` from that in the
-    phrase. Raises LimitExceeded.
-    """
-    places: dict[str, list[int]] = {token: [] for token in query.tokens}
-    for token in tokens:
-        if token.text in places:
-            places[token.text].append(token.position)
-    start = -min(query.slop, len(query.tokens))
-    steps = 0
-    while query.tokens and steps <= MOST_PHRASE_STEPS:
-        used: dict[str, int] = {}
-        for number, text in enumerate(query.tokens, 1):
-            at = max(bisect_left(places[text], start + number - 1), used.get(text, 0))
-            if at == len(places[text]):
-                return
-            late = places[text][at] - (start + number - 1 + query.slop)
-            if late > 0:
-                break
-            used[text] = at + 1
-        else:
-            yield start
-            late = 1
-        start += late  # a token that is too late for this start is so for all earlier ones
-        steps += number
-    if query.tokens:
-        raise LimitExceeded("search-phrase", MOST_PHRASE_STEPS, steps)
+    tokens = tokens_of(query.field.analyzer, text)
+    return next(starts_of(query.tokens, query.slop, tokens), None) is not None
 
 
 def value_test(query: Query) -> Callable[[Any], bool] | None:

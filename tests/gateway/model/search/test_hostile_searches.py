@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tablegate.gateway.model.errors import LimitExceeded
-from tablegate.gateway.model.search import collecting, queries
+from tablegate.gateway.model.search import collecting, phrases
 from tablegate.gateway.model.search.aggregations import (
     Aggregation,
     GroupByFilter,
@@ -71,9 +71,9 @@ def test_a_long_phrase_in_a_long_text(slop: int) -> None:
 
 def test_a_phrase_and_a_text_are_compared_by_so_many_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
     phrase, text = Phrase(TEXT, ("a", "b") * 50 + ("a", "a")), "a b " * 1_000
-    monkeypatch.setattr(queries, "MOST_PHRASE_STEPS", 97_747)
+    monkeypatch.setattr(phrases, "MOST_PHRASE_STEPS", 97_747)
     assert not has_phrase(phrase, text)
-    monkeypatch.setattr(queries, "MOST_PHRASE_STEPS", 97_746)
+    monkeypatch.setattr(phrases, "MOST_PHRASE_STEPS", 97_746)
     with pytest.raises(LimitExceeded):
         has_phrase(phrase, text)
 
