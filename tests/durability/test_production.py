@@ -11,7 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +53,7 @@ class Stack:
     balancer: str
     prometheus: str
     gateways: list[Process]
+    secrets: dict[str, str] = field(default_factory=dict)
 
     def begin(self, number: int) -> Process:
         """Start a gateway."""
@@ -67,11 +68,14 @@ class Stack:
         command = [sys.executable, "-m", "tablegate", *words]
         return subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
 
-    def client(self, access_id: str, attempts: int) -> Any:
-        """Store a credential that may do everything. Return a client with it."""
+    def add_credential(self, access_id: str) -> None:
+        """Store a credential that may do everything. A running gateway would take it up within two seconds."""
         added = self.command("credentials", "add", access_id, "--all")
-        secret = added.strip().rpartition("secret=")[2]
-        session = boto3.Session(access_id, secret, region_name="us-east-1")
+        self.secrets[access_id] = added.strip().rpartition("secret=")[2]
+
+    def client(self, access_id: str, attempts: int) -> Any:
+        """Return a client with a stored credential."""
+        session = boto3.Session(access_id, self.secrets[access_id], region_name="us-east-1")
         config = Config(retries={"total_max_attempts": attempts})
         return session.client("dynamodb", endpoint_url=self.balancer, config=config)
 
@@ -113,6 +117,8 @@ def stack(tmp_path_factory: pytest.TempPathFactory, postgres: PostgresServer) ->
             text = text.replace(old, new)
         (folder / name).write_text(text)
     stack.command("migrate")
+    for access_id in ("WRITER", "LIMITED"):
+        stack.add_credential(access_id)
     with ExitStack() as opened:
         for number in range(2):
             stack.begin(number)
@@ -145,7 +151,7 @@ def serves(stack: Stack, number: int) -> None:
 
 
 def test_a_killed_gateway_costs_no_acknowledged_write(stack: Stack) -> None:
-    writer = ItemWriter(stack.client("KILLED", 10), "killed")
+    writer = ItemWriter(stack.client("WRITER", 10), "killed")
     writer.start()
     try:
         serves(stack, 0)
@@ -160,7 +166,7 @@ def test_a_killed_gateway_costs_no_acknowledged_write(stack: Stack) -> None:
 
 def test_gateways_are_replaced_without_a_failed_request(stack: Stack) -> None:
     """One after the other, as the comment of compose.yaml says. The client does not retry."""
-    writer = ItemWriter(stack.client("REPLACED", 1), "replaced")
+    writer = ItemWriter(stack.client("WRITER", 1), "replaced")
     writer.start()
     try:
         for number in range(2):
@@ -177,7 +183,7 @@ def test_gateways_are_replaced_without_a_failed_request(stack: Stack) -> None:
 def test_prometheus_has_data_for_each_panel_and_evaluates_each_alert(stack: Stack) -> None:
     limited = stack.client("LIMITED", 1)
     stack.command("quotas", "set", "LIMITED", "--write-units", "1")
-    writer = ItemWriter(stack.client("OTHER", 10), "panels")
+    writer = ItemWriter(stack.client("WRITER", 10), "panels")
 
     def use() -> None:
         """Cause reads, writes, refusals and requests above a quota."""

@@ -32,6 +32,9 @@ USED_UP: dict[str, tuple[Quota, set[Permission]]] = {
 """Limit -> a quota of which nothing is left, and the purposes that it refuses."""
 NOT_REACHED = {
     ("read_units", "dynamodb SearchVectors"),  # the table has no vector index
+    *(
+        ("read_units", f"tablestore {name}") for name in ("ComputeSplits", "ParallelScan", "Search")
+    ),  # nor a search index
     *((limit, "tablestore UpdateRow") for limit in USED_UP),  # of no column
     ("tables", "dynamodb RestoreTableFromBackup"),  # the backup is still being copied
 }
