@@ -16,6 +16,7 @@ from tablegate.gateway.model.authorization.quotas import Quota
 from tablegate.gateway.security.credentials import Scheme
 from tests.entry_matrix.requests import Row, rows
 from tests.entry_matrix.servers import ENTRIES, OVER, Matrix
+from tests.entry_matrix.test_entry_matrix import NOT_DONE
 from tests.gateway.security.named_requests import Handles, furnish
 from tests.support.soak import minutes_long
 
@@ -31,10 +32,7 @@ USED_UP: dict[str, tuple[Quota, set[Permission]]] = {
 }
 """Limit -> a quota of which nothing is left, and the purposes that it refuses."""
 NOT_REACHED = {
-    ("read_units", "dynamodb SearchVectors"),  # the table has no vector index
-    *(
-        ("read_units", f"tablestore {name}") for name in ("ComputeSplits", "ParallelScan", "Search")
-    ),  # nor a search index
+    *(("read_units", operation) for operation in NOT_DONE.keys() - {"tablestore GetStreamRecord"}),
     *((limit, "tablestore UpdateRow") for limit in USED_UP),  # of no column
     ("tables", "dynamodb RestoreTableFromBackup"),  # the backup is still being copied
 }
