@@ -38,15 +38,15 @@ def test_ctrl_c_ends_a_comparison_that_waits_for_a_service(monkeypatch: pytest.M
 
 def test_a_client_of_azure_table_is_closed_while_it_waits_for_the_service() -> None:
     client = Client(Account(DEV_AZURE_ACCOUNT, "http://127.0.0.1:1"), RetryBudget(1, "azure-table://a/t"))
-    has_begun, is_answered = threading.Event(), threading.Event()
+    have_begun, is_answered = threading.Barrier(3), threading.Event()
 
     def request(_: int) -> None:
-        has_begun.set()
+        have_begun.wait(PATIENCE_S)
         is_answered.wait(PATIENCE_S)
 
     caller = threading.Thread(target=lambda: client.each(request, range(2)))
     caller.start()
-    assert has_begun.wait(PATIENCE_S)
+    have_begun.wait(PATIENCE_S)
     client.close()
     assert busy_threads()
     is_answered.set()

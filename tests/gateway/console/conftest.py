@@ -43,6 +43,7 @@ def chromium_of_process() -> Iterator[webdriver.Chrome]:
 @pytest.fixture(scope="module")
 def browser(chromium_of_process: webdriver.Chrome) -> webdriver.Chrome:
     """The browser without what it kept for the tests of other modules."""
+    chromium_of_process.get("about:blank")  # the last page may ask its server, which has ended, for charts
     chromium_of_process.execute_cdp_cmd("Network.clearBrowserCookies", {})
     appear_as(chromium_of_process)
     chromium_of_process.get_log("browser")
