@@ -1,4 +1,5 @@
-"""Migration of a database to the schema of this release, under a lock. A newer schema is refused.
+"""Migration of a database to the schema of this release, under a lock. A newer schema is refused, and so is a database of
+another program.
 
 An empty database gets the whole schema from the script that `python -m tablegate.migrations.scripts` wrote. Others are
 upgraded by Alembic (migrations/), which is imported only then to keep an ordinary start fast.
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tablegate import migrations
-from tablegate.gateway.store.sql.databases import DEFINITION_LOCK, Database, Session
+from tablegate.gateway.store.sql.databases import DEFINITION_LOCK, Database, DatabaseUnusable, Session
 
 if TYPE_CHECKING:
     import sqlalchemy
@@ -39,7 +40,9 @@ def steps() -> list[str]:
 
 
 def migrate(database: Database, report: Callable[[str], None] = lambda line: None) -> list[str]:
-    """Migrate the database to the newest revision. Return the revisions that were applied. Raises NewerDatabase.
+    """Migrate the database to the newest revision. Return the revisions that were applied.
+
+    Raises NewerDatabase, and DatabaseUnusable for a database of another program.
 
     `report` gets a line before the first step and after each step, since steps rewrite large databases.
     """
@@ -59,7 +62,9 @@ def migrate(database: Database, report: Callable[[str], None] = lambda line: Non
 
 
 def revision_of(database: Database, revisions: list[str] | None = None) -> str:
-    """Return the revision of a database, or "" if it is empty. Raises NewerDatabase.
+    """Return the revision of a database, or "" if it is empty.
+
+    Raises NewerDatabase, and DatabaseUnusable for a database of another program.
 
     `revisions`: the revisions of this release. By default they are read from the installed package. A long-running process
     passes its own list, because a later release may have been installed since it started.
@@ -89,29 +94,28 @@ def _make_schema(session: Session, name: str, newest: str) -> bool:
 
 
 def _revision(session: Session, revisions: list[str]) -> str:
-    """Return the revision of a database, or "" if it is empty. Raises NewerDatabase.
+    """Return the revision of a database as `revision_of` does.
 
     A later revision that this release can serve counts as the newest known one.
     """
-    if not session.statements.has_table(session, "alembic_version"):
-        return ""
-    [*rows] = session.query("SELECT version_num FROM alembic_version")
+    rows = []
+    if session.statements.has_table(session, "alembic_version"):
+        rows = session.query("SELECT version_num FROM alembic_version")
     revision = str(rows[0][0]) if rows else ""
-    if not revision or revision in revisions:
+    if revision in revisions:
         return revision
+    table_names = set(session.statements.table_names(session)) - {"alembic_version"}
+    if "schema_compatibility" not in table_names:  # a later release would have it
+        if table_names:
+            raise DatabaseUnusable(
+                f"the database has tables of another program, such as {min(table_names)}. Use an empty database"
+            )
+        return ""
     # The revision is of a later release, which records the oldest release that its schema still supports.
-    oldest = _oldest(session)
-    if not oldest or oldest > revisions[-1]:
+    rows = session.query("SELECT oldest FROM schema_compatibility")
+    if not rows or str(rows[0][0]) > revisions[-1]:
         raise NewerDatabase(revision)
     return revisions[-1]
-
-
-def _oldest(session: Session) -> str:
-    """Return the schema of the oldest release that may serve this database, or "" if none is recorded."""
-    if not session.statements.has_table(session, "schema_compatibility"):
-        return ""
-    rows = session.query("SELECT oldest FROM schema_compatibility")
-    return str(rows[0][0]) if rows else ""
 
 
 def _upgrade(database: Database, revisions: list[str], report: Callable[[str], None]) -> str:

@@ -37,7 +37,7 @@ class MigrationPlan(NamedTuple):
 
 
 def plan(database: Database) -> MigrationPlan:
-    """Return what `migrate` would do. Raises NewerDatabase."""
+    """Return what `migrate` would do. Raises NewerDatabase, and DatabaseUnusable for a database of another program."""
     from alembic.script import ScriptDirectory
 
     revision = revision_of(database)

@@ -46,6 +46,12 @@ _ROWS = """unnest((SELECT ?::bigint[]), ?::bytea[], ?::bytea[], ?::smallint[], ?
 _ENTRIES = """unnest((SELECT ?::bigint[]), ?::bytea[], ?::bytea[], ?::smallint[], ?::int[], ?::bytea[], ?::bytea[], ?::smallint[],
     ?::bytea[])"""
 
+_TABLE_NAMES = """
+SELECT relname FROM pg_class
+WHERE relnamespace = to_regnamespace(current_schema()) AND relkind IN ('r', 'p') AND NOT EXISTS (
+    SELECT FROM pg_depend
+    WHERE classid = 'pg_class'::regclass AND objid = pg_class.oid AND deptype = 'e')"""
+
 # A search joins as many terms as match. Without their values and these joins its plan is quadratic.
 _PLAN_BY_VALUES = """
 SELECT set_config('plan_cache_mode', 'force_custom_plan', true), set_config('enable_hashjoin', 'on', true),
@@ -122,6 +128,9 @@ class PostgreSQLStatements(Statements):
 
     def has_table(self, session: Session, name: str) -> bool:
         return session.query("SELECT to_regclass(?::text) IS NOT NULL", (name,)) == [(True,)]
+
+    def table_names(self, session: Session) -> list[str]:
+        return [name for (name,) in session.query(_TABLE_NAMES)]
 
     def plan_by_values(self, session: Session) -> None:
         session.ask(_PLAN_BY_VALUES)

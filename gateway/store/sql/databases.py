@@ -183,6 +183,10 @@ class Statements(ABC):
         """Return True if the database has a SQL table of this name."""
 
     @abstractmethod
+    def table_names(self, session: Session) -> list[str]:
+        """Return the names of the SQL tables of the database, or of its current schema, without those of extensions."""
+
+    @abstractmethod
     def one_of(self, column: str, numbers: Sequence[int]) -> tuple[str, Sequence[Any]]:
         """Return a condition that the column has one of these numbers, and its parameters."""
 

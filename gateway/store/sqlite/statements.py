@@ -47,6 +47,12 @@ class SQLiteStatements(Statements):
     def has_table(self, session: Session, name: str) -> bool:
         return bool(session.query("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (name,)))
 
+    def table_names(self, session: Session) -> list[str]:
+        rows = session.query(
+            "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+        )
+        return [name for (name,) in rows]
+
     def plan_by_values(self, session: Session) -> None:
         """SQLite has one kind of plan."""
 

@@ -14,15 +14,17 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
 from tablegate.gateway.store.opening.migrating import NewerDatabase, migrate, revision_of, script_of, steps
+from tablegate.gateway.store.opening.migration_plan import plan
 from tablegate.gateway.store.opening.opening import open_database
 from tablegate.gateway.store.sql import counters
-from tablegate.gateway.store.sql.databases import Database
+from tablegate.gateway.store.sql.databases import Database, DatabaseUnusable
 from tablegate.gateway.store.sql.schema import metadata
 from tablegate.gateway.store.streams import changes
 from tablegate.gateway.store.tables.catalog import Catalog
 from tablegate.gateway.store.tables.descriptors import stream_rule
 from tablegate.gateway.store.transactions import tokens
 from tablegate.migrations import scripts
+from tests.support.databases import PostgresServer
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -140,6 +142,45 @@ def test_a_newer_database_is_refused_unless_its_schema_has_only_grown(
     with pytest.raises(NewerDatabase) as caught:
         migrate(database)
     assert caught.value.revision == "9999"
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        ["CREATE TABLE customers (id INTEGER)"],
+        ["CREATE TABLE rows (id INTEGER)"],
+        [
+            "CREATE TABLE alembic_version (version_num TEXT)",
+            "INSERT INTO alembic_version VALUES ('ae1027a6acf')",
+            "CREATE TABLE users (id INTEGER)",
+        ],
+    ],
+    ids=["any table", "a table of the same name", "revisions of its own"],
+)
+def test_a_database_of_another_program_is_refused(empty: str, statements: list[str]) -> None:
+    database = open_database(empty)
+    with database.engine.connect() as connection:
+        for statement in statements:
+            connection.exec_driver_sql(statement)
+        connection.commit()
+    before = sqlalchemy.inspect(database.engine).get_table_names()
+    for refused in (migrate, revision_of, plan):
+        with pytest.raises(
+            DatabaseUnusable, match=f"of another program, such as {before[-1]}. Use an empty database"
+        ):
+            refused(database)
+    assert sqlalchemy.inspect(database.engine).get_table_names() == before
+    database.close()
+
+
+def test_tables_of_an_extension_are_not_of_another_program(postgres: PostgresServer) -> None:
+    database = open_database(postgres.empty_database())
+    with database.engine.connect() as connection:
+        connection.exec_driver_sql("CREATE TABLE spatial_ref_sys (id INTEGER)")
+        connection.exec_driver_sql("ALTER EXTENSION plpgsql ADD TABLE spatial_ref_sys")
+        connection.commit()
+    assert migrate(database) == steps()
+    database.close()
 
 
 def test_a_failed_migration_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
