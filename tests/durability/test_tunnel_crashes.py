@@ -1,4 +1,4 @@
-"""Workers read a tunnel while clients write, a server is killed, a worker stops, and shards are split.
+"""Workers read a tunnel while clients write, a server is killed, a worker stops, and shards are split and merged.
 
 Each acknowledged row and change arrives at least once, the changes of a key in order, and rows before changes. The run
 takes seconds here and a minute with `make soak`.
@@ -10,7 +10,7 @@ import http.client
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -84,18 +84,22 @@ def test_a_tunnel_loses_nothing(begin: Begin, database_url: str) -> None:
     seen: dict[str, list[int]] = {}
     workers = [connect(server.url, tunnel, seen) for _ in range(2)]
     began = time.monotonic()
-    is_split = is_killed = False
-    while time.monotonic() - began < SECONDS or not is_killed:
-        if not is_split and time.monotonic() - began > SECONDS * 0.3:
-            is_split = True
-            reshard(database_url, 3)
-        if not is_killed and time.monotonic() - began > SECONDS * 0.6:
-            is_killed = True
-            server.kill()
-            server = begin()
-            urls[0] = server.url
-            workers[0].service = LiveTableStore(server.url)
-            workers.pop()  # this one stops without a word
+
+    def kill() -> None:
+        server.kill()
+        began_again = begin()
+        urls[0] = began_again.url
+        workers[0].service = LiveTableStore(began_again.url)
+        workers.pop()  # this one stops without a word
+
+    events: list[tuple[float, Callable[[], None]]] = [
+        (SECONDS * 0.3, lambda: reshard(database_url, 3)),
+        (SECONDS * 0.6, kill),
+        (SECONDS * 0.8, lambda: reshard(database_url, 2)),
+    ]
+    while events or time.monotonic() - began < SECONDS:
+        while events and time.monotonic() - began > events[0][0]:
+            events.pop(0)[1]()
         for worker in workers:
             try:
                 work(worker)
