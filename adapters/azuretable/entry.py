@@ -21,7 +21,7 @@ from tablegate.adapters.azuretable.wire.addresses import (
     Entity,
     EntitySet,
 )
-from tablegate.adapters.azuretable.wire.errors import PLANTED, ServiceError, service_error_of
+from tablegate.adapters.azuretable.wire.errors import INJECTABLE_FAULTS, ServiceError, service_error_of
 from tablegate.gateway.dialect import Begun, Dialect, Gateway, reply_exchange
 from tablegate.gateway.exchanges import Steps, after
 from tablegate.gateway.http import Reply, Request
@@ -68,7 +68,7 @@ class AzureTable(Dialect):
     service_hosts = _SERVICE_HOSTS
     methods = Dialect.methods | {"MERGE"}
     has_origin_rules = True
-    faults = PLANTED
+    faults = INJECTABLE_FAULTS
     operations = NAMES
     operation_kinds = request_facts.KINDS
     refused_part_marks = request_facts.PART_MARKS

@@ -13,7 +13,7 @@ from tablegate.adapters.dynamodb import DIALECT, background, calls, request_fact
 from tablegate.adapters.dynamodb.capacity.throughput import Throttle
 from tablegate.adapters.dynamodb.operation_table import BY_NAME, NAMES, READING
 from tablegate.adapters.dynamodb.tables.descriptions import shown_table_keys
-from tablegate.adapters.dynamodb.wire import auth, http, planted_errors
+from tablegate.adapters.dynamodb.wire import auth, http, injectable_faults
 from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext, Caller
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, internal, render
 from tablegate.adapters.dynamodb.wire.refusals import error_for_caller
@@ -57,7 +57,7 @@ class DynamoDB(Dialect):
     name = DIALECT
     hint = _HINT
     service_hosts = _SERVICE_HOSTS
-    faults = planted_errors.NAMES
+    faults = injectable_faults.INJECTABLE_FAULTS
     operation_kinds: ClassVar[Mapping[str, RequestKind]] = {
         **request_facts.KINDS,
         **dict.fromkeys(security_tokens.OPERATIONS, RequestKind.SIGN_IN),
@@ -137,7 +137,7 @@ class DynamoDB(Dialect):
 
     def fault(self, request: Request, name: str) -> Reply:
         """Return an error reply injected by a test (Dialect.fault)."""
-        service_error = planted_errors.PLANTED[name]
+        service_error = injectable_faults.ERRORS[name]
         return http.reply(request, service_error.status, render(service_error, self._style))
 
     # From request to reply

@@ -54,12 +54,12 @@ def load_seed(gateway: Gateway, seed: Seed) -> dict[str, int]:
     account, region = seed.place or (DEFAULT_ACCOUNT, DEFAULT_REGION)
     namespace = gateway.credentials.namespace(Scheme.AWS, account, region)
     caller = Caller("seed", account, region, namespace)
-    planting = _SeedLoader(gateway, caller, seed)
+    loader = _SeedLoader(gateway, caller, seed)
     for name in sorted(seed.files):
-        planting.file(name, planting.define)
+        loader.file(name, loader.define)
     for name in sorted(seed.files):
-        planting.file(name, planting.fill)
-    return planting.items
+        loader.file(name, loader.fill)
+    return loader.items
 
 
 class _SeedLoader:

@@ -152,7 +152,7 @@ CATALOGUE: dict[str, tuple[int, str]] = {
     ),
 }
 
-PLANTED: Mapping[str, str] = {
+INJECTABLE_FAULTS: Mapping[str, str] = {
     **{code: code for code, (_, text) in CATALOGUE.items() if "{" not in text},
     THROTTLING: "ServerBusy",
     INTERNAL: "InternalError",

@@ -43,9 +43,9 @@ _ERRORS = (
     ),
     ServiceError("ValidationException", "The provided request is not valid."),
 )
-PLANTED: Mapping[str, ServiceError] = {error.code: error for error in _ERRORS}
-NAMES: Mapping[str, str] = {
-    **{code: code for code in PLANTED},
+ERRORS: Mapping[str, ServiceError] = {error.code: error for error in _ERRORS}
+INJECTABLE_FAULTS: Mapping[str, str] = {
+    **{code: code for code in ERRORS},
     THROTTLING: "ProvisionedThroughputExceededException",
     INTERNAL: "InternalServerError",
     CONFLICT: "TransactionConflictException",
