@@ -6,6 +6,8 @@ measures time (connection.py).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import lru_cache
 from typing import Protocol
 
 import httptools
@@ -14,8 +16,11 @@ from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.http import Headers, Reply, Request, first_values
 from tablegate.gateway.model.errors import Busy, LimitExceeded
 from tablegate.gateway.request_memory import HEAD_FIRST_BYTES, RequestMemory
-from tablegate.gateway.server import framing, heads
+from tablegate.gateway.server import framing
 from tablegate.gateway.server.pending_request import PendingRequest, ReplyChannel
+
+# Headers that must not be repeated. A proxy in front of this server could use the other value.
+_SINGLE_HEADERS = ("host", "transfer-encoding")
 
 
 class Refusals(Protocol):
@@ -70,11 +75,17 @@ class RequestParser:
     def feed(self, data: bytes) -> list[PendingRequest]:
         """Parse bytes. Return the requests that they complete. A refused one is the last."""
         self._complete = []
-        try:
-            self._feed(data)
-        except httptools.HttpParserError as error:
-            if not self.is_ended:
-                self._refuse(framing.plain(400, f"not HTTP/1.1: {error}"))
+        remaining = data
+        while remaining:
+            try:
+                self._http.feed_data(remaining)
+                break
+            except httptools.HttpParserUpgrade as upgrade:
+                remaining = self._decline_upgrade(remaining, *upgrade.args)
+            except httptools.HttpParserError as error:
+                if not self.is_ended:
+                    self._refuse(framing.plain(400, f"not HTTP/1.1: {error}"))
+                break
         if not self._complete:
             self._check_progress(len(data))
         if self._refusal is not None:
@@ -115,7 +126,7 @@ class RequestParser:
         if self._header_bytes > self._max_header_bytes:
             self._refuse(framing.plain(400, "the headers are too large"))
         else:
-            self._header_lines.append((heads.lower_name(name), value.decode("latin-1")))
+            self._header_lines.append((_lower_name(name), value.decode("latin-1")))
 
     def on_headers_complete(self) -> None:
         self.is_head_complete = True
@@ -125,7 +136,7 @@ class RequestParser:
             return
         self._is_http_10 = self._http.get_http_version() == "1.0"
         self._offers_upgrade = self._http.should_upgrade()
-        fault = heads.fault(headers, header_map, self._is_http_10)
+        fault = _fault_of_head(headers, header_map, self._is_http_10)
         if fault is not None:
             self._refuse(framing.plain(400, fault))
             return
@@ -157,18 +168,16 @@ class RequestParser:
             self._complete.append(pending)
             self._reset_message()
 
-    def _feed(self, data: bytes) -> None:
-        try:
-            self._http.feed_data(data)
-        except httptools.HttpParserUpgrade as upgrade:
-            # Java's client offers h2c on every plain connection. A server may continue in HTTP/1.1 (RFC 9110, 7.8).
-            [offset] = upgrade.args
-            if self._awaits_body_after_upgrade():
-                head = self._head_without_upgrade()  # from the current parser
-                self._http = httptools.HttpRequestParser(self)
-                data, offset = head + data[offset:], 0
-            if offset < len(data) and not self.is_ended:
-                self._feed(data[offset:])
+    def _decline_upgrade(self, data: bytes, offset: int) -> bytes:
+        """Return the bytes to continue with in HTTP/1.1, after a head with an upgrade offer that ends at `offset`.
+
+        Java's client offers h2c on every plain connection. A server may continue in HTTP/1.1 (RFC 9110, 7.8).
+        """
+        head = b""
+        if self._awaits_body_after_upgrade():
+            head = self._head_without_upgrade()  # from the current parser
+            self._http = httptools.HttpRequestParser(self)
+        return b"" if self.is_ended else head + data[offset:]
 
     def _awaits_body_after_upgrade(self) -> bool:
         """Return True if httptools considers a message complete because of its upgrade offer, although it has a
@@ -230,3 +239,23 @@ class RequestParser:
         """Answer the current message with a refusal, unless it is already refused."""
         if self._refusal is None:
             self._refusal = self.refuse_message(reply, pending)
+
+
+@lru_cache(maxsize=512)
+def _lower_name(name: bytes) -> str:
+    """Return the name of a header in lower case."""
+    return name.decode("latin-1").lower()
+
+
+def _fault_of_head(headers: Headers, header_map: Mapping[str, str], is_http_10: bool) -> str | None:
+    """Return the reason for a 400 reply to a head, or None. httptools has checked each line of it (RFC 9112)."""
+    if "host" not in header_map and not is_http_10:
+        return "a Host header is required"  # 3.2
+    if len(header_map) < len(headers):
+        for single in _SINGLE_HEADERS:
+            if sum(name == single for name, _ in headers) > 1:
+                return f"{single} is given twice"  # 3.2 and 6.1
+    coding = header_map.get("transfer-encoding")
+    if coding is not None and (is_http_10 or coding.strip().lower() != "chunked"):
+        return "the only transfer coding that is known here is chunked"  # 6.1
+    return None
