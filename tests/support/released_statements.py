@@ -24,7 +24,7 @@ from tests.support.running import ROOT
 
 FOLDER = ROOT / "tests" / "gateway" / "store" / "statements"
 SEPARATOR = "\n\n"
-_ASKING = ("query", "query_each", "ask", "send", "execute", "execute_many")
+_ASKING = ("query", "ask", "send", "execute", "execute_many")
 _LIST = re.compile(r"(\(?\?\)?, )+(?=\(?\?)")
 # Statements that use no table: transactions, settings, requests to the server.
 _NOT_OURS = re.compile(

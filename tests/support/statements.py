@@ -151,7 +151,6 @@ def listening() -> Iterator[Listener]:
         for session_class in (Session, PostgresSession, RoutingSession):
             for name in (
                 "query",
-                "query_each",
                 "ask",
                 "send",
                 "execute",

@@ -120,11 +120,6 @@ class Session:
         rows: list[Row] = self._connection.execute(statement, parameters).fetchall()
         return rows
 
-    def query_each(self, statement: str, parameters: Iterable[Sequence[Any]]) -> list[list[Row]]:
-        """Run a statement once for each set of parameters. Return the rows of each."""
-        execute = self._connection.execute
-        return [execute(statement, values).fetchall() for values in parameters]
-
     def ask(self, statement: str, parameters: Sequence[Any] = ()) -> Pending[list[Row]]:
         """Send a statement. Its rows are pending."""
         rows = self.query(statement, parameters)
@@ -411,7 +406,7 @@ class Database:
 
     def trace_statements(self, wrap: Traced) -> None:
         """Wrap all statements of this process in `wrap`, singly or those that are sent together."""
-        for name in ("query", "query_each", "send", "execute", "execute_many"):
+        for name in ("query", "send", "execute", "execute_many"):
             setattr(Session, name, _trace(getattr(Session, name), wrap, self.name))
 
     def back_up(self, target: Path, progress: Callable[[int, int], None]) -> float:

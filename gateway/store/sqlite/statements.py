@@ -74,8 +74,8 @@ class SQLiteStatements(Statements):
     def fetch_rows(self, session: Session, keys: Sequence[Key]) -> Pending[list[tuple[int, Row]]]:
         columns_of_rows = [
             (at, columns)
-            for at, of_key in enumerate(session.query_each(rows.GET, keys))
-            for columns in of_key
+            for at, key in enumerate(keys)
+            for columns in session.query(rows.GET, key)
             if columns[ROW_WIDTH - 1] is not None
         ]
         return lambda: columns_of_rows
