@@ -31,7 +31,7 @@ from tablegate.gateway.security.credentials import NO_ACCOUNT, Scheme
 TITLE = "DynamoDB"
 DEFAULT_NAMESPACE = f"{Scheme.AWS.value}/{NO_ACCOUNT}/{DEFAULT_REGION}"
 FORMS = administration_forms.FORMS
-PURPOSES = operation_table.PURPOSES
+PURPOSES = {name: operation.purpose for name, operation in operation_table.OPERATIONS.items()}
 
 
 # Sections

@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from tablegate.adapters.dynamodb.operation_table import BY_NAME, NAMES, purpose_of
+from tablegate.adapters.dynamodb.operation_table import NAMES, OPERATIONS, purpose_of
 from tablegate.adapters.dynamodb.validation import operation_schemas
 from tablegate.adapters.dynamodb.wire import auth, http, limits
 from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext, Caller
@@ -113,7 +113,7 @@ def begin(call: CallContext) -> Steps[Answer]:
 
     A single step needs no authorization here: its command names its only table and is authorized before the engine.
     """
-    steps = BY_NAME[call.operation].handler(call)
+    steps = OPERATIONS[call.operation].handler(call)
     if call.authorization is not None and type(steps) is not SingleStep:
         purpose = call.authorization.purpose
         call.authorization.require_named(named_resources(call.input, purpose, call.caller.namespace))

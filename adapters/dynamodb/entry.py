@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from tablegate.adapters.dynamodb import DIALECT, background, calls, request_facts, security_tokens
 from tablegate.adapters.dynamodb.capacity.throughput import Throttle
-from tablegate.adapters.dynamodb.operation_table import BY_NAME, NAMES, READING
+from tablegate.adapters.dynamodb.operation_table import NAMES, OPERATIONS, READING
 from tablegate.adapters.dynamodb.tables.descriptions import shown_table_keys
 from tablegate.adapters.dynamodb.wire import auth, http, injectable_faults
 from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext, Caller
@@ -63,9 +63,9 @@ class DynamoDB(Dialect):
         **dict.fromkeys(security_tokens.OPERATIONS, RequestKind.SIGN_IN),
     }
     refused_part_marks = request_facts.PART_MARKS
-    operations = frozenset(BY_NAME) | security_tokens.OPERATIONS
+    operations = frozenset(OPERATIONS) | security_tokens.OPERATIONS
     batches = frozenset({"BatchGetItem", "BatchWriteItem"})
-    blocking_operations = frozenset(name for name, row in BY_NAME.items() if row.may_block)
+    blocking_operations = frozenset(name for name, row in OPERATIONS.items() if row.may_block)
     refusal_statuses = frozenset({400, 403})
 
     def __init__(self, gateway: Gateway) -> None:

@@ -128,14 +128,11 @@ _CONTROL: Mapping[str, Operation] = {
     "DeleteResourcePolicy": _operation(resource_policies.delete_resource_policy, _P.REMOVE_POLICY),
 }  # fmt: skip
 
-BY_NAME: Mapping[str, Operation] = {**DATA, **_STREAM_READS, **_CONTROL}
+OPERATIONS: Mapping[str, Operation] = {**DATA, **_STREAM_READS, **_CONTROL}
 NAMES: Mapping[str, str] = {
-    f"DynamoDB{'Streams' if name in _STREAM_READS else ''}_20120810.{name}": name for name in BY_NAME
+    f"DynamoDB{'Streams' if name in _STREAM_READS else ''}_20120810.{name}": name for name in OPERATIONS
 }
 """X-Amz-Target -> name of the operation."""
-OPERATIONS: Mapping[str, Operation] = {target: BY_NAME[name] for target, name in NAMES.items()}
-"""By X-Amz-Target."""
-PURPOSES: Mapping[str, Purpose] = {name: operation.purpose for name, operation in BY_NAME.items()}
 READING = frozenset({"BatchGetItem", "GetItem", "Query", "Scan", "TransactGetItems"})
 """Operations that only read items."""
 
@@ -144,7 +141,7 @@ _BESIDES_TABLES = {"Tags": _P.TAG, "ResourcePolicy": _P.WRITE_POLICY}
 
 def purpose_of(name: str, body: Any) -> Purpose:
     """Return the purpose of a request. That of a CreateTable depends on its body: it may also set tags and a policy."""
-    purpose = PURPOSES[name]
+    purpose = OPERATIONS[name].purpose
     if name != "CreateTable" or not isinstance(body, dict):
         return purpose
     return purpose._replace(

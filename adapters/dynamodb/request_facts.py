@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from tablegate.adapters.dynamodb.operation_table import BY_NAME
+from tablegate.adapters.dynamodb.operation_table import OPERATIONS
 from tablegate.adapters.dynamodb.tables.descriptions import shown_table_keys
 from tablegate.adapters.dynamodb.wire import http, limits
 from tablegate.adapters.dynamodb.wire.call_context import Caller
@@ -28,7 +28,7 @@ _WRITES = frozenset({
 })  # fmt: skip
 _READ_PREFIXES = ("Get", "Describe", "List", "Query", "Scan", "Search", "BatchGet", "TransactGet")
 KINDS: Mapping[str, request_facts.RequestKind] = {
-    name: request_facts.kind_of(name, _WRITES, _READ_PREFIXES) for name in BY_NAME
+    name: request_facts.kind_of(name, _WRITES, _READ_PREFIXES) for name in OPERATIONS
 }
 _AUTHENTICATED_REFUSALS = frozenset({"AccessDeniedException"})
 """Refusals of authenticated callers."""

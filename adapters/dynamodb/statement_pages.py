@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import orjson
 
-from tablegate.adapters.dynamodb.operation_table import PURPOSES
+from tablegate.adapters.dynamodb.operation_table import OPERATIONS
 from tablegate.adapters.dynamodb.partiql import parsed_statements, statements
 from tablegate.adapters.dynamodb.partiql.nodes import Select
 from tablegate.adapters.dynamodb.wire.call_context import CallContext, Caller
@@ -28,7 +28,7 @@ def run_statement(
 ) -> Exchange[StatementPage]:
     """Return a page of a SELECT. Raises ValueError for a statement that is refused."""
     if authorization is not None:
-        authorization.purpose = PURPOSES[_OPERATION]
+        authorization.purpose = OPERATIONS[_OPERATION].purpose
     given = {"Statement": statement, "Limit": _LIMIT, **({"NextToken": token} if token else {})}
     call = CallContext(_OPERATION, given, Caller("", "", "", namespace), gateway, authorization=authorization)
     try:

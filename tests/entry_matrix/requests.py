@@ -162,8 +162,7 @@ def _of_table_store(operation: str) -> Callable[[str, str, Handles], Request]:
 
 def rows() -> Iterator[Row]:
     """Every operation of the three dialects. Raises StopIteration for one that has no request."""
-    for target, dynamodb in DYNAMODB.items():
-        name = target.partition(".")[2]
+    for name, dynamodb in DYNAMODB.items():
         yield _row("dynamodb", name, dynamodb.purpose, _of_dynamodb(name), name not in _OF_AWS_ACCOUNTS)
     for (resource, verb, comp), azure in AZURE.items():
         name = f"{verb} {resource.__name__}{comp and '?' + comp}"

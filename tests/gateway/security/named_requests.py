@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from tablegate.adapters.dynamodb.operation_table import OPERATIONS as DYNAMODB_OPERATIONS
-from tablegate.adapters.dynamodb.operation_table import PURPOSES
 from tablegate.gateway.model.authorization.permissions import ACCOUNT_PERMISSIONS
 from tests.support.strict import Strict
 
@@ -323,7 +322,7 @@ def _copies(table: str, has: Handles) -> Iterator[Given]:
 
 OF_DYNAMODB = {
     name
-    for name in (target.partition(".")[2] for target in DYNAMODB_OPERATIONS)
-    if PURPOSES[name].permissions[0] not in ACCOUNT_PERMISSIONS and name != "ListBulkOperations"
+    for name, operation in DYNAMODB_OPERATIONS.items()
+    if operation.purpose.permissions[0] not in ACCOUNT_PERMISSIONS and name != "ListBulkOperations"
 }
 """The operations on resources that have a name. Those on an account list its names (docs/operate/grants.md)."""
