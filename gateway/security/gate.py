@@ -1,18 +1,16 @@
 """The gate in front of the engine: every command that is run on behalf of a caller passes here.
 
-    run         carry out commands: admit, run with retries, complete
-    admit       before the commands run: the reason why they are refused, or None
-    complete    after they ran: the outcomes that the caller is entitled to
+    run         carry out commands: `Authorization.refusal` before, `Authorization.review` after them
     finalize    before a request is answered: the reply, or a refusal if nothing was authorized
 
-The server's tick calls `admit` and `complete` itself, because it runs the commands of many requests together. Everything else
+The server's tick calls `refusal` and `review` itself, because it runs the commands of many requests together. Everything else
 calls `run` or `run_one`: dialects under WSGI, the console, the control API, job workers, and commands of the command line.
 tests/gateway/security/test_gate.py lists the few other calls of the engine, which have no caller.
 
 `Authorization.exceeded_quota` is the quota that refused a request, before its commands, here or in the engine. The audit log
 records it as `throttled`, and the server delays the reply.
 
-An unrestricted caller has no Authorization, so `admit` and `complete` are not needed. The command line and the administrator of
+An unrestricted caller has no Authorization, so `refusal` and `review` are not needed. The command line and the administrator of
 the control API are unrestricted. A refusal is raised like an error of the engine, so the dialect words it.
 """
 
@@ -35,18 +33,6 @@ from tablegate.gateway.model.tables.tables import Table
 
 R = TypeVar("R")
 
-admit = Authorization.refusal
-"""Return the reason why the commands of a request are refused, or None.
-
-Called with the authorization and the commands. It can replace commands in the list by equal ones with bounds of quotas.
-"""
-
-complete = Authorization.review
-"""Return the outcomes, with refusals in place of look-ups that the caller is not allowed to see, and charge quotas.
-
-Called with the authorization, the commands and the outcomes, and only if `needs_review` is set.
-"""
-
 
 def run(engine: Engine, commands: list[AnyCommand], authorization: Authorization | None) -> list[Any]:
     """Return the outcomes of commands. Raises NotPermitted, QuotaExceeded."""
@@ -54,11 +40,11 @@ def run(engine: Engine, commands: list[AnyCommand], authorization: Authorization
         return run_with_retries(engine, commands)
     if authorization.usage is not None:
         commands = [_with_size(engine, command) for command in commands]
-    refusal = admit(authorization, commands)
+    refusal = authorization.refusal(commands)
     if refusal is not None:
         raise refusal
     outcomes = run_with_retries(engine, commands)
-    return complete(authorization, commands, outcomes) if authorization.needs_review else outcomes
+    return authorization.review(commands, outcomes) if authorization.needs_review else outcomes
 
 
 def _with_size(engine: Engine, command: AnyCommand) -> AnyCommand:

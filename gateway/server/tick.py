@@ -44,7 +44,6 @@ from tablegate.gateway.model.commands.table_commands import FindTable, ListTable
 from tablegate.gateway.model.commands.vector_commands import SearchVectors
 from tablegate.gateway.model.errors import Busy, Contended, StaleTable
 from tablegate.gateway.observability import metrics
-from tablegate.gateway.security.gate import admit, complete
 from tablegate.gateway.server.pending_request import LockRetry, PendingRequest, RequestOutcomes
 from tablegate.gateway.server.sliced_reads import SlicedReads
 
@@ -162,7 +161,7 @@ class Ticker:
         """Admit a request's commands against quotas, and put it into the queue for them."""
         commands = pending.commands
         if pending.authorization is not None:
-            refusal = admit(pending.authorization, commands)
+            refusal = pending.authorization.refusal(commands)
             if refusal is not None:
                 self._advance(pending, refusal)
                 return
@@ -225,7 +224,7 @@ class Ticker:
             and pending.authorization.needs_review
             and not isinstance(outcomes, Exception)
         ):
-            outcomes = complete(pending.authorization, pending.commands, outcomes)
+            outcomes = pending.authorization.review(pending.commands, outcomes)
         try:
             if exchange is None:
                 # `finish` refers to the request, so drop it to leave no reference cycle.

@@ -184,7 +184,10 @@ class Authorization:
         return None
 
     def refusal(self, commands: list[AnyCommand]) -> NotPermitted | QuotaExceeded | None:
-        """Return the reason why commands are refused, or None. All are evaluated before any of them runs."""
+        """Return the reason why commands are refused, or None. All are evaluated before any of them runs.
+
+        Can replace commands in the list by equal ones with bounds of quotas.
+        """
         purpose, policy = self.purpose, self.policy
         for command in commands:
             kind = type(command)
@@ -320,7 +323,7 @@ class Authorization:
 
     def review(self, commands: list[AnyCommand], outcomes: list[Any]) -> list[Any]:
         """Return the outcomes, with a refusal in place of each look-up result that the caller may not see. Charges
-        quotas.
+        quotas. Needed only if `needs_review` is set.
 
         TableMissing is returned only to a caller with a matching grant, so absent and forbidden tables get the same
         answer.

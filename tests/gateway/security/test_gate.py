@@ -10,7 +10,7 @@ from tests.support.sources import FILES, tree
 ALLOWED = {
     "gateway.security.gate": "the gate",
     "gateway.engine.engine": "the definition of run_with_retries",
-    "gateway.server.tick": "calls admit and complete around the commands of many requests",
+    "gateway.server.tick": "calls refusal and review around the commands of many requests",
     "gateway.server.sliced_reads": "runs reads that the tick has admitted",
     "gateway.security.quota_keeper": "counts the bytes of namespaces for quotas: it has no caller",
 }
