@@ -23,7 +23,7 @@ from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.stream_commands import FindStream
 from tablegate.gateway.model.commands.table_commands import AlterTable, FindTable
 from tablegate.gateway.model.errors import StreamMissing, TableMissing
-from tablegate.gateway.model.tables.tables import State, Table
+from tablegate.gateway.model.tables.tables import BUSY_STATES, Table
 
 _CHARACTERS = re.compile(r"[\w\s_.:/=+\-@]*")
 _RESERVED_PREFIX = "aws:"
@@ -106,7 +106,7 @@ def _resource(call: CallContext) -> Exchange[tuple[Table, str]]:
         if label:
             yield from one(FindStream(call.caller.namespace, name, label))
         table = yield from one(FindTable(call.caller.namespace, name))
-        if table.state_at(call.gateway.now_ms()) in (State.CREATING, State.DELETING):
+        if table.state_at(call.gateway.now_ms()) in BUSY_STATES:
             raise TableMissing(name)  # ack-api-quirks 101, 104
         return table, label
     except (StreamMissing, TableMissing):

@@ -19,7 +19,7 @@ from tablegate.gateway.exchanges import one
 from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.table_commands import AlterTable
 from tablegate.gateway.model.errors import TableMissing
-from tablegate.gateway.model.tables.tables import ExpiryRule, State, Table
+from tablegate.gateway.model.tables.tables import BUSY_STATES, ExpiryRule, State, Table
 
 
 def update_time_to_live(call: CallContext) -> Exchange[Answer]:
@@ -53,7 +53,7 @@ def describe_time_to_live(call: CallContext) -> Exchange[Answer]:
     """
     table = yield from find_table(call)
     state = table.state_at(call.gateway.now_ms())
-    if state in (State.CREATING, State.DELETING):
+    if state in BUSY_STATES:
         name = state.value.upper()
         text = f"Cannot describe time to live while table is in {name} state: Current table state is {name}"
         raise validation(text)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from operator import attrgetter
 
-from tablegate.gateway.engine.rows.writing import UNWRITABLE_STATES
 from tablegate.gateway.engine.tables import indexing
 from tablegate.gateway.model import fast_paths
 from tablegate.gateway.model.commands.row_commands import BulkLoad, WriteGroup
 from tablegate.gateway.model.commands.writes import Replace, Write
 from tablegate.gateway.model.errors import StaleTable
+from tablegate.gateway.model.tables.tables import BUSY_STATES
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.store.rows import entries, rows
 from tablegate.gateway.store.rows.row_counts import CountChanges
@@ -31,7 +31,7 @@ def fast_load(store: Store, command: BulkLoad, now: int) -> bool:
     RetryableFailure, CommitInterrupted, Busy.
     """
     table = command.table
-    if not table.features <= _FEATURES or table.state_at(now // 10_000) in UNWRITABLE_STATES:
+    if not table.features <= _FEATURES or table.state_at(now // 10_000) in BUSY_STATES:
         return False
     rows_to_add = [Row(position, contents, now) for position, contents in command.rows]
     if table.rules.expiry is not None:

@@ -12,7 +12,7 @@ from tablegate.gateway.model.commands.row_commands import Get, Read, ReadAll
 from tablegate.gateway.model.commands.vector_commands import SearchVectors, VectorMatch
 from tablegate.gateway.model.commands.write_groups import RowKey
 from tablegate.gateway.model.tables.pages import Page
-from tablegate.gateway.model.tables.tables import State, Table
+from tablegate.gateway.model.tables.tables import BUSY_STATES, State, Table
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.store.rows import rows
 from tablegate.gateway.store.sql.databases import Session
@@ -161,7 +161,7 @@ def refusal_of(command: ReadCommand, stale: set[int], now_ms: int) -> errors.Gat
         if table.id in stale:
             return errors.StaleTable()
         state = table.state_at(now_ms)
-        if state is State.CREATING or state is State.DELETING:
+        if state in BUSY_STATES:
             return errors.TableBusy(table.name, state.value)
     if isinstance(command, Read | SearchVectors) and command.index is not None:
         name, table = command.index.name, command.table

@@ -21,7 +21,7 @@ from tablegate.gateway.model import errors
 from tablegate.gateway.model.commands.row_commands import ReplayedOutcome, WriteGroup, WriteOutcome
 from tablegate.gateway.model.commands.write_groups import RowKey, apply_group, defects
 from tablegate.gateway.model.commands.writes import Write
-from tablegate.gateway.model.tables.tables import HistoryRule, State, Table
+from tablegate.gateway.model.tables.tables import BUSY_STATES, HistoryRule, Table
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.store.rows import rows
 from tablegate.gateway.store.rows.row_counts import CountChanges
@@ -33,9 +33,6 @@ from tablegate.gateway.store.transactions import local_transactions, tokens
 log = logging.getLogger(__name__)
 
 Answer = list[WriteOutcome] | ReplayedOutcome | errors.GatewayError
-
-UNWRITABLE_STATES = frozenset({State.CREATING, State.DELETING})
-"""The states in which a table rejects writes."""
 
 
 class _StaleTables(Exception):
@@ -171,7 +168,7 @@ class WriteBatch:
         busy: dict[int, errors.TableBusy] = {}
         for table in self._tables.values():
             state = table.state_at(self._now_ms)
-            if state in UNWRITABLE_STATES:
+            if state in BUSY_STATES:
                 busy[table.id] = errors.TableBusy(table.name, state.value)
         if not busy:
             return

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from tablegate.gateway.engine.background import batch_walk
-from tablegate.gateway.engine.rows.writing import UNWRITABLE_STATES
 from tablegate.gateway.engine.tables import indexing
 from tablegate.gateway.model import fast_paths
 from tablegate.gateway.model.commands.row_commands import WriteGroup
@@ -18,7 +17,7 @@ from tablegate.gateway.model.commands.writes import Remove, Write
 from tablegate.gateway.model.errors import ConditionFailed, GatewayError
 from tablegate.gateway.model.expressions.predicates import RevisionIs
 from tablegate.gateway.model.tables.indexes import Entry
-from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.model.tables.tables import BUSY_STATES, Table
 from tablegate.gateway.model.values.keys import Key
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.store.rows import entries, rows
@@ -68,7 +67,7 @@ def due(store: Store, now_ms: int, limit: int, from_ms: int = 0, offset: int = 0
         if table is None:
             rows_to_correct.append((table_id, row))  # the table is dropped, and the rows await the purge
             row.expires_at_ms = None
-        elif table.state_at(now_ms) in UNWRITABLE_STATES:
+        elif table.state_at(now_ms) in BUSY_STATES:
             continue
         elif (expires_at_ms := table.expires_at_ms(row)) is None or expires_at_ms > now_ms:
             rows_to_correct.append((table_id, row))
@@ -86,7 +85,7 @@ def due(store: Store, now_ms: int, limit: int, from_ms: int = 0, offset: int = 0
 class Sweep:
     """A pass over all rows that are due, oldest first. `write` runs groups of writes (Transactions.write).
 
-    Rows that cannot be deleted now are passed over: those of locked partitions, of tables in UNWRITABLE_STATES, and
+    Rows that cannot be deleted now are passed over: those of locked partitions, of tables in BUSY_STATES, and
     damaged ones.
     """
 

@@ -35,6 +35,10 @@ class State(Enum):
     DELETING = "deleting"
 
 
+BUSY_STATES = frozenset({State.CREATING, State.DELETING})
+"""The states in which a table refuses reads and writes of rows (TableBusy)."""
+
+
 @dataclass(frozen=True, slots=True)
 class ExpiryRule:
     """The expiry of rows: at the Unix time in a numeric attribute (DynamoDB), or `age_ms` after a cell's stamp (Table
