@@ -2,12 +2,12 @@
 
 The arithmetic follows docs/protocols/dynamodb.md rules 30 to 33, from the billed sizes of rows before and after. The
 module also makes the ConsumedCapacity and ItemCollectionMetrics blocks. It takes outcomes and never calls the engine.
-Consumption that no answer reports, such as that of a failed condition, goes to a Meter that the caller passes.
+`report` gives the units to a Meter that the caller passes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -276,27 +276,16 @@ def replayed(tables: Iterable[tuple[str, int | None, int | None]]) -> RequestCon
     return bill
 
 
-def report_failed_write(meter: Meter, table_name: str, row: Row | None) -> None:
-    """Count the consumption of a write after a failed condition, by the size of the existing item. The answer omits it."""
-    meter(table_name, "", WRITE, write_units(_size(row), None))
-
-
 # Item collections
 
 
-def collection_metrics(table: Table, row: Row | None, collection_bytes: int = 0) -> dict[str, Any] | None:
+def collection_metrics(table: Table, row: Row | None) -> dict[str, Any] | None:
     """Return ItemCollectionMetrics of a row's partition. None unless the table has a local index (rule 33).
 
-    The estimate is a range of two whole numbers of gigabytes.
+    The estimate is a range of two whole numbers of gigabytes, always the lowest, as sizes are not kept by partition.
     """
     if row is None or not any(index.local for index in table.indexes):
         return None
     values = row.latest
     key = {column.name: render_value(values[column.name]) for column in table.key_schema.partition}
-    return collection_block(key, collection_bytes)
-
-
-def collection_block(key: Mapping[str, Any], collection_bytes: int = 0) -> dict[str, Any]:
-    """Return the ItemCollectionMetrics block of a partition key in wire form."""
-    low = float(collection_bytes // 1024**3)
-    return {"ItemCollectionKey": dict(key), "SizeEstimateRangeGB": [low, low + 1.0]}
+    return {"ItemCollectionKey": key, "SizeEstimateRangeGB": [0.0, 1.0]}

@@ -101,8 +101,8 @@ def item_write(call: CallContext, write: Write, outcome: WriteOutcome) -> Blocks
 
 
 def failed_write(table: Table, row: Row | None) -> None:
-    """Count a write after a failed condition. The answer omits it."""
-    capacity.report_failed_write(meter, table.name, row)
+    """Count a write after a failed condition, by the size of the existing item. The answer omits it."""
+    meter(table.name, "", WRITE, capacity.write_units(None if row is None else row.size_bytes, None))
 
 
 def batch_read(call: CallContext, items: Iterable[tuple[str, Row | None, bool]]) -> Blocks:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tablegate.adapters.dynamodb.capacity import capacity
+from tablegate.adapters.dynamodb.capacity import capacity, consumed_capacity
 from tablegate.adapters.dynamodb.capacity.capacity import READ, WRITE, RequestConsumption, TableConsumption
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.gateway.model.commands.row_commands import WriteOutcome
@@ -170,10 +170,11 @@ def test_a_page_of_an_index_is_charged_to_its_arm() -> None:
 # Metering
 
 
-def test_a_failed_condition_is_metered_by_the_item_it_looked_at() -> None:
+def test_a_failed_condition_is_metered_by_the_item_it_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[tuple[str, str, str, float]] = []
-    capacity.report_failed_write(lambda *counted: told.append(counted), "orders", row(x="x" * 2000))
-    capacity.report_failed_write(lambda *counted: told.append(counted), "orders", None)
+    monkeypatch.setattr(consumed_capacity, "meter", lambda *counted: told.append(counted))
+    consumed_capacity.failed_write(table(), row(x="x" * 2000))
+    consumed_capacity.failed_write(table(), None)
     assert told == [("orders", "", "write", 2.0), ("orders", "", "write", 1.0)]
 
 
@@ -199,17 +200,13 @@ def test_collection_metrics_are_for_tables_with_a_local_index() -> None:
     }
 
 
-def test_the_collection_estimate_is_in_whole_gigabytes() -> None:
-    lsi = table(index("lsi", "l", local=True))
-    found = capacity.collection_metrics(lsi, row(), 3 * 1024**3 + 5)
-    assert found is not None
-    assert found["SizeEstimateRangeGB"] == [3.0, 4.0]
-
-
 def test_foreign_key_kinds_are_shown_as_this_dialect_sees_them() -> None:
     schema = KeySchema((KeyColumn("pk", Kind.INT64),))
     lsi = table(index("lsi", "l", local=True))
     with_number = Table(1, "n", "t", "t", schema, lsi.indexes, Rules(), {}, State.ACTIVE, 0, 1, 0)
     values = {"pk": Value(Kind.INT64, 7)}
     made = Row(schema.key(values).position, Contents.of_values(values), 1)
-    assert capacity.collection_block({"pk": {"N": "7"}}) == capacity.collection_metrics(with_number, made)
+    assert capacity.collection_metrics(with_number, made) == {
+        "ItemCollectionKey": {"pk": {"N": "7"}},
+        "SizeEstimateRangeGB": [0.0, 1.0],
+    }
