@@ -74,9 +74,11 @@ class PageBuilder:
         self._concatenated: list[ConcatenatedRows] = []
         self._last_concatenated: Position | None = None
 
-    def page(self) -> Page:
+    def page(self, last_row: Row | None = None) -> Page:
+        """Return the page. `last_row`: the row at `missing_last_position`."""
         budget = self.budget
-        last_row = self._last if self._is_stopped else None
+        if self._is_stopped and last_row is None:
+            last_row = self._last
         return Page(
             self._rows, budget.scanned, budget.scanned_bytes, last_row, self._next, self._concatenated
         )
@@ -120,9 +122,6 @@ class PageBuilder:
     def missing_last_position(self) -> Position | None:
         """Position of the page's last row, if the page has to report it but has only its concatenated body."""
         return self._last_concatenated if self._is_stopped and self._last is None else None
-
-    def set_last(self, last: Row) -> None:
-        self._last = last
 
     # Rows one by one, and many at once
 

@@ -227,11 +227,10 @@ def _page(
 
 def _finish_page(session: Session, command: Read, page_builder: PageBuilder) -> Page:
     position = page_builder.missing_last_position
-    if position is not None:
-        page_builder.set_last(
-            rows.fetch_many(session, [(command.table.id, position)])[command.table.id, position]
-        )
-    return page_builder.page()
+    if position is None:
+        return page_builder.page()
+    key = command.table.id, position
+    return page_builder.page(rows.fetch_many(session, [key])[key])
 
 
 def fast_prefiltered(
