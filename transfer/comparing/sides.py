@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tablegate.gateway.model import fast_paths
-from tablegate.gateway.model.values.keys import Key, KeyColumn, KeySchema, Position
+from tablegate.gateway.model.values.keys import Key, KeySchema, Position
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.model.values.values import Value
 from tablegate.transfer.comparing.canonical import CanonicalForm, digest
@@ -15,10 +15,10 @@ from tablegate.transfer.comparing.sums import TableSums, bucket_of, fast_add_bod
 from tablegate.transfer.endpoints.endpoint import Definition, Endpoint, ScanPage, Service, UnreadableRow
 from tablegate.transfer.errors import SchemaChanged
 from tablegate.transfer.mapping.identities import Identity, identifier, identity_bytes
-from tablegate.transfer.mapping.keys import KeyMapping
+from tablegate.transfer.mapping.keys import KeyMapping, no_check
 from tablegate.transfer.mapping.mapping import KEY_ESCAPES, Mapping, MappingOptions
 from tablegate.transfer.mapping.reading import TableEnd
-from tablegate.transfer.mapping.rules import MappingFinding, MappingRule
+from tablegate.transfer.mapping.rules import MappingFinding
 from tablegate.transfer.mapping.spelling import spelling_of
 
 _HASHES_BODIES = fast_paths.ARE_ON
@@ -175,9 +175,6 @@ def _keys_back(
     """Return the mapping of keys from the second table to the first, None if there is none."""
     is_other = options.escape_keys and first.service is not service
     escapes = [KEY_ESCAPES.get(one_service) if is_other else None for one_service in (service, first.service)]
-
-    def no_check(column: KeyColumn, is_partition: bool, value: Value) -> MappingRule | None:
-        return None
 
     try:
         return KeyMapping(schema, first.key_schema, no_check, *escapes)

@@ -21,6 +21,12 @@ from tablegate.transfer.mapping.rules import MappingFinding, MappingRule
 KeyCheck = Callable[[KeyColumn, bool, Value], MappingRule | None]
 """Return the rule that forbids a value of a key column. The flag is true for the partition key."""
 
+
+def no_check(column: KeyColumn, is_partition: bool, value: Value) -> MappingRule | None:
+    """Forbid no value (KeyCheck)."""
+    return None
+
+
 _NUMBERS = frozenset({Kind.DECIMAL, Kind.INT64})
 
 

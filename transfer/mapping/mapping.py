@@ -12,16 +12,16 @@ from typing import NamedTuple
 
 from tablegate.adapters.azuretable.values.keys import OWN_SCHEMA
 from tablegate.adapters.tablestore.values.values import DEFINED_KINDS
-from tablegate.gateway.model.values.keys import Key, KeyColumn, KeySchema
+from tablegate.gateway.model.values.keys import Key, KeySchema
 from tablegate.gateway.model.values.rows import Cell, Contents, Row
 from tablegate.gateway.model.values.values import NULL, Kind, Value
 from tablegate.transfer.endpoints.endpoint import Definition, Service
 from tablegate.transfer.mapping import rules
 from tablegate.transfer.mapping.definitions import defined_in
 from tablegate.transfer.mapping.escapes import EscapeRules
-from tablegate.transfer.mapping.keys import KeyMapping
+from tablegate.transfer.mapping.keys import KeyMapping, no_check
 from tablegate.transfer.mapping.mapping_target import Cells, MappingTarget, is_impossible, rule_of
-from tablegate.transfer.mapping.rules import MappingFinding, MappingRule
+from tablegate.transfer.mapping.rules import MappingFinding
 from tablegate.transfer.mapping.spelling import SPELLINGS, UNCHANGED, spelling_of
 from tablegate.transfer.mapping.to_azure_table import KEY_ESCAPES as AZURE_KEY_ESCAPES
 from tablegate.transfer.mapping.to_azure_table import ToAzureTable
@@ -85,7 +85,7 @@ class Mapping:
         self._keys = KeyMapping(
             source.key_schema,
             schema,
-            _no_check if self._target is None else self._target.check_key,
+            no_check if self._target is None else self._target.check_key,
             reads,
             escapes.get(target) if is_other else None,
         )
@@ -261,7 +261,3 @@ def _defined_kinds(definition: Definition) -> dict[str, Kind]:
     for index in definition.indexes:
         defined.update({column.name: column.kind for column in index.key_schema.columns})
     return {name: kind for name, kind in defined.items() if name not in definition.key_schema.names}
-
-
-def _no_check(column: KeyColumn, is_partition: bool, value: Value) -> MappingRule | None:
-    return None
