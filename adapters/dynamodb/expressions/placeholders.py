@@ -33,6 +33,13 @@ class Placeholders:
         self._unused_names = set(self._names)
         self._unused_values = set(self._values)
 
+    @classmethod
+    def of(cls, arguments: Mapping[str, Any], wording: Wording) -> Placeholders:
+        """Return the placeholders in a request, or in a member of one."""
+        return cls(
+            arguments.get("ExpressionAttributeNames"), arguments.get("ExpressionAttributeValues"), wording
+        )
+
     def name(self, placeholder: str) -> str | None:
         """Return the attribute name for a placeholder. None if it is not defined."""
         self._unused_names.discard(placeholder)

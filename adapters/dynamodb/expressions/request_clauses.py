@@ -57,11 +57,6 @@ _RETURNS = frozenset({"ReturnValues", "ReturnValuesOnConditionCheckFailure"})
 _WRITE_CLAUSES = _PLACEHOLDERS | {"AttributeUpdates", "ConditionExpression", "Expected", "UpdateExpression"}
 
 
-def _placeholders(arguments: Input, wording: Wording) -> Placeholders:
-    names, values = arguments.get("ExpressionAttributeNames"), arguments.get("ExpressionAttributeValues")
-    return Placeholders(names, values, wording)
-
-
 class ReadClauses:
     """The projection, filter and key condition of a read. `arguments`: the request, or one table of a batch."""
 
@@ -77,7 +72,7 @@ class ReadClauses:
         tests_max = None
         if call.is_classic:
             tests_max = _MOST_KEY_PARTS if "IndexName" in arguments else _PAIR
-        placeholders = _placeholders(arguments, call.wording)
+        placeholders = Placeholders.of(arguments, call.wording)
         text = arguments.get("KeyConditionExpression")
         key_tree = None if text is None else key_conditions.parse_key_condition(text, placeholders)
         self._filter, self._filter_name = self._filter_of(arguments, placeholders)
@@ -199,7 +194,7 @@ class WriteClauses:
             cls.__new__(cls)._read(arguments, wording)
 
     def _read(self, arguments: Input, wording: Wording) -> None:
-        placeholders = _placeholders(arguments, wording)
+        placeholders = Placeholders.of(arguments, wording)
         actions: tuple[Action, ...] = ()
         text = arguments.get("UpdateExpression")
         if text is not None:

@@ -34,11 +34,7 @@ class _SearchClauses:
     __slots__ = ("projection", "tests")
 
     def __init__(self, call: CallContext, arguments: Mapping[str, Any]) -> None:
-        placeholders = Placeholders(
-            arguments.get("ExpressionAttributeNames"),
-            arguments.get("ExpressionAttributeValues"),
-            call.wording,
-        )
+        placeholders = Placeholders.of(arguments, call.wording)
         text = arguments.get("SearchConditionExpression")
         self.tests = None if text is None else search_tests(text, placeholders)
         text = arguments.get("ProjectionExpression")
