@@ -15,8 +15,6 @@ from typing import Any
 from lark import Lark, Token
 from lark.exceptions import UnexpectedInput, UnexpectedToken, VisitError
 
-from tablegate.adapters.dynamodb.partiql.expression_builder import ExpressionBuilder
-from tablegate.adapters.dynamodb.partiql.literal_builder import LiteralBuilder
 from tablegate.adapters.dynamodb.partiql.literals import name_of_parameter
 from tablegate.adapters.dynamodb.partiql.nodes import Parsed
 from tablegate.adapters.dynamodb.partiql.statement_builder import StatementBuilder
@@ -75,10 +73,6 @@ def parse(text: str) -> Parsed:
     return Parsed(statement, tuple(names))
 
 
-class _Builder(StatementBuilder, ExpressionBuilder, LiteralBuilder):
-    """A transformer that builds nodes while lark parses, so no tree of tokens is walked recursively."""
-
-
 # The parser
 
 _KEPT_KEYWORDS = frozenset(
@@ -119,4 +113,6 @@ _callbacks: dict[str, Callable[[Token], Token]] = {"NAME": _keyword}
 def _parser() -> Lark:
     """Return the parser, built at the first statement (40 ms)."""
     grammar = Path(__file__).with_name("grammar.lark").read_text()
-    return Lark(grammar, parser="lalr", lexer="basic", transformer=_Builder(), lexer_callbacks=_callbacks)
+    return Lark(
+        grammar, parser="lalr", lexer="basic", transformer=StatementBuilder(), lexer_callbacks=_callbacks
+    )

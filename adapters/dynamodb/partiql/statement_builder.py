@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lark import Token, Transformer, v_args
+from lark import Token, v_args
 
 from tablegate.adapters.dynamodb.expressions.nodes import (
     CallNode,
@@ -16,6 +16,7 @@ from tablegate.adapters.dynamodb.expressions.nodes import (
     SetNode,
 )
 from tablegate.adapters.dynamodb.partiql import operands
+from tablegate.adapters.dynamodb.partiql.expression_builder import ExpressionBuilder
 from tablegate.adapters.dynamodb.partiql.literals import Literal, constant
 from tablegate.adapters.dynamodb.partiql.nodes import (
     Delete,
@@ -31,8 +32,8 @@ from tablegate.adapters.dynamodb.wire.errors import validation
 
 
 @v_args(inline=True)
-class StatementBuilder(Transformer[Token, Any]):
-    """A transformer that builds statements from the nodes of their clauses."""
+class StatementBuilder(ExpressionBuilder):
+    """A transformer that builds statements while lark parses, so no tree of tokens is walked recursively."""
 
     def start(self, statement: Any, _semicolon: Any = None) -> Any:
         return statement
