@@ -331,7 +331,7 @@ def errors_page() -> Iterator[str]:
 def operations() -> dict[str, list[str]]:
     """The supported operations of each dialect."""
     return {
-        "dynamodb": sorted(dynamodb_operations.OPERATIONS),
+        "dynamodb": sorted(dynamodb_operations.NAMES),
         "azuretable": [_azure_name(*key) for key in azure_operations.OPERATIONS],
         "tablestore": sorted(tablestore_operations.OPERATIONS),
     }
