@@ -155,7 +155,7 @@ def _read_up_to_ms(tunnel: Tunnel, channel: Channel) -> int:
 
 def _progress(tunnel: Tunnel, channels: Any) -> dict[str, Any]:
     """Return the members that channels and tunnels have in GetRpo. Times are in nanoseconds."""
-    is_read = all(channel.status is ChannelStatus.TERMINATED for channel in channels)
+    is_read = all(channel.is_terminated for channel in channels)
     times_ms = [_read_up_to_ms(tunnel, channel) for channel in channels] or [tunnel.created_at_ms]
     seen_ms = [client.seen_at_ms for client in tunnel.state.clients]
     return {

@@ -21,7 +21,7 @@ def nearest(query: Nearest, found: Iterable[FoundDocument]) -> list[tuple[FoundD
     except ModuleNotFoundError:
         raise NotInstalled("vectors") from None
     metric = Metric(query.field.metric)
-    best = exact_search.NearestSoFar(exact_search.target(metric, pack(query.vector), query.limit, ()))
+    best = exact_search.NearestSoFar(exact_search.search_near(metric, pack(query.vector), query.limit, ()))
     kept: dict[int, FoundDocument] = {}
     remaining = iter(found)
     while block := list(itertools.islice(remaining, max(1, _BLOCK_NUMBERS // query.field.dimensions))):

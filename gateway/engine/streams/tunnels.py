@@ -36,12 +36,12 @@ from tablegate.gateway.model.tables.tunnels import (
     TunnelClient,
     TunnelState,
     after_heartbeat,
-    row_channels,
+    new_row_channels,
     with_channel,
     with_shards,
     without_clients,
-    without_done_shards,
     without_lost_clients,
+    without_terminated_shards,
 )
 from tablegate.gateway.model.values.rows import TICKS_PER_MS
 from tablegate.gateway.store.sql.databases import Session
@@ -55,7 +55,7 @@ ROW_CHANNELS = 4
 RETENTION_MS = 7 * 86_400_000
 """Time after which a tunnel expires that has not delivered a change ("Overview of Tunnel Service")."""
 # Shards that have been read and are still described.
-_DONE_SHARDS_KEPT = 100
+_TERMINATED_SHARDS_KEPT = 100
 
 
 def run(
@@ -106,7 +106,7 @@ def _create(
             name=command.name,
             type=command.type,
             created_at_ms=now_ms,
-            state=TunnelState(channels=row_channels(ROW_CHANNELS) if command.type.has_rows else ()),
+            state=TunnelState(channels=new_row_channels(ROW_CHANNELS) if command.type.has_rows else ()),
             start_ms=command.start_ms,
             end_ms=command.end_ms,
             from_oldest=command.from_oldest,
@@ -188,7 +188,7 @@ def _change(session: Session, command: tunnel_commands.ClientCommand, now_ms: in
         case tunnel_commands.HeartbeatTunnel(client=client_id, reports=reports):
             _require_client(state, client_id)
             state = after_heartbeat(_with_new_shards(session, tunnel, state), client_id, reports, now_ms)
-            state = without_done_shards(state, _DONE_SHARDS_KEPT)
+            state = without_terminated_shards(state, _TERMINATED_SHARDS_KEPT)
             _save_positions(session, tunnel.id, state)
             outcome = dataclasses.replace(tunnel, state=state)
     if state != tunnel.state:

@@ -37,7 +37,9 @@ class VectorSearch(NamedTuple):
     digests: tuple[tuple[int, bytes], ...] = ()
 
 
-def target(metric: Metric, vector: bytes, limit: int, digests: Sequence[tuple[int, bytes]]) -> VectorSearch:
+def search_near(
+    metric: Metric, vector: bytes, limit: int, digests: Sequence[tuple[int, bytes]]
+) -> VectorSearch:
     """Return a search near a vector that model/values/vectors.py has packed."""
     return VectorSearch(metric, np.frombuffer(vector, "<f4"), limit, tuple(digests))
 

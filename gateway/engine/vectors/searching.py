@@ -54,7 +54,9 @@ def search(
     index = command.index
     partition = None if command.partition is None else digest_of(command.partition)
     versions = vectors.versions(session, index.id)
-    target = exact_search.target(index.metric, command.vector, command.count, _digests(command, partition))
+    target = exact_search.search_near(
+        index.metric, command.vector, command.count, _digests(command, partition)
+    )
     best = NearestSoFar(target)
     image = None
     cached_image = images.get(index.id, versions.server_start)

@@ -30,7 +30,7 @@ class TunnelType(Enum):
 
 
 class ChannelStatus(IntEnum):
-    """The status of a channel. CLOSE: it waits for a client. CLOSING: its client is asked to give it back."""
+    """The status of a channel. CLOSE: it waits for a client. CLOSING: its client is asked to release it."""
 
     OPEN = 1
     CLOSING = 2
@@ -81,6 +81,10 @@ class Channel:
     def has_rows(self) -> bool:
         return not self.stream_id
 
+    @property
+    def is_terminated(self) -> bool:
+        return self.status is ChannelStatus.TERMINATED
+
 
 @dataclass(frozen=True, slots=True)
 class TunnelClient:
@@ -109,7 +113,7 @@ class TunnelState:
     @property
     def reads_rows(self) -> bool:
         """True until all rows have been read."""
-        return any(channel.has_rows and not _is_done(channel) for channel in self.channels)
+        return any(channel.has_rows and not channel.is_terminated for channel in self.channels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +165,7 @@ class ChannelSource:
     stream: Stream | None
 
 
-def row_channels(parts: int) -> tuple[Channel, ...]:
+def new_row_channels(parts: int) -> tuple[Channel, ...]:
     """Return the channels for the rows of a table."""
     return tuple(Channel(f"BaseData_{number}", number) for number in range(parts))
 
@@ -257,10 +261,6 @@ def _after_report(channel: Channel, report: ChannelReport) -> Channel:
     return replace(channel, status=ChannelStatus.CLOSE, version=report.version, client="")
 
 
-def _is_done(channel: Channel) -> bool:
-    return channel.status is ChannelStatus.TERMINATED
-
-
 def _with_status(channel: Channel, status: ChannelStatus, client: str) -> Channel:
     return replace(channel, status=status, client=client, version=channel.version + 1)
 
@@ -269,7 +269,7 @@ def _with_status(channel: Channel, status: ChannelStatus, client: str) -> Channe
 
 
 def _shared(state: TunnelState) -> TunnelState:
-    """Return a state in which waiting channels are open, and clients with too many are asked to give some back."""
+    """Return a state in which waiting channels are open, and clients with too many are asked to release some."""
     if not state.clients:
         return state
     counts = {client.id: 0 for client in state.clients}
@@ -304,7 +304,7 @@ def _readable(state: TunnelState) -> set[str]:
     """Return the ids of the channels that can be read now: rows first, then each shard after its parents."""
     if state.reads_rows:
         return {channel.id for channel in state.channels if channel.has_rows}
-    waiting = {channel.id for channel in state.channels if not _is_done(channel)}
+    waiting = {channel.id for channel in state.channels if not channel.is_terminated}
     return {channel.id for channel in state.channels if not waiting.intersection(channel.parents)}
 
 
@@ -315,10 +315,10 @@ def with_channel(state: TunnelState, new: Channel) -> TunnelState:
     )
 
 
-def without_done_shards(state: TunnelState, kept: int) -> TunnelState:
+def without_terminated_shards(state: TunnelState, kept: int) -> TunnelState:
     """Return a state without the oldest shards that have been read, except for the last `kept` of them."""
-    done = [channel.id for channel in state.channels if channel.stream_id and _is_done(channel)]
-    forgotten = set(done[: max(0, len(done) - kept)])
+    terminated = [channel.id for channel in state.channels if channel.stream_id and channel.is_terminated]
+    forgotten = set(terminated[: max(0, len(terminated) - kept)])
     if not forgotten:
         return state
     return replace(

@@ -115,7 +115,7 @@ def image_of(
 
 
 def target_of(metric: Metric, vector: bytes, count: int, digests: Any = ()) -> VectorSearch:
-    return exact_search.target(metric, vector, count, digests)
+    return exact_search.search_near(metric, vector, count, digests)
 
 
 def looked_up(image: IndexImage, target: VectorSearch, at_least: int = 1) -> list[tuple[int, float]] | None:

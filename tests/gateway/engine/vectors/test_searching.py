@@ -258,7 +258,7 @@ def test_it_equals_brute_force(data: st.DataObject) -> None:
     query = data.draw(st.lists(component, min_size=dimensions, max_size=dimensions))
     count, width = data.draw(st.integers(1, 10)), data.draw(st.integers(1, 15))
     for metric in Metric:
-        best = exact_search.NearestSoFar(exact_search.target(metric, pack(query), count, ()))
+        best = exact_search.NearestSoFar(exact_search.search_near(metric, pack(query), count, ()))
         for start in range(0, len(vectors), width):
             some = vectors[start : start + width]
             block = exact_search.VectorBlock.of(
