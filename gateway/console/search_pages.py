@@ -16,13 +16,8 @@ from tablegate.gateway.console.searches import BadSearch
 from tablegate.gateway.console.sign_in import ConsoleUser
 from tablegate.gateway.model.commands.search_commands import ListSearchIndexes, SearchPage, SearchRows
 from tablegate.gateway.model.errors import IndexMissing, LimitExceeded, NotInstalled, NotPermitted
-from tablegate.gateway.model.search.index_search import (
-    COMPARISONS,
-    UNSORTED,
-    Comparison,
-    IndexCondition,
-    IndexSearch,
-)
+from tablegate.gateway.model.search.index_search import COMPARISONS, Comparison, IndexCondition, IndexSearch
+from tablegate.gateway.model.search.ordering import UNSORTED
 from tablegate.gateway.model.search.schema import SearchField, SearchIndex
 from tablegate.gateway.model.tables.tables import Table
 

@@ -8,20 +8,14 @@ from typing import Any
 from google.protobuf.message import Message
 
 from tablegate.adapters.tablestore.search import tokens, variants
+from tablegate.adapters.tablestore.search.aggregations import METRICS
 from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
 from tablegate.gateway.model.search import aggregations as model
 from tablegate.gateway.model.search.geography import cell_of_geohash
 from tablegate.gateway.model.search.intervals import DateIntervals
 from tablegate.gateway.model.values.keys import Position
 
-_METRIC_TYPES = {
-    model.MetricKind.AVG: messages.AGG_AVG,
-    model.MetricKind.MAX: messages.AGG_MAX,
-    model.MetricKind.MIN: messages.AGG_MIN,
-    model.MetricKind.SUM: messages.AGG_SUM,
-    model.MetricKind.COUNT: messages.AGG_COUNT,
-    model.MetricKind.DISTINCT_COUNT: messages.AGG_DISTINCT_COUNT,
-}
+_METRIC_TYPES = {kind: message_type for message_type, (kind, _, _) in METRICS.items()}
 _WHOLE = (model.MetricKind.COUNT, model.MetricKind.DISTINCT_COUNT)
 RowBytes = Callable[[Position], bytes | None]
 """Returns the row at a position as the reply shows it, or None if it no longer exists."""
@@ -67,62 +61,50 @@ def groups_message(
 def _grouping(
     grouping: model.Grouping, groups: Sequence[model.Group], row_bytes: RowBytes
 ) -> tuple[messages.GroupByType, Message]:
-    subs = [_subs(grouping, group, row_bytes) for group in groups]
-    pairs = list(zip(groups, subs, strict=True))
+    def items(
+        message: Callable[..., Any], members: Callable[[Any], dict[str, Any]], count: str = "row_count"
+    ) -> list[Any]:
+        return [
+            message(**members(group.key), **{count: group.rows}, **_subs(grouping, group, row_bytes))
+            for group in groups
+        ]
+
     match grouping:
         case model.GroupByField():
-            return messages.GROUP_BY_FIELD, messages.GroupByFieldResult(
-                items=[
-                    messages.GroupByFieldResultItem(key=_text(group.key), row_count=group.rows, **sub)
-                    for group, sub in pairs
-                ]
-            )
+            found = items(messages.GroupByFieldResultItem, lambda key: {"key": _text(key)})
+            return messages.GROUP_BY_FIELD, messages.GroupByFieldResult(items=found)
+        case model.GroupByHistogram(intervals=DateIntervals()):
+            found = items(messages.GroupByDateHistogramItem, lambda key: {"timestamp": key})
+            return messages.GROUP_BY_DATE_HISTOGRAM, messages.GroupByDateHistogramResult(items=found)
         case model.GroupByHistogram():
-            return _histogram(grouping, pairs)
+            found = items(messages.GroupByHistogramItem, lambda key: {"key": variants.encode(key)}, "value")
+            return messages.GROUP_BY_HISTOGRAM, messages.GroupByHistogramResult(items=found)
         case model.GroupByGrid():
-            return messages.GROUP_BY_GEO_GRID, messages.GroupByGeoGridResult(
-                items=[
-                    messages.GroupByGeoGridResultItem(
-                        key=group.key, geo_grid=_cell(group.key), row_count=group.rows, **sub
-                    )
-                    for group, sub in pairs
-                ]
-            )
-        case model.GroupByComposite():
-            return messages.GROUP_BY_COMPOSITE, _composite(grouping, pairs)
+            found = items(messages.GroupByGeoGridResultItem, lambda key: {"key": key, "geo_grid": _cell(key)})
+            return messages.GROUP_BY_GEO_GRID, messages.GroupByGeoGridResult(items=found)
         case model.GroupByFilter():
-            return messages.GROUP_BY_FILTER, messages.GroupByFilterResult(
-                items=[messages.GroupByFilterResultItem(row_count=group.rows, **sub) for group, sub in pairs]
-            )
+            found = items(messages.GroupByFilterResultItem, lambda key: {})
+            return messages.GROUP_BY_FILTER, messages.GroupByFilterResult(items=found)
         case model.GroupByRange():
             kind = messages.GROUP_BY_RANGE if grouping.origin is None else messages.GROUP_BY_GEO_DISTANCE
-            return kind, messages.GroupByRangeResult(
-                items=[
-                    messages.GroupByRangeResultItem(
-                        range_from=group.key[0], range_to=group.key[1], row_count=group.rows, **sub
-                    )
-                    for group, sub in pairs
-                ]
+            found = items(
+                messages.GroupByRangeResultItem, lambda key: {"range_from": key[0], "range_to": key[1]}
             )
+            return kind, messages.GroupByRangeResult(items=found)
+        case model.GroupByComposite():
+            found = items(messages.GroupByCompositeResultItem, _composite_members)
+            answer = messages.GroupByCompositeResult(items=found[: grouping.size])
+            answer.source_group_by_names.extend(source.grouping.name for source in grouping.sources)
+            if len(groups) > grouping.size:
+                answer.next_token = tokens.encode(groups[grouping.size - 1].key.order).decode()
+            return messages.GROUP_BY_COMPOSITE, answer
 
 
-_Pairs = Sequence[tuple[model.Group, dict[str, Any]]]
-
-
-def _histogram(grouping: model.GroupByHistogram, pairs: _Pairs) -> tuple[messages.GroupByType, Message]:
-    if isinstance(grouping.intervals, DateIntervals):
-        return messages.GROUP_BY_DATE_HISTOGRAM, messages.GroupByDateHistogramResult(
-            items=[
-                messages.GroupByDateHistogramItem(timestamp=group.key, row_count=group.rows, **sub)
-                for group, sub in pairs
-            ]
-        )
-    return messages.GROUP_BY_HISTOGRAM, messages.GroupByHistogramResult(
-        items=[
-            messages.GroupByHistogramItem(key=variants.encode(group.key), value=group.rows, **sub)
-            for group, sub in pairs
-        ]
-    )
+def _composite_members(key: model.CompositeKey) -> dict[str, Any]:
+    return {
+        "keys": ["" if part is None else _text(part) for part in key.parts],
+        "is_null_keys": [part is None for part in key.parts],
+    }
 
 
 def _cell(geohash: str) -> messages.GeoGrid:
@@ -130,25 +112,6 @@ def _cell(geohash: str) -> messages.GeoGrid:
         messages.GeoPoint(lat=latitude, lon=longitude) for latitude, longitude in cell_of_geohash(geohash)
     )
     return messages.GeoGrid(top_left=top_left, bottom_right=bottom_right)
-
-
-def _composite(grouping: model.GroupByComposite, pairs: _Pairs) -> messages.GroupByCompositeResult:
-    page = pairs[: grouping.size]
-    answer = messages.GroupByCompositeResult(
-        source_group_by_names=[source.grouping.name for source in grouping.sources],
-        items=[
-            messages.GroupByCompositeResultItem(
-                keys=["" if part is None else _text(part) for part in group.key.parts],
-                is_null_keys=[part is None for part in group.key.parts],
-                row_count=group.rows,
-                **sub,
-            )
-            for group, sub in page
-        ],
-    )
-    if len(pairs) > len(page):
-        answer.next_token = tokens.encode(page[-1][0].key.order).decode()
-    return answer
 
 
 def _subs(grouping: model.Grouping, group: model.Group, row_bytes: RowBytes) -> dict[str, Any]:

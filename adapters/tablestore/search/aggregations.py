@@ -38,7 +38,7 @@ _COUNTED = (
 _RANKED = (FieldType.LONG, FieldType.DOUBLE, FieldType.DATE)
 _GROUPED = (FieldType.LONG, FieldType.DOUBLE, FieldType.BOOLEAN, FieldType.KEYWORD, FieldType.DATE)
 # The kind of each metric, its name in error texts, and the types of its field.
-_METRICS = {
+METRICS = {
     messages.AGG_AVG: (model.MetricKind.AVG, "avg", _NUMBERS),
     messages.AGG_MAX: (model.MetricKind.MAX, "max", _NUMBERS),
     messages.AGG_MIN: (model.MetricKind.MIN, "min", _NUMBERS),
@@ -103,9 +103,9 @@ def _aggregation_of(aggregation: messages.Aggregation, schema: SearchSchema) -> 
         ):
             raise invalid("[percentiles agg] percentiles must be numbers from 0 to 100.")
         return model.Percentiles(name, field, percentages, _grouped_value(field, body.missing_value))
-    if aggregation.type not in _METRICS or not aggregation.HasField("type"):
+    if aggregation.type not in METRICS or not aggregation.HasField("type"):
         raise invalid("The type of the aggregation is not supported.")
-    kind, title, types = _METRICS[aggregation.type]
+    kind, title, types = METRICS[aggregation.type]
     metric = parse(messages.FieldAggregation, aggregation.body, "the aggregation")
     field = _field(schema, metric.field_name, f"{title} agg", types)
     return model.Metric(name, kind, field, _missing(field, metric.missing))

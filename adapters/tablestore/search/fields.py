@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 
 from tablegate.adapters.tablestore.wire.errors import invalid
@@ -22,6 +22,14 @@ def field_of(schema: SearchSchema, name: str, expected: FieldType | None = None)
         raise invalid(f"field: {name} is not indexed")
     if expected is not None and field.type is not expected:
         raise invalid(f"The type of field '{name}' must be {expected.name}.")
+    return field
+
+
+def typed_field(schema: SearchSchema, name: str, types: Container[FieldType], user: str) -> SearchField:
+    """Return a field of one of the types that a query or a function supports. `user`: either, for the error text."""
+    field = field_of(schema, name)
+    if field.type not in types:
+        raise invalid(f"The type of field '{name}' does not support the {user}: {field.type.name}.")
     return field
 
 

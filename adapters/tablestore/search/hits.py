@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator, Sequence
 
 from tablegate.adapters.tablestore.search.fields import field_of
+from tablegate.adapters.tablestore.search.index_schemas import all_fields
 from tablegate.adapters.tablestore.search.search_indexes import described_schema
 from tablegate.adapters.tablestore.search.sorts import sorters_of
 from tablegate.adapters.tablestore.wire import limits
@@ -31,7 +31,8 @@ class HitParser:
 
     def __init__(self, index: SearchIndex) -> None:
         self._schema = index.schema
-        self._highlighted = set(_highlighted_names(described_schema(index).field_schemas, ""))
+        fields = all_fields(described_schema(index).field_schemas)
+        self._highlighted = {".".join(path) for path, field in fields if field.enable_highlighting}
 
     def highlight(self, message: messages.Highlight) -> Highlight:
         """Return the highlight of a message. Raises ServiceError."""
@@ -80,14 +81,6 @@ class HitParser:
         sorters = tuple(_inside(sorter, path) for sorter in sorters_of(message.sort, self._schema))
         highlight = self.highlight(message.highlight) if message.HasField("highlight") else None
         return InnerHits(sorters or _BY_SCORE, message.offset, limit, highlight)
-
-
-def _highlighted_names(fields: Sequence[messages.FieldSchema], path: str) -> Iterator[str]:
-    for field in fields:
-        name = path + field.field_name
-        if field.enable_highlighting:
-            yield name
-        yield from _highlighted_names(field.field_schemas, name + ".")
 
 
 def _inside(sorter: Sorter, path: SearchField) -> Sorter:

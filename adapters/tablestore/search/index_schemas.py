@@ -61,14 +61,14 @@ def schema_of(schema: messages.IndexSchema) -> SearchSchema:
     """Return the schema of an index. Raises ServiceError."""
     if not schema.field_schemas:
         raise invalid("The field schemas of the search index must not be empty.")
-    if _number_of(schema.field_schemas) > limits.SEARCH_FIELDS_MAX:
+    paths = [path for path, _ in all_fields(schema.field_schemas)]
+    if len(paths) > limits.SEARCH_FIELDS_MAX:
         raise invalid(f"The number of fields in search index exceeds the limit: {limits.SEARCH_FIELDS_MAX}.")
     search_schema = SearchSchema(_fields_of(schema.field_schemas, ()))
     vectors = [each for each in search_schema.fields if each.type is FieldType.VECTOR]
     if len(vectors) > limits.VECTOR_FIELDS_MAX:
         raise invalid(f"The number of vector fields exceeds the limit: {limits.VECTOR_FIELDS_MAX}.")
-    names = [*_names(schema.field_schemas, "")]
-    if len(set(names)) < len(names):
+    if len(set(map(".".join, paths))) < len(paths):
         raise invalid("Duplicated field name in search index.")
     return search_schema
 
@@ -77,14 +77,15 @@ def normalized(schema: messages.IndexSchema) -> messages.IndexSchema:
     """Return a schema with its defaults, as DescribeSearchIndex returns it."""
     complete = messages.IndexSchema()
     complete.CopyFrom(schema)
-    for field in complete.field_schemas:
+    fields = [field for _, field in all_fields(complete.field_schemas)]
+    for field in fields:
         _complete(field)
     complete.index_setting.SetInParent()
     if not all(
         each.HasField("pk_sort") or each.HasField("field_sort") for each in complete.index_sort.sorter
     ):
         raise invalid("index_sort only supports FieldSort and PrimaryKeySort.")
-    has_nested = _has_nested(complete.field_schemas)
+    has_nested = any(map(_is_nested, fields))
     if has_nested and complete.index_sort.sorter:
         raise invalid("index_sort is not supported by a search index with a nested field.")
     if has_nested:
@@ -101,8 +102,6 @@ def encoded(schema: messages.IndexSchema) -> str:
 
 def _complete(field: messages.FieldSchema) -> None:
     if field.field_type in (messages.NESTED, messages.JSON):
-        for inner in field.field_schemas:
-            _complete(inner)
         return
     if not field.HasField("index"):
         field.index = True
@@ -111,18 +110,14 @@ def _complete(field: messages.FieldSchema) -> None:
         field.analyzer = analysis.SINGLE_WORD
 
 
-def _number_of(fields: Sequence[messages.FieldSchema]) -> int:
-    return sum(1 + _number_of(field.field_schemas) for field in fields)
-
-
-def _names(fields: Sequence[messages.FieldSchema], path: str) -> Iterator[str]:
+def all_fields(
+    fields: Sequence[messages.FieldSchema], path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], messages.FieldSchema]]:
+    """Yield all fields with their paths, also those inside other fields."""
     for field in fields:
-        yield path + field.field_name
-        yield from _names(field.field_schemas, f"{path}{field.field_name}.")
-
-
-def _has_nested(fields: Sequence[messages.FieldSchema]) -> bool:
-    return any(_is_nested(field) or _has_nested(field.field_schemas) for field in fields)
+        field_path = (*path, field.field_name)
+        yield field_path, field
+        yield from all_fields(field.field_schemas, field_path)
 
 
 def _is_nested(field: messages.FieldSchema) -> bool:

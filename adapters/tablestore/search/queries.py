@@ -8,13 +8,14 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from google.protobuf.message import Message
 
 from tablegate.adapters.tablestore.search import variants
-from tablegate.adapters.tablestore.search.fields import field_of, point_of, query_value, terms_of
+from tablegate.adapters.tablestore.search.fields import field_of, point_of, query_value, terms_of, typed_field
 from tablegate.adapters.tablestore.search.score_functions import functions_score_of
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.errors import invalid
@@ -22,17 +23,20 @@ from tablegate.adapters.tablestore.wire.parsing import parse
 from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
 from tablegate.gateway.model.search import queries
 from tablegate.gateway.model.search.analysis import query_tokens
+from tablegate.gateway.model.search.functions import Combination
 from tablegate.gateway.model.search.queries import Query
 from tablegate.gateway.model.search.schema import FieldType, SearchField, SearchSchema
 
 _NESTED_SCORES = {
-    messages.SCORE_MODE_NONE: queries.NestedScore.NONE,
-    messages.SCORE_MODE_AVG: queries.NestedScore.AVG,
-    messages.SCORE_MODE_MAX: queries.NestedScore.MAX,
-    messages.SCORE_MODE_TOTAL: queries.NestedScore.TOTAL,
-    messages.SCORE_MODE_MIN: queries.NestedScore.MIN,
+    messages.SCORE_MODE_NONE: None,
+    messages.SCORE_MODE_AVG: Combination.AVG,
+    messages.SCORE_MODE_MAX: Combination.MAX,
+    messages.SCORE_MODE_TOTAL: Combination.SUM,
+    messages.SCORE_MODE_MIN: Combination.MIN,
 }
-_TEXTS = frozenset({FieldType.KEYWORD, FieldType.TEXT})
+TEXTS = frozenset({FieldType.KEYWORD, FieldType.TEXT})
+"""Types of fields with texts."""
+_COMPARED = frozenset(FieldType) - {FieldType.NESTED, FieldType.GEO_POINT, FieldType.VECTOR}
 _FILTERS = (queries.Terms, queries.Range, queries.Exists, queries.Bool, queries.Weighted)
 _FILTERED = frozenset({FieldType.KEYWORD, FieldType.LONG, FieldType.DOUBLE})
 _POLYGON_POINTS_MIN = 3
@@ -88,36 +92,24 @@ class _Parser:
         message = parse(kind, query.query, "the query")
         return _weighted(parse_query(self, message, depth), message)
 
-    def _field(self, name: str, *types: FieldType) -> SearchField:
-        field = field_of(self._schema, name)
-        if types and field.type not in types:
-            raise invalid(f"The type of field '{name}' does not support the query: {field.type.name}.")
-        return field
-
-    def _valued(self, name: str) -> SearchField:
-        """Return a field with values that terms are compared with."""
-        field = field_of(self._schema, name)
-        if field.type in (FieldType.NESTED, FieldType.GEO_POINT, FieldType.VECTOR):
-            raise invalid(f"The type of field '{name}' does not support the query: {field.type.name}.")
-        return field
+    def _field(self, name: str, types: Container[FieldType]) -> SearchField:
+        return typed_field(self._schema, name, types, "query")
 
     def all(self, message: Any, depth: int) -> Query:
         return queries.MatchAll()
 
     def term(self, message: Any, depth: int) -> Query:
-        field = self._valued(message.field_name)
+        field = self._field(message.field_name, _COMPARED)
         return terms_of(field, [variants.decode(message.term)])
 
     def terms(self, message: Any, depth: int) -> Query:
-        field = self._valued(message.field_name)
+        field = self._field(message.field_name, _COMPARED)
         if not 1 <= len(message.terms) <= limits.TERMS_MAX:
             raise invalid(f"The number of terms must be in range: [1, {limits.TERMS_MAX}].")
         return terms_of(field, [variants.decode(term) for term in message.terms])
 
     def range(self, message: Any, depth: int) -> Query:
-        field = self._valued(message.field_name)
-        if field.type is FieldType.BOOLEAN:
-            raise invalid(f"The type of field '{field.name}' does not support the query: BOOLEAN.")
+        field = self._field(message.field_name, _COMPARED - {FieldType.BOOLEAN})
         lower, upper = (
             query_value(field, variants.decode(bound)) if bound else None
             for bound in (message.range_from, message.range_to)
@@ -125,15 +117,15 @@ class _Parser:
         return queries.Range(field, lower, upper, message.include_lower, message.include_upper)
 
     def prefix(self, message: Any, depth: int) -> Query:
-        field = self._field(message.field_name, *_TEXTS)
+        field = self._field(message.field_name, TEXTS)
         return queries.Prefix(field, _checked_prefix(message.prefix))
 
     def suffix(self, message: Any, depth: int) -> Query:
-        field = self._field(message.field_name, *_TEXTS)
+        field = self._field(message.field_name, TEXTS)
         return queries.Suffix(field, _checked_prefix(message.suffix))
 
     def wildcard(self, message: Any, depth: int) -> Query:
-        field = self._field(message.field_name, *_TEXTS)
+        field = self._field(message.field_name, TEXTS)
         if len(message.value) > limits.WILDCARD_MAX_CHARACTERS:
             raise invalid(f"The length of a wildcard exceeds the limit: {limits.WILDCARD_MAX_CHARACTERS}.")
         return queries.Pattern(field, message.value)
@@ -142,22 +134,12 @@ class _Parser:
         return queries.Exists(field_of(self._schema, message.field_name))
 
     def match(self, message: Any, depth: int) -> Query:
-        field = self._field(message.field_name, *_TEXTS)
-        _check_text(message.text)
-        if field.type is FieldType.KEYWORD:
-            return queries.Terms(field, (message.text,))
-        tokens = tuple(dict.fromkeys(_tokens(field, message.text)))
-        minimum = len(tokens) if message.operator == messages.AND else _minimum_of(message, len(tokens))
-        return queries.Match(field, tokens, max(1, minimum))
+        field = self._field(message.field_name, TEXTS)
+        is_all = message.operator == messages.AND
+        return match_of(field, message.text, None if is_all else partial(_minimum_of, message))
 
     def phrase(self, message: Any, depth: int) -> Query:
-        field = self._field(message.field_name, *_TEXTS)
-        _check_text(message.text)
-        if field.type is FieldType.KEYWORD:
-            return queries.Terms(field, (message.text,))
-        if message.slop < 0:
-            raise invalid("The slop of a match phrase query must not be negative.")
-        return queries.Phrase(field, tuple(_tokens(field, message.text)), message.slop)
+        return phrase_of(self._field(message.field_name, TEXTS), message.text, message.slop)
 
     def bool(self, message: Any, depth: int) -> Query:
         must, must_not, filters, should = (
@@ -184,7 +166,7 @@ class _Parser:
         return queries.ConstScore(self.query(message.filter, depth + 1))
 
     def function_score(self, message: Any, depth: int) -> Query:
-        field = self._field(message.field_value_factor.field_name, FieldType.LONG, FieldType.DOUBLE)
+        field = self._field(message.field_value_factor.field_name, (FieldType.LONG, FieldType.DOUBLE))
         return queries.FieldFactor(self.query(message.query, depth + 1), field)
 
     def functions_score(self, message: Any, depth: int) -> Query:
@@ -261,6 +243,29 @@ _PARSERS: Mapping[int, tuple[type[Message], Callable[[_Parser, Any, int], Query]
     messages.GEO_DISTANCE_QUERY: (messages.GeoDistanceQuery, _Parser.geo_distance),
     messages.GEO_POLYGON_QUERY: (messages.GeoPolygonQuery, _Parser.geo_polygon),
 }
+
+
+def match_of(field: SearchField, text: str, minimum_of: Callable[[int], int] | None) -> Query:
+    """Return the query for tokens of a text. Raises ServiceError.
+
+    `minimum_of`: returns how many of a number of tokens must match. None: all.
+    """
+    _check_text(text)
+    if field.type is FieldType.KEYWORD:
+        return queries.Terms(field, (text,))
+    tokens = tuple(dict.fromkeys(_tokens(field, text)))
+    minimum = len(tokens) if minimum_of is None else minimum_of(len(tokens))
+    return queries.Match(field, tokens, max(1, minimum))
+
+
+def phrase_of(field: SearchField, text: str, slop: int = 0) -> Query:
+    """Return the query for the tokens of a text in their order. Raises ServiceError."""
+    _check_text(text)
+    if field.type is FieldType.KEYWORD:
+        return queries.Terms(field, (text,))
+    if slop < 0:
+        raise invalid("The slop of a match phrase query must not be negative.")
+    return queries.Phrase(field, tuple(_tokens(field, text)), slop)
 
 
 def _tokens(field: SearchField, text: str) -> list[str]:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tablegate.adapters.tablestore.search.date_times import milliseconds_of
-from tablegate.adapters.tablestore.search.fields import field_of, point_of, query_value
+from tablegate.adapters.tablestore.search.fields import point_of, query_value, typed_field
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.errors import invalid
 from tablegate.adapters.tablestore.wire.parsing import parse
@@ -22,7 +22,6 @@ from tablegate.gateway.model.search.functions import (
     Modifier,
     RandomValue,
     Shape,
-    ValueMode,
 )
 from tablegate.gateway.model.search.queries import FunctionsScore, Query, ScoreFunction
 from tablegate.gateway.model.search.schema import FieldType, SearchField, SearchSchema
@@ -88,7 +87,7 @@ def _function_of(
 
 def _field_value(message: messages.FieldValueFactorFunction, schema: SearchSchema) -> FieldValue:
     return FieldValue(
-        _field(schema, message.field_name, _NUMBERS),
+        typed_field(schema, message.field_name, _NUMBERS, "function"),
         _number(message.factor, "factor") if message.HasField("factor") else 1.0,
         Modifier(messages.FunctionModifier.Name(message.modifier).removeprefix("FM_").lower()),
         _number(message.missing, "missing") if message.HasField("missing") else None,
@@ -97,7 +96,7 @@ def _field_value(message: messages.FieldValueFactorFunction, schema: SearchSchem
 
 def _decay(message: messages.DecayFunction, schema: SearchSchema) -> Decay:
     kind, types = _PARAMETERS[message.param_type]
-    field = _field(schema, message.field_name, types)
+    field = typed_field(schema, message.field_name, types, "function")
     parameters: Any = parse(kind, message.param, "the parameters of the decay")
     origin, scale, offset = _place(field, parameters)
     if not (scale > 0 and offset >= 0):
@@ -112,7 +111,7 @@ def _decay(message: messages.DecayFunction, schema: SearchSchema) -> Decay:
         scale,
         offset,
         decay,
-        ValueMode(messages.MultiValueMode.Name(message.multi_value_mode).removeprefix("MVM_").lower()),
+        Combination(messages.MultiValueMode.Name(message.multi_value_mode).removeprefix("MVM_").lower()),
     )
 
 
@@ -127,13 +126,6 @@ def _place(field: SearchField, parameters: Any) -> tuple[Any, float, float]:
     if field.type is FieldType.GEO_POINT:
         return point_of(parameters.origin), scale, offset
     return _number(parameters.origin, "origin"), scale, offset
-
-
-def _field(schema: SearchSchema, name: str, types: tuple[FieldType, ...]) -> SearchField:
-    field = field_of(schema, name)
-    if field.type not in types:
-        raise invalid(f"The type of field '{name}' does not support the function: {field.type.name}.")
-    return field
 
 
 def _number(number: float, name: str) -> float:

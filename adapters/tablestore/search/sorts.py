@@ -7,23 +7,23 @@ from tablegate.adapters.tablestore.search.fields import field_of, point_of, quer
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.errors import invalid
 from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
+from tablegate.gateway.model.search.functions import Combination
 from tablegate.gateway.model.search.ordering import (
+    UNSORTED,
     FieldSort,
     GeoDistanceSort,
     KeySort,
     NestedFilter,
     ScoreSort,
     Sorter,
-    SortMode,
 )
 from tablegate.gateway.model.search.schema import FieldType, SearchField, SearchSchema
 
 _MODES = {
-    messages.SORT_MODE_MIN: SortMode.MIN,
-    messages.SORT_MODE_MAX: SortMode.MAX,
-    messages.SORT_MODE_AVG: SortMode.AVG,
+    messages.SORT_MODE_MIN: Combination.MIN,
+    messages.SORT_MODE_MAX: Combination.MAX,
+    messages.SORT_MODE_AVG: Combination.AVG,
 }
-_UNSORTED = frozenset({FieldType.TEXT, FieldType.NESTED, FieldType.GEO_POINT, FieldType.VECTOR})
 # FieldSort of the Java SDK: rows without a value are first or last by these names, else in the place of the value.
 _FIRST, _LAST = "_first", "_last"
 
@@ -54,7 +54,7 @@ def _sorter_of(sorter: messages.Sorter, schema: SearchSchema) -> Sorter:
 
 def _field_sort(sort: messages.FieldSort, schema: SearchSchema) -> FieldSort:
     field = field_of(schema, sort.field_name)
-    if field.type in _UNSORTED:
+    if field.type in UNSORTED:
         raise invalid(f"The field '{field.name}' can not be sorted by.")
     mode = _MODES[sort.mode]
     missing = variants.decode(sort.missing_value) if sort.HasField("missing_value") else _LAST

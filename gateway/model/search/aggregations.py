@@ -96,14 +96,14 @@ def grouped_values(field: SearchField, document: Document) -> list[Any]:
 
 @dataclass(frozen=True, slots=True)
 class GroupByField:
-    """A group for each value of a field: the first `size` of them with at least `least` results."""
+    """A group for each value of a field: the first `size` of them with at least `min_doc_count` results."""
 
     name: str
     field: SearchField
     inner: Inner
     size: int
     sorters: tuple[GroupSorter, ...] = ()
-    least: int = 1
+    min_doc_count: int = 1
 
     def keys_of(self, document: Document) -> set[Any]:
         """Return the keys of the groups of a document."""
@@ -130,7 +130,7 @@ class GroupByHistogram:
     """A group for each interval of values in [`low`, `high`). None: open.
 
     - `missing`: the value of a document without the field.
-    - `least`: the number of results that a group has at least. 0: the groups between others may be empty.
+    - `min_doc_count`: the number of results that a group has at least. 0: the groups between others may be empty.
     """
 
     name: str
@@ -139,7 +139,7 @@ class GroupByHistogram:
     intervals: NumberIntervals | DateIntervals
     missing: Any = None
     sorters: tuple[GroupSorter, ...] = ()
-    least: int = 1
+    min_doc_count: int = 1
     low: Any = None
     high: Any = None
 

@@ -249,17 +249,17 @@ class _Keyed(_Accumulator):
 
     def result(self) -> list[Group]:
         grouping = self._grouping
-        least, size = 1, None
+        min_count, size = 1, None
         sorters: tuple[GroupSorter, ...] = _BY_COUNT
         if isinstance(grouping, GroupByHistogram):
-            if grouping.least <= 0:
+            if grouping.min_doc_count <= 0:
                 self._add_empty_groups(grouping)
-            least, sorters = grouping.least, grouping.sorters
+            min_count, sorters = grouping.min_doc_count, grouping.sorters
         elif isinstance(grouping, GroupByField):
-            least, size, sorters = grouping.least, grouping.size, grouping.sorters or _BY_COUNT
+            min_count, size, sorters = grouping.min_doc_count, grouping.size, grouping.sorters or _BY_COUNT
         else:
             size = grouping.size
-        found = [item for item in self._collectors.items() if item[1].count >= least]
+        found = [item for item in self._collectors.items() if item[1].count >= min_count]
         found.sort(key=lambda item: item[0])
         for sorter in reversed(sorters):
             found.sort(key=_sort_value(sorter), reverse=sorter.descending)

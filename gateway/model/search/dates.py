@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta, timezone
 from functools import lru_cache
 
+from tablegate.gateway.model.values.values import INT64_MAX
+
 _EPOCHS_NS = {
     "epoch_nanos": 1,
     "epoch_micros": 1_000,
@@ -32,7 +34,7 @@ _PARTS = {
 }  # fmt: skip
 _LETTERS = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']+")
 _DIGITS = re.compile(r"-?\d{1,19}", re.ASCII)
-LAST_NS = (1 << 63) - 1
+LAST_NS = INT64_MAX
 """The last time of a DATE: 2262-04-11 23:47:16.854775807. The first one is 1970-01-01."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

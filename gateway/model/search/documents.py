@@ -17,7 +17,7 @@ import orjson
 from tablegate.gateway.model.search import addresses, dates, geography
 from tablegate.gateway.model.search.analysis import tokens_of
 from tablegate.gateway.model.search.schema import FieldType, SearchField, SearchSchema
-from tablegate.gateway.model.values.values import Kind, Value
+from tablegate.gateway.model.values.values import INT64_MAX, INT64_MIN, Kind, Value
 
 Document = Mapping[str, list[Any]]
 
@@ -25,13 +25,12 @@ Document = Mapping[str, list[Any]]
 ARRAY_MAX = 256
 NESTED_MAX = 256
 KEYWORD_MAX_BYTES = 4096
-_INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
 TERM_BYTES = 512
+"""Maximum length of a stored term. Longer ones are stored by their beginning."""
 WRITTEN_AT = ""
 """The name under which a document of an index with a time to live has the time of its row."""
 WRITTEN_AT_NUMBER = -1
 """The number of that name in terms."""
-"""Maximum length of a stored term. Longer ones are stored by their beginning."""
 
 
 def document_of(schema: SearchSchema, values: Mapping[str, Value]) -> dict[str, list[Any]]:
@@ -140,7 +139,7 @@ def query_value_of(field: SearchField, data: Any) -> Any:
         data = int(data)
     value = value_of(field, data)
     if field.type is FieldType.DATE and value is not None:
-        return max(_INT64_MIN, min(value, _INT64_MAX))
+        return max(INT64_MIN, min(value, INT64_MAX))
     return value
 
 
@@ -161,7 +160,7 @@ _PARSERS: Mapping[FieldType, Callable[[str], Any]] = {
 
 
 def _long(field: SearchField, data: Any) -> int | None:
-    return data if type(data) is int and _INT64_MIN <= data <= _INT64_MAX else None
+    return data if type(data) is int and INT64_MIN <= data <= INT64_MAX else None
 
 
 def _double(field: SearchField, data: Any) -> float | None:
@@ -247,7 +246,7 @@ def term_bytes(field: SearchField, value: Any) -> bytes:
     """Return a value as bytes in the order of values. Long texts are clipped to TERM_BYTES."""
     match field.type:
         case FieldType.LONG | FieldType.DATE:
-            return int(value - _INT64_MIN).to_bytes(8, "big")
+            return int(value - INT64_MIN).to_bytes(8, "big")
         case FieldType.DOUBLE:
             return _double_bytes(value)
         case FieldType.BOOLEAN:
@@ -261,7 +260,7 @@ def term_bytes(field: SearchField, value: Any) -> bytes:
 
 def time_bytes(at_ms: int) -> bytes:
     """Return a time as the bytes of a term."""
-    return (at_ms - _INT64_MIN).to_bytes(8, "big")
+    return (at_ms - INT64_MIN).to_bytes(8, "big")
 
 
 def _double_bytes(value: float) -> bytes:

@@ -63,6 +63,33 @@ class FieldValue:
         return found if math.isfinite(found) else 0.0
 
 
+class Combination(Enum):
+    """One number of several ones: scores, distances, or values to sort by."""
+
+    AVG = "avg"
+    MAX = "max"
+    SUM = "sum"
+    MIN = "min"
+    MULTIPLY = "multiply"
+    FIRST = "first"
+    LAST = "last"
+
+    def of(self, numbers: list[float]) -> float:
+        """Return the number of at least one."""
+        return _COMBINATIONS[self](numbers)
+
+
+_COMBINATIONS: Mapping[Combination, Callable[[list[float]], float]] = {
+    Combination.AVG: lambda numbers: sum(numbers) / len(numbers),
+    Combination.MAX: max,
+    Combination.SUM: sum,
+    Combination.MIN: min,
+    Combination.MULTIPLY: math.prod,
+    Combination.FIRST: lambda numbers: numbers[0],
+    Combination.LAST: lambda numbers: numbers[-1],
+}
+
+
 class Shape(Enum):
     """The form of a decay."""
 
@@ -71,29 +98,12 @@ class Shape(Enum):
     LINEAR = "linear"
 
 
-class ValueMode(Enum):
-    """The distance of a field with several values."""
-
-    MAX = "max"
-    MIN = "min"
-    SUM = "sum"
-    AVG = "avg"
-
-
-_DISTANCES: Mapping[ValueMode, Callable[[list[float]], float]] = {
-    ValueMode.MAX: max,
-    ValueMode.MIN: min,
-    ValueMode.SUM: sum,
-    ValueMode.AVG: lambda distances: sum(distances) / len(distances),
-}
-
-
 @dataclass(frozen=True, slots=True)
 class Decay:
     """A value that decreases with the distance of a field from an origin.
 
     It is 1 up to the distance `offset`, and `decay` at the distance `offset` + `scale`. Distances of places are meters,
-    those of dates nanoseconds.
+    those of dates nanoseconds. `mode`: of several distances.
     """
 
     field: SearchField
@@ -102,14 +112,14 @@ class Decay:
     scale: float
     offset: float
     decay: float
-    mode: ValueMode = ValueMode.MAX
+    mode: Combination = Combination.MAX
 
     def of(self, document: Document) -> float:
         """Return the value for a document, 1 without the field."""
         distances = [max(0.0, each - self.offset) for each in self._distances(document)]
         if not distances:
             return 1.0
-        share = _DISTANCES[self.mode](distances) / self.scale
+        share = self.mode.of(distances) / self.scale
         match self.shape:
             case Shape.LINEAR:
                 return max(0.0, 1 - share * (1 - self.decay))
@@ -138,30 +148,3 @@ class RandomValue:
 
 
 Function = FieldValue | Decay | RandomValue
-
-
-class Combination(Enum):
-    """One number of several ones."""
-
-    AVG = "avg"
-    MAX = "max"
-    SUM = "sum"
-    MIN = "min"
-    MULTIPLY = "multiply"
-    FIRST = "first"
-    LAST = "last"
-
-    def of(self, numbers: list[float]) -> float:
-        """Return the number of at least one."""
-        return _COMBINATIONS[self](numbers)
-
-
-_COMBINATIONS: Mapping[Combination, Callable[[list[float]], float]] = {
-    Combination.AVG: lambda numbers: sum(numbers) / len(numbers),
-    Combination.MAX: max,
-    Combination.SUM: sum,
-    Combination.MIN: min,
-    Combination.MULTIPLY: math.prod,
-    Combination.FIRST: lambda numbers: numbers[0],
-    Combination.LAST: lambda numbers: numbers[-1],
-}

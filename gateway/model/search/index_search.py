@@ -47,8 +47,6 @@ COMPARISONS: Mapping[FieldType, frozenset[Comparison]] = {
     FieldType.VECTOR: _ANY,
 }
 """The comparisons of each type of field."""
-UNSORTED = frozenset({FieldType.TEXT, FieldType.NESTED, FieldType.GEO_POINT, FieldType.VECTOR})
-"""Types that results cannot be sorted by."""
 
 
 class IndexCondition(NamedTuple):
@@ -80,10 +78,7 @@ class IndexCondition(NamedTuple):
     @property
     def query(self) -> Query:
         """The condition as a query. It is about one object of the NESTED fields around the field."""
-        query = self._plain
-        for path in reversed(self.field.ancestors):
-            query = queries.Nested(path_field(self.field, path), query)
-        return query
+        return queries.within_objects(self.field, self._plain)
 
     @property
     def _plain(self) -> Query:
@@ -107,11 +102,6 @@ class IndexCondition(NamedTuple):
         if block is not None:
             return queries.Range(field, *block, includes_lower=True, includes_upper=True)
         return queries.Terms(field, (self.value,))
-
-
-def path_field(field: SearchField, path: str) -> SearchField:
-    """Return a NESTED field around a field, for queries, which use its name only."""
-    return SearchField(path, FieldType.NESTED, path, ancestors=field.ancestors[: field.ancestors.index(path)])
 
 
 def _tokens(field: SearchField, text: str) -> list[str]:

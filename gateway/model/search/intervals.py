@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date
 
-_INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
+from tablegate.gateway.model.values.values import INT64_MAX, INT64_MIN
+
 _DAY_MS = 86_400_000
 # The calendar repeats after 400 years.
 _CYCLE_DAYS, _CYCLE_MONTHS = 146_097, 4_800
@@ -74,7 +75,7 @@ class DateIntervals:
 
 
 def _within_int64(value: float) -> float:
-    return max(_INT64_MIN, min(value, _INT64_MAX)) if isinstance(value, int) else value
+    return max(INT64_MIN, min(value, INT64_MAX)) if isinstance(value, int) else value
 
 
 def _month_of(day: int) -> int:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any
 
 from tablegate.gateway.model.search import geography, queries
 from tablegate.gateway.model.search.documents import Document, term_bytes
+from tablegate.gateway.model.search.functions import Combination
 from tablegate.gateway.model.search.geography import Point
 from tablegate.gateway.model.search.queries import Query
 from tablegate.gateway.model.search.schema import FieldType, SearchField
@@ -23,14 +23,6 @@ _COMPLEMENT = bytes(255 - each for each in range(256))
 # The complement of a present value begins with 0xFE, so a missing one is first or last in both directions.
 _ABSENT, _PRESENT = b"\x00", b"\x01"
 _MISSING_FIRST, _MISSING_LAST = b"\x00", b"\xff"
-
-
-class SortMode(Enum):
-    """The value of a field with several values by which a document is sorted."""
-
-    MIN = "min"
-    MAX = "max"
-    AVG = "avg"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +42,7 @@ class FieldSort:
 
     field: SearchField
     descending: bool = False
-    mode: SortMode = SortMode.MIN
+    mode: Combination = Combination.MIN
     missing: Any = None
     nested: NestedFilter | None = None
     other: SearchField | None = None
@@ -64,7 +56,7 @@ class GeoDistanceSort:
     field: SearchField
     points: tuple[Point, ...]
     descending: bool = False
-    mode: SortMode = SortMode.MIN
+    mode: Combination = Combination.MIN
     is_plane: bool = False
     nested: NestedFilter | None = None
 
@@ -85,6 +77,8 @@ class ScoreSort:
 
 Sorter = FieldSort | GeoDistanceSort | KeySort | ScoreSort
 BY_KEY = (KeySort(),)
+UNSORTED = frozenset({FieldType.TEXT, FieldType.NESTED, FieldType.GEO_POINT, FieldType.VECTOR})
+"""Types of fields by whose values results cannot be sorted."""
 
 
 def fields_of_sorters(sorters: Sequence[Sorter]) -> Iterator[SearchField]:
@@ -204,7 +198,6 @@ def values_at(field: SearchField, document: Document, nested: NestedFilter | Non
     return [value for each in documents for value in each.get(field.name, ())]
 
 
-def _chosen(values: Sequence[Any], mode: SortMode) -> Any:
-    if mode is SortMode.AVG and not isinstance(values[0], str):
-        return sum(values) / len(values)
-    return max(values) if mode is SortMode.MAX else min(values)
+def _chosen(values: list[Any], mode: Combination) -> Any:
+    has_no_average = mode is Combination.AVG and isinstance(values[0], str)
+    return min(values) if has_no_average else mode.of(values)

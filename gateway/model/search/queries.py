@@ -10,7 +10,6 @@ import dataclasses
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any
 
 from tablegate.gateway.model.search import geography
@@ -19,7 +18,7 @@ from tablegate.gateway.model.search.documents import Document, values_in
 from tablegate.gateway.model.search.functions import Combination, Function, RandomValue
 from tablegate.gateway.model.search.geography import Point
 from tablegate.gateway.model.search.phrases import starts_of
-from tablegate.gateway.model.search.schema import SearchField
+from tablegate.gateway.model.search.schema import FieldType, SearchField
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,25 +191,26 @@ class ScoreFunction:
 class FunctionsScore:
     """The documents of a query, with scores that functions change.
 
-    - `among`: of the results of all functions that apply to a document. `combined`: of the score and that.
+    - `score_mode`: combines the results of all functions that apply to a document.
+    - `combine_mode`: combines the score and that number.
     - `min_score`: the lowest score of a result. Only the outermost query may have one.
     - `max_result`: the highest result of all functions.
     """
 
     query: Query
     functions: tuple[ScoreFunction, ...]
-    among: Combination = Combination.AVG
-    combined: Combination = Combination.MULTIPLY
+    score_mode: Combination = Combination.AVG
+    combine_mode: Combination = Combination.MULTIPLY
     min_score: float | None = None
     max_result: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class DisjunctionMax:
-    """Any of some queries. The score is the highest one, and a share of the others."""
+    """Any of some queries. The score is the highest one, and `tie_breaker` times the others."""
 
     queries: tuple[Query, ...]
-    share: float = 0.0
+    tie_breaker: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,16 +219,6 @@ class Weighted:
 
     query: Query
     weight: float
-
-
-class NestedScore(Enum):
-    """The score of a document by those of its matching objects."""
-
-    NONE = "none"
-    AVG = "avg"
-    MAX = "max"
-    MIN = "min"
-    TOTAL = "total"
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,11 +236,11 @@ class InnerHits:
 
 @dataclass(frozen=True, slots=True)
 class Nested:
-    """An object of the NESTED field matches a query."""
+    """An object of the NESTED field matches a query. `mode`: of the scores of such objects. None: the score is 0."""
 
     field: SearchField
     query: Query
-    mode: NestedScore = NestedScore.AVG
+    mode: Combination | None = Combination.AVG
     inner_hits: InnerHits | None = None
 
 
@@ -329,6 +319,17 @@ def fields_of(query: Query) -> Iterator[SearchField]:
         for each in part.functions if isinstance(part, FunctionsScore) else ():
             if each.function is not None and not isinstance(each.function, RandomValue):
                 yield each.function.field
+
+
+def within_objects(field: SearchField, query: Query) -> Query:
+    """Return a query on the object that has a field, as a query on the document: an object must match it.
+
+    The queries on the NESTED fields around the field use their names only.
+    """
+    for depth in reversed(range(len(field.ancestors))):
+        name, outer = field.ancestors[depth], field.ancestors[:depth]
+        query = Nested(SearchField(name, FieldType.NESTED, name, ancestors=outer), query)
+    return query
 
 
 def with_post_filter(query: Query, post_filter: Query) -> Query:

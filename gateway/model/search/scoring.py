@@ -59,7 +59,7 @@ def score(query: Query, document: Document, statistics: Statistics) -> float:
         case queries.DisjunctionMax(parts):
             scores = [score(part, document, statistics) for part in parts if matches(part, document)]
             best = max(scores)
-            return best + query.share * (sum(scores) - best)
+            return best + query.tie_breaker * (sum(scores) - best)
         case queries.Weighted(inner, weight):
             return weight * score(inner, document, statistics)
     return 1.0
@@ -76,12 +76,12 @@ def _with_functions(query: queries.FunctionsScore, document: Document, points: f
                 weights.append(each.weight)
     if not results:
         return points
-    result = query.among.of(results)
-    if query.among is Combination.AVG and sum(weights) > 0:
+    result = query.score_mode.of(results)
+    if query.score_mode is Combination.AVG and sum(weights) > 0:
         result = sum(results) / sum(weights)
     if query.max_result is not None:
         result = min(result, query.max_result)
-    return query.combined.of([points, result])
+    return query.combine_mode.of([points, result])
 
 
 def _bm25(field: SearchField, tokens: tuple[str, ...], document: Document, statistics: Statistics) -> float:
@@ -94,8 +94,8 @@ def _bm25(field: SearchField, tokens: tuple[str, ...], document: Document, stati
         count = counts[token]
         if count:
             frequency = min(statistics.frequency(field, token), texts)
-            rarity = math.log(1 + (texts - frequency + 0.5) / (frequency + 0.5))
-            total += rarity * count * (_K1 + 1) / (count + _K1 * (1 - _B + _B * relative_length))
+            inverse_frequency = math.log(1 + (texts - frequency + 0.5) / (frequency + 0.5))
+            total += inverse_frequency * count * (_K1 + 1) / (count + _K1 * (1 - _B + _B * relative_length))
     return total
 
 
@@ -105,13 +105,4 @@ def _nested(query: queries.Nested, document: Document, statistics: Statistics) -
         for each in document.get(query.field.name, ())
         if matches(query.query, each)
     ]
-    match query.mode:
-        case queries.NestedScore.NONE:
-            return 0.0
-        case queries.NestedScore.MAX:
-            return max(scores)
-        case queries.NestedScore.MIN:
-            return min(scores)
-        case queries.NestedScore.TOTAL:
-            return sum(scores)
-    return sum(scores) / len(scores)
+    return 0.0 if query.mode is None else query.mode.of(scores)

@@ -48,6 +48,7 @@ class Value(NamedTuple):
     data: Any
 
 
+INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 NUMBERS = frozenset({Kind.DECIMAL, Kind.INT32, Kind.INT64, Kind.DOUBLE})
 SETS = frozenset({Kind.TEXT_SET, Kind.DECIMAL_SET, Kind.BYTES_SET})
 ORDERED = NUMBERS | {Kind.TEXT, Kind.BYTES, Kind.DATETIME, Kind.GUID}

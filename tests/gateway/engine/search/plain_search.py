@@ -307,7 +307,7 @@ class PlainSearch:
             "avg": lambda each: sum(each) / len(each),
             "max": max,
             "min": min,
-            "total": sum,
+            "sum": sum,
             "none": lambda each: 0.0,
         }
         return {key: combine[mode](each) for key, each in scores.items()}

@@ -37,9 +37,8 @@ from tablegate.gateway.model.search.ordering import (
     NestedFilter,
     ScoreSort,
     Sorter,
-    SortMode,
 )
-from tablegate.gateway.model.search.queries import NestedScore, Query, ScoreFunction
+from tablegate.gateway.model.search.queries import Query, ScoreFunction
 from tablegate.gateway.model.search.schema import FieldType, SearchField, SearchIndex, SearchSchema
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.values import Kind, Value
@@ -121,7 +120,7 @@ def random_query(chance: random.Random, scored: bool, depth: int = 0) -> PlainQu
         parts = [[again() for _ in range(chance.choice((0, 0, 1, 1, 2)))] for _ in range(4)]
         return ("bool", *parts, chance.randint(0, max(1, len(parts[3]))))
     if depth < 3 and chance.random() < 0.2:
-        mode = chance.choice(("avg", "max", "min", "total", "none"))
+        mode = chance.choice(("avg", "max", "min", "sum", "none"))
         return chance.choice(
             (
                 ("dis_max", [again(), again()], 0.5),
@@ -239,7 +238,7 @@ def engine_query(query: PlainQuery) -> Query:
         case "functions", [_, weight, _]:
             return queries.FunctionsScore(inner[0], (ScoreFunction(None, weight, inner[1]),), Combination.MAX)
         case "nested", [path, _, mode]:
-            return queries.Nested(FIELDS[path], inner[0], NestedScore(mode))
+            return queries.Nested(FIELDS[path], inner[0], None if mode == "none" else Combination(mode))
     return _engine_leaf(kind, FIELDS[members[0]], members[1:])
 
 
@@ -280,7 +279,7 @@ def engine_sorter(sorter: tuple[Any, ...]) -> Sorter:
             return GeoDistanceSort(FIELDS[name], tuple(points), descending)
     _, descending, name, mode, missing, condition = sorter
     nested = None if condition is None else NestedFilter(FIELDS["n"], engine_query(condition))
-    return FieldSort(FIELDS[name], descending, SortMode(mode), missing, nested)
+    return FieldSort(FIELDS[name], descending, Combination(mode), missing, nested)
 
 
 def random_composite(chance: random.Random) -> GroupByComposite:
