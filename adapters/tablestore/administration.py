@@ -10,7 +10,7 @@ from google.protobuf.message import Message
 
 from tablegate.adapters.tablestore.operation_table import OPERATIONS
 from tablegate.adapters.tablestore.wire.auth import Caller
-from tablegate.adapters.tablestore.wire.call_context import CallContext, after_names, names_known_tables
+from tablegate.adapters.tablestore.wire.call_context import CallContext, begin
 from tablegate.adapters.tablestore.wire.errors import ServiceError, invalid, service_error_of
 from tablegate.adapters.tablestore.wire.parsing import parse
 from tablegate.gateway.administration_forms import (
@@ -283,7 +283,7 @@ def steps(gateway: Gateway, request: OperationRequest) -> Steps[Message]:
     call = CallContext(
         request.operation, message, caller, gateway, gateway.now_ms(), authorization=request.authorization
     )
-    return operation.handler(call) if names_known_tables(call) else after_names(call, operation.handler)
+    return begin(call, operation.handler)
 
 
 def answer_of(answer: Message) -> Any:

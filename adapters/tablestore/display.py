@@ -19,7 +19,7 @@ from tablegate.adapters.tablestore.values.values import (
     key_value_shown,
     restored,
 )
-from tablegate.adapters.tablestore.values.views import INT64_MAX, INT64_MIN, view
+from tablegate.adapters.tablestore.values.views import view
 from tablegate.adapters.tablestore.wire.call_context import TableOrIndex
 from tablegate.adapters.tablestore.wire.errors import ServiceError
 from tablegate.adapters.tablestore.wire.names import check_column_name
@@ -29,7 +29,7 @@ from tablegate.gateway.model.expressions.predicates import ALWAYS
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.keys import Key
 from tablegate.gateway.model.values.rows import Cell, Contents, Row, VersionWindow
-from tablegate.gateway.model.values.values import Kind, Value
+from tablegate.gateway.model.values.values import INT64_MAX, INT64_MIN, Kind, Value
 
 __all__ = [
     "FORM", "TYPE_NAMES", "document_of", "is_own", "request_code", "search_code", "shown_row", "values_of", "view", "write_of",
@@ -47,7 +47,7 @@ def is_own(table: Table) -> bool:
 
 def shown_row(table: Table, row: Row) -> Any:
     """Return a row as a JSON document: its primary key, and each version of each cell with its timestamp."""
-    target = TableOrIndex.of_table(table)
+    target = TableOrIndex.of(table)
     everything = RowSelection(frozenset(), VersionWindow(), "", "", ALWAYS, None)
     wire = everything.wire_row(target, everything.cutter(target)(row))
     return {

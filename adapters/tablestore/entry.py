@@ -17,7 +17,7 @@ from tablegate.adapters.tablestore.values.values import key_type
 from tablegate.adapters.tablestore.values.views import index_view
 from tablegate.adapters.tablestore.wire import auth, errors, limits, replies
 from tablegate.adapters.tablestore.wire.auth import Caller
-from tablegate.adapters.tablestore.wire.call_context import CallContext, after_names, names_known_tables
+from tablegate.adapters.tablestore.wire.call_context import CallContext, begin
 from tablegate.adapters.tablestore.wire.parsing import parse
 from tablegate.adapters.tablestore.wire.plainbuffer import CELL_BEGINNING
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
@@ -136,8 +136,7 @@ class TableStore(Dialect):
 
     def begin(self, call: CallContext) -> Steps[Message]:
         """Authorize the tables that a call names, and begin its operation (Dialect.begin)."""
-        handler = self._operations[call.operation].handler
-        return handler(call) if names_known_tables(call) else after_names(call, handler)
+        return begin(call, self._operations[call.operation].handler)
 
     def render(self, request: Request, caller: Caller, answer: Message) -> Reply:
         """Return the signed reply (Dialect.render)."""
@@ -165,7 +164,7 @@ class TableStore(Dialect):
         gateway = self.gateway
         body = request.body
         if len(body) > MIN_PARSED_BYTES or "x-ots-request-compress-type" in request.header_map:
-            body = self._serialize(request)
+            body = self._uncompressed(request)
         message = parse(row.request, body, "the ProtoBuf message")
         may_be_old = gateway.settings.replica_reads == "all"
         hold = partial(gateway.memory.hold, request)
@@ -184,7 +183,7 @@ class TableStore(Dialect):
             scope = account_of(caller.namespace).partition("/")[0]
         self.gateway.quotas.enter(request, Scheme.TABLESTORE.value, caller.access_id, caller.namespace, scope)
 
-    def _serialize(self, request: Request) -> bytes:
+    def _uncompressed(self, request: Request) -> bytes:
         """Return the uncompressed message. Raises ServiceError, Busy."""
         if "x-ots-request-compress-type" in request.header_map:
             self.gateway.memory.hold_inflated(request, limits.BODY_MAX_BYTES)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from tablegate.adapters.tablestore.values.values import key_value_shown
-from tablegate.adapters.tablestore.values.views import INT64_MAX, view
+from tablegate.adapters.tablestore.values.views import view
 from tablegate.adapters.tablestore.wire.call_context import TableOrIndex
 from tablegate.gateway.model.commands.row_search import Condition, NotExpressible, Operator, RowSearch
 from tablegate.gateway.model.expressions.predicates import Comparison
 from tablegate.gateway.model.values.keys import KeyColumn
-from tablegate.gateway.model.values.values import Kind, Value
+from tablegate.gateway.model.values.values import INT64_MAX, Kind, Value
 
 TYPE_NAMES = {
     Kind.TEXT: "STRING", Kind.INT64: "INTEGER", Kind.DOUBLE: "DOUBLE", Kind.BOOL: "BOOLEAN",
@@ -38,9 +38,7 @@ def together(operator, *parts):
 def request_code(search: RowSearch, url: str) -> dict[str, str]:
     """Return the search as code: name of the SDK -> code. Raises NotExpressible."""
     index = search.search_index
-    target = (
-        TableOrIndex.of_table(search.table) if index is None else TableOrIndex.of_index(search.table, index)
-    )
+    target = TableOrIndex.of(search.table, index)
     first, last = _bounds(search, target.key)
     reverse = search.reverse and len(search.equal) < len(target.key)
     if reverse:

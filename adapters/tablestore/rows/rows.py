@@ -38,7 +38,7 @@ def get_row(call: call_context.CallContext) -> Steps[Message]:
     step_of = partial(_get_step, call, wire, selection)
     table = call.known_table(message.table_name)
     if table is not None:
-        return step_of(call_context.TableOrIndex.of_table(table))
+        return step_of(call_context.TableOrIndex.of(table))
     return after(call_context.find_target(call, message.table_name), step_of)
 
 

@@ -13,7 +13,7 @@ from tablegate.adapters.tablestore.rows.fast_rows import PlainPut
 from tablegate.adapters.tablestore.rows.filters import parse_condition
 from tablegate.adapters.tablestore.tables import options
 from tablegate.adapters.tablestore.values import keys
-from tablegate.adapters.tablestore.values.values import DEFINED_KINDS, TYPE_NAMES, key_value_shown, restored
+from tablegate.adapters.tablestore.values.values import DEFINED_KINDS, VT_NAMES, key_value_shown, restored
 from tablegate.adapters.tablestore.values.views import view
 from tablegate.adapters.tablestore.wire.call_context import CallContext, TableOrIndex
 from tablegate.adapters.tablestore.wire.errors import RowError, invalid
@@ -49,7 +49,7 @@ class RowWrite(NamedTuple):
         """Return the row for the reply, or None."""
         if self.return_type == messages.RT_NONE:
             return None
-        target = TableOrIndex.of_table(self.write.table)
+        target = TableOrIndex.of(self.write.table)
         if self.return_type == messages.RT_PK or not self.return_columns or outcome.new is None:
             return encode_row(WireRow(self._key_cells(target, outcome)))
         selection = selections.everything(self.return_columns)
@@ -220,7 +220,7 @@ def _check_type(name: str, value: Any, defined: Kind) -> None:
     Source: aliyun-tablestore-java-sdk, functiontest/TestBulkImportFunction, testInvalidParam.
     """
     if isinstance(value, Value) and value.kind is not defined:
-        expected, actual = TYPE_NAMES[defined], TYPE_NAMES[value.kind]
+        expected, actual = VT_NAMES[defined], VT_NAMES[value.kind]
         raise RowError(
             "OTSParameterInvalid",
             f"Invalid column type for column {name} expect VT_{expected} actual VT_{actual}",

@@ -64,7 +64,7 @@ def parallel_scan(call: CallContext) -> Exchange[Message]:
         timeout_ms=timeout_ms_of(message),
     )
     page = yield from one(command)
-    target = TableOrIndex.of_table(table)
+    target = TableOrIndex.of(table)
     cut = selection.cutter(target)
     answer = messages.ParallelScanResponse(
         rows=[HEADER + selection.row_bytes(target, cut(row)) for row in page.rows]

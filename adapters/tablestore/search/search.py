@@ -44,7 +44,7 @@ def search(call: CallContext) -> Exchange[Message]:
     selection = selection_of(message.columns_to_get, table, index)
     command = command_of(request, table, index, selection, timeout_ms_of(message))
     page = yield from one(command)
-    target = TableOrIndex.of_table(table)
+    target = TableOrIndex.of(table)
     cut = selection.cutter(target)
 
     def row_bytes(row: Row) -> bytes:

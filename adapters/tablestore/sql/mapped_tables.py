@@ -50,12 +50,12 @@ def find_mapped(call: CallContext, name: str) -> Exchange[MappedTable]:
     table = yield from find_owner(call, name)
     index = None if table.name == name else table.index(name)
     if table.name == name or index is not None:
-        target = TableOrIndex.of_table(table) if index is None else TableOrIndex.of_index(table, index)
+        target = TableOrIndex.of(table, index)
         return MappedTable(name, target, mappings.mapping_of(target))
     mapping = mappings.search_mappings(table)[name]
     search_index = yield from find_search_index(table, mapping.search_index)
     columns = with_fields(mapping.columns, mapped_fields(search_index))
-    return MappedTable(name, TableOrIndex.of_table(table), columns, search_index)
+    return MappedTable(name, TableOrIndex.of(table), columns, search_index)
 
 
 def find_owner(call: CallContext, name: str) -> Exchange[Table]:

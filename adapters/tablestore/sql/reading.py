@@ -67,7 +67,7 @@ def _read_range(table: Table, access: Access, wanted: Wanted, work: Work) -> Exc
     page_rows = 1 if work.explains else limits.SQL_PAGE_ROWS
     page_limits = PageLimits(scanned=page_rows, filled_bytes=limits.STREAM_MAX_BYTES, seconds=1.0, peek=True)
     index, rest = access.index, access.range
-    target = TableOrIndex.of_table(table) if index is None else TableOrIndex.of_index(table, index)
+    target = TableOrIndex.of(table, index)
     collector = _Collector(table, wanted, work)
     while not rest.is_empty:
         visible = VisibleNames(wanted.used_names)
@@ -87,7 +87,7 @@ def _read_range(table: Table, access: Access, wanted: Wanted, work: Work) -> Exc
 
 def _search(table: Table, access: Access, wanted: Wanted, work: Work) -> Exchange[list[Row]]:
     assert access.search_index is not None
-    target, after = TableOrIndex.of_table(table), None
+    target, after = TableOrIndex.of(table), None
     collector = _Collector(table, wanted, work)
     visible, found_bytes, found_rows = VisibleNames(wanted.used_names), 0, 0
     while True:

@@ -70,7 +70,7 @@ def aggregate(
         timeout_ms=work.rest_ms,
     )
     page = yield from one(command)
-    work.add_page(TableOrIndex.of_table(table), 0, 0, index.name)
+    work.add_page(TableOrIndex.of(table), 0, 0, index.name)
     if work.explains:
         return [None] * len(aggregates)
     found = {

@@ -42,7 +42,7 @@ def compute_split_points_by_size(call: CallContext) -> Exchange[Message]:
     size = _split_size(message)
     limit = message.split_point_limit if message.HasField("split_point_limit") else None
     points = yield from _points(table, size, limit)
-    target = TableOrIndex.of_table(table)
+    target = TableOrIndex.of(table)
     return messages.ComputeSplitPointsBySizeResponse(
         consumed=capacity.of_read(0),
         schema=[

@@ -13,7 +13,6 @@ from tablegate.adapters.tablestore.tables import options
 from tablegate.adapters.tablestore.tables.indexes import check_names_are_free, index_meta, new_index
 from tablegate.adapters.tablestore.tables.options import TableOptions
 from tablegate.adapters.tablestore.values.values import KEY_KINDS, key_type
-from tablegate.adapters.tablestore.values.views import INT64_MAX, INT64_MIN
 from tablegate.adapters.tablestore.wire import limits, plainbuffer
 from tablegate.adapters.tablestore.wire.call_context import CallContext, find_table
 from tablegate.adapters.tablestore.wire.errors import ServiceError, invalid
@@ -25,7 +24,7 @@ from tablegate.gateway.model.commands.search_commands import ListSearchIndexes
 from tablegate.gateway.model.commands.table_commands import AlterTable, CreateTable, DropTable, ListTables
 from tablegate.gateway.model.tables.tables import Rules, Table
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
-from tablegate.gateway.model.values.values import Kind, Value, size_bytes
+from tablegate.gateway.model.values.values import INT64_MAX, INT64_MIN, Kind, Value, size_bytes
 
 
 def create_table(call: CallContext) -> Exchange[Message]:

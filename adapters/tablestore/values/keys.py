@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tablegate.adapters.tablestore.values.values import (
-    TYPE_NAMES,
+    VT_NAMES,
     check_length,
     key_kind_shown,
     key_number,
@@ -77,7 +77,7 @@ def check_value(cell: plainbuffer.WireCell, allows_auto_increment: bool) -> None
     if value is None or cell.operation is not None or cell.stamp_ms is not None:
         raise invalid(f"Invalid primary key column: '{cell.name}'.")
     if value.kind not in KEY_TYPES:
-        raise invalid(f"{TYPE_NAMES[value.kind]} is an invalid type for the primary key.")
+        raise invalid(f"{VT_NAMES[value.kind]} is an invalid type for the primary key.")
     if value.kind is not Kind.INT64:
         check_length("primary key", cell.name, value, limits.KEY_VALUE_MAX_BYTES)
 
@@ -111,7 +111,7 @@ def _converted(column: keys.KeyColumn, value: Value) -> Value:
     if value.kind is not expected:
         raise ServiceError(
             "OTSInvalidPK",
-            f"Validate PK type fail. Input: VT_{TYPE_NAMES[value.kind]}, Meta: VT_{TYPE_NAMES[expected]}.",
+            f"Validate PK type fail. Input: VT_{VT_NAMES[value.kind]}, Meta: VT_{VT_NAMES[expected]}.",
         )
     stored = key_number(value.data)
     if stored is None:

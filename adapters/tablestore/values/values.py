@@ -24,7 +24,7 @@ WIRE_TAGS = frozenset({"I64", "D", "BOOL", "S", "B"})
 SHOWN_KINDS = frozenset(Kind) - {Kind.NULL}
 """Kinds that Table Store can show."""
 
-TYPE_NAMES = {
+VT_NAMES = {
     Kind.INT64: "INTEGER",
     Kind.DOUBLE: "DOUBLE",
     Kind.BOOL: "BOOLEAN",

@@ -12,12 +12,11 @@ from decimal import Decimal
 import orjson
 
 from tablegate.gateway.model.values import bodies
-from tablegate.gateway.model.values.values import Kind, Value, decimal_text
+from tablegate.gateway.model.values.values import INT64_MAX, INT64_MIN, Kind, Value, decimal_text
 
 WIRE_KINDS = frozenset({Kind.INT64, Kind.DOUBLE, Kind.BOOL, Kind.TEXT, Kind.BYTES})
 """Kinds that the wire format has."""
 
-INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 _ZERO_TICKS = datetime(1, 1, 1)
 
 

@@ -81,12 +81,11 @@ class TableOrIndex(NamedTuple):
     shown: frozenset[str] | None = None
 
     @classmethod
-    def of_table(cls, table: Table) -> TableOrIndex:
-        return cls(table, None, table.key_schema.columns, table.key_schema.names)
-
-    @classmethod
-    def of_index(cls, table: Table, index: Index) -> TableOrIndex:
-        """Return an index as a target. The key columns of the table that it lacks are appended to its key."""
+    def of(cls, table: Table, index: Index | None = None) -> TableOrIndex:
+        """Return a table or an index of it as a target. The key columns of the table that an index lacks are appended to
+        its key."""
+        if index is None:
+            return cls(table, None, table.key_schema.columns, table.key_schema.names)
         own = index.key_schema.columns
         names = index.key_schema.names
         key = own + tuple(column for column in table.key_schema.columns if column.name not in names)
@@ -102,13 +101,13 @@ def find_target(call: CallContext, name: str) -> Exchange[TableOrIndex]:
     namespace = call.caller.namespace
     table = call.known_table(name)
     if table is not None:
-        return TableOrIndex.of_table(table)
+        return TableOrIndex.of(table)
     owner = _TABLE_OF_INDEX.get((namespace, name))
     if owner is not None:
         table = call.gateway.engine.cached_table(namespace, owner)
         index = None if table is None else table.index(name)
         if table is not None and index is not None and call.reaches(table, name):
-            return TableOrIndex.of_index(table, index)
+            return TableOrIndex.of(table, index)
     try:
         table = yield from one(FindTable(namespace, name))
     except (TableMissing, NotPermitted) as unknown:
@@ -119,7 +118,7 @@ def find_target(call: CallContext, name: str) -> Exchange[TableOrIndex]:
         if target is None:
             raise unknown
         return target
-    return TableOrIndex.of_table(table)
+    return TableOrIndex.of(table)
 
 
 def _find_index(call: CallContext, name: str) -> Exchange[TableOrIndex | None]:
@@ -141,7 +140,7 @@ def _find_index(call: CallContext, name: str) -> Exchange[TableOrIndex | None]:
     _TABLE_OF_INDEX[namespace, name] = table.name
     if len(_TABLE_OF_INDEX) > _INDEXES_KEPT:
         _TABLE_OF_INDEX.popitem(last=False)
-    return TableOrIndex.of_index(table, index)
+    return TableOrIndex.of(table, index)
 
 
 def named_tables(message: Any) -> list[str]:
@@ -166,7 +165,12 @@ def _has_invalid_name(part: Any) -> bool:
     return not is_name(name) and (name != "" or part.HasField("table_name"))
 
 
-def names_known_tables(call: CallContext) -> bool:
+def begin(call: CallContext, handler: Callable[[CallContext], Steps[Message]]) -> Steps[Message]:
+    """Begin an operation, after looking up its tables if a name is forbidden, unknown or unusual."""
+    return handler(call) if _names_known_tables(call) else _after_names(call, handler)
+
+
+def _names_known_tables(call: CallContext) -> bool:
     """Return True if the operation can begin without look-ups.
 
     Its tables are cached and the caller can be allowed to use them, or its names are valid and the caller is
@@ -181,14 +185,13 @@ def names_known_tables(call: CallContext) -> bool:
     return is_known and getattr(message, "table_meta", None) is None
 
 
-def after_names(call: CallContext, handler: Callable[[CallContext], Steps[Message]]) -> Exchange[Message]:
-    """Run an operation after looking up its tables, because a name is forbidden, unknown or unusual."""
-    yield from authorize_names(call)
-    yield from check_names(call)
+def _after_names(call: CallContext, handler: Callable[[CallContext], Steps[Message]]) -> Exchange[Message]:
+    yield from _authorize_names(call)
+    yield from _check_names(call)
     return (yield from exchange_of(handler(call)))
 
 
-def authorize_names(call: CallContext) -> Exchange[None]:
+def _authorize_names(call: CallContext) -> Exchange[None]:
     """Raise NotPermitted if a table or index is forbidden, before the rest of the request is validated."""
     if call.authorization is None:
         return
@@ -203,7 +206,7 @@ def authorize_names(call: CallContext) -> Exchange[None]:
         call.authorization.require_named([resource])
 
 
-def check_names(call: CallContext) -> Exchange[None]:
+def _check_names(call: CallContext) -> Exchange[None]:
     """Raise ServiceError for an invalid name of a table that does not exist, before the rest of the request is
     validated.
 

@@ -71,7 +71,7 @@ def rows_of(draw: Any, *, is_stamped: bool) -> list[Row]:
 
 
 def check(table: Any, rows: list[Row]) -> None:
-    target, selection = TableOrIndex.of_table(table), selections.everything()
+    target, selection = TableOrIndex.of(table), selections.everything()
     one = selection.encoder(target)
     many = selection.encoder_of_many(target, one)
     assert many is not None

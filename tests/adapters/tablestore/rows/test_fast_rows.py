@@ -83,7 +83,7 @@ def test_rows_are_encoded_the_same(key: Any, cells: Any, unversioned: Any, is_st
         else Contents.of_values({**key_values(key), **unversioned})
     )
     stored = Row(SCHEMA.position(key), Contents(made.body, made.kinds, made.size_bytes), NOW_MS * 10_000)
-    target = TableOrIndex.of_table(table)
+    target = TableOrIndex.of(table)
     selection = selections.everything()
     general = selection.cutter(target)(stored)
     encoded = selection.encoder(target)(stored)
@@ -96,7 +96,7 @@ def test_rows_are_encoded_the_same(key: Any, cells: Any, unversioned: Any, is_st
 
 def test_only_whole_rows_are_encoded() -> None:
     """Columns, ranges of them, times, filters and pages of columns all need cells."""
-    target = TableOrIndex.of_table(STAMPED)
+    target = TableOrIndex.of(STAMPED)
     contents = Contents.of_values(
         key_values((Value(Kind.TEXT, "a"), Value(Kind.INT64, 1), Value(Kind.BYTES, b"")))
     )
