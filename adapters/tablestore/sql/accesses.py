@@ -1,6 +1,6 @@
-"""The access to the rows of a table: the range of keys of the table or an index, or the query of a search index.
+"""The access path to the rows of a table: the range of keys of the table or an index, or the query of a search index.
 
-An access finds every row that can fulfil the WHERE, and maybe more. Rules: "Query optimization" (Tablestore developer
+An access path finds every row that can fulfil the WHERE, and maybe more. Rules: "Query optimization" (Tablestore developer
 guide). Unlike there, a WHERE that fixes the partition key always reads the table, because those rows are current.
 """
 
@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from tablegate.adapters.tablestore import DIALECT
 from tablegate.adapters.tablestore.sql.scopes import Scope
 from tablegate.adapters.tablestore.sql.sql_values import whole_number
+from tablegate.adapters.tablestore.sql.trees import comparison_of
 from tablegate.adapters.tablestore.wire.call_context import CallContext
 from tablegate.gateway.model.expressions.predicates import Comparison
 from tablegate.gateway.model.expressions.ranges import (
@@ -27,7 +28,7 @@ from tablegate.gateway.model.search.schema import SearchIndex
 from tablegate.gateway.model.tables.indexes import Index
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
-from tablegate.gateway.model.values.values import Kind, Value
+from tablegate.gateway.model.values.values import INT64_MAX, INT64_MIN, Kind, Value
 
 _COMPARISONS = {
     "eq": Comparison.EQ,
@@ -36,19 +37,12 @@ _COMPARISONS = {
     "gt": Comparison.GT,
     "gte": Comparison.GE,
 }
-_FLIPPED = {
-    Comparison.EQ: Comparison.EQ,
-    Comparison.LT: Comparison.GT,
-    Comparison.LE: Comparison.GE,
-    Comparison.GT: Comparison.LT,
-    Comparison.GE: Comparison.LE,
-}
 ColumnComparison = tuple[str, Comparison, Any]
-"""A comparison of a column with a literal: the name of the column, the comparison, the literal of sqlglot."""
+"""A comparison of a column with a literal: the name of the column, the comparison, the value of the literal."""
 
 
-class Access(NamedTuple):
-    """The access to the rows of a table.
+class AccessPath(NamedTuple):
+    """The access path to the rows of a table.
 
     - `range`: of the keys of the table or of `index`.
     - `search_index`, `query`: instead of a range. `is_exact`: the query finds only rows that fulfil the WHERE.
@@ -77,8 +71,8 @@ class _KeyMatch(NamedTuple):
 def comparisons_of(conditions: Sequence[Any], scope: Scope, places: range) -> list[ColumnComparison]:
     """Return the comparisons with literals that conditions require of the columns at these places."""
     return [
-        (scope.columns[place][1].name, comparison, literal)
-        for place, comparison, literal in _comparisons(conditions, scope)
+        (scope.columns[place][1].name, comparison, value)
+        for place, comparison, value in _comparisons(conditions, scope)
         if place in places
     ]
 
@@ -90,14 +84,14 @@ def fixes_partition(comparisons: Sequence[ColumnComparison], schema: KeySchema) 
 
 def access_by_key(
     call: CallContext, table: Table, comparisons: Sequence[ColumnComparison], used_names: frozenset[str]
-) -> Access:
+) -> AccessPath:
     """Return the access by the table's key or that of a secondary index, whichever has more columns in the conditions.
 
     A row without all key columns of an index is not in it. So the conditions must limit each one that the table's key
     does not have.
     """
     of_table = _match(comparisons, table.key_schema)
-    best = Access(of_table.range, equal=of_table.equal, limited=of_table.limited)
+    best = AccessPath(of_table.range, equal=of_table.equal, limited=of_table.limited)
     if of_table.equal >= len(table.key_schema.partition):
         return best
     for index in table.indexes:
@@ -113,10 +107,10 @@ def access_by_key(
     return best
 
 
-def access_by_index(index: Index, comparisons: Sequence[ColumnComparison]) -> Access:
+def access_by_index(index: Index, comparisons: Sequence[ColumnComparison]) -> AccessPath:
     """Return the access by the key of a secondary index."""
     found = _match(comparisons, index.key_schema)
-    return Access(found.range, index, equal=found.equal, limited=found.limited)
+    return AccessPath(found.range, index, equal=found.equal, limited=found.limited)
 
 
 def _match(comparisons: Sequence[ColumnComparison], schema: KeySchema) -> _KeyMatch:
@@ -125,8 +119,8 @@ def _match(comparisons: Sequence[ColumnComparison], schema: KeySchema) -> _KeyMa
     for column in schema.columns:
         of_column = [
             (comparison, value)
-            for name, comparison, literal in comparisons
-            if name == column.name and (value := _key_value(column, literal)) is not None
+            for name, comparison, data in comparisons
+            if name == column.name and (value := _key_value(column, data)) is not None
         ]
         exact = next((value for comparison, value in of_column if comparison is Comparison.EQ), None)
         if exact is None:
@@ -142,38 +136,21 @@ def _match(comparisons: Sequence[ColumnComparison], schema: KeySchema) -> _KeyMa
 
 def _comparisons(conditions: Sequence[Any], scope: Scope) -> Iterator[tuple[int, Comparison, Any]]:
     for part in conditions:
-        comparison = _COMPARISONS.get(part.key)
-        if comparison is not None:
-            left, right = part.this, part.expression
-            if right.key == "column":
-                left, right, comparison = right, left, _FLIPPED[comparison]
-            place = _place(left, scope)
-            if place is not None and _is_literal(right):
-                yield place, comparison, right
-        elif part.key == "between":
-            place = _place(part.this, scope)
-            for name, bound in (("low", Comparison.GE), ("high", Comparison.LE)):
-                if place is not None and _is_literal(part.args[name]):
-                    yield place, bound, part.args[name]
+        found = comparison_of(part)
+        # IN limits no key column, and neither do fields of nested columns and other expressions.
+        if found is None or found.operator == "in" or found.expression.key != "column":
+            continue
+        place = scope.known_place(found.expression.name, found.expression.table)
+        operators = ("gte", "lte") if found.operator == "between" else (found.operator,)
+        for operator, value in zip(operators, found.literals, strict=True):
+            if place is not None and value is not None and not isinstance(value, bool):
+                yield place, _COMPARISONS[operator], value
 
 
-def _place(tree: Any, scope: Scope) -> int | None:
-    """Return the place of a column. None for other expressions, and for fields of nested columns."""
-    return scope.known_place(tree.name, tree.table) if tree.key == "column" else None
-
-
-def _is_literal(tree: Any) -> bool:
-    return tree.key == "literal" or (tree.key == "neg" and tree.this.key == "literal")
-
-
-def _key_value(column: KeyColumn, literal: Any) -> Value | None:
-    """Return a literal as a value of a key column. None if it is of another type, which only the rows can decide."""
-    sign = ""
-    if literal.key == "neg":
-        sign, literal = "-", literal.this
+def _key_value(column: KeyColumn, data: Any) -> Value | None:
+    """Return the value of a literal as that of a key column. None if it is of another type, which only the rows can decide."""
     if column.kind is Kind.TEXT:
-        return Value(Kind.TEXT, literal.this) if literal.is_string and not sign else None
-    number = whole_number(sign + literal.this) if column.kind is Kind.INT64 else None
-    if number is None or (literal.is_string and sign) or not -(1 << 63) <= number < 1 << 63:
-        return None
-    return Value(Kind.INT64, number)
+        return Value(Kind.TEXT, data) if isinstance(data, str) else None
+    number = whole_number(data) if isinstance(data, str) else data
+    is_key = column.kind is Kind.INT64 and isinstance(number, int) and INT64_MIN <= number <= INT64_MAX
+    return Value(Kind.INT64, number) if is_key else None

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from tablegate.adapters.tablestore.sql.accesses import Access
+from tablegate.adapters.tablestore.sql.accesses import AccessPath
 from tablegate.adapters.tablestore.sql.scopes import Row
 from tablegate.adapters.tablestore.sql.sql_types import SqlColumn, SqlType
 from tablegate.adapters.tablestore.sql.work import Step, Work
@@ -54,7 +54,7 @@ class Wanted(NamedTuple):
     most: int | None = None
 
 
-def read(table: Table, access: Access, wanted: Wanted, work: Work) -> Exchange[list[Row]]:
+def read(table: Table, access: AccessPath, wanted: Wanted, work: Work) -> Exchange[list[Row]]:
     """Return the wanted rows of a table."""
     if work.explains:
         work.steps.append(_step_of(table, access, wanted))
@@ -63,7 +63,7 @@ def read(table: Table, access: Access, wanted: Wanted, work: Work) -> Exchange[l
     return (yield from _read_range(table, access, wanted, work))
 
 
-def _read_range(table: Table, access: Access, wanted: Wanted, work: Work) -> Exchange[list[Row]]:
+def _read_range(table: Table, access: AccessPath, wanted: Wanted, work: Work) -> Exchange[list[Row]]:
     page_rows = 1 if work.explains else limits.SQL_PAGE_ROWS
     page_limits = PageLimits(scanned=page_rows, filled_bytes=limits.STREAM_MAX_BYTES, seconds=1.0, peek=True)
     index, rest = access.index, access.range
@@ -85,7 +85,7 @@ def _read_range(table: Table, access: Access, wanted: Wanted, work: Work) -> Exc
     return collector.rows
 
 
-def _search(table: Table, access: Access, wanted: Wanted, work: Work) -> Exchange[list[Row]]:
+def _search(table: Table, access: AccessPath, wanted: Wanted, work: Work) -> Exchange[list[Row]]:
     assert access.search_index is not None
     target, after = TableOrIndex.of(table), None
     collector = _Collector(table, wanted, work)
@@ -173,7 +173,7 @@ def _value(value: Value | None, column: SqlColumn, is_key: bool) -> Any:
     return None
 
 
-def _step_of(table: Table, access: Access, wanted: Wanted) -> Step:
+def _step_of(table: Table, access: AccessPath, wanted: Wanted) -> Step:
     """Return the step of EXPLAIN for an access."""
     all_count = wanted.keep is None or access.is_exact
     most = (

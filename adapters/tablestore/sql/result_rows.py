@@ -15,7 +15,7 @@ from tablegate.adapters.tablestore.sql.aggregates import (
 from tablegate.adapters.tablestore.sql.expressions import Compiled, Compiler
 from tablegate.adapters.tablestore.sql.parsing import Select
 from tablegate.adapters.tablestore.sql.scopes import SCORE, Row, Scope
-from tablegate.adapters.tablestore.sql.sources import limit_of, whole_number
+from tablegate.adapters.tablestore.sql.sources import rows_in_clause
 from tablegate.adapters.tablestore.sql.sql_types import sql_error
 from tablegate.adapters.tablestore.sql.sql_values import converted, sort_key, truth
 from tablegate.adapters.tablestore.sql.trees import function_name, own_nodes
@@ -49,8 +49,8 @@ class Selection:
         self._having = None if having is None else self._named(having.this)
         self.order = [] if order is None else [self._ordered(each) for each in order.expressions]
         self.is_distinct = bool(tree.args.get("distinct"))
-        self.limit = limit_of(tree)
-        self.offset = whole_number(tree.args.get("offset")) or 0
+        self.limit = rows_in_clause(tree, "limit")
+        self.offset = rows_in_clause(tree, "offset") or 0
 
     @property
     def aggregates(self) -> list[Aggregate]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tablegate.adapters.tablestore.sql.accesses import Access
+from tablegate.adapters.tablestore.sql.accesses import AccessPath
 from tablegate.adapters.tablestore.sql.aggregates import Aggregate
 from tablegate.adapters.tablestore.sql.scopes import Scope
 from tablegate.adapters.tablestore.sql.search_conditions import exact_field
@@ -46,7 +46,7 @@ def fields_of(aggregates: Sequence[Aggregate], scope: Scope) -> list[SearchField
 
 def aggregate(
     table: Table,
-    access: Access,
+    access: AccessPath,
     aggregates: Sequence[Aggregate],
     fields: Sequence[SearchField | None],
     used_names: frozenset[str],

@@ -10,20 +10,25 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tablegate.adapters.tablestore.search.fields import query_value
-from tablegate.adapters.tablestore.search.queries import query_of
+from tablegate.adapters.tablestore.search.fields import query_value, typed_field
+from tablegate.adapters.tablestore.search.queries import TEXTS, match_of, phrase_of
 from tablegate.adapters.tablestore.sql.scopes import Scope
 from tablegate.adapters.tablestore.sql.sql_types import SqlColumn, SqlType, sql_error
-from tablegate.adapters.tablestore.sql.trees import conjuncts, flat, function_name, literal_value
+from tablegate.adapters.tablestore.sql.trees import (
+    LiteralComparison,
+    comparison_of,
+    conjuncts,
+    flat,
+    function_name,
+    literal_value,
+)
 from tablegate.adapters.tablestore.wire import limits
-from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
 from tablegate.gateway.model.search import queries
 from tablegate.gateway.model.search.documents import document_of
 from tablegate.gateway.model.search.queries import Query
 from tablegate.gateway.model.search.schema import FieldType, SearchField, SearchSchema
 from tablegate.gateway.model.values.values import Kind, Value
 
-_FLIPPED = {"eq": "eq", "lt": "gt", "lte": "gte", "gt": "lt", "gte": "lte"}
 _EXACT_TYPES = {
     FieldType.LONG: SqlType.LONG,
     FieldType.DOUBLE: SqlType.DOUBLE,
@@ -63,7 +68,7 @@ def condition_of(tree: Any, scope: Scope) -> SearchCondition | None:
     if condition is None:
         return None
     element, query = condition
-    return SearchCondition(element.place, element.top, _within(element.top, element.field.ancestors, query))
+    return SearchCondition(element.place, element.top, queries.within_objects(element.field, query))
 
 
 # Full-text functions
@@ -91,13 +96,9 @@ def _text_match(arguments: Sequence[Any], scope: Scope) -> SearchCondition:
         raise sql_error("The operator of TEXT_MATCH must be 'or' or 'and'.")
     if not (minimum.isascii() and minimum.isdigit() and len(minimum) < 9):
         raise sql_error("The minimum_should_match of TEXT_MATCH must be a whole number.")
-    message = messages.MatchQuery(
-        field_name=field.name,
-        text=text,
-        operator=messages.AND if operator.lower() == "and" else messages.OR,
-        minimum_should_match=int(minimum),
-    )
-    return SearchCondition(place, field, _parsed(messages.MATCH_QUERY, message, field))
+    _check_text_field(field)
+    minimum_of = None if operator.lower() == "and" else lambda number: int(minimum)
+    return SearchCondition(place, field, match_of(field, text, minimum_of))
 
 
 def _text_match_phrase(arguments: Sequence[Any], scope: Scope) -> SearchCondition:
@@ -106,13 +107,12 @@ def _text_match_phrase(arguments: Sequence[Any], scope: Scope) -> SearchConditio
     if not isinstance(text, str):
         raise sql_error("The arguments of TEXT_MATCH_PHRASE must be a column and a text.")
     place, field = column_with_field(arguments[0], scope, "TEXT_MATCH_PHRASE")
-    message = messages.MatchPhraseQuery(field_name=field.name, text=text)
-    return SearchCondition(place, field, _parsed(messages.MATCH_PHRASE_QUERY, message, field))
+    _check_text_field(field)
+    return SearchCondition(place, field, phrase_of(field, text))
 
 
-def _parsed(kind: int, message: Any, field: SearchField) -> Query:
-    query = messages.Query(type=kind, query=message.SerializeToString())  # type: ignore[arg-type]
-    return query_of(query, SearchSchema((field,)))
+def _check_text_field(field: SearchField) -> None:
+    typed_field(SearchSchema((field,)), field.name, TEXTS, "query")
 
 
 # Elements of arrays and of nested objects
@@ -146,25 +146,18 @@ def _element_of(tree: Any, scope: Scope) -> _Element | None:
 
 def _element_condition(tree: Any, scope: Scope) -> tuple[_Element, Query] | None:
     """Return a comparison of elements with literals: one element must fulfil it."""
-    kind, this = tree.key, tree.this
-    other = tree.args.get("expression")
-    if kind in _FLIPPED and literal_value(this) is not None:
-        kind, this, other = _FLIPPED[kind], other, this
-    if kind not in ("between", "in", "is", *_FLIPPED) or not hasattr(this, "key"):
+    is_null_test = tree.key == "is"
+    found = LiteralComparison("is", tree.this, []) if is_null_test else comparison_of(tree)
+    element = None if found is None else _element_of(found.expression, scope)
+    if found is None or element is None:
         return None
-    element = _element_of(this, scope)
-    if element is None:
-        return None
-    values = [tree.args.get("low"), tree.args.get("high")] if kind == "between" else [other]
-    values = tree.expressions if kind == "in" else values
-    if kind == "is":
-        if other.key != "null":
-            raise sql_error("Elements are compared with literals only.")
+    if is_null_test and tree.expression.key == "null":
         return element, queries.Bool(must_not=(queries.Exists(element.field),))
-    literals = [literal_value(each) for each in values]
-    if None in literals or len(literals) > limits.TERMS_MAX or not literals or not element.field.is_indexed:
+    literals = found.literals
+    if None in literals or not 1 <= len(literals) <= limits.TERMS_MAX or not element.field.is_indexed:
         raise sql_error("Elements are compared with literals only.")
-    return element, _comparison(kind, element.field, [query_value(element.field, each) for each in literals])
+    values = [query_value(element.field, each) for each in literals]
+    return element, _comparison(found.operator, element.field, values)
 
 
 def _comparison(kind: str, field: SearchField, values: list[Any]) -> Query:
@@ -207,15 +200,7 @@ def _nested_query(arguments: Sequence[Any], scope: Scope) -> SearchCondition:
     paths = {(element.place, element.field.ancestors) for element in elements}
     if len(paths) > 1 or not first.field.ancestors:
         raise sql_error("The conditions of NESTED_QUERY must compare fields of the same nested column.")
-    return SearchCondition(first.place, first.top, _within(first.top, first.field.ancestors, inner))
-
-
-def _within(top: SearchField, ancestors: tuple[str, ...], query: Query) -> Query:
-    """Return a query on nested objects as one on the document."""
-    by_name = SearchSchema((top,)).by_name
-    for name in reversed(ancestors):
-        query = queries.Nested(by_name[name], query)
-    return query
+    return SearchCondition(first.place, first.top, queries.within_objects(first.field, inner))
 
 
 def _misplaced_vector_query(arguments: Sequence[Any], scope: Scope) -> SearchCondition:
@@ -303,30 +288,23 @@ class _Parser:
 
     def _plain(self, tree: Any) -> Candidates | None:
         """Return the candidates for a comparison of a column with literals."""
-        kind, this, other = tree.key, tree.this, tree.args.get("expression")
-        if kind == "not" and this.key == "is" and this.expression.key == "null":
+        this = tree.this
+        if tree.key == "not" and this.key == "is" and this.expression.key == "null":
             field = self._field(this.this)
             return None if field is None else Candidates(queries.Exists(field), True)
-        if kind in _FLIPPED and literal_value(this) is not None:
-            kind, this, other = _FLIPPED[kind], other, this
-        field = self._field(this)
-        if field is None:
+        if tree.key == "like" and not tree.args.get("negate"):
+            field = self._field(this)
+            return None if field is None else _prefix(field, literal_value(tree.expression))
+        found = comparison_of(tree)
+        field = None if found is None else self._field(found.expression)
+        if found is None or field is None:
             return None
-        if kind == "like" and not tree.args.get("negate"):
-            return _prefix(field, literal_value(other))
-        literals = [other]
-        if kind == "between":
-            literals = [tree.args["low"], tree.args["high"]]
-        elif kind == "in":
-            literals = tree.expressions
-        elif kind not in _FLIPPED:
-            return None
-        values = [_value_of(field, literal_value(each)) for each in literals]
+        values = [_value_of(field, each) for each in found.literals]
         if None in values or not 1 <= len(values) <= limits.TERMS_MAX:
             return None
-        if field.type is FieldType.BOOLEAN and kind not in ("eq", "in"):
+        if field.type is FieldType.BOOLEAN and found.operator not in ("eq", "in"):
             return None
-        return Candidates(_comparison(kind, field, values), True)
+        return Candidates(_comparison(found.operator, field, values), True)
 
     def _field(self, tree: Any) -> SearchField | None:
         """Return the field of a column that is compared as in SQL."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tablegate.adapters.tablestore.sql import search_aggregates
-from tablegate.adapters.tablestore.sql.accesses import Access, access_by_index, access_by_key
+from tablegate.adapters.tablestore.sql.accesses import AccessPath, access_by_index, access_by_key
 from tablegate.adapters.tablestore.sql.aggregates import Aggregate
 from tablegate.adapters.tablestore.sql.expressions import Compiler
 from tablegate.adapters.tablestore.sql.reading import Wanted, read
@@ -71,24 +71,26 @@ def read_aggregates(
     )
 
 
-def _access(call: CallContext, given: Input, at: int) -> Access:
+def _access(call: CallContext, given: Input, at: int) -> AccessPath:
     source = given.sources[at]
     assert source.mapped is not None
     if source.nearest is not None:
         is_exact = not given.conditions
-        return Access(
+        return AccessPath(
             search_index=source.search_index, query=source.nearest, is_exact=is_exact, sorters=(ScoreSort(),)
         )
     if source.search_index is not None:
         candidates = candidates_of(given.required(at), given.scope, given.places(at))
-        return Access(search_index=source.search_index, query=candidates.query, is_exact=candidates.is_exact)
+        return AccessPath(
+            search_index=source.search_index, query=candidates.query, is_exact=candidates.is_exact
+        )
     index, comparisons = source.mapped.target.index, given.comparisons(at)
     if index is not None:
         return access_by_index(index, comparisons)
     return access_by_key(call, source.mapped.table, comparisons, given.used_names(at))
 
 
-def _sorted(access: Access, given: Input) -> Access:
+def _sorted(access: AccessPath, given: Input) -> AccessPath:
     """Return the access with the order of the SELECT, or as it is if only the rows can be sorted."""
     is_possible = access.search_index is not None and access.is_exact and access.sorters == BY_KEY
     sorters = sorters_of(given.tree, given.scope, given.comparisons(0)) if is_possible else ()

@@ -191,20 +191,16 @@ def input_of(call: CallContext, tree: Any, sources: Sequence[Source], scope: Sco
         selected.append(source)
     scope = Scope(columns_of(selected), scope.subqueries, scope.outer, scope.check_time)
     if len(selected) == 1 and selected[0].search_index is not None:
-        vector_query = vector_query_of(conditions, scope, limit_of(tree))
+        vector_query = vector_query_of(conditions, scope, rows_in_clause(tree, "limit"))
         if vector_query is not None:
             selected = [dataclasses.replace(selected[0], nearest=vector_query.query)]
             conditions = list(vector_query.rest)
     return Input(tree, selected, scope, conditions)
 
 
-def limit_of(tree: Any) -> int | None:
-    """Return the LIMIT of a SELECT. Raises ServiceError."""
-    return whole_number(tree.args.get("limit"))
-
-
-def whole_number(clause: Any) -> int | None:
-    """Return the number of a LIMIT or OFFSET. Raises ServiceError."""
+def rows_in_clause(tree: Any, name: str) -> int | None:
+    """Return the number of the LIMIT or OFFSET of a SELECT, None without one. Raises ServiceError."""
+    clause = tree.args.get(name)
     if clause is None:
         return None
     literal = clause.expression

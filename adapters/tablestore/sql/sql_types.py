@@ -23,10 +23,6 @@ class SqlType(Enum):
     NULL = "null"
 
     @property
-    def is_temporal(self) -> bool:
-        return self in (SqlType.DATETIME, SqlType.DATE, SqlType.TIME)
-
-    @property
     def is_numeric(self) -> bool:
         return self in (SqlType.LONG, SqlType.BOOL, SqlType.DOUBLE)
 

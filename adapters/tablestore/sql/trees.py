@@ -3,9 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 SUBQUERIES = frozenset({"subquery", "exists", "select", "union"})
+_DIGITS_MAX = 400  # of a number
+_FLIPPED = {"eq": "eq", "lt": "gt", "lte": "gte", "gt": "lt", "gte": "lte"}
+
+
+class LiteralComparison(NamedTuple):
+    """A comparison of an expression with other ones.
+
+    - `operator`: eq, lt, lte, gt, gte, between or in.
+    - `literals`: the values of the others as Python values. None for an expression that is no literal.
+    """
+
+    operator: str
+    expression: Any
+    literals: list[Any]
 
 
 def own_nodes(tree: Any) -> Iterator[Any]:
@@ -56,7 +70,23 @@ def literal_value(tree: Any) -> Any:
         return None
     if tree.is_string:
         return tree.this
-    if len(tree.this) > 400:
+    if len(tree.this) > _DIGITS_MAX:
         return None
     is_whole = tree.this.isascii() and tree.this.isdigit()
     return sign * (int(tree.this) if is_whole else float(tree.this))
+
+
+def comparison_of(tree: Any) -> LiteralComparison | None:
+    """Return the comparison that a tree is, None for any other tree. A literal on the left is moved to the right."""
+    operator, left = tree.key, tree.this
+    if operator == "between":
+        others = [tree.args["low"], tree.args["high"]]
+    elif operator == "in":
+        others = tree.expressions
+    elif operator not in _FLIPPED:
+        return None
+    elif literal_value(left) is not None:
+        operator, left, others = _FLIPPED[operator], tree.expression, [left]
+    else:
+        others = [tree.expression]
+    return LiteralComparison(operator, left, [literal_value(each) for each in others])
