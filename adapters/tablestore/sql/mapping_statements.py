@@ -1,4 +1,4 @@
-"""The statements on mappings: CREATE TABLE, ALTER TABLE, DROP MAPPING TABLE, DESCRIBE, SHOW TABLES and SHOW INDEX.
+"""The statements on mappings: CREATE TABLE, ALTER TABLE, DROP MAPPING TABLE, DESCRIBE and SHOW.
 
 Source: "DDL operations" of Tablestore's SQL, and "Query index information about tables" of its Python SDK.
 """
@@ -20,7 +20,14 @@ from tablegate.adapters.tablestore.sql.mapped_tables import (
     find_owner,
     mapped_names,
 )
-from tablegate.adapters.tablestore.sql.parsing import AlterMapping, CreateMapping
+from tablegate.adapters.tablestore.sql.parsing import (
+    AlterMapping,
+    CreateMapping,
+    ShowColumns,
+    ShowIndex,
+    ShowTables,
+)
+from tablegate.adapters.tablestore.sql.patterns import is_match, like_pattern
 from tablegate.adapters.tablestore.sql.selecting import Result
 from tablegate.adapters.tablestore.sql.sql_types import ResultColumn, SqlType, sql_error
 from tablegate.adapters.tablestore.wire import limits
@@ -39,6 +46,9 @@ from tablegate.gateway.model.tables.tables import Table
 
 _TEXT, _NUMBER = SqlType.STRING, SqlType.LONG
 _DESCRIBED = ("Field", "Type", "Null", "Key", "Default", "Extra")
+_FULLY_DESCRIBED = (
+    "Field", "Type", "Collation", "Null", "Key", "Default", "Extra", "Privileges", "Comment",
+)  # fmt: skip
 _INDEXED = (
     ("Table", _TEXT), ("Non_unique", _NUMBER), ("Key_name", _TEXT), ("Seq_in_index", _NUMBER),
     ("Column_name", _TEXT), ("Is_defined_column", _TEXT), ("Search_type", _TEXT), ("Collation", _TEXT),
@@ -57,35 +67,55 @@ def _narrow(call: CallContext, permission: Permission) -> None:
 # Descriptions
 
 
-def show_tables(call: CallContext) -> Exchange[Result]:
+def show_tables(call: CallContext, statement: ShowTables) -> Exchange[Result]:
     """SHOW TABLES: the names of the mappings."""
     _narrow(call, Permission.LIST)
+    _check_database(call, statement.database)
     tables = yield from one(ListTables(call.caller.namespace))
     names = sorted(name for table in tables for name in mapped_names(table))
-    return Result([ResultColumn(f"Tables_in_{call.caller.instance}", _TEXT)], [[name] for name in names])
+    rows = [[name] for name in names if _is_like(name, statement.pattern)]
+    return Result([ResultColumn(f"Tables_in_{call.caller.instance}", _TEXT)], rows)
 
 
-def describe(call: CallContext, name: str) -> Exchange[Result]:
-    """DESCRIBE: the columns of a mapping."""
+def show_columns(call: CallContext, statement: ShowColumns) -> Exchange[Result]:
+    """DESCRIBE and SHOW COLUMNS: the columns of a mapping."""
     _narrow(call, Permission.DESCRIBE)
-    mapped = yield from find_mapped(call, name)
-    rows = [
-        [
-            column.name,
-            column.declared,
-            "YES" if column.is_nullable else "NO",
-            "PRI" if column.is_key else "",
-            None,
-            "",
-        ]
-        for column in mapped.columns
-    ]
-    return Result([ResultColumn(label, _TEXT) for label in _DESCRIBED], rows)
+    _check_database(call, statement.database)
+    mapped: MappedTable = yield from find_mapped(call, statement.table)
+    labels = _FULLY_DESCRIBED if statement.is_full else _DESCRIBED
+    rows = []
+    for column in mapped.columns:
+        if _is_like(column.name, statement.pattern):
+            facts = {
+                "Field": column.name,
+                "Type": column.declared,
+                "Collation": "utf8mb4_bin" if column.type is _TEXT else None,
+                "Null": "YES" if column.is_nullable else "NO",
+                "Key": "PRI" if column.is_key else "",
+                "Extra": "",
+                "Privileges": "select",
+                "Comment": "",
+            }
+            rows.append([facts.get(label) for label in labels])
+    return Result([ResultColumn(label, _TEXT) for label in labels], rows)
 
 
-def show_index(call: CallContext, name: str) -> Exchange[Result]:
+def _check_database(call: CallContext, name: str) -> None:
+    """Raise ServiceError if a statement names a database that is not the instance."""
+    if name and name != call.caller.instance:
+        raise sql_error(f"Unknown database '{name}'.")
+
+
+def _is_like(name: str, pattern: str) -> bool:
+    """Return True if a name matches a LIKE. Names are compared without case, as MySQL does."""
+    return is_match(like_pattern(pattern.lower(), "\\"), name.lower())
+
+
+def show_index(call: CallContext, statement: ShowIndex) -> Exchange[Result]:
     """SHOW INDEX: the columns of the key of a table and of its indexes, or of the index that a mapping names."""
     _narrow(call, Permission.DESCRIBE)
+    _check_database(call, statement.database)
+    name = statement.table
     mapped: MappedTable = yield from find_mapped(call, name)
     table = mapped.table
     if mapped.search_index is not None:
@@ -159,14 +189,13 @@ def create(call: CallContext, statement: CreateMapping) -> Exchange[None]:
 
 def _create_of_table(call: CallContext, name: str, tree: Any, engine: _Engine) -> Exchange[bool]:
     mapped: MappedTable = yield from find_mapped(call, name)
-    if mapped.search_index is not None:
+    if _is_stored(mapped):
         return False
     table, index = mapped.table, mapped.target.index
     mapping = mappings.declared_mapping(tree, mapped.target.key)
     if index is not None:
-        return (yield from _store_index_mapping(table, name, mappings.IndexMapping("", mapping)))
-    if mappings.has_mapping(table):
-        return False
+        yield from _store_index_mapping(table, name, mappings.IndexMapping("", mapping))
+        return True
     properties = {
         mappings.PROPERTY: mappings.document_of(mapping),
         mappings.IS_STRONG_PROPERTY: engine.is_strong,
@@ -185,21 +214,26 @@ def _create_of_search_index(call: CallContext, name: str, tree: Any, engine: _En
     try:
         yield from find_mapped(call, name)
     except TableMissing:
-        return (yield from _store_index_mapping(table, name, mappings.IndexMapping(index.name, mapping)))
+        yield from _store_index_mapping(table, name, mappings.IndexMapping(index.name, mapping))
+        return True
     except ServiceError as error:  # a mapping of a search index that was deleted
         if error.code != "OTSMetaNotMatch":
             raise
     return False
 
 
-def _store_index_mapping(table: Table, name: str, mapping: mappings.IndexMapping) -> Exchange[bool]:
+def _is_stored(mapped: MappedTable) -> bool:
+    """Return True if CREATE TABLE has stored a mapping. A table without one has that of its columns."""
+    if mapped.target.index is None and mapped.search_index is None:
+        return mappings.has_mapping(mapped.table)
+    return mapped.name in mappings.index_mappings(mapped.table)
+
+
+def _store_index_mapping(table: Table, name: str, mapping: mappings.IndexMapping) -> Exchange[None]:
     stored = mappings.index_mappings(table)
-    if name in stored:
-        return False
     if len(stored) >= limits.SQL_INDEX_MAPPINGS_MAX:
         raise sql_error(f"The number of mappings of indexes exceeds {limits.SQL_INDEX_MAPPINGS_MAX}.")
     yield from _store(table, {**stored, name: mapping})
-    return True
 
 
 def _store(table: Table, stored: dict[str, mappings.IndexMapping]) -> Exchange[None]:
@@ -270,11 +304,10 @@ def alter(call: CallContext, statement: AlterMapping) -> Exchange[None]:
     name = tree.this.name
     mapped: MappedTable = yield from find_mapped(call, name)
     table, stored = mapped.table, mappings.index_mappings(mapped.table)
-    is_of_table = mapped.target.index is None and mapped.search_index is None
-    if not (mappings.has_mapping(table) if is_of_table else name in stored):
+    if not _is_stored(mapped):
         raise sql_error(f"Table '{name}' has no mapping that CREATE TABLE made.")
     columns = _without(mapped, action) if is_drop else _with(mapped, action)
-    if is_of_table:
+    if mapped.target.index is None and mapped.search_index is None:
         properties = {mappings.PROPERTY: mappings.document_of(columns)}
         yield from one(AlterTable(DIALECT, table, properties=properties, instant=True))
     else:

@@ -21,16 +21,28 @@ _DROP = re.compile(
     re.IGNORECASE,
 )
 _EXPLAIN = re.compile(r"\s*explain\s+(?=select\b)", re.IGNORECASE)
-_SHOW_TABLES = re.compile(r"\s*show\s+tables\s*;?\s*", re.IGNORECASE)
-_SHOW_INDEX = re.compile(rf"\s*show\s+(?:index|indexes|keys)\s+(?:in|from)\s+{_NAME}\s*;?\s*", re.IGNORECASE)
-_DESCRIBE = re.compile(rf"\s*(?:desc|describe)\s+{_NAME}\s*;?\s*", re.IGNORECASE)
+_DATABASE = r"(?:\s+(?:from|in)\s+(?P<database>`[^`]{1,64}`|[A-Za-z0-9_]+))?"
+_PATTERN = r"""(?:\s+like\s+(?P<pattern>'(?:[^'\\]|''|\\.)*'|"(?:[^"\\]|""|\\.)*"))?"""
+_END = r"\s*;?\s*"
+_SHOW_TABLES = re.compile(rf"\s*show\s+tables{_DATABASE}{_PATTERN}{_END}", re.IGNORECASE | re.DOTALL)
+_SHOW_INDEX = re.compile(
+    rf"\s*show\s+(?:index|indexes|keys)\s+(?:in|from)\s+{_NAME}{_DATABASE}{_END}", re.IGNORECASE
+)
+_SHOW_COLUMNS = re.compile(
+    rf"\s*show\s+(?P<full>full\s+)?(?:columns|fields)\s+(?:in|from)\s+{_NAME}{_DATABASE}{_PATTERN}{_END}",
+    re.IGNORECASE | re.DOTALL,
+)
+_DESCRIBE = re.compile(rf"\s*(?:desc|describe)\s+{_NAME}{_END}", re.IGNORECASE)
 _BLANKS = re.compile(r"\s+")
 _HIGHLIGHT = re.compile("\x1b\\[[0-9]*m")
 
 
 @dataclass(frozen=True, slots=True)
 class ShowTables:
-    """SHOW TABLES."""
+    """SHOW TABLES. `database`: the instance that it names, or "". `pattern`: that of its LIKE."""
+
+    database: str = ""
+    pattern: str = "%"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +50,17 @@ class ShowIndex:
     """SHOW INDEX of a table."""
 
     table: str
+    database: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class DescribeMapping:
-    """DESCRIBE of a table."""
+class ShowColumns:
+    """SHOW COLUMNS of a table, and DESCRIBE, which is the same without a LIKE. `is_full`: with SHOW FULL COLUMNS."""
 
     table: str
+    database: str = ""
+    pattern: str = "%"
+    is_full: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +100,7 @@ class Explain:
 
 
 Statement = (
-    ShowTables | ShowIndex | DescribeMapping | DropMapping | CreateMapping | AlterMapping | Select | Explain
+    ShowTables | ShowIndex | ShowColumns | DropMapping | CreateMapping | AlterMapping | Select | Explain
 )
 
 
@@ -92,12 +108,14 @@ def parse_statement(text: str) -> Statement:
     """Return the statement of a text. Raises ServiceError."""
     if len(text) > limits.SQL_CHARACTERS_MAX:
         raise sql_error(f"The statement is longer than {limits.SQL_CHARACTERS_MAX} characters.")
-    if _SHOW_TABLES.fullmatch(text):
-        return ShowTables()
+    if found := _SHOW_TABLES.fullmatch(text):
+        return ShowTables(_database_of(found), _pattern_of(found))
     if found := _SHOW_INDEX.fullmatch(text):
-        return ShowIndex(found["table"])
+        return ShowIndex(found["table"], _database_of(found))
+    if found := _SHOW_COLUMNS.fullmatch(text):
+        return ShowColumns(found["table"], _database_of(found), _pattern_of(found), found["full"] is not None)
     if found := _DESCRIBE.fullmatch(text):
-        return DescribeMapping(found["table"])
+        return ShowColumns(found["table"])
     if found := _DROP.fullmatch(text):
         return DropMapping(tuple(name.strip().strip("`") for name in found["tables"].split(",")))
     if found := _EXPLAIN.match(text):
@@ -105,6 +123,18 @@ def parse_statement(text: str) -> Statement:
         assert isinstance(statement, Select)  # no other statement begins with this word
         return Explain(statement)
     return _parse_tree(text)
+
+
+def _database_of(found: re.Match[str]) -> str:
+    return (found["database"] or "").strip("`")
+
+
+def _pattern_of(found: re.Match[str]) -> str:
+    """Return the text of the literal after LIKE."""
+    if found["pattern"] is None:
+        return "%"
+    [literal] = _parser()[0].tokenize(found["pattern"])
+    return str(literal.text)
 
 
 def tables_of(text: str) -> list[str]:

@@ -8,10 +8,10 @@ from tablegate.adapters.tablestore.sql import mapping_statements, results
 from tablegate.adapters.tablestore.sql.parsing import (
     AlterMapping,
     CreateMapping,
-    DescribeMapping,
     DropMapping,
     Explain,
     Select,
+    ShowColumns,
     ShowIndex,
     ShowTables,
     parse_statement,
@@ -34,13 +34,13 @@ def sql_query(call: CallContext) -> Exchange[Message]:
         case Explain(select):
             return _answer(messages.SQL_SELECT, (yield from explain(call, select)))
         case ShowTables():
-            result = yield from mapping_statements.show_tables(call)
+            result = yield from mapping_statements.show_tables(call, statement)
             return _answer(messages.SQL_SHOW_TABLE, result)
-        case DescribeMapping(name):
-            result = yield from mapping_statements.describe(call, name)
+        case ShowColumns():
+            result = yield from mapping_statements.show_columns(call, statement)
             return _answer(messages.SQL_DESCRIBE_TABLE, result)
-        case ShowIndex(name):
-            result = yield from mapping_statements.show_index(call, name)
+        case ShowIndex():
+            result = yield from mapping_statements.show_index(call, statement)
             return _answer(messages.SQL_SHOW_TABLE, result)
         case DropMapping(names):
             yield from mapping_statements.drop(call, names)

@@ -74,6 +74,8 @@ def test_create_show_describe_drop(people: TableStoreService) -> None:
     ]
     assert "already exists" in refusal(people, "create table other (pk bigint, primary key(pk))")
     sql(people, "create table if not exists other (pk bigint, primary key(pk))")
+    # Nothing else is checked then (OTSDriverTest.testStatement of aliyun-tablestore-jdbc).
+    sql(people, "create table if not exists other (another bigint primary key )")
     dropped = sql(people, "drop MAPPING table  other ;")
     assert (dropped.message.type, dropped.message.rows) == (sql_pb2.SQL_DROP_TABLE, b"")
     assert ("other",) not in sql(people, "show tables").rows
@@ -91,6 +93,38 @@ def test_a_table_without_a_mapping_has_its_key_and_defined_columns(people: Table
     people.put({"pk": 1}, {"d": "x", "e": "hidden"}, table="plain")
     answer = sql(people, "select * from plain")
     assert (answer.names, answer.rows) == (["pk", "d"], [(1, "x")])
+
+
+def test_show_columns(people: TableStoreService) -> None:
+    """The statements of aliyun-tablestore-jdbc (OTSDatabaseMetaData) and the columns that it reads by name.
+
+    Columns: "SHOW COLUMNS Statement" of MySQL 8.
+    """
+    answer = sql(people, "SHOW FULL COLUMNS FROM `people` FROM `inst` LIKE '%i_'")
+    assert answer.names == [
+        "Field", "Type", "Collation", "Null", "Key", "Default", "Extra", "Privileges", "Comment",
+    ]  # fmt: skip
+    assert answer.rows == [
+        ("uid", "varchar(1024)", "utf8mb4_bin", "NO", "PRI", None, "", "select", ""),
+        ("pid", "bigint(20)", None, "NO", "PRI", None, "", "select", ""),
+    ]
+    assert len(sql(people, "show full columns from people from inst;").rows) == 7
+    short = sql(people, "show fields in people like 'PID'")
+    assert short.names == sql(people, "desc people").names
+    assert [row[0] for row in short.rows] == ["pid"]
+    assert sql(people, "show columns from people").rows == sql(people, "desc people").rows
+
+
+def test_show_names_the_instance_and_a_pattern(people: TableStoreService) -> None:
+    assert sql(people, "SHOW TABLES FROM `inst` LIKE 'PEO%'").rows == [("people",)]
+    assert sql(people, "show tables like 'peo'").rows == []
+    assert sql(people, r"show tables like 'peo\_le'").rows == []
+    assert sql(people, """show tables in inst like "pe''o%" """).rows == []
+    keys = sql(people, "SHOW KEYS FROM `people` FROM `inst`").rows
+    assert keys == sql(people, "SHOW INDEX IN `people` FROM `inst`").rows
+    for statement in ("show tables from other", "show columns from people in other", "show keys in people in o"):
+        assert refusal(people, statement).startswith("Unknown database 'o")
+    assert refusal(people, "show columns from absent")
 
 
 def test_show_index(people: TableStoreService) -> None:
