@@ -6,7 +6,8 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from tablegate.adapters.tablestore.sql.expressions import Compiled, Compiler
+from tablegate.adapters.tablestore.sql.compiled import Compiled
+from tablegate.adapters.tablestore.sql.expressions import Compiler
 from tablegate.adapters.tablestore.sql.scopes import Row, Scope
 from tablegate.adapters.tablestore.sql.sql_types import SqlType, sql_error
 from tablegate.adapters.tablestore.sql.sql_values import checked, compare, to_number

@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 from tablegate.adapters.tablestore.sql import search_conditions
 from tablegate.adapters.tablestore.sql.casts import conversion_to
-from tablegate.adapters.tablestore.sql.functions import FUNCTIONS, add_interval
+from tablegate.adapters.tablestore.sql.compiled import Compiled, bytes_constant, compiled_literal, constant
+from tablegate.adapters.tablestore.sql.functions import FUNCTIONS
 from tablegate.adapters.tablestore.sql.operators import ARITHMETIC, COMPARISONS, UNARY, WHOLE_RESULTS
 from tablegate.adapters.tablestore.sql.patterns import is_match, like_pattern, search_pattern
 from tablegate.adapters.tablestore.sql.scopes import SCORE, PreparedSelect, Row, Scope
 from tablegate.adapters.tablestore.sql.sql_types import SqlType, common_type, sql_error
 from tablegate.adapters.tablestore.sql.sql_values import (
-    BytesLiteral,
     checked,
     compare,
     converted,
@@ -22,17 +22,11 @@ from tablegate.adapters.tablestore.sql.sql_values import (
     to_text,
     truth,
 )
+from tablegate.adapters.tablestore.sql.time_functions import add_interval, text_of_moved, type_of_moved
 from tablegate.adapters.tablestore.sql.trees import flat, function_name
 from tablegate.adapters.tablestore.wire import limits
 
 T = SqlType
-
-
-class Compiled(NamedTuple):
-    """An expression: its type, and the function that returns its value for a row."""
-
-    type: SqlType
-    value: Callable[[Row], Any]
 
 
 class Compiler:
@@ -42,11 +36,12 @@ class Compiler:
         self.scope = scope
         self._methods: dict[str, Callable[[Any], Compiled]] = {
             "column": self._column,
-            "literal": self._literal,
-            "hexstring": lambda tree: _bytes_constant(tree.this, 16),
-            "bitstring": lambda tree: _bytes_constant(tree.this, 2),
-            "boolean": lambda tree: _constant(T.LONG, int(tree.this)),
-            "null": lambda tree: _constant(T.NULL, None),
+            "literal": compiled_literal,
+            "concat": lambda tree: constant(T.STRING, "".join(part.this for part in tree.expressions)),
+            "hexstring": lambda tree: bytes_constant(tree.this, 16),
+            "bitstring": lambda tree: bytes_constant(tree.this, 2),
+            "boolean": lambda tree: constant(T.LONG, int(tree.this)),
+            "null": lambda tree: constant(T.NULL, None),
             "paren": lambda tree: self.compile(tree.this),
             "and": self._and,
             "or": self._or,
@@ -104,16 +99,6 @@ class Compiler:
     def _column(self, tree: Any) -> Compiled:
         place = self.scope.place(tree.name, tree.table)
         return Compiled(self.scope.columns[place][1].type, operator.itemgetter(place))
-
-    def _literal(self, tree: Any) -> Compiled:
-        text = tree.this
-        if tree.is_string:
-            return _constant(T.STRING, text)
-        if len(text) > 400:
-            raise sql_error("A number is too long.")
-        if text.isascii() and text.isdigit():
-            return _constant(T.LONG, checked(int(text)))
-        return _constant(T.DOUBLE, checked(float(text)))
 
     # Logic
 
@@ -209,6 +194,8 @@ class Compiler:
             return self._in_subquery(tree)
         part = self.compile(tree.this).value
         choices = [self.compile(each).value for each in tree.expressions]
+        if not choices:
+            raise sql_error("IN must be followed by a list of values.")
 
         def value(row: Row) -> int | None:
             own = part(row)
@@ -310,18 +297,27 @@ class Compiler:
         if tree.key not in ("add", "sub") or interval.key != "interval" or interval.args.get("unit") is None:
             raise sql_error("Unsupported use of INTERVAL.")
         sign = 1 if tree.key == "add" else -1
-        part, number, unit = self.compile(moment).value, self.compile(interval.this).value, interval.unit.name
+        part, number, unit = (
+            self.compile(moment),
+            self.compile(interval.this).value,
+            interval.unit.name.upper(),
+        )
+        kind = type_of_moved(part.type, unit)
 
         def value(row: Row) -> Any:
-            count = converted(number(row), T.DOUBLE if unit.upper() == "SECOND" else T.LONG)
-            return None if count is None else add_interval(part(row), sign * count, unit.upper())
+            count = converted(to_number(number(row)), T.DOUBLE if unit == "SECOND" else T.LONG)
+            if count is None:
+                return None
+            own = part.value(row)
+            moved = add_interval(own, sign * count, unit)
+            return text_of_moved(own, moved, unit) if kind is T.STRING else converted(moved, kind)
 
-        return Compiled(T.DATETIME, value)
+        return Compiled(kind, value)
 
     def _unary(self, tree: Any) -> Compiled:
         operand = tree.this
         if tree.key == "neg" and operand.key == "literal" and operand.this == _LOWEST_DIGITS:
-            return _constant(T.LONG, -int(_LOWEST_DIGITS))
+            return constant(T.LONG, -int(_LOWEST_DIGITS))
         part = self.compile(tree.this)
         kind = T.LONG if part.type in (T.LONG, T.BOOL) or tree.key in WHOLE_RESULTS else T.DOUBLE
         apply = UNARY[tree.key]
@@ -340,7 +336,7 @@ class Compiler:
             (self.compile(each.this).value, self.compile(each.args["true"])) for each in tree.args["ifs"]
         ]
         default = tree.args.get("default")
-        other = _constant(T.NULL, None) if default is None else self.compile(default)
+        other = constant(T.NULL, None) if default is None else self.compile(default)
         kind = common_type([*(then.type for _, then in whens), other.type])
 
         def value(row: Row) -> Any:
@@ -360,8 +356,11 @@ class Compiler:
 
     def _anonymous(self, tree: Any) -> Compiled:
         name = str(tree.this).upper()
-        if name in ("DATE_ADD", "DATE_SUB", "ADDDATE", "SUBDATE") and len(tree.expressions) == 2:
-            return self._moved(_Moved("add" if name in ("DATE_ADD", "ADDDATE") else "sub", *tree.expressions))
+        if name in _MOVES and len(tree.expressions) == 2:
+            moment, interval = tree.expressions
+            if interval.key != "interval" and name in ("ADDDATE", "SUBDATE"):
+                interval = _days(interval)
+            return self._moved(_Moved(_MOVES[name], moment, interval))
         if name == "JSON_EXTRACT" and function_name(tree.parent) != "JSON_UNQUOTE":
             raise sql_error("JSON_EXTRACT must be the argument of JSON_UNQUOTE.")
         if name == "SCORE" and not tree.expressions:
@@ -408,17 +407,13 @@ class _Moved(NamedTuple):
     expression: Any
 
 
-def _constant(kind: SqlType, value: Any) -> Compiled:
-    return Compiled(kind, lambda row: value)
+_MOVES = {"DATE_ADD": "add", "ADDDATE": "add", "DATE_SUB": "sub", "SUBDATE": "sub"}
 
 
-def _bytes_constant(digits: str, base: int) -> Compiled:
-    """Compile a literal of hexadecimal or binary digits."""
-    try:
-        length = -(-len(digits) * (base.bit_length() - 1) // 8)
-        return _constant(T.BINARY, BytesLiteral(int(digits or "0", base).to_bytes(length, "big")))
-    except ValueError:
-        raise sql_error("Invalid digits in a literal.") from None
+def _days(number: Any) -> Any:
+    from sqlglot import exp
+
+    return exp.Interval(this=number, unit=exp.var("DAY"))
 
 
 def _one_column(scope: Scope, tree: Any) -> PreparedSelect:
@@ -439,6 +434,7 @@ _PARTS = {
     "like": frozenset({"this", "expression", "negate"}),
     "in": frozenset({"this", "expressions", "query"}),
     "case": frozenset({"this", "ifs", "default"}),
+    "concat": frozenset({"expressions", "safe", "coalesce"}),  # texts beside each other
     "cast": frozenset({"this", "to", "_type"}),
     "div": frozenset({"this", "expression", "typed", "safe"}),
 }

@@ -58,6 +58,12 @@ def find_mapped(call: CallContext, name: str) -> Exchange[MappedTable]:
     return MappedTable(name, TableOrIndex.of(table), columns, search_index)
 
 
+def check_database(call: CallContext, name: str) -> None:
+    """Raise ServiceError if a statement names a database that is not the instance."""
+    if name and name != call.caller.instance:
+        raise sql_error(f"Unknown database '{name[:64]}'.")
+
+
 def find_owner(call: CallContext, name: str) -> Exchange[Table]:
     """Return the table with a name, or else that with an index or a mapping of the name. Raises TableMissing,
     ServiceError."""

@@ -15,6 +15,7 @@ from tablegate.adapters.tablestore.search.search_indexes import find_search_inde
 from tablegate.adapters.tablestore.sql import mappings
 from tablegate.adapters.tablestore.sql.mapped_tables import (
     MappedTable,
+    check_database,
     check_mapped,
     find_mapped,
     find_owner,
@@ -70,7 +71,7 @@ def _narrow(call: CallContext, permission: Permission) -> None:
 def show_tables(call: CallContext, statement: ShowTables) -> Exchange[Result]:
     """SHOW TABLES: the names of the mappings."""
     _narrow(call, Permission.LIST)
-    _check_database(call, statement.database)
+    check_database(call, statement.database)
     tables = yield from one(ListTables(call.caller.namespace))
     names = sorted(name for table in tables for name in mapped_names(table))
     rows = [[name] for name in names if _is_like(name, statement.pattern)]
@@ -80,7 +81,7 @@ def show_tables(call: CallContext, statement: ShowTables) -> Exchange[Result]:
 def show_columns(call: CallContext, statement: ShowColumns) -> Exchange[Result]:
     """DESCRIBE and SHOW COLUMNS: the columns of a mapping."""
     _narrow(call, Permission.DESCRIBE)
-    _check_database(call, statement.database)
+    check_database(call, statement.database)
     mapped: MappedTable = yield from find_mapped(call, statement.table)
     labels = _FULLY_DESCRIBED if statement.is_full else _DESCRIBED
     rows = []
@@ -100,12 +101,6 @@ def show_columns(call: CallContext, statement: ShowColumns) -> Exchange[Result]:
     return Result([ResultColumn(label, _TEXT) for label in labels], rows)
 
 
-def _check_database(call: CallContext, name: str) -> None:
-    """Raise ServiceError if a statement names a database that is not the instance."""
-    if name and name != call.caller.instance:
-        raise sql_error(f"Unknown database '{name}'.")
-
-
 def _is_like(name: str, pattern: str) -> bool:
     """Return True if a name matches a LIKE. Names are compared without case, as MySQL does."""
     return is_match(like_pattern(pattern.lower(), "\\"), name.lower())
@@ -114,7 +109,7 @@ def _is_like(name: str, pattern: str) -> bool:
 def show_index(call: CallContext, statement: ShowIndex) -> Exchange[Result]:
     """SHOW INDEX: the columns of the key of a table and of its indexes, or of the index that a mapping names."""
     _narrow(call, Permission.DESCRIBE)
-    _check_database(call, statement.database)
+    check_database(call, statement.database)
     name = statement.table
     mapped: MappedTable = yield from find_mapped(call, name)
     table = mapped.table

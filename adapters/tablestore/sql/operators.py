@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
 from typing import Any
 
 from tablegate.adapters.tablestore.sql.functions import FUNCTIONS
-from tablegate.adapters.tablestore.sql.sql_types import SqlType
-from tablegate.adapters.tablestore.sql.sql_values import checked, converted
+from tablegate.adapters.tablestore.sql.sql_values import checked, to_integer
 
 
 def _whole_quotient(left: Any, right: Any) -> int | None:
@@ -24,7 +24,9 @@ def _bitwise(apply: Callable[..., int]) -> Callable[..., int]:
     """Return a function of numbers that applies one of BIGINTs to the nearest integers."""
 
     def function(*numbers: int | float) -> int:
-        return apply(*(checked(converted(number, SqlType.LONG)) for number in numbers))
+        for number in numbers:
+            checked(math.trunc(number))
+        return apply(*map(to_integer, numbers))
 
     return function
 

@@ -1,16 +1,13 @@
-"""Parsing of statements with sqlglot, within bounds of length and depth.
-
-sqlglot rewrites many functions to common names. This parser keeps all function calls as they are written, because only
-the functions of functions.py exist.
-"""
+"""Parsing of statements with sqlglot, within bounds of length and depth."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cache
+from itertools import zip_longest
 from typing import Any
 
+from tablegate.adapters.tablestore.sql.sql_dialect import dialect_and_parser
 from tablegate.adapters.tablestore.sql.sql_types import sql_error
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.errors import ServiceError
@@ -133,7 +130,7 @@ def _pattern_of(found: re.Match[str]) -> str:
     """Return the text of the literal after LIKE."""
     if found["pattern"] is None:
         return "%"
-    [literal] = _parser()[0].tokenize(found["pattern"])
+    [literal] = dialect_and_parser()[0].tokenize(found["pattern"])
     return str(literal.text)
 
 
@@ -157,16 +154,17 @@ def _parse_tree(text: str) -> Statement:
     from sqlglot import exp
     from sqlglot.errors import SqlglotError
 
-    dialect, parser = _parser()
+    dialect, parser = dialect_and_parser()
     try:
         tokens = dialect.tokenize(text)
-        _check_depth(tokens)
-        trees = [tree for tree in parser(dialect=dialect).parse(tokens, text) if tree is not None]
+        _check_tokens(tokens)
+        parsed = parser(dialect=dialect).parse(tokens, text)
     except SqlglotError as error:
         reason = _BLANKS.sub(" ", _HIGHLIGHT.sub("", str(error)))[:200]
         raise sql_error(f"Failed to parse the SQL statement: {reason}") from None
     except RecursionError:
         raise _too_deep() from None
+    trees = [tree for tree in parsed if tree is not None and tree.key != "semicolon"]
     if len(trees) != 1:
         raise sql_error("The request must have one SQL statement.")
     [tree] = trees
@@ -180,49 +178,19 @@ def _parse_tree(text: str) -> Statement:
     raise sql_error(f"Unsupported SQL statement: {tree.key}.")
 
 
-@cache
-def _parser() -> tuple[Any, Any]:
-    """Return the dialect, and a class of parsers of it that rewrites no function."""
-    from sqlglot import TokenType
-    from sqlglot.dialects.mysql import MySQL
+def _check_tokens(tokens: list[Any]) -> None:
+    """Raise ServiceError for what the parser accepts or what it must not enter.
 
-    parsers = MySQL.Parser.FUNCTION_PARSERS
-    members = {
-        "FUNCTIONS": {},
-        "FUNCTION_PARSERS": {name: parsers[name] for name in ("CAST", "CONVERT")},
-        "COLUMN_OPERATORS": MySQL.Parser.COLUMN_OPERATORS
-        | {TokenType.ARROW: _json_value, TokenType.DARROW: _json_text},
-        "LAMBDAS": {},  # they begin with the same arrow
-        "NO_PAREN_FUNCTIONS": {},
-        "NO_PAREN_FUNCTION_PARSERS": {"CASE": MySQL.Parser.NO_PAREN_FUNCTION_PARSERS["CASE"]},
-    }
-    return MySQL(), type("Parser", (MySQL.Parser,), members)
-
-
-def _json_value(parser: Any, document: Any, path: Any) -> Any:
-    """Return `document -> path` as a call."""
-    from sqlglot import exp
-
-    if path is None:
-        parser.raise_error("Expected a JSON path")
-    return exp.Anonymous(this="JSON_EXTRACT", expressions=[document, path])
-
-
-def _json_text(parser: Any, document: Any, path: Any) -> Any:
-    """Return `document ->> path` as calls."""
-    from sqlglot import exp
-
-    return exp.Anonymous(this="JSON_UNQUOTE", expressions=[_json_value(parser, document, path)])
-
-
-def _check_depth(tokens: list[Any]) -> None:
-    """Raise ServiceError if parentheses are nested too deep, before the parser enters them."""
+    That is a list that ends after a comma, a clause without a list, and parentheses that are nested too deep.
+    """
     depth = 0
-    for token in tokens:
-        if token.token_type.name == "L_PAREN":
-            depth += 1
-        elif token.token_type.name == "R_PAREN":
-            depth -= 1
+    for token, following in zip_longest(tokens, tokens[1:]):
+        kind, next_kind = (None if each is None else each.token_type.name for each in (token, following))
+        if kind in _BEFORE_AN_EXPRESSION and (next_kind is None or next_kind in _AFTER_AN_EXPRESSION):
+            raise sql_error(
+                f"Failed to parse the SQL statement: an expression is missing after {token.text}."
+            )
+        depth += (kind == "L_PAREN") - (kind == "R_PAREN")
         if depth > limits.SQL_DEPTH_MAX:
             raise _too_deep()
 
@@ -246,9 +214,13 @@ def _too_deep() -> Exception:
     return sql_error("The SQL statement is nested too deep.")
 
 
+_CLAUSES = frozenset({"FROM", "WHERE", "GROUP_BY", "HAVING", "ORDER_BY", "LIMIT", "SEMICOLON"})
+_BEFORE_AN_EXPRESSION = frozenset({"COMMA", "GROUP_BY", "ORDER_BY"})
+_AFTER_AN_EXPRESSION = _CLAUSES | {"R_PAREN"}
+
+
 def _labels(text: str, tokens: list[Any]) -> tuple[str, ...]:
     """Return the source text of each selected expression: unnamed columns are called by it."""
-    ends = {"FROM", "WHERE", "GROUP_BY", "HAVING", "ORDER_BY", "LIMIT", "SEMICOLON"}
     labels: list[str] = []
     depth = 0
     first = last = None
@@ -256,7 +228,7 @@ def _labels(text: str, tokens: list[Any]) -> tuple[str, ...]:
         kind = token.token_type.name
         if first is None and kind in ("DISTINCT", "ALL"):
             continue
-        if depth == 0 and kind in ends:
+        if depth == 0 and kind in _CLAUSES:
             break
         if depth == 0 and kind == "COMMA" and first is not None and last is not None:
             labels.append(text[first.start : last.end + 1])

@@ -12,7 +12,8 @@ from tablegate.adapters.tablestore.sql.aggregates import (
     has_aggregate,
     has_bare_column,
 )
-from tablegate.adapters.tablestore.sql.expressions import Compiled, Compiler
+from tablegate.adapters.tablestore.sql.compiled import Compiled
+from tablegate.adapters.tablestore.sql.expressions import Compiler
 from tablegate.adapters.tablestore.sql.parsing import Select
 from tablegate.adapters.tablestore.sql.scopes import SCORE, Row, Scope
 from tablegate.adapters.tablestore.sql.sources import rows_in_clause
@@ -40,13 +41,13 @@ class Selection:
         group, having, order = tree.args.get("group"), tree.args.get("having"), tree.args.get("order")
         if group is not None and any(value for name, value in group.args.items() if name != "expressions"):
             raise sql_error("Unsupported clause of SELECT: GROUP BY with a modifier.")
-        self.is_grouped = group is not None or having is not None or has_aggregate(tree)
+        self.is_grouped = group is not None or has_aggregate(tree)
         self._scope = scope
         self._compiler = GroupCompiler(self._scope) if self.is_grouped else Compiler(self._scope)
         self._select = select
         self.items = self._selected()
         self._groups = [self._grouping(each) for each in group.expressions] if group is not None else []
-        self._having = None if having is None else self._named(having.this)
+        self.having = None if having is None else self._named(having.this)
         self.order = [] if order is None else [self._ordered(each) for each in order.expressions]
         self.is_distinct = bool(tree.args.get("distinct"))
         self.limit = rows_in_clause(tree, "limit")
@@ -78,7 +79,7 @@ class Selection:
                 continue
             is_alias = tree.key == "alias"
             self._check_selected(tree.this if is_alias else tree)
-            label = tree.alias if is_alias else tree.name if tree.key == "column" else labels[at]
+            label = tree.alias if is_alias else _name_of(tree) or labels[at]
             items.append(
                 _Item(label, self._compiler.compile(tree.this if is_alias else tree), has_aggregate(tree))
             )
@@ -149,13 +150,18 @@ class Selection:
 
     def results(self, rows: list[Row], outer: Row = ()) -> Sequence[Row]:
         """Return the rows of the result for the rows that fulfil the WHERE. `outer`: the row of the outer statement."""
-        return self._results(self._grouped(rows, outer) if self.is_grouped else rows)
+        return self._results(
+            self._grouped(rows, outer) if self.is_grouped else list(filter(self._is_kept, rows))
+        )
 
     def results_of_group(self, aggregates: Sequence[Any]) -> Sequence[Row]:
         """Return the rows of the result for the aggregates of the only group."""
         row = [*([None] * len(self._scope.columns)), *aggregates]
-        is_kept = self._having is None or truth(self._having.value(row)) is True
-        return self._results([row] if is_kept else [])
+        return self._results([row] if self._is_kept(row) else [])
+
+    def _is_kept(self, row: Row) -> bool:
+        """Return True if a row, or that of a group, fulfils the HAVING."""
+        return self.having is None or truth(self.having.value(row)) is True
 
     def _results(self, rows: list[Row]) -> Sequence[Row]:
         for value, is_descending in reversed(self.order):
@@ -194,9 +200,16 @@ class Selection:
                 *unused,
                 *(aggregate.result(members, keep) for aggregate in self._compiler.aggregates),
             ]
-            if self._having is None or truth(self._having.value(row)) is True:
+            if self._is_kept(row):
                 results.append(row)
         return results
+
+
+def _name_of(tree: Any) -> str:
+    """Return the name of a column, or the value of a literal. "" for other expressions, which have their source text."""
+    if tree.key in ("null", "boolean"):
+        return str(tree.sql())
+    return str(tree.name) if tree.key == "column" or (tree.key == "literal" and tree.is_string) else ""
 
 
 class _AliasCompiler(Compiler):

@@ -103,7 +103,8 @@ def _results(call: CallContext, given: Input, selection: Selection, work: Work) 
         aggregates = yield from read_aggregates(call, given, work, selection.aggregates)
         if aggregates is not None:
             return selection.results_of_group(aggregates)
-    is_enough = selection.limit is not None and not (selection.is_grouped or selection.is_distinct)
+    drops_rows = selection.is_grouped or selection.is_distinct or selection.having is not None
+    is_enough = selection.limit is not None and not drops_rows
     most = selection.offset + (selection.limit or 0) if is_enough else None
     rows = yield from read_rows(call, given, work, most)
     return selection.results(rows)

@@ -11,6 +11,7 @@ from tablegate.adapters.tablestore.sql import mappings
 from tablegate.adapters.tablestore.sql.accesses import ColumnComparison, comparisons_of, fixes_partition
 from tablegate.adapters.tablestore.sql.mapped_tables import (
     MappedTable,
+    check_database,
     column_fields,
     find_mapped,
     with_fields,
@@ -65,7 +66,7 @@ def find_sources(
 ) -> Exchange[list[Source]]:
     """Return the sources of a SELECT. `run_derived` runs a subquery. Raises ServiceError, TableMissing."""
     first, joins = tree.args.get("from_"), tree.args.get("joins") or []
-    if first is None:
+    if first is None or (not joins and _is_dual(first.this)):
         return []
     if len(joins) > limits.SQL_JOINS_MAX:
         raise sql_error(f"The number of joined tables exceeds {limits.SQL_JOINS_MAX + 1}.")
@@ -76,6 +77,7 @@ def find_sources(
             columns, rows = yield from run_derived(part)
             source = Source(part.alias, columns, join, rows=rows)
         else:
+            check_database(call, part.db)
             mapped = yield from find_mapped(call, part.name)
             source = Source(part.alias or part.name, mapped.columns, join, mapped, (), mapped.search_index)
         if any(each.name.lower() == source.name.lower() for each in sources):
@@ -117,8 +119,18 @@ def _with_hidden(source: Source, name: str) -> Source:
     return dataclasses.replace(source, columns=columns)
 
 
+def _is_dual(part: Any) -> bool:
+    """Return True for the name of no table, which MySQL permits after FROM."""
+    return (
+        part.key == "table"
+        and _parts(part) == {"this"}
+        and not part.this.quoted
+        and part.name.lower() == "dual"
+    )
+
+
 def _check_join(part: Any, join: Any) -> None:
-    if part.key not in ("table", "subquery") or _parts(part) - {"this", "alias"}:
+    if part.key not in ("table", "subquery") or _parts(part) - {"this", "alias", "db"}:
         raise sql_error("Only tables and subqueries can be selected from.")
     if part.key == "subquery" and not part.alias:
         raise sql_error("Every derived table must have its own alias.")

@@ -12,16 +12,19 @@ from datetime import date, datetime, time, timedelta
 from typing import Any
 
 from tablegate.adapters.tablestore.sql.sql_types import SqlType, sql_error
+from tablegate.adapters.tablestore.wire import limits
 
 _NUMBER = re.compile(r"\s*([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)")
+_INTEGER_BEGINNING = re.compile(r"\s*([+-]?\d{1,400})", re.ASCII)
 _WHOLE_NUMBER = re.compile(r"\s*([+-]?\d{1,400})\s*", re.ASCII)
 _MOMENT = re.compile(
     r"(\d{4}|\d{2})[-/.](\d{1,2})[-/.](\d{1,2})(?:[T ]+(\d{1,2})(?::(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,6})\d*)?)?)?)?",
     re.ASCII,
 )
 _MOMENT_OF_DIGITS = re.compile(r"(\d{4}|\d{2})(\d{2})(\d{2})(?:(\d{2})(\d{2})(\d{2}))?", re.ASCII)
-_TIME = re.compile(r"(-?)(\d{1,3}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,6})\d*)?)?", re.ASCII)
-_INTEGER_MIN, _INTEGER_MAX = -(2**63), 2**63 - 1
+_TIME = re.compile(r"(-?)(?:(\d{1,2}) )?(\d{1,3}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,6})\d*)?)?", re.ASCII)
+_TIME_OF_DIGITS = re.compile(r"(-?)()(\d{0,3}?)(\d{0,2}?)(\d{1,2})(?:\.(\d{1,6})\d*)?", re.ASCII)
+INTEGER_MIN, INTEGER_MAX = -(2**63), 2**63 - 1
 _DOUBLE_MAX = sys.float_info.max
 _TEMPORAL = (date, timedelta)  # a datetime is a date
 _ZERO = timedelta()
@@ -53,6 +56,25 @@ def to_number(value: Any) -> int | float | None:
             number = seconds // 3600 * 10_000 + seconds // 60 % 60 * 100 + seconds % 60
             return -number if value < _ZERO else number
     raise TypeError(value)
+
+
+def to_integer(value: Any) -> int | None:
+    """Return a value as a BIGINT, the nearest one. Text counts by the digits of its beginning."""
+    if isinstance(value, (str, bytes)) and not isinstance(value, BytesLiteral):
+        found = _INTEGER_BEGINNING.match(value if isinstance(value, str) else value.decode("latin-1"))
+        number: int | float | None = int(found[1]) if found else 0
+    else:
+        number = to_number(value)
+    if isinstance(number, float):
+        number = math.floor(abs(number) + 0.5) * (1 if number >= 0 else -1)
+    return None if number is None else max(INTEGER_MIN, min(INTEGER_MAX, int(number)))
+
+
+def bounded(text: str) -> str:
+    """Return a text that a function has computed. Raises ServiceError if it is too long."""
+    if len(text) > limits.SQL_TEXT_MAX:
+        raise sql_error("The result of a function is too long.")
+    return text
 
 
 def to_text(value: Any) -> str | None:
@@ -126,19 +148,31 @@ def _moment_of(match: re.Match[str] | None) -> datetime | None:
 
 
 def to_time(value: Any) -> timedelta | None:
-    """Return a value as a length of time. None if it is none."""
+    """Return a value as a length of time, from the forms that MySQL accepts. None if it is none.
+
+    Source: "Date and Time Literals": `days hours:minutes:seconds`, or digits of which the last ones are seconds.
+    """
     if isinstance(value, timedelta):
         return value
-    match = _TIME.fullmatch(value.strip()) if isinstance(value, str) else None
+    text = str(value) if type(value) is int else value.strip() if isinstance(value, str) else ""
+    match = _TIME.fullmatch(text) or _TIME_OF_DIGITS.fullmatch(text)
     if match is None:
         return None
-    hours, minutes, seconds = (int(part or 0) for part in match.groups()[1:4])
+    days, hours, minutes, seconds = (int(part or 0) for part in match.groups()[1:5])
     if minutes > 59 or seconds > 59:
         return None
-    length = timedelta(
-        hours=hours, minutes=minutes, seconds=seconds, microseconds=int((match[5] or "").ljust(6, "0"))
-    )
+    micros = int((match[6] or "").ljust(6, "0"))
+    length = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds, microseconds=micros)
     return -length if match[1] else length
+
+
+def time_of(value: Any) -> timedelta | None:
+    """Return a length of time, or the time of a moment. None if a value is neither."""
+    length = to_time(value)
+    if length is not None:
+        return length
+    found = to_datetime(value)
+    return None if found is None else found - datetime.combine(found.date(), _MIDNIGHT)
 
 
 def truth(value: Any) -> bool | None:
@@ -195,7 +229,7 @@ def _order(left: Any, right: Any) -> int:
 def checked(value: float) -> int | float:
     """Return the result of arithmetic. Raises ServiceError if it is out of range."""
     if isinstance(value, int):
-        if not _INTEGER_MIN <= value <= _INTEGER_MAX:
+        if not INTEGER_MIN <= value <= INTEGER_MAX:
             raise sql_error("BIGINT value is out of range.")
     elif not math.isfinite(value):
         raise sql_error("DOUBLE value is out of range.")
@@ -203,15 +237,14 @@ def checked(value: float) -> int | float:
 
 
 def converted(value: Any, kind: SqlType) -> Any:
-    """Return a value in the type of an expression or a CAST. Raises ServiceError if a number is out of range."""
+    """Return a value in the type of an expression or a CAST. A number that is out of range becomes the nearest one."""
     if value is None:
         return None
     match kind:
-        case SqlType.LONG | SqlType.BOOL:
-            number = to_number(value)
-            if isinstance(number, float):
-                number = int(checked(math.floor(abs(number) + 0.5) * (1 if number >= 0 else -1)))
-            return bool(number) if kind is SqlType.BOOL else number
+        case SqlType.LONG:
+            return to_integer(value)
+        case SqlType.BOOL:
+            return truth(value)
         case SqlType.DOUBLE:
             number = to_number(value)
             return None if number is None else float(number)
@@ -224,6 +257,8 @@ def converted(value: Any, kind: SqlType) -> Any:
         case SqlType.DATE:
             moment = to_datetime(value)
             return None if moment is None else moment.date()
+        case SqlType.TIME:
+            return time_of(value)
     return value
 
 

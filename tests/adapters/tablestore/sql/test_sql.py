@@ -122,7 +122,11 @@ def test_show_names_the_instance_and_a_pattern(people: TableStoreService) -> Non
     assert sql(people, """show tables in inst like "pe''o%" """).rows == []
     keys = sql(people, "SHOW KEYS FROM `people` FROM `inst`").rows
     assert keys == sql(people, "SHOW INDEX IN `people` FROM `inst`").rows
-    for statement in ("show tables from other", "show columns from people in other", "show keys in people in o"):
+    for statement in (
+        "show tables from other",
+        "show columns from people in other",
+        "show keys in people in o",
+    ):
         assert refusal(people, statement).startswith("Unknown database 'o")
     assert refusal(people, "show columns from absent")
 
@@ -286,7 +290,7 @@ def test_values(people: TableStoreService, expression: str, expected: Any) -> No
 
 @pytest.mark.parametrize(
     "expression",
-    ["cast('1e999' as signed)", "floor('1e999')", "ceil('-1e999')", "left('abc', '1e999')", "repeat('a', '1e999')",
+    ["floor('1e999')", "ceil('-1e999')",
      "cast(1 as decimal(66, 1))", "cast(1 as decimal(2, 3))", "cast('a' as char(99999999999))", "cast('a' as binary(256))"],
 )  # fmt: skip
 def test_values_out_of_range(people: TableStoreService, expression: str) -> None:
