@@ -154,7 +154,7 @@ def to_time(value: Any) -> timedelta | None:
     """
     if isinstance(value, timedelta):
         return value
-    text = str(value) if type(value) is int else value.strip() if isinstance(value, str) else ""
+    text = str(value) if type(value) in (int, float) else value.strip() if isinstance(value, str) else ""
     match = _TIME.fullmatch(text) or _TIME_OF_DIGITS.fullmatch(text)
     if match is None:
         return None

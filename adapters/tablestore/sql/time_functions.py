@@ -31,7 +31,7 @@ def from_unixtime(seconds: Any, form: Any = None) -> datetime | str | None:
 
 def now(digits: Any = 0) -> datetime:
     """Return the time, with up to six digits of a second."""
-    if digits not in range(7):
+    if not isinstance(digits, int) or not 0 <= digits <= 6:
         raise sql_error("The precision of a time must be in range: [0, 6].")
     at = datetime.now(UTC).replace(tzinfo=None)
     unit = 10 ** (6 - digits)

@@ -66,7 +66,8 @@ def nanos(**parts: int) -> int:
         ("date_format('2023-01-01', '%U %u %V %v %X %x')", "01 00 01 52 2023 2022"),
         ("date_format('2024-01-01', '')", None),
         ("time('123456')", nanos(hours=12, minutes=34, seconds=56)), ("time(123456)", nanos(hours=12, minutes=34, seconds=56)),
-        ("time(12)", nanos(seconds=12)), ("time('1 02:03:04')", nanos(days=1, hours=2, minutes=3, seconds=4)),
+        ("time(12)", nanos(seconds=12)), ("time(1.5)", nanos(milliseconds=1500)),
+        ("time('1 02:03:04')", nanos(days=1, hours=2, minutes=3, seconds=4)),
         ("time('12:99')", None), ("cast('12:34:56' as time)", nanos(hours=12, minutes=34, seconds=56)),
         ("timestamp('2024-02-29', '12:00:00')", at("2024-02-29T12:00:00")), ("timestamp('2024-02-29', null)", None),
         ("timestamp '2024-02-29 12:34:56'", at("2024-02-29T12:34:56")),
@@ -147,6 +148,7 @@ def test_names_of_literals(service: TableStoreService) -> None:
         ("select substring('a' from)", "Failed to parse"),
         ("select substring()", "Incorrect parameter count"),
         ("select now(7)", "The precision of a time"),
+        ("select now(2.0)", "The precision of a time"),
         ("select pow(-8, 0.5)", "DOUBLE value is out of range."),
     ],
 )
