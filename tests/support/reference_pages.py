@@ -283,10 +283,15 @@ def control_page() -> Iterator[str]:
 def members(operation: Mapping[str, Any]) -> Iterator[str]:
     yield from (f"`{each['name']}`" for each in operation.get("parameters", []) if "name" in each)
     for media in operation.get("requestBody", {}).get("content", {}).values():
-        schema = media.get("schema", {})
-        if "$ref" in schema:
-            schema = _openapi()["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
-        yield from (f"`{name}`" for name in schema.get("properties", {}))
+        yield from (f"`{name}`" for name in resolved(media["schema"]).get("properties", {}))
+
+
+def resolved(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a schema of openapi.json, without a reference."""
+    if "$ref" not in schema:
+        return schema
+    found: Mapping[str, Any] = _openapi()["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+    return found
 
 
 # Errors
