@@ -79,6 +79,29 @@ def test_the_public_interface_is_as_recorded() -> None:
     assert sorted(before - now) == []
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "setting database_thread --database-thread auto or inline or thread or split auto",
+        "setting lane deprecated, now database_thread",
+        "option tablegate credentials add --scheme [aws|azure|tablestore]",
+        "metric tablegate_requests_total counter dialect operation status",
+        "route GET /readyz",
+        "control POST /credentials `access_id`",
+        "control GET /backups answers `backups[].is_available`",
+        "operation tablestore PutRow",
+        "python tablegate.testing.Server.url",
+        "pytest fixture dynamodb_client",
+        "extra chinese",
+        "program tablegate",
+    ],
+)
+def test_the_record_has_names_of_each_kind(line: str) -> None:
+    """What a release must not lose: choices, labels and members of answers too."""
+    assert line in public_interface.recorded()
+    assert line in public_interface.lines()
+
+
 def test_a_removed_setting_is_not_removed_from_the_record(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
-from collections.abc import Iterator
+import textwrap
+import tomllib
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import click
@@ -24,8 +26,8 @@ FILE = reference_pages.REFERENCE / "interface.txt"
 
 def lines() -> list[str]:
     """Return the public interface, one name a line."""
-    found = {*_settings(), *_commands(), *_metrics(), *_routes(), *_operations(), *_python(), *_pytest()}
-    return sorted(" ".join(line.split()) for line in found)
+    kinds = (_settings, _commands, _metrics, _routes, _operations, _python, _pytest, _installation)
+    return sorted({" ".join(line.split()) for kind in kinds for line in kind()})
 
 
 def recorded() -> list[str]:
@@ -48,13 +50,20 @@ def _settings() -> Iterator[str]:
 
 def _commands() -> Iterator[str]:
     for words, command in reference_pages.commands().items():
-        pieces = command.collect_usage_pieces(click.Context(command))
-        yield f"command {words} {' '.join(pieces)}"
+        context = click.Context(command)
+        yield f"command {words} {' '.join(command.collect_usage_pieces(context))}"
         options = [each for each in command.params if isinstance(each, click.Option) and not each.hidden]
         has_all_settings = {*SETTINGS} <= {each.name for each in options}
         for option in options:
             if not (has_all_settings and option.name in SETTINGS):
-                yield f"option {words} {' '.join((*option.opts, *option.secondary_opts))}"
+                names, value = (*option.opts, *option.secondary_opts), _value_of(option, context)
+                yield f"option {words} {' '.join(names)} {value}"
+
+
+def _value_of(option: click.Option, context: click.Context) -> str:
+    """Return what an option takes: nothing, a type, or the choices."""
+    value = "" if option.is_flag or option.count else option.make_metavar(context)
+    return f"{value} required" if option.required else value
 
 
 def _metrics() -> Iterator[str]:
@@ -67,6 +76,30 @@ def _routes() -> Iterator[str]:
     for method, path, operation in reference_pages.control_operations():
         yield f"control {method} {path}"
         yield from (f"control {method} {path} {each}" for each in reference_pages.members(operation))
+        yield from (f"control {method} {path} answers `{each}`" for each in _answered(operation))
+
+
+def _answered(operation: Mapping[str, Any]) -> Iterator[str]:
+    """Return the members of an operation's answer, with their paths."""
+    for media in operation["responses"]["200"]["content"].values():
+        yield from _members_of(media["schema"])
+
+
+def _members_of(schema: Mapping[str, Any]) -> Iterator[str]:
+    schema = reference_pages.resolved(schema)
+    for inner in (schema.get("items"), schema.get("additionalProperties")):
+        if isinstance(inner, Mapping):
+            yield from (f"[].{each}" for each in _members_of(inner))
+    for name, inner in schema.get("properties", {}).items():
+        yield name
+        yield from (f"{name}{'' if each.startswith('[') else '.'}{each}" for each in _members_of(inner))
+
+
+def _installation() -> Iterator[str]:
+    """The programs, the plugin and the extras of the wheel."""
+    project = tomllib.loads((reference_pages.ROOT / "pyproject.toml").read_text())["project"]
+    yield from (f"program {name}" for name in project["scripts"])
+    yield from (f"extra {name}" for name in project["optional-dependencies"] if name != "dev")
 
 
 def _operations() -> Iterator[str]:
@@ -82,6 +115,16 @@ def _python() -> Iterator[str]:
         for member, value in members.items():
             if not member.startswith("_"):
                 yield f"python tablegate.testing.{name}.{member}{_parameters(value)}"
+        yield from (f"python tablegate.testing.{name}.{each}" for each in _attributes(exported))
+
+
+def _attributes(value: Any) -> Iterator[str]:
+    """Return the public attributes that a class sets in __init__."""
+    for node in ast.walk(ast.parse(textwrap.dedent(inspect.getsource(value)))):
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            owner, _, name = ast.unparse(node).partition(".")
+            if owner == "self" and not name.startswith("_"):
+                yield name
 
 
 def _parameters(value: Any) -> str:
@@ -102,3 +145,4 @@ def _pytest() -> Iterator[str]:
                 yield f"pytest fixture {node.name}"
         elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "addini":
             yield f"pytest option {ast.literal_eval(node.args[0])}"
+    yield f"pytest marker {plugin._MARKER.partition(':')[0]}"
