@@ -95,7 +95,8 @@ lint: .venv/.complete ## ruff, mypy, and vulture for code that nothing uses
 	$(BIN)/mypy
 	$(BIN)/vulture
 
-lint-workflows: ## actionlint for .github/workflows (needs Go)
+lint-workflows: .venv/.complete ## actionlint and zizmor for .github (needs Go)
+	$(BIN)/uv tool run --quiet 'zizmor==1.32.0' --quiet --offline .github
 	go run github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 
 lint-deploy: ## compose-go and Helm for compose.yaml and deploy/ (needs Go)

@@ -1,6 +1,6 @@
 """The workflows of .github: what they run exists, and they test what the packages promise.
 
-`make lint-workflows` checks their syntax with actionlint.
+`make lint-workflows` checks their syntax with actionlint, and their security with zizmor.
 """
 
 from __future__ import annotations
@@ -48,9 +48,32 @@ def test_every_supported_python_and_postgresql_is_tested() -> None:
 
 
 def test_every_job_has_a_bound_and_few_rights() -> None:
+    """Rights to write belong to the jobs that need them, not to workflows."""
     assert [job for job in jobs() if "timeout-minutes" not in job] == []
     for name, workflow in WORKFLOWS.items():
-        assert workflow["permissions"].get("contents") == "read", name
+        assert workflow["permissions"] == {"contents": "read"}, name
+
+
+def test_actions_are_pinned_to_commits_and_keep_no_credentials() -> None:
+    used = [
+        line.strip().removeprefix("- ")
+        for path in sorted((ROOT / ".github/workflows").glob("*.yml"))
+        for line in path.read_text().splitlines()
+        if "uses:" in line
+    ]
+    assert len(used) > 30
+    pinned = re.compile(r"uses: [\w/-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+")
+    assert [line for line in used if not pinned.fullmatch(line)] == []
+    assert len({line.partition("uses: ")[2] for line in used}) == len(
+        {line.partition("@")[0] for line in used}
+    ), "an action has two versions"
+    checkouts = [
+        step
+        for job in jobs()
+        for step in job["steps"]
+        if step.get("uses", "").startswith("actions/checkout@")
+    ]
+    assert [step for step in checkouts if step["with"]["persist-credentials"] is not False] == []
 
 
 def test_jobs_of_all_tests_have_the_commits_of_earlier_releases() -> None:
