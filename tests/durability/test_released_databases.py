@@ -150,6 +150,23 @@ def test_a_backup_can_be_restored(upgraded: Upgraded) -> None:
     assert dynamodb.scan(TableName="restored")["Count"] == released.SONGS + 1
 
 
+def test_expiry_and_the_history_go_on(upgraded: Upgraded) -> None:
+    dynamodb = upgraded.clients.dynamodb
+    expiry = dynamodb.describe_time_to_live(TableName="music")["TimeToLiveDescription"]
+    assert expiry == {"TimeToLiveStatus": "ENABLED", "AttributeName": "until"}
+    if upgraded.release in released.WITHOUT_GRANTS:
+        return  # that release kept no history
+    backups = dynamodb.describe_continuous_backups(TableName="music")["ContinuousBackupsDescription"]
+    assert backups["PointInTimeRecoveryDescription"]["PointInTimeRecoveryStatus"] == "ENABLED"
+    dynamodb.restore_table_to_point_in_time(
+        SourceTableName="music", TargetTableName="as-it-was", UseLatestRestorableTime=True
+    )
+    waiter = dynamodb.get_waiter("table_exists")
+    waiter.wait(TableName="as-it-was", WaiterConfig={"Delay": 0.05, "MaxAttempts": 1200})
+    found = {each["song"]["S"] for each in dynamodb.scan(TableName="as-it-was")["Items"]}
+    assert {f"s{number:02}" for number in range(released.SONGS)} <= found
+
+
 @pytest.mark.parametrize(
     ("which", "databases"),
     [
