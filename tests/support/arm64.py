@@ -69,7 +69,10 @@ def python_of_image() -> str:
 
 
 def install(wheel: Path, folder: Path) -> Installation:
-    """Install a wheel and the locked dependencies for arm64. All of them come as wheels."""
+    """Install a wheel and the locked dependencies for arm64. All of them come as wheels.
+
+    The wheel of re2 needs libstdc++, which each image of Debian has, because apt needs it.
+    """
     made = Installation(folder / "debian", folder / "packages")
     debootstrap = ["mmdebstrap", "--quiet", "--variant=extract", "--mode=chrootless", "--architectures=arm64"]
     install = [
@@ -83,7 +86,7 @@ def install(wheel: Path, folder: Path) -> Installation:
     ]
     platform = ["--python-platform", "aarch64-manylinux_2_28", "--python-version", python_of_image()]
     for command in (
-        [*debootstrap, "--include=base-files,python3", DEBIAN, made.debian],
+        [*debootstrap, "--include=base-files,libstdc++6,python3", DEBIAN, made.debian],
         [*install, *platform, "--only-binary", ":all:", "--requirement", ROOT / "requirements.lock"],
         [*install, *platform, wheel],
     ):
