@@ -9,6 +9,9 @@ from __future__ import annotations
 from functools import cache, partial
 from typing import Any
 
+from tablegate.adapters.tablestore.sql.sql_types import sql_error
+from tablegate.adapters.tablestore.wire import limits
+
 _EXTRACTED = ("MICROSECOND", "SECOND", "MINUTE", "HOUR", "DAY", "MONTH", "QUARTER", "YEAR")
 
 
@@ -43,7 +46,26 @@ def dialect_and_parser() -> tuple[Any, Any]:
         },
         "NO_PAREN_FUNCTION_PARSERS": {"CASE": MySQL.Parser.NO_PAREN_FUNCTION_PARSERS["CASE"]},
     }
-    return MySQL(), type("Parser", (MySQL.Parser,), members)
+    return MySQL(), type("Parser", (_bounded(MySQL.Parser),), members)
+
+
+def _bounded(parser_class: Any) -> Any:
+    """Return a class of parsers that end after a number of steps.
+
+    sqlglot reads the name of a type before a parenthesis twice or more: as a type, then as a function. Nested calls of
+    such names take exponential time.
+    """
+
+    class BoundedParser(parser_class):  # type: ignore[misc]
+        steps = 0
+
+        def _advance(self, times: int = 1) -> None:
+            self.steps += 1
+            if self.steps > limits.SQL_PARSER_STEPS_MAX:
+                raise sql_error("The SQL statement takes too long to parse.")
+            super()._advance(times)
+
+    return BoundedParser
 
 
 def _call(name: str, *arguments: Any) -> Any:

@@ -67,6 +67,7 @@ SQL_CHARACTERS_MAX = 32 * 1024  # our own
 SQL_DEPTH_MAX = 64  # nested parentheses, our own
 SQL_TREE_DEPTH_MAX = 150  # nested expressions, our own
 SQL_NODES_MAX = 20_000  # parts of a statement, our own
+SQL_PARSER_STEPS_MAX = 100_000  # our own: moves of the parser between tokens, 1 s at most
 SQL_JOINS_MAX = 7  # our own
 SQL_SUBQUERIES_MAX = 16  # of a statement, our own
 SQL_INDEX_MAPPINGS_MAX = 100  # mappings of the indexes of a table, our own
