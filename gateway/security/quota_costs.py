@@ -161,7 +161,8 @@ def cost_of(command: AnyCommand, outcome: Any) -> tuple[float, float, int]:
         case vector_commands.SearchVectors(), list():
             return max(1.0, _read_units([nearest.row.size_bytes for nearest in outcome])), 0.0, 0
         case search_commands.SearchRows(), search_commands.SearchPage(rows=rows):
-            return max(1.0, _read_units([row.size_bytes for row in rows])), 0.0, 0
+            evaluated = outcome.evaluated_bytes / quotas.READ_UNIT_BYTES
+            return max(1.0, _read_units([row.size_bytes for row in rows]) + evaluated), 0.0, 0
         case stream_commands.ReadChanges(), ChangePage():
             images = [image for change in outcome.changes for image in (change.old, change.new)]
             # Changes have no billed sizes.

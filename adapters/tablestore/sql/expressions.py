@@ -70,7 +70,7 @@ class Compiler:
             raise sql_error(f"Unsupported form of an SQL expression: {tree.key}.")
         condition = search_conditions.condition_of(tree, self.scope)
         if condition is not None:
-            return self._timed(Compiled(T.LONG, search_conditions.compiled(condition)))
+            return self._timed(Compiled(T.LONG, search_conditions.compiled(condition, self.scope.check_time)))
         compiled = self._plain(tree)
         return self._timed(compiled) if tree.key in _SLOW else compiled
 

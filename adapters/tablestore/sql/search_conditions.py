@@ -47,14 +47,14 @@ class SearchCondition(NamedTuple):
     query: Query
 
 
-def compiled(condition: SearchCondition) -> Callable[[Sequence[Any]], int]:
-    """Return the function that evaluates a condition on a row."""
+def compiled(condition: SearchCondition, check_time: Callable[[], None]) -> Callable[[Sequence[Any]], int]:
+    """Return the function that evaluates a condition on a row. `check_time`: as in queries.matches."""
     schema = SearchSchema((condition.field,))
 
     def value(row: Sequence[Any]) -> int:
         data = row[condition.place]
         values = {condition.field.source: Value(Kind.TEXT, data)} if isinstance(data, str) else {}
-        return int(queries.matches(condition.query, document_of(schema, values)))
+        return int(queries.matches(condition.query, document_of(schema, values), check_time))
 
     return value
 

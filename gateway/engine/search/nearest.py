@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterable
 
 from tablegate.gateway.model.errors import NotInstalled
-from tablegate.gateway.model.search.queries import Nearest, matches
+from tablegate.gateway.model.search.queries import CheckTime, Nearest, matches
 from tablegate.gateway.model.values.vectors import Metric, pack
 from tablegate.gateway.store.search.documents import FoundDocument
 
@@ -14,7 +14,9 @@ _BLOCK_NUMBERS = 250_000
 """Numbers of the vectors that are in memory as Python values at a time."""
 
 
-def nearest(query: Nearest, found: Iterable[FoundDocument]) -> list[tuple[FoundDocument, float]]:
+def nearest(
+    query: Nearest, found: Iterable[FoundDocument], check_time: CheckTime
+) -> list[tuple[FoundDocument, float]]:
     """Return the documents with the most similar vectors, and their scores. Raises NotInstalled."""
     try:
         from tablegate.gateway.engine.vectors import exact_search
@@ -44,7 +46,7 @@ def nearest(query: Nearest, found: Iterable[FoundDocument]) -> list[tuple[FoundD
         (each, query.weight * points)
         for each, points in scored
         if (query.min_score is None or points >= query.min_score)
-        and (query.post_filter is None or matches(query.post_filter, each.document or {}))
+        and (query.post_filter is None or matches(query.post_filter, each.document or {}, check_time))
     ]
 
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from tablegate.gateway.engine.search.nearest import nearest
 from tablegate.gateway.model.commands.search_commands import SearchPage, SearchPosition, SearchRows
+from tablegate.gateway.model.commands.write_groups import RowKey
 from tablegate.gateway.model.errors import IndexMissing, LimitExceeded
 from tablegate.gateway.model.search.aggregations import NOTHING, Aggregations, Group
 from tablegate.gateway.model.search.collecting import MOST_KEPT_BYTES, Collector, Hit
@@ -27,9 +28,17 @@ from tablegate.gateway.model.search.ordering import (
     is_by_key,
     order_key,
 )
-from tablegate.gateway.model.search.queries import Nearest, matches, min_score_of
+from tablegate.gateway.model.search.queries import (
+    CheckTime,
+    Nearest,
+    matches,
+    min_score_of,
+    without_limit,
+)
 from tablegate.gateway.model.search.scoring import score
+from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.keys import Position
+from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.store.rows import rows
 from tablegate.gateway.store.search import documents, search_indexes
 from tablegate.gateway.store.search.candidates import Candidates, candidates_of
@@ -40,6 +49,9 @@ from tablegate.gateway.store.store import Store
 
 MOST_EVALUATED = 1_000_000
 """Maximum number of documents that a search evaluates."""
+MOST_ROWS_BYTES = 64 << 20
+"""Maximum size of the rows that a search returns."""
+_FETCHED_ROWS = 20
 
 
 class _Result(NamedTuple):
@@ -54,12 +66,14 @@ class _Result(NamedTuple):
     details: Details = Details()
 
 
-class _Deadline:
-    """The time at which a search ends without a result."""
+class _Work:
+    """The work of a search so far, and the time at which it ends without a result."""
 
     def __init__(self, timeout_ms: int) -> None:
         self._timeout_ms = timeout_ms
         self._at = monotonic() + timeout_ms / 1000
+        self.evaluated_bytes = 0
+        """The bytes of the documents that the search has evaluated so far."""
 
     def check(self) -> None:
         """Raises LimitExceeded after the deadline."""
@@ -78,7 +92,7 @@ class _Found(NamedTuple):
 def search(store: Store, command: SearchRows, now_ms: int) -> SearchPage:
     """Return a page of the rows that match. Raises IndexMissing, LimitExceeded, NotInstalled."""
     table = command.table
-    deadline = _Deadline(command.timeout_ms)
+    work = _Work(command.timeout_ms)
     with store.read() as session:
         if search_indexes.by_id(session, command.index.id) is None:
             raise IndexMissing(table.name, command.index.name)
@@ -88,12 +102,12 @@ def search(store: Store, command: SearchRows, now_ms: int) -> SearchPage:
         if is_found_by_database and command.aggregated == NOTHING and command.collapse is None:
             found = _by_database(session, command, candidates)
         else:
-            by_terms = _by_terms(session, command, candidates, deadline)
-            found = by_terms or _by_evaluation(session, command, candidates, deadline)
-        page = list(_completed(session, command, found.results[: command.limit], deadline))
+            by_terms = _by_terms(session, command, candidates, work)
+            found = by_terms or _by_evaluation(session, command, candidates, work)
+        page = list(_completed(session, command, found.results[: command.limit], work))
         tops = set(_positions(found.aggregations))
         positions = tops.union(result.position for result in page)
-        stored = rows.fetch_many(session, sorted((table.id, position) for position in positions))
+        stored = _stored_rows(session, table, positions)
     visible = {
         position: row
         for (_, position), each in stored.items()
@@ -109,11 +123,26 @@ def search(store: Store, command: SearchRows, now_ms: int) -> SearchPage:
         scores=[result.score for result in page if result.position in visible],
         details=[result.details for result in page if result.position in visible],
         top_rows={position: visible[position] for position in tops if position in visible},
+        evaluated_bytes=work.evaluated_bytes,
     )
 
 
+def _stored_rows(session: Session, table: Table, positions: set[Position]) -> dict[RowKey, Row]:
+    """Return the rows at positions. Raises LimitExceeded if they are too large for an answer."""
+    keys = sorted((table.id, position) for position in positions)
+    found: dict[RowKey, Row] = {}
+    size_bytes = 0
+    for start in range(0, len(keys), _FETCHED_ROWS):
+        fetched = rows.fetch_many(session, keys[start : start + _FETCHED_ROWS])
+        size_bytes += sum(row.size_bytes for row in fetched.values())
+        if size_bytes > MOST_ROWS_BYTES:
+            raise LimitExceeded("search-memory", MOST_ROWS_BYTES, size_bytes)
+        found.update(fetched)
+    return found
+
+
 def _completed(
-    session: Session, command: SearchRows, page: Sequence[_Result], deadline: _Deadline
+    session: Session, command: SearchRows, page: Sequence[_Result], work: _Work
 ) -> Iterator[_Result]:
     """Yield results with what neither their order nor their number depends on: scores and details."""
     adds_scores = command.returns_scores and not command.needs_scores
@@ -121,11 +150,13 @@ def _completed(
         yield from page
         return
     statistics = StoredStatistics(session, command.index)
-    reader = DetailsReader(command.query, command.highlight, statistics)
+    reader = DetailsReader(command.query, command.highlight, statistics, work.check)
     found = documents.fetch(session, command.index, [result.position for result in page])
     for result, document in zip(page, found, strict=True):
-        deadline.check()
-        points = score(command.query, document, statistics) if adds_scores else result.score
+        work.check()
+        points = result.score
+        if adds_scores:
+            points = score(command.query, document, statistics, work.check)
         yield result._replace(score=points, details=reader.of(document))
 
 
@@ -149,9 +180,7 @@ def _by_database(session: Session, command: SearchRows, candidates: Candidates) 
     return _Found([_result(command, each) for each in found], total)
 
 
-def _by_terms(
-    session: Session, command: SearchRows, candidates: Candidates, deadline: _Deadline
-) -> _Found | None:
+def _by_terms(session: Session, command: SearchRows, candidates: Candidates, work: _Work) -> _Found | None:
     """Evaluate only candidates with the first terms of the field that is sorted by. None if that is not possible."""
     first = command.sorters[0] if command.sorters else None
     selects = candidates.is_exact and not command.needs_scores and command.collapse is None
@@ -173,23 +202,21 @@ def _by_terms(
     if chosen is None:
         return None
     total = documents.count(session, candidates) if command.counts else None
-    found = _by_evaluation(session, dataclasses.replace(command, counts=False), chosen, deadline)
+    found = _by_evaluation(session, dataclasses.replace(command, counts=False), chosen, work)
     return found._replace(total=total)
 
 
-def _by_evaluation(
-    session: Session, command: SearchRows, candidates: Candidates, deadline: _Deadline
-) -> _Found:
+def _by_evaluation(session: Session, command: SearchRows, candidates: Candidates, work: _Work) -> _Found:
     total = longest = 0
-    collector = Collector(command.aggregated)
+    collector = Collector(command.aggregated, check_time=work.check)
     number = command.offset + command.limit + 1
 
     def results() -> Iterator[_Result]:
         nonlocal total, longest
-        for each, points in _scored(session, command, candidates, deadline):
+        for each, points in _scored(session, command, candidates, work):
             total += 1
             collector.add(Hit(each.document or {}, b"".join(each.key), each.position))
-            result = _result(command, each, points)
+            result = _result(command, each, points, work.check)
             if command.after is None or result.order_key > command.after.order_key:
                 longest = max(longest, len(result.order_key))
                 if longest * min(total, number) > MOST_KEPT_BYTES:
@@ -213,37 +240,42 @@ def _collapsed(results: Iterable[_Result], number: int) -> Iterable[_Result]:
 
 
 def _scored(
-    session: Session, command: SearchRows, candidates: Candidates, deadline: _Deadline
+    session: Session, command: SearchRows, candidates: Candidates, work: _Work
 ) -> Iterable[tuple[FoundDocument, float]]:
     """Return the documents that match with their scores, which are 0 if nothing depends on them."""
     query = command.query
-    found = _matching(session, command, candidates, deadline)
+    found = _matching(session, command, candidates, work)
     if not command.needs_scores:
         return ((each, 0.0) for each in found)
     scored: Iterable[tuple[FoundDocument, float]]
     if isinstance(query, Nearest):
-        scored = nearest(query, found)
+        scored = nearest(query, found, work.check)
     else:
         statistics = StoredStatistics(session, command.index)
-        scored = ((each, score(query, each.document or {}, statistics)) for each in found)
+        scored = ((each, score(query, each.document or {}, statistics, work.check)) for each in found)
     least = min_score_of(query)
     return scored if least is None else (pair for pair in scored if pair[1] >= least)
 
 
-def _result(command: SearchRows, found: FoundDocument, points: float = 0.0) -> _Result:
+def _result(
+    command: SearchRows, found: FoundDocument, points: float = 0.0, check_time: CheckTime = without_limit
+) -> _Result:
     document = found.document or {}
-    key = order_key(command.sorters, document, b"".join(found.key), points)
+    key = order_key(command.sorters, document, b"".join(found.key), points, check_time)
     values = () if command.collapse is None else document.get(command.collapse.name, ())
     return _Result(key, found.key, found.position, points, values[0] if values else None)
 
 
 def _matching(
-    session: Session, command: SearchRows, candidates: Candidates, deadline: _Deadline
+    session: Session, command: SearchRows, candidates: Candidates, work: _Work
 ) -> Iterator[FoundDocument]:
     """Yield the documents that match. Raises LimitExceeded."""
-    for number, each in enumerate(documents.each(session, candidates), 1):
-        deadline.check()
+    for number, each in enumerate(documents.each(session, command.index, candidates), 1):
+        work.evaluated_bytes += each.size_bytes
         if number > MOST_EVALUATED:
             raise LimitExceeded("search-documents", MOST_EVALUATED, number)
-        if candidates.is_exact or (each.document is not None and matches(command.query, each.document)):
+        if candidates.is_exact:
+            work.check()
+            yield each
+        elif each.document is not None and matches(command.query, each.document, work.check):
             yield each

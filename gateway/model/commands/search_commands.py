@@ -169,6 +169,7 @@ class SearchPage(NamedTuple):
     - `last`: the position of the last result, None if there is none. `has_more`: others follow it.
     - `aggregations`: of all results. `top_rows`: the rows in them.
     - `scores`: the scores of the rows, 0 if the order does not depend on them. `details`: of the rows, if requested.
+    - `evaluated_bytes`: the size of the documents that were evaluated to find them.
     """
 
     rows: list[Row]
@@ -179,6 +180,7 @@ class SearchPage(NamedTuple):
     top_rows: Mapping[Position, Row] = {}
     scores: Sequence[float] = ()
     details: Sequence[Details] = ()
+    evaluated_bytes: int = 0
 
 
 SearchCommand = (

@@ -37,7 +37,7 @@ from tablegate.gateway.model.search.aggregations import (
 )
 from tablegate.gateway.model.search.documents import Document
 from tablegate.gateway.model.search.ordering import key_bytes, order_key, values_at
-from tablegate.gateway.model.search.queries import matches
+from tablegate.gateway.model.search.queries import CheckTime, matches, without_limit
 from tablegate.gateway.model.search.schema import FieldType
 from tablegate.gateway.model.values.keys import Position
 
@@ -66,10 +66,14 @@ class _Accumulator(ABC):
 
 
 class _Budget:
-    """The groups of a part of a search and the bytes that they keep. The whole search has the limits."""
+    """The groups of a part of a search and the bytes that they keep. The whole search has the limits.
 
-    def __init__(self, whole: _Budget | None = None) -> None:
+    `check_time`: of the whole search.
+    """
+
+    def __init__(self, whole: _Budget | None = None, check_time: CheckTime = without_limit) -> None:
         self._whole = whole
+        self.check_time: CheckTime = check_time if whole is None else whole.check_time
         self._groups = self._kept_bytes = 0
 
     def take(self, groups: int = 0, kept_bytes: int = 0) -> None:
@@ -187,7 +191,7 @@ class _TopRows(_Accumulator):
         self._hits: list[tuple[bytes, Position]] = []
 
     def add(self, hit: Hit) -> None:
-        key = order_key(self._top.sorters, hit.document, hit.key)
+        key = order_key(self._top.sorters, hit.document, hit.key, check_time=self._budget.check_time)
         self._budget.take(kept_bytes=_KEPT_BYTES + len(key))
         self._hits.append((key, hit.position))
         if len(self._hits) > 1000 + self._top.limit:
@@ -203,17 +207,23 @@ class _TopRows(_Accumulator):
 class Collector:
     """The accumulators of one level: of a whole search, or of a group. Raises LimitExceeded."""
 
-    def __init__(self, inner: Inner, budget: _Budget | None = None) -> None:
-        budget = budget or _Budget()
+    def __init__(
+        self, inner: Inner, budget: _Budget | None = None, check_time: CheckTime = without_limit
+    ) -> None:
+        budget = budget or _Budget(check_time=check_time)
         self.count = 0
+        self._check_time = budget.check_time
         self._aggregations = [_ACCUMULATORS[type(each)](each, budget) for each in inner.aggregations]
         self._groups = [_GROUPINGS[type(each)](each, budget) for each in inner.groups]
         self._names = [each.name for each in inner.aggregations]
 
     def add(self, hit: Hit) -> None:
         self.count += 1
-        for accumulator in (*self._aggregations, *self._groups):
+        for accumulator in self._aggregations:
             accumulator.add(hit)
+        for groups in self._groups:
+            self._check_time()
+            groups.add(hit)
 
     def result(self) -> Aggregations:
         return Aggregations(
@@ -366,12 +376,13 @@ class _Ranged(_Accumulator):
 class _Filtered(_Accumulator):
     def __init__(self, grouping: GroupByFilter, budget: _Budget) -> None:
         self._grouping = grouping
+        self._check_time = budget.check_time
         budget.take(groups=len(grouping.filters))
         self._collectors = [Collector(grouping.inner, budget) for _ in grouping.filters]
 
     def add(self, hit: Hit) -> None:
         for query, collector in zip(self._grouping.filters, self._collectors, strict=True):
-            if matches(query, hit.document):
+            if matches(query, hit.document, self._check_time):
                 collector.add(hit)
 
     def result(self) -> list[Group]:

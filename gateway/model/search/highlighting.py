@@ -12,7 +12,7 @@ from typing import NamedTuple
 from tablegate.gateway.model.search.analysis import Token, tokens_of
 from tablegate.gateway.model.search.documents import Document
 from tablegate.gateway.model.search.phrases import starts_of
-from tablegate.gateway.model.search.queries import Match, Phrase, Query, has_phrase, value_test
+from tablegate.gateway.model.search.queries import CheckTime, Match, Phrase, Query, has_phrase, value_test
 from tablegate.gateway.model.search.schema import SearchField
 
 MOST_CHARACTERS = 100_000
@@ -45,24 +45,27 @@ class Highlight:
     fields: tuple[HighlightedField, ...] = ()
     is_html: bool = False
 
-    def fragments_of(self, conditions: Sequence[Query], document: Document) -> dict[str, list[str]]:
+    def fragments_of(
+        self, conditions: Sequence[Query], document: Document, check_time: CheckTime
+    ) -> dict[str, list[str]]:
         """Return the fragments of each field that has any, given the conditions that the document may fulfil."""
         found = {}
         for wanted in self.fields:
             name = wanted.field.name
             used = [each for each in conditions if getattr(each, "field", None) == wanted.field]
-            fragments = self._fragments(wanted, used, document.get(name, ())) if used else []
+            texts = document.get(name, ()) if used else ()
+            marked = [(text, _marks(wanted.field, used, text, check_time)) for text in texts]
+            fragments = self._fragments(wanted, marked)
             if fragments:
                 found[name] = fragments
         return found
 
     def _fragments(
-        self, wanted: HighlightedField, conditions: Sequence[Query], texts: Sequence[str]
+        self, wanted: HighlightedField, marked: Sequence[tuple[str, Sequence[_Span]]]
     ) -> list[str]:
+        """Return the fragments of texts with their marks."""
         fragments = [
-            fragment
-            for text in texts
-            for fragment in _fragments_of(text, _marks(wanted.field, conditions, text), wanted.size)
+            fragment for text, marks in marked for fragment in _fragments_of(text, marks, wanted.size)
         ]
         best = heapq.nsmallest(
             wanted.number, enumerate(fragments), key=lambda item: (-len(item[1].marks), item[0])
@@ -119,15 +122,17 @@ def _fragments_of(text: str, marks: Sequence[_Span], size: int) -> Iterator[_Fra
         start = end
 
 
-def _marks(field: SearchField, conditions: Sequence[Query], text: str) -> list[_Span]:
+def _marks(field: SearchField, conditions: Sequence[Query], text: str, check_time: CheckTime) -> list[_Span]:
     """Return the places of the tokens that fulfil a condition. Overlapping ones are joined."""
     assert field.analyzer is not None
     text = text[:MOST_CHARACTERS]
     tokens = list(tokens_of(field.analyzer, text))
+    spans: set[_Span] = set()
+    for condition in conditions:
+        check_time()
+        spans.update((token.start, token.end) for token in _found(condition, tokens, text))
     joined: list[_Span] = []
-    for start, end in sorted(
-        {(token.start, token.end) for each in conditions for token in _found(each, tokens, text)}
-    ):
+    for start, end in sorted(spans):
         if joined and start < joined[-1][1]:
             joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
         else:

@@ -10,7 +10,14 @@ from tablegate.gateway.model.search import queries
 from tablegate.gateway.model.search.documents import Document
 from tablegate.gateway.model.search.highlighting import NO_HIGHLIGHT, Highlight
 from tablegate.gateway.model.search.ordering import fields_of_sorters, order_key
-from tablegate.gateway.model.search.queries import Nested, Query, matches, parts_of
+from tablegate.gateway.model.search.queries import (
+    CheckTime,
+    Nested,
+    Query,
+    matches,
+    parts_of,
+    without_limit,
+)
 from tablegate.gateway.model.search.schema import SearchField
 from tablegate.gateway.model.search.scoring import Statistics, score
 
@@ -48,10 +55,17 @@ def fields_of_hits(query: Query) -> Iterator[SearchField]:
 class DetailsReader:
     """Reads the details of the results of one search."""
 
-    def __init__(self, query: Query, highlight: Highlight, statistics: Statistics) -> None:
+    def __init__(
+        self,
+        query: Query,
+        highlight: Highlight,
+        statistics: Statistics,
+        check_time: CheckTime = without_limit,
+    ) -> None:
         self._query = query
         self._highlight = highlight
         self._statistics = statistics
+        self._check_time = check_time
         self._number = 0
 
     def of(self, document: Document) -> Details:
@@ -65,16 +79,15 @@ class DetailsReader:
             for part in parts
             if isinstance(part, Nested) and part.inner_hits is not None
         ]
-        return Details(highlight.fragments_of(parts, document), inner)
+        return Details(highlight.fragments_of(parts, document, self._check_time), inner)
 
     def _inner(self, part: Nested, wanted: queries.InnerHits, document: Document) -> list[InnerHit]:
         found = []
         for place, each in enumerate(document.get(part.field.name, ())):
-            if matches(part.query, each):
-                points = score(part.query, each, self._statistics)
-                found.append(
-                    (order_key(wanted.sorters, each, place.to_bytes(4, "big"), points), place, points, each)
-                )
+            if matches(part.query, each, self._check_time):
+                points = score(part.query, each, self._statistics, self._check_time)
+                key = order_key(wanted.sorters, each, place.to_bytes(4, "big"), points, self._check_time)
+                found.append((key, place, points, each))
         page = sorted(found, key=lambda item: item[0])[wanted.offset : wanted.offset + wanted.limit]
         self._number += len(page)
         if self._number > MOST_INNER_HITS:

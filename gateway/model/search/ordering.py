@@ -14,7 +14,7 @@ from tablegate.gateway.model.search import geography, queries
 from tablegate.gateway.model.search.documents import Document, term_bytes
 from tablegate.gateway.model.search.functions import Combination
 from tablegate.gateway.model.search.geography import Point
-from tablegate.gateway.model.search.queries import Query
+from tablegate.gateway.model.search.queries import CheckTime, Query, without_limit
 from tablegate.gateway.model.search.schema import FieldType, SearchField
 from tablegate.gateway.model.values.keys import decode_column, encode_column
 from tablegate.gateway.model.values.values import Kind, Value
@@ -102,7 +102,13 @@ def needs_scores(sorters: Sequence[Sorter]) -> bool:
     return any(isinstance(sorter, ScoreSort) for sorter in sorters)
 
 
-def order_key(sorters: Sequence[Sorter], document: Document, key: bytes, score: float = 0.0) -> bytes:
+def order_key(
+    sorters: Sequence[Sorter],
+    document: Document,
+    key: bytes,
+    score: float = 0.0,
+    check_time: CheckTime = without_limit,
+) -> bytes:
     """Return the order key of a document. `key`: the bytes of its primary key."""
     parts = []
     for sorter in sorters:
@@ -112,7 +118,7 @@ def order_key(sorters: Sequence[Sorter], document: Document, key: bytes, score: 
         elif isinstance(sorter, ScoreSort):
             part = _number_bytes(score)
         else:
-            part = _sort_bytes(sorter, document)
+            part = _sort_bytes(sorter, document, check_time)
         is_missing = part in (_MISSING_FIRST, _MISSING_LAST)
         parts.append(part.translate(_COMPLEMENT) if sorter.descending and not is_missing else part)
         if is_key:
@@ -148,20 +154,27 @@ def first_term_of(sorter: FieldSort, order_key: bytes) -> bytes | None:
         return None
 
 
-def _sort_bytes(sorter: FieldSort | GeoDistanceSort, document: Document) -> bytes:
+def _sort_bytes(sorter: FieldSort | GeoDistanceSort, document: Document, check_time: CheckTime) -> bytes:
     """Return the bytes of a sort value. No value's bytes begin with those of another one."""
-    values = values_at(sorter.field, document, sorter.nested)
+    values = values_at(sorter.field, document, sorter.nested, check_time)
     if not values and isinstance(sorter, FieldSort) and sorter.other is not None:
-        values = values_at(sorter.other, document, sorter.nested)
+        values = values_at(sorter.other, document, sorter.nested, check_time)
     if isinstance(sorter, GeoDistanceSort):
-        distance = geography.plane_distance_m if sorter.is_plane else geography.distance_m
-        values = [distance(point, value) for point in sorter.points for value in values]
+        values = [_distance_of(sorter, value, check_time) for value in values]
     if not values:
         if isinstance(sorter, GeoDistanceSort) or sorter.missing is None:
             is_first = isinstance(sorter, FieldSort) and sorter.is_missing_first
             return _MISSING_FIRST if is_first else _MISSING_LAST
         values = [sorter.missing]
     return _PRESENT + _value_bytes(_chosen(values, sorter.mode))
+
+
+def _distance_of(sorter: GeoDistanceSort, place: Point, check_time: CheckTime) -> float:
+    """Return the distance of a place from the points of a sorter."""
+    check_time()
+    distance = geography.plane_distance_m if sorter.is_plane else geography.distance_m
+    found: float = _chosen([distance(point, place) for point in sorter.points], sorter.mode)
+    return found
 
 
 def key_bytes(key: Any, descending: bool) -> bytes:
@@ -188,13 +201,18 @@ _LONG = SearchField("", FieldType.LONG, "")
 _DOUBLE = SearchField("", FieldType.DOUBLE, "")
 
 
-def values_at(field: SearchField, document: Document, nested: NestedFilter | None = None) -> list[Any]:
+def values_at(
+    field: SearchField,
+    document: Document,
+    nested: NestedFilter | None = None,
+    check_time: CheckTime = without_limit,
+) -> list[Any]:
     """Return the values of a field in a document, in all objects of the NESTED fields around it."""
     documents: list[Document] = [document]
     for name in field.ancestors:
         documents = [inner for outer in documents for inner in outer.get(name, ())]
         if nested is not None and nested.field.name == name:
-            documents = [each for each in documents if queries.matches(nested.query, each)]
+            documents = [each for each in documents if queries.matches(nested.query, each, check_time)]
     return [value for each in documents for value in each.get(field.name, ())]
 
 

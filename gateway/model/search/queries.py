@@ -350,21 +350,31 @@ def min_score_of(query: Query) -> float | None:
     return query.min_score if isinstance(query, FunctionsScore) else None
 
 
-def matches(query: Query, document: Document) -> bool:
+CheckTime = Callable[[], None]
+"""Called for each part of a query, object and group, since one document can take minutes. Raises LimitExceeded."""
+
+
+def without_limit() -> None:
+    """The CheckTime of an evaluation that may take any time."""
+
+
+def matches(query: Query, document: Document, check_time: CheckTime = without_limit) -> bool:
     """Return True if a document matches a query."""
+    check_time()
     match query:
         case MatchAll():
             return True
         case Bool():
-            return _matches_bool(query, document)
+            return _matches_bool(query, document, check_time)
         case ConstScore(inner) | FieldFactor(inner, _) | FunctionsScore(inner) | Weighted(inner, _):
-            return matches(inner, document)
+            return matches(inner, document, check_time)
         case DisjunctionMax(parts):
-            return any(matches(part, document) for part in parts)
+            return any(matches(part, document, check_time) for part in parts)
         case Nested(field, inner):
-            return any(matches(inner, each) for each in document.get(field.name, ()))
+            return any(matches(inner, each, check_time) for each in document.get(field.name, ()))
         case Nearest(field, filter=inner):
-            return bool(document.get(field.name)) and (inner is None or matches(inner, document))
+            has_vector = bool(document.get(field.name))
+            return has_vector and (inner is None or matches(inner, document, check_time))
         case Exists(field):
             return bool(values_in(field, document))
         case Match(field, tokens, minimum):
@@ -374,12 +384,14 @@ def matches(query: Query, document: Document) -> bool:
     return any(map(_TESTS[type(query)](query), values_in(query.field, document)))
 
 
-def _matches_bool(query: Bool, document: Document) -> bool:
-    if not all(matches(part, document) for part in (*query.must, *query.filters)):
+def _matches_bool(query: Bool, document: Document, check_time: CheckTime) -> bool:
+    if not all(matches(part, document, check_time) for part in (*query.must, *query.filters)):
         return False
-    if any(matches(part, document) for part in query.must_not):
+    if any(matches(part, document, check_time) for part in query.must_not):
         return False
-    return query.minimum <= 0 or sum(matches(part, document) for part in query.should) >= query.minimum
+    if query.minimum <= 0:
+        return True
+    return sum(matches(part, document, check_time) for part in query.should) >= query.minimum
 
 
 def has_phrase(query: Phrase, text: str) -> bool:

@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 from tablegate.gateway.model.search import queries
 from tablegate.gateway.model.search.documents import Document, values_in
 from tablegate.gateway.model.search.functions import Combination
-from tablegate.gateway.model.search.queries import Query, matches
+from tablegate.gateway.model.search.queries import CheckTime, Query, matches, without_limit
 from tablegate.gateway.model.search.schema import FieldType, SearchField
 
 _K1, _B = 1.2, 0.75
@@ -36,13 +36,19 @@ class Statistics(Protocol):
         ...
 
 
-def score(query: Query, document: Document, statistics: Statistics) -> float:
+def score(
+    query: Query, document: Document, statistics: Statistics, check_time: CheckTime = without_limit
+) -> float:
     """Return the score of a document, 0 if it does not match."""
-    if not matches(query, document):
+    if not matches(query, document, check_time):
         return 0.0
+
+    def of_part(part: Query) -> float:
+        return score(part, document, statistics, check_time)
+
     match query:
         case queries.Bool():
-            return sum(score(part, document, statistics) for part in (*query.must, *query.should))
+            return sum(of_part(part) for part in (*query.must, *query.should))
         case queries.Match(field, tokens, _):
             return _bm25(field, tokens, document, statistics)
         case queries.Phrase(field, tokens, _):
@@ -50,26 +56,28 @@ def score(query: Query, document: Document, statistics: Statistics) -> float:
         case queries.Terms(field, values) if field.type is FieldType.TEXT:
             return _bm25(field, values, document, statistics)
         case queries.Nested():
-            return _nested(query, document, statistics)
+            return _nested(query, document, statistics, check_time)
         case queries.FieldFactor(inner, field):
             factors = document.get(field.name)
-            return score(inner, document, statistics) * float(factors[0]) if factors else 0.0
+            return of_part(inner) * float(factors[0]) if factors else 0.0
         case queries.FunctionsScore():
-            return _with_functions(query, document, score(query.query, document, statistics))
+            return _with_functions(query, document, of_part(query.query), check_time)
         case queries.DisjunctionMax(parts):
-            scores = [score(part, document, statistics) for part in parts if matches(part, document)]
+            scores = [of_part(part) for part in parts if matches(part, document, check_time)]
             best = max(scores)
             return best + query.tie_breaker * (sum(scores) - best)
         case queries.Weighted(inner, weight):
-            return weight * score(inner, document, statistics)
+            return weight * of_part(inner)
     return 1.0
 
 
-def _with_functions(query: queries.FunctionsScore, document: Document, points: float) -> float:
+def _with_functions(
+    query: queries.FunctionsScore, document: Document, points: float, check_time: CheckTime
+) -> float:
     """Return the score that functions make of the score of a query. An average is weighted."""
     results, weights = [], []
     for each in query.functions:
-        if each.filter is None or matches(each.filter, document):
+        if each.filter is None or matches(each.filter, document, check_time):
             value = 1.0 if each.function is None else each.function.of(document)
             if value is not None:
                 results.append(value * each.weight)
@@ -99,10 +107,12 @@ def _bm25(field: SearchField, tokens: tuple[str, ...], document: Document, stati
     return total
 
 
-def _nested(query: queries.Nested, document: Document, statistics: Statistics) -> float:
+def _nested(
+    query: queries.Nested, document: Document, statistics: Statistics, check_time: CheckTime
+) -> float:
     scores = [
-        score(query.query, each, statistics)
+        score(query.query, each, statistics, check_time)
         for each in document.get(query.field.name, ())
-        if matches(query.query, each)
+        if matches(query.query, each, check_time)
     ]
     return 0.0 if query.mode is None else query.mode.of(scores)

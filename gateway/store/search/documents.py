@@ -25,6 +25,8 @@ from tablegate.gateway.store.sql.positions import position_of, stored_position
 
 # Documents read by one statement.
 _CHUNK = 1_000
+# Bytes of a document that is read together with others.
+_SMALL_BYTES = 64 * 1024
 # Documents read by their positions at a time.
 _FETCHED = 20
 # Candidates that are sorted here.
@@ -50,12 +52,16 @@ class NewDocument(NamedTuple):
 
 
 class FoundDocument(NamedTuple):
-    """A document that a search found. `key`: the stored columns of its primary key, which order it."""
+    """A document that a search found. `key`: the stored columns of its primary key, which order it.
+
+    `size_bytes`: of its contents, 0 if they were not read.
+    """
 
     number: int
     key: tuple[bytes, bytes]
     position: Position
     document: Document | None
+    size_bytes: int = 0
 
 
 # Writing
@@ -261,18 +267,20 @@ def fetch(session: Session, index: SearchIndex, positions: Sequence[Position]) -
         yield from (orjson.loads(answer()[0][0]) for answer in answers)
 
 
-def each(session: Session, candidates: Candidates) -> Iterator[FoundDocument]:
-    """Yield the candidates with their contents, in no useful order."""
+def each(session: Session, index: SearchIndex, candidates: Candidates) -> Iterator[FoundDocument]:
+    """Yield the candidates with their contents, in no useful order. Large contents are read one by one."""
     last = 0
     while True:
         rows: Sequence[Sequence[Any]] = session.query(
-            "SELECT d.document, d.partition, d.sort, d.full_key, d.body FROM search_documents d"
+            "SELECT d.document, d.partition, d.sort, d.full_key, length(d.body),"
+            f" CASE WHEN length(d.body) <= {_SMALL_BYTES} THEN d.body END FROM search_documents d"
             f" WHERE {candidates.condition} AND d.document > ? ORDER BY d.document LIMIT ?",
             (*candidates.parameters, last, _CHUNK),
         )
-        for number, partition, sort, full_key, body in rows:
+        for number, partition, sort, full_key, size_bytes, body in rows:
             position = position_of(partition, sort, full_key)
-            yield FoundDocument(number, (partition, sort), position, orjson.loads(body))
+            document = next(fetch(session, index, [position])) if body is None else orjson.loads(body)
+            yield FoundDocument(number, (partition, sort), position, document, size_bytes)
         if len(rows) < _CHUNK:
             return
         last = rows[-1][0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 from hypothesis import given
@@ -25,9 +25,22 @@ from tablegate.gateway.model.search.aggregations import (
 )
 from tablegate.gateway.model.search.analysis import Analyzer
 from tablegate.gateway.model.search.collecting import Collector, Hit
-from tablegate.gateway.model.search.ordering import FieldSort, order_key
-from tablegate.gateway.model.search.queries import MatchAll, Pattern, Phrase, has_phrase
+from tablegate.gateway.model.search.highlighting import Highlight, HighlightedField
+from tablegate.gateway.model.search.hits import DetailsReader
+from tablegate.gateway.model.search.ordering import FieldSort, GeoDistanceSort, order_key
+from tablegate.gateway.model.search.queries import (
+    Bool,
+    CheckTime,
+    Match,
+    MatchAll,
+    Nested,
+    Pattern,
+    Phrase,
+    has_phrase,
+    matches,
+)
 from tablegate.gateway.model.search.schema import FieldType, SearchField
+from tablegate.gateway.model.search.scoring import FieldStatistics, score
 from tablegate.gateway.model.values.keys import Position
 
 KEYWORD = SearchField("k", FieldType.KEYWORD, "k")
@@ -139,3 +152,65 @@ def test_known_values_and_dropped_rows_take_no_memory(monkeypatch: pytest.Monkey
     for number in range(10_000):
         collector.add(Hit(VALUES[number % 100], b"", Position(b"", b"")))
     assert collector.result().aggregations == [100, [Position(b"", b"")]]
+
+
+class TooLate(Exception):
+    """The time of a search is over."""
+
+
+class Clock:
+    """A CheckTime that ends the search at the call with a number."""
+
+    def __init__(self, most: int) -> None:
+        self.rest = most
+
+    def __call__(self) -> None:
+        self.rest -= 1
+        if self.rest < 0:
+            raise TooLate
+
+
+NAMED = SearchField("n.k", FieldType.KEYWORD, "k", ancestors=("n",))
+PLACE = SearchField("n.g", FieldType.GEO_POINT, "g", ancestors=("n",))
+OBJECTS = SearchField("n", FieldType.NESTED, "n", fields=(NAMED, PLACE))
+LARGE = {"n": [{"n.k": ["a"], "n.g": [[1.0, 1.0]]}] * 500, "t": ["a b"]}
+NO_OBJECT = Nested(OBJECTS, Bool(must_not=(MatchAll(),)))
+MANY_WORDS = Bool(should=(Match(TEXT, ("a",), 1),) * 500, minimum=1)
+BY_PLACE = (GeoDistanceSort(PLACE, ((0.0, 0.0),) * 10),)
+
+
+class NoStatistics:
+    def of_field(self, field: SearchField) -> FieldStatistics:
+        return FieldStatistics(1, 2)
+
+    def frequency(self, field: SearchField, token: str) -> int:
+        return 1
+
+
+def collect(check_time: CheckTime) -> None:
+    groups = GroupByFilter("f", Inner(), (MatchAll(),) * 500)
+    Collector(Inner(groups=(groups,)), check_time=check_time).add(Hit(LARGE, b"", Position(b"", b"")))
+
+
+def highlighted(check_time: CheckTime) -> None:
+    wanted = Highlight((HighlightedField(TEXT),))
+    DetailsReader(MANY_WORDS, wanted, NoStatistics(), check_time).of(LARGE)
+
+
+@pytest.mark.parametrize(
+    "evaluate",
+    [
+        lambda check_time: matches(NO_OBJECT, LARGE, check_time),
+        lambda check_time: matches(MANY_WORDS, LARGE, check_time),
+        lambda check_time: score(MANY_WORDS, LARGE, NoStatistics(), check_time),
+        lambda check_time: order_key(BY_PLACE, LARGE, b"", check_time=check_time),
+        collect,
+        highlighted,
+    ],
+    ids=["objects", "parts", "score", "sort", "groups", "fragments"],
+)
+def test_a_search_ends_within_a_document(evaluate: Callable[[CheckTime], object]) -> None:
+    """A search of one row with 400,000 objects took 104 s, although its timeout was 3 s."""
+    evaluate(Clock(5_000))
+    with pytest.raises(TooLate):
+        evaluate(Clock(400))
