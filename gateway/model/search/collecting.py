@@ -181,7 +181,9 @@ class _Percentiles(_Accumulator):
         low, share = int(place), place - int(place)
         high = min(low + 1, len(values) - 1)
         value = values[low] if not share else values[low] + (values[high] - values[low]) * share
-        return value if self._percentiles.field.type is FieldType.DOUBLE else int(value)
+        if self._percentiles.field.type is FieldType.DOUBLE:
+            return value
+        return max(values[low], min(int(value), values[high]))  # beyond 2^53, a float is inexact
 
 
 class _TopRows(_Accumulator):

@@ -214,3 +214,14 @@ def test_a_search_ends_within_a_document(evaluate: Callable[[CheckTime], object]
     evaluate(Clock(5_000))
     with pytest.raises(TooLate):
         evaluate(Clock(400))
+
+
+@pytest.mark.parametrize("value", [2**63 - 1, -(2**63), 2**53 + 1])
+def test_percentiles_of_the_longest_integers(value: int) -> None:
+    """The highest one became 2^63, and the answer was an internal error."""
+    field = SearchField("l", FieldType.LONG, "l")
+    collector = Collector(Inner((Percentiles("p", field, (0.0, 33.3, 50.0, 66.6, 100.0)),)))
+    for _ in range(3):
+        collector.add(Hit({"l": [value]}, b"", Position(b"", b"")))
+    [found] = collector.result().aggregations
+    assert {each for _, each in found} == {value}
