@@ -390,7 +390,7 @@ class Compiler:
         return Compiled(kind, value)
 
     def _score(self) -> Compiled:
-        places = [place for place, (_, column) in enumerate(self.scope.columns) if column == SCORE]
+        places = [place for place in self.scope.own if self.scope.columns[place][1] == SCORE]
         if not places:
             raise sql_error("SCORE() needs a SELECT with VECTOR_QUERY_FLOAT32.")
         return Compiled(T.DOUBLE, operator.itemgetter(places[0]))

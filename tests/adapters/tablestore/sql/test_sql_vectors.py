@@ -123,7 +123,8 @@ def test_explain(places: TableStoreService) -> None:
         "v, '1', 1", "v, kind, 1", "v, 1, 1", "v, '[1, NaN]', 1", "v, '[[1], [1]]', 1", "v, '[1, 1]', 'a'",
         "v, '[1, 1]', 1.5", "v, '[1, 1]', pk", "v, '[1, 1]', 1, kind like '%a'", "v, '[1, 1]', 1, 'kind'",
         f"v, '[1, 1]', 1, {call()}")),
-     "found where score() > 0", "places order by score()", f"found where {call()} and score(1) > 0"],
+     "found where score() > 0", "places order by score()", f"found where {call()} and score(1) > 0",
+     f"found where {call()} and exists (select pk from places order by score())"],
 )  # fmt: skip
 def test_refusals(places: TableStoreService, rest: str) -> None:
     with pytest.raises(Refused) as refused:
