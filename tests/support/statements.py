@@ -54,7 +54,8 @@ ALLOWED = {
         "a whole index is copied, each slot to itself",
     r"^SELECT .* FROM vectors WHERE index_id = \?": "a search looks at a whole index, wherever its vectors are",
     r"FROM search_documents d WHERE d\.index_id = \?": "a search looks at a whole index, wherever its documents are",
-    r"FROM search_terms t WHERE t\.index_id = \? AND t\.field": "the documents with a term are counted in a whole index",
+    r"FROM search_terms (t|d) WHERE \1\.index_id = \? AND \1\.field":
+        "the documents with a term are counted in a whole index",
     # Background work, or a request by an operator.
     r"\(slot, partition, sort\) >= .* ORDER BY slot, partition, sort LIMIT": "background work walks a table by slot",
     r"^SELECT (0, r\.slot|r\.partition), .* FROM rows r WHERE .*\(r\.slot, r\.partition, r\.sort\) >":

@@ -31,10 +31,12 @@ from tablegate.gateway.model.search.ordering import (
 from tablegate.gateway.model.search.queries import (
     CheckTime,
     Nearest,
+    fields_of,
     matches,
     min_score_of,
     without_limit,
 )
+from tablegate.gateway.model.search.schema import FieldType
 from tablegate.gateway.model.search.scoring import score
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.keys import Position
@@ -81,6 +83,13 @@ class _Work:
             raise LimitExceeded("search-time", self._timeout_ms, self._timeout_ms)
 
 
+class _Evaluated(NamedTuple):
+    """The numbers of the documents that a search evaluates. `is_exact`: all of them match."""
+
+    numbers: Sequence[int]
+    is_exact: bool
+
+
 class _Found(NamedTuple):
     """The results of a page and one more, their number if counted, and the aggregations of all."""
 
@@ -97,13 +106,13 @@ def search(store: Store, command: SearchRows, now_ms: int) -> SearchPage:
         if search_indexes.by_id(session, command.index.id) is None:
             raise IndexMissing(table.name, command.index.name)
         session.statements.plan_by_values(session)
-        candidates = candidates_of(command.index, command.query)
+        candidates = _candidates(session, command)
         is_found_by_database = candidates.is_exact and is_by_key(command.sorters) and not command.needs_scores
         if is_found_by_database and command.aggregated == NOTHING and command.collapse is None:
             found = _by_database(session, command, candidates)
         else:
             by_terms = _by_terms(session, command, candidates, work)
-            found = by_terms or _by_evaluation(session, command, candidates, work)
+            found = by_terms or _by_evaluation(session, command, _all(session, candidates), work)
         page = list(_completed(session, command, found.results[: command.limit], work))
         tops = set(_positions(found.aggregations))
         positions = tops.union(result.position for result in page)
@@ -125,6 +134,13 @@ def search(store: Store, command: SearchRows, now_ms: int) -> SearchPage:
         top_rows={position: visible[position] for position in tops if position in visible},
         evaluated_bytes=work.evaluated_bytes,
     )
+
+
+def _candidates(session: Session, command: SearchRows) -> Candidates:
+    """Return the condition for the documents that match. The tokens of texts are not found again for many documents."""
+    has_texts = any(field.type is FieldType.TEXT for field in fields_of(command.query))
+    found = candidates_of(command.index, command.query)
+    return documents.with_rare_terms_first(session, command.index, found, may_evaluate=not has_texts)
 
 
 def _stored_rows(session: Session, table: Table, positions: set[Position]) -> dict[RowKey, Row]:
@@ -171,17 +187,26 @@ def _positions(found: Aggregations | Group) -> Iterator[Position]:
 
 
 def _by_database(session: Session, command: SearchRows, candidates: Candidates) -> _Found:
-    total = documents.count(session, candidates) if command.counts else None
     first = command.sorters[0] if command.sorters else KeySort()
     after = None if command.after is None else (command.after.partition, command.after.sort)
-    found = documents.in_key_order(
-        session, candidates, first.descending, after, command.offset, command.limit + 1
-    )
-    return _Found([_result(command, each) for each in found], total)
+    few, total = documents.few(session, candidates, command.counts)
+    if few is None:
+        page = documents.in_key_order(
+            session, candidates, first.descending, after, command.offset, command.limit + 1
+        )
+    else:
+        found = documents.keys(session, command.index, few)
+        ordered = sorted(found, key=lambda each: each.key, reverse=first.descending)
+        if after is not None:
+            ordered = [
+                each for each in ordered if (each.key < after if first.descending else each.key > after)
+            ]
+        page = ordered[command.offset : command.offset + command.limit + 1]
+    return _Found([_result(command, each) for each in page], total)
 
 
 def _by_terms(session: Session, command: SearchRows, candidates: Candidates, work: _Work) -> _Found | None:
-    """Evaluate only candidates with the first terms of the field that is sorted by. None if that is not possible."""
+    """Evaluate few candidates, or those with the first terms of the field that is sorted by. None if not possible."""
     first = command.sorters[0] if command.sorters else None
     selects = candidates.is_exact and not command.needs_scores and command.collapse is None
     if not (
@@ -196,24 +221,34 @@ def _by_terms(session: Session, command: SearchRows, candidates: Candidates, wor
         after = first_term_of(first, command.after.order_key)
         if after is None:
             return None
+    few, total = documents.few(session, candidates, command.counts)
+    if few is not None:
+        return _by_evaluation(session, command, _Evaluated(few, is_exact=True), work)
     field = command.index.id, command.index.schema.numbers[first.field.name]
     number = command.offset + command.limit + 1
-    chosen = documents.with_first_terms(session, candidates, field, first.descending, after, number)
+    chosen = documents.with_first_terms(
+        session, candidates, field, first.descending, after, number, MOST_EVALUATED + 1
+    )
     if chosen is None:
         return None
-    total = documents.count(session, candidates) if command.counts else None
-    found = _by_evaluation(session, dataclasses.replace(command, counts=False), chosen, work)
+    first_ones = _Evaluated(chosen, is_exact=True)
+    found = _by_evaluation(session, dataclasses.replace(command, counts=False), first_ones, work)
     return found._replace(total=total)
 
 
-def _by_evaluation(session: Session, command: SearchRows, candidates: Candidates, work: _Work) -> _Found:
+def _all(session: Session, candidates: Candidates) -> _Evaluated:
+    """Return as many candidates as a search evaluates, and one more."""
+    return _Evaluated(documents.numbers(session, candidates, MOST_EVALUATED + 1), candidates.is_exact)
+
+
+def _by_evaluation(session: Session, command: SearchRows, evaluated: _Evaluated, work: _Work) -> _Found:
     total = longest = 0
     collector = Collector(command.aggregated, check_time=work.check)
     number = command.offset + command.limit + 1
 
     def results() -> Iterator[_Result]:
         nonlocal total, longest
-        for each, points in _scored(session, command, candidates, work):
+        for each, points in _scored(session, command, evaluated, work):
             total += 1
             collector.add(Hit(each.document or {}, b"".join(each.key), each.position))
             result = _result(command, each, points, work.check)
@@ -240,11 +275,11 @@ def _collapsed(results: Iterable[_Result], number: int) -> Iterable[_Result]:
 
 
 def _scored(
-    session: Session, command: SearchRows, candidates: Candidates, work: _Work
+    session: Session, command: SearchRows, evaluated: _Evaluated, work: _Work
 ) -> Iterable[tuple[FoundDocument, float]]:
     """Return the documents that match with their scores, which are 0 if nothing depends on them."""
     query = command.query
-    found = _matching(session, command, candidates, work)
+    found = _matching(session, command, evaluated, work)
     if not command.needs_scores:
         return ((each, 0.0) for each in found)
     scored: Iterable[tuple[FoundDocument, float]]
@@ -267,15 +302,15 @@ def _result(
 
 
 def _matching(
-    session: Session, command: SearchRows, candidates: Candidates, work: _Work
+    session: Session, command: SearchRows, evaluated: _Evaluated, work: _Work
 ) -> Iterator[FoundDocument]:
     """Yield the documents that match. Raises LimitExceeded."""
-    for number, each in enumerate(documents.each(session, command.index, candidates), 1):
+    if len(evaluated.numbers) > MOST_EVALUATED:
+        raise LimitExceeded("search-documents", MOST_EVALUATED, len(evaluated.numbers))
+    for each in documents.each(session, command.index, evaluated.numbers):
         work.evaluated_bytes += each.size_bytes
-        if number > MOST_EVALUATED:
-            raise LimitExceeded("search-documents", MOST_EVALUATED, number)
-        if candidates.is_exact:
-            work.check()
-            yield each
-        elif each.document is not None and matches(command.query, each.document, work.check):
+        work.check()
+        if evaluated.is_exact or (
+            each.document is not None and matches(command.query, each.document, work.check)
+        ):
             yield each

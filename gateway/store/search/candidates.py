@@ -6,6 +6,7 @@ alone finds the documents. Otherwise the candidates are evaluated (model/search/
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -20,18 +21,24 @@ _MAX_PARAMETERS = 2_000
 _MAX_ALTERNATIVES = 100
 # PostgreSQL plans each subquery of a conjunction as a join. The time for 500 of them is above 30 s.
 _MAX_JOINS = 12
+# Areas are compared by cells of a grid, and distances are rounded.
+_DEGREES_MORE = 0.001
 
 
 class Candidates(NamedTuple):
     """A condition on `search_documents d` with its parameters. `is_exact`: it holds only for documents that match.
 
-    `joins`: number of its subqueries that PostgreSQL plans as joins.
+    - `joins`: number of its subqueries that PostgreSQL plans as joins.
+    - `terms`: the query for the numbers of documents, if the condition is only one on the terms of a field.
+    - `parts`: the conditions of a conjunction.
     """
 
     condition: str
     parameters: Sequence[Any]
     is_exact: bool
     joins: int = 0
+    terms: str = ""
+    parts: tuple[Candidates, ...] = ()
 
     @property
     def is_everything(self) -> bool:
@@ -48,7 +55,20 @@ def candidates_of(index: SearchIndex, query: Query) -> Candidates:
     found = _Compiler(index).compile(query)
     if len(found.parameters) > _MAX_PARAMETERS:
         found = _ALL._replace(is_exact=False)
-    return Candidates(f"d.index_id = ? AND {found.condition}", (index.id, *found.parameters), found.is_exact)
+    return _of_index(index, found)
+
+
+def with_parts(index: SearchIndex, candidates: Candidates, parts: Sequence[Candidates]) -> Candidates:
+    """Return a conjunction with some of its parts, in this order."""
+    found = _of_index(index, _joined(" AND ", parts))
+    is_exact = candidates.is_exact and len(parts) == len(candidates.parts)
+    return found._replace(is_exact=is_exact, parts=tuple(parts))
+
+
+def _of_index(index: SearchIndex, found: Candidates) -> Candidates:
+    return found._replace(
+        condition=f"d.index_id = ? AND {found.condition}", parameters=(index.id, *found.parameters)
+    )
 
 
 class _Compiler:
@@ -98,18 +118,19 @@ class _Compiler:
                 return self._prefix(field, text)
             case queries.Pattern(field, _):
                 return _inexact(self._prefix(field, query.prefix))
-            case queries.Suffix(field, _) | queries.GeoPolygon(field, _):
+            case queries.Suffix(field, _):
                 return _inexact(self._terms(field, "", ()))
         return self._geographic(query)
 
     def _terms(self, field: SearchField, condition: str, parameters: Sequence[Any]) -> Candidates:
         """Return the condition that a document has a term of a field for which a condition holds."""
+        terms = f"SELECT t.document FROM search_terms t WHERE t.index_id = ? AND t.field = ?{condition}"
         return Candidates(
-            "d.document IN (SELECT t.document FROM search_terms t WHERE t.index_id = ? AND t.field = ?"
-            f"{condition})",
+            f"d.document IN ({terms})",
             (self._index.id, self._index.schema.numbers[field.name], *parameters),
             True,
             joins=1,
+            terms=terms,
         )
 
     def _one_of(self, field: SearchField, terms: Sequence[bytes]) -> Candidates:
@@ -163,12 +184,15 @@ class _Compiler:
     def _geographic(self, query: Query) -> Candidates:
         """Return the condition for the latitude. The longitude is evaluated."""
         if isinstance(query, queries.GeoBox):
-            low, high = query.bottom_right[0], query.top_left[0]
+            latitudes = [query.bottom_right[0], query.top_left[0]]
+        elif isinstance(query, queries.GeoPolygon):
+            latitudes = [latitude for latitude, _ in query.points]
         elif isinstance(query, queries.GeoDistance):
-            degrees = query.meters / METERS_PER_DEGREE + 0.001
-            low, high = query.center[0] - degrees, query.center[0] + degrees
+            degrees = query.meters / METERS_PER_DEGREE
+            latitudes = [query.center[0] - degrees, query.center[0] + degrees]
         else:
             raise TypeError(query)
+        low, high = min(latitudes) - _DEGREES_MORE, max(latitudes) + _DEGREES_MORE
         bounds = [term_bytes(query.field, (latitude, 0.0)) for latitude in (low, high)]
         return _inexact(self._terms(query.field, " AND t.term >= ? AND t.term <= ?", bounds))
 
@@ -217,12 +241,15 @@ def _all_of(parts: Sequence[Candidates]) -> Candidates:
     """Return the conjunction of as many parts as the database should plan. The others are evaluated."""
     chosen: list[Candidates] = []
     joins = 0
-    for part in parts:
+    is_exact = all(part.is_exact for part in parts)
+    for part in itertools.chain.from_iterable(each.parts or (each,) for each in parts):
         if joins + part.joins <= _MAX_JOINS:
             chosen.append(part)
             joins += part.joins
-    found = _joined(" AND ", chosen)._replace(joins=joins) if chosen else _ALL
-    return found if len(chosen) == len(parts) else _inexact(found)
+        else:
+            is_exact = False
+    found = _joined(" AND ", chosen) if chosen else _ALL
+    return found._replace(is_exact=is_exact, joins=joins, parts=tuple(chosen))
 
 
 def _any_of(parts: Sequence[Candidates]) -> Candidates:

@@ -18,7 +18,7 @@ from tablegate.gateway.model.search.documents import (
 )
 from tablegate.gateway.model.search.schema import FieldType, SearchIndex
 from tablegate.gateway.model.values.keys import Position
-from tablegate.gateway.store.search.candidates import Candidates
+from tablegate.gateway.store.search.candidates import Candidates, with_parts
 from tablegate.gateway.store.sql import counters
 from tablegate.gateway.store.sql.databases import Row, Session
 from tablegate.gateway.store.sql.positions import position_of, stored_position
@@ -29,8 +29,10 @@ _CHUNK = 1_000
 _SMALL_BYTES = 64 * 1024
 # Documents read by their positions at a time.
 _FETCHED = 20
-# Candidates that are sorted here.
-_FEW = 1_000
+# Candidates whose keys or contents are read and sorted here, and those that are counted here.
+_FEW, _COUNTED = 1_000, 20_000
+# A condition with at most `_EVALUATED` terms replaces conditions with `_MANY` terms or more.
+_EVALUATED, _MANY = 500, 20_000
 _FIND = "SELECT d.document, d.partition, d.sort, d.full_key FROM search_documents d"
 _SAVE = (
     "INSERT INTO search_documents (index_id, partition, sort, slot, document, full_key, body)"
@@ -172,6 +174,58 @@ def count(session: Session, candidates: Candidates) -> int:
     return int(number)
 
 
+def numbers(session: Session, candidates: Candidates, limit: int) -> list[int]:
+    """Return the numbers of at most `limit` candidates."""
+    rows = session.query(
+        f"SELECT d.document FROM search_documents d WHERE {candidates.condition} LIMIT ?",
+        (*candidates.parameters, limit),
+    )
+    return [number for (number,) in rows]
+
+
+class Few(NamedTuple):
+    """The numbers of all candidates if they are few, otherwise None. `total`: their number, if it was requested."""
+
+    numbers: list[int] | None
+    total: int | None
+
+
+def few(session: Session, candidates: Candidates, counts: bool) -> Few:
+    """Return the candidates if they are few, and count them if requested.
+
+    Databases expect to find a page early in an order, and read all documents if there are few candidates.
+    """
+    if candidates.is_everything:
+        return Few(None, count(session, candidates) if counts else None)
+    found = numbers(session, candidates, (_COUNTED if counts else _FEW) + 1)
+    total = None
+    if counts:
+        total = len(found) if len(found) <= _COUNTED else count(session, candidates)
+    return Few(found if len(found) <= _FEW else None, total)
+
+
+def with_rare_terms_first(
+    session: Session, index: SearchIndex, candidates: Candidates, may_evaluate: bool
+) -> Candidates:
+    """Return a conjunction in the order of the numbers of its terms, which are counted up to a bound.
+
+    SQLite looks up the documents of the first part, and reads all terms of the others. `may_evaluate`: leave out parts
+    with many terms if another part has few, so that its documents are evaluated.
+    """
+    if sum(1 for part in candidates.parts if part.terms) < 2:
+        return candidates
+    answers = [
+        session.ask(f"SELECT count(*) FROM ({part.terms} LIMIT ?) AS counted", (*part.parameters, _MANY))
+        for part in candidates.parts
+        if part.terms
+    ]
+    sizes = [answers.pop(0)()[0][0] if part.terms else _MANY for part in candidates.parts]
+    by_size = sorted(zip(sizes, candidates.parts, strict=True), key=lambda pair: pair[0])
+    leaves_out = may_evaluate and min(sizes) <= _EVALUATED
+    kept = [part for size, part in by_size if not (leaves_out and part.terms and size == _MANY)]
+    return with_parts(index, candidates, kept)
+
+
 def in_key_order(
     session: Session,
     candidates: Candidates,
@@ -181,12 +235,6 @@ def in_key_order(
     limit: int,
 ) -> list[FoundDocument]:
     """Return candidates in the order of the primary key, without their contents. `after`: the key before the first."""
-    few = _few(session, candidates)
-    if few is not None:
-        ordered = sorted(few, key=lambda found: found.key, reverse=descending)
-        if after is not None:
-            ordered = [each for each in ordered if (each.key < after if descending else each.key > after)]
-        return ordered[offset : offset + limit]
     direction, compares = ("DESC", "<") if descending else ("ASC", ">")
     condition, parameters = candidates.condition, list(candidates.parameters)
     if after is not None:
@@ -199,17 +247,6 @@ def in_key_order(
     return [_found(row) for row in rows]
 
 
-def _few(session: Session, candidates: Candidates) -> list[FoundDocument] | None:
-    """Return all candidates if they are few, otherwise None.
-
-    Databases expect to find a page early in the order of keys, and read all documents if there are few candidates.
-    """
-    if candidates.is_everything:
-        return None
-    rows = session.query(f"{_FIND} WHERE {candidates.condition} LIMIT ?", (*candidates.parameters, _FEW + 1))
-    return [_found(row) for row in rows] if len(rows) <= _FEW else None
-
-
 def with_first_terms(
     session: Session,
     candidates: Candidates,
@@ -217,43 +254,34 @@ def with_first_terms(
     descending: bool,
     after: bytes | None,
     number: int,
-) -> Candidates | None:
-    """Return the candidates among which the first `number` in the order of their terms of a field are.
+    limit: int,
+) -> list[int] | None:
+    """Return the numbers of at most `limit` candidates among which the first `number` in the order of their terms of a field are.
 
-    `field`: the index, and the number of the field. `after`: only those with this term or a later one. None if there
-    are few candidates, or too few with a term.
+    `field`: the index, and the number of the field. `after`: only those with this term or a later one. None if too few
+    have a term.
     """
-    many = f"SELECT 1 FROM search_documents d WHERE {candidates.condition} LIMIT 1 OFFSET ?"
-    if not session.query(many, (*candidates.parameters, _FEW)):
-        return None
+    # The condition is one on `index_id` and `document`, which terms have, too.
     later, direction = ("<", "DESC") if descending else (">", "ASC")
-    terms = "SELECT t.{} FROM search_terms t WHERE t.index_id = ? AND t.field = ?"
-    statement, parameters = terms.format("term"), list[Any](field)
+    among = f"FROM search_terms d WHERE d.index_id = ? AND d.field = ? AND {candidates.condition}"
+    parameters = [*field, *candidates.parameters]
+    statement = f"SELECT d.term {among}"
+    bound = []
     if after is not None:
-        statement += f" AND t.term {later} ?"
-        parameters.append(after)
-    if not candidates.is_everything:
-        statement += (
-            f" AND t.document IN (SELECT d.document FROM search_documents d WHERE {candidates.condition})"
-        )
-        parameters += candidates.parameters
-    statement += f" ORDER BY t.term {direction} LIMIT 1 OFFSET ?"
-    last = session.query(statement, (*parameters, number - 1))
+        statement += f" AND d.term {later} ?"
+        bound.append(after)
+    statement += f" ORDER BY d.term {direction} LIMIT 1 OFFSET ?"
+    last = session.query(statement, (*parameters, *bound, number - 1))
     if not last:
         return None
-    among, bounds = terms.format("document"), list[Any]([*field, last[0][0]])
-    among += f" AND t.term {'>' if descending else '<'}= ?"
+    statement = f"SELECT d.document {among} AND d.term {'>' if descending else '<'}= ?"
     if after is not None:
-        among += f" AND t.term {later}= ?"
-        bounds.append(after)
-    return Candidates(
-        f"{candidates.condition} AND d.document IN ({among})",
-        (*candidates.parameters, *bounds),
-        candidates.is_exact,
-    )
+        statement += f" AND d.term {later}= ?"
+    rows = session.query(f"{statement} LIMIT ?", (*parameters, last[0][0], *bound, limit))
+    return [each for (each,) in rows]
 
 
-def _found(row: Row) -> FoundDocument:
+def _found(row: Sequence[Any]) -> FoundDocument:
     number, partition, sort, full_key = row
     return FoundDocument(number, (partition, sort), position_of(partition, sort, full_key), None)
 
@@ -267,20 +295,28 @@ def fetch(session: Session, index: SearchIndex, positions: Sequence[Position]) -
         yield from (orjson.loads(answer()[0][0]) for answer in answers)
 
 
-def each(session: Session, index: SearchIndex, candidates: Candidates) -> Iterator[FoundDocument]:
-    """Yield the candidates with their contents, in no useful order. Large contents are read one by one."""
-    last = 0
-    while True:
-        rows: Sequence[Sequence[Any]] = session.query(
-            "SELECT d.document, d.partition, d.sort, d.full_key, length(d.body),"
-            f" CASE WHEN length(d.body) <= {_SMALL_BYTES} THEN d.body END FROM search_documents d"
-            f" WHERE {candidates.condition} AND d.document > ? ORDER BY d.document LIMIT ?",
-            (*candidates.parameters, last, _CHUNK),
+def keys(session: Session, index: SearchIndex, wanted: Sequence[int]) -> Iterator[FoundDocument]:
+    """Yield the documents with these numbers without their contents, in no useful order."""
+    for row in _read(session, index, wanted, "d.document, d.partition, d.sort, d.full_key"):
+        yield _found(row)
+
+
+def each(session: Session, index: SearchIndex, wanted: Sequence[int]) -> Iterator[FoundDocument]:
+    """Yield the documents with these numbers and their contents, in no useful order. Large contents are read one by one."""
+    columns = (
+        "d.document, d.partition, d.sort, d.full_key, length(d.body),"
+        f" CASE WHEN length(d.body) <= {_SMALL_BYTES} THEN d.body END"
+    )
+    for *key, size_bytes, body in _read(session, index, wanted, columns):
+        found = _found(key)
+        document = next(fetch(session, index, [found.position])) if body is None else orjson.loads(body)
+        yield found._replace(document=document, size_bytes=size_bytes)
+
+
+def _read(session: Session, index: SearchIndex, wanted: Sequence[int], columns: str) -> Iterator[Row]:
+    for start in range(0, len(wanted), _CHUNK):
+        condition, chunk = session.statements.one_of("d.document", wanted[start : start + _CHUNK])
+        yield from session.query(
+            f"SELECT {columns} FROM search_documents d WHERE d.index_id = ? AND {condition}",
+            (index.id, *chunk),
         )
-        for number, partition, sort, full_key, size_bytes, body in rows:
-            position = position_of(partition, sort, full_key)
-            document = next(fetch(session, index, [position])) if body is None else orjson.loads(body)
-            yield FoundDocument(number, (partition, sort), position, document, size_bytes)
-        if len(rows) < _CHUNK:
-            return
-        last = rows[-1][0]

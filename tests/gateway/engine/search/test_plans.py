@@ -27,13 +27,13 @@ def test_only_searches_are_planned_for_their_values(
     put(things, "1", {"k": "red"})
     do_background_work(things.engine)
     found = []
-    in_key_order = documents.in_key_order
+    few = documents.few
 
     def watched(session: Session, *arguments: Any) -> Any:
         found.extend(session.query(_SETTINGS))
-        return in_key_order(session, *arguments)
+        return few(session, *arguments)
 
-    monkeypatch.setattr(documents, "in_key_order", watched)
+    monkeypatch.setattr(documents, "few", watched)
     [page] = things.engine.run([SearchRows(things.table, index, queries.Exists(FIELDS["k"]))])
     assert len(page.rows) == 1
     assert found == [("force_custom_plan", "on")]

@@ -417,8 +417,9 @@ def check_random_queries(client: Client, number_of_rows: int, number_of_queries:
 
 
 def test_random_queries(things: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Otherwise all rows are few candidates, which are sorted outside of the database.
-    monkeypatch.setattr(stored_documents, "_FEW", 20)
+    # Otherwise all rows are few candidates, which are sorted outside of the database, and no term is in many rows.
+    for name, number in (("_FEW", 20), ("_COUNTED", 50), ("_EVALUATED", 20), ("_MANY", 30)):
+        monkeypatch.setattr(stored_documents, name, number)
     check_random_queries(things, 120, 100)
 
 
