@@ -29,7 +29,7 @@ _CHUNK = 1_000
 _SMALL_BYTES = 64 * 1024
 # Documents read by their positions at a time.
 _FETCHED = 20
-# Candidates whose keys or contents are read and sorted here, and those that are counted here.
+# Maximum number of candidates that are sorted here, and that are counted by their numbers.
 _FEW, _COUNTED = 1_000, 20_000
 # A condition with at most `_EVALUATED` terms replaces conditions with `_MANY` terms or more.
 _EVALUATED, _MANY = 500, 20_000
