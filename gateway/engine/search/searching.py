@@ -309,8 +309,8 @@ def _matching(
         raise LimitExceeded("search-documents", MOST_EVALUATED, len(evaluated.numbers))
     for each in documents.each(session, command.index, evaluated.numbers):
         work.evaluated_bytes += each.size_bytes
-        work.check()
-        if evaluated.is_exact or (
-            each.document is not None and matches(command.query, each.document, work.check)
-        ):
+        if evaluated.is_exact:
+            work.check()
+            yield each
+        elif each.document is not None and matches(command.query, each.document, work.check):
             yield each
