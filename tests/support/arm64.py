@@ -1,6 +1,6 @@
 """The wheel and the locked dependencies on arm64: in a folder with Debian's Python, run by QEMU's emulation of a process.
 
-It stands for the image, which has the same Debian and Python. Nothing is installed on this machine, and no root is needed.
+It stands for the image, which has the same Debian and Python. Nothing is installed on this machine.
 """
 
 from __future__ import annotations

@@ -53,6 +53,7 @@ MOST_EVALUATED = 1_000_000
 """Maximum number of documents that a search evaluates."""
 MOST_ROWS_BYTES = 64 << 20
 """Maximum size of the rows that a search returns."""
+# Rows read by one call. Their size is added up after each, before more are read.
 _FETCHED_ROWS = 20
 
 
@@ -137,7 +138,10 @@ def search(store: Store, command: SearchRows, now_ms: int) -> SearchPage:
 
 
 def _candidates(session: Session, command: SearchRows) -> Candidates:
-    """Return the condition for the documents that match. The tokens of texts are not found again for many documents."""
+    """Return the condition for the documents that match, with the parts that have few terms first.
+
+    With conditions on texts no part is left out, because an evaluation would find the tokens of each text again.
+    """
     has_texts = any(field.type is FieldType.TEXT for field in fields_of(command.query))
     found = candidates_of(command.index, command.query)
     return documents.with_rare_terms_first(session, command.index, found, may_evaluate=not has_texts)
