@@ -71,6 +71,7 @@ COSTS: Mapping[type, CommandCost] = {
             table_commands.FindTable,
             table_commands.ListTables,
             table_commands.AlterTable,
+            table_commands.AlterTables,
             table_commands.DropTable,
             backup_commands.KeepHistory,
             backup_commands.ListBackups,

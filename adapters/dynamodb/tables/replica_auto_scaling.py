@@ -58,7 +58,7 @@ def update_replica_auto_scaling(call: CallContext) -> Exchange[Answer]:
             scaling[place] = settings_of(call, table.name, place, kind, update)
     answer = _description(call, table)
     yield from change_all_regions(
-        call, lambda properties_of_region: replace(properties_of_region, auto_scaling=scaling)
+        call, lambda _, properties_of_region: replace(properties_of_region, auto_scaling=scaling)
     )
     return answer
 

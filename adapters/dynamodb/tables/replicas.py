@@ -8,7 +8,7 @@ group in each of its tables: time to live, indexes, billing, throughput, class a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -35,7 +35,13 @@ from tablegate.adapters.dynamodb.wire.resources import key_arn
 from tablegate.gateway.exchanges import one
 from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.replica_commands import AddReplicas, NewReplica, RemoveReplicas
-from tablegate.gateway.model.commands.table_commands import AlterTable, CountRows, CreateTable, FindTable
+from tablegate.gateway.model.commands.table_commands import (
+    AlterTable,
+    AlterTables,
+    CountRows,
+    CreateTable,
+    FindTable,
+)
 from tablegate.gateway.model.errors import TableBusy, TableExists
 from tablegate.gateway.model.tables.restored_tables import copied_definition
 from tablegate.gateway.model.tables.tables import State, Table
@@ -80,23 +86,42 @@ def update_table(call: CallContext) -> Exchange[Answer]:
     specification = arguments.get("SSESpecification")
     if specification is not None and "KMSMasterKeyId" not in specification:
         shared["SSESpecification"] = specification
-    elsewhere = (yield from _calls_in_other_regions(call)) if set(shared) - {"AttributeDefinitions"} else []
-    if table.state_at(call.gateway.now_ms()) is State.ACTIVE:  # otherwise another error applies
+    elsewhere = yield from _calls_in_other_regions(call)
+    is_shared = bool(set(shared) - {"AttributeDefinitions"})
+    if is_shared and table.state_at(call.gateway.now_ms()) is State.ACTIVE:  # otherwise another error applies
         yield from _refuse_changing(elsewhere, shared)
-    answer = yield from tables.update_table(call)
+    update = yield from tables.check_update(call)
+    alterations = {call.caller.region: update.command}
     for region_call in elsewhere:
-        yield from tables.update_table(
-            region_call._replace(input={**shared, "TableName": region_call.input["TableName"]})
-        )
-    if {"SSESpecification", "TableClass"} & set(arguments):
-        yield from _share_settings(call)
+        region = region_call.caller.region
+        if is_shared:
+            input_ = {**shared, "TableName": region_call.input["TableName"]}
+            alterations[region] = (yield from tables.check_update(region_call._replace(input=input_))).command
+        elif "SSESpecification" in arguments:
+            alterations |= yield from _alteration(region_call)
+    change = partial(_with_shared_settings, call, alterations)
+    commands = tuple(_with_change(alteration, change) for alteration in alterations.values())
+    altered, *_ = yield from tables.unless_changing(call, table, AlterTables(commands))
+    return update.describe(altered)
+
+
+def _with_shared_settings(
+    call: CallContext, alterations: Mapping[str, AlterTable], properties: TableProperties
+) -> TableProperties:
+    """Return the properties of a table with the settings that each region stores of all regions.
+
+    `alterations`: the changes of an UpdateTable, by region.
+    """
+    arguments = call.input
+    settings: dict[str, Wire] = {}
+    if {"SSESpecification", "TableClass"} & arguments.keys():
+        settings = {
+            region: replica_settings.own_settings(_properties_after(alteration))
+            for region, alteration in alterations.items()
+        }
     if "ProvisionedThroughput" in arguments:
-        yield from change_all_regions(
-            call, partial(_with_settings, {call.caller.region: {"read_units": None}})
-        )
-    if auto_scaling_settings.added(arguments):
-        yield from change_all_regions(call, partial(auto_scaling_settings.with_new_indexes, call, arguments))
-    return answer
+        settings[call.caller.region] = {**settings.get(call.caller.region, {}), "read_units": None}
+    return auto_scaling_settings.with_new_indexes(call, arguments, _with_settings(settings, properties))
 
 
 def _refuse_changing(calls: Sequence[CallContext], shared: Wire) -> Exchange[None]:
@@ -112,17 +137,6 @@ def _refuse_changing(calls: Sequence[CallContext], shared: Wire) -> Exchange[Non
             raise replica_rules.in_use()
 
 
-def _share_settings(call: CallContext) -> Exchange[None]:
-    """Store the key and class of each region in all regions."""
-    settings = {}
-    for region_call in [call, *(yield from _calls_in_other_regions(call))]:
-        table = yield from one(
-            FindTable(region_call.caller.namespace, own_name(call, region_call.input["TableName"]))
-        )
-        settings[region_call.caller.region] = replica_settings.own_settings(TableProperties.of(table))
-    yield from change_all_regions(call, partial(_with_settings, settings))
-
-
 def _with_settings(settings_by_region: Mapping[str, Wire], properties: TableProperties) -> TableProperties:
     """Return the properties with more settings of replicas, by region."""
     settings = dict(properties.replicas)
@@ -136,10 +150,11 @@ def update_time_to_live(call: CallContext) -> Exchange[Answer]:
     table = yield from find_table(call)
     for region in replica_rules.incomplete_regions(table, call.gateway.now_ms()):
         raise replica_rules.being_added(table, region)
-    answer = yield from time_to_live.update_time_to_live(call)
-    for region_call in (yield from _calls_in_other_regions(call)):
-        yield from time_to_live.update_time_to_live(region_call)
-    return answer
+    alterations = []
+    for region_call in [call, *(yield from _calls_in_other_regions(call))]:
+        alterations.append((yield from time_to_live.check_update(region_call)))
+    yield from one(AlterTables(tuple(alterations)))
+    return {"TimeToLiveSpecification": call.input["TimeToLiveSpecification"]}
 
 
 def delete_table(call: CallContext) -> Exchange[Answer]:
@@ -199,7 +214,7 @@ def _update_replicas(call: CallContext) -> Exchange[Answer]:
         table = yield from _disassociate(call, table, updates[0][1])
     else:
         for _, entry in updates:
-            table = yield from _override(call, table, entry)
+            yield from _override(call, table, entry)
         return {"TableDescription": in_style(call, {**before, "TableStatus": "UPDATING"})}
     description = yield from _description(call, table)
     # A replica being added is shown a moment later.
@@ -236,21 +251,23 @@ def _create(
     settings = _settings_with(call, table, entries)
     new_replicas = [_new_replica(call, table, entry, settings) for entry in entries]
     strong = call.input.get("MultiRegionConsistency") == "STRONG"
-    command = AddReplicas(
-        table, call.caller.region, tuple(new_replicas), strong, witness[0][1]["RegionName"] if witness else ""
-    )
+    sourced = {**properties_before.sourced, **{entry["RegionName"]: now_ms for entry in entries}}
+    own_region = call.caller.region
+
+    def with_settings(region: str, properties: TableProperties) -> TableProperties:
+        new_sourced = sourced if region == own_region else properties.sourced
+        return replace(properties, replicas=settings, sourced=new_sourced)
+
+    alterations = yield from _alterations(call, with_settings)
+    witness_region = witness[0][1]["RegionName"] if witness else ""
     try:
-        yield from one(command)
+        return (
+            yield from one(
+                AddReplicas(table, own_region, tuple(new_replicas), strong, witness_region, alterations)
+            )
+        )
     except (TableExists, TableBusy):
         raise _already_there(table) from None
-    sourced = {**properties_before.sourced, **{entry["RegionName"]: now_ms for entry in entries}}
-    return (
-        yield from change_all_regions(
-            call,
-            lambda properties: replace(properties, replicas=settings),
-            lambda properties: replace(properties, replicas=settings, sourced=sourced),
-        )
-    )
 
 
 def _settings_with(call: CallContext, table: Table, entries: Sequence[Wire]) -> dict[str, Wire]:
@@ -331,7 +348,7 @@ def _new_replica(call: CallContext, table: Table, entry: Wire, settings: Wire) -
     return NewReplica(region, create_command)
 
 
-def _override(call: CallContext, table: Table, entry: Wire) -> Exchange[Table]:
+def _override(call: CallContext, table: Table, entry: Wire) -> Exchange[None]:
     """Change the settings of a replica. Raises ServiceError."""
     own_properties = TableProperties.of(table)
     region = entry["RegionName"]
@@ -339,11 +356,12 @@ def _override(call: CallContext, table: Table, entry: Wire) -> Exchange[Table]:
         raise validation(f"{messages.INVALID}KMSMasterKeyId must be specified for each replica.")
     replica_settings.check(own_properties, entry)
     class_settings = _class_settings(call, table, entry)
-    if class_settings:
-        region_call = call._replace(caller=in_region(call, region))
-        yield from _save_properties(region_call, lambda properties: replace(properties, **class_settings))
     settings = {**own_properties.replicas, region: {**replica_settings.after(table, entry), **class_settings}}
-    return (yield from change_all_regions(call, lambda properties: replace(properties, replicas=settings)))
+
+    def with_override(of_region: str, properties: TableProperties) -> TableProperties:
+        return replace(properties, replicas=settings, **(class_settings if of_region == region else {}))
+
+    yield from change_all_regions(call, with_override)
 
 
 def _class_settings(call: CallContext, table: Table, entry: Wire) -> dict[str, Any]:
@@ -356,28 +374,45 @@ def _class_settings(call: CallContext, table: Table, entry: Wire) -> dict[str, A
     return {"table_class": table_class, "table_class_at_ms": call.gateway.now_ms()}
 
 
-def change_all_regions(
-    call: CallContext,
-    change: Callable[[TableProperties], TableProperties],
-    own: Callable[[TableProperties], TableProperties] | None = None,
-) -> Exchange[Table]:
-    """Change the properties of a table in all its regions, and return the caller's table.
-
-    `own`: the change in the caller's region, if it differs.
-    """
-    for region_call in (yield from _calls_in_other_regions(call)):
-        yield from _save_properties(region_call, change)
-    return (yield from _save_properties(call, own or change))
+Change = Callable[[str, TableProperties], TableProperties]
+"""Returns the new properties of the table in a region."""
 
 
-def _save_properties(
-    call: CallContext, change: Callable[[TableProperties], TableProperties]
-) -> Exchange[Table]:
+def change_all_regions(call: CallContext, change: Change) -> Exchange[None]:
+    """Change the properties of a table in all its regions."""
+    yield from one(AlterTables((yield from _alterations(call, change))))
+
+
+def _alterations(
+    call: CallContext, change: Change, removed_regions: Collection[str] = ()
+) -> Exchange[tuple[AlterTable, ...]]:
+    """Return the commands that change the properties in all regions except removed ones."""
+    alterations: dict[str, AlterTable] = {}
+    for region_call in [call, *(yield from _calls_in_other_regions(call))]:
+        if region_call.caller.region not in removed_regions:
+            alterations |= yield from _alteration(region_call)
+    return tuple(
+        _with_change(alteration, partial(change, region)) for region, alteration in alterations.items()
+    )
+
+
+def _alteration(call: CallContext) -> Exchange[dict[str, AlterTable]]:
+    """Return region -> a command that changes nothing. Empty for a table being created, which has its properties."""
     table = yield from one(FindTable(call.caller.namespace, own_name(call, call.input["TableName"])))
-    document = change(TableProperties.of(table)).document()
-    if table.state_at(call.gateway.now_ms()) is State.CREATING:  # its properties were set at creation
-        return table
-    return (yield from one(AlterTable(DIALECT, table, properties=document, instant=True)))
+    if table.state_at(call.gateway.now_ms()) is State.CREATING:
+        return {}
+    return {call.caller.region: AlterTable(DIALECT, table, properties={}, instant=True)}
+
+
+def _properties_after(alteration: AlterTable) -> TableProperties:
+    table = alteration.table
+    return TableProperties.of(
+        replace(table, properties={**table.properties, **(alteration.properties or {})})
+    )
+
+
+def _with_change(alteration: AlterTable, change: Callable[[TableProperties], TableProperties]) -> AlterTable:
+    return replace(alteration, properties=change(_properties_after(alteration)).document())
 
 
 # Removing
@@ -394,15 +429,13 @@ def _delete(call: CallContext, table: Table, entries: Sequence[Wire]) -> Exchang
         if not (table.rules.replication is not None and table.rules.replication.strong):
             replica_rules.refuse_source(call, replica)
     replica_rules.refuse_incomplete(table, call.gateway.now_ms())
-    remaining = yield from one(RemoveReplicas(table, tuple(names)))
-    if remaining.rules.replication is None:
-        settings: Wire = {}
-    else:
-        replicas = TableProperties.of(remaining).replicas
-        settings = {
-            region: region_settings for region, region_settings in replicas.items() if region not in names
-        }
-    yield from change_all_regions(call, lambda properties: _without(properties, settings, names))
+    rule, settings = table.rules.replication, TableProperties.of(table).replicas
+    is_group = rule is not None and not set(rule.others) <= set(names)
+    kept = {region: settings[region] for region in settings if is_group and region not in names}
+    alterations = yield from _alterations(
+        call, lambda _, properties: _without(properties, kept, names), removed_regions=names
+    )
+    yield from one(RemoveReplicas(table, tuple(names), alterations=alterations))
 
 
 def _refuse_protected(table: Table, region: str) -> None:

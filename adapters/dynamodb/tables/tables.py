@@ -6,7 +6,7 @@ a description shows the latest change.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -34,6 +34,7 @@ from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext, o
 from tablegate.adapters.dynamodb.wire.errors import validation
 from tablegate.gateway.exchanges import one
 from tablegate.gateway.model.commands import table_commands
+from tablegate.gateway.model.commands.command import Command, R
 from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.errors import NotInstalled, TableBusy, TableExists, TableMissing
 from tablegate.gateway.model.tables.tables import Rules, State, Table
@@ -189,8 +190,23 @@ class _TableUpdate(NamedTuple):
         return not (self.added or self.added_vectors or self.dropped or any(self.is_slow.values()))
 
 
+class CheckedUpdate(NamedTuple):
+    """An UpdateTable that its table permits."""
+
+    command: table_commands.AlterTable
+    describe: Callable[[Table], Answer]
+    """Returns the answer, for the altered table."""
+
+
 def update_table(call: CallContext) -> Exchange[Answer]:
-    """UpdateTable: change throughput, indexes, the stream or a setting. Raises ServiceError, TableMissing, TableBusy.
+    """UpdateTable: change throughput, indexes, the stream or a setting. Raises ServiceError, TableMissing, TableBusy."""
+    update = yield from check_update(call)
+    altered = yield from unless_changing(call, update.command.table, update.command)
+    return update.describe(altered)
+
+
+def check_update(call: CallContext) -> Exchange[CheckedUpdate]:
+    """Check an UpdateTable. Raises ServiceError, TableMissing.
 
     The answer describes the table before the change, with the states of the parts being changed.
     """
@@ -200,16 +216,19 @@ def update_table(call: CallContext) -> Exchange[Answer]:
     statistics = yield from one(table_commands.CountRows(table))
     before = describe(table, statistics, call.caller, now_ms)
     dropped_indexes = running_changes.being_deleted(before, update.dropped)
-    altered = yield from _unless_changing(call, table, _alter_command(call, table, update, dropped_indexes))
-    description = describe(in_state(State.UPDATING, altered, now_ms), statistics, call.caller, now_ms)
-    if update.instant and not update.is_slow.keys() & arguments:
-        description["TableStatus"] = altered.state_at(now_ms).value.upper()
-    _show_setting_changes(call, description, before)
-    for index in description.get("GlobalSecondaryIndexes", ()):
-        if index["IndexName"] in update.throughput:
-            index["IndexStatus"] = "UPDATING"
-    running_changes.show_deleting(description, dropped_indexes)
-    return {"TableDescription": in_style(call, description)}
+
+    def description_of(altered: Table) -> Answer:
+        description = describe(in_state(State.UPDATING, altered, now_ms), statistics, call.caller, now_ms)
+        if update.instant and not update.is_slow.keys() & arguments:
+            description["TableStatus"] = altered.state_at(now_ms).value.upper()
+        _show_setting_changes(call, description, before)
+        for index in description.get("GlobalSecondaryIndexes", ()):
+            if index["IndexName"] in update.throughput:
+                index["IndexStatus"] = "UPDATING"
+        running_changes.show_deleting(description, dropped_indexes)
+        return {"TableDescription": in_style(call, description)}
+
+    return CheckedUpdate(_alter_command(call, table, update, dropped_indexes), description_of)
 
 
 def _update_of(call: CallContext, table: Table) -> _TableUpdate:
@@ -295,9 +314,7 @@ NOT_MEANWHILE = frozenset(
 """Members of UpdateTable that are rejected while the table is being changed, even if they change nothing."""
 
 
-def _unless_changing(
-    call: CallContext, table: Table, command: table_commands.AlterTable | table_commands.DropTable
-) -> Exchange[Table]:
+def unless_changing(call: CallContext, table: Table, command: Command[R]) -> Exchange[R]:
     """Run a command on a table. If a change is running, the error names it. Raises ServiceError, TableBusy."""
     try:
         return (yield from one(command))
@@ -345,7 +362,7 @@ def delete_table(call: CallContext) -> Exchange[Answer]:
     if encryption.is_changing(TableProperties.of(table), now_ms):
         raise running_changes.refusal(table.name, None, call.input, call.operation)
     statistics = yield from one(table_commands.CountRows(table))
-    dropped_table = yield from _unless_changing(call, table, table_commands.DropTable(table))
+    dropped_table = yield from unless_changing(call, table, table_commands.DropTable(table))
     description = describe(in_state(State.DELETING, dropped_table, now_ms), statistics, call.caller, now_ms)
     for name in _NOT_OF_DELETED:
         description.pop(name, None)

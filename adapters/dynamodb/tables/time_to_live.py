@@ -15,15 +15,14 @@ from tablegate.adapters.dynamodb.tables.tables import find_table
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext
 from tablegate.adapters.dynamodb.wire.errors import validation
-from tablegate.gateway.exchanges import one
 from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.table_commands import AlterTable
 from tablegate.gateway.model.errors import TableMissing
 from tablegate.gateway.model.tables.tables import BUSY_STATES, ExpiryRule, State, Table
 
 
-def update_time_to_live(call: CallContext) -> Exchange[Answer]:
-    """UpdateTimeToLive: switch expiry on or off. Raises ServiceError, TableMissing.
+def check_update(call: CallContext) -> Exchange[AlterTable]:
+    """Return the command of UpdateTimeToLive, which switches expiry on or off. Raises ServiceError, TableMissing.
 
     It is not idempotent. The right attribute must be named even to switch expiry off.
     """
@@ -42,8 +41,7 @@ def update_time_to_live(call: CallContext) -> Exchange[Answer]:
     expiry = ExpiryRule(attribute=attribute) if enabled else None
     properties = replace(TableProperties.of(table), time_to_live_at_ms=call.gateway.now_ms())
     rules = replace(table.rules, expiry=expiry)
-    yield from one(AlterTable(DIALECT, table, rules, properties.document(), instant=True))
-    return {"TimeToLiveSpecification": {"Enabled": enabled, "AttributeName": attribute}}
+    return AlterTable(DIALECT, table, rules, properties.document(), instant=True)
 
 
 def describe_time_to_live(call: CallContext) -> Exchange[Answer]:

@@ -58,7 +58,7 @@ def run(store: Store, definer: TableDefiner, command: ReplicaCommand, now: int) 
 def _add(store: Store, definer: TableDefiner, command: AddReplicas, now_ms: int) -> Table:
     """Make replicas of a table. Raises StaleTable, TableExists, TableBusy."""
     with store.write() as session:
-        table = lock_current(store, session, command.table)
+        table = _lock_and_alter(store, definer, session, command, now_ms)
         old_members = members(store, session, table)
         is_empty = not rows.positions_after(session, table.id, None, 1, 0)
         until_ms = 0 if command.strong or is_empty else _FOREVER_MS
@@ -82,6 +82,15 @@ def _add(store: Store, definer: TableDefiner, command: AddReplicas, now_ms: int)
                 _begin_following(store, session, group_members, new, table, copies=until_ms > 0)
         stored_members = [save_table(store, session, member) for member in group_members]
     return next(member for member in stored_members if member.id == table.id)
+
+
+def _lock_and_alter(
+    store: Store, definer: TableDefiner, session: Session, command: ReplicaCommand, now_ms: int
+) -> Table:
+    """Lock the table of a command, make its alterations and return the table. Raises StaleTable, TableBusy."""
+    table = lock_current(store, session, command.table)
+    altered_tables = definer.alter(session, command.alterations, now_ms)
+    return next((altered for altered in altered_tables if altered.id == table.id), table)
 
 
 def _join(table: Table, group: Sequence[Replica], command: AddReplicas) -> Table:
@@ -119,7 +128,7 @@ def _link(session: Session, of_table: int, to_table: int) -> Follower | None:
 def _remove(store: Store, definer: TableDefiner, command: RemoveReplicas, now_ms: int) -> Table:
     """Drop replicas of a table, or detach them as independent tables. Raises StaleTable, TableBusy."""
     with store.write() as session:
-        table = lock_current(store, session, command.table)
+        table = _lock_and_alter(store, definer, session, command, now_ms)
         rule = table.rules.replication
         removed_ids = {peer.table_id for peer in rule.peers if peer.name in command.names} if rule else set()
         if rule is not None and rule.name in command.names:

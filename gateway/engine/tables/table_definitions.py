@@ -58,7 +58,9 @@ class TableDefiner:
             case table_commands.CreateTable():
                 return self._create(command, now_ms)
             case table_commands.AlterTable():
-                return self._alter(command, now_ms)
+                return self._alter_all([command], now_ms)[0]
+            case table_commands.AlterTables(alterations):
+                return self._alter_all(alterations, now_ms)
             case table_commands.DropTable(table, delay_ms):
                 return self._drop(table, max(delay_ms, self._delay_ms), now_ms)
             case table_commands.CountRows(table, again):
@@ -296,32 +298,39 @@ class TableDefiner:
             view=self._catalog.views.get(new.dialect or dialect),
         )
 
-    def _alter(self, command: table_commands.AlterTable, now_ms: int) -> Table:
+    def _alter_all(self, commands: Sequence[table_commands.AlterTable], now_ms: int) -> tuple[Table, ...]:
         with self._store.write() as session:
-            table = self._catalog.lock(session, command.table.id)
-            if table is None or table.version != command.table.version:
-                self._catalog.cache.forget(command.table.id)
-                raise errors.StaleTable()
-            state, busy_until_ms = self._state_after(command, table, now_ms)
-            old_rules = table.rules
-            self._alter_indexes(session, command, table, busy_until_ms)
-            table = dataclasses.replace(
-                table,
-                rules=table.rules
-                if command.rules is None
-                else _with_engine_rules(command.rules, table.rules),
-                properties={**table.properties, **(command.properties or {})},
-                state=state,
-                busy_until_ms=busy_until_ms,
-            )
-            table = self._with_stream(session, old_rules, table, now_ms)
-            if command.rules is not None and command.rules.expiry not in (None, old_rules.expiry):
-                expiry_backfills.begin(session, table.id)
-            self._catalog.update(session, table)
-            stored_table = self._catalog.by_id(session, table.id)
-            assert stored_table is not None
-        self._catalog.cache.keep(stored_table)
-        return stored_table
+            altered_tables = self.alter(session, commands, now_ms)
+        for table in altered_tables:
+            self._catalog.cache.keep(table)
+        return altered_tables
+
+    def alter(
+        self, session: Session, commands: Sequence[table_commands.AlterTable], now_ms: int
+    ) -> tuple[Table, ...]:
+        """Lock tables in the order of their ids and alter them. Raises StaleTable, TableBusy, IndexMissing."""
+        altered_tables = {
+            command.table.id: self._alter(session, command, now_ms)
+            for command in sorted(commands, key=lambda command: command.table.id)
+        }
+        return tuple(altered_tables[command.table.id] for command in commands)
+
+    def _alter(self, session: Session, command: table_commands.AlterTable, now_ms: int) -> Table:
+        table = table_dependents.lock_current(self._store, session, command.table)
+        state, busy_until_ms = self._state_after(command, table, now_ms)
+        old_rules = table.rules
+        self._alter_indexes(session, command, table, busy_until_ms)
+        table = dataclasses.replace(
+            table,
+            rules=table.rules if command.rules is None else _with_engine_rules(command.rules, table.rules),
+            properties={**table.properties, **(command.properties or {})},
+            state=state,
+            busy_until_ms=busy_until_ms,
+        )
+        table = self._with_stream(session, old_rules, table, now_ms)
+        if command.rules is not None and command.rules.expiry not in (None, old_rules.expiry):
+            expiry_backfills.begin(session, table.id)
+        return table_dependents.save_table(self._store, session, table)
 
     def _alter_indexes(
         self, session: Session, command: table_commands.AlterTable, table: Table, busy_until_ms: int

@@ -128,6 +128,13 @@ def _of_alter(command: table_commands.AlterTable, purpose: Purpose) -> Iterator[
     yield from _also(command, table, purpose)
 
 
+def _of_alterations(
+    command: table_commands.AlterTables | replica_commands.ReplicaCommand, purpose: Purpose
+) -> Iterator[Access]:
+    for alteration in command.alterations:
+        yield from _of_alter(alteration, purpose)
+
+
 def _also(
     command: table_commands.AlterTable | stream_commands.Follow, table: Table, purpose: Purpose
 ) -> Iterator[Access]:
@@ -198,6 +205,7 @@ def _of_cancelled_job(command: job_commands.CancelJob, purpose: Purpose) -> Iter
 
 def _of_new_replicas(command: replica_commands.AddReplicas, purpose: Purpose) -> Iterator[Access]:
     yield _of_table(command, command.table, Permission.ALTER, purpose)
+    yield from _of_alterations(command, purpose)
     for replica in command.replicas:
         yield from _of_create(replica.definition, purpose)
 
@@ -208,6 +216,7 @@ def _of_removed_replicas(command: replica_commands.RemoveReplicas, purpose: Purp
     All replicas have the same table name, and their namespaces belong to one account.
     """
     yield _of_table(command, command.table, Permission.ALTER, purpose)
+    yield from _of_alterations(command, purpose)
     if not command.keeps:
         yield _of_table(command, command.table, Permission.DROP, purpose)
 
@@ -356,6 +365,7 @@ ACCESSES: Mapping[type, Callable[[Any, Purpose], Iterable[Access]]] = {
     table_commands.ListTables: _of_listing,
     table_commands.CreateTable: _of_create,
     table_commands.AlterTable: _of_alter,
+    table_commands.AlterTables: _of_alterations,
     table_commands.DropTable: _on_table(Permission.DROP),
     job_commands.StartJob: _of_started_job,
     job_commands.ListJobs: _of_job_list,

@@ -105,6 +105,13 @@ class AlterTable(BaseCommand[Table]):
 
 
 @dataclass(frozen=True, slots=True)
+class AlterTables(BaseCommand["tuple[Table, ...]"]):
+    """Change several tables in one transaction. Outcome: the tables in this order. Errors: those of AlterTable."""
+
+    alterations: tuple[AlterTable, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class DropTable(BaseCommand[Table]):
     """Drop a table, in constant time. Outcome: the former Table. Errors: TableMissing, TableBusy.
 
@@ -135,4 +142,4 @@ class TableStatistics:
     indexes: Mapping[str, tuple[int, int]]
 
 
-TableCommand = FindTable | ListTables | CreateTable | AlterTable | DropTable | CountRows
+TableCommand = FindTable | ListTables | CreateTable | AlterTable | AlterTables | DropTable | CountRows

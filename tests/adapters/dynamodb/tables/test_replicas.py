@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from tablegate.gateway.model.commands.replica_commands import AddReplicas, RemoveReplicas
+from tablegate.gateway.model.commands.table_commands import AlterTable, AlterTables, FindTable
 from tests.adapters.dynamodb.client import DynamoDBService, signed
 from tests.adapters.dynamodb.tables.test_tables import with_index
 from tests.support.clock import Clock
@@ -289,6 +291,48 @@ def test_settings_of_the_group_are_the_same_everywhere(regions):
     })  # fmt: skip
     west = regions.call(WEST, "ListTagsOfResource", {"ResourceArn": regions.described(WEST)["TableArn"]})
     assert west["Tags"] == []
+
+
+WITH_INDEX = {
+    "AttributeDefinitions": with_index()["AttributeDefinitions"],
+    "GlobalSecondaryIndexUpdates": [{"Create": with_index()["GlobalSecondaryIndexes"][0]}],
+}
+EXPIRY = {"TimeToLiveSpecification": {"Enabled": True, "AttributeName": "until"}}
+
+
+@pytest.mark.parametrize("at", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("operation", "given"),
+    [
+        ("UpdateTable", WITH_INDEX),
+        ("UpdateTable", {"TableClass": "STANDARD_INFREQUENT_ACCESS"}),
+        ("UpdateTable", {"SSESpecification": {"Enabled": True}}),
+        ("UpdateTimeToLive", EXPIRY),
+        ("UpdateTable", changes(("Create", SOUTH))),
+        ("UpdateTable", changes(("Delete", WEST))),
+    ],
+)
+def test_a_change_of_all_regions_is_made_at_once(regions, monkeypatch, operation, given, at):
+    """Where another change comes before its `at`-th transaction, it begins again. Nothing of it is made twice."""
+    regions.update(EAST, ("Create", WEST))
+    regions.settle()
+    credentials, engine = regions.service.gateway.credentials, regions.service.gateway.engine
+    namespaces = [credentials.aws_namespace("anybody", "000000000000", region) for region in (EAST, WEST)]
+    run, seen = engine.run, []
+
+    def run_after_another_change(commands, *further, **options):
+        if isinstance(commands[0], (AlterTable, AlterTables, AddReplicas, RemoveReplicas)):
+            seen.append(commands)
+            if len(seen) == at:
+                for namespace in namespaces:
+                    [table] = run([FindTable(namespace, "orders")])
+                    run([AlterTable("test", table, properties={"test": {}}, instant=True)])
+        return run(commands, *further, **options)
+
+    monkeypatch.setattr(engine, "run", run_after_another_change)
+    answer = regions.call(EAST, operation, {"TableName": "orders", **given})
+    assert regions.service.last.status == 200, answer
+    assert len(seen) == (2 if at == 1 else 1)
 
 
 def test_overrides_of_a_replica(regions):
