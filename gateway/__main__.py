@@ -1,10 +1,11 @@
 """The command line: the group of all commands. The commands are in `gateway/command_line/`.
 
-A package with further commands adds them to `other_commands`. No other module under `gateway` imports it.
+A package with further commands adds them to `_SECTIONS`. No other module under `gateway` names it.
 """
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Sequence
 from pathlib import PurePath
@@ -14,21 +15,53 @@ import click
 
 from tablegate.gateway import __version__
 from tablegate.gateway.command_line.help_sections import write_commands
-from tablegate.gateway.command_line.serving import serve
 
 _SECTIONS = {
-    "Server": ("serve", "config", "doctor", "healthcheck", "wait", "migrate", "sweep", "vacuum"),
-    "Tables and data": ("tables", "streams", "jobs", "backup", "distribute", "undistribute"),
-    "Access": ("credentials", "grants", "quotas"),
-    "Transfers between services": ("lint", "copy", "verify", "diff", "signature"),
-    "Recorded requests": ("record", "replay", "shadow"),
-    "Replacements for other programs": ("dynamodb-local", "azurite", "azurite-table"),
-    "Assistants": ("mcp",),
-    "Shell": ("completion",),
+    "Server": {
+        "serve": "gateway.command_line.serving",
+        "config": "gateway.command_line.config",
+        "doctor": "gateway.command_line.doctor",
+        "healthcheck": "gateway.command_line.probes",
+        "wait": "gateway.command_line.probes",
+        "migrate": "gateway.command_line.maintenance",
+        "sweep": "gateway.command_line.maintenance",
+        "vacuum": "gateway.command_line.maintenance",
+    },
+    "Tables and data": {
+        "tables": "gateway.command_line.tables",
+        "streams": "gateway.command_line.streams",
+        "jobs": "gateway.command_line.jobs",
+        "backup": "gateway.command_line.backup",
+        "distribute": "gateway.command_line.distributing",
+        "undistribute": "gateway.command_line.distributing",
+    },
+    "Access": {
+        "credentials": "gateway.command_line.credentials",
+        "grants": "gateway.command_line.grants",
+        "quotas": "gateway.command_line.quotas",
+    },
+    "Transfers between services": {
+        "lint": "transfer.comparison_commands",
+        "copy": "transfer.commands",
+        "verify": "transfer.comparison_commands",
+        "diff": "transfer.comparison_commands",
+        "signature": "transfer.comparison_commands",
+    },
+    "Recorded requests": {
+        "record": "transfer.traffic.commands",
+        "replay": "transfer.traffic.commands",
+        "shadow": "transfer.traffic.commands",
+    },
+    "Replacements for other programs": {
+        "dynamodb-local": "gateway.command_line.dynamodb_local",
+        "azurite": "gateway.command_line.azurite",
+        "azurite-table": "gateway.command_line.azurite",
+    },
+    "Assistants": {"mcp": "gateway.command_line.mcp"},
+    "Shell": {"completion": "gateway.command_line.completion"},
 }
-"""The sections of `tablegate --help`. Commands without a section are listed last."""
-_DROP_INS = frozenset({"dynamodb-local", "azurite", "azurite-table"})
-_PROBES = frozenset({"healthcheck", "wait"})
+"""The sections of `tablegate --help`: the commands of each, with the module that defines the function of that name."""
+_MODULES = {name: module for commands in _SECTIONS.values() for name, module in commands.items()}
 # Flags of the Java virtual machine, which stand before the archive in commands for the image of DynamoDB Local.
 _JAVA_WORDS = ("-jar", "-D", "-X", "-javaagent:")
 
@@ -46,77 +79,18 @@ def words_of(program: str, words: Sequence[str]) -> list[str]:
     return [*words]
 
 
-def drop_ins() -> tuple[click.Command, ...]:
-    """Return the commands with the command lines of other programs."""
-    from tablegate.gateway.command_line.azurite import azurite, azurite_table
-    from tablegate.gateway.command_line.dynamodb_local import dynamodb_local
-
-    return dynamodb_local, azurite, azurite_table
-
-
-def probes() -> tuple[click.Command, ...]:
-    """Return the probe commands. They run often, so they load no other command."""
-    from tablegate.gateway.command_line.probes import healthcheck, wait
-
-    return healthcheck, wait
-
-
-def other_commands() -> tuple[click.Command, ...]:
-    """Return the commands that only they and `--help` load. The start of a server does not."""
-    from tablegate.gateway.command_line.backup import backup
-    from tablegate.gateway.command_line.completion import completion
-    from tablegate.gateway.command_line.config import config
-    from tablegate.gateway.command_line.credentials import credentials
-    from tablegate.gateway.command_line.distributing import distribute, undistribute
-    from tablegate.gateway.command_line.doctor import doctor
-    from tablegate.gateway.command_line.grants import grants
-    from tablegate.gateway.command_line.jobs import jobs
-    from tablegate.gateway.command_line.maintenance import migrate, sweep, vacuum
-    from tablegate.gateway.command_line.mcp import mcp
-    from tablegate.gateway.command_line.quotas import quotas
-    from tablegate.gateway.command_line.streams import streams
-    from tablegate.gateway.command_line.tables import tables
-    from tablegate.transfer.commands import COMMANDS as TRANSFER_COMMANDS
-    from tablegate.transfer.traffic.commands import COMMANDS as TRAFFIC_COMMANDS
-
-    return (
-        config,
-        completion,
-        migrate,
-        mcp,
-        sweep,
-        vacuum,
-        backup,
-        doctor,
-        tables,
-        streams,
-        jobs,
-        credentials,
-        grants,
-        quotas,
-        distribute,
-        undistribute,
-        *TRANSFER_COMMANDS,
-        *TRAFFIC_COMMANDS,
-    )
-
-
 class _Commands(click.Group):
-    """The group of commands, which are loaded when click requests them."""
+    """The group of commands. Only the requested one is loaded, because most of the time of a command is imports."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        self._load()
-        return super().list_commands(ctx)
+        return sorted(_MODULES)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a command. None if there is none of that name."""
-        for names, commands in ((_DROP_INS, drop_ins), (_PROBES, probes)):
-            if cmd_name in names:
-                return next(command for command in commands() if command.name == cmd_name)
-        command = super().get_command(ctx, cmd_name)
-        if command is None:
-            self._load()
-            command = super().get_command(ctx, cmd_name)
+        if cmd_name not in _MODULES:
+            return None
+        module = importlib.import_module(f"tablegate.{_MODULES[cmd_name]}")
+        command: click.Command = getattr(module, cmd_name.replace("-", "_"))
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -132,16 +106,8 @@ class _Commands(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands by sections."""
-        names = self.list_commands(ctx)
-        in_sections = {name for members in _SECTIONS.values() for name in members}
-        other_names = [name for name in names if name not in in_sections]
-        for title, members in {**_SECTIONS, "Other": other_names}.items():
-            if members:
-                write_commands(self, ctx, formatter, title, members)
-
-    def _load(self) -> None:
-        for command in (*drop_ins(), *probes(), *other_commands()):
-            self.add_command(command)
+        for title, commands in _SECTIONS.items():
+            write_commands(self, ctx, formatter, title, list(commands))
 
 
 @click.group(
@@ -156,9 +122,6 @@ def main() -> None:
 
     Exit status of a command: 0 done, 1 failed, 2 wrong command line. Some commands define more in their help texts.
     """
-
-
-main.add_command(serve)
 
 
 if __name__ == "__main__":

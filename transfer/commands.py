@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tablegate.gateway.command_line.help_sections import SectionedCommand
-from tablegate.transfer.comparison_commands import diff, lint, signature, verify
 from tablegate.transfer.errors import TransferError
 from tablegate.transfer.flags import (
     ESCAPE_KEYS,
@@ -165,6 +164,3 @@ def _plan(source: str, target: str, chosen: Any) -> None:
         finally:
             for end in ends:
                 end.close()
-
-
-COMMANDS: tuple[click.Command, ...] = (lint, copy, verify, diff, signature)

@@ -86,15 +86,16 @@ def purpose_of(path: Path) -> str:
 
 def commands() -> dict[str, click.Command]:
     """Every command by the words that call it, without the groups that only hold others."""
-    loaded = (program.serve, *program.drop_ins(), *program.probes(), *program.other_commands())
-    first = {each.name or "": each for each in loaded}
-    return dict(sorted(_commands_in(first, "tablegate")))
+    return dict(sorted(_commands_in(program.main, "tablegate")))
 
 
-def _commands_in(members: Mapping[str, click.Command], words: str) -> Iterator[tuple[str, click.Command]]:
-    for name, command in members.items():
+def _commands_in(group: click.Group, words: str) -> Iterator[tuple[str, click.Command]]:
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
         if isinstance(command, click.Group):
-            yield from _commands_in(command.commands, f"{words} {name}")
+            yield from _commands_in(command, f"{words} {name}")
         else:
             yield f"{words} {name}", command
 

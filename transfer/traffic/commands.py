@@ -7,7 +7,6 @@ import contextlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -170,9 +169,6 @@ def shadow(
         )  # fmt: skip
     click.echo(report.as_json() if form == "json" else report.as_text(limit))
     context.exit(report.exit_status)
-
-
-COMMANDS: tuple[Any, ...] = (record, replay, shadow)
 
 
 def _print_note(text: str) -> None:
