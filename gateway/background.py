@@ -27,6 +27,8 @@ from tablegate.gateway.store.sql.databases import CommitInterrupted, RetryableFa
 _AFTER_FAILURE_S = 1.0
 _LOOK_FOR_CHANGES_S = 0.1
 _LONGEST_REST_S = 5.0
+# A claim on a job lasts for 6 s (job_runner.py).
+_RENEWAL_PERIOD_S = 2.0
 # A thread that waits longer than this for a disk or a network is abandoned at the stop.
 _LONGEST_STOP_S = 0.5
 _DELIVERED_TOGETHER = 500
@@ -61,6 +63,7 @@ class BackgroundWork(threading.Thread):
         self._next_batch = monotonic() if share else math.inf
         self._look_period_s = look_period_s
         self._next_look = monotonic() + look_period_s
+        self._next_renewal = 0.0
         self._is_waiting = False
         self._quotas = quotas
         # Deliveries to followers outside of the database have their own threads, because a network can be slow.
@@ -99,6 +102,9 @@ class BackgroundWork(threading.Thread):
                     self._engine.check_schema()
                     metrics.record_follower_lag("tunnel", self._engine.lag_s("tunnel"))
                     metrics.record_follower_lag(SEARCH, self._engine.lag_s(SEARCH))
+                if self._jobs is not None and monotonic() >= self._next_renewal:
+                    self._next_renewal = monotonic() + _RENEWAL_PERIOD_S
+                    self._engine.renew_claims()
                 if self._quotas is not None:
                     self._quotas.run()
                 if monotonic() >= self._next_batch:
@@ -122,6 +128,7 @@ class BackgroundWork(threading.Thread):
         """Return seconds until the next work is due."""
         rest_s = max(0.0, min(self._next_batch, self._next_look) - monotonic())
         rest_s = min(rest_s, metric_history.FINE_S)
+        rest_s = min(rest_s, _RENEWAL_PERIOD_S)
         return rest_s if self._quotas is None else min(rest_s, self._quotas.period_s)
 
     def stop(self) -> None:
@@ -154,8 +161,6 @@ class BackgroundWork(threading.Thread):
         self._next_batch = began + took + pause
 
     def _look_at_credentials(self) -> None:
-        if self._jobs is not None:
-            self._engine.renew_claims()
         credentials = self._credential_store.changes()
         if credentials is not None:
             self._credentials.replace(credentials, self._credential_store.token_policies)

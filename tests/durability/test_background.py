@@ -21,6 +21,7 @@ from benchmarks.background import fill
 from tablegate.gateway.__main__ import main
 from tablegate.gateway.app import create_app
 from tablegate.gateway.configuration.loading import load
+from tablegate.gateway.engine.engine import Engine
 from tablegate.gateway.model.commands.table_commands import CreateTable, FindTable, ListTables, NewIndex
 from tablegate.gateway.model.tables.indexes import IndexProjection
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
@@ -28,7 +29,7 @@ from tablegate.gateway.model.values.values import Kind
 from tablegate.gateway.store.sql.databases import Session
 from tablegate.gateway.wiring import connect, open_store
 from tests.support.raw_client import RawClient
-from tests.support.running import Process
+from tests.support.running import Process, start
 from tests.support.waiting import PATIENCE_S, wait_until
 
 SECONDS = float(os.environ.get("TABLEGATE_TEST_SOAK_SECONDS", "1.5"))
@@ -251,3 +252,18 @@ def neighbour(client: RawClient, is_over: Any, seconds: float = 3_600.0) -> tupl
             if is_over():
                 break
     return sorted(taken[0])[len(taken[0]) // 2], sorted(taken[1])[len(taken[1]) // 2]
+
+
+@on_sqlite
+def test_claims_on_jobs_are_renewed_however_rarely_credentials_are_read(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A claim lasts for 6 s. Without renewals, another server would take the job over."""
+    renewals: list[float] = []
+    monkeypatch.setattr(Engine, "has_workers", True)
+    monkeypatch.setattr(Engine, "renew_claims", lambda self: renewals.append(time.monotonic()))
+    server = start(database_url, credentials_period=3600.0)
+    try:
+        wait_until(lambda: len(renewals) >= 2)
+    finally:
+        server.stop()
