@@ -43,7 +43,9 @@ from tablegate.gateway.store.sql.databases import (
 log = logging.getLogger(__name__)
 
 STATEMENT_TIMEOUT_MS = 30_000
-IDLE_TRANSACTION_TIMEOUT_MS = 5_000
+# Maximum time between two statements of a transaction. Writers hold locks of rows. Readers delay only vacuum and
+# migrations, and between two slices of a page a busy server does other work.
+IDLE_WRITER_TIMEOUT_MS, IDLE_READER_TIMEOUT_MS = 5_000, 30_000
 # Maximum duration of a write transaction, so that its locks are released (PostgreSQL 17 and later).
 WRITE_TRANSACTION_TIMEOUT_MS = 5_000
 _TRANSACTION_TIMEOUT_SINCE = 170_000
@@ -63,7 +65,7 @@ SELECT EXISTS (SELECT FROM pg_dist_partition WHERE logicalrelid = to_regclass('r
 _SETTINGS: Mapping[str, int | str] = {
     "lock_timeout": LOCK_TIMEOUT_MS,
     "statement_timeout": STATEMENT_TIMEOUT_MS,
-    "idle_in_transaction_session_timeout": IDLE_TRANSACTION_TIMEOUT_MS,
+    "idle_in_transaction_session_timeout": IDLE_WRITER_TIMEOUT_MS,
     # Ends a session if the gateway no longer reads its rows.
     "tcp_user_timeout": 20_000,
     # Every statement of the data path looks up keys. Without statistics, the planner may choose otherwise.
@@ -73,6 +75,17 @@ _SETTINGS: Mapping[str, int | str] = {
     "jit": "off",
 }
 _DEFINING = {"lock_timeout": "60s", "statement_timeout": "0"}
+
+
+def _timeouts_of(purpose: str, server_version: int) -> dict[str, int]:
+    """Return the settings of a session that differ by its purpose, in milliseconds. A pool can give it to another one."""
+    is_writer = purpose == "writer"
+    timeouts = {
+        "idle_in_transaction_session_timeout": IDLE_WRITER_TIMEOUT_MS if is_writer else IDLE_READER_TIMEOUT_MS
+    }
+    if server_version >= _TRANSACTION_TIMEOUT_SINCE:
+        timeouts["transaction_timeout"] = WRITE_TRANSACTION_TIMEOUT_MS if is_writer else 0
+    return timeouts
 
 
 class PostgresSession(Session):
@@ -221,9 +234,9 @@ class PostgreSQL(Database):
         try:
             pool_connection = self.engine.raw_connection()
             connection: Any = pool_connection.driver_connection
-            is_newer = connection.info.server_version >= _TRANSACTION_TIMEOUT_SINCE
-            if purpose == "writer" and not self._pooled and is_newer:
-                connection.execute(f"SET transaction_timeout = {WRITE_TRANSACTION_TIMEOUT_MS}")
+            if not self._pooled:
+                for name, value in _timeouts_of(purpose, connection.info.server_version).items():
+                    connection.execute(f"SET {name} = {value}")
             if purpose == "writer":
                 pool_connection.info["server"], has_citus = connection.execute(_SERVER_AND_CITUS).fetchone()
                 if (
@@ -249,7 +262,7 @@ class PostgreSQL(Database):
     def read(self, reader: int = 0) -> Iterator[Session]:
         with self._use_pipeline(f"reader {reader}") as pipeline:
             pipeline.send("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            self._set_locally(pipeline)
+            self._set_locally(pipeline, "reader")
             yield self.session_class(pipeline)
             pipeline.send("COMMIT")
             pipeline.settle()
@@ -262,7 +275,7 @@ class PostgreSQL(Database):
                 pipeline.settle()
                 return
             pipeline.send("BEGIN READ ONLY")
-            self._set_locally(pipeline)
+            self._set_locally(pipeline, "reader")
             yield self.session_class(pipeline)
             pipeline.send("COMMIT")
             pipeline.settle()
@@ -291,16 +304,14 @@ class PostgreSQL(Database):
                     raise CommitInterrupted(f"{transaction_id}/{self.server_of_writer()}") from error
                 raise
 
-    def _set_locally(self, pipeline: Pipeline) -> None:
+    def _set_locally(self, pipeline: Pipeline, purpose: str) -> None:
         """Set the session settings for one transaction, if there is a pooler."""
         if self._pooled:
-            for name, value in self._settings.items():
+            for name, value in {**self._settings, **_timeouts_of(purpose, pipeline.server_version)}.items():
                 pipeline.send(f"SET LOCAL {name} = '{value}'")
 
     def _set_for_writing(self, pipeline: Pipeline, nowait: bool) -> None:
-        self._set_locally(pipeline)
-        if self._pooled and pipeline.server_version >= _TRANSACTION_TIMEOUT_SINCE:
-            pipeline.send(f"SET LOCAL transaction_timeout = {WRITE_TRANSACTION_TIMEOUT_MS}")
+        self._set_locally(pipeline, "writer")
         if nowait:
             pipeline.send(f"SET LOCAL lock_timeout = {NOWAIT_LOCK_TIMEOUT_MS}")
 
