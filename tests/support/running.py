@@ -58,6 +58,10 @@ beyond_wsgi = pytest.mark.skipif(
 )
 
 
+OWN_CREDENTIALS = {"credentials_period": 3600.0}
+"""Settings of a server whose credentials a test replaces. Otherwise it would load the stored ones after a change of grants."""
+
+
 @dataclass
 class Running:
     """A server in a thread of this process."""

@@ -8,7 +8,7 @@ import pytest
 
 from tests.conftest import Serve
 from tests.gateway.console.test_console import Console
-from tests.support.running import Running
+from tests.support.running import OWN_CREDENTIALS, Running
 from tests.tenants.conftest import CREDENTIALS, SETTINGS, secret_of
 
 THEIRS, OWN = "aws/111111111111/eu-central-1", "aws/222222222222/us-east-1"
@@ -20,7 +20,7 @@ TABLE = {
 
 @pytest.fixture
 def server(serve: Serve, database_url: str) -> Running:
-    running = serve(database_url, **SETTINGS, admin_token="the token", console_writes=True)
+    running = serve(database_url, **SETTINGS, **OWN_CREDENTIALS, admin_token="the token", console_writes=True)
     running.app.extensions["tablegate"].gateway.credentials.replace(CREDENTIALS)
     return running
 

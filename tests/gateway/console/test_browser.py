@@ -28,7 +28,7 @@ from tablegate.gateway.security.credentials import Credential, Scheme
 from tests.support.browser import appear_as, in_each_look, needs_chromium
 from tests.support.live_dynamodb import Live
 from tests.support.raw_client import RawClient
-from tests.support.running import Running, start
+from tests.support.running import OWN_CREDENTIALS, Running, start
 from tests.support.soak import is_soak
 
 pytestmark = needs_chromium
@@ -197,6 +197,7 @@ def test_every_form_of_the_console_is_accepted(
         auth="strict",
         admin_token="the token",
         console_writes=True,
+        **OWN_CREDENTIALS,
     )
     appear_as(browser, size, scheme)
     submitted: set[tuple[str, str]] = set()
@@ -353,7 +354,9 @@ def test_one_signs_in_and_out(tmp_path_factory: pytest.TempPathFactory, browser:
 def test_statements_are_those_of_one_visitor_until_it_signs_out(
     tmp_path_factory: pytest.TempPathFactory, browser: webdriver.Chrome
 ) -> None:
-    running = start(f"sqlite:///{_database(tmp_path_factory)}", auth="strict", admin_token="the token")
+    running = start(
+        f"sqlite:///{_database(tmp_path_factory)}", auth="strict", admin_token="the token", **OWN_CREDENTIALS
+    )
     console = f"{running.url}/_tablegate/console"
 
     def sign_in(name: str, secret: str) -> None:

@@ -27,7 +27,7 @@ from tablegate.gateway.store.store import Store
 from tests.conftest import Serve
 from tests.support.live_azure import LiveAzure
 from tests.support.live_dynamodb import Index, Live
-from tests.support.running import ENTRIES, Running, beyond_wsgi, start
+from tests.support.running import ENTRIES, OWN_CREDENTIALS, Running, beyond_wsgi, start
 from tests.support.waiting import PATIENCE_S
 from tests.tenants.conftest import CREDENTIALS, SETTINGS, secret_of
 
@@ -167,7 +167,7 @@ def test_every_answer_forbids_scripts_of_others(console: Console) -> None:
 @pytest.fixture
 def strict(serve: Serve, database_url: str) -> Running:
     """A server with two tenants, each with one table."""
-    server = serve(database_url, **SETTINGS, admin_token="the token")
+    server = serve(database_url, **SETTINGS, **OWN_CREDENTIALS, admin_token="the token")
     store = server.app.extensions["tablegate"].gateway
     store.credentials.replace(CREDENTIALS)
     for name in ("victim", "thief"):

@@ -35,13 +35,14 @@ from tablegate.gateway.wiring import connect, open_store
 from tests.gateway.console.test_console import Console, keys_of
 from tests.gateway.security.test_permission_cases import allow, policy
 from tests.support.live_dynamodb import Index, Live
-from tests.support.running import Running, start
+from tests.support.running import OWN_CREDENTIALS, Running, start
 
 SETTINGS: dict[str, Any] = {
     "auth": "strict",
     "secret_key": "what encrypts the secrets",
     "console_writes": True,
     "admin_token": "the token",
+    **OWN_CREDENTIALS,
 }
 OWNER = Credential(Scheme.AWS, "anybody", ("any secret",))
 KEY = Credential(Scheme.AWS, "KEY", ("secret of KEY",))

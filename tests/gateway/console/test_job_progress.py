@@ -14,6 +14,7 @@ from tablegate.gateway.model.commands.job_commands import AdvanceJob, StartJob
 from tablegate.gateway.model.tables.jobs import Job
 from tests.conftest import Serve
 from tests.gateway.console.test_console import Console
+from tests.support.running import OWN_CREDENTIALS
 from tests.tenants.conftest import CREDENTIALS, SETTINGS, secret_of
 
 
@@ -75,7 +76,7 @@ def test_background_work_has_progress_a_rate_and_an_expected_end(
 def test_a_key_of_one_tenant_sees_no_work_of_others(
     serve: Serve, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    server = serve(database_url, **SETTINGS, admin_token="the token")
+    server = serve(database_url, **SETTINGS, **OWN_CREDENTIALS, admin_token="the token")
     server.app.extensions["tablegate"].gateway.credentials.replace(CREDENTIALS)
     piece: dict[str, Any] = {"work": "purge", "name": "precious", "rows_done": 1, "rows_left": 2}
     monkeypatch.setattr(Administration, "unfinished_work", lambda self: [piece])

@@ -83,11 +83,11 @@ def test_pages_that_many_read_are_all_whole(url: str) -> None:
     done = threading.Event()
 
     def scan(_: int) -> int:
-        with RawClient(url, timeout_seconds=60) as client:
+        with RawClient(url) as client:
             return int(client.call("Scan", **heavy(1))["ScannedCount"])
 
     def write() -> int:
-        with RawClient(url, timeout_seconds=60) as client:
+        with RawClient(url) as client:
             count = 0
             while not done.is_set():
                 client.call("PutItem", TableName="things", Item={"p": {"S": "1"}, "x": {"S": f"{count}"}})
@@ -96,7 +96,9 @@ def test_pages_that_many_read_are_all_whole(url: str) -> None:
 
     with ThreadPoolExecutor(13) as pool:
         writing = pool.submit(write)
-        scans = list(pool.map(scan, range(12)))
-        done.set()
+        try:
+            scans = list(pool.map(scan, range(12)))
+        finally:
+            done.set()
         assert scans == [ITEMS] * 12
         assert writing.result() > 1
