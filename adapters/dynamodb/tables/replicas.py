@@ -374,17 +374,17 @@ def _class_settings(call: CallContext, table: Table, entry: Wire) -> dict[str, A
     return {"table_class": table_class, "table_class_at_ms": call.gateway.now_ms()}
 
 
-Change = Callable[[str, TableProperties], TableProperties]
+RegionalChange = Callable[[str, TableProperties], TableProperties]
 """Returns the new properties of the table in a region."""
 
 
-def change_all_regions(call: CallContext, change: Change) -> Exchange[None]:
+def change_all_regions(call: CallContext, change: RegionalChange) -> Exchange[None]:
     """Change the properties of a table in all its regions."""
     yield from one(AlterTables((yield from _alterations(call, change))))
 
 
 def _alterations(
-    call: CallContext, change: Change, removed_regions: Collection[str] = ()
+    call: CallContext, change: RegionalChange, removed_regions: Collection[str] = ()
 ) -> Exchange[tuple[AlterTable, ...]]:
     """Return the commands that change the properties in all regions except removed ones."""
     alterations: dict[str, AlterTable] = {}

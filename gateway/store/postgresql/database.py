@@ -77,14 +77,16 @@ _SETTINGS: Mapping[str, int | str] = {
 _DEFINING = {"lock_timeout": "60s", "statement_timeout": "0"}
 
 
-def _timeouts_of(purpose: str, server_version: int) -> dict[str, int]:
-    """Return the settings of a session that differ by its purpose, in milliseconds. A pool can give it to another one."""
+def _timeouts_of(purpose: str, server_version: int) -> dict[str, str]:
+    """Return the settings of a session that depend on its purpose, with values in milliseconds.
+
+    Each is set for every purpose, because the pool can pass a session on.
+    """
     is_writer = purpose == "writer"
-    timeouts = {
-        "idle_in_transaction_session_timeout": IDLE_WRITER_TIMEOUT_MS if is_writer else IDLE_READER_TIMEOUT_MS
-    }
+    idle_ms = IDLE_WRITER_TIMEOUT_MS if is_writer else IDLE_READER_TIMEOUT_MS
+    timeouts = {"idle_in_transaction_session_timeout": str(idle_ms)}
     if server_version >= _TRANSACTION_TIMEOUT_SINCE:
-        timeouts["transaction_timeout"] = WRITE_TRANSACTION_TIMEOUT_MS if is_writer else 0
+        timeouts["transaction_timeout"] = str(WRITE_TRANSACTION_TIMEOUT_MS) if is_writer else "DEFAULT"
     return timeouts
 
 
@@ -307,8 +309,9 @@ class PostgreSQL(Database):
     def _set_locally(self, pipeline: Pipeline, purpose: str) -> None:
         """Set the session settings for one transaction, if there is a pooler."""
         if self._pooled:
-            for name, value in {**self._settings, **_timeouts_of(purpose, pipeline.server_version)}.items():
-                pipeline.send(f"SET LOCAL {name} = '{value}'")
+            values = {name: f"'{value}'" for name, value in self._settings.items()}
+            for name, value in {**values, **_timeouts_of(purpose, pipeline.server_version)}.items():
+                pipeline.send(f"SET LOCAL {name} = {value}")
 
     def _set_for_writing(self, pipeline: Pipeline, nowait: bool) -> None:
         self._set_locally(pipeline, "writer")
