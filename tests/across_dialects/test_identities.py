@@ -36,7 +36,7 @@ from tablegate.gateway.store.opening.migrating import migrate
 from tablegate.gateway.wiring import connect, open_store
 from tests.support.oidc import Issuer, running_issuer
 from tests.support.running import processes
-from tests.support.waiting import wait_until
+from tests.support.waiting import PATIENCE_S, wait_until
 
 ACCOUNT = "teamdata"
 KEY = base64.b64encode(b"the key of the team").decode()
@@ -295,7 +295,7 @@ def test_a_session_token_of_aws_is_no_cookie_of_the_console(place: Place, aws: A
             cookies={"tablegate-console": f"entra|{access_id}|{token}"},
             verify=str(place.certificate),
             allow_redirects=False,
-            timeout=60,
+            timeout=PATIENCE_S,
         )
         assert (answer.status_code, "sign-in" in answer.headers["Location"]) == (303, True)
 

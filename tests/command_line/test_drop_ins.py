@@ -59,7 +59,7 @@ def started(folder: Path, *words: str, last: str, **environment: str) -> Iterato
 def refused(folder: Path, *words: str) -> str:
     """Run a command line that is rejected with status 1. Returns its output."""
     done = subprocess.run(
-        [sys.executable, "-m", "tablegate", *words], cwd=folder, capture_output=True, text=True, timeout=60,
+        [sys.executable, "-m", "tablegate", *words], cwd=folder, capture_output=True, text=True, timeout=PATIENCE_S,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )  # fmt: skip
     assert done.returncode == 1, done.stdout + done.stderr

@@ -16,6 +16,7 @@ from mcp import Client, StdioServerParameters
 
 from tablegate.testing import Server
 from tests.support.running import ROOT
+from tests.support.waiting import PATIENCE_S
 
 TABLE = {
     "BillingMode": "PAY_PER_REQUEST",
@@ -196,7 +197,7 @@ def test_a_wrong_command_line(tmp_path: Path) -> None:
         done = subprocess.run(
             [sys.executable, "-m", "tablegate", "mcp", *flags],
             env={**clean, "PYTHONPATH": str(ROOT), **environment},
-            capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL,
+            capture_output=True, text=True, timeout=PATIENCE_S, stdin=subprocess.DEVNULL,
         )  # fmt: skip
         assert (done.returncode in (1, 2), done.stdout) == (True, "")
         return done.stderr

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.waiting import PATIENCE_S
+
 _HEAVY = {
     "alembic", "cryptography", "flask", "flatbuffers", "hypothesis", "jinja2", "jwt", "lark", "mako", "numpy",
     "prometheus_client", "psycopg", "pyarrow", "re2", "rich", "sqlalchemy", "sqlglot", "tablegate.transfer", "werkzeug",
@@ -78,7 +80,7 @@ def _loaded(requests: list[str], *flags: str) -> tuple[list[str], set[str]]:
     """The statuses of requests to a new server, and the modules that it has loaded."""
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(_PROGRAM), json.dumps(requests), *flags],
-        capture_output=True, text=True, timeout=60, cwd=Path(__file__).parents[2],
+        capture_output=True, text=True, timeout=PATIENCE_S, cwd=Path(__file__).parents[2],
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)

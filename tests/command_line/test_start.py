@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.support.running import ROOT, Process
+from tests.support.waiting import PATIENCE_S
 
 
 def missing(folder: Path, package: str) -> dict[str, str]:
@@ -30,7 +31,7 @@ def failed_start(folder: Path, *flags: str, **environment: str) -> str:
         env={**clean, "PYTHONPATH": str(ROOT), **environment},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE_S,
     )
     assert (done.returncode, done.stdout) == (1, ""), done.stdout + done.stderr
     return done.stderr
@@ -84,7 +85,7 @@ def test_the_addresses_as_json(tmp_path: Path, workers: str) -> None:
     addresses = json.loads(process.url)
     for name, path in (("url", "/readyz"), ("azure_url", "/readyz"), ("metrics_url", "")):
         address = urlsplit(addresses.pop(name))
-        connection = http.client.HTTPConnection(address.netloc, timeout=60)
+        connection = http.client.HTTPConnection(address.netloc, timeout=PATIENCE_S)
         connection.request("GET", address.path + path)
         assert connection.getresponse().status == 200
         connection.close()

@@ -15,10 +15,11 @@ from tests.conftest import Serve
 from tests.support.across import Across
 from tests.support.raw_client import RawClient, Refused
 from tests.support.running import Process
+from tests.support.waiting import PATIENCE_S
 
 
 def readiness(url: str) -> tuple[int, str]:
-    reply = requests.get(f"{url}/readyz", timeout=60)
+    reply = requests.get(f"{url}/readyz", timeout=PATIENCE_S)
     return reply.status_code, reply.text
 
 

@@ -38,7 +38,7 @@ from tests.support.endurance import (
 from tests.support.running import ROOT, Process, free_port
 from tests.support.soak import minutes_long
 from tests.support.standby import start_cluster
-from tests.support.waiting import wait_until
+from tests.support.waiting import PATIENCE_S, wait_until
 
 SECONDS = float(os.environ.get("TABLEGATE_TEST_SOAK_SECONDS", "0"))
 IS_MEASURED = SECONDS >= 300
@@ -214,7 +214,7 @@ class Endurance:
 
     def clock(self) -> None:
         """The server's clock goes an hour ahead. After the next kill it is an hour behind."""
-        reply = requests.post(f"{self.url}/_tablegate/clock/advance", json={"seconds": 3600}, timeout=60,
+        reply = requests.post(f"{self.url}/_tablegate/clock/advance", json={"seconds": 3600}, timeout=PATIENCE_S,
                               headers={"Authorization": f"Bearer {TOKEN}"})  # fmt: skip
         assert reply.status_code == 200, reply.text
 

@@ -27,6 +27,7 @@ from tests.support.databases import PostgresServer
 from tests.support.item_writer import ItemWriter, until
 from tests.support.running import ROOT, Process, free_port
 from tests.support.soak import minutes_long
+from tests.support.waiting import PATIENCE_S
 
 pytestmark = [
     pytest.mark.soak,
@@ -82,13 +83,15 @@ class Stack:
     def requests_of(self, number: int) -> float:
         """Return the number of requests that a gateway has answered."""
         headers = {"Authorization": f"Bearer {SECRETS['TABLEGATE_METRICS_TOKEN']}"}
-        reply = requests.get(f"http://127.0.0.1:{self.ports[number]}/metrics", headers=headers, timeout=60)
+        reply = requests.get(
+            f"http://127.0.0.1:{self.ports[number]}/metrics", headers=headers, timeout=PATIENCE_S
+        )
         found = re.findall(r"^tablegate_requests_total\{.*\} (\S+)$", reply.text, re.MULTILINE)
         return sum(map(float, found))
 
     def ask(self, path: str, **parameters: str) -> Any:
         """Return what Prometheus answers."""
-        return requests.get(f"{self.prometheus}/api/v1/{path}", parameters, timeout=60).json()["data"]
+        return requests.get(f"{self.prometheus}/api/v1/{path}", parameters, timeout=PATIENCE_S).json()["data"]
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +142,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory, postgres: PostgresServer) ->
 
 def _is_ready(url: str, path: str = "/readyz") -> bool:
     try:
-        return requests.get(f"{url}{path}", timeout=60).status_code == 200
+        return requests.get(f"{url}{path}", timeout=PATIENCE_S).status_code == 200
     except requests.ConnectionError:
         return False
 
@@ -194,7 +197,7 @@ def test_prometheus_has_data_for_each_panel_and_evaluates_each_alert(stack: Stac
                 except ClientError:
                     break
         writer.client.get_item(TableName="panels", Key={"k": {"S": "k"}})
-        assert requests.get(f"{stack.balancer}/nobody/panels", timeout=60).status_code == 403
+        assert requests.get(f"{stack.balancer}/nobody/panels", timeout=PATIENCE_S).status_code == 403
 
     def without_data() -> list[str]:
         use()

@@ -17,7 +17,7 @@ from tests.conftest import KINDS, Serve
 from tests.support.across import Across
 from tests.support.raw_client import RawClient, Refused
 from tests.support.running import Running
-from tests.support.waiting import wait_until
+from tests.support.waiting import PATIENCE_S, wait_until
 
 CHANGE, BACK = (
     "ALTER TABLE rows RENAME COLUMN body TO contents",
@@ -39,7 +39,7 @@ def migrate_to(database: Database, revision: str, oldest: str, *changes: str) ->
 
 
 def readiness(server: Running) -> tuple[int, str]:
-    reply = requests.get(f"{server.url}/readyz", timeout=60)
+    reply = requests.get(f"{server.url}/readyz", timeout=PATIENCE_S)
     return reply.status_code, reply.text
 
 

@@ -45,6 +45,7 @@ from tablegate.gateway.wiring import connect
 from tests.adapters.azuretable.client import sign
 from tests.adapters.tablestore.client import signed
 from tests.support.running import ENTRIES, EVERY_DIALECT, Running, plain_app, start_app, start_plain
+from tests.support.waiting import PATIENCE_S
 
 KEY = "tablegate"
 AWS = Credential(Scheme.AWS, "AKIDEXAMPLE", ("a secret",))
@@ -88,7 +89,7 @@ def ask(request: pytest.FixtureRequest, gateways: dict[str, Gateway]) -> Iterato
             gateways[auth] = gateway_of(auth)
             app = plain_app(gateways[auth], *EVERY_DIALECT)
             running[auth] = start_app(app) if request.param == "server" else start_plain(app)
-        connection = http.client.HTTPConnection("127.0.0.1", running[auth].port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", running[auth].port, timeout=PATIENCE_S)
         connection.request(made.method, made.target, made.body, dict(made.headers))
         answer = connection.getresponse()
         reply = Reply(answer.status, answer.getheaders(), answer.read())

@@ -222,7 +222,7 @@ def test_the_unit_can_be_read(tmp_path: Path) -> None:
     unit = tmp_path / UNIT.name
     unit.write_text(UNIT.read_text().replace("/opt/tablegate/bin/tablegate", "/bin/true"))
     done = subprocess.run(
-        ["systemd-analyze", "verify", str(unit)], capture_output=True, text=True, timeout=60
+        ["systemd-analyze", "verify", str(unit)], capture_output=True, text=True, timeout=PATIENCE_S
     )
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -231,7 +231,7 @@ def test_the_unit_can_be_read(tmp_path: Path) -> None:
 def test_the_unit_lets_the_server_do_little() -> None:
     done = subprocess.run(
         ["systemd-analyze", "security", "--offline=true", "--threshold=15", str(UNIT)],
-        capture_output=True, text=True, timeout=60,
+        capture_output=True, text=True, timeout=PATIENCE_S,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout.splitlines()[-1:]
 
@@ -370,7 +370,7 @@ SAID = ("--set", "database=postgresql://user:password@host/db", "--set", "secret
 def rendered(*flags: str, code: int = 0) -> list[dict[str, Any]]:
     done = subprocess.run(
         [str(HELM), "template", "try", str(CHART), "--kube-version", "1.30.0", *flags],
-        capture_output=True, text=True, timeout=60,
+        capture_output=True, text=True, timeout=PATIENCE_S,
     )  # fmt: skip
     assert (done.returncode == 0) is (code == 0), done.stderr
     return [document for document in yaml.safe_load_all(done.stdout) if document]
@@ -384,7 +384,7 @@ def of_kind(documents: list[dict[str, Any]], kind: str) -> dict[str, Any]:
 @helm
 def test_the_chart_is_in_order() -> None:
     done = subprocess.run(
-        [str(HELM), "lint", "--strict", str(CHART), *SAID], capture_output=True, text=True, timeout=60
+        [str(HELM), "lint", "--strict", str(CHART), *SAID], capture_output=True, text=True, timeout=PATIENCE_S
     )
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -13,6 +13,7 @@ import pytest
 from tablegate.gateway.model import fast_paths
 from tablegate.gateway.model.fast_paths import FAST_PATHS, FastPath
 from tests.support.sources import FILES, ROOT, tree
+from tests.support.waiting import PATIENCE_S
 
 # Parts of a listed fast path: its closures, the condition that selects it, the replacement when it is off.
 PARTS = {
@@ -123,7 +124,9 @@ assert not sides._HASHES_BODIES
 assert (reading._prefiltered, reading._concatenated) == (reading._row_by_row, reading._no_bodies)
 """
     switched_off = {**os.environ, "TABLEGATE_FAST_PATHS": "off"}
-    subprocess.run([sys.executable, "-c", program], env=switched_off, cwd=ROOT, check=True, timeout=60)
+    subprocess.run(
+        [sys.executable, "-c", program], env=switched_off, cwd=ROOT, check=True, timeout=PATIENCE_S
+    )
 
 
 def test_choosing() -> None:

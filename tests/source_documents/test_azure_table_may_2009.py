@@ -542,13 +542,15 @@ def test_queries_see_a_group_whole_or_not_at_all(azure: LiveAzure) -> None:
     readers = [threading.Thread(target=read) for _ in range(2)]
     for reader in readers:
         reader.start()
-    for number in range(1, 60):
-        table.submit_transaction(
-            [("upsert", {"PartitionKey": "p", "RowKey": row, "n": number}) for row in rows]
-        )
-    stop.set()
-    for reader in readers:
-        reader.join()
+    try:
+        for number in range(1, 60):
+            table.submit_transaction(
+                [("upsert", {"PartitionKey": "p", "RowKey": row, "n": number}) for row in rows]
+            )
+    finally:
+        stop.set()
+        for reader in readers:
+            reader.join()
     assert looks[0] > 5
     assert torn == []
 

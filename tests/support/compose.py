@@ -18,6 +18,7 @@ from botocore.config import Config
 
 from tests.support.item_writer import ItemWriter, until
 from tests.support.running import ROOT
+from tests.support.waiting import PATIENCE_S
 
 FILE = ROOT / "deploy" / "compose" / "compose.yaml"
 TOKEN = "the-token-of-the-metrics"
@@ -53,7 +54,9 @@ def _client(secret: str, attempts: int) -> Any:
 
 def _targets() -> list[str]:
     """Return the addresses of the gateways that Prometheus reads."""
-    reply = requests.get(f"{PROMETHEUS}/api/v1/query", {"query": 'up{job="tablegate"} == 1'}, timeout=60)
+    reply = requests.get(
+        f"{PROMETHEUS}/api/v1/query", {"query": 'up{job="tablegate"} == 1'}, timeout=PATIENCE_S
+    )
     return sorted(each["metric"]["instance"] for each in reply.json()["data"]["result"])
 
 

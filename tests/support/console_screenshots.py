@@ -39,6 +39,7 @@ from tests.support.browser import SCHEMES, SIZES, appear_as, chromium
 from tests.support.live_dynamodb import Index, Live
 from tests.support.live_tablestore import LiveTableStore
 from tests.support.running import Running, start
+from tests.support.waiting import PATIENCE_S
 
 ROOT = Path(__file__).parents[2]
 EVERYTHING, PUBLISHED = ROOT / "build/screenshots", ROOT / "docs/images"
@@ -195,7 +196,7 @@ def seed_accounts(running: Running) -> None:
         ("quotas", "PUT", {"access_id": "app", "requests": 500, "bytes": 10_000_000_000}),
     ):
         url = f"{running.url}/_tablegate/{path}"
-        reply = requests.request(method, url, json=document, headers=authorization, timeout=60)
+        reply = requests.request(method, url, json=document, headers=authorization, timeout=PATIENCE_S)
         assert reply.status_code == 200, reply.text
 
 

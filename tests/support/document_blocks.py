@@ -24,6 +24,7 @@ from typing import NamedTuple
 from markdown_it import MarkdownIt
 
 from tests.support.running import ROOT
+from tests.support.waiting import PATIENCE_S
 
 NOT_RUN = "Not run by the tests:"
 """How the paragraph above a block begins that no test runs. The reason follows."""
@@ -147,4 +148,4 @@ class DocumentShell:
         while self._background:
             started = self._background.pop()
             started.send_signal(signal.SIGTERM)
-            started.communicate(timeout=60)
+            started.communicate(timeout=PATIENCE_S)

@@ -13,6 +13,7 @@ from azure.core.credentials import AzureNamedKeyCredential
 from azure.data.tables import TableClient, TableServiceClient
 
 from tests.adapters.azuretable.client import ACCOUNT, DEV_KEY, KEY, sign
+from tests.support.waiting import PATIENCE_S
 
 
 @dataclass
@@ -58,4 +59,4 @@ class LiveAzure:
             sent["Authorization"] = sign(KEY, method, f"/{ACCOUNT}{path}", sent)
         prepared.headers.update({name: value for name, value in sent.items() if value})
         with requests.Session() as session:
-            return session.send(prepared, timeout=60)
+            return session.send(prepared, timeout=PATIENCE_S)

@@ -130,7 +130,7 @@ class Live:
     def send(self, operation: str, body: Any) -> tuple[int, Any]:
         """Send any JSON document, also one that boto3 rejects. Returns (HTTP status, decoded answer)."""
         content = json.dumps(body).encode()
-        reply = requests.post(self.url, content, headers=self.headers(operation), timeout=60)
+        reply = requests.post(self.url, content, headers=self.headers(operation), timeout=PATIENCE_S)
         return reply.status_code, reply.json()
 
     def consumed(self, table: str, index: str = "", kind: str = "write") -> float:

@@ -12,6 +12,7 @@ import pytest
 from tests.adapters.azuretable.client import ACCOUNT, DEV_KEY
 from tests.support.node import cache_folder, filling_cache
 from tests.support.running import Running
+from tests.support.waiting import PATIENCE_S
 
 SOURCES = Path(__file__).parent / "java"
 IS_HERE = all(shutil.which(program) for program in ("java", "javac", "mvn"))
@@ -34,7 +35,7 @@ def compiled() -> str:
         shutil.copytree(SOURCES, folder, dirs_exist_ok=True)
         maven = ["mvn", "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={folder}/lib"]
         subprocess.run(maven, cwd=folder, check=True, timeout=600)
-        subprocess.run(["javac", "-cp", class_path, "Cases.java"], cwd=folder, check=True, timeout=120)
+        subprocess.run(["javac", "-cp", class_path, "Cases.java"], cwd=folder, check=True, timeout=PATIENCE_S)
     return class_path
 
 

@@ -24,6 +24,7 @@ from tests.adapters.azuretable.batch_requests import insert_part, upsert_part
 from tests.adapters.azuretable.client import ACCOUNT, KEY, sign
 from tests.support.concurrency import all_at_once
 from tests.support.running import Process, Running, start
+from tests.support.waiting import PATIENCE_S
 
 SECONDS = float(os.environ.get("TABLEGATE_TEST_SOAK_SECONDS", "1.5"))
 # Only the long form checks times, because three batches are too few on a busy machine.
@@ -39,7 +40,7 @@ class Connection:
 
     def __init__(self, url: str) -> None:
         host = urlsplit(url)
-        self._connection = http.client.HTTPConnection(str(host.hostname), host.port, timeout=60)
+        self._connection = http.client.HTTPConnection(str(host.hostname), host.port, timeout=PATIENCE_S)
 
     def send(
         self, method: str, path: str, body: bytes = b"", content_type: str = ""

@@ -20,6 +20,7 @@ from tests.gateway.security.test_permission_cases import allow
 from tests.support.live_azure import LiveAzure
 from tests.support.live_dynamodb import Index, Live
 from tests.support.running import Running, start
+from tests.support.waiting import PATIENCE_S
 
 NUMBER = 60
 
@@ -323,7 +324,7 @@ def test_an_action_needs_the_permissions_that_the_docs_name(
         session = visitor(strict, allow(*actions, on=SONGS)).session
         sent = {"params": form} if method == "GET" else {"data": form}
         url = f"{strict.url}/_tablegate/console{path}"
-        return session.request(method, url, **sent, allow_redirects=False, timeout=60).status_code
+        return session.request(method, url, **sent, allow_redirects=False, timeout=PATIENCE_S).status_code
 
     for missing in permissions:
         others = every - {missing} - ({"Scan", "Query"} if missing in ("Scan", "Query") else set())

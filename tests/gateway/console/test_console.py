@@ -111,7 +111,7 @@ def test_a_form_that_is_too_long_is_refused_before_its_body_comes(
     server: Running, path: str, size: int
 ) -> None:
     head = f"POST /_tablegate/console/{path} HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nContent-Length: {size}\r\n\r\n"
-    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as connection:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE_S) as connection:
         connection.sendall(head.encode())
         assert connection.recv(100).startswith(b"HTTP/1.1 413 ")
 
@@ -135,9 +135,11 @@ def test_a_form_is_not_parsed_if_it_is_too_long(
     try:
         sent = {"Content-Type": "application/x-www-form-urlencoded"}
         url = f"{running.url}/_tablegate/console/sign-in"
-        assert requests.post(url, data=form, headers=sent, timeout=60).status_code == 413
+        assert requests.post(url, data=form, headers=sent, timeout=PATIENCE_S).status_code == 413
         assert parsed == []
-        assert requests.post(url, data={"access_id": "a", "secret": "b"}, timeout=60).status_code == 403
+        assert (
+            requests.post(url, data={"access_id": "a", "secret": "b"}, timeout=PATIENCE_S).status_code == 403
+        )
         assert parsed == [len("access_id=a&secret=b")]
     finally:
         running.stop()

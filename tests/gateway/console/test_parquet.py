@@ -26,6 +26,7 @@ from tests.conftest import Serve
 from tests.gateway.console.test_console import Console
 from tests.gateway.console.test_transfer import EVERY_TYPE, SONGS, upload
 from tests.support.live_dynamodb import Live
+from tests.support.waiting import PATIENCE_S
 
 on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 SCHEMA = KeySchema((KeyColumn("p", Kind.TEXT),), ())
@@ -40,7 +41,7 @@ def parquet(columns: Mapping[str, Any], **options: Any) -> bytes:
 
 def exported(console: Console, table: str) -> bytes:
     fields = {"namespace": "shared", "name": table, "format": "parquet"}
-    answer = console.session.get(f"{console.url}/export", params=fields, timeout=120)
+    answer = console.session.get(f"{console.url}/export", params=fields, timeout=PATIENCE_S)
     assert answer.status_code == 200, answer.text
     assert answer.headers["Content-Disposition"] == f'attachment; filename="{table}.parquet"'
     return answer.content

@@ -29,6 +29,7 @@ from tests.gateway.security.test_permission_cases import allow
 from tests.support.live_azure import LiveAzure
 from tests.support.live_dynamodb import Live
 from tests.support.running import Running
+from tests.support.waiting import PATIENCE_S
 
 SONGS = {"namespace": "shared", "name": "songs"}
 ARN = "arn:aws:dynamodb:*:*:table/songs"
@@ -53,7 +54,9 @@ def test_rows_are_exported_in_each_format(console: Console) -> None:
     rows = list(csv.reader(io.StringIO(console.get("/export", **SONGS, format="csv"))))
     assert rows[0] == ["p", "b", "l", "n"]
     assert ["a", "/w==", "", "1.5"] in rows and ["'=b,\n", "", '["x"]', ""] in rows
-    reply = console.session.get(f"{console.url}/export", params={**SONGS, "format": "csv"}, timeout=60)
+    reply = console.session.get(
+        f"{console.url}/export", params={**SONGS, "format": "csv"}, timeout=PATIENCE_S
+    )
     assert reply.headers["Content-Disposition"] == 'attachment; filename="songs.csv"'
     console.get("/export", 400, **SONGS, format="xml")
 
@@ -66,7 +69,9 @@ def test_texts_are_no_formulas_in_csv_without_types(serve: Serve, database_url: 
     live.create("p:S", name="songs")
     for text in ("=1+1", "+1", "-1", "@x", "\tx", "\rx", "\nx", "'x", "x=1"):
         live.client.put_item(TableName="songs", Item={"p": {"S": text}, "n": {"N": "-1"}, "=h": {"S": ""}})
-    export = partial(Console(running.url).session.get, f"{running.url}/_tablegate/console/export", timeout=60)
+    export = partial(
+        Console(running.url).session.get, f"{running.url}/_tablegate/console/export", timeout=PATIENCE_S
+    )
     plain = export(params={**SONGS, "format": "csv"}).content.decode()
     rows = list(csv.reader(io.StringIO(plain, newline="")))
     assert rows[0] == ["p", "'=h", "n"]
@@ -115,7 +120,7 @@ def test_an_exported_file_can_be_uploaded(serve: Serve, database_url: str, name:
         live.client.put_item(TableName="songs", Item=item)
     found = live.client.scan(TableName="songs")["Items"]
     exported = console.session.get(
-        f"{console.url}/export", params={**SONGS, "format": name}, timeout=60
+        f"{console.url}/export", params={**SONGS, "format": name}, timeout=PATIENCE_S
     ).content
     for item in items:
         live.client.delete_item(TableName="songs", Key={"p": item["p"]})
@@ -136,7 +141,7 @@ def test_entities_keep_their_types(serve: Serve, database_url: str, name: str) -
     table.create_entity(entity)
     before = table.get_entity("p", "r")
     exported = console.session.get(
-        f"{console.url}/export", params={**SONGS, "format": name}, timeout=60
+        f"{console.url}/export", params={**SONGS, "format": name}, timeout=PATIENCE_S
     ).content
     table.delete_entity("p", "r")
     assert "1 row imported." in upload(console, exported, name)
@@ -151,7 +156,7 @@ def upload(console: Console, data: bytes, name: str, status: int = 200) -> str:
         f"{console.url}/import",
         data={**SONGS, "format": name, "lines": ""},
         files={"file": ("rows", data)},
-        timeout=60,
+        timeout=PATIENCE_S,
     )
     assert answer.status_code == status, answer.text
     return unescape(answer.text)
@@ -212,7 +217,7 @@ def test_a_form_of_2_mb_is_imported_and_a_longer_one_is_refused(console: Console
         return len(prepared(space).body or "")
 
     def sent(space: int) -> requests.Response:
-        return console.session.send(prepared(space), timeout=60)
+        return console.session.send(prepared(space), timeout=PATIENCE_S)
 
     space = (2 << 20) - length(0)
     assert length(space) == 2 << 20
@@ -223,7 +228,7 @@ def test_a_form_of_2_mb_is_imported_and_a_longer_one_is_refused(console: Console
 
 def test_a_form_of_too_many_parts_is_refused(console: Console) -> None:
     many = {f"part{number}": ("", "x") for number in range(20)}
-    reply = console.session.post(f"{console.url}/import", files={**many}, data=SONGS, timeout=60)
+    reply = console.session.post(f"{console.url}/import", files={**many}, data=SONGS, timeout=PATIENCE_S)
     assert reply.status_code == 413 and "<h1>This is too long</h1>" in reply.text
 
 

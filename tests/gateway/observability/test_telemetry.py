@@ -20,6 +20,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from tests.support.raw_client import SIGNED_IN_FORM, RawClient
 from tests.support.running import ROOT, Process
+from tests.support.waiting import PATIENCE_S
 
 PRECIOUS = "precious-value"
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
@@ -123,7 +124,7 @@ def test_without_the_extra_it_is_said_what_to_install(tmp_path: Path) -> None:
         "main(['serve', '--otel', '--memory', '--port', '0'])"
     )
     done = subprocess.run(
-        [sys.executable, "-c", hidden], cwd=ROOT, capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", hidden], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S
     )
     assert done.returncode == 1
     assert "pip install 'tablegate[otel]'" in done.stderr

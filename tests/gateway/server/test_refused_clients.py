@@ -20,6 +20,7 @@ from tablegate.gateway.server import server as server_module
 from tablegate.gateway.server.server import Server
 from tests.gateway.test_bodies_after_credentials import AWS, gateway_of
 from tests.support.running import EVERY_DIALECT, Running, beyond_wsgi, plain_app, start_app
+from tests.support.waiting import PATIENCE_S
 
 pytestmark = beyond_wsgi
 HEADERS = {"x-amz-target": "DynamoDB_20120810.ListTables", "content-type": "application/x-amz-json-1.0"}
@@ -46,7 +47,7 @@ def request(running: Running, body: bytes, secret: str) -> bytes:
 
 
 def sent(running: Running, data: bytes) -> socket.socket:
-    connection = socket.create_connection(("127.0.0.1", running.port), timeout=60)
+    connection = socket.create_connection(("127.0.0.1", running.port), timeout=PATIENCE_S)
     connection.sendall(data)
     return connection
 

@@ -25,6 +25,7 @@ from tests.adapters.tablestore.client import signed
 from tests.support import refusal_costs
 from tests.support.raw_client import SIGNED_IN_FORM, RawClient
 from tests.support.running import Process
+from tests.support.waiting import PATIENCE_S
 
 SIZE_BYTES = 2_000_000
 LIMIT_S = refusal_costs.allowed_seconds(SIZE_BYTES, 0)
@@ -89,7 +90,7 @@ class Refusal:
     def run(self) -> None:
         host = self.url.removeprefix("http://")
         try:
-            connection = http.client.HTTPConnection(host, timeout=120)
+            connection = http.client.HTTPConnection(host, timeout=PATIENCE_S)
             made = self.request
             connection.request(made.method, made.target, made.body, made.headers)
             reply = connection.getresponse()
@@ -105,7 +106,7 @@ def longest_wait(server: Process, request: Wasteful) -> float:
     refusal = Refusal(server.url, request)
     thread = threading.Thread(target=refusal.run)
     waits: list[float] = []
-    with RawClient(server.url, timeout_seconds=120) as client:
+    with RawClient(server.url, timeout_seconds=PATIENCE_S) as client:
         client.call("GetItem", TableName="things", Key={"p": {"S": "1"}})
         thread.start()
         while not refusal.is_done.is_set() or len(waits) < READS_LEAST:

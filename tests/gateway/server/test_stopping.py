@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.support.running import Process
+from tests.support.waiting import PATIENCE_S
 
 CLIENTS = 12
 DRAIN = ("--drain-seconds", "600")
@@ -47,7 +48,7 @@ class Client:
     """One kept connection. Raises ConnectionError if it cannot be made."""
 
     def __init__(self, server: Process) -> None:
-        self._socket = socket.create_connection(address_of(server), timeout=120)
+        self._socket = socket.create_connection(address_of(server), timeout=PATIENCE_S)
         if server.url.startswith("https"):
             self._socket = _context().wrap_socket(self._socket)
         self._file = self._socket.makefile("rb")
@@ -202,7 +203,7 @@ def test_connections_that_stay_idle_are_ended_and_not_reset(
 
 def test_a_tls_handshake_that_has_begun_is_waited_for(start: Callable[..., Process]) -> None:
     server = start(*DRAIN, "--tls-self-signed")
-    raw = socket.create_connection(address_of(server), timeout=120)
+    raw = socket.create_connection(address_of(server), timeout=PATIENCE_S)
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     tls = _context().wrap_bio(incoming, outgoing)
     with contextlib.suppress(ssl.SSLWantReadError):
@@ -238,7 +239,7 @@ def test_failed_handshakes_leave_nothing_open(start: Callable[..., Process]) -> 
     Client(server).close()
     before = len([*folder.iterdir()])
     for _ in range(50):
-        plain = socket.create_connection(address_of(server), timeout=120)
+        plain = socket.create_connection(address_of(server), timeout=PATIENCE_S)
         plain.sendall(GET)
         while plain.recv(65536):
             pass

@@ -284,6 +284,8 @@ def test_a_body_that_is_too_long_is_refused_in_the_dialects_words(
 ) -> None:
     headers = {**SIGNED_IN_FORM, "X-Amz-Target": "DynamoDB_20120810.PutItem"}
     with recorder(sqlite_server.url, tmp_path / "trace") as run:
-        reply = requests.post(run.url, b"x" * (proxies.BODY_MAX_BYTES + 1), headers=headers, timeout=60)
+        reply = requests.post(
+            run.url, b"x" * (proxies.BODY_MAX_BYTES + 1), headers=headers, timeout=PATIENCE_S
+        )
     assert reply.status_code == 413
     assert reply.json()["__type"].endswith("#RequestEntityTooLarge")

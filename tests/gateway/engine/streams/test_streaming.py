@@ -567,18 +567,23 @@ def test_a_reader_sees_each_change_once_and_in_order_while_many_write(database: 
     seen: list[Change] = []
     places = {0: 1, 1: 1}
     deadline = time.monotonic() + 1.5
-    while True:
-        is_last = not any(thread.is_alive() for thread in threads)
-        for shard, sequence in places.items():
-            found, after = drained(engines[-1], stream, shard, sequence)
-            assert after is not None
-            assert [change.sequence for change in found] == list(range(sequence, after))
-            places[shard] = after
-            seen += found
-        if is_last:
-            break
-        if time.monotonic() > deadline:
-            done.set()
+    try:
+        while True:
+            is_last = not any(thread.is_alive() for thread in threads)
+            for shard, sequence in places.items():
+                found, after = drained(engines[-1], stream, shard, sequence)
+                assert after is not None
+                assert [change.sequence for change in found] == list(range(sequence, after))
+                places[shard] = after
+                seen += found
+            if is_last:
+                break
+            if time.monotonic() > deadline:
+                done.set()
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join()
     mine = [
         (change.key_values["p"].data, int(change.new.latest["n"].data))
         for change in seen

@@ -27,6 +27,7 @@ from tablegate.transfer.errors import (
     TransferError,
 )
 from tests.support.running import Process
+from tests.support.waiting import wait_until
 from tests.transfer.support.memory_endpoint import PAIR, row_of, rows_of
 
 Opens = Callable[[str], DatabaseEndpoint]
@@ -245,12 +246,13 @@ def test_no_change_made_while_capturing_is_missed(things: DatabaseEndpoint) -> N
 
     writer = threading.Thread(target=write)
     writer.start()
-    while len(written) < 5:
-        pass
-    position = things.capture()
-    scanned = {row.position for row in all_rows(things)}
-    stop.set()
-    writer.join()
+    try:
+        wait_until(lambda: len(written) >= 5)
+        position = things.capture()
+        scanned = {row.position for row in all_rows(things)}
+    finally:
+        stop.set()
+        writer.join()
     told = set()
     caught_up = False
     while not caught_up:
