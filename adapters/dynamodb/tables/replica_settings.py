@@ -83,12 +83,11 @@ def check(properties: TableProperties, entry: Wire) -> None:
             )
 
 
-def after(table: Table, entry: Wire) -> dict[str, Any]:
-    """Return the throughput of a replica after a request.
+def after(table: Table, properties: TableProperties, entry: Wire) -> dict[str, Any]:
+    """Return the throughput of a replica after a request. `properties`: those of the table before it.
 
     A value equal to the group's is inherited again. An unknown index is ignored (ack-api-quirks 307).
     """
-    properties = TableProperties.of(table)
     current = properties.replicas.get(entry["RegionName"], {})
     settings = {**current, **_reads(entry, properties, properties)}
     indexes = dict(current.get("indexes", {}))

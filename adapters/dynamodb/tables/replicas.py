@@ -99,18 +99,20 @@ def update_table(call: CallContext) -> Exchange[Answer]:
             alterations[region] = (yield from tables.check_update(region_call._replace(input=input_))).command
         elif "SSESpecification" in arguments:
             alterations |= yield from _alteration(region_call)
-    change = partial(_with_shared_settings, call, alterations)
+    settings = _shared_settings(call, alterations)
+
+    def change(properties: TableProperties) -> TableProperties:
+        return auto_scaling_settings.with_new_indexes(call, arguments, _with_settings(settings, properties))
+
     commands = tuple(_with_change(alteration, change) for alteration in alterations.values())
     altered, *_ = yield from tables.unless_changing(call, table, AlterTables(commands))
     return update.describe(altered)
 
 
-def _with_shared_settings(
-    call: CallContext, alterations: Mapping[str, AlterTable], properties: TableProperties
-) -> TableProperties:
-    """Return the properties of a table with the settings that each region stores of all regions.
+def _shared_settings(call: CallContext, alterations: Mapping[str, AlterTable]) -> dict[str, Wire]:
+    """Return the settings of replicas, by region, that an UpdateTable changes and that every region stores.
 
-    `alterations`: the changes of an UpdateTable, by region.
+    `alterations`: its changes of tables, by region.
     """
     arguments = call.input
     settings: dict[str, Wire] = {}
@@ -121,7 +123,7 @@ def _with_shared_settings(
         }
     if "ProvisionedThroughput" in arguments:
         settings[call.caller.region] = {**settings.get(call.caller.region, {}), "read_units": None}
-    return auto_scaling_settings.with_new_indexes(call, arguments, _with_settings(settings, properties))
+    return settings
 
 
 def _refuse_changing(calls: Sequence[CallContext], shared: Wire) -> Exchange[None]:
@@ -213,8 +215,7 @@ def _update_replicas(call: CallContext) -> Exchange[Answer]:
     elif actions == {"Disassociate"}:
         table = yield from _disassociate(call, table, updates[0][1])
     else:
-        for _, entry in updates:
-            yield from _override(call, table, entry)
+        yield from _override(call, table, [entry for _, entry in updates])
         return {"TableDescription": in_style(call, {**before, "TableStatus": "UPDATING"})}
     description = yield from _description(call, table)
     # A replica being added is shown a moment later.
@@ -285,8 +286,8 @@ def _settings_with(call: CallContext, table: Table, entries: Sequence[Wire]) -> 
         if has_service_key:
             key = replica_rules.service_key(call, region)
         settings[region] = {
-            **replica_settings.after(table, entry),
-            **_class_settings(call, table, entry),
+            **replica_settings.after(table, properties, entry),
+            **_class_settings(call, properties, entry),
             "encryption_key": key and key_arn(in_region(call, region), key),
             "creating_until_ms": call.gateway.now_ms() + delay_ms,
         }
@@ -348,26 +349,29 @@ def _new_replica(call: CallContext, table: Table, entry: Wire, settings: Wire) -
     return NewReplica(region, create_command)
 
 
-def _override(call: CallContext, table: Table, entry: Wire) -> Exchange[None]:
-    """Change the settings of a replica. Raises ServiceError."""
-    own_properties = TableProperties.of(table)
-    region = entry["RegionName"]
-    if "KMSMasterKeyId" in entry:
-        raise validation(f"{messages.INVALID}KMSMasterKeyId must be specified for each replica.")
-    replica_settings.check(own_properties, entry)
-    class_settings = _class_settings(call, table, entry)
-    settings = {**own_properties.replicas, region: {**replica_settings.after(table, entry), **class_settings}}
+def _override(call: CallContext, table: Table, entries: Sequence[Wire]) -> Exchange[None]:
+    """Change the settings of replicas, one after the other. Raises ServiceError."""
+    properties = TableProperties.of(table)
+    classes: dict[str, dict[str, Any]] = {}
+    for entry in entries:
+        region = entry["RegionName"]
+        if "KMSMasterKeyId" in entry:
+            raise validation(f"{messages.INVALID}KMSMasterKeyId must be specified for each replica.")
+        replica_settings.check(properties, entry)
+        table_class = _class_settings(call, properties, entry)
+        classes[region] = {**classes.get(region, {}), **table_class}
+        settings = {**replica_settings.after(table, properties, entry), **table_class}
+        properties = replace(properties, replicas={**properties.replicas, region: settings})
 
-    def with_override(of_region: str, properties: TableProperties) -> TableProperties:
-        return replace(properties, replicas=settings, **(class_settings if of_region == region else {}))
+    def with_overrides(region: str, of_region: TableProperties) -> TableProperties:
+        return replace(of_region, replicas=properties.replicas, **classes.get(region, {}))
 
-    yield from change_all_regions(call, with_override)
+    yield from change_all_regions(call, with_overrides)
 
 
-def _class_settings(call: CallContext, table: Table, entry: Wire) -> dict[str, Any]:
+def _class_settings(call: CallContext, properties: TableProperties, entry: Wire) -> dict[str, Any]:
     """Return the class that an update sets. Empty if the replica has always had it."""
     table_class = entry.get("TableClassOverride")
-    properties = TableProperties.of(table)
     before = properties.replicas.get(entry["RegionName"], {}).get("table_class")
     if table_class is None or (before is None and table_class == (properties.table_class or "STANDARD")):
         return {}

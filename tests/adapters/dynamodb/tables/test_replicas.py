@@ -360,6 +360,26 @@ def test_overrides_of_a_replica(regions):
     )
 
 
+def test_overrides_of_several_replicas_in_one_request(regions):
+    for region in (WEST, SOUTH):
+        regions.update(EAST, ("Create", region))
+        regions.settle()
+    wanted = {WEST: 50, SOUTH: 60}
+    entries = [
+        {"RegionName": region, "OnDemandThroughputOverride": {"MaxReadRequestUnits": units}}
+        for region, units in wanted.items()
+    ]
+    entries.append({"RegionName": WEST, "TableClassOverride": "STANDARD_INFREQUENT_ACCESS"})
+    regions.update(EAST, ReplicaUpdates=[{"Update": entry} for entry in entries])
+    assert regions.service.last.status == 200
+    shown = {replica["RegionName"]: replica for replica in regions.described(EAST)["Replicas"]}
+    assert {
+        region: shown[region]["OnDemandThroughputOverride"]["MaxReadRequestUnits"] for region in wanted
+    } == wanted
+    assert shown[WEST]["ReplicaTableClassSummary"]["TableClass"] == "STANDARD_INFREQUENT_ACCESS"
+    assert "ReplicaTableClassSummary" not in shown[SOUTH]
+
+
 def test_keys_of_customers_are_named_for_each_replica(regions):
     key = "arn:aws:kms:us-east-1:000000000000:key/1111"
     sse = {"Enabled": True, "SSEType": "KMS", "KMSMasterKeyId": key}
