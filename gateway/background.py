@@ -1,5 +1,5 @@
-"""Background threads. One runs the engine's batches (backfill, expiry, purging), reloads credentials and quotas, and samples the
-metrics.
+"""Background threads. One runs the engine's batches (backfill, expiry, purging), reloads credentials and quotas, renews claims on
+jobs, and samples the metrics.
 
 Other threads run jobs, vector graphs and the checks of replicas, because these wait for disks and networks. Each thread pauses
 after a batch (gateway/engine/background/pacing.py). The engine does the work.
@@ -63,7 +63,6 @@ class BackgroundWork(threading.Thread):
         self._next_batch = monotonic() if share else math.inf
         self._look_period_s = look_period_s
         self._next_look = monotonic() + look_period_s
-        self._next_renewal = 0.0
         self._is_waiting = False
         self._quotas = quotas
         # Deliveries to followers outside of the database have their own threads, because a network can be slow.
@@ -74,6 +73,7 @@ class BackgroundWork(threading.Thread):
             if share and engine.has_workers
             else None
         )
+        self._next_renewal = math.inf if self._jobs is None else monotonic()
         self._paced = [] if self._jobs is None else [self._jobs]
         if own_share and engine.approximates_vectors:
             self._paced.append(
@@ -102,7 +102,7 @@ class BackgroundWork(threading.Thread):
                     self._engine.check_schema()
                     metrics.record_follower_lag("tunnel", self._engine.lag_s("tunnel"))
                     metrics.record_follower_lag(SEARCH, self._engine.lag_s(SEARCH))
-                if self._jobs is not None and monotonic() >= self._next_renewal:
+                if monotonic() >= self._next_renewal:
                     self._next_renewal = monotonic() + _RENEWAL_PERIOD_S
                     self._engine.renew_claims()
                 if self._quotas is not None:
@@ -126,9 +126,8 @@ class BackgroundWork(threading.Thread):
 
     def _rest_s(self) -> float:
         """Return seconds until the next work is due."""
-        rest_s = max(0.0, min(self._next_batch, self._next_look) - monotonic())
-        rest_s = min(rest_s, metric_history.FINE_S)
-        rest_s = min(rest_s, _RENEWAL_PERIOD_S)
+        next_work = min(self._next_batch, self._next_look, self._next_renewal)
+        rest_s = min(max(0.0, next_work - monotonic()), metric_history.FINE_S)
         return rest_s if self._quotas is None else min(rest_s, self._quotas.period_s)
 
     def stop(self) -> None:
