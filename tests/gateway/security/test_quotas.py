@@ -455,10 +455,10 @@ def test_what_is_refused_is_answered_somewhat_later(one_server: Process) -> None
 @pytest.mark.soak
 @pytest.mark.parametrize("connections", [1, 8])
 def test_a_light_tenant_is_served_with_little_work_in_between(one_server: Process, connections: int) -> None:
-    """A light tenant's request costs hardly more server CPU beside a heavy tenant than alone, in 9 of 10 cases.
+    """A light tenant's request costs hardly more server CPU beside a heavy tenant than alone, in 99 of 100 cases.
 
-    The server at most finishes its current work first. The load alternates between on and off, as below. The rest is not
-    compared: it holds background work, and CPU time that other processes cost by emptying the caches.
+    The server at most finishes its current work first. The load alternates between on and off, as below. A busy machine
+    spoils the few highest costs, because other processes empty its caches: `make test` compares 9 of 10.
     """
     spawn = multiprocessing.get_context("spawn")
     process = spawn.Process(target=_hammer_for, args=(one_server.url, 3600, connections))
@@ -473,7 +473,8 @@ def test_a_light_tenant_is_served_with_little_work_in_between(one_server: Proces
     finally:
         process.kill()
         process.join()
-    alone, beside = (statistics.quantiles(waits, n=10)[8] for waits in spent.values())
+    percentile = 99 if SECONDS >= 20 else 90
+    alone, beside = (statistics.quantiles(waits, n=100)[percentile - 1] for waits in spent.values())
     assert beside <= 2 * alone + 0.001
 
 
