@@ -122,7 +122,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     if not options.dry and not machine.is_python_optimised():
         parser.error(
             f"{sys.executable} was built without --enable-optimizations and is slower than the Python of users: "
-            "give --dry, or use another one (`make bench BENCH_PYTHON=/usr/bin/python3`)"
+            "give --dry, or use another one (`make bench PYTHON=/usr/bin/python3`)"
         )
     for chosen, choices in (
         (options.contestants, names),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import statistics
+import sys
 import sysconfig
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,10 +53,12 @@ def measure_fsync(folder: Path, count: int = 200) -> FsyncTimes:
 def is_python_optimised() -> bool:
     """True if this interpreter was built with profile-guided optimisation, as those that users run.
 
-    Linux distributions give the compiler's flags themselves, so that `configure` does not record them.
+    Linux distributions give the compiler's flags themselves, so that `configure` does not record them. The Makefile
+    chooses an interpreter by the same test.
     """
-    arguments = sysconfig.get_config_var("CONFIG_ARGS") or ""
-    return "--enable-optimizations" in arguments or "--prefix=/usr'" in arguments
+    return sys.base_prefix == "/usr" or "--enable-optimizations" in (
+        sysconfig.get_config_var("CONFIG_ARGS") or ""
+    )
 
 
 def describe() -> str:
