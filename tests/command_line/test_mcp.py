@@ -9,14 +9,16 @@ import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from mcp import Client, StdioServerParameters
 
 from tablegate.testing import Server
 from tests.support.running import ROOT
 from tests.support.waiting import PATIENCE_S
+
+if TYPE_CHECKING:  # takes 2 s, in each process of the tests
+    from mcp import Client, StdioServerParameters
 
 TABLE = {
     "BillingMode": "PAY_PER_REQUEST",
@@ -45,6 +47,8 @@ KEYS = {
 
 
 def parameters(url: str, *flags: str, key: str = "ASSISTANT", secret: str = "own") -> StdioServerParameters:
+    from mcp import StdioServerParameters
+
     environment = {"AWS_ACCESS_KEY_ID": key, "AWS_SECRET_ACCESS_KEY": secret, "PYTHONPATH": str(ROOT)}
     return StdioServerParameters(
         command=sys.executable,
@@ -54,6 +58,8 @@ def parameters(url: str, *flags: str, key: str = "ASSISTANT", secret: str = "own
 
 
 def talk(server: StdioServerParameters, conversation: Callable[[Client], Awaitable[Any]]) -> Any:
+    from mcp import Client
+
     async def run() -> Any:
         async with Client(server) as client:
             return await conversation(client)

@@ -18,17 +18,21 @@ needs_chromium = pytest.mark.skipif(
 DESKTOP, PHONE = (1280, 900), (390, 844)
 SIZES = {"desktop": DESKTOP, "phone": PHONE}
 SCHEMES = ("light", "dark")
-_LONG = [minutes_long, pytest.mark.soak]
-in_each_look = pytest.mark.parametrize(
-    ("size", "scheme"),
-    [
-        ("desktop", "light"),
-        ("phone", "dark"),
-        pytest.param("desktop", "dark", marks=_LONG),
-        pytest.param("phone", "light", marks=_LONG),
-    ],
-)
+
+
+def _in_looks(*always: tuple[str, str]) -> pytest.MarkDecorator:
+    long = [minutes_long, pytest.mark.soak]
+    looks = [(size, scheme) for size in SIZES for scheme in SCHEMES]
+    return pytest.mark.parametrize(
+        ("size", "scheme"),
+        [look if look in always else pytest.param(*look, marks=long) for look in looks],
+    )
+
+
+in_each_look = _in_looks(("desktop", "light"), ("phone", "dark"))
 """Each width and each colour scheme once, and all four combinations under `make soak`."""
+in_one_look = _in_looks(("phone", "dark"))
+"""Where there is least space, and all four combinations under `make soak`. For walks of many seconds."""
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from tablegate.gateway.store.opening.migrating import migrate
 from tablegate.gateway.wiring import connect
 from tests.gateway.console.test_administration import backup_state, has_settled
 from tests.gateway.console.test_browser import problems, text_of, waiting
-from tests.support.browser import appear_as, in_each_look, needs_chromium
+from tests.support.browser import appear_as, in_one_look, needs_chromium
 from tests.support.console_screenshots import photograph
 from tests.support.live_dynamodb import Live
 from tests.support.running import Running, start
@@ -112,7 +112,7 @@ class Walk:
         self.accepted.add(key)
 
 
-@in_each_look
+@in_one_look
 def test_every_form_of_dynamodb_is_accepted(
     server: Running, browser: webdriver.Chrome, size: str, scheme: str, tmp_path: Path
 ) -> None:
@@ -169,7 +169,7 @@ def _restore_by_time_line(walk: Walk, browser: webdriver.Chrome) -> None:
     walk.accepted.add("restore")
 
 
-@in_each_look
+@in_one_look
 def test_every_form_of_table_store_is_accepted(
     server: Running, browser: webdriver.Chrome, size: str, scheme: str
 ) -> None:
@@ -188,7 +188,7 @@ def test_every_form_of_table_store_is_accepted(
     assert problems(browser) == []
 
 
-@in_each_look
+@in_one_look
 def test_every_form_of_azure_table_is_accepted(
     server: Running, browser: webdriver.Chrome, size: str, scheme: str
 ) -> None:
@@ -210,7 +210,7 @@ ACCOUNTS: tuple[tuple[str, str, dict[str, str]], ...] = (
 )
 
 
-@in_each_look
+@in_one_look
 def test_every_form_about_accounts_is_accepted(
     browser: webdriver.Chrome, size: str, scheme: str, tmp_path: Path
 ) -> None:
@@ -256,7 +256,7 @@ def test_every_form_about_accounts_is_accepted(
         running.stop()
 
 
-@in_each_look
+@in_one_look
 def test_rows_are_imported(
     server: Running, browser: webdriver.Chrome, size: str, scheme: str, tmp_path: Path
 ) -> None:

@@ -24,7 +24,7 @@ from tests.gateway.console.test_browser import (
     text_of,
     waiting,
 )
-from tests.support.browser import appear_as, in_each_look, needs_chromium
+from tests.support.browser import appear_as, in_one_look, needs_chromium
 from tests.support.console_screenshots import migrated
 from tests.support.live_dynamodb import Index, Live
 from tests.support.live_tablestore import LiveTableStore
@@ -120,7 +120,7 @@ ENDPOINTS = {
 }  # fmt: skip
 
 
-@in_each_look
+@in_one_look
 def test_every_form_about_rows_is_accepted(
     songs: Live, browser: webdriver.Chrome, visit: Callable[[str], None], size: str, scheme: str
 ) -> None:
