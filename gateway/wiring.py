@@ -156,7 +156,10 @@ def administration_of(settings: Settings, open_database: OpenDatabase) -> Admini
     from tablegate.gateway.control.administration import Administration  # not for the start of a server
 
     return Administration(
-        open_database.store, open_database.engine, open_database.credential_store, table_describers(settings)
+        open_database.store,
+        open_database.engine,
+        open_database.credential_store,
+        partial(table_describers, settings),
     )
 
 

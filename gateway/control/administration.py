@@ -43,9 +43,10 @@ _LIMIT_MAX = 2**63 - 1
 
 
 class Administration:
-    """The operations on one open database. `describers`: dialect -> the function that describes its tables.
+    """The operations on one open database. `describers` returns dialect -> the function that describes its tables.
 
-    Each operation takes a document and returns one. They raise BadRequest and OperationRejected.
+    It is called for a list of tables only, because it loads the dialects. Each operation takes a document and returns one.
+    They raise BadRequest and OperationRejected.
     """
 
     def __init__(
@@ -53,7 +54,7 @@ class Administration:
         store: Store,
         engine: Engine,
         credential_store: CredentialStore,
-        describers: Mapping[str, DescribeTable],
+        describers: Callable[[], Mapping[str, DescribeTable]],
     ) -> None:
         self._store = store
         self._engine = engine
@@ -87,6 +88,7 @@ class Administration:
     def _list_tables(self, given: dict[str, Any]) -> dict[str, Any]:
         only(given)
         tables = self._tables()
+        describers = self._describers()
         now_ms = time.time_ns() // 1_000_000
         return {
             "tables": [
@@ -94,7 +96,7 @@ class Administration:
                     "name": table.name,
                     "namespace": table.namespace,
                     "state": table.state_at(now_ms).value,
-                    "dialects": {dialect: listed(table) for dialect, listed in self._describers.items()},
+                    "dialects": {dialect: listed(table) for dialect, listed in describers.items()},
                 }
                 for table in sorted(tables, key=lambda table: (table.namespace, table.name))
             ],
