@@ -59,6 +59,7 @@ LONG_FILES = (
     "tests/durability/test_crashes.py",
     "tests/durability/test_failover.py",
     "tests/durability/test_upgrades.py",
+    "tests/gateway/console/test_administration_in_browser.py",
     "tests/repository/test_code_blocks.py",
     "tests/testing/test_plugin.py",
     "tests/transfer/test_walks.py",
