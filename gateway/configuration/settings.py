@@ -196,7 +196,7 @@ class Settings:
         None, "TOML or JSON file of credentials to store at the first start on an empty database."
     )
     credentials_period: float = _security(
-        2.0, "Seconds until a running server applies changed credentials and grants.", value="SECONDS"
+        2.0, "Seconds until a running server applies changed credentials, grants and quotas.", value="SECONDS"
     )
     secret_key: str = _security(
         "",
