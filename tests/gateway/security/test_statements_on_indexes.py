@@ -138,6 +138,11 @@ def test_an_index_that_the_caller_may_not_read_is_not_selected(server: Strict) -
             "select pk from u order by (select min(pk) from denied)",
             "select u.pk from u join u v on u.pk in (select pk from denied)",
             "select pk from u where exists (select 1 from denied d where d.pk = u.pk)",
+            # Their key ranges are empty.
+            "select pk from denied where pk > 'b' and pk < 'a'", "select * from denied where pk = 'a' and pk = 'b'",
+            "select count(*) from denied where pk = 'a' and pk = 'b'", "select pk from denied limit 0",
+            "select pk from denied where pk < ''", "select pk from denied where pk > 'a' and pk < 'a'",
+            "select pk from denied where pk = 'a' and sk > '1' and sk < '1'", "select pk from denied where pk = 1",
         ]),
         (COLUMNS_OF_U, [
             "select secret from u", "select * from u", "select * from found", "select secret from found",
