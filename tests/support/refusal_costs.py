@@ -1,7 +1,8 @@
 """CPU limits for refusing a request: 100 ms for each 10 MB sent, plus a fixed cost and the time to read the body.
 
-The same moment is used to measure a C parser on the same body and a fixed piece of Python work. A slow or busy machine
-therefore fails no test.
+The same moment is used to measure a C parser on the same body and a fixed piece of Python work. A slow machine therefore
+fails no test. On a busy machine other programs take a share of the caches, which slows some work more than other work. So
+the limits hold under `make soak`, on an idle machine, and `make test` allows twice as much.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from tablegate.gateway.http import Reply
+from tests.support.soak import is_soak
 
 
 class Bounds(NamedTuple):
@@ -44,17 +46,25 @@ def cpu_seconds(work: Callable[[], object]) -> float:
 
 def slowness() -> float:
     """Return how much slower Python is now than on the reference machine, at least 1."""
-    return max(1.0, cpu_seconds(lambda: sum(number * number for number in range(_WORK))) / _WORK_S)
+    return max(1.0, cpu_seconds(_work) / _WORK_S)
 
 
-# Time for this work on two idle cores of 2026.
-_WORK, _WORK_S = 200_000, 0.012
+def _work() -> None:
+    """Evaluate Python, and count in bytes, which some builds of Python do at half the speed of others."""
+    sum(number * number for number in range(200_000))
+    for mark in (b"{", b",", b'"N":'):
+        _TEXT.count(mark)
+
+
+_TEXT = b'{"a":1' * 1_700_000
+_WORK_S = 0.029
+"""Time for this work on two idle cores of 2026."""
 
 
 def allowed_seconds(size_bytes: int, reading: float, slowness: float = 1.0, bounds: Bounds = USUAL) -> float:
     """Return the CPU time allowed for a refusal if a C parser reads its body in `reading` seconds."""
     own = bounds.any_request_s + bounds.seconds_per_byte * size_bytes
-    return own * slowness + bounds.readings * reading
+    return (own * slowness + bounds.readings * reading) * (1 if is_soak else 2)
 
 
 NOT_REFUSED = "was not refused"

@@ -72,13 +72,12 @@ def exceeds_limits(operation: str, text: bytes) -> bool:
     if operation == "BatchWriteItem":
         puts = text.count(b"PutRequest") if b"\\u" not in text else 0
         bytes_max = (puts or limits.BATCH_WRITE_REQUESTS) * _PUT_BYTES + _OTHER_BYTES_MAX
-    if bytes_max is None:
+    if bytes_max is None or len(text) <= bytes_max:
         return False
-    if b"\\u" in text or any(member in text for member in _WITH_VALUES):
+    counted = max(text.count(b"{"), text.count(b",")) + 2 * text.count(b'"N":')
+    if counted > bytes_max and (b"\\u" in text or any(member in text for member in _WITH_VALUES)):
         bytes_max += limits.PLACEHOLDER_VALUES_BYTES
-    if len(text) < bytes_max:
-        return False
-    return max(text.count(b"{"), text.count(b",")) + 2 * text.count(b'"N":') > bytes_max
+    return counted > bytes_max
 
 
 # Besides attribute values: names, expressions, legacy conditions.
