@@ -39,9 +39,7 @@ def build(target: Path, commit: str = "HEAD") -> list[Path]:
     made_at = int(_git("log", "-1", "--format=%ct", commit))
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "source"
-        with tarfile.open(fileobj=io.BytesIO(_git("archive", commit))) as files:
-            for member in files:
-                files.extract(member.replace(mode=_mode(member)), source, filter="tar")
+        extract(commit, source)
         subprocess.run(
             [sys.executable, "-m", "build", "--no-isolation", "--outdir", target, source],
             env={**os.environ, "SOURCE_DATE_EPOCH": str(made_at)},
@@ -52,6 +50,16 @@ def build(target: Path, commit: str = "HEAD") -> list[Path]:
     for sdist in target.glob("*.tar.gz"):
         sdist.write_bytes(_normalized(sdist.read_bytes(), made_at))
     return [*target.glob("*.whl"), *target.glob("*.tar.gz")]
+
+
+def extract(commit: str, folder: Path) -> None:
+    """Write the files of a commit into a folder, with modes that do not depend on the user.
+
+    Python's tarfile has the filter that this needs from 3.11.4 on. Debian 12 has 3.11.2.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    archive = _git("-c", "tar.umask=0022", "archive", commit)
+    subprocess.run(["tar", "-x", "-p", "-f", "-", "-C", folder], input=archive, check=True)
 
 
 def _git(*words: str) -> bytes:

@@ -9,7 +9,6 @@ releases are never made again.
 
 from __future__ import annotations
 
-import io
 import json
 import lzma
 import os
@@ -17,7 +16,6 @@ import re
 import sqlite3
 import subprocess
 import sys
-import tarfile
 import tempfile
 import time
 from contextlib import closing
@@ -33,6 +31,7 @@ from azure.data.tables import TableServiceClient
 from botocore.config import Config
 
 from tests.support.databases import MAJOR, start_postgres
+from tests.support.packages import extract
 from tests.support.running import ROOT, Process
 
 FOLDER = ROOT / "tests" / "durability" / "released"
@@ -181,11 +180,7 @@ def is_known(release: str) -> bool:
 
 def checked_out(release: str, folder: Path) -> Path:
     """Write the source of a release into a folder."""
-    archive = subprocess.run(
-        ["git", "-C", ROOT, "archive", COMMITS[release]], check=True, capture_output=True
-    ).stdout
-    with tarfile.open(fileobj=io.BytesIO(archive)) as files:
-        files.extractall(folder, filter="tar")
+    extract(COMMITS[release], folder)
     return folder
 
 

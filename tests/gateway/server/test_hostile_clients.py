@@ -37,7 +37,7 @@ HEAD = (
 def process(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
     """A server of all dialects that loses its patience soon: one process on SQLite, or two on PostgreSQL. At the end it must
     still be there, and have seen no defect."""
-    patience = {"header-seconds": 1, "body-seconds": 1.5, "write-seconds": 2, "idle-seconds": 5}
+    patience = {"header-seconds": 1, "body-seconds": 5, "write-seconds": 2, "idle-seconds": 5}
     flags = [f"--{name}={value}" for name, value in patience.items()]
     if request.param == "two workers":
         flags += ["--workers=2", f"--database={request.getfixturevalue('postgres').empty_database()}"]

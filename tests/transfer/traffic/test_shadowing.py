@@ -33,6 +33,12 @@ from tests.transfer.traffic.test_replaying import (
 )
 
 
+@pytest.fixture(autouse=True)
+def _a_busy_machine_changes_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shadowing_module, "_SECONDARY_SECONDS", PATIENCE_S)
+    monkeypatch.setattr(shadowing_module, "_DRAIN_SECONDS", PATIENCE_S)
+
+
 def figure(run: Run, name: str, **labels: str) -> float:
     """A figure of /metrics."""
     wanted = ",".join(f'{key}="{value}"' for key, value in labels.items())
