@@ -10,6 +10,7 @@ import pytest
 from selenium import webdriver
 
 from tests.support.soak import minutes_long
+from tests.support.waiting import PATIENCE_S
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 needs_chromium = pytest.mark.skipif(
@@ -44,6 +45,7 @@ def chromium() -> Iterator[webdriver.Chrome]:
         "--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1280,900", "--hide-scrollbars",
     ):  # fmt: skip
         options.add_argument(argument)
+    options.add_experimental_option("browserStartupTimeout", int(PATIENCE_S * 1000))  # in milliseconds
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     driver = webdriver.Chrome(options, webdriver.ChromeService(str(DRIVER)))
     try:

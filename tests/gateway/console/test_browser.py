@@ -239,7 +239,11 @@ def test_every_form_of_the_console_is_accepted(
 
 
 def _refresh(browser: webdriver.Chrome) -> None:
-    """Do what the script of the page does every ten seconds. The new part has times and roles, and still asks."""
+    """Do what the script of the page does every ten seconds. The new part has times and roles, and still asks.
+
+    The script itself does it no more. It could replace a button between finding and pressing it.
+    """
+    browser.execute_script("for (let timer = setTimeout(() => 0); timer; timer--) clearInterval(timer)")
     part = "document.querySelector('[data-refresh]')"
     browser.execute_script(f"window.before = {part}; refresh({part})")
     waiting(browser).until(lambda _: browser.execute_script(f"return {part} !== window.before"))
