@@ -158,7 +158,7 @@ lock: .venv/.complete ## newest versions that pyproject.toml allows; what is tes
 	$(COMPILE) --constraint requirements-dev.lock pyproject.toml --output-file requirements.lock
 
 .venv/bin/python:
-	@test -n "$(PYTHON)" || { echo "Python 3.11 or later with venv is needed"; exit 1; }
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or later is needed, with venv (Debian and Ubuntu: apt-get install python3-venv)"; exit 1; }
 	$(PYTHON) -m venv .venv
 
 .venv/.runtime: requirements.lock pyproject.toml | .venv/bin/python
