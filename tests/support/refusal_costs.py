@@ -1,8 +1,7 @@
 """CPU limits for refusing a request: 100 ms for each 10 MB sent, plus a fixed cost and the time to read the body.
 
-The same moment is used to measure a C parser on the same body and a fixed piece of Python work. A slow machine therefore
-fails no test. On a busy machine other programs take a share of the caches, which slows some work more than other work. So
-the limits hold under `make soak`, on an idle machine, and `make test` allows twice as much.
+The same moment is used to measure a C parser on the same body and a fixed piece of Python work. A slow or busy machine
+therefore fails no test.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from tablegate.gateway.http import Reply
-from tests.support.soak import is_soak
 
 
 class Bounds(NamedTuple):
@@ -64,7 +62,7 @@ _WORK_S = 0.029
 def allowed_seconds(size_bytes: int, reading: float, slowness: float = 1.0, bounds: Bounds = USUAL) -> float:
     """Return the CPU time allowed for a refusal if a C parser reads its body in `reading` seconds."""
     own = bounds.any_request_s + bounds.seconds_per_byte * size_bytes
-    return (own * slowness + bounds.readings * reading) * (1 if is_soak else 2)
+    return own * slowness + bounds.readings * reading
 
 
 NOT_REFUSED = "was not refused"

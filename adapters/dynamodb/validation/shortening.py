@@ -92,8 +92,8 @@ _BYTES_MAX = {
     "TransactGetItems": 500_000,
     "TransactWriteItems": None,
 }
-# Members with attribute values besides those of an item or a key.
-_WITH_VALUES = (b"Values", b"Expected", b"Updates", b"Filter", b"Conditions")
+# Members with attribute values besides those of an item or a key. Those whose refusal costs most are looked for first.
+_WITH_VALUES = (b"Filter", b"Updates", b"Values", b"Expected", b"Conditions")
 
 
 def _drop_members(data: dict[str, Any], members_max: int) -> None:
