@@ -49,7 +49,7 @@ class PostgresServer:
         self._numbers = itertools.count()
         self._made: list[str] = []
         self._idle: list[str] = []
-        self._clearing: dict[str, psycopg.Connection] = {}  # database name -> connection
+        self._clearing_connections: dict[str, psycopg.Connection] = {}  # database name -> connection
 
     @contextlib.contextmanager
     def new_database(self) -> Iterator[str]:
@@ -90,7 +90,7 @@ class PostgresServer:
 
     def close(self) -> None:
         """Close the connections that cleared databases."""
-        for connection in self._clearing.values():
+        for connection in self._clearing_connections.values():
             connection.close()
 
     def _migrated(self) -> str:
@@ -107,23 +107,22 @@ class PostgresServer:
         for worker in self._nodes[1:]:
             _execute(worker.set(database=name), _ENDING_SESSIONS)
         try:
-            self._clear_in(self._clearing.get(name) or self._connect(name))
+            self._clear_in(self._clearing_connections.get(name) or self._connect(name))
         except psycopg.OperationalError:  # a test has ended all sessions
             self._clear_in(self._connect(name))
 
     def _connect(self, name: str) -> psycopg.Connection:
         """Connect to clear a database. A new session reads the catalogue, which takes ten times as long as the rest."""
-        self._clearing[name] = psycopg.connect(_plain(self._url.set(database=name)), autocommit=True)
-        return self._clearing[name]
+        self._clearing_connections[name] = psycopg.connect(
+            _plain(self._url.set(database=name)), autocommit=True
+        )
+        return self._clearing_connections[name]
 
     def _clear_in(self, connection: psycopg.Connection) -> None:
+        connection.execute(_ENDING_SESSIONS)
+        connection.execute(_CLEARING)
         # A test may have played a later release.
-        for statement in (
-            _ENDING_SESSIONS,
-            _CLEARING,
-            f"UPDATE alembic_version SET version_num = '{steps()[-1]}'",
-        ):
-            connection.execute(statement)
+        connection.execute(f"UPDATE alembic_version SET version_num = '{steps()[-1]}'")
 
 
 _ENDING_SESSIONS = (

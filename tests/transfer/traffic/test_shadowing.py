@@ -34,7 +34,8 @@ from tests.transfer.traffic.test_replaying import (
 
 
 @pytest.fixture(autouse=True)
-def _a_busy_machine_changes_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+def _secondaries_have_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine a secondary may need more than 10 s for an answer, and 5 s for the queue at the end."""
     monkeypatch.setattr(shadowing_module, "_SECONDARY_SECONDS", PATIENCE_S)
     monkeypatch.setattr(shadowing_module, "_DRAIN_SECONDS", PATIENCE_S)
 
