@@ -275,6 +275,7 @@ class Gate:
         self._target = target
         self._through: list[socket.socket] = []
         self._listener: socket.socket | None = None
+        self._lock = threading.Lock()
 
     def open(self) -> None:
         self._listener = socket.socket(socket.AF_UNIX)
@@ -284,10 +285,13 @@ class Gate:
 
     def shut(self) -> None:
         self._path.unlink()
+        with self._lock:
+            self._listener = None
         self.throw_out()
 
     def throw_out(self) -> None:
-        through, self._through = self._through, []
+        with self._lock:
+            through, self._through = self._through, []
         for end in through:
             with contextlib.suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
@@ -296,8 +300,12 @@ class Gate:
         while True:
             client, _ = listener.accept()
             server = socket.socket(socket.AF_UNIX)
-            server.connect(self._target)
-            self._through += [client, server]
+            with self._lock:
+                if listener is not self._listener:  # it was shut before this connection was accepted
+                    client.close()
+                    continue
+                server.connect(self._target)
+                self._through += [client, server]
             for ends in ((client, server), (server, client)):
                 threading.Thread(target=_copy, args=ends, daemon=True).start()
 
