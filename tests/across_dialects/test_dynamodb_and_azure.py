@@ -17,9 +17,10 @@ from azure.core import MatchConditions
 from azure.core.exceptions import ResourceModifiedError
 from azure.data.tables import EdmType, EntityProperty, TableClient, UpdateMode
 from botocore.exceptions import ClientError
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
+from tests.support.examples import examples
 from tests.support.live_azure import LiveAzure
 from tests.support.live_dynamodb import Live
 from tests.support.running import Running
@@ -305,11 +306,7 @@ _attribute = st.recursive(
 )
 
 
-@settings(
-    max_examples=25,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
+@examples(25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.dictionaries(st.text("ab-.1", min_size=1, max_size=3), _attribute, min_size=1, max_size=5))
 def test_a_round_trip_through_azure_changes_nothing_of_an_item(
     both: Both, attributes: dict[str, Any]
@@ -325,11 +322,7 @@ def test_a_round_trip_through_azure_changes_nothing_of_an_item(
         assert both.item("trips", id={"S": "x"}) == before
 
 
-@settings(
-    max_examples=25,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
+@examples(25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(
     st.dictionaries(
         st.sampled_from(["a", "b", "c", "d"]),

@@ -200,8 +200,14 @@ class PostgreSQL(Database):
                 [str(options), *(f"-c {name}={value}" for name, value in timeouts.items())]
             )
         super().__init__()
+        # A thread takes connections from the pool once. Those of ended threads may have broken meanwhile.
         self._engine = sqlalchemy.create_engine(
-            url, connect_args=arguments, pool_size=32, max_overflow=-1, pool_reset_on_return=None
+            url,
+            connect_args=arguments,
+            pool_size=32,
+            max_overflow=-1,
+            pool_reset_on_return=None,
+            pool_pre_ping=True,
         )
         event.listen(self._engine, "do_connect", _connect)
 

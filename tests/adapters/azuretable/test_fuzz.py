@@ -19,11 +19,7 @@ _PATHS = [
     "/?restype=service&comp=properties",
     "/$batch",
 ]
-_few = settings(
-    max_examples=150,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
+FUZZED = settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 _pieces = st.sampled_from(
     ["people", "Tables", "$batch", "(", ")", "PartitionKey='p'", ",", "RowKey='r'", "'", "/", "%", "%27", "%2F", "%00",
      "%ff", "?", "&", "$filter=", "$top=", "$select=", "a eq 1", "NextPartitionKey=", "comp=acl", "restype=service", "=",
@@ -79,13 +75,13 @@ def check(service: AzureTableService, method: str, path: str, body: Any, headers
         assert "\r" not in value
 
 
-@_few
+@FUZZED
 @given(_methods, _targets, _headers)
 def test_any_target(people: AzureTableService, method: str, target: str, headers: dict[str, str]) -> None:
     check(people, method, f"/{target}", None, headers)
 
 
-@_few
+@FUZZED
 @given(_methods, st.sampled_from(_PATHS), st.binary(max_size=60), _headers)
 def test_any_body(
     people: AzureTableService, method: str, path: str, body: bytes, headers: dict[str, str]
@@ -93,7 +89,7 @@ def test_any_body(
     check(people, method, path, body, headers)
 
 
-@_few
+@FUZZED
 @given(st.sampled_from(["POST", "PUT", "MERGE"]), _entities, _headers)
 def test_any_entity(
     people: AzureTableService, method: str, entity: dict[str, Any], headers: dict[str, str]
@@ -102,7 +98,7 @@ def test_any_entity(
     check(people, method, path, entity, headers)
 
 
-@_few
+@FUZZED
 @given(st.lists(st.one_of(st.text("POST /people HTTP1.\r\n:{}*", max_size=30), _targets), max_size=3))
 def test_any_change(people: AzureTableService, parts: list[str]) -> None:
     encodable = [part.encode("utf-8", "replace").decode() for part in parts]
@@ -111,14 +107,14 @@ def test_any_change(people: AzureTableService, parts: list[str]) -> None:
     assert b"HTTP/1.1 5" not in reply.body.replace(b"HTTP/1.1 501", b"")
 
 
-@_few
+@FUZZED
 @given(st.text("<>/=\"'&;![]SignedIdentifiersCorsRule \x00\xff", max_size=80))
 def test_any_document(people: AzureTableService, text: str) -> None:
     for path in ("/people?comp=acl", "/?restype=service&comp=properties"):
         check(people, "PUT", path, text.encode(), {"Content-Type": "application/xml"})
 
 
-@_few
+@FUZZED
 @given(st.dictionaries(
     st.sampled_from(["sv", "tn", "sp", "st", "se", "spk", "srk", "epk", "erk", "si", "sip", "spr", "sig", "ss", "srt"]),
     st.text("2019-02-TZ:rawudc%é/+=", max_size=20), min_size=1))  # fmt: skip

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from tablegate.gateway.model.commands.row_commands import Get, WriteGroup
@@ -23,6 +23,7 @@ from tablegate.gateway.model.values.rows import Cell, Contents, Row
 from tablegate.gateway.model.values.values import NULL, TRUE, Kind, Value, decimal, text
 from tablegate.gateway.security.credentials import SHARED_NAMESPACE
 from tests.adapters.azuretable.client import AzureTableService, code_of
+from tests.support.examples import examples
 
 PAIR = KeySchema((KeyColumn("pk", Kind.TEXT),), (KeyColumn("sk", Kind.TEXT),))
 HASH_ONLY = KeySchema((KeyColumn("id", Kind.DECIMAL),), ())
@@ -212,7 +213,6 @@ _sets = st.one_of(
 _attributes = st.dictionaries(
     st.sampled_from(["a", "b-c", "d", "Timestamp", "1"]), st.one_of(_plain, _document, _sets), max_size=4
 )
-_few = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.fixture
@@ -221,7 +221,7 @@ def things(service: AzureTableService) -> Foreign:
 
 
 @pytest.mark.parametrize("method", ["PUT", "MERGE"])
-@_few
+@examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(attributes=_attributes.filter(lambda found: NULL not in found.values()))
 def test_writing_back_what_was_read_keeps_every_kind(
     service: AzureTableService, things: Foreign, method: str, attributes: dict[str, Value]
@@ -238,7 +238,7 @@ def test_writing_back_what_was_read_keeps_every_kind(
     assert again == entity
 
 
-@_few
+@examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(attributes=_attributes)
 def test_a_merge_touches_only_what_it_names(
     service: AzureTableService, things: Foreign, attributes: dict[str, Value]
@@ -250,7 +250,7 @@ def test_a_merge_touches_only_what_it_names(
     assert row.latest == {"pk": text("p"), "sk": text("r"), **attributes, "z": text("new")}
 
 
-@_few
+@examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(attributes=_attributes)
 def test_a_value_just_read_equals_itself(
     service: AzureTableService, things: Foreign, attributes: dict[str, Value]

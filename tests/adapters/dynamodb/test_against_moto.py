@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
@@ -17,15 +16,14 @@ import boto3
 import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, given
 from hypothesis import strategies as st
 
+from tests.support.examples import examples
 from tests.support.live_dynamodb import REGION, Live
 from tests.support.running import start
 
 moto = pytest.importorskip("moto")
-
-EXAMPLES = int(os.environ.get("TABLEGATE_TEST_MOTO_EXAMPLES", "15"))
 
 
 @pytest.fixture(scope="module")
@@ -320,9 +318,7 @@ TABLE = {
 _NUMBERS = itertools.count()
 
 
-@settings(
-    max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate]
-)
+@examples(15, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
 @given(sent=requests)
 def test_random_requests_are_answered_as_moto_answers_them(ours, theirs, sent):
     name = f"random-{next(_NUMBERS)}"

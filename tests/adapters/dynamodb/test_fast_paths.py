@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import copy
 from base64 import b64encode
-from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tablegate.adapters.dynamodb.expressions import conditions
 from tablegate.adapters.dynamodb.expressions.placeholders import Placeholders
 from tablegate.adapters.dynamodb.validation import fast_validator, operation_schemas
 from tablegate.adapters.dynamodb.values import values
-from tablegate.adapters.dynamodb.values.values import ParsedItem, item_of, render_row, render_rows
+from tablegate.adapters.dynamodb.values.values import item_of, render_row, render_rows
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
-from tablegate.adapters.dynamodb.wire.styles import CLASSIC, LATEST
+from tablegate.adapters.dynamodb.wire.styles import LATEST
 from tablegate.adapters.dynamodb.wire.wording import Wording
 from tablegate.gateway.model.errors import GatewayError
 from tablegate.gateway.model.tables.tables import Rules, State, Table
@@ -27,7 +24,8 @@ from tablegate.gateway.model.values import bodies
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema, Position
 from tablegate.gateway.model.values.rows import FOREIGN_KINDS, Contents, Row
 from tablegate.gateway.model.values.values import Kind, Value, text
-from tests.adapters.dynamodb.validation.test_requests_fuzz import BODIES
+from tests.adapters.dynamodb.validation.test_requests_fuzz import checked
+from tests.support.examples import examples
 
 PAIR = KeySchema((KeyColumn("p", Kind.TEXT),), (KeyColumn("s", Kind.TEXT),))
 ALONE = KeySchema((KeyColumn("p", Kind.TEXT),))
@@ -147,41 +145,6 @@ def test_copied_bodies_are_what_their_values_are_rendered_as(rows: list[Row]) ->
 # Requests
 
 
-def _checked(check: Callable[[Any], bool], operation: str, style: str, body: Any) -> Any:
-    """Return the result of a request with this fast check: the input with the contents of its items, or the refusal."""
-    checker = operation_schemas.of(style).checker(operation)
-    try:
-        found = replace(checker, fast_check=check)(copy.deepcopy(body))
-    except ServiceError as error:
-        return error.code, error.message
-    return found, [(item.contents.body, item.size_bytes) for item in _items(found)]
-
-
-def _items(part: Any) -> list[ParsedItem]:
-    """All parsed items in a request."""
-    if isinstance(part, ParsedItem):
-        return [part]
-    members = part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
-    return [item for member in members for item in _items(member)]
-
-
-@pytest.mark.parametrize("operation", sorted(operation_schemas.OPERATIONS))
-@pytest.mark.parametrize("style", [LATEST, CLASSIC])
-def test_both_validators_make_the_same_of_a_request(operation: str, style: str) -> None:
-    """Whole values, items with their bodies and sizes, and refusals, whichever validator lets a request through."""
-    fast_check = fast_validator.fast_check(
-        fast_validator.strict(operation_schemas.of(style).requests[operation])
-    )
-
-    @settings(max_examples=40)
-    @given(BODIES[operation])
-    def run(body: Any) -> None:
-        general = _checked(fast_validator.leave_to_full_validator, operation, style, body)
-        assert _checked(fast_check, operation, style, body) == general
-
-    run()
-
-
 WHOLE_VALUES: dict[str, st.SearchStrategy[Any]] = {
     "PutItem": st.fixed_dictionaries(
         {"TableName": st.just("abc"), "Item": st.dictionaries(st.text(max_size=2), nested, max_size=4)},
@@ -223,11 +186,11 @@ def test_both_validators_make_the_same_of_attribute_values(operation: str) -> No
     request = operation_schemas.of(LATEST).requests[operation]
     fast_check = fast_validator.fast_check(fast_validator.strict(request))
 
-    @settings(max_examples=150)
+    @examples(60)
     @given(WHOLE_VALUES[operation])
     def run(body: Any) -> None:
-        general = _checked(fast_validator.leave_to_full_validator, operation, LATEST, body)
-        assert _checked(fast_check, operation, LATEST, body) == general
+        general = checked(fast_validator.leave_to_full_validator, operation, LATEST, body)
+        assert checked(fast_check, operation, LATEST, body) == general
 
     run()
 

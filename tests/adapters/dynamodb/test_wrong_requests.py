@@ -11,13 +11,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tablegate.adapters.dynamodb.validation import fast_validator, operation_schemas
 from tablegate.adapters.dynamodb.wire.styles import CLASSIC, LATEST
 from tests.adapters.dynamodb.client import DynamoDBService
 from tests.support.clock import Clock
+from tests.support.examples import examples
 
 VALUES = st.sampled_from(
     [{"S": "x"}, {"S": ""}, {"N": "1"}, {"N": "x"}, {"N": "1e200"}, {"SS": ["a", "a"]}, {"NULL": False}, {"X": 1}, {}]
@@ -190,7 +191,7 @@ def answers_generally(service: DynamoDBService, operation: str, body: Any) -> tu
 
 @pytest.mark.parametrize("operation", sorted(MEMBERS))
 def test_errors_have_equal_texts(both: DynamoDBService, operation: str) -> None:
-    @settings(max_examples=150, deadline=None)
+    @examples(60)
     @given(bodies(operation))
     def run(body: Any) -> None:
         assert answers(both, operation, body) == answers_generally(both, operation, body)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tablegate.adapters.dynamodb import entry
@@ -202,7 +202,6 @@ def watched() -> Iterator[Watched]:
     st.lists(st.lists(statements, min_size=1, max_size=4), min_size=1, max_size=2),
     st.lists(requests, min_size=1, max_size=6),
 )
-@settings(max_examples=300)
 def test_what_a_plain_evaluator_refuses_never_reaches_the_store(
     watched: Watched, documents: list[list[dict[str, Any]]], asked: list[tuple[str, dict[str, Any]]]
 ) -> None:

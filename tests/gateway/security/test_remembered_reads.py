@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks import grants as measured
@@ -73,7 +73,6 @@ def policy(statements: list[tuple[str, str, dict[str, Any]]]) -> Policy:
     )
 
 
-@settings(max_examples=400)
 @given(statements=policies, asked=reads)
 def test_each_read_is_authorized_like_the_first(statements: Any, asked: Any) -> None:
     kept = policy(statements)

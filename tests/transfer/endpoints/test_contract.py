@@ -9,7 +9,7 @@ import json
 from functools import partial
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from tablegate.adapters.azuretable.values.keys import check_new_key
@@ -19,6 +19,7 @@ from tablegate.gateway.model.values.rows import Cell, Row
 from tablegate.gateway.model.values.values import text
 from tablegate.transfer.endpoints.endpoint import Definition, Service
 from tablegate.transfer.errors import TableAbsent
+from tests.support.examples import examples
 from tests.support.running import Running
 from tests.transfer.endpoints.conftest import open_dynamodb, open_table_store
 from tests.transfer.endpoints.faulty_proxy import Answer, Asked, faulty_proxy
@@ -214,7 +215,7 @@ def test_a_definition_without_a_counterpart_is_said(our_place: Place) -> None:
 
 
 @given(data=st.data())
-@settings(suppress_health_check=list(HealthCheck), max_examples=settings.default.max_examples // 4)
+@examples(25, suppress_health_check=list(HealthCheck))
 def test_any_rows_come_back_as_they_were(our_place: Place, data: st.DataObject) -> None:
     rules = Rules(max_versions=3, stamped=True) if our_place.service is Service.TABLE_STORE else Rules()
     definition = Definition("any", our_place.service, SCHEMAS[our_place.service], rules=rules)

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
 
-import hypothesis
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -99,7 +98,6 @@ def agree(
     return applied
 
 
-@hypothesis.settings(max_examples=150 if hypothesis.settings().max_examples <= 100 else 10_000)
 @given(tables(), st.sampled_from(CLOUDS), st.booleans())
 def test_services_take_what_is_mapped_and_refuse_what_is_impossible(
     dialects: Dialects, table: tuple[Definition, list[Row]], target: Service, escaped: bool

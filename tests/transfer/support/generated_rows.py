@@ -5,16 +5,12 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
-import hypothesis
 from hypothesis import strategies as st
 
 from tablegate.gateway.model.values.keys import KeySchema
 from tablegate.gateway.model.values.rows import Cell, Contents, Row
 from tablegate.gateway.model.values.values import FALSE, NULL, TRUE, Kind, Value, decimal_fits
 from tests.transfer.support.small_table import PAIR
-
-FEW_EXAMPLES = hypothesis.settings(max_examples=max(20, hypothesis.settings.default.max_examples // 10))
-"""For properties whose examples are whole files. Each kind of value is tried more often by properties of single rows."""
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 NUMBERS = (

@@ -13,7 +13,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tablegate.adapters.dynamodb.expressions.conditions import parse_condition, refuse_filter_on_keys
@@ -1051,7 +1051,6 @@ texts = st.lists(st.sampled_from(TOKENS), max_size=30).map(" ".join) | st.text(m
 
 
 @given(texts)
-@settings(max_examples=300, deadline=None)
 def test_any_text_gives_a_tree_or_the_services_error(expression: str) -> None:
     row = Row(Position(b"p", b""), Contents.of_values(ITEM), 1)
     codes: set[str] = set()

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 from boto3.dynamodb.types import TypeSerializer
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
+from tests.support.examples import examples
 from tests.support.live_dynamodb import Index, Live, reasons, refused
 from tests.support.running import start
 
@@ -74,7 +75,7 @@ def table(live: Live, things: str) -> Any:
     return live.resource.Table(things)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(name=KEYS, number=st.integers(-(10**9), 10**9), value=VALUES)
 def test_a_select_by_key_gives_what_get_item_gives(
     live: Live, things: str, table: Any, name: str, number: int, value: dict[str, Any]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tablegate.adapters.dynamodb.expressions.nodes import (
@@ -293,7 +293,6 @@ WORDS = """SELECT * FROM t "t" WHERE a = 1 'x' ? AND OR NOT ( ) [ ] { } << >> , 
 PIECES = st.sampled_from(WORDS.split())
 
 
-@settings(max_examples=400, deadline=None)
 @given(
     st.one_of(
         st.text(max_size=40), st.lists(PIECES, max_size=25).map(" ".join), st.lists(PIECES).map("".join)

@@ -613,7 +613,7 @@ STATEMENTS = st.one_of(
 )
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     text=STATEMENTS,
     parameter=st.sampled_from([{"S": "x"}, {"N": "1"}, {"NULL": True}, {"L": []}, {"SS": ["a"]}]),
@@ -633,7 +633,7 @@ def test_any_statement_is_answered_or_refused(songs: DynamoDBService, text: str,
 KNOWN_CODES = (None, "ValidationError", "ConditionalCheckFailed", "DuplicateItem")
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(condition=CONDITIONS | st.builds("pk IN ['x', 'y'] AND ({})".format, CONDITIONS))
 def test_a_keyed_select_finds_what_a_scan_finds(songs: DynamoDBService, condition: str) -> None:
     """The ranges that a WHERE is taken apart into leave out nothing that it holds for."""

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import copy
 import json
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from tablegate.adapters.dynamodb.validation import fast_validator, full_validator, operation_schemas
-from tablegate.adapters.dynamodb.validation.rules.rule_context import RuleContext
+from tablegate.adapters.dynamodb.validation import fast_validator, operation_schemas
 from tablegate.adapters.dynamodb.validation.schemas import schema_types
+from tablegate.adapters.dynamodb.values.values import ParsedItem
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, render
 from tablegate.adapters.dynamodb.wire.styles import CLASSIC, LATEST
+from tests.support.examples import examples
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
 JSON = st.recursive(
@@ -75,56 +78,49 @@ BODIES = {
 }
 
 
-@pytest.mark.parametrize("operation", sorted(operation_schemas.OPERATIONS))
-@pytest.mark.parametrize("style", [LATEST, CLASSIC])
-def test_any_body_is_cleaned_or_refused(operation: str, style: str) -> None:
-    @settings(max_examples=20, deadline=None)
-    @given(BODIES[operation])
-    def run(body: Any) -> None:
-        try:
-            got = operation_schemas.of(style).check(operation, copy.deepcopy(body))
-        except ServiceError as error:
-            json.loads(render(error))
-        else:
-            assert isinstance(got, dict)
+def checked(check: Callable[[Any], bool], operation: str, style: str, body: Any) -> tuple[str, Any, Any]:
+    """Return the result of a request with this fast check.
 
-    run()
+    It is "cleaned" with the input and the contents of its items, or "refused" with the error and its body.
+    """
+    checker = operation_schemas.of(style).checker(operation)
+    try:
+        found = replace(checker, fast_check=check)(copy.deepcopy(body))
+    except ServiceError as error:
+        return "refused", (error.code, error.message), json.loads(render(error))
+    assert isinstance(found, dict)
+    return "cleaned", found, [(item.contents.body, item.size_bytes) for item in _items(found)]
 
 
-@pytest.mark.parametrize("operation", sorted(operation_schemas.OPERATIONS))
-def test_a_style_is_one_of_texts(operation: str) -> None:
-    """A request that one style accepts, the other accepts unchanged."""
-
-    def passed(body: Any, style: str) -> Any:
-        try:
-            return operation_schemas.of(style).check(operation, copy.deepcopy(body))
-        except ServiceError:
-            return None
-
-    @settings(max_examples=40, deadline=None)
-    @given(BODIES[operation])
-    def run(body: Any) -> None:
-        assert passed(body, LATEST) == passed(body, CLASSIC)
-
-    run()
+def _items(part: Any) -> list[ParsedItem]:
+    """All parsed items in a request."""
+    if isinstance(part, ParsedItem):
+        return [part]
+    members = part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
+    return [item for member in members for item in _items(member)]
 
 
 @pytest.mark.parametrize("operation", sorted(operation_schemas.OPERATIONS))
-def test_what_the_fast_validator_lets_through_the_full_one_does(operation: str) -> None:
-    """The members are equal. test_fast_paths.py compares their contents."""
-    request = operation_schemas.of(LATEST).requests[operation]
-    fast_check = fast_validator.fast_check(fast_validator.strict(request))
+def test_any_body_is_cleaned_or_refused(operation: str) -> None:
+    """Both validators make the same of it, and the styles differ only in the texts of refusals."""
+    fast_checks = {
+        style: fast_validator.fast_check(
+            fast_validator.strict(operation_schemas.of(style).requests[operation])
+        )
+        for style in (LATEST, CLASSIC)
+    }
 
-    @settings(max_examples=20, deadline=None)
+    @examples(40)
     @given(BODIES[operation])
     def run(body: Any) -> None:
-        changed = copy.deepcopy(body)
-        try:
-            good = fast_check(changed)
-        except (ServiceError, TypeError, AttributeError, ValueError):
-            good = False
-        if good:
-            assert full_validator.clean(RuleContext(operation), request, body).keys() == changed.keys()
+        results = []
+        for style, fast_check in fast_checks.items():
+            general = checked(fast_validator.leave_to_full_validator, operation, style, body)
+            assert checked(fast_check, operation, style, body) == general
+            results.append(general)
+        latest, classic = results
+        assert latest[0] == classic[0]
+        assert latest == classic or latest[0] == "refused"
 
     run()
 

@@ -8,7 +8,7 @@ from unittest import mock
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tablegate.adapters.tablestore.capacity import capacity
@@ -68,7 +68,6 @@ versions = st.lists(st.tuples(values, stamps), min_size=1, max_size=2).map(
 foreign = st.one_of(values, st.sampled_from([NULL, Value(Kind.INT32, 7), Value(Kind.GUID, UUID(int=5))]))
 
 
-@settings(max_examples=300, deadline=None)
 @given(
     keys,
     st.dictionaries(names, versions, max_size=5),
@@ -167,7 +166,6 @@ def check_equal(table: Table, data: bytes) -> None:
         assert fast == general
 
 
-@settings(max_examples=300, deadline=None)
 @given(key_cells, plain_cells, st.booleans())
 def test_plain_puts_come_to_the_same(key: Any, attributes: Any, is_stamped: bool) -> None:
     data = encode_row(WireRow(key, attributes))
@@ -177,13 +175,11 @@ def test_plain_puts_come_to_the_same(key: Any, attributes: Any, is_stamped: bool
     check_equal(STAMPED if is_stamped else UNSTAMPED, data)
 
 
-@settings(max_examples=400, deadline=None)
 @given(st.one_of(key_cells, odd_key_cells), st.lists(cells, max_size=4), st.booleans(), st.booleans())
 def test_odd_puts_come_to_the_same(key: Any, attributes: Any, is_delete: bool, is_stamped: bool) -> None:
     check_equal(STAMPED if is_stamped else UNSTAMPED, encode_row(WireRow(key, attributes, is_delete)))
 
 
-@settings(max_examples=400, deadline=None)
 @given(key_cells, plain_cells, st.data())
 def test_broken_puts_come_to_the_same(key: Any, attributes: Any, chosen: Any) -> None:
     data = bytearray(encode_row(WireRow(key, attributes)))

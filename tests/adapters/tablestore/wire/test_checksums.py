@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tablegate.adapters.tablestore.wire.checksums import crc8
+from tests.support.examples import examples
 
 
 def by_definition(data: bytes, crc: int = 0) -> int:
@@ -27,7 +28,7 @@ def test_any_length(length: int) -> None:
     assert crc8(data, 0x5A) == by_definition(data, 0x5A)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.binary(max_size=300), st.binary(max_size=300), st.integers(0, 255))
 def test_parts_can_be_joined(head: bytes, tail: bytes, crc: int) -> None:
     assert crc8(head + tail, crc) == crc8(tail, crc8(head, crc))

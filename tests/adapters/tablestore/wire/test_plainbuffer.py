@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tablegate.adapters.tablestore.wire.plainbuffer import (
@@ -182,7 +182,6 @@ DATA = st.one_of(
 )
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     st.dictionaries(st.text(max_size=10), DATA, min_size=1, max_size=4),
     st.dictionaries(st.text(max_size=300), DATA, max_size=5),
@@ -193,7 +192,6 @@ def test_round_trip(key: dict[str, object], cells: dict[str, object], is_delete:
     assert decode_row(encode_row(row)) == row
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.binary(max_size=200), st.booleans())
 def test_any_bytes_decode_or_are_refused(data: bytes, with_header: bool) -> None:
     with contextlib.suppress(PlainBufferError):

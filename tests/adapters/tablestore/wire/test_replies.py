@@ -210,9 +210,7 @@ def check(service: TableStoreService, reply_status: int) -> None:
         assert messages.Error.FromString(service.last.body).IsInitialized()
 
 
-SETTINGS = settings(
-    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+SETTINGS = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @SETTINGS

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tablegate.gateway.engine.engine import Engine, EngineOptions
@@ -34,6 +34,7 @@ from tablegate.gateway.model.values.vectors import Metric, pack
 from tablegate.gateway.store.store import Store
 from tests.gateway.engine.conftest import PAIR, Client, column, do_background_work, make_table
 from tests.support.clock import Clock
+from tests.support.examples import examples
 
 FLOAT32 = np.finfo(np.float32)
 
@@ -243,7 +244,7 @@ def test_it_follows_random_writes(engine: Engine, memory: int) -> None:
     )
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(data=st.data())
 def test_it_equals_brute_force(data: st.DataObject) -> None:
     """Blocks alone, of any numbers of 32 bits and any size."""

@@ -48,7 +48,7 @@ def _integers(bits: int) -> st.SearchStrategy[list[object]]:
     return _nullable(st.integers(-(1 << bits - 1), (1 << bits - 1) - 1))
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=100)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(_integers(16), _integers(32), _integers(64), _nullable(st.binary(max_size=40)))
 def test_arrays_arrive_as_they_were(
     pipeline: Pipeline, small: list[object], middle: list[object], big: list[object], raw: list[object]
@@ -59,7 +59,7 @@ def test_arrays_arrive_as_they_were(
     assert pipeline.rows(answer) == [(small, middle, big, raw)]
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=100)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.integers(-(1 << 63), (1 << 63) - 1) | st.none(),
     st.binary() | st.none(),

@@ -22,7 +22,8 @@ from tablegate.gateway.model.values.values import Kind
 from tablegate.transfer.endpoints.endpoint import Service
 from tablegate.transfer.endpoints.files.opening import open_file
 from tablegate.transfer.errors import BadAddress, BadFile, TableAbsent, TransferError
-from tests.transfer.support.generated_rows import DYNAMODB_VALUES, FEW_EXAMPLES, table_of
+from tests.support.examples import examples
+from tests.transfer.support.generated_rows import DYNAMODB_VALUES, table_of
 from tests.transfer.support.small_table import DEFINITION, of_values, scanned, simple_row, written
 
 EXPORT = "format=dynamodb-export"
@@ -35,7 +36,7 @@ PLAIN = dataclasses.replace(
 
 
 @pytest.mark.parametrize("lines", ["json", "ion"])
-@FEW_EXAMPLES
+@examples(20)
 @given(table=table_of(values=DYNAMODB_VALUES, stamped=False))
 def test_a_table_comes_back_exactly(tmp_path_factory, lines, table):
     with tempfile.TemporaryDirectory(dir=tmp_path_factory.getbasetemp()) as folder:

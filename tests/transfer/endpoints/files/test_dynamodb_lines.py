@@ -22,7 +22,8 @@ from tablegate.transfer.endpoints.endpoint import Service
 from tablegate.transfer.endpoints.files import scan_output
 from tablegate.transfer.endpoints.files.opening import FORMATS, format_of, open_file
 from tablegate.transfer.errors import BadAddress, BadFile, TransferError
-from tests.transfer.support.generated_rows import DYNAMODB_VALUES, FEW_EXAMPLES, table_of
+from tests.support.examples import examples
+from tests.transfer.support.generated_rows import DYNAMODB_VALUES, table_of
 from tests.transfer.support.small_table import DEFINITION, of_values, scanned, simple_row, written
 
 KEYS = {"keys": "pk:S,sk:N"}
@@ -47,7 +48,7 @@ def items(path: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("ending", [".json", ".json.gz", ".ion", ".ion.zst"])
-@FEW_EXAMPLES
+@examples(20)
 @given(table=table_of(values=DYNAMODB_VALUES, stamped=False))
 def test_items_come_back_exactly(tmp_path_factory, ending, table):
     with tempfile.TemporaryDirectory(dir=tmp_path_factory.getbasetemp()) as folder:

@@ -23,7 +23,8 @@ from tablegate.transfer.endpoints.files.json_lines import JsonLines, PipedLines
 from tablegate.transfer.endpoints.files.opening import open_file
 from tablegate.transfer.endpoints.files.row_lines import read_row
 from tablegate.transfer.errors import BadFile, SchemaChanged, TableAbsent, TransferError
-from tests.transfer.support.generated_rows import FEW_EXAMPLES, rows, table_of
+from tests.support.examples import examples
+from tests.transfer.support.generated_rows import rows, table_of
 from tests.transfer.support.small_table import DEFINITION, FOUR, PAIR, exactly, scanned, simple_row, written
 
 ENDINGS = [".jsonl", ".jsonl.gz", ".jsonl.zst"]
@@ -40,7 +41,7 @@ def test_a_row_comes_back_exactly(pair):
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-@FEW_EXAMPLES
+@examples(20)
 @given(table=table_of())
 def test_a_table_comes_back_exactly(tmp_path_factory, ending, table):
     with tempfile.TemporaryDirectory(dir=tmp_path_factory.getbasetemp()) as folder:

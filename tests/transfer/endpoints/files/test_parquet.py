@@ -22,7 +22,8 @@ from tablegate.gateway.model.values.values import NULL, TRUE, Kind, Value
 from tablegate.transfer.endpoints.files import parquet, parquet_columns
 from tablegate.transfer.endpoints.files.opening import open_file
 from tablegate.transfer.errors import BadAddress, BadFile, MissingSoftware
-from tests.transfer.support.generated_rows import FEW_EXAMPLES, table_of
+from tests.support.examples import examples
+from tests.transfer.support.generated_rows import table_of
 from tests.transfer.support.small_table import DEFINITION, PAIR, exactly, scanned, simple_row, written
 
 NAMES = st.sampled_from(["a", "b", "a:INT64", "_kinds", "_modified_at", "x.y", "é"]) | st.text(
@@ -30,7 +31,7 @@ NAMES = st.sampled_from(["a", "b", "a:INT64", "_kinds", "_modified_at", "x.y", "
 )
 
 
-@FEW_EXAMPLES
+@examples(20)
 @given(table=table_of(names=NAMES))
 def test_a_table_comes_back_exactly(tmp_path_factory, table):
     with tempfile.TemporaryDirectory(dir=tmp_path_factory.getbasetemp()) as folder:

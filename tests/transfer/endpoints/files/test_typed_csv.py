@@ -18,7 +18,8 @@ from tablegate.transfer.endpoints.endpoint import Service
 from tablegate.transfer.endpoints.files import typed_csv
 from tablegate.transfer.endpoints.files.opening import open_file
 from tablegate.transfer.errors import BadAddress, BadFile, TransferError
-from tests.transfer.support.generated_rows import AZURE_VALUES, FEW_EXAMPLES, TEXTS, table_of
+from tests.support.examples import examples
+from tests.transfer.support.generated_rows import AZURE_VALUES, TEXTS, table_of
 from tests.transfer.support.small_table import DEFINITION, of_values, scanned, written
 
 AZURE = dataclasses.replace(
@@ -29,7 +30,7 @@ AZURE = dataclasses.replace(
 NAMES = TEXTS.filter(lambda name: name != "Timestamp" and not name.endswith("@type"))
 
 
-@FEW_EXAMPLES
+@examples(20)
 @given(table=table_of(OWN_SCHEMA, values=AZURE_VALUES, names=NAMES, stamped=False))
 def test_entities_come_back_exactly(tmp_path_factory, table):
     with tempfile.TemporaryDirectory(dir=tmp_path_factory.getbasetemp()) as folder:
