@@ -3,7 +3,7 @@
 Both validators use one set of shapes (schema_types.py). The closures of this one are compiled once per operation
 and only return True or False. All other requests (an error, a null, an unknown member) go to the full validator,
 which finds the service's error. Both leave an accepted request in the same form.
-tests/adapters/dynamodb/test_fast_paths.py checks that.
+tests/adapters/dynamodb/validation/test_requests_fuzz.py checks that.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tablegate.adapters.dynamodb.partiql.arguments import check_parameters
 from tablegate.adapters.dynamodb.validation import fast_validator, operation_schemas
 from tablegate.adapters.dynamodb.validation.schemas import schema_types
 from tablegate.adapters.dynamodb.values.values import ParsedItem
@@ -89,6 +91,7 @@ def checked(check: Callable[[Any], bool], operation: str, style: str, body: Any)
     except ServiceError as error:
         return "refused", (error.code, error.message), json.loads(render(error))
     assert isinstance(found, dict)
+    _convert_parameters(found)
     return "cleaned", found, [(item.contents.body, item.size_bytes) for item in _items(found)]
 
 
@@ -98,6 +101,15 @@ def _items(part: Any) -> list[ParsedItem]:
         return [part]
     members = part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
     return [item for member in members for item in _items(member)]
+
+
+def _convert_parameters(part: Any) -> None:
+    """Convert the parameters of statements to canonical form, as their handlers do first."""
+    if isinstance(part, dict):
+        with suppress(ServiceError):
+            check_parameters(part.get("Parameters", []))
+    for member in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
+        _convert_parameters(member)
 
 
 @pytest.mark.parametrize("operation", sorted(operation_schemas.OPERATIONS))
