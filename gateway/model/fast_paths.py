@@ -63,7 +63,7 @@ FAST_PATHS: tuple[FastPath, ...] = (
     FastPath(
         f"{_DYNAMODB}.validation.fast_validator:fast_check",
         f"{_DYNAMODB}.validation.full_validator:clean",
-        "tests/adapters/dynamodb/test_fast_paths.py::test_both_validators_make_the_same_of_a_request",
+        "tests/adapters/dynamodb/validation/test_requests_fuzz.py::test_any_body_is_cleaned_or_refused",
         1.34,
     ),
     FastPath(
