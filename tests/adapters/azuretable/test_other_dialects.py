@@ -274,7 +274,7 @@ def _literal(wire: Any, edm: str | None) -> str:
     if edm == "Edm.Binary":
         return f"X'{base64.b64decode(wire).hex()}'"
     if edm == "Edm.Double":
-        return str(wire)
+        return {"Infinity": "INF", "-Infinity": "-INF"}.get(wire, str(wire))
     if edm == "Edm.DateTime" or (isinstance(wire, str) and wire.endswith("Z") and wire[4:5] == "-"):
         return f"datetime'{wire}'"
     if isinstance(wire, str):
