@@ -1,4 +1,4 @@
-"""How many examples a property-based test takes, in `make test` and in `make fuzz`."""
+"""The number of examples of a property-based test, in `make test` and in `make fuzz`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import hypothesis
 
 
 def examples(number: int, **options: Any) -> hypothesis.settings:
-    """Return settings for this number of examples, if 100 are too many or too few.
+    """Return settings for a test whose examples take so long that the usual 100 are too many.
 
-    `make fuzz` takes as many times more as of other tests (the profiles of tests/conftest.py). `options`: others of
-    hypothesis.settings.
+    `number`: in `make test`. `make fuzz` takes 20 times as many, as of other tests (the profiles of tests/conftest.py).
+    `options`: other arguments of hypothesis.settings.
     """
     return hypothesis.settings(max_examples=number * hypothesis.settings().max_examples // 100, **options)
