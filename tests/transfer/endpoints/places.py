@@ -10,7 +10,7 @@ import itertools
 import math
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from tablegate.gateway.model.tables.tables import Rules
@@ -20,6 +20,7 @@ from tablegate.gateway.model.values.values import FALSE, NULL, TRUE, Kind, Value
 from tablegate.transfer.endpoints.endpoint import Definition, Endpoint, Service
 
 STAMP_MS = 1_700_000_000_000
+_NUMBERS = itertools.count()
 
 
 @dataclass
@@ -30,20 +31,23 @@ class Place:
     service: Service
     open_table: Callable[[str, float], Endpoint]
     lacks: frozenset[str] = frozenset()
-    _numbers: itertools.count[int] = field(default_factory=itertools.count)
     _kept: Endpoint | None = None
 
     def kept_table(self, definition: Definition) -> Endpoint:
         """One table for all examples of a property."""
         if self._kept is None:
-            name = f"kept{self.name.replace('-', '')}"
+            name = self._new_name()
             self._kept = self.open_table(name, 20)
             self._kept.create(replace(definition, name=name))
         return self._kept
 
+    def _new_name(self) -> str:
+        """Return the name of a table that is not there, even if an earlier Place had the same server."""
+        return f"{self.name.replace('-', '')}{next(_NUMBERS)}"
+
     def new_table(self, schema: KeySchema | None = None, rules: Rules | None = None) -> Endpoint:
         """An endpoint of a table that has just been made."""
-        name = f"{self.name.replace('-', '')}{next(self._numbers)}"
+        name = self._new_name()
         endpoint = self.open_table(name, 20)
         endpoint.create(
             Definition(name, self.service, schema or SCHEMAS[self.service], rules=rules or Rules())

@@ -109,9 +109,10 @@ def test_a_server_that_does_not_divide_scans_is_read_once(ours: Running) -> None
 
     place = Place("undivided", Service.DYNAMODB, partial(open_dynamodb, ours.url))
     rows = numbered_rows(Service.DYNAMODB, 50)
-    place.new_table().write(rows)
+    whole = place.new_table()
+    whole.write(rows)
     with faulty_proxy(ours.url, script) as url:
-        endpoint = open_dynamodb(url, "undivided0")
+        endpoint = open_dynamodb(url, whole.describe().name)
         assert endpoint.segments(4) == [{"segment": 0, "of": 1}]
         assert len(read_all(endpoint, 4)) == len(rows)
 
