@@ -105,7 +105,7 @@ class PostgresServer:
 
     def _clear(self, name: str) -> None:
         for worker in self._nodes[1:]:
-            _execute(worker.set(database=name), _ENDING_SESSIONS)
+            _execute(worker.set(database=name), _ending_sessions())
         try:
             self._clear_in(self._clearing_connections.get(name) or self._connect(name))
         except psycopg.OperationalError:  # a test has ended all sessions
@@ -119,16 +119,24 @@ class PostgresServer:
         return self._clearing_connections[name]
 
     def _clear_in(self, connection: psycopg.Connection) -> None:
-        connection.execute(_ENDING_SESSIONS)
+        connection.execute(_ending_sessions())
         connection.execute(_CLEARING)
         # A test may have played a later release.
         connection.execute(f"UPDATE alembic_version SET version_num = '{steps()[-1]}'")
 
 
-_ENDING_SESSIONS = (
-    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-    " WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
-)
+def _ending_sessions(wait_ms: int = 0) -> str:
+    """Return a statement that ends all other sessions of a database, and waits this long for the end of each."""
+    return (
+        f"SELECT pg_terminate_backend(pid, {wait_ms}) FROM pg_stat_activity"
+        " WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
+    )
+
+
+def end_sessions(url: str) -> None:
+    """End all sessions of a database, as a restart of the server does."""
+    _execute(make_url(url), _ending_sessions(wait_ms=60_000))
+
 
 # To empty what is empty takes longer than to look.
 _CLEARING = f"""

@@ -8,9 +8,9 @@ import hypothesis
 
 
 def examples(number: int, **options: Any) -> hypothesis.settings:
-    """Return settings for a test whose examples take so long that the usual 100 are too many.
+    """Return settings for this number of examples, where the usual 100 are too few or take too long.
 
-    `number`: in `make test`. `make fuzz` takes 20 times as many, as of other tests (the profiles of tests/conftest.py).
-    `options`: other arguments of hypothesis.settings.
+    It is the number in `make test`. `make fuzz` takes 20 times as many, as of other tests (the profiles of
+    tests/conftest.py). `options`: other arguments of hypothesis.settings.
     """
     return hypothesis.settings(max_examples=number * hypothesis.settings().max_examples // 100, **options)

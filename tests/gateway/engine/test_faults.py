@@ -29,6 +29,7 @@ from tablegate.gateway.store.opening.opening import open_database
 from tablegate.gateway.store.sql.databases import Database
 from tablegate.gateway.store.store import Store
 from tests.gateway.engine.conftest import Client
+from tests.support.databases import end_sessions
 from tests.support.waiting import PATIENCE_S
 
 INCREMENT = SetTo(("n",), Plus(Current(("n",)), Constant(decimal(1))))
@@ -245,12 +246,7 @@ def test_an_unknown_outcome_of_a_commit_is_reported_to_the_client(
 @on_postgresql
 def test_a_lost_connection_is_made_anew(database: Database, things: Client) -> None:
     things.write(things.put("a"))
-    url = make_url(database.engine.url).set(drivername="postgresql").render_as_string(hide_password=False)
-    with psycopg.connect(url, autocommit=True) as other:
-        other.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
-        )
+    end_sessions(database.engine.url.render_as_string(hide_password=False))
     assert len(things.rows()) == 1
     things.write(things.put("b"))
     assert len(things.rows()) == 2
