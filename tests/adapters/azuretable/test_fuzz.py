@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from tests.adapters.azuretable.batch_requests import batch_of
 from tests.adapters.azuretable.client import AzureTableService
+from tests.support.examples import examples
 
 _PATHS = [
     "/people",
@@ -19,7 +20,7 @@ _PATHS = [
     "/?restype=service&comp=properties",
     "/$batch",
 ]
-FUZZED = settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+FUZZED = examples(150, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 _pieces = st.sampled_from(
     ["people", "Tables", "$batch", "(", ")", "PartitionKey='p'", ",", "RowKey='r'", "'", "/", "%", "%27", "%2F", "%00",
      "%ff", "?", "&", "$filter=", "$top=", "$select=", "a eq 1", "NextPartitionKey=", "comp=acl", "restype=service", "=",

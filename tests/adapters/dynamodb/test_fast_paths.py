@@ -186,7 +186,7 @@ def test_both_validators_make_the_same_of_attribute_values(operation: str) -> No
     request = operation_schemas.of(LATEST).requests[operation]
     fast_check = fast_validator.fast_check(fast_validator.strict(request))
 
-    @examples(60)
+    @examples(150)
     @given(WHOLE_VALUES[operation])
     def run(body: Any) -> None:
         general = checked(fast_validator.leave_to_full_validator, operation, LATEST, body)

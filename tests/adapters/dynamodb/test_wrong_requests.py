@@ -191,7 +191,7 @@ def answers_generally(service: DynamoDBService, operation: str, body: Any) -> tu
 
 @pytest.mark.parametrize("operation", sorted(MEMBERS))
 def test_errors_have_equal_texts(both: DynamoDBService, operation: str) -> None:
-    @examples(60)
+    @examples(150)
     @given(bodies(operation))
     def run(body: Any) -> None:
         assert answers(both, operation, body) == answers_generally(both, operation, body)

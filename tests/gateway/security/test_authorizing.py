@@ -29,6 +29,7 @@ from tablegate.gateway.security.credentials import Credential, Scheme
 from tablegate.gateway.security.grant_store import WrittenGrant, policy_of
 from tablegate.gateway.store.opening.migrating import migrate
 from tablegate.gateway.wiring import connect, open_store, wire
+from tests.support.examples import examples
 
 ACTIONS = [
     "GetItem", "PutItem", "UpdateItem", "DeleteItem", "Query", "Scan", "BatchGetItem", "BatchWriteItem",
@@ -198,6 +199,7 @@ def watched() -> Iterator[Watched]:
     opened.close()
 
 
+@examples(300)
 @given(
     st.lists(st.lists(statements, min_size=1, max_size=4), min_size=1, max_size=2),
     st.lists(requests, min_size=1, max_size=6),

@@ -21,6 +21,7 @@ from tablegate.gateway.model.values.keys import KeyColumn, KeySchema, Position, 
 from tablegate.gateway.model.values.values import Kind, text
 from tablegate.gateway.security.grant_store import WrittenGrant, policy_of
 from tablegate.gateway.server.server import run_in_loop
+from tests.support.examples import examples
 
 IDENTITY = CallerIdentity("aws", "LIMITED", "000000000000", "arn:aws:iam::000000000000:user/LIMITED")
 CONDITIONS: list[dict[str, Any]] = [
@@ -73,6 +74,7 @@ def policy(statements: list[tuple[str, str, dict[str, Any]]]) -> Policy:
     )
 
 
+@examples(400)
 @given(statements=policies, asked=reads)
 def test_each_read_is_authorized_like_the_first(statements: Any, asked: Any) -> None:
     kept = policy(statements)

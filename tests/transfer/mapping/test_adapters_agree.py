@@ -26,6 +26,7 @@ from tablegate.transfer.mapping import rules
 from tablegate.transfer.mapping.mapping import Mapping, MappingOptions
 from tablegate.transfer.mapping.mapping_target import Cells, MappingTarget
 from tablegate.transfer.mapping.rules import Fidelity, MappingFinding, MappingRule
+from tests.support.examples import examples
 from tests.transfer.support.dialects import Dialects, opened
 from tests.transfer.support.tables import tables
 
@@ -98,6 +99,7 @@ def agree(
     return applied
 
 
+@examples(150)
 @given(tables(), st.sampled_from(CLOUDS), st.booleans())
 def test_services_take_what_is_mapped_and_refuse_what_is_impossible(
     dialects: Dialects, table: tuple[Definition, list[Row]], target: Service, escaped: bool

@@ -68,6 +68,7 @@ from tablegate.gateway.model.expressions.updates import Literal as Constant
 from tablegate.gateway.model.values.keys import Position
 from tablegate.gateway.model.values.rows import Contents, Row
 from tablegate.gateway.model.values.values import NUMBERS, Kind, Value, decimal, text
+from tests.support.examples import examples
 
 NAMES = {"#a": "a", "#b": "b", "#c": "c", "#d": "[3]"}
 VALUES: dict[str, Any] = {
@@ -1050,6 +1051,7 @@ TOKENS = [
 texts = st.lists(st.sampled_from(TOKENS), max_size=30).map(" ".join) | st.text(max_size=60)
 
 
+@examples(300)
 @given(texts)
 def test_any_text_gives_a_tree_or_the_services_error(expression: str) -> None:
     row = Row(Position(b"p", b""), Contents.of_values(ITEM), 1)

@@ -75,7 +75,7 @@ def table(live: Live, things: str) -> Any:
     return live.resource.Table(things)
 
 
-@examples(30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(name=KEYS, number=st.integers(-(10**9), 10**9), value=VALUES)
 def test_a_select_by_key_gives_what_get_item_gives(
     live: Live, things: str, table: Any, name: str, number: int, value: dict[str, Any]

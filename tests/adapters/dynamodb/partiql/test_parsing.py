@@ -24,6 +24,7 @@ from tablegate.adapters.dynamodb.partiql.nodes import Delete, Exists, Insert, Se
 from tablegate.adapters.dynamodb.partiql.parsing import parse
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
 from tablegate.adapters.dynamodb.wire.limits import STATEMENT_CHARACTERS
+from tests.support.examples import examples
 
 BAD = "Statement wasn't well formed, can't be processed: "
 LEFT_OVER = BAD + "Unexpected token after expression"
@@ -293,6 +294,7 @@ WORDS = """SELECT * FROM t "t" WHERE a = 1 'x' ? AND OR NOT ( ) [ ] { } << >> , 
 PIECES = st.sampled_from(WORDS.split())
 
 
+@examples(400)
 @given(
     st.one_of(
         st.text(max_size=40), st.lists(PIECES, max_size=25).map(" ".join), st.lists(PIECES).map("".join)

@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from tablegate.gateway.model.commands.table_commands import CreateTable
@@ -19,6 +19,7 @@ from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.values import Kind
 from tests.adapters.dynamodb.client import DynamoDBService, signed
 from tests.support.clock import Clock
+from tests.support.examples import examples
 
 INVALID = "One or more parameter values were invalid: "
 OVERLAPPING = "Overlapping conditions with range keys are not supported in where clause"
@@ -613,7 +614,7 @@ STATEMENTS = st.one_of(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     text=STATEMENTS,
     parameter=st.sampled_from([{"S": "x"}, {"N": "1"}, {"NULL": True}, {"L": []}, {"SS": ["a"]}]),
@@ -633,7 +634,7 @@ def test_any_statement_is_answered_or_refused(songs: DynamoDBService, text: str,
 KNOWN_CODES = (None, "ValidationError", "ConditionalCheckFailed", "DuplicateItem")
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(200, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(condition=CONDITIONS | st.builds("pk IN ['x', 'y'] AND ({})".format, CONDITIONS))
 def test_a_keyed_select_finds_what_a_scan_finds(songs: DynamoDBService, condition: str) -> None:
     """The ranges that a WHERE is taken apart into leave out nothing that it holds for."""

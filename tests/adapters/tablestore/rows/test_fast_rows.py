@@ -28,6 +28,7 @@ from tablegate.gateway.model.tables.tables import Rules, State, Table
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.rows import Cell, Contents, Row
 from tablegate.gateway.model.values.values import FALSE, NULL, TRUE, Kind, Value
+from tests.support.examples import examples
 
 pytestmark = pytest.mark.fast_paths
 
@@ -68,6 +69,7 @@ versions = st.lists(st.tuples(values, stamps), min_size=1, max_size=2).map(
 foreign = st.one_of(values, st.sampled_from([NULL, Value(Kind.INT32, 7), Value(Kind.GUID, UUID(int=5))]))
 
 
+@examples(300)
 @given(
     keys,
     st.dictionaries(names, versions, max_size=5),
@@ -166,6 +168,7 @@ def check_equal(table: Table, data: bytes) -> None:
         assert fast == general
 
 
+@examples(300)
 @given(key_cells, plain_cells, st.booleans())
 def test_plain_puts_come_to_the_same(key: Any, attributes: Any, is_stamped: bool) -> None:
     data = encode_row(WireRow(key, attributes))
@@ -175,11 +178,13 @@ def test_plain_puts_come_to_the_same(key: Any, attributes: Any, is_stamped: bool
     check_equal(STAMPED if is_stamped else UNSTAMPED, data)
 
 
+@examples(400)
 @given(st.one_of(key_cells, odd_key_cells), st.lists(cells, max_size=4), st.booleans(), st.booleans())
 def test_odd_puts_come_to_the_same(key: Any, attributes: Any, is_delete: bool, is_stamped: bool) -> None:
     check_equal(STAMPED if is_stamped else UNSTAMPED, encode_row(WireRow(key, attributes, is_delete)))
 
 
+@examples(400)
 @given(key_cells, plain_cells, st.data())
 def test_broken_puts_come_to_the_same(key: Any, attributes: Any, chosen: Any) -> None:
     data = bytearray(encode_row(WireRow(key, attributes)))

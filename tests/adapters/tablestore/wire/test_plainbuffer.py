@@ -26,6 +26,7 @@ from tablegate.adapters.tablestore.wire.plainbuffer import (
 from tablegate.gateway.model.values.keys import AUTO_INCREMENT
 from tablegate.gateway.model.values.values import Kind, Value
 from tests.adapters.tablestore.client import cells_of
+from tests.support.examples import examples
 
 STAMP = 1_500_000_000_000
 
@@ -192,6 +193,7 @@ def test_round_trip(key: dict[str, object], cells: dict[str, object], is_delete:
     assert decode_row(encode_row(row)) == row
 
 
+@examples(200)
 @given(st.binary(max_size=200), st.booleans())
 def test_any_bytes_decode_or_are_refused(data: bytes, with_header: bool) -> None:
     with contextlib.suppress(PlainBufferError):

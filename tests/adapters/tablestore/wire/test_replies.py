@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from tablegate.adapters.tablestore.operation_table import OPERATIONS
@@ -18,6 +18,7 @@ from tablegate.gateway.model.errors import GatewayError
 from tablegate.gateway.model.expressions.predicates import Not, RowExists
 from tests.adapters.tablestore.client import Refused, TableStoreService, no_throughput, row, signed
 from tests.support.clock import Clock
+from tests.support.examples import examples
 from tests.support.running import ENTRY
 
 
@@ -210,7 +211,7 @@ def check(service: TableStoreService, reply_status: int) -> None:
         assert messages.Error.FromString(service.last.body).IsInitialized()
 
 
-SETTINGS = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+SETTINGS = examples(300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @SETTINGS

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tablegate.gateway.model.expressions.patterns import TEXT_MAX_BYTES, BadPattern, Pattern, reach_bytes
+from tests.support.examples import examples
 
 
 @pytest.mark.parametrize(
@@ -120,6 +121,7 @@ def test_many_steps_search_less() -> None:
     assert reach_bytes(1024) == 16_384
 
 
+@examples(150)
 @given(st.text("ab()|*+?.[]^$x", max_size=7), st.text("abx", max_size=8))
 def test_as_python_does(source: str, text: str) -> None:
     """Python's `$` also matches before a final line end. That case and groups inside repeats are excluded."""
