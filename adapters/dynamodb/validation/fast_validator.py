@@ -2,8 +2,9 @@
 
 Both validators use one set of shapes (schema_types.py). The closures of this one are compiled once per operation
 and only return True or False. All other requests (an error, a null, an unknown member) go to the full validator,
-which finds the service's error. Both leave an accepted request in the same form.
-tests/adapters/dynamodb/validation/test_requests_fuzz.py checks that.
+which finds the service's error. Both leave an accepted request in the same form, except that the full one does not
+convert the parameters of statements, which their handlers do. tests/adapters/dynamodb/validation/test_requests_fuzz.py
+checks that.
 """
 
 from __future__ import annotations

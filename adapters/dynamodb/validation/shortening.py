@@ -92,7 +92,7 @@ _BYTES_MAX = {
     "TransactGetItems": 500_000,
     "TransactWriteItems": None,
 }
-# Members with attribute values besides those of an item or a key. Those whose refusal costs most are looked for first.
+# Members with attribute values besides those of an item or a key, the most expensive to refuse first.
 _WITH_VALUES = (b"Filter", b"Updates", b"Values", b"Expected", b"Conditions")
 
 
