@@ -157,15 +157,17 @@ lock: .venv/.complete ## newest versions that pyproject.toml allows; what is tes
 	$(COMPILE) --extra dev pyproject.toml --output-file requirements-dev.lock
 	$(COMPILE) --constraint requirements-dev.lock pyproject.toml --output-file requirements.lock
 
-# uv takes a tenth of pip's time. It does not read pip.conf, so with an index from there pip takes over.
-install = $(BIN)/uv pip install --python $(BIN)/python $(1) || $(BIN)/python -m pip install $(1)
+# uv takes a tenth of pip's time, but does not read pip's configuration. pip installs where that names an index, and where
+# there is no uv.
+install = if [ -x $(BIN)/uv ] && ! $(BIN)/python -m pip config list | grep -q index-url; \
+	then $(BIN)/uv pip install --python $(BIN)/python $(1); else $(BIN)/python -m pip install $(1); fi
 
-.venv/bin/uv:
+.venv/bin/python:
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or later is needed, with venv (Debian and Ubuntu: apt-get install python3-venv)"; exit 1; }
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check $$(grep '^uv==' requirements-dev.lock)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --only-binary :all: $$(grep '^uv==' requirements-dev.lock) || true
 
-.venv/.runtime: requirements.lock pyproject.toml | .venv/bin/uv
+.venv/.runtime: requirements.lock pyproject.toml | .venv/bin/python
 	@echo "Installing tablegate and its libraries in .venv, once."
 	$(call install,--requirement requirements.lock)
 	$(call install,--no-deps --editable .)
