@@ -62,6 +62,7 @@ def free_ports() -> dict[str, str]:
 RUN_HERE = [document for document in DOCUMENTS if document not in RUN_ELSEWHERE and runnable(document)]
 
 
+@pytest.mark.clients
 @pytest.mark.parametrize("document", RUN_HERE)
 def test_blocks_run(
     document: str, tmp_path: Path, free_ports: dict[str, str], request: pytest.FixtureRequest

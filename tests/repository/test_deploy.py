@@ -236,6 +236,7 @@ def test_the_unit_lets_the_server_do_little() -> None:
     assert done.returncode == 0, done.stdout.splitlines()[-1:]
 
 
+@pytest.mark.extended
 def test_the_unit_says_how_to_add_the_first_key(tmp_path: Path) -> None:
     """The command of the comment, with the paths of this test, adds a key that the unit's server can decrypt."""
     text = UNIT.read_text()

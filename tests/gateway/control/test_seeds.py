@@ -169,6 +169,7 @@ def test_a_folder_with_an_export_at_the_start(tmp_path: Path) -> None:
         assert server.dynamodb_client().scan(TableName="people")["Count"] == 2
 
 
+@pytest.mark.extended
 def test_a_failed_seed_is_reported_with_its_file(tmp_path: Path) -> None:
     (tmp_path / "people.jsonl").write_text(LINES)
     with pytest.raises(

@@ -475,6 +475,7 @@ def test_an_error_ends_a_comparison() -> None:
 # The fast way over bodies
 
 
+@pytest.mark.extended
 @given(tables(st.just(TABLEGATE)), st.data())
 def test_the_fast_way_and_the_general_one_find_the_same(
     table: tuple[Definition, list[Row]], data: st.DataObject
@@ -546,6 +547,7 @@ def test_two_sites_come_to_the_same_signature(definition: Definition, target: Se
     )
 
 
+@pytest.mark.extended
 @given(
     tables(st.sampled_from([DYNAMODB, AZURE, TABLE_STORE])),
     st.sampled_from([DYNAMODB, AZURE, TABLE_STORE]),
