@@ -30,6 +30,7 @@ from tablegate.transfer.comparing.verifying import VerificationLevel, verify
 from tablegate.transfer.endpoints.endpoint import Definition, Service
 from tablegate.transfer.errors import SchemaChanged, TransferError
 from tablegate.transfer.mapping.mapping import Mapping, MappingOptions
+from tests.support.tables import each_row
 from tests.transfer.support.plain_endpoint import PlainEndpoint, WholeEndpoint
 from tests.transfer.support.tables import tables
 
@@ -159,8 +160,8 @@ WAYS = [
 IDS = [f"{definition.service.value}-{target.value}" for definition, target in WAYS]
 
 
-@pytest.mark.parametrize(("definition", "target"), WAYS, ids=IDS)
-@pytest.mark.parametrize("level", ["count", "checksum", "full", "sample:40"])
+@each_row("definition, target", WAYS)
+@each_row("level", ["count", "checksum", "full", "sample:40"])
 def test_a_copy_is_equal(definition: Definition, target: Service, level: str) -> None:
     copy = Copy.of(definition, target, rows=60)
     random.Random(1).shuffle(copy.second.rows)

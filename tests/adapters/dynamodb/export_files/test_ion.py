@@ -19,6 +19,7 @@ from tablegate.adapters.dynamodb.export_files.lines import LineFormat, form_of, 
 from tablegate.gateway.model.errors import NotInstalled
 from tablegate.gateway.model.values import bodies
 from tablegate.gateway.model.values.values import Value
+from tests.support.tables import each_row
 from tests.transfer.support.generated_rows import DYNAMODB_VALUES, rows
 from tests.transfer.support.small_table import of_values
 
@@ -129,7 +130,7 @@ def test_spellings_of_the_specification(text, wire):
     assert parse(text) == wire
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "", "[1]", "1", "{a:1", "{a:1}}", "{a:1}{b:2}", "{a:sym}", "{a:2020-01-01T}", "{a:2020-01-01}", "{a:x::1}",
