@@ -117,6 +117,7 @@ def nested_items(levels: int) -> bytes:
     return b'{"TableName":"things","Item":{"p":{"S":"a"},"x":' + b'{"L":[' * levels + b"]}" * levels + b"}}"
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "body",
     [
@@ -207,6 +208,7 @@ def test_many_large_bodies_at_once_are_too_much_together(process: Process, clien
     assert b"HTTP/1.1 503" in answers
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("coding", "bomb"),
     [
