@@ -18,11 +18,13 @@ from tablegate.adapters.dynamodb.export_files import manifests
 from tablegate.adapters.dynamodb.export_files.compression import UnreadableFile
 from tablegate.adapters.dynamodb.export_files.data_files import DataFileWriter
 from tablegate.adapters.dynamodb.export_files.lines import line_of, read_change, read_item
+from tablegate.adapters.dynamodb.values.values import render_row
 from tablegate.gateway.model.values.keys import LOWEST, KeySchema, Position
 from tablegate.gateway.model.values.row_lines import position_of_members
 from tablegate.gateway.model.values.rows import Contents, Row
 from tablegate.transfer.endpoints.endpoint import JSON, Definition, ScanPage, Service
 from tablegate.transfer.endpoints.files import file_endpoint
+from tablegate.transfer.endpoints.files.dynamodb_lines import require_ion_reader
 from tablegate.transfer.endpoints.files.export_folder import ExportFolder
 from tablegate.transfer.endpoints.files.exported_changes import ExportedChanges
 from tablegate.transfer.endpoints.files.keys_option import keys_missing, keys_of
@@ -147,6 +149,8 @@ class DynamoDBExport(file_endpoint.FileEndpoint):
                 try:
                     change = read_change(line, form)
                     position = position_of_members(change.keys, schema)
+                    if change.new is not None and position_of_members(change.new, schema) != position:
+                        raise UnreadableFile("the key of NewImage differs from Keys")
                 except UnreadableFile as error:
                     raise lines.bad(error) from None
                 yield position, None if change.new is None else change.new.contents
@@ -160,11 +164,22 @@ class DynamoDBExport(file_endpoint.FileEndpoint):
 
     # Writing
 
+    def create(self, definition: Definition) -> list[str]:
+        if self._output_format == "ION":
+            require_ion_reader()
+        return super().create(definition)
+
     def render(self, staging: Staging, target: Path) -> Path:
         file_endpoint.replace_folder(target)
         assert self._output_format is not None
         _Writing(target, staging.definition, self._output_format).write(staging.read())
         return target
+
+    def reader_of(self, rendered: Path, key_schema: KeySchema) -> DynamoDBExport:
+        return DynamoDBExport(rendered, {})
+
+    def content_of(self, row: Row, key_schema: KeySchema) -> bytes:
+        return render_row(row)
 
 
 def _left_by(changes: ExportedChanges, resume: JSON | None) -> Iterator[tuple[Row, JSON]]:
