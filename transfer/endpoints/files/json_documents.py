@@ -18,6 +18,7 @@ from tablegate.gateway.model.values.row_lines import LINE_BYTES
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]]', re.DOTALL)
 _SPACE = b" \t\r\n"
 _SHOWN_BYTES = 40
+_ITEM, _LIST_END = "an item", "the end of the list"
 
 
 class DocumentPart(NamedTuple):
@@ -74,7 +75,7 @@ class DocumentSplitter:
     def _open(self, line: bytes, at: int, start: int, number: int) -> int:
         """Handle an opening bracket. Return the offset up to which bytes are assigned."""
         if self._depth == self._list_depth:
-            self._separator(line[at:start], is_end=False)
+            self._separator(line[at:start], _ITEM)
             self._pending_line = number
             at = start
         elif self._depth == 0:
@@ -100,7 +101,7 @@ class DocumentSplitter:
         if not self._depth:
             raise UnreadableFile("a closing bracket has no opening bracket")
         if self._depth == self._list_depth:
-            self._separator(line[at : end - 1], is_end=True)
+            self._separator(line[at : end - 1], _LIST_END)
             self._list_depth = None
             at = end - 1
         self._depth -= 1
@@ -122,19 +123,28 @@ class DocumentSplitter:
         if not self._depth:
             _require_space(data)
             return
+        if self._depth == self._list_depth:
+            self._separator(data)
+            return
         kept = self._rest if self._list_depth is None else self._pending
         kept += data
         if len(kept) > LINE_BYTES:
             raise UnreadableFile(f"the item or document has no end within {LINE_BYTES >> 20} MiB")
 
-    def _separator(self, data: bytes, is_end: bool) -> None:
-        """Check what stands before an element or, if `is_end`, before the end of the list."""
-        found = (bytes(self._pending) + data).strip(_SPACE)
-        self._pending.clear()
-        is_comma_due = bool(self._elements) and not is_end
-        if found != (b"," if is_comma_due else b""):
-            expected = "an item" if found else "a comma"
-            raise UnreadableFile(f"expected {expected}, found {_shown(found) or 'another item'}")
+    def _separator(self, data: bytes, following: str = "") -> None:
+        """Add to the text between two elements. Check it before what is `following`. Raises UnreadableFile."""
+        self._pending += data
+        found = self._pending.strip(_SPACE)
+        has_comma = found.startswith(b",")
+        if other := found[has_comma:].strip(_SPACE):
+            raise UnreadableFile(f"expected an item, found {_shown(other)}")
+        self._pending = found[:has_comma]
+        if following:
+            self._pending.clear()
+            is_comma_due = following == _ITEM and bool(self._elements)
+            if has_comma != is_comma_due:
+                expected = "a comma" if is_comma_due else "an item"
+                raise UnreadableFile(f"expected {expected}, found {following if is_comma_due else 'a comma'}")
 
 
 def _require_space(data: bytes) -> None:

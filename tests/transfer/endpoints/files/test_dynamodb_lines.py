@@ -109,46 +109,49 @@ def test_an_attribute_called_item_is_no_wrapper(tmp_path):
     assert found.latest == {"S": Value(Kind.TEXT, "x")}
 
 
-@pytest.mark.parametrize(
-    ("data", "words"),
-    [
-        ('{"pk":"a","sk":1}\n', "in.json, line 1: no typed item: its values have no types of DynamoDB (plain JSON"),
-        ('{"Item":{"pk":{"S":"a"},"sk":{"N":"1"}}}\n{"pk":{"S":"b"},"sk":{"N":"1"}}\n', "in.json, line 2: no Item"),
-        ('{"pk":{"S":"b"},"sk":{"N":"1"}}\n{"Item":{"pk":{"S":"a"},"sk":{"N":"1"}}}\n', "in.json, line 2: "),
-        ('{"pk":{"S":"b"},"sk":{"N":"1"}}\n{"pk":{"S":"b"},"sk":{"N":"1"\n', "in.json, line 2: the document is incomplete"),
-        ('{"pk":{"S":"b"},"sk":{"N":"1e999"}}\n', "in.json, line 1: "),
-        ('{"pk":{"S":"b"},"sk":{"S":"1"}}\n', "in.json, line 1: the key column 'sk' is of kind TEXT, not DECIMAL"),
-        ('{"Items":[{"pk":{"S":"b"},"sk":{"N":"1"}},', "in.json, line 1: the document is incomplete"),
-        ('{\n"Items":[\n{"pk":{"S":"b"}}\n]}', "in.json, line 3: the key column 'sk' is missing"),
-        ('{"Items":[{"pk":1}]}', "in.json, line 1: "),
-        ('{"Items":[]}}', "in.json, line 1: a closing bracket has no opening bracket"),
-        ("[1]\n", "in.json, line 1: expected an item, found 1"),
-        ('{"Metadata":{},"Keys":{"pk":{"S":"b"}}}\n', "in.json, line 1: a change of an incremental export is no item"),
-        ("$ion_1_0 {Item:{pk:a}}\n", "in.json, line 1: a value that DynamoDB has not"),
-        ('{"Items":["a",5,null]}', 'in.json, line 1: expected an item, found "a",5,null'),
-        ('{"Items":[\n{"pk":{"S":"b"},"sk":{"N":"1"}},\nnull\n]}', "in.json, line 4: expected an item, found ,"),
-        ('[{"pk":{"S":"b"},"sk":{"N":"1"}}\n{"pk":{"S":"b"},"sk":{"N":"1"}}]', "line 2: expected a comma, found another item"),
-        ('[{"pk":{"S":"b"},"sk":{"N":"1"}},]', "in.json, line 1: expected an item, found ,"),
-        ('[{"pk":{"S":"b"},"sk":{"N":"1"}}}', "in.json, line 1: not JSON"),
-        ('{"Items":[],"Count":0}\n{"value":[]}\n', "in.json, line 2: no typed item"),
-        ('{"Items":[{"pk":{"S":"b"},"sk":{"N":"1"}}]}\n{\n"Item":{"pk":{"S":"b"}}}\n', "in.json, line 2: "),
-        ('{"Items":[],"Rest":[]}', "in.json, line 1: unexpected members beside Items: Rest"),
-        ('{"Item":{"pk":{"S":"a"},"sk":{"N":"1"}}}\n{"Item":{"pk":{"S":"b"},"sk":{"N":"1"}},"More":1}\n',
-         "in.json, line 2: unexpected members beside Item: More"),
-        ('{\n "ModelName": "m",\n "DataModel": []\n}', "in.json, line 1: no typed item: its values have no types"),
-        ('{\n "ModelName": "m",\n "DataModel": []\n}',
-         'Expected {"id":{"S":"a"}} or {"Item":{...}}, found the members ModelName, DataModel'),
-        ('{"t":[{"DeleteRequest":{"Key":{}}}]}', "in.json, line 1: a DeleteRequest is no item"),
-        ('{"t":[{"PutRequest":{"Item":{}}}],"u":[{"PutRequest":{"Item":{}}}]}', "requests for several tables: t, u"),
-        ("5\n", "in.json, line 1: not JSON: expected a document, found 5"),
-        ('{"pk":{"S":"b"},"sk":{"N":"1"}} and more\n', "in.json, line 1: not JSON: expected a document, found and more"),
-        ("\ufeff5\n", "in.json, line 1: not JSON: expected a document, found 5"),
-    ],
-)  # fmt: skip
-def test_what_is_wrong_is_named_with_its_line(tmp_path, data, words):
-    with pytest.raises(BadFile) as refused:
-        items(put(tmp_path, data))
-    assert words in str(refused.value)
+WRONG = [
+    ('{"pk":"a","sk":1}\n', "in.json, line 1: no typed item: its values have no types of DynamoDB (plain JSON"),
+    ('{"Item":{"pk":{"S":"a"},"sk":{"N":"1"}}}\n{"pk":{"S":"b"},"sk":{"N":"1"}}\n', "in.json, line 2: no Item"),
+    ('{"pk":{"S":"b"},"sk":{"N":"1"}}\n{"Item":{"pk":{"S":"a"},"sk":{"N":"1"}}}\n', "in.json, line 2: "),
+    ('{"pk":{"S":"b"},"sk":{"N":"1"}}\n{"pk":{"S":"b"},"sk":{"N":"1"\n', "in.json, line 2: the document is incomplete"),
+    ('{"pk":{"S":"b"},"sk":{"N":"1e999"}}\n', "in.json, line 1: "),
+    ('{"pk":{"S":"b"},"sk":{"S":"1"}}\n', "in.json, line 1: the key column 'sk' is of kind TEXT, not DECIMAL"),
+    ('{"Items":[{"pk":{"S":"b"},"sk":{"N":"1"}},', "in.json, line 1: the document is incomplete"),
+    ('{\n"Items":[\n{"pk":{"S":"b"}}\n]}', "in.json, line 3: the key column 'sk' is missing"),
+    ('{"Items":[{"pk":1}]}', "in.json, line 1: "),
+    ('{"Items":[]}}', "in.json, line 1: a closing bracket has no opening bracket"),
+    ('[,{"pk":{"S":"b"},"sk":{"N":"1"}}]', "in.json, line 1: expected an item, found a comma"),
+    ('[{"pk":{"S":"b"},"sk":{"N":"1"}},,{}]', "in.json, line 1: expected an item, found ,"),
+    ("[1]\n", "in.json, line 1: expected an item, found 1"),
+    ('{"Metadata":{},"Keys":{"pk":{"S":"b"}}}\n', "in.json, line 1: a change of an incremental export is no item"),
+    ("$ion_1_0 {Item:{pk:a}}\n", "in.json, line 1: a value that DynamoDB has not"),
+    ('{"Items":["a",5,null]}', 'in.json, line 1: expected an item, found "a",5,null'),
+    ('{"Items":[\n{"pk":{"S":"b"},"sk":{"N":"1"}},\nnull\n]}', "in.json, line 3: expected an item, found null"),
+    ('[{"pk":{"S":"b"},"sk":{"N":"1"}}\n{"pk":{"S":"b"},"sk":{"N":"1"}}]', "line 2: expected a comma, found an item"),
+    ('[{"pk":{"S":"b"},"sk":{"N":"1"}},]', "in.json, line 1: expected an item, found a comma"),
+    ('[{"pk":{"S":"b"},"sk":{"N":"1"}}}', "in.json, line 1: not JSON"),
+    ('{"Items":[],"Count":0}\n{"value":[]}\n', "in.json, line 2: no typed item"),
+    ('{"Items":[{"pk":{"S":"b"},"sk":{"N":"1"}}]}\n{\n"Item":{"pk":{"S":"b"}}}\n', "in.json, line 2: "),
+    ('{"Items":[],"Rest":[]}', "in.json, line 1: unexpected members beside Items: Rest"),
+    ('{"Item":{"pk":{"S":"a"},"sk":{"N":"1"}}}\n{"Item":{"pk":{"S":"b"},"sk":{"N":"1"}},"More":1}\n',
+     "in.json, line 2: unexpected members beside Item: More"),
+    ('{\n "ModelName": "m",\n "DataModel": []\n}', "in.json, line 1: no typed item: its values have no types"),
+    ('{\n "ModelName": "m",\n "DataModel": []\n}',
+     'Expected {"id":{"S":"a"}} or {"Item":{...}}, found the members ModelName, DataModel'),
+    ('{"t":[{"DeleteRequest":{"Key":{}}}]}', "in.json, line 1: a DeleteRequest is no item"),
+    ('{"t":[{"PutRequest":{"Item":{}}}],"u":[{"PutRequest":{"Item":{}}}]}', "requests for several tables: t, u"),
+    ("5\n", "in.json, line 1: not JSON: expected a document, found 5"),
+    ('{"pk":{"S":"b"},"sk":{"N":"1"}} and more\n', "in.json, line 1: not JSON: expected a document, found and more"),
+    ("\ufeff5\n", "in.json, line 1: not JSON: expected a document, found 5"),
+]  # fmt: skip
+"""(file, a part of the message)"""
+
+
+def test_what_is_wrong_is_named_with_its_line(tmp_path):
+    for data, words in WRONG:
+        with pytest.raises(BadFile) as refused:
+            items(put(tmp_path, data))
+        assert words in str(refused.value), data
 
 
 def test_answers_without_their_rest_are_refused(tmp_path):
