@@ -31,7 +31,7 @@ def read(text: str) -> dict[str, Any]:
     """Return the attribute value of a text. Raises UnreadableFile."""
     try:
         data = text.encode()
-        # The C extension refuses longer texts than a limit, whose default is much smaller than an item.
+        # The default limit of the C extension for the length of a text is much smaller than an item.
         value = loads(
             data,
             value_model=IonPyValueModel.MAY_BE_BARE,

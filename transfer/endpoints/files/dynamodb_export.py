@@ -83,6 +83,7 @@ class DynamoDBExport(file_endpoint.FileEndpoint):
 
     def segments(self, count: int) -> list[JSON]:
         """Return parts of the data files, and one part for the rows of incremental exports."""
+        self._full().count_items()
         keys = [file.key for file in self._full().files]
         parts = max(1, min(count, len(keys)))
         segments: list[JSON] = [keys[first::parts] for first in range(parts)]
@@ -144,6 +145,7 @@ class DynamoDBExport(file_endpoint.FileEndpoint):
     def _changes_of(
         self, window: ExportFolder, schema: KeySchema
     ) -> Iterator[tuple[Position, Contents | None]]:
+        window.count_items()
         for file in window.files:
             for lines, line, form in window.lines(file.key, self._checks_md5):
                 try:

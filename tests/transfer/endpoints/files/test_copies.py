@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from tablegate.transfer.copying.copying import CopyOptions, run
 from tablegate.transfer.copying.job import CopyJob, Counts
 from tablegate.transfer.endpoints.addresses import is_pattern, open_endpoint, tables_of, with_table
 from tablegate.transfer.endpoints.files import dynamodb_export, dynamodb_lines, parquet, staging, typed_csv
-from tablegate.transfer.errors import BadAddress, TransferError
+from tablegate.transfer.errors import BadAddress, MissingSoftware, TransferError
 from tablegate.transfer.progress import NoProgress
 from tests.transfer.support.small_table import DEFINITION, of_values, scanned, simple_row, written
 
@@ -101,6 +102,14 @@ def test_copies_to_files_read_back_what_was_written(tmp_path, monkeypatch):
                 copy(tmp_path, f"file:{tmp_path}/source.jsonl", f"file:{tmp_path}/{name}")
         path = tmp_path / name.partition("?")[0]
         assert path.name in str(refused.value) and not path.exists(), name
+
+
+@pytest.mark.parametrize("name", ["t.ion.gz", "export?format=dynamodb-export&lines=ion"])
+def test_ion_is_not_written_if_it_cannot_be_read_back(tmp_path, monkeypatch, name):
+    monkeypatch.setitem(sys.modules, "tablegate.adapters.dynamodb.export_files.ion_values", None)
+    written(open_endpoint(f"file:{tmp_path}/source.jsonl"), DEFINITION, [simple_row(1)])
+    with pytest.raises(MissingSoftware, match=r"pip install 'tablegate\[ion\]'"):
+        copy(tmp_path, f"file:{tmp_path}/source.jsonl", f"file:{tmp_path}/{name}")
 
 
 @pytest.mark.parametrize("name", ["t.jsonl", "t.json", "t.csv"])

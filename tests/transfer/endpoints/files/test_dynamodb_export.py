@@ -190,6 +190,16 @@ def test_a_folder_is_an_export_by_itself(tmp_path):
     assert len(scanned(open_file(str(tmp_path), KEYS))) == 3
 
 
+def test_a_count_of_the_summary_alone_is_compared(tmp_path):
+    folder = put_export(tmp_path, {"a.json": [item(1), item(2)], "b.json": [item(3)]}, md5_of="none")
+    entries = [{"dataFileS3Key": f"data/{name}"} for name in ("a.json", "b.json")]
+    (folder / "manifest-files.json").write_bytes(b"".join(orjson.dumps(entry) + b"\n" for entry in entries))
+    assert len(scanned(open_file(str(tmp_path), KEYS))) == 3
+    (folder / "data" / "a.json").write_bytes(item(1))
+    with pytest.raises(BadFile, match="has a count of 3 items, but its data files have 2"):
+        scanned(open_file(str(tmp_path), KEYS))
+
+
 def test_lines_in_ion(tmp_path):
     put_export(
         tmp_path,
