@@ -51,6 +51,7 @@ _WRAPPER = frozenset(
     }
 )  # fmt: skip
 """Members of a wrapped item: a line of an export, the answer of GetItem, or a request of PutItem without conditions."""
+_CHANGE = frozenset({"Metadata", "Keys", "NewImage", "OldImage"})
 _NAMES, _NAME_CHARACTERS = 5, 40
 _UNQUOTED_NAME = re.compile(rb"\s*\{\s*['A-Za-z_$]")  # never valid in JSON
 
@@ -95,6 +96,8 @@ def read_change(line: bytes, form: LineFormat) -> ItemChange:
     if form not in (LineFormat.CHANGE, LineFormat.ION_CHANGE):
         raise UnreadableFile(f"{form.value} is no change")
     record = json_object(line) if form is LineFormat.CHANGE else _ion_record(line)
+    if not _CHANGE.issuperset(record):
+        raise UnreadableFile(f"unexpected members beside Keys: {shown_names(record.keys() - _CHANGE)}")
     new = _item(_member(record, "NewImage")) if "NewImage" in record else None
     return ItemChange(_item(_member(record, "Keys")), new)
 

@@ -403,6 +403,29 @@ def test_changes_in_ion_and_with_new_images_only(tmp_path):
     assert [(int(of_key(row)), row.latest["v"].data) for row in rows] == [(1, "new")]
 
 
+def test_only_a_missing_new_image_is_a_deletion(tmp_path):
+    full = put_export(tmp_path / "full", {"a.json.gz": [item(1)]})
+    cases = [
+        (
+            change(1, {}).replace(b'"NewImage"', b'"newImage"'),
+            "JSON",
+            "unexpected members beside Keys: newImage",
+        ),
+        (change(1, {}).replace(b'"NewImage":{"Id":{"N":"1"}}', b'"NewImage":null'), "JSON", "no NewImage"),
+        (change(1, {"Id": {"N": "2"}}), "JSON", "the key of NewImage differs from Keys"),
+        (
+            b"$ion_1_0 {Record:{Keys:{Id:1.},Metadata:{},NewImage:5}}\n",
+            "ION",
+            "expected a struct in NewImage",
+        ),
+    ]
+    for number, (line, output_format, words) in enumerate(cases):
+        window = put_window(tmp_path, f"{number}", T0, T1, [line], outputFormat=output_format)
+        with pytest.raises(BadFile) as refused:
+            scanned(open_file(str(full), {**KEYS, "incremental": str(window)}))
+        assert f"{number}.json.gz, line 1: {words}" in str(refused.value)
+
+
 def test_a_gap_between_windows_is_refused(tmp_path):
     full = put_export(tmp_path / "full", {"a.json.gz": [item(1)]})
     window = put_window(tmp_path, "1", T1, T2, [change(1)])
