@@ -137,7 +137,7 @@ class DocumentSplitter:
         found = self._pending.strip(_SPACE)
         has_comma = found.startswith(b",")
         if other := found[has_comma:].strip(_SPACE):
-            raise UnreadableFile(f"expected an item, found {_shown(other)}")
+            raise UnreadableFile(f"expected an item, found {_shown(bytes(other))}")
         self._pending = found[:has_comma]
         if following:
             self._pending.clear()
