@@ -20,8 +20,14 @@ from typing import Any, BinaryIO, cast
 import orjson
 
 from tablegate.adapters.dynamodb import calls, seed_definitions
-from tablegate.adapters.dynamodb.export_files import lines, manifests
-from tablegate.adapters.dynamodb.export_files.compression import UnreadableFile, compression_of, reading
+from tablegate.adapters.dynamodb.export_files import lines, manifests, records
+from tablegate.adapters.dynamodb.export_files.compression import (
+    Compression,
+    UnreadableFile,
+    blocks,
+    compression_of,
+    reading,
+)
 from tablegate.adapters.dynamodb.operations.items import put_write
 from tablegate.adapters.dynamodb.seed_definitions import NoDefinition, SeedTable
 from tablegate.adapters.dynamodb.validation import operation_schemas
@@ -36,12 +42,15 @@ from tablegate.gateway.exchanges import drive, each, exchange_of
 from tablegate.gateway.model.commands.commands import AnyCommand, Exchange
 from tablegate.gateway.model.commands.row_commands import WriteGroup
 from tablegate.gateway.model.errors import GatewayError, TableMissing
+from tablegate.gateway.model.values.json_texts import has_at_most
+from tablegate.gateway.model.values.row_lines import lines_of
 from tablegate.gateway.security import gate
 from tablegate.gateway.security.credentials import Scheme
 
 _LINES = frozenset({".jsonl", ".ndjson", ".ion"})
 _COMPRESSED = frozenset({".gz", ".zst"})
 _ITEMS_AT_ONCE = 500
+_DOCUMENT_BYTES, _DOCUMENT_NODES = 16 << 20, 1_000_000
 # Types with plain values in CSV cells. Cells of other types are wire JSON.
 _PLAIN_CELLS = frozenset({"S", "N", "B"})
 
@@ -84,6 +93,7 @@ class _SeedLoader:
             KeyError,
             TypeError,
             AttributeError,
+            RecursionError,
             UnicodeDecodeError,
         ) as error:
             raise BadSeed(f"{name}: {error}") from None
@@ -98,10 +108,11 @@ class _SeedLoader:
         if _kind(path) != ".json" or self._is_of_export(path):
             return
         with self._decompressed(path) as stream:
-            try:
-                document = orjson.loads(stream.read())
-            except orjson.JSONDecodeError as error:
-                raise UnreadableFile(f"not JSON: {error}") from None
+            text = _document_of(stream)
+        try:
+            document = orjson.loads(text)
+        except orjson.JSONDecodeError as error:
+            raise UnreadableFile(f"not JSON: {error}") from None
         for table in seed_definitions.tables_of(document):
             self._create(table)
 
@@ -122,11 +133,11 @@ class _SeedLoader:
         """Put the items of a file."""
         if path.name == manifests.SUMMARY:
             with self._decompressed(path) as stream:
-                summary = manifests.read_summary(stream.read())
+                summary = manifests.read_summary(_document_of(stream))
             if summary.is_incremental:
                 raise UnreadableFile("an incremental export holds changes, not items: use a full export")
             with self._decompressed(path.parent / manifests.FILES) as stream:
-                files = list(manifests.read_files(stream))
+                files = list(manifests.read_files(lines_of(stream, records.RECORD_BYTES)))
             for file in files:
                 with self._decompressed(path.parent / "data" / PurePosixPath(file.key).name) as stream:
                     self._put(summary.table_name, _counted(_of_lines(stream), file))
@@ -191,12 +202,30 @@ def _counted(items: Iterator[ParsedItem], file: manifests.ManifestEntry) -> Iter
         raise UnreadableFile(f"{file.key} has {count} items, but {manifests.FILES} has {file.items}")
 
 
+def _document_of(stream: BinaryIO) -> bytes:
+    """Return a JSON text. Raises UnreadableFile if it is too long, or would take much memory when it is parsed."""
+    found, size = [], 0
+    for block in blocks(stream, Compression.NONE):
+        found.append(block)
+        size += len(block)
+        if size > _DOCUMENT_BYTES:
+            break
+    text = b"".join(found)
+    if len(text) > _DOCUMENT_BYTES or not has_at_most(_DOCUMENT_NODES, text):
+        raise UnreadableFile(
+            f"it is too long: a document has at most {_DOCUMENT_BYTES >> 20} MiB and {_DOCUMENT_NODES:,} values"
+        )
+    return text
+
+
 def _of_lines(stream: BinaryIO) -> Iterator[ParsedItem]:
     form: lines.LineFormat | None = None
-    for number, line in enumerate(stream, 1):
+    for number, line in enumerate(lines_of(stream, records.RECORD_BYTES), 1):
         if not line.strip():
             continue
         try:
+            if records.has_too_many_values(line):
+                raise UnreadableFile(records.TOO_MANY_VALUES)
             form = form or lines.form_of(line)
             yield lines.read_item(line, form)
         except UnreadableFile as error:
@@ -225,12 +254,14 @@ def _of_csv(stream: BinaryIO) -> Iterator[ParsedItem]:
 
 
 def _csv_rows(stream: BinaryIO) -> Iterator[list[str]]:
-    """Yield the rows of CSV. Raises UnreadableFile."""
-    rows = csv.reader(io.TextIOWrapper(stream, encoding="utf-8-sig", newline=""), strict=True)
+    """Yield the cells of each record. Raises UnreadableFile."""
     try:
-        yield from rows
+        for lines in records.csv_records(blocks(stream, Compression.NONE), ","):
+            if lines:
+                [cells] = csv.reader(lines, strict=True)
+                yield cells
     except csv.Error as error:
-        raise UnreadableFile(f"line {rows.line_num}: {error}") from None
+        raise UnreadableFile(f"not CSV: {error}") from None
 
 
 def _cell(kind: str, cell: str, number: int) -> Mapping[str, Any]:

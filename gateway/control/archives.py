@@ -9,22 +9,21 @@ A file is independent of the kind of database. A file of a newer version, or a d
 from __future__ import annotations
 
 import contextlib
-import gzip
 import hashlib
-import io
 import secrets
 import tarfile
 import tempfile
 import time
 import zlib
 from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
-from typing import IO, Any, BinaryIO, cast
+from typing import IO, Any, BinaryIO
 
 import orjson
 
-from tablegate.gateway.control.answers import BadRequest, run
+from tablegate.gateway.control import archive_reading
+from tablegate.gateway.control.answers import BadRequest, OperationRejected, only, run
+from tablegate.gateway.control.archive_reading import MANIFEST, OpenFile, opened
 from tablegate.gateway.engine.engine import Engine
 from tablegate.gateway.model.commands import snapshot_commands
 from tablegate.gateway.model.commands.row_commands import Read
@@ -33,42 +32,61 @@ from tablegate.gateway.model.expressions.ranges import EVERYTHING
 from tablegate.gateway.model.tables.namespaces import SNAPSHOTS, is_reserved
 from tablegate.gateway.model.tables.pages import PageLimits
 from tablegate.gateway.model.tables.tables import Table
-from tablegate.gateway.model.values.row_lines import UnreadableFile, read_row, row_line
+from tablegate.gateway.model.values.row_lines import UnreadableFile, lines_of, read_row, row_line
 
 FORMAT, VERSION = "snapshot", 1
-MANIFEST = "snapshot.json"
 _PAGE = PageLimits(scanned=1000, size_bytes=4 << 20)
 _ROWS_AT_ONCE = 500
-_REST_BYTES = 1 << 16
-_MOST_MANIFEST_BYTES = 256 << 20
+_BYTES_AT_ONCE = 8 << 20
 _BROKEN = (tarfile.TarError, EOFError, OSError, zlib.error, UnreadableFile, orjson.JSONDecodeError, KeyError, TypeError,
            ValueError, AttributeError)  # fmt: skip
 
 
 def write(engine: Engine, place: str, known: dict[str, Any], file: BinaryIO) -> None:
-    """Write a snapshot: its facts `known`, and the tables of namespaces that begin with `place`."""
+    """Write a snapshot: its facts `known`, and the tables of namespaces that begin with `place`.
+
+    Raises OperationRejected if the file could not be read back.
+    """
     with tempfile.TemporaryDirectory(prefix="tablegate-") as folder:
-        tables: list[dict[str, Any]] = []
-        for namespace in known["namespaces"]:
-            for table, definition in run(engine, snapshot_commands.DescribeTables(place + namespace)):
-                name = f"{len(tables)}.jsonl"
-                rows, digest = _write_rows(engine, table, Path(folder, name))
-                tables.append(
-                    {
-                        "file": name,
-                        "namespace": namespace,
-                        "definition": definition,
-                        "rows": rows,
-                        "sha256": digest,
-                    }
+        manifest = Path(folder, MANIFEST)
+        with manifest.open("wb") as head:
+            names = _write_tables(engine, place, known, head, Path(folder))
+            if head.tell() > archive_reading.MOST_MANIFEST_BYTES:
+                raise _too_large(
+                    f"its {MANIFEST} has more than {archive_reading.MOST_MANIFEST_BYTES:,} bytes"
                 )
-        manifest = orjson.dumps({"tablegate": FORMAT, "version": VERSION, **known, "tables": tables})
         with tarfile.open(fileobj=file, mode="w:gz", compresslevel=6) as archive:
-            head = tarfile.TarInfo(MANIFEST)
-            head.size = len(manifest)
-            archive.addfile(head, io.BytesIO(manifest))
-            for described in tables:
-                archive.add(Path(folder, described["file"]), described["file"], filter=_anonymous)
+            for name in (MANIFEST, *names):
+                archive.add(Path(folder, name), name, filter=_anonymous)
+
+
+def _write_tables(
+    engine: Engine, place: str, known: dict[str, Any], manifest: BinaryIO, folder: Path
+) -> list[str]:
+    """Write the manifest and the files of the tables, which it describes. Returns their names."""
+    names: list[str] = []
+    facts = {name: value for name, value in known.items() if name != "tables"}
+    manifest.write(orjson.dumps({"tablegate": FORMAT, "version": VERSION, **facts})[:-1] + b',"tables":[')
+    for namespace in known["namespaces"]:
+        for table, definition in run(engine, snapshot_commands.DescribeTables(place + namespace)):
+            name = f"{len(names)}.jsonl"
+            rows, digest = _write_rows(engine, table, folder / name)
+            described = {"file": name, "namespace": namespace, "definition": definition}
+            entry = orjson.dumps({**described, "rows": rows, "sha256": digest})
+            if len(names) == archive_reading.MOST_TABLES:
+                raise _too_large(f"it has more than {archive_reading.MOST_TABLES:,} tables")
+            if len(entry) > archive_reading.VALUE_CHARACTERS:
+                raise _too_large(f"the definition of {table.name} has {len(entry):,} bytes")
+            manifest.write(b"," + entry if names else entry)
+            names.append(name)
+    manifest.write(b"]}")
+    return names
+
+
+def _too_large(reason: str) -> OperationRejected:
+    return OperationRejected(
+        409, f"the snapshot is too large for one file: {reason}. Save each namespace alone."
+    )
 
 
 def _write_rows(engine: Engine, table: Table, path: Path) -> tuple[int, str]:
@@ -100,7 +118,7 @@ def begun_at_ms(name: str) -> int | None:
     return int(begun) if name.startswith(".") and token and begun.isdecimal() else None
 
 
-def read(engine: Engine, file: BinaryIO) -> tuple[dict[str, Any], str]:
+def read(engine: Engine, open_file: OpenFile) -> tuple[dict[str, Any], str]:
     """Create the tables of a file in temporary namespaces. Returns the facts of the file and the prefix of these namespaces.
 
     Raises BadRequest, GatewayError. The tables are removed then.
@@ -108,7 +126,9 @@ def read(engine: Engine, file: BinaryIO) -> tuple[dict[str, Any], str]:
     making = f"{SNAPSHOTS}.{time.time_ns() // 1_000_000}-{secrets.token_hex(8)}/"
     try:
         with _damage_as_bad_request():
-            return _read(engine, file, making), making
+            known = _checked(archive_reading.facts_of(open_file))
+            _read_tables(engine, open_file, making, known["namespaces"])
+            return known, making
     except BaseException:
         run(engine, snapshot_commands.CopyTables((), making))
         raise
@@ -127,58 +147,59 @@ def _damage_as_bad_request() -> Iterator[None]:
         raise BadRequest(f"the snapshot cannot be read: {error or type(error).__name__}") from None
 
 
-def _read(engine: Engine, file: BinaryIO, making: str) -> dict[str, Any]:
-    with gzip.open(file) as inflated:
-        known = _read_tar(engine, cast(IO[bytes], inflated), making)
-        # Read to the end, where gzip verifies its checksum.
-        while inflated.read(_REST_BYTES):
-            pass
+def _checked(manifest: dict[str, Any]) -> dict[str, Any]:
+    """Return the facts of a snapshot. Raises BadRequest, KeyError, TypeError."""
+    if manifest.get("tablegate") != FORMAT:
+        raise BadRequest(f"the file is not a snapshot: {MANIFEST} has another format")
+    if manifest["version"] > VERSION:
+        raise BadRequest(
+            f"the snapshot has version {manifest['version']}, but this release reads up to version {VERSION}"
+        )
+    known = {name: manifest[name] for name in ("saved_at_ms", "namespaces", "whole", "tables")}
+    only(known, saved_at_ms=int, namespaces=list, whole=bool, tables=int)
+    del known["tables"]
+    if not all(isinstance(each, str) and each and not is_reserved(each) for each in known["namespaces"]):
+        raise BadRequest("the snapshot is damaged: a namespace is reserved")
     return known
 
 
-def _read_tar(engine: Engine, file: IO[bytes], making: str) -> dict[str, Any]:
-    with tarfile.open(fileobj=file, mode="r|") as archive:
-        first = archive.next()
-        if first is None or first.name != MANIFEST or first.size > _MOST_MANIFEST_BYTES:
-            raise BadRequest(f"the file is not a snapshot: it does not begin with {MANIFEST}")
-        manifest = orjson.loads(_member(archive, first).read())
-        if manifest.get("tablegate") != FORMAT:
-            raise BadRequest(f"the file is not a snapshot: {MANIFEST} has another format")
-        if manifest["version"] > VERSION:
-            raise BadRequest(
-                f"the snapshot has version {manifest['version']}, but this release reads up to version {VERSION}"
-            )
-        known = {name: manifest[name] for name in ("saved_at_ms", "namespaces", "whole")}
-        if not all(isinstance(each, str) and each and not is_reserved(each) for each in known["namespaces"]):
-            raise BadRequest("the snapshot is damaged: a namespace is reserved")
-        for described in manifest["tables"]:
-            if described["namespace"] not in known["namespaces"]:
+def _read_tables(engine: Engine, open_file: OpenFile, making: str, namespaces: list[str]) -> None:
+    """Create the tables of a file. The file is read twice at a time: its manifest, and the rows of the table described."""
+    known = frozenset(namespaces)
+    with contextlib.closing(archive_reading.tables_of(open_file)) as tables, opened(open_file) as members:
+        members.skip_manifest()
+        for described in tables:
+            if described["namespace"] not in known:
                 raise BadRequest(
                     f"the snapshot is damaged: {described['namespace']} is not one of its namespaces"
                 )
-            member = archive.next()
-            if member is None or member.name != described["file"]:
-                raise BadRequest(f"the snapshot is damaged: {described['file']} is missing")
-            _restore(engine, making, described, _member(archive, member))
-    return known
+            _restore(engine, making, described, members.next(described["file"]))
+        members.end()
 
 
-def _restore(engine: Engine, making: str, described: dict[str, Any], lines: IO[bytes]) -> None:
+def _restore(engine: Engine, making: str, described: dict[str, Any], file: IO[bytes]) -> None:
     table = run(
         engine, snapshot_commands.ImportDefinition(making + described["namespace"], described["definition"])
     )
     count, digest = 0, hashlib.sha256()
-    while batch := list(islice(lines, _ROWS_AT_ONCE)):
-        for line in batch:
+    for lines in _batches(file):
+        for line in lines:
             digest.update(line)
-        run(engine, snapshot_commands.ImportRows(table, [read_row(line, table.key_schema) for line in batch]))
-        count += len(batch)
+        run(engine, snapshot_commands.ImportRows(table, [read_row(line, table.key_schema) for line in lines]))
+        count += len(lines)
     if (count, digest.hexdigest()) != (described["rows"], described["sha256"]):
         raise BadRequest(f"{described['file']} is not what was written: its checksum is wrong")
 
 
-def _member(archive: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
-    found = archive.extractfile(member)
-    if found is None:
-        raise BadRequest(f"the snapshot is damaged: {member.name} is not a file")
-    return found
+def _batches(file: IO[bytes]) -> Iterator[list[bytes]]:
+    """Yield the lines of a file in lists, each of which ends at a bound."""
+    lines: list[bytes] = []
+    size = 0
+    for line in lines_of(file):
+        lines.append(line)
+        size += len(line)
+        if len(lines) >= _ROWS_AT_ONCE or size >= _BYTES_AT_ONCE:
+            yield lines
+            lines, size = [], 0
+    if lines:
+        yield lines

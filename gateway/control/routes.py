@@ -26,11 +26,12 @@ from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.model.errors import GatewayError, NotAllowed, TooManyAttempts
 from tablegate.gateway.model.request_facts import RequestFacts, RequestKind, table_names
 from tablegate.gateway.observability import audit
-from tablegate.gateway.request_bodies import Undecodable, parse_json
+from tablegate.gateway.request_bodies import Undecodable, has_at_most, parse_json
 
 _HEADERS = (("Content-Type", "application/json"), ("Cache-Control", "no-store"))
 _OF_ACCOUNTS = ("/credentials", "/grants", "/quotas")
 _OF_ONE_PROCESS = ("/clock", "/faults", "/requests")
+_DOCUMENT_NODES = 200_000  # as many table names, or files of a seed
 Operation = Callable[..., Any]
 
 
@@ -144,8 +145,8 @@ def _tables_in(body: bytes) -> list[str]:
     """Return the tables in a document, for the audit log. Snapshot files have none."""
     if not body.startswith(b"{"):
         return []
-    with suppress(orjson.JSONDecodeError, AttributeError, TypeError):
-        return table_names(orjson.loads(body).get("tables") or ())
+    with suppress(BadRequest, AttributeError, TypeError):
+        return table_names(_document(body).get("tables") or ())
     return []
 
 
@@ -159,6 +160,8 @@ def _given(request: Request, path: str) -> Any:
 def _document(body: bytes) -> dict[str, Any]:
     if not body:
         return {}
+    if not has_at_most(_DOCUMENT_NODES, body):
+        raise BadRequest(f"the body must have at most {_DOCUMENT_NODES:,} members and elements")
     try:
         document = parse_json(body)
     except Undecodable as error:

@@ -12,7 +12,7 @@ import re
 import tempfile
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from tablegate.gateway.control import archives
 from tablegate.gateway.control.answers import (
@@ -22,6 +22,7 @@ from tablegate.gateway.control.answers import (
     namespace_of,
     run,
 )
+from tablegate.gateway.control.archive_reading import OpenFile
 from tablegate.gateway.engine.engine import Engine
 from tablegate.gateway.http import Reply
 from tablegate.gateway.model.commands.account_commands import GetProperties, PutProperties
@@ -112,7 +113,7 @@ def export(engine: Engine, name: str) -> Reply:
 def put(engine: Engine, content: bytes, name: str) -> dict[str, Any]:
     """Create a snapshot from the content of a file. Raises BadRequest, GatewayError."""
     _check_name(name)
-    return _put(engine, name, io.BytesIO(content))
+    return _put(engine, name, partial(io.BytesIO, content))
 
 
 def start_from(engine: Engine, path: Path) -> None:
@@ -126,8 +127,7 @@ def start_from(engine: Engine, path: Path) -> None:
                 raise OperationRejected(
                     409, "the database is not empty: remove --from or use another database"
                 )
-            with path.open("rb") as file:
-                _put(engine, _START, file)
+            _put(engine, _START, lambda: path.open("rb"))
         load(engine, _START)
         run(engine, PutProperties(*_STARTED, {"from": str(path)}))
     if _START in _index(engine):
@@ -152,8 +152,8 @@ def remove_unfinished(engine: Engine, is_shared: bool, now_ms: int) -> None:
                 run(engine, CopyTables((), _place(name, ""), unchanged))
 
 
-def _put(engine: Engine, name: str, file: BinaryIO) -> dict[str, Any]:
-    known, making = archives.read(engine, file)
+def _put(engine: Engine, name: str, open_file: OpenFile) -> dict[str, Any]:
+    known, making = archives.read(engine, open_file)
     try:
         copies = tuple((making + each, _place(name, each)) for each in known["namespaces"])
         tables = run(engine, CopyTables(copies, _place(name, ""), _recorded(name, known)))

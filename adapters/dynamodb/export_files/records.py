@@ -22,6 +22,7 @@ RECORD_BYTES = 8 << 20
 """Maximum length of a record. An item of 400 KB with every character escaped takes less than half of it."""
 RECORD_MARKS = 1_000_000
 """Maximum number of values of a record. An item of 400 KB has at most 400,000, each with a comma and perhaps a brace."""
+TOO_MANY_VALUES = "there are more values than an item can have"
 CSV_RECORD_BYTES = 2 << 20
 """Maximum length of a CSV record or header, in which a character becomes at most two."""
 _CELL_CHARACTERS = 1 << 20
@@ -85,14 +86,19 @@ def _lines(
         for line in lines:
             if not line or line.isspace():
                 continue
-            if len(line) > RECORD_MARKS and sum(map(line.count, (b",", b"[", b"{"))) > RECORD_MARKS:
-                yield ImportRecord({}, "there are more values than an item can have")
+            if has_too_many_values(line):
+                yield ImportRecord({}, TOO_MANY_VALUES)
                 continue
             for members in read(line):
                 if not isinstance(members.get("Item"), dict):
                     raise UnreadableFile("no Item")
                 yield ImportRecord(members)
         yield None
+
+
+def has_too_many_values(line: bytes) -> bool:
+    """Return True if a record has more values than an item can have. It is not parsed, since it would take much memory."""
+    return len(line) > RECORD_MARKS and sum(map(line.count, (b",", b"[", b"{"))) > RECORD_MARKS
 
 
 def _json_members(line: bytes) -> Iterator[Mapping[str, Any]]:
@@ -136,7 +142,7 @@ def _untagged(name: str, value: Mapping[str, Any]) -> Any:
 
 def _rows(blocks: Iterable[bytes], layout: ImportFormat) -> Iterator[ImportRecord | None]:
     header: Sequence[str] = layout.header
-    for lines in _quoted_lines(blocks, layout.delimiter):
+    for lines in csv_records(blocks, layout.delimiter):
         if not lines:
             yield None
             continue
@@ -158,8 +164,8 @@ def _rows(blocks: Iterable[bytes], layout: ImportFormat) -> Iterator[ImportRecor
             yield ImportRecord({"Item": item})
 
 
-def _quoted_lines(blocks: Iterable[bytes], delimiter: str) -> Iterator[list[str]]:
-    """Yield the lines of each record: several if a quoted cell has line ends. An empty list marks the end of a block."""
+def csv_records(blocks: Iterable[bytes], delimiter: str) -> Iterator[list[str]]:
+    """Yield the lines of each record of CSV: several if a quoted cell has line ends. An empty list marks the end of a block."""
     record: list[str] = []
     size = 0
     is_quoted = False

@@ -11,13 +11,14 @@ module does not open files.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import IO, Any
 
 import orjson
 
 from tablegate.gateway.model.errors import BadKey
 from tablegate.gateway.model.values import bodies
+from tablegate.gateway.model.values.json_texts import has_at_most
 from tablegate.gateway.model.values.keys import KeySchema, Position
 from tablegate.gateway.model.values.rows import Contents, Row
 from tablegate.gateway.model.values.values import Kind, Value, decimal_fits, size_bytes
@@ -28,10 +29,20 @@ HEADER_START = b'{"tablegate":'
 END_START = b'{"end":'
 LINE_BYTES = 64 << 20
 """Maximum length of a line. Rows of all dialects are much smaller, so a longer line is not of this format."""
+LINE_NODES = 2_000_000
+"""Maximum number of objects, arrays and members of a line. Parsed, a line with so many takes about 130 MB."""
 
 
 class UnreadableFile(ValueError):
     """A file or a part of it is invalid. The text says why."""
+
+
+def lines_of(file: IO[bytes], limit_bytes: int = LINE_BYTES) -> Iterator[bytes]:
+    """Yield the lines of a file with their ends. Raises UnreadableFile for a longer line, which is not read further."""
+    while line := file.readline(limit_bytes + 1):
+        if len(line) > limit_bytes:
+            raise UnreadableFile(f"a line is too long: it has more than {limit_bytes:,} bytes")
+        yield line
 
 
 def header_line(**members: Any) -> bytes:
@@ -181,7 +192,9 @@ def _check_number(number: Any) -> None:
 
 
 def json_object(line: bytes) -> dict[str, Any]:
-    """Parse a line with a JSON object. Raises UnreadableFile."""
+    """Parse a line with a JSON object. Raises UnreadableFile, before it parses a line with too many members."""
+    if not has_at_most(LINE_NODES, line):
+        raise UnreadableFile(f"a line has more than {LINE_NODES:,} values")
     try:
         document = orjson.loads(line)
     except orjson.JSONDecodeError as error:
