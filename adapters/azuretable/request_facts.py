@@ -33,7 +33,7 @@ KINDS: Mapping[str, RequestKind] = {
     "PUT Service": RequestKind.DEFINITION,
     "POST EntitySet": RequestKind.WRITE,
     "POST Batch": RequestKind.WRITE,
-    "POST Service": RequestKind.WRITE,  # a user delegation key
+    "POST Service": RequestKind.SIGN_IN,  # a user delegation key, as other temporary keys
     **{f"{verb} Entity": RequestKind.WRITE for verb in ("PUT", "MERGE", "PATCH", "DELETE", "POST")},
 }
 _AUTHENTICATED_REFUSALS = frozenset({"AuthorizationPermissionMismatch", "Forbidden"})

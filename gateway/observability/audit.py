@@ -207,7 +207,8 @@ class AuditTrail:
             )
         if throttling is not None:
             caller, quota = throttling
-            yield line(at, "throttled", caller, request.client, {**columns, **quota})
+            # As in refusals: `entra/alice`, not the id `alice` by which policies know an identity.
+            yield line(at, "throttled", facts.caller or caller, request.client, {**columns, **quota})
         parts = facts.refused_parts
         if parts is not None:
             part = {**columns, "tables": list(parts.tables), "result": parts.code}
@@ -224,7 +225,7 @@ class AuditTrail:
 
 
 def _throttling(request: Request) -> tuple[str, dict[str, str]] | None:
-    """Return (caller, facts of the quota) of a request that exceeded a quota. Otherwise None."""
+    """Return (access id, facts of the quota) of a request that exceeded a quota. Otherwise None."""
     authorization = request.authorization
     error = None if authorization is None else authorization.exceeded_quota
     if authorization is None or error is None:

@@ -54,6 +54,7 @@ class Attempts:
         self._dynamodb, self._tablestore = (
             dynamodb.create(service.gateway), tablestore.create(service.gateway)
         )  # fmt: skip
+        self.dialects = (service.dialect, self._dynamodb, self._tablestore)
 
     def keys_of(
         self, owner: Identity | Credential, seconds: int = 900, since_s: float = 0, account: str = ""

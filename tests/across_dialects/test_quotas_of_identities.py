@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from tablegate.gateway.console.account_forms import FORMS
 from tablegate.gateway.console.sign_in import SignIn
-from tablegate.gateway.http import Request
+from tablegate.gateway.dialect import Dialect
+from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.model.errors import QuotaExceeded
+from tablegate.gateway.observability.audit import AuditScope, AuditTrail, KeyForm
 from tablegate.gateway.security.credentials import Credential, Scheme
 from tablegate.gateway.security.grant_store import ALL
 from tablegate.gateway.security.identities import Identity
@@ -23,6 +27,7 @@ from tests.across_dialects.test_attempts_of_identities import (
     tablestore_requests,
 )
 from tests.adapters.azuretable.auth.identified import KEY, identified_service
+from tests.support.audit_lines import Gathering
 
 ONE_REQUEST = 0.001
 """A rate that allows one request, and the next one a thousand seconds later."""
@@ -64,6 +69,25 @@ def answered(status: int, is_throttled: bool, initial: str) -> str:
     return "" if is_throttled else initial
 
 
+@contextlib.contextmanager
+def audited(*dialects: Dialect) -> Iterator[Gathering]:
+    """Record the requests of dialects as a server does. The lines are complete after the block."""
+    sink = Gathering()
+    trail = AuditTrail(sink, KeyForm(True, ""), AuditScope(writes=False, requests=False))
+    trail.start()
+    with pytest.MonkeyPatch.context() as patched:
+        for dialect in dialects:
+
+            def serve(request: Request, dialect: Dialect = dialect, inner: Any = dialect.serve) -> Reply:
+                reply: Reply = inner(request)
+                trail.record_request(request, reply, dialect, dialect.operation(request))
+                return reply
+
+            patched.setattr(dialect, "serve", serve)
+        yield sink
+    trail.close()
+
+
 ALICE, MEMBER, BOB = Identity("alice"), Identity("alice", ("ops",)), Identity("bob")
 
 
@@ -94,6 +118,28 @@ def test_stored_keys_are_not_limited_by_it(attempts: Attempts, owner: str) -> No
         keys = attempts.keys_of(STORED)
         assert attempts.dynamodb(keys, "GetItem", get).status == 200
         assert attempts.service.send("GET", "/people()", key=KEY).status == 200
+
+
+def test_the_audit_names_a_throttled_identity_as_a_refused_one(attempts: Attempts) -> None:
+    """The lines of one identity are found by one name in all dialects, for tokens and for temporary keys."""
+    keys = attempts.keys_of(Identity("bob"))
+    attempts.service.revoke_tokens()
+    attempts.service.grant("entra/bob", "short", {"read": ["people"]})
+    try:
+        with audited(*attempts.dialects) as sink:
+            for table in ("secrets", "people", "people"):
+                if table == "people":
+                    attempts.service.quota("entra/bob", requests=ONE_REQUEST)
+                attempts.azure(attempts.service.issuer.token(oid="bob"), *azure_requests(table)["get"][1])
+                attempts.dynamodb(keys, "GetItem", dynamodb_requests(table)["GetItem"][1])
+                attempts.tablestore(keys, "GetRow", tablestore_requests(table)["GetRow"][1])
+    finally:
+        for grantee in ("entra/alice", "entra/bob"):
+            attempts.service.grant(grantee, "all")
+    found = [(line["event"], line["dialect"], line["who"]) for line in sink.lines]
+    for event in ("refusal", "throttled"):
+        named = {(dialect, who) for kind, dialect, who in found if kind == event}
+        assert named == {(each.name, "entra/bob") for each in attempts.dialects}, found
 
 
 def test_units_and_tables_of_an_identity(attempts: Attempts) -> None:

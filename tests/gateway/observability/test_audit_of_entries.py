@@ -22,7 +22,7 @@ from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.http import Request
 from tablegate.gateway.model.authorization.quotas import Quota
 from tablegate.gateway.observability import audit
-from tablegate.gateway.observability.audit import AuditScope, AuditSink, AuditTrail, KeyForm
+from tablegate.gateway.observability.audit import AuditScope, AuditTrail, KeyForm
 from tablegate.gateway.store.opening.migrating import migrate
 from tablegate.gateway.wiring import connect, open_store
 from tests.adapters.azuretable.batch_requests import batch_of, insert_part
@@ -31,6 +31,7 @@ from tests.adapters.dynamodb.client import JSON_1_0, DynamoDBService, signed
 from tests.adapters.dynamodb.jobs import test_import_api
 from tests.adapters.dynamodb.jobs.conftest import Exporter
 from tests.gateway.observability.test_audit import PRECIOUS, lines, served
+from tests.support.audit_lines import Gathering
 from tests.support.clock import Clock
 from tests.support.object_places import FolderPlace
 from tests.support.running import Process, call_plainly
@@ -252,16 +253,6 @@ def test_every_command_that_changes_something_is_on_record(tmp_path: Path) -> No
 
 
 # Jobs and WSGI
-
-
-class Gathering(AuditSink):
-    """Keeps lines."""
-
-    def __init__(self) -> None:
-        self.lines: list[dict[str, Any]] = []
-
-    def write(self, lines: Any) -> None:
-        self.lines += map(json.loads, lines)
 
 
 @pytest.fixture

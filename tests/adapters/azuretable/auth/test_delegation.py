@@ -14,6 +14,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from tablegate.gateway.observability.audit import AuditScope, AuditTrail, KeyForm
 from tests.adapters.azuretable.auth.identified import (
     ACCOUNT,
     KEY,
@@ -23,6 +24,7 @@ from tests.adapters.azuretable.auth.identified import (
 )
 from tests.adapters.azuretable.client import code_of
 from tests.support.tables import each_row
+from tests.support.audit_lines import Gathering
 
 ROW = "/people(PartitionKey='p',RowKey='r')"
 KEY_PATH = "/?restype=service&comp=userdelegationkey"
@@ -98,6 +100,24 @@ def test_a_key_and_a_signature(service: IdentifiedService) -> None:
     assert get(service, signed(key, spk="p", srk="r", epk="p", erk="r"))[0] == 200
     assert get(service, signed(key, spk="q", epk="r"))[0] == 404
     assert get(service, signed(key, sip="10.0.0.1"))[1] == "AuthorizationSourceIPMismatch"
+
+
+def test_the_issue_of_a_key_is_in_the_audit_without_settings(service: IdentifiedService) -> None:
+    """A key signs for days without a token, so its issue is recorded as that of temporary keys of AWS is."""
+    sink = Gathering()
+    trail = AuditTrail(sink, KeyForm(True, ""), AuditScope(writes=False, requests=False))
+    trail.start()
+    for grants in (False, True):
+        if grants:
+            service.grant("entra/alice", "short", {"read": ["people"]})
+        reply = service.send("POST", KEY_PATH, key_info(), service.issuer.token(tid="t"))
+        assert (reply.status == 200) is grants
+        trail.record_request(service.last, reply, service.dialect, service.dialect.operation(service.last))
+    trail.close()
+    assert [(line["event"], line["who"], line["operation"], line["result"]) for line in sink.lines] == [
+        ("refusal", "entra/alice", "POST Service", "AuthorizationPermissionMismatch"),
+        ("sign-in", "entra/alice", "POST Service", 200),
+    ]
 
 
 def test_where_tenants_are_kept_apart_a_signature_counts_in_the_account_of_the_grants() -> None:
