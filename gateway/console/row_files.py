@@ -14,6 +14,7 @@ from tablegate.gateway.console.parquet_process import NotConverted, lines_of_par
 from tablegate.gateway.console.searches import BadSearch
 from tablegate.gateway.console.value_texts import plain, text_of, value_of
 from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.model.values.csv_cells import cell_of, text_of_cell
 from tablegate.gateway.model.values.row_lines import UnreadableFile, read_row, row_line
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.model.values.values import Kind, Value
@@ -23,7 +24,6 @@ CELLS = 2_000_000
 IMPORT_ROWS = 1_000
 """Maximum number of rows of an import."""
 _TYPE = "@type"
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 # The default is shorter than the longest values.
 csv.field_size_limit(max(csv.field_size_limit(), 1 << 20))
@@ -68,19 +68,14 @@ def _write_plain_csv(table: Table, display: RowDisplay, rows: Sequence[Row]) -> 
     """Return rows as CSV (RFC 4180): the key columns first. Lists and maps are JSON. No value is an empty field."""
     names = [*table.key_schema.names, *_attributes(table, rows)]
     lines = ([_plain_cell(row.latest.get(name)) for name in names] for row in rows)
-    return _csv([_no_formula(name) for name in names], lines)
+    return _csv([cell_of(name) for name in names], lines)
 
 
 def _plain_cell(value: Value | None) -> str:
     if value is None:
         return ""
     document = orjson.loads(orjson.dumps(plain(value)))
-    return _no_formula(document) if isinstance(document, str) else orjson.dumps(document).decode()
-
-
-def _no_formula(text: str) -> str:
-    """Return a text that no spreadsheet takes for a formula (OWASP, "CSV Injection")."""
-    return f"'{text}" if text.startswith(_FORMULA) else text
+    return cell_of(document) if isinstance(document, str) else orjson.dumps(document).decode()
 
 
 def _write_typed_csv(table: Table, display: RowDisplay, rows: Sequence[Row]) -> bytes:
@@ -89,14 +84,18 @@ def _write_typed_csv(table: Table, display: RowDisplay, rows: Sequence[Row]) -> 
     names = [*keys, *(column for name in attributes for column in (name, name + _TYPE))]
 
     def cells(row: Row) -> list[str]:
-        found = [text_of(row.latest[name]) for name in keys]
+        found = [_typed_cell(row.latest[name]) for name in keys]
         for name in attributes:
             value = display.view(row.latest[name]) if name in row.latest else None
             type_name = "" if value is None else display.type_names.get(value.kind, "")
-            found += (text_of(value), type_name) if value is not None and type_name else ("", "")
+            found += (_typed_cell(value), type_name) if value is not None and type_name else ("", "")
         return found
 
-    return _csv(names, map(cells, rows))
+    return _csv([cell_of(name) for name in names], map(cells, rows))
+
+
+def _typed_cell(value: Value) -> str:
+    return cell_of(text_of(value), value.kind)
 
 
 def _attributes(table: Table, rows: Sequence[Row]) -> list[str]:
@@ -123,7 +122,8 @@ def _read_typed_csv(table: Table, display: RowDisplay, data: bytes) -> ReadRows:
     line = 1
     try:
         reader = csv.reader(io.StringIO(data.decode("utf-8-sig"), newline=""), strict=True)
-        for cells in reader:
+        for written in reader:
+            cells = [text_of_cell(cell) for cell in written]
             if names is None:
                 names = _checked_header(table, cells)
             elif cells:

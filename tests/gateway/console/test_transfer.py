@@ -62,7 +62,7 @@ def test_rows_are_exported_in_each_format(console: Console) -> None:
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-def test_texts_are_no_formulas_in_csv_without_types(serve: Serve, database_url: str) -> None:
+def test_texts_are_no_formulas_in_csv(serve: Serve, database_url: str) -> None:
     """OWASP, "CSV Injection": cells that begin with = + - @, tab or a line break. A number stays a number."""
     running = serve(database_url)
     live = Live(running.url)
@@ -78,7 +78,9 @@ def test_texts_are_no_formulas_in_csv_without_types(serve: Serve, database_url: 
     guarded = {"'=1+1", "'+1", "'-1", "'@x", "'\tx", "'\rx", "'\nx"}
     assert {row[0] for row in rows[1:]} == guarded | {"'x", "x=1"} and {row[2] for row in rows[1:]} == {"-1"}
     typed = export(params={**SONGS, "format": "typed-csv"}).content.decode()
-    assert "=1+1" in {row[0] for row in csv.reader(io.StringIO(typed, newline=""))}
+    rows = list(csv.reader(io.StringIO(typed, newline="")))
+    assert rows[0] == ["p", "'=h", "'=h@type", "n", "n@type"]
+    assert {row[0] for row in rows[1:]} == guarded | {"'x", "x=1"} and {row[3] for row in rows[1:]} == {"-1"}
 
 
 def test_an_export_that_is_too_large_is_refused(console: Console, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,7 +117,11 @@ def test_an_exported_file_can_be_uploaded(serve: Serve, database_url: str, name:
     running = serve(database_url, console_writes=True)
     live, console = Live(running.url), Console(running.url)
     live.create("p:S", name="songs")
-    items = [EVERY_TYPE, {"p": {"S": "other"}, "text": {"N": "7"}}]
+    items = [
+        EVERY_TYPE,
+        {"p": {"S": "other"}, "text": {"N": "-7"}, "bytes": {"B": b"\xfb"}, "=h": {"S": "+"}},
+    ]
+    items += [{"p": {"S": text}, "'-h": {"S": text}} for text in ("'=1", "''\t", "\r", "'", "'x", "@", "-1")]
     for item in items:
         live.client.put_item(TableName="songs", Item=item)
     found = live.client.scan(TableName="songs")["Items"]
@@ -124,7 +130,7 @@ def test_an_exported_file_can_be_uploaded(serve: Serve, database_url: str, name:
     ).content
     for item in items:
         live.client.delete_item(TableName="songs", Key={"p": item["p"]})
-    assert "2 rows imported." in upload(console, exported, name)
+    assert "9 rows imported." in upload(console, exported, name)
     assert sorted(live.client.scan(TableName="songs")["Items"], key=str) == sorted(found, key=str)
 
 

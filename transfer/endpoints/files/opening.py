@@ -30,7 +30,7 @@ _OPTIONS = {
     "jsonl": frozenset[str](),
     "dynamodb-export": frozenset({"keys", "lines", "incremental", "md5"}),
     "dynamodb-json": frozenset({"keys"}),
-    "csv": frozenset({"types", "delimiter", "empty"}),
+    "csv": frozenset({"types", "delimiter", "empty", "formulas"}),
     "parquet": frozenset({"keys"}),
 }
 

@@ -6,13 +6,16 @@ are Azure's.
 
 A value without a type is rejected unless the address has an option. `?types=first-row` uses the last type of the
 column, because version 1.40.0 wrote types in the first row only. `?types=text` reads such values as text.
+
+Texts that spreadsheets take for formulas have an apostrophe in front (csv_cells.py), which reading removes.
+`?formulas=keep` neither adds nor removes it: files to and from Storage Explorer, which does not know the mark.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,6 +34,7 @@ from tablegate.adapters.azuretable.values.values import (
 from tablegate.adapters.azuretable.wire.errors import ServiceError
 from tablegate.adapters.dynamodb.export_files.compression import UnreadableFile
 from tablegate.gateway.model.values import bodies
+from tablegate.gateway.model.values.csv_cells import cell_of, text_of_cell
 from tablegate.gateway.model.values.keys import KeySchema
 from tablegate.gateway.model.values.row_lines import LINE_BYTES
 from tablegate.gateway.model.values.rows import Contents, Row
@@ -50,6 +54,7 @@ _TYPES = {
 _EDM = {name.lower(): f"Edm.{name}" for name in _TYPES.values()}
 _UNTYPED = ("refuse", "first-row", "text")
 _EMPTY = ("keep", "drop")
+_FORMULAS = ("mark", "keep")
 MAX_COLUMNS = 20_000
 """Maximum number of distinct properties in all rows. An entity has at most 252."""
 
@@ -57,7 +62,7 @@ csv.field_size_limit(LINE_BYTES)
 
 
 class TypedCsv(FileEndpoint):
-    """A file of typed CSV. Options: `types` (see above), `delimiter`, `empty=drop` (omit empty texts)."""
+    """A file of typed CSV. Options: `types`, `formulas` (see above), `delimiter`, `empty=drop` (omit empty texts)."""
 
     service = Service.AZURE_TABLE
 
@@ -66,11 +71,17 @@ class TypedCsv(FileEndpoint):
         self._delimiter = options.get("delimiter", ",")
         self._untyped = options.get("types", "refuse")
         self._empty = options.get("empty", "keep")
+        self._formulas = options.get("formulas", "mark")
+        self._marks = self._formulas == "mark"
         if len(self._delimiter) != 1 or self._delimiter in '"\r\n':
             raise BadAddress(
                 f"{self.shown}: delimiter={self._delimiter}: the delimiter must be one character"
             )
-        for name, value, choices in (("types", self._untyped, _UNTYPED), ("empty", self._empty, _EMPTY)):
+        for name, value, choices in (
+            ("types", self._untyped, _UNTYPED),
+            ("empty", self._empty, _EMPTY),
+            ("formulas", self._formulas, _FORMULAS),
+        ):
             if value not in choices:
                 raise BadAddress(f"{self.shown}: unknown {name}={value}. Use one of {', '.join(choices)}")
 
@@ -95,7 +106,8 @@ class TypedCsv(FileEndpoint):
         count = 0
         columns: _Columns | None = None
         try:
-            for cells in reader:
+            for written in reader:
+                cells = [text_of_cell(cell) for cell in written] if self._marks else written
                 if columns is None:
                     columns = _Columns.of(cells, self._untyped, self._empty == "drop")
                 elif cells:  # skip empty lines
@@ -119,27 +131,31 @@ class TypedCsv(FileEndpoint):
         with written_anew(target) as file:
             text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)
             writer = csv.writer(text, delimiter=self._delimiter, lineterminator="\r\n")
-            writer.writerow(header)
+            writer.writerow(self._written(header))
             schema = staging.definition.key_schema
             for row in staging.read():
                 keys = texts_of(schema, schema.key(row.latest).values)
                 cells = dict(_cells(row, schema.names))
-                record = [*keys, timestamp_text(row.modified_at + UNIX_EPOCH_TICKS)]
+                record = [*self._written(keys), timestamp_text(row.modified_at + UNIX_EPOCH_TICKS)]
                 for name in names:
-                    record += cells.get(name, ("", ""))
+                    kind, cell = cells.get(name, (None, ""))
+                    record += (cell, "") if kind is None else (*self._written([cell], kind), _TYPES[kind])
                 writer.writerow(record)
             text.flush()
             text.detach()
         return target
 
     def reader_of(self, rendered: Path, key_schema: KeySchema) -> TypedCsv:
-        return TypedCsv(rendered, {"delimiter": self._delimiter})
+        return TypedCsv(rendered, {"delimiter": self._delimiter, "formulas": self._formulas})
 
     def content_of(self, row: Row, key_schema: KeySchema) -> bytes:
         latest = row.latest
         shown = {name: view(latest[name]) for name in sorted(latest.keys() - set(key_schema.names))}
         values = {name: value for name, value in shown.items() if value.kind is not Kind.NULL}
         return orjson.dumps(texts_of(key_schema, key_schema.key(latest).values)) + bodies.encode(values)
+
+    def _written(self, texts: Iterable[str], kind: Kind = Kind.TEXT) -> list[str]:
+        return [cell_of(text, kind) if self._marks else text for text in texts]
 
     def _names(self, staging: Staging) -> list[str]:
         """Return all properties of all rows in the order of their first occurrence."""
@@ -168,13 +184,13 @@ def _whole_lines(text: io.TextIOWrapper) -> Iterator[str]:
         yield line
 
 
-def _cells(row: Row, key_names: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, str]]]:
-    """Yield (property, (value, type)) of a row without its key, in Azure's form."""
+def _cells(row: Row, key_names: tuple[str, ...]) -> Iterator[tuple[str, tuple[Kind, str]]]:
+    """Yield (property, (kind, text)) of a row without its key, in Azure's form."""
     for name, value in row.latest.items():
         if name not in key_names:
             kind, data = view(value)
             if kind is not Kind.NULL:
-                yield name, (_cell(kind, data), _TYPES[kind])
+                yield name, (kind, _cell(kind, data))
 
 
 def _cell(kind: Kind, data: object) -> str:

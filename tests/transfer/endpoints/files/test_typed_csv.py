@@ -52,6 +52,27 @@ def entity(partition: str, row: str, **values: Value) -> Row:
     return Row(OWN_SCHEMA.key(attributes).position, Contents.of_values(attributes), 17_000_000_000_000_000)
 
 
+FORMULAS = ("=1+1", "+1", "-1", "@x", "\tx", "\rx", "\nx", "'=1", "''@", "'", "'x", "x=1")
+
+
+def test_texts_are_no_formulas_and_come_back_exactly(tmp_path):
+    """OWASP, "CSV Injection", as in the console. A number stays a number, and base64 can begin with +."""
+    rows = [
+        entity(text, text, s=Value(Kind.TEXT, text), i=Value(Kind.INT32, -1), b=Value(Kind.BYTES, b"\xfb"))
+        for text in FORMULAS
+    ]
+    for options, first in (({}, "'"), ({"formulas": "keep"}, "")):
+        path = str(tmp_path / f"{first}t.csv")
+        written(open_file(path, options), AZURE, rows)
+        with Path(path).open(newline="") as file:
+            cells = list(csv.reader(file))
+        assert [row[0] for row in cells[1:]] == [first + text for text in FORMULAS[:9]] + ["'", "'x", "x=1"]
+        assert {(row[5], row[7]) for row in cells[1:]} == {("-1", first + "+w==")}
+        assert list(map(of_values, scanned(open_file(path, options)))) == list(map(of_values, rows))
+    with pytest.raises(BadAddress, match="formulas=none"):
+        open_file(path, {"formulas": "none"})
+
+
 def test_what_is_written_is_what_the_tool_writes_today(tmp_path):
     """Types without prefix (#8772), quotes doubled, CRLF, base64, Z.
 
