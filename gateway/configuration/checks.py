@@ -11,6 +11,7 @@ from tablegate.gateway.configuration.settings import ANY, BadSetting, Settings
 from tablegate.gateway.configuration.text_files import UnreadableText, read_text
 
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#\s]*", re.ASCII)
+_WEB_URL = re.compile(r"https?://[a-z0-9_.:\[\]-]+", re.ASCII)
 _ALLOWED_HOST = re.compile(r"\.?[a-z0-9_-]+(\.[a-z0-9_-]+)*", re.ASCII)
 
 
@@ -43,6 +44,7 @@ def _normalise(values: dict[str, Any]) -> Settings:
     return dataclasses.replace(
         settings,
         memory=settings.database == "sqlite://",
+        console_url=settings.console_url.lower().rstrip("/"),
         cors_origin=_check_names(
             "cors_origin",
             settings.cors_origin,
@@ -59,6 +61,11 @@ def _normalise(values: dict[str, Any]) -> Settings:
 
 
 def _check_combinations(settings: Settings) -> None:
+    if settings.console_url and not _WEB_URL.fullmatch(settings.console_url):
+        raise BadSetting(
+            f"{{}}: {settings.console_url!r} is not the address of a server. Use https://HOST or https://HOST:PORT",
+            "console_url",
+        )
     if (settings.tls_cert is None) != (settings.tls_key is None):
         raise BadSetting("{} and {} must be set together", "tls_cert", "tls_key")
     if settings.tls_cert is not None and settings.tls_self_signed:

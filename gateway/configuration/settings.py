@@ -243,6 +243,12 @@ class Settings:
         "Client id of the console at the issuer (--oidc-issuer without NAME). Empty disables that sign-in.",
         value="ID",
     )
+    console_url: str = _security(
+        "",
+        "URL at which browsers reach this server, such as https://tables.example.com, for their return from the issuer. "
+        "Default: that of the request, if its host is a loopback address, the name of this machine or in --allowed-host.",
+        value="URL",
+    )
     console_oidc_secret_file: Path | None = _security(
         None, "File that contains the client secret of the console at the issuer, for clients that need one."
     )

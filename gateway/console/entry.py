@@ -118,7 +118,11 @@ class Entry:
         if not self._oidc.is_on:
             return self._form("This server has no issuer for the console.", 404)
         try:
-            attempt = self._oidc.begin(flask.url_for("console.end_at_issuer", _external=True))
+            redirect_uri = self._redirect_uri()
+        except BadSignIn as error:
+            return self._form(str(error), 403)
+        try:
+            attempt = self._oidc.begin(redirect_uri)
         except BadSignIn as error:
             return self._form(str(error), 502)
         response = flask.redirect(attempt.address, 303)
@@ -129,6 +133,9 @@ class Entry:
         )  # fmt: skip
         return response
 
+    def _redirect_uri(self) -> str:
+        return self._oidc.redirect_uri(current_request(), flask.url_for("console.end_at_issuer"))
+
     def end_at_issuer(self) -> Any:
         """Sign in with the code that the browser brings from the issuer."""
         given, request = flask.request.args, current_request()
@@ -138,7 +145,7 @@ class Entry:
                 raise BadSignIn("This server has no issuer for the console.")
             identity = self._oidc.identity(
                 flask.request.cookies.get(STATE_COOKIE, ""), given.get("state", ""), given.get("code", ""),
-                flask.url_for("console.end_at_issuer", _external=True),
+                self._redirect_uri(),
             )  # fmt: skip
             request.facts = request.facts._replace(caller=identity.grantee)
             cookie = self._sign_in.cookie_of_identity(identity)

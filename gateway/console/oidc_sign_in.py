@@ -19,6 +19,8 @@ from typing import NamedTuple
 from urllib.parse import urlencode
 
 from tablegate.gateway.dialect import Gateway
+from tablegate.gateway.http import Request
+from tablegate.gateway.security.browsers import names_this_server
 from tablegate.gateway.security.identities import BadToken, Identity
 from tablegate.gateway.security.issuer_keys import BadIssuer, check_url, read_json
 
@@ -51,6 +53,21 @@ class OidcSignIn:
         self.is_on = bool(self._client_id) and gateway.identities.own_issuer is not None
         self._used: OrderedDict[str, None] = OrderedDict()
         self._lock = threading.Lock()
+
+    def redirect_uri(self, request: Request, path: str) -> str:
+        """Return the address to which the issuer leads the browser. Raises BadSignIn.
+
+        The code comes to this address, so the Host header of a request may not choose it.
+        """
+        settings, host = self._gateway.settings, request.header("host")
+        if settings.console_url:
+            return settings.console_url + path
+        if not names_this_server(host, settings):
+            raise BadSignIn(
+                f"The host {host[:256]} is not known to be this server. Its administrator must set --console-url or "
+                "--allowed-host."
+            )
+        return f"{'https' if request.secure else 'http'}://{host}{path}"
 
     def begin(self, redirect_uri: str) -> Attempt:
         """Return a new attempt. Raises BadSignIn."""

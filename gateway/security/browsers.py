@@ -109,6 +109,23 @@ class OriginPolicy:
         return match is not None and _is_loopback(match.group(1))
 
 
+def names_this_server(host: str, settings: Settings) -> bool:
+    """True if a Host header has a name that the settings give to this server, that of its machine, or a loopback address.
+
+    Any client can write any other name there, so no other name may stand in an address that is sent to a third party.
+    """
+    match = _HOST.fullmatch(host)
+    if match is None:
+        return False
+    name = match.group(1).lower().removesuffix(".")
+    own = {name for name in settings.allowed_host if name != ANY} | {
+        settings.host.lower(),
+        socket.gethostname().lower(),
+    }
+    suffixes = tuple(each for each in own if each.startswith("."))
+    return name.strip("[]") in own or name.endswith(suffixes) or _is_loopback(host)
+
+
 def foreign_origin(origin: str) -> NotAllowed:
     """Return the refusal of an Origin header."""
     if origin.lower() == "null":  # of sandboxed frames and local files (RFC 6454, 7.1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import requests
@@ -13,6 +14,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
 from tablegate.gateway.configuration.loading import load
+from tablegate.gateway.configuration.settings import BadSetting
 from tablegate.gateway.security.credentials import Credential, Scheme
 from tablegate.gateway.security.grant_store import ALL, WrittenGrant
 from tablegate.gateway.wiring import connect, open_store
@@ -152,3 +154,72 @@ def test_without_a_client_id_there_is_no_issuer(serve: Any, database_url: str, i
     assert "organisation" not in console.get("/sign-in")
     console.get("/sign-in/issuer", status=404)
     console.get("/sign-in/issuer/return", status=403, state="a", code="b")
+
+
+@ON_SQLITE
+def test_the_redirect_address_is_of_a_setting_or_an_allowed_host(
+    server: Running, issuer: Issuer, database_url: str
+) -> None:
+    """The issuer sends the code to this address, and any client can write any Host (RFC 9700, 4.1)."""
+    path = "/_tablegate/console/sign-in/issuer"
+
+    def asked(url: str, host: str) -> tuple[int, str]:
+        answer = requests.get(url + path, headers={"Host": host}, allow_redirects=False, timeout=PATIENCE_S)
+        query = parse_qs(urlsplit(answer.headers.get("Location", "")).query)
+        return answer.status_code, query.get("redirect_uri", [""])[0].removesuffix(f"{path}/return")
+
+    port = urlsplit(server.url).port
+    for host in ("localhost", f"127.0.0.1:{port}", f"[::1]:{port}", "tables.localhost"):
+        assert asked(server.url, host) == (303, f"http://{host}"), host
+    foreign = (
+        "evil.example",
+        "evil",
+        "10.1.2.3",
+        "127.0.0.1.evil.example",
+        "x@localhost",
+        "a.example.com.evil.example",
+        "",
+    )
+    for host in foreign:
+        assert asked(server.url, host) == (403, ""), host
+    answer = requests.get(
+        f"{server.url}{path}/return?state=x&code=x", headers={"Host": "evil.example"}, timeout=PATIENCE_S
+    )
+    assert answer.status_code == 403
+    for settings, allowed, refused in (
+        (
+            {"allowed_host": ("tables.example.com", ".example.org")},
+            ("tables.example.com:8443", "a.example.org"),
+            ("evil.example",),
+        ),
+        ({"allowed_host": ("*",)}, (), foreign),
+    ):
+        running = start(database_url, **SETTINGS, **settings, oidc_issuer=(issuer.url,))
+        for host in allowed:
+            assert asked(running.url, host) == (303, f"http://{host}")
+        for host in refused:
+            assert asked(running.url, host)[1] == ""
+        running.stop()
+    running = start(
+        database_url, **SETTINGS, console_url="https://tables.example.com", oidc_issuer=(issuer.url,)
+    )
+    for host in ("localhost", *foreign):
+        assert asked(running.url, host) == (303, "https://tables.example.com"), host
+    running.stop()
+
+
+def test_the_address_of_the_console_is_that_of_a_server() -> None:
+    assert (
+        load({"console_url": "https://Tables.example.com:8443/"}, {}).console_url
+        == "https://tables.example.com:8443"
+    )
+    for text in (
+        "tables.example.com",
+        "https://a/b",
+        "https://",
+        "https://a@b",
+        "javascript:x",
+        "https://a?b",
+    ):
+        with pytest.raises(BadSetting, match=r"console_url|console-url"):
+            load({"console_url": text}, {})
