@@ -246,6 +246,7 @@ class Engine:
     def ping(self) -> None:
         """Read from the database. Raises its error if it does not answer, SchemaTooNew, OutOfSpace while it refuses
         writes, and DataCorrupted after damaged data was read."""
+        self._store.database.check_place()
         self._store.check_schema()
         if self._store.database.refuses_writes:
             raise errors.OutOfSpace(self._store.database.refuses_writes)

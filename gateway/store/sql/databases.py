@@ -367,6 +367,9 @@ class Database:
         """Return the node that has a partition, or None if it is unknown or irrelevant."""
         return None
 
+    def check_place(self) -> None:
+        """Raise OutOfSpace if the database is not where it was opened. Takes no lock."""
+
     def check_files(self) -> None:
         """Raise OutOfSpace if database files were removed, so that data would be lost at a restart."""
 

@@ -140,6 +140,7 @@ class SQLite(Database):
         self._is_nowait = False
 
     def _connect(self) -> sqlite3.Connection:
+        self.check_place()
         connection = sqlite3.connect(
             self._place,
             uri=self._place.startswith("file:"),
@@ -206,11 +207,7 @@ class SQLite(Database):
                 connection.execute("BEGIN IMMEDIATE")
                 try:
                     yield SQLiteSession(connection)
-                    connection.execute("COMMIT")
-                    if self._files is not None and self._files.find_lost():
-                        self._refuse_writes(connection)
-                        if not self._is_saved:
-                            raise CommitUnknown(self._lost)
+                    self._commit(connection)
                 except BaseException:
                     if connection.in_transaction:
                         connection.execute("ROLLBACK")
@@ -221,17 +218,37 @@ class SQLite(Database):
                     self.refuses_writes = str(translated)
                 raise translated from error
 
+    def _commit(self, connection: sqlite3.Connection) -> None:
+        """Commit, unless the files are lost. Raises OutOfSpace, and CommitUnknown if they are lost at the same time."""
+        if self._files is not None and self._files.find_lost():
+            connection.execute("ROLLBACK")
+            self._refuse_writes(connection)
+            raise OutOfSpace(self._lost)
+        connection.execute("COMMIT")
+        if self._files is not None and self._files.find_lost():
+            self._refuse_writes(connection)
+            if not self._is_saved:
+                raise CommitUnknown(self._lost)
+
     def _writer_connection(self) -> sqlite3.Connection:
         if self._writer is None:
             self._writer = self._take_connection()
         return self._writer.connection
 
+    def check_place(self) -> None:
+        path = "" if self._files is None else self._files.find_lost_database()
+        if path:
+            self._note_lost(path)
+            raise OutOfSpace(self._lost)
+
     def check_files(self) -> None:
-        if self._files is None or self.shared:
-            return
-        with self._write_lock:
-            if not self._is_saved or (not self._lost and self._files.find_lost()):
-                self._refuse_writes(self._writer_connection())
+        if self._files is not None and not self.shared:
+            with self._write_lock:
+                if not self._is_saved or (not self._lost and self._files.find_lost()):
+                    try:
+                        self._refuse_writes(self._writer_connection())
+                    except sqlite3.Error as error:
+                        raise _sqlite_error(error) from error
         if self._lost:
             raise OutOfSpace(self._lost)
 
@@ -242,15 +259,18 @@ class SQLite(Database):
         """
         assert self._files is not None
         path = self._files.find_lost()
-        if not self._lost:
-            self._lost = self.refuses_writes = f"{path} was removed or replaced: restart the server"
-            log.error("writes are refused: %s", self._lost)
+        self._note_lost(path)
         self._is_saved = False
         if path.endswith("-wal"):
             [is_busy, *_] = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             self._is_saved = not is_busy
             if self._is_saved:
                 log.error("all acknowledged writes are in the database: restart the server")
+
+    def _note_lost(self, path: str) -> None:
+        if not self._lost:
+            self._lost = self.refuses_writes = f"{path} was removed or replaced: restart the server"
+            log.error("writes are refused: %s", self._lost)
 
     def define(self) -> AbstractContextManager[Session]:
         return self.write()

@@ -11,11 +11,16 @@ from pathlib import Path
 
 
 class OpenFiles:
-    """The identities of the open files, recorded when both exist for the first time."""
+    """The identities of the open files. That of the log is recorded when both exist for the first time."""
 
     def __init__(self, path: Path) -> None:
         self._paths = os.fspath(path), f"{path}-wal"
+        self._database = _identity(self._paths[0])
         self._open: list[tuple[int, int]] | None = None
+
+    def find_lost_database(self) -> str:
+        """Return the path of the database if it was removed or replaced, or "". A new connection would open another file."""
+        return "" if _identity(self._paths[0]) == self._database else self._paths[0]
 
     def find_lost(self) -> str:
         """Return the path of the first file that was removed or replaced, or "". Takes 2 microseconds."""
@@ -34,6 +39,6 @@ class OpenFiles:
 def _identity(path: str) -> tuple[int, int] | None:
     try:
         status = os.stat(path)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     return status.st_dev, status.st_ino
