@@ -13,6 +13,8 @@ from tablegate.gateway.doctor.findings import CheckContext, CheckResult, Severit
 from tablegate.gateway.store.opening.migrating import NewerDatabase, revision_of, steps
 
 OLDEST_POSTGRESQL = 14
+PAGES_S = 60.0
+"""The time of a check of all pages, in seconds."""
 _SLOW_MS = 20.0
 # Signatures are valid for minutes, but the writes of two servers are ordered by their clocks.
 _SKEW_S, _MOST_SKEW_S = 0.5, 60.0
@@ -138,6 +140,22 @@ def durability(context: CheckContext) -> Iterator[CheckResult]:
     else:
         text = "fsync, full_page_writes, synchronous_commit and autovacuum are on"
         yield CheckResult(Severity.OK, text, found)
+
+
+def pages(context: CheckContext) -> Iterator[CheckResult]:
+    """Check the structure of all pages of a SQLite file, which takes about as long as reading it, up to a bound."""
+    assert context.database is not None
+    try:
+        found = context.database.damaged_pages(PAGES_S)
+    except TimeoutError:
+        text = f"PRAGMA quick_check did not end within {PAGES_S:g} s: run `tablegate doctor --deep`"
+        yield CheckResult(Severity.WARNING, text)
+        return
+    if found is None:
+        yield CheckResult(Severity.SKIPPED, "pages of this database are checked with --deep only")
+        return
+    level = Severity.FAILED if found else Severity.OK
+    yield CheckResult(level, f"PRAGMA quick_check: {'; '.join(found) or 'ok'}", {"found": found})
 
 
 def connections(context: CheckContext) -> Iterator[CheckResult]:

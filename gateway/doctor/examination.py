@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.doctor import databases, deep, machine, nodes
@@ -62,6 +62,8 @@ CHECKS = (
     Check("open files", machine.open_files, "Raise the limit of open files of the server's user.", "operate/install.md"),
     Check("certificate", machine.certificate, "Renew the certificate.", "operate/secure.md"),
 )  # fmt: skip
+PLAIN_CHECKS = (Check("pages", databases.pages, _REPAIR, _DAMAGED, needs_database=True),)
+"""The checks of `tablegate doctor` without --deep. They read the whole file, so the console does not run them."""
 DEEP_CHECKS = (
     Check("pages", deep.pages, _REPAIR, _DAMAGED, needs_database=True),
     Check("rows and index entries", deep.rows_and_entries, _REPAIR, _DAMAGED, needs_database=True),
@@ -70,11 +72,11 @@ DEEP_CHECKS = (
 
 
 def examine(
-    settings: Settings, is_deep: bool = False, server_database: Database | None = None
+    settings: Settings, more: Sequence[Check] = (), server_database: Database | None = None
 ) -> Iterator[Finding]:
     """Run all checks and yield their findings, in the order of the checks.
 
-    They use the database of a running server, or open the one of the settings.
+    `more`: PLAIN_CHECKS or DEEP_CHECKS. All use the database of a running server, or open the one of the settings.
     """
     database, finding = server_database, None
     with contextlib.ExitStack() as stack:
@@ -86,7 +88,7 @@ def examine(
             database = None
         if finding is not None:
             yield finding
-        for check in (*CHECKS, *(DEEP_CHECKS if is_deep else ())):
+        for check in (*CHECKS, *more):
             yield from findings_of(check, CheckContext(settings, database))
 
 

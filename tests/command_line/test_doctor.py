@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import random
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,8 @@ from tablegate.gateway.security.credential_store import CredentialStore
 from tablegate.gateway.security.credentials import Credential, Scheme
 from tablegate.gateway.server.certificates import make_self_signed
 from tablegate.gateway.store.sql.databases import Database, NodeShards, TablePlacement
+from tablegate.gateway.store.sqlite import page_check
+from tablegate.gateway.store.sqlite.database import SQLITE_PAGE_BYTES
 from tablegate.gateway.store.store import Store
 from tablegate.gateway.wiring import open_store
 from tests.gateway.engine.conftest import Client, by_color, make_table
@@ -353,6 +356,42 @@ def test_deep_finds_wrong_row_counts_and_recount_repairs_them(
     assert "things: 700 rows, " in result.output
     assert "things/by_color: 700 entries, " in result.output
     assert deep(database_url, well)["row counts"]["level"] == "ok"
+
+
+@on_sqlite
+def test_a_page_of_noise_is_found_without_deep(
+    database_url: str, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled(database)
+    database.close()
+    path = Path(own(database_url).removeprefix("sqlite:///"))
+    assert examined(database_url, code=OK)["pages"]["text"] == "PRAGMA quick_check: ok"
+    context = CheckContext(load({"database": database_url}, {}), database)
+    check = Check("pages", database_checks.pages, "", "")
+    well, noise = path.read_bytes(), random.Random(1).randbytes(SQLITE_PAGE_BYTES)
+    for at in range(0, len(well), SQLITE_PAGE_BYTES):
+        path.write_bytes(well[:at] + noise + well[at + SQLITE_PAGE_BYTES :])
+        [found] = findings_of(check, context)
+        assert found.level is Severity.FAILED, (at // SQLITE_PAGE_BYTES + 1, found)
+    assert examined(database_url, code=SOMETHING_FAILED)["pages"]["level"] == "failed"
+    path.write_bytes(well)
+    with pytest.raises(TimeoutError):
+        page_check.damaged_pages(path, -1, steps=1)
+    monkeypatch.setattr(database, "damaged_pages", raising(TimeoutError()))
+    [found] = findings_of(check, context)
+    assert found.level is Severity.WARNING
+    assert "did not end within 60 s: run `tablegate doctor --deep`" in found.text
+    path.unlink()
+    with pytest.raises(sqlite3.OperationalError):
+        page_check.damaged_pages(path, 1)
+    assert not path.exists()
+
+
+def raising(error: Exception) -> Callable[..., None]:
+    def call(*_: object) -> None:
+        raise error
+
+    return call
 
 
 @on_sqlite

@@ -373,6 +373,13 @@ class Database:
     def check_files(self) -> None:
         """Raise OutOfSpace if database files were removed, so that data would be lost at a restart."""
 
+    def damaged_pages(self, limit_s: float) -> list[str] | None:
+        """Return the damage in the structure of pages, or None if the database cannot check that quickly.
+
+        Raises TimeoutError, and the driver's errors.
+        """
+        return None
+
     def define(self) -> AbstractContextManager[Session]:
         """Open a transaction that creates the schema and excludes other gateways from creating or migrating it."""
         raise NotImplementedError

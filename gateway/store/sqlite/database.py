@@ -283,6 +283,11 @@ class SQLite(Database):
         except sqlite3.Error as error:
             raise _sqlite_error(error) from error
 
+    def damaged_pages(self, limit_s: float) -> list[str] | None:
+        from tablegate.gateway.store.sqlite.page_check import damaged_pages
+
+        return None if self._files is None else damaged_pages(Path(self._place), limit_s)
+
     def compact(self) -> tuple[int, int]:
         if self._files is None:
             raise DatabaseUnusable("a database in memory has no file to compact")

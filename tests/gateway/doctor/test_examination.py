@@ -11,7 +11,7 @@ import pytest
 
 from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.doctor import examination
-from tablegate.gateway.doctor.examination import CHECKS, DEEP_CHECKS, BoundedExamination
+from tablegate.gateway.doctor.examination import CHECKS, DEEP_CHECKS, PLAIN_CHECKS, BoundedExamination
 from tablegate.gateway.doctor.findings import Check, CheckContext, CheckResult, Severity
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -43,7 +43,7 @@ def test_callers_share_a_run_and_do_not_wait_longer_than_the_bound(monkeypatch: 
 
 
 def test_every_check_has_advice_and_a_page_of_docs() -> None:
-    for check in (*CHECKS, *DEEP_CHECKS):
+    for check in (*CHECKS, *PLAIN_CHECKS, *DEEP_CHECKS):
         path, _, anchor = check.page.partition("#")
         headings = re.findall(r"^#+ (.+)$", (DOCS / path).read_text(), re.MULTILINE)
         assert check.advice.endswith("."), check.name
