@@ -32,12 +32,15 @@ from tablegate.gateway.model.expressions.ranges import EVERYTHING
 from tablegate.gateway.model.tables.namespaces import SNAPSHOTS, is_reserved
 from tablegate.gateway.model.tables.pages import PageLimits
 from tablegate.gateway.model.tables.tables import Table
-from tablegate.gateway.model.values.row_lines import UnreadableFile, lines_of, read_row, row_line
+from tablegate.gateway.model.values.json_texts import has_at_most
+from tablegate.gateway.model.values.row_lines import LINE_NODES, UnreadableFile, lines_of, read_row, row_line
 
 FORMAT, VERSION = "snapshot", 1
 _PAGE = PageLimits(scanned=1000, size_bytes=4 << 20)
 _ROWS_AT_ONCE = 500
 _BYTES_AT_ONCE = 8 << 20
+ROW_BYTES = 16 << 20
+"""Maximum length of a row. Rows of DynamoDB and Azure Table take at most 6 MiB. Reading a row takes ten times its length."""
 _BROKEN = (tarfile.TarError, EOFError, OSError, zlib.error, UnreadableFile, orjson.JSONDecodeError, KeyError, TypeError,
            ValueError, AttributeError)  # fmt: skip
 
@@ -85,7 +88,7 @@ def _write_tables(
 
 def _too_large(reason: str) -> OperationRejected:
     return OperationRejected(
-        409, f"the snapshot is too large for one file: {reason}. Save each namespace alone."
+        409, f"the snapshot does not fit in a file: {reason}. Copy the tables with `tablegate copy`."
     )
 
 
@@ -97,6 +100,8 @@ def _write_rows(engine: Engine, table: Table, path: Path) -> tuple[int, str]:
             page = run(engine, Read(table, EVERYTHING if after is None else EVERYTHING.after(after), _PAGE))
             for row in page.rows:
                 line = row_line(row)
+                if len(line) > ROW_BYTES or not has_at_most(LINE_NODES, line):
+                    raise _too_large(f"a row of {table.name} has {len(line):,} bytes")
                 file.write(line)
                 digest.update(line)
             count += len(page.rows)
@@ -195,7 +200,7 @@ def _batches(file: IO[bytes]) -> Iterator[list[bytes]]:
     """Yield the lines of a file in lists, each of which ends at a bound."""
     lines: list[bytes] = []
     size = 0
-    for line in lines_of(file):
+    for line in lines_of(file, ROW_BYTES):
         lines.append(line)
         size += len(line)
         if len(lines) >= _ROWS_AT_ONCE or size >= _BYTES_AT_ONCE:

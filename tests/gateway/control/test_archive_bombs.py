@@ -114,6 +114,7 @@ def test_a_snapshot_that_grows_without_end_is_refused_in_little_memory(
         ("a global PAX header", packed((b"x", tarfile.XGLTYPE, filled(b"", b"9"))), "too long"),
         ("a long name", packed((b"x", tarfile.GNUTYPE_LONGNAME, filled(b"", b"n"))), "too long"),
         ("a row of lists", with_rows(filled(b'{"row":[', b"[],", b"0]}\n"), definition), "more than"),
+        ("a long row", with_rows(filled(b'{"row":{"pk":{"S":"', b"a", b'"}}}', 17 * MIB), definition), "a line is too long"),
         ("a row of braces", with_rows(filled(b"", b"{"), definition), "more than"),
         ("data after the end", manifest(HEAD + b"]}") + gzip.compress(bytes(LARGE), 1), "data after"),
     )  # fmt: skip
@@ -165,12 +166,19 @@ def test_a_snapshot_that_could_not_be_read_back_is_not_written(
 ) -> None:
     service.table("first")
     service.table("second")
+    service.call("PutItem", {"TableName": "first", "Item": {"pk": {"S": "a" * 300}}})
     snapshots.save(engine, {"name": "two"}, 1)
     assert snapshots.export(engine, "two").body
-    for name, bound in (("MOST_TABLES", 1), ("MOST_MANIFEST_BYTES", 900), ("VALUE_CHARACTERS", 200)):
+    for module, name, bound in (
+        (archive_reading, "MOST_TABLES", 1),
+        (archive_reading, "MOST_MANIFEST_BYTES", 900),
+        (archive_reading, "VALUE_CHARACTERS", 200),
+        (archives, "ROW_BYTES", 300),
+        (archives, "LINE_NODES", 1),
+    ):
         with monkeypatch.context() as patched:
-            patched.setattr(archive_reading, name, bound)
-            with pytest.raises(OperationRejected, match=r"too large|more than"):
+            patched.setattr(module, name, bound)
+            with pytest.raises(OperationRejected, match="does not fit in a file"):
                 archives.write(
                     engine, "snapshot/two/", snapshots.listed(engine)["snapshots"]["two"], io.BytesIO()
                 )
@@ -191,7 +199,7 @@ def test_a_seed_that_grows_without_end_is_refused_in_little_memory(
         ("c.json.gz", b"[" * 1000 + b"1" + b"]" * 1000),
         ("seeded.jsonl.gz", filled(b'{"pk":{"L":[', b'{"L":[]},', b"]}}")),
         ("seeded.ndjson.gz", filled(b"{'a':[", b"[],", b"]}", 4 * MIB)),
-        ("seeded.jsonl.gz", filled(b"", b"\n", b"{", MIB)),
+        ("seeded.jsonl.gz", filled(b"", b"\n", b"{", MIB >> 4)),
         ("seeded.csv.gz", filled(b"pk:S,", b"a:S,", b"b:S")),
         ("seeded.csv.gz", filled(b'pk:S\n"', b"a" * 60 + b"\n")),
         ("x/manifest-summary.json", filled(b"", b"{")),
