@@ -207,7 +207,6 @@ class AuditTrail:
             )
         if throttling is not None:
             caller, quota = throttling
-            # As in refusals: `entra/alice`, not the id `alice` by which policies know an identity.
             yield line(at, "throttled", facts.caller or caller, request.client, {**columns, **quota})
         parts = facts.refused_parts
         if parts is not None:
@@ -225,12 +224,15 @@ class AuditTrail:
 
 
 def _throttling(request: Request) -> tuple[str, dict[str, str]] | None:
-    """Return (access id, facts of the quota) of a request that exceeded a quota. Otherwise None."""
+    """Return (caller, facts of the quota) of a request that exceeded a quota. Otherwise None."""
     authorization = request.authorization
     error = None if authorization is None else authorization.exceeded_quota
     if authorization is None or error is None:
         return None
-    return authorization.identity.access_id, {"owner": error.owner, "limit": error.kind}
+    # The name of the caller without facts, as of a page of the console. An ARN has `entra/alice`, and the access id is `alice`.
+    identity = authorization.identity
+    name = identity.arn.partition(":user/")[2] or identity.access_id
+    return name, {"owner": error.owner, "limit": error.kind}
 
 
 def _gateway_facts(request: Request, reply: Reply) -> RequestFacts:

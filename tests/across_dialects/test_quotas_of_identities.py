@@ -70,7 +70,7 @@ def answered(status: int, is_throttled: bool, initial: str) -> str:
 
 
 @contextlib.contextmanager
-def audited(*dialects: Dialect) -> Iterator[Gathering]:
+def audited(*dialects: Dialect) -> Iterator[tuple[AuditTrail, Gathering]]:
     """Record the requests of dialects as a server does. The lines are complete after the block."""
     sink = Gathering()
     trail = AuditTrail(sink, KeyForm(True, ""), AuditScope(writes=False, requests=False))
@@ -84,7 +84,7 @@ def audited(*dialects: Dialect) -> Iterator[Gathering]:
                 return reply
 
             patched.setattr(dialect, "serve", serve)
-        yield sink
+        yield trail, sink
     trail.close()
 
 
@@ -126,20 +126,25 @@ def test_the_audit_names_a_throttled_identity_as_a_refused_one(attempts: Attempt
     attempts.service.revoke_tokens()
     attempts.service.grant("entra/bob", "short", {"read": ["people"]})
     try:
-        with audited(*attempts.dialects) as sink:
+        with audited(*attempts.dialects) as (trail, sink):
             for table in ("secrets", "people", "people"):
                 if table == "people":
                     attempts.service.quota("entra/bob", requests=ONE_REQUEST)
                 attempts.azure(attempts.service.issuer.token(oid="bob"), *azure_requests(table)["get"][1])
                 attempts.dynamodb(keys, "GetItem", dynamodb_requests(table)["GetItem"][1])
                 attempts.tablestore(keys, "GetRow", tablestore_requests(table)["GetRow"][1])
+            sign_in, page = SignIn(attempts.service.gateway), Request("GET", "/_tablegate/console/", (), b"")
+            with pytest.raises(QuotaExceeded):
+                sign_in.visitor(page, sign_in.cookie_of_identity(Identity("bob")) or "", "shared")
+            trail.record_request(page, Reply(429, ()), None, "")
     finally:
         for grantee in ("entra/alice", "entra/bob"):
             attempts.service.grant(grantee, "all")
     found = [(line["event"], line["dialect"], line["who"]) for line in sink.lines]
     for event in ("refusal", "throttled"):
         named = {(dialect, who) for kind, dialect, who in found if kind == event}
-        assert named == {(each.name, "entra/bob") for each in attempts.dialects}, found
+        names = {each.name for each in attempts.dialects} | ({"gateway"} if event == "throttled" else set())
+        assert named == {(name, "entra/bob") for name in names}, found
 
 
 def test_units_and_tables_of_an_identity(attempts: Attempts) -> None:
