@@ -67,7 +67,7 @@ class Gateway:
     real_now_ms: Callable[[], int]
     quotas: Quotas = field(default_factory=Quotas)
     attempts: AttemptLimiter = field(default_factory=AttemptLimiter)
-    """The limits on wrong secrets of the console, the control API and /metrics."""
+    """The counts of wrong secrets of the console, the control API and /metrics."""
     grants: GrantStore | None = None
     """The stored grants, for display."""
     memory: RequestMemory = field(init=False)

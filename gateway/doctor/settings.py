@@ -12,7 +12,7 @@ from tablegate.gateway.configuration.exposure import is_exposed, is_loopback
 from tablegate.gateway.configuration.settings import BadSetting, Settings
 from tablegate.gateway.doctor.findings import CheckContext, CheckResult, Severity
 from tablegate.gateway.security.credential_store import CredentialStore
-from tablegate.gateway.security.secret_cipher import find_key
+from tablegate.gateway.security.secret_cipher import LEAST_KEY_CHARACTERS, find_key
 from tablegate.gateway.store.accounts import credentials
 from tablegate.gateway.store.opening.migrating import revision_of
 from tablegate.gateway.store.store import Store
@@ -58,6 +58,7 @@ def _clashes(settings: Settings) -> Iterator[tuple[Severity, list[str], str]]:
             ["auth", "tls_cert"],
             "data is sent without encryption, unless a proxy terminates TLS",
         )
+    yield from _short_tokens(settings)
     if (settings.jwt_issuer or settings.jwt_audience) and settings.jwt_keys_file is None:
         yield (
             Severity.WARNING,
@@ -72,6 +73,13 @@ def _clashes(settings: Settings) -> Iterator[tuple[Severity, list[str], str]]:
     cores = os.cpu_count() or 1
     if settings.workers > 2 * cores:
         yield Severity.WARNING, ["workers"], f"{settings.workers} server processes on {cores} cores"
+
+
+def _short_tokens(settings: Settings) -> Iterator[tuple[Severity, list[str], str]]:
+    for name in ("admin_token", "metrics_token"):
+        if 0 < len(getattr(settings, name)) < LEAST_KEY_CHARACTERS:
+            text = f"it can be guessed. Use at least {LEAST_KEY_CHARACTERS} random characters"
+            yield Severity.WARNING, [name], text
 
 
 def secret_key(context: CheckContext) -> Iterator[CheckResult]:

@@ -30,7 +30,7 @@
     ├── TimeNotRetained            no history of a table at the requested time
     ├── TokenReused                an idempotency token that was used with another request
     ├── StaleTable                 internal: the table descriptor is out of date, parse the request again
-    ├── TooManyAttempts            too many wrong secrets, a later attempt may help
+    ├── TooManyAttempts            a wrong secret after too many others
     └── NotAuthenticated, NotAllowed, NotPermitted
 
 Errors carry facts. Codes, statuses and texts are in the `errors.py` of the adapters. Errors of adapters are no
@@ -308,7 +308,7 @@ class NotAuthenticated(GatewayError):
 
 
 class TooManyAttempts(GatewayError):
-    """Too many wrong secrets came from an address or for a name. The secret of this attempt was not checked."""
+    """The secret of an attempt is wrong, and too many wrong ones came from its address or for its name."""
 
     def __init__(self, retry_after_s: int) -> None:
         super().__init__(retry_after_s)
@@ -317,7 +317,7 @@ class TooManyAttempts(GatewayError):
     @property
     def text(self) -> str:
         """The message for the user."""
-        return f"There were too many wrong secrets. Try again in {self.retry_after_s} s."
+        return f"The secret is wrong, and so were too many before it. Try again in {self.retry_after_s} s."
 
 
 class NotAllowed(GatewayError):

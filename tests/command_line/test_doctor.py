@@ -176,6 +176,7 @@ def test_a_clock_that_is_wrong(
         (["--host", "0.0.0.0", "--insecure"], {"auth", "insecure"}, WARNINGS),
         (["--namespaces", "separate"], {"auth", "namespaces"}, WARNINGS),
         (["--jwt-issuer", "x"], {"jwt_keys_file"}, WARNINGS),
+        (["--admin-token", "x" * 15], {"admin_token"}, WARNINGS),
         (["--max-buffered-bytes", "1000"], {"max_buffered_bytes", "max_body_bytes"}, WARNINGS),
     ],
 )
