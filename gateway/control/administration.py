@@ -29,6 +29,7 @@ from tablegate.gateway.observability.audit_sinks import newest_lines
 from tablegate.gateway.security.credential_store import BadCredential, CredentialStore, new_secret
 from tablegate.gateway.security.credentials import Credential, Scheme
 from tablegate.gateway.security.grant_store import ALL, WrittenGrant
+from tablegate.gateway.security.identities import ROLE
 from tablegate.gateway.security.secret_cipher import WrongKey
 from tablegate.gateway.store.accounts import quotas as quota_rows
 from tablegate.gateway.store.sql import progress
@@ -231,6 +232,10 @@ class Administration:
         for name, limit in limits.items():
             if not 0 <= limit <= _LIMIT_MAX or (limit == 0 and name in RATES):
                 raise BadRequest(f"{name} must be a positive number of at most {_LIMIT_MAX}")
+        if members.get("access_id", "").startswith(ROLE):
+            raise BadRequest(
+                f"{members['access_id']}: a role has no quota. Set one for a credential, entra/ID, group/ID or a namespace"
+            )
         owner, document = _owner(members), Quota(**limits).document()
         with self._store.write() as session:
             quota_rows.save(session, owner, document, time.time_ns() // 1_000_000)

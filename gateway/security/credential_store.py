@@ -19,10 +19,9 @@ import orjson
 
 from tablegate.gateway.configuration.text_files import UnreadableText, read_text
 from tablegate.gateway.model.authorization.authorizations import PoliciesOfTable
-from tablegate.gateway.model.authorization.grants import Policy
 from tablegate.gateway.observability import audit
 from tablegate.gateway.security import grant_store
-from tablegate.gateway.security.credentials import Credential, Scheme
+from tablegate.gateway.security.credentials import Credential, Scheme, TokenPolicies
 from tablegate.gateway.security.secret_cipher import SecretCipher
 from tablegate.gateway.store.accounts import credentials as rows
 from tablegate.gateway.store.accounts import grants as grant_rows
@@ -80,8 +79,8 @@ class CredentialStore:
         return self._seen_policies
 
     @property
-    def token_policies(self) -> dict[str, Policy | None]:
-        """The policies of roles, identities and groups, by grantee, as of the last load. None is unrestricted."""
+    def token_policies(self) -> TokenPolicies:
+        """The policies of roles, identities and groups as of the last load."""
         return grant_store.policies_of_tokens(self._seen_grants)
 
     def add(self, credential: Credential, grants: Iterable[grant_store.WrittenGrant] = ()) -> None:

@@ -7,21 +7,24 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
 from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.model.authorization import authorizations
-from tablegate.gateway.model.authorization.grants import EVERYTHING, Policy
+from tablegate.gateway.model.authorization.grants import EVERYTHING, Policy, Statement
 from tablegate.gateway.model.authorization.quotas import account_of
 from tablegate.gateway.security.identities import (
     ENTRA,
     ENTRA_SCHEME,
     GROUP,
+    ROLE,
     Identity,
+    caller_of,
     in_account,
     split_account,
 )
@@ -106,6 +109,21 @@ SHARED_NAMESPACE = "shared"
 CALLERS_KEPT = 1024
 
 
+class TokenPolicies(dict[str, Policy | None]):
+    """The policies of roles, identities and groups of trusted tokens, by grantee. None is unrestricted.
+
+    `denials_to_all`: returns the denials to `*` for a caller.
+    """
+
+    def __init__(
+        self,
+        policies: Mapping[str, Policy | None] = MappingProxyType({}),
+        denials_to_all: Callable[[authorizations.CallerIdentity], tuple[Statement, ...]] = lambda caller: (),
+    ) -> None:
+        super().__init__(policies)
+        self.denials_to_all = denials_to_all
+
+
 class Credentials:
     """The credentials in force, in memory. `replace` exchanges all of them at once, from any thread."""
 
@@ -130,8 +148,7 @@ class Credentials:
         self.keeps_apart = not self.is_dev and not self._shared
         """True if tenants are isolated. A credential without a place is then not valid for all."""
         self._by_id: dict[tuple[Scheme, str], Credential] = {}
-        self.token_policies: Mapping[str, Policy | None] = {}
-        """The policies of roles, identities and groups of trusted tokens, by grantee. None is unrestricted."""
+        self.token_policies = TokenPolicies()
         self.find_session: Callable[[Scheme, str, str, float, str], Credential | None] | None = None
         """Returns the temporary credential of a scheme, an access id, a session token and an instance (sessions.py)."""
         self._resources: authorizations.ResourcePolicies | None = None
@@ -144,14 +161,12 @@ class Credentials:
         """
         self.replace(credentials)
 
-    def replace(
-        self, credentials: Iterable[Credential], token_policies: Mapping[str, Policy | None] | None = None
-    ) -> None:
+    def replace(self, credentials: Iterable[Credential], token_policies: TokenPolicies | None = None) -> None:
         """Put these credentials in force. With auth `dev` they are unrestricted, and the well-known ones are added."""
         by_id = {(item.scheme, item.access_id): item for item in (DEV_CREDENTIALS if self.is_dev else ())}
         if self.is_dev:
             credentials = [replace(item, policy=None) for item in credentials]
-        self.token_policies = token_policies or {}
+        self.token_policies = TokenPolicies() if token_policies is None else token_policies
         self.is_limited = self._resources is not None
         by_id.update(((item.scheme, item.access_id), item) for item in credentials)
         self.is_limited |= any(item.policy is not None for item in by_id.values())
@@ -197,7 +212,7 @@ class Credentials:
         if found is None and token and self.find_session is not None:
             found = self.find_session(scheme, access_id, token, now_ms / 1000, instance)
             if found is not None and self.keeps_apart and found.is_of_identity:
-                is_member = found.policy is None or bool(found.policy.statements)
+                is_member = found.policy is None or found.policy.allows_anything
                 has_account = scheme is not Scheme.AWS or not self._by_key
                 return found if is_member and has_account else None
         return found
@@ -226,26 +241,33 @@ class Credentials:
     ) -> Policy | None:
         """Return the policy in a namespace of the caller that a trusted token names. None if it is unrestricted.
 
-        It is the union of the grants to the identity, to its groups and to its roles, and of Azure's built-in roles. Where
-        tenants are kept apart, only grants that name the account of the namespace count, and built-in roles only if the
-        token is for this account (`is_for_account`).
+        It is the union of the grants to the identity, to its groups and to its roles, of Azure's built-in roles, and of the
+        denials to `*`. Where tenants are kept apart, only grants that name the account of the namespace count, and built-in
+        roles only if the token is for this account (`is_for_account`).
         """
+        return self.policy_of_principals(identity.principals, namespace, is_for_account)
+
+    def policy_of_principals(
+        self, principals: Sequence[str], namespace: str, is_for_account: bool = False
+    ) -> Policy | None:
+        """Return the policy of the identity whose principals these are (`policy_of_identity`)."""
         if self.is_dev:
             return None
-        grantees = [*identity.grantees, *(f"role/{role}" for role in identity.roles)]
+        grantees, account = [*principals], NO_ACCOUNT
         if self.keeps_apart:
-            account = account_of(namespace)
-            places = account, account.partition("/")[0] + "/*"
-            grantees = [in_account(grantee, place) for grantee in grantees for place in places]
+            scheme, _, place = account_of(namespace).partition("/")
+            places = f"{scheme}/{place}", f"{scheme}/*"
+            grantees = [in_account(grantee, named) for grantee in principals for named in places]
+            account = place if scheme == Scheme.AWS.value else account
         found = [self.token_policies[grantee] for grantee in grantees if grantee in self.token_policies]
-        if any(policy is None for policy in found):
-            found = [EVERYTHING if policy is None else policy for policy in found]
-        built_in = identity.roles if is_for_account or not self.keeps_apart else ()
-        policies = [azure_roles.policy_of_roles(built_in), *found]
-        statements = tuple(
-            statement for policy in policies if policy is not None for statement in policy.statements
-        )
-        policy = Policy(statements)
+        counts_built_in = is_for_account or not self.keeps_apart
+        roles = [name.removeprefix(ROLE) for name in principals if counts_built_in and name.startswith(ROLE)]
+        policies = [
+            azure_roles.policy_of_roles(roles),
+            *(EVERYTHING if policy is None else policy for policy in found),
+        ]
+        denials = self.token_policies.denials_to_all(caller_of(principals[0], account))
+        policy = Policy((*(statement for policy in policies for statement in policy.statements), *denials))
         return None if policy.is_everything else policy
 
     def is_valid_in(self, credential: Credential, place: str) -> bool:

@@ -4,7 +4,7 @@
     role/NAME                                             all credentials and identities with the role
     entra/OBJECT_ID, group/GROUP                          identities of trusted tokens (identities.py)
     entra/OBJECT_ID@SCHEME/PLACE, also of groups, roles   the same in one account, where tenants are kept apart
-    *                                                     all stored credentials
+    *                                                     all stored credentials. Its denials count for tokens, too
 
 The policy of a credential is the union of its grants, those of its roles and those of `*`. A grant that cannot be read (an
 older release after a newer one, for example) refuses everything, because it may contain a denial.
@@ -18,13 +18,15 @@ import re
 import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 from tablegate.gateway.model.authorization.authorizations import CallerIdentity
-from tablegate.gateway.model.authorization.grants import DENY_ALL, EVERYTHING, Policy
+from tablegate.gateway.model.authorization.grants import DENY_ALL, EVERYTHING, Effect, Policy, Statement
 from tablegate.gateway.model.errors import Busy
 from tablegate.gateway.observability import audit
-from tablegate.gateway.security.identities import ENTRA, GROUP, caller_of, split_account
+from tablegate.gateway.security.credentials import CALLERS_KEPT, TokenPolicies
+from tablegate.gateway.security.identities import ENTRA, GROUP, ROLE, caller_of, split_account
 from tablegate.gateway.security.policies import azure_roles, iam_documents, ram_documents, short_forms
 from tablegate.gateway.security.policies.errors import BadPolicy
 from tablegate.gateway.store.accounts import grants as rows
@@ -35,7 +37,6 @@ from tablegate.gateway.store.store import Store
 _log = logging.getLogger(__name__)
 
 EVERYBODY = "*"
-ROLE = "role/"
 NAMED_BY_TOKENS = (ROLE, ENTRA, GROUP)
 """The beginnings of grantees that are not stored."""
 
@@ -184,17 +185,27 @@ def _policy(of: Mapping[str, list[WrittenGrant]], grantee: str, identity: Caller
     return _union(grants, roles, grantee, identity)
 
 
-def policies_of_tokens(grants: Iterable[StoredGrant]) -> dict[str, Policy | None]:
-    """Return grantee -> policy of all roles, identities and groups that tokens name. None is unrestricted.
+def policies_of_tokens(grants: Iterable[StoredGrant]) -> TokenPolicies:
+    """Return the policies of all roles, identities and groups that tokens name, and the denials to all.
 
-    Grants to `*` are not among them, because they are for stored credentials.
+    Allowances to `*` are not among them, because they are for stored credentials.
     """
-    of = _by_grantee(grant for grant in grants if grant.grantee != EVERYBODY)
-    return {
+    of = _by_grantee(grants)
+    to_all = tuple(grant for grant in of.pop(EVERYBODY, ()) if _denials((grant,), _ANY_IDENTITY))
+    policies = {
         grantee: _policy(of, grantee, _caller_of_token(grantee))
         for grantee in of
         if grantee.startswith(NAMED_BY_TOKENS)
     }
+    return TokenPolicies(policies, partial(_denials, to_all)) if to_all else TokenPolicies(policies)
+
+
+@lru_cache(CALLERS_KEPT)
+def _denials(grants: tuple[WrittenGrant, ...], caller: CallerIdentity) -> tuple[Statement, ...]:
+    """Return the denials in grants to `*`, which can have variables of the caller."""
+    policy = _union(grants, (), EVERYBODY, caller)
+    statements = () if policy is None else policy.statements
+    return tuple(statement for statement in statements if statement.effect is Effect.DENY)
 
 
 def _caller_of_token(grantee: str) -> CallerIdentity:

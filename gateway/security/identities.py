@@ -11,6 +11,7 @@ no slash, so this form is unambiguous.
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import hmac
 import json
@@ -25,7 +26,7 @@ from tablegate.gateway.configuration.settings import BadSetting, Settings
 from tablegate.gateway.http import Request
 from tablegate.gateway.model.authorization.authorizations import CallerIdentity
 from tablegate.gateway.model.authorization.quotas import PRINCIPALS_OF_TOKENS
-from tablegate.gateway.security.secret_cipher import find_key
+from tablegate.gateway.security.secret_cipher import SecretCipher, WrongKey, find_key
 from tablegate.gateway.security.signing_keys import family_of, keys_of
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 ENTRA_SCHEME = "entra"
 ENTRA, GROUP = PRINCIPALS_OF_TOKENS
 """The beginning of identities and groups in grants."""
+ROLE = "role/"
+"""The beginning of roles in grants."""
 _IN_ACCOUNT = re.compile(r"(.+)@(aws|azure|tablestore)/([^/]+)", re.DOTALL)
 _ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512"]
 _LEEWAY_SECONDS = 300
@@ -65,12 +68,17 @@ class Identity(NamedTuple):
 
     def caller_in(self, account: str = _NO_ACCOUNT) -> CallerIdentity:
         """Return the identity in policies, as a user of an account of AWS."""
-        return caller_of(self.grantee, account)._replace(groups=self.grantees[1:])
+        return caller_of(self.grantee, account)._replace(principals=self.principals)
 
     @property
     def grantees(self) -> tuple[str, ...]:
         """The identity and its groups in grants."""
         return self.grantee, *(GROUP + group for group in self.groups)
+
+    @property
+    def principals(self) -> tuple[str, ...]:
+        """The identity, its groups and its roles in grants. All that is derived from a token carries them."""
+        return *self.grantees, *(ROLE + role for role in self.roles)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +127,7 @@ class Identities:
         """Begin to fetch keys. Raises BadSetting."""
         self._settings = settings
         self._secret: bytes | None = None
+        self._cipher: SecretCipher | None = None
         self._issuers: list[_Issuer] = []
         if settings.jwt_keys_file is not None:
             keys = keys_of(json.loads(settings.jwt_keys_file.read_text()))
@@ -138,6 +147,31 @@ class Identities:
                 b"tablegate identities\0" + find_key(self._settings).encode()
             ).digest()
         return hmac.digest(self._secret, json.dumps([purpose, *fields]).encode(), "sha256")
+
+    @property
+    def cipher(self) -> SecretCipher:
+        """The cipher of what clients keep for the server: session tokens, and groups and roles. Raises BadSetting."""
+        if self._cipher is None:
+            self._cipher = SecretCipher(self.derived_key("session tokens").hex())
+        return self._cipher
+
+    def sealed_principals(self, identity: Identity, *fields: str) -> str:
+        """Return the groups and roles of an identity, which only `opened_principals` with its ids and these fields can read.
+
+        Raises BadSetting without a secret key.
+        """
+        plain = json.dumps([identity.groups, identity.roles]).encode()
+        sealed = self.cipher.encrypt(plain, _seal_owner(identity, fields))
+        return base64.urlsafe_b64encode(sealed).decode().rstrip("=")
+
+    def opened_principals(self, sealed: str, identity: Identity, *fields: str) -> Identity | None:
+        """Return an identity with its sealed groups and roles. None if they were sealed for another one."""
+        try:
+            data = base64.b64decode(sealed + "=" * (-len(sealed) % 4), b"-_", validate=True)
+            groups, roles = json.loads(self.cipher.decrypt(data, _seal_owner(identity, fields)))
+        except (WrongKey, ValueError):
+            return None
+        return identity._replace(groups=tuple(groups), roles=tuple(roles))
 
     def may_carry_tokens(self, request: Request) -> bool:
         """Return True if a request came over TLS, or with auth `dev` from this machine."""
@@ -184,6 +218,10 @@ class Identities:
         except (jwt.PyJWTError, ValueError, TypeError, AttributeError) as error:
             raise BadToken(str(error)) from None
         raise BadToken("no trusted issuer has signed the token")
+
+
+def _seal_owner(identity: Identity, fields: Sequence[str]) -> str:
+    return json.dumps(["principals", identity.object_id, identity.tenant, *fields])
 
 
 def _fetched_issuers(entries: Sequence[str]) -> list[_Issuer]:
@@ -247,7 +285,13 @@ def _check_scope(claims: dict[str, Any], scope: str) -> None:
 
 
 def _identity(issuer: _Issuer, claims: dict[str, Any]) -> Identity:
-    """Return the identity in verified claims."""
+    """Return the identity in verified claims. Raises BadToken if the token leaves out groups, because one may be denied.
+
+    Entra ID writes `_claim_names` or `hasgroups` in place of more than 200 groups ("Groups overage claim").
+    """
+    elsewhere = claims.get("_claim_names")
+    if claims.get("hasgroups") or (isinstance(elsewhere, dict) and "groups" in elsewhere):
+        raise BadToken("the token leaves out the groups of its subject, because they are too many")
     object_id = claims.get("oid") or claims.get("sub") or ""
     return Identity(
         issuer.written(str(object_id)) if object_id else "",
@@ -259,4 +303,7 @@ def _identity(issuer: _Issuer, claims: dict[str, Any]) -> Identity:
 
 
 def _texts(claim: Any) -> list[str]:
-    return [text for text in claim if isinstance(text, str)][:_MAX_GROUPS] if isinstance(claim, list) else []
+    texts = [text for text in claim if isinstance(text, str)] if isinstance(claim, list) else []
+    if len(texts) > _MAX_GROUPS:
+        raise BadToken(f"the token has more than {_MAX_GROUPS} groups or roles")
+    return texts

@@ -46,7 +46,6 @@ from tablegate.gateway.model.commands.commands import AnyCommand
 from tablegate.gateway.model.errors import GatewayError, QuotaExceeded
 from tablegate.gateway.observability import metrics
 from tablegate.gateway.security import quota_costs
-from tablegate.gateway.security.identities import ENTRA, ENTRA_SCHEME
 
 # Minimum share of a rate, so that a process without recent demand can admit requests.
 _LEAST_SHARE = 0.02
@@ -191,11 +190,11 @@ class Quotas:
     ) -> None:
         """Count a request of an authenticated caller. Raises QuotaExceeded.
 
-        The gate then checks its commands against the quotas of the caller, of its groups and of the namespace. `scope` has
+        The gate then checks its commands against the quotas of the caller, of its principals and of the namespace. `scope` has
         the namespaces of the caller's own tables. None is the account of the namespace.
         """
-        identity = None if request.authorization is None else request.authorization.identity
-        usage = self._usage(scheme, access_id, namespace, scope, identity)
+        principals = () if request.authorization is None else request.authorization.identity.principals
+        usage = self._usage(scheme, access_id, namespace, scope, principals)
         if usage is None:
             return
         if request.authorization is None:
@@ -204,9 +203,14 @@ class Quotas:
         request.authorization.usage = usage
         usage.begin()
 
-    def of_background_work(self, scheme: str, access_id: str, namespace: str) -> Authorization | None:
-        """Return the authorization of background work for a caller, whose request was admitted before. None without quota."""
-        usage = self._usage(scheme, access_id, namespace, None) if self.is_on else None
+    def of_background_work(
+        self, scheme: str, access_id: str, namespace: str, principals: Iterable[str]
+    ) -> Authorization | None:
+        """Return the authorization of background work for a caller, whose request was admitted before. None without quota.
+
+        `principals`: those of the caller when it began the work.
+        """
+        usage = self._usage(scheme, access_id, namespace, None, principals) if self.is_on else None
         if usage is None:
             return None
         authorization = _unrestricted(scheme, access_id, RequestSource("", False))
@@ -219,7 +223,7 @@ class Quotas:
         access_id: str,
         namespace: str,
         scope: str | None,
-        identity: CallerIdentity | None = None,
+        principals: Iterable[str],
     ) -> RequestUsage | None:
         account = account_of(namespace)
         own = account if scope is None else scope
@@ -228,8 +232,7 @@ class Quotas:
             namespace_owner(namespace): namespace,
             namespace_owner(account): account,
         }
-        if identity is not None and identity.scheme == ENTRA_SCHEME:
-            owners.update(dict.fromkeys((ENTRA + identity.access_id, *identity.groups), own))
+        owners.update(dict.fromkeys(principals, own))
         scoped_allowances = [
             ScopedAllowance(allowance, of)
             for owner, of in owners.items()

@@ -20,7 +20,7 @@ import orjson
 from tablegate.gateway.model.authorization.grants import NOTHING, Policy
 from tablegate.gateway.security.credentials import NO_ACCOUNT, Credential, Credentials, Scheme
 from tablegate.gateway.security.identities import Identities, Identity
-from tablegate.gateway.security.secret_cipher import SecretCipher, WrongKey
+from tablegate.gateway.security.secret_cipher import WrongKey
 
 PREFIX = "ASIA"
 """The beginning of temporary access ids ("IAM identifiers", IAM guide)."""
@@ -47,7 +47,6 @@ class Sessions:
         self._identities = identities
         self._credentials = credentials
         self._purpose = purpose
-        self._known_cipher: SecretCipher | None = None
 
     def issue(
         self, owner: Identity | Credential, seconds: int, now_s: float, account: str = ""
@@ -61,7 +60,7 @@ class Sessions:
         name: str | list[Any] = owner.access_id if isinstance(owner, Credential) else list(owner)
         secrets_of_key = owner.secrets if isinstance(owner, Credential) else ()
         plain = orjson.dumps([expires_s, name, account] if account else [expires_s, name])
-        token = base64.b64encode(self._cipher().encrypt(plain, self._context(access_id))).decode()
+        token = base64.b64encode(self._identities.cipher.encrypt(plain, self._context(access_id))).decode()
         if len(token) > MAX_TOKEN_CHARACTERS:
             return None
         return Session(access_id, self._secret(access_id, secrets_of_key), token, expires_s)
@@ -78,7 +77,9 @@ class Sessions:
             return None
         try:
             data = base64.b64decode(token, validate=True)
-            expires_s, owner, *account = orjson.loads(self._cipher().decrypt(data, self._context(access_id)))
+            expires_s, owner, *account = orjson.loads(
+                self._identities.cipher.decrypt(data, self._context(access_id))
+            )
         except (WrongKey, ValueError):
             return None
         if now_s >= expires_s:
@@ -125,8 +126,3 @@ class Sessions:
     def _secret(self, access_id: str, secrets_of_key: tuple[str, ...]) -> str:
         key = self._identities.derived_key(f"{self._purpose} secret", access_id, *secrets_of_key)
         return base64.b64encode(key).decode()[:40]
-
-    def _cipher(self) -> SecretCipher:
-        if self._known_cipher is None:
-            self._known_cipher = SecretCipher(self._identities.derived_key("session tokens").hex())
-        return self._known_cipher

@@ -15,6 +15,7 @@ from tablegate.adapters.tablestore.operation_table import OPERATIONS as TABLE_ST
 from tablegate.gateway.http import Request
 from tablegate.gateway.model.authorization.permissions import Permission, Purpose
 from tablegate.gateway.model.request_facts import RequestKind
+from tablegate.gateway.security.sessions import Session
 from tests.gateway.security import named_requests, named_requests_of_others
 from tests.gateway.security.named_requests import Handles
 from tests.support.strict import azure_request, dynamodb_request, tablestore_request
@@ -32,6 +33,20 @@ KNOWN = "full"
 """The credential that a request with a wrong secret names."""
 
 
+class Derived(NamedTuple):
+    """A caller with credentials that are derived from one token: temporary keys, and signatures by a delegation key.
+
+    `signature`: returns the query of a signature for a table, by a key of the account KNOWN.
+    """
+
+    name: str
+    keys: Session
+    signature: Callable[[str], str]
+
+
+Caller = str | Derived
+
+
 class Row(NamedTuple):
     """An operation: its dialect, its name, its kind by purpose, and its request by caller and table.
 
@@ -41,7 +56,7 @@ class Row(NamedTuple):
     dialect: str
     operation: str
     kind: RequestKind
-    request: Callable[[str, str, Handles], Request]
+    request: Callable[[Caller, str, Handles], Request]
     names_table: bool
     makes_table: bool
     purpose: Purpose
@@ -64,9 +79,11 @@ def kind_of(purpose: Purpose) -> RequestKind:
     return RequestKind.READ if needed <= _LOOKING else RequestKind.DEFINITION
 
 
-def _proof(caller: str) -> tuple[str, str]:
-    """(access id, secret) of a request by a caller."""
-    return (KNOWN, "another secret") if caller == WRONG_SECRET else (caller, "secret")
+def _proof(caller: Caller) -> tuple[str, str, str]:
+    """(access id, secret, session token) of a request by a caller."""
+    if isinstance(caller, Derived):
+        return caller.keys[:3]
+    return (KNOWN, "another secret", "") if caller == WRONG_SECRET else (caller, "secret", "")
 
 
 # DynamoDB
@@ -96,10 +113,10 @@ def _dynamodb_given(operation: str, table: str, has: Handles) -> dict[str, Any]:
     return next(given for name, _, given in named_requests.of_dynamodb(table, has) if name == operation)
 
 
-def _of_dynamodb(operation: str) -> Callable[[str, str, Handles], Request]:
-    def request(caller: str, table: str, has: Handles) -> Request:
-        access_id, secret = _proof(caller)
-        return dynamodb_request(access_id, operation, _dynamodb_given(operation, table, has), secret)
+def _of_dynamodb(operation: str) -> Callable[[Caller, str, Handles], Request]:
+    def request(caller: Caller, table: str, has: Handles) -> Request:
+        access_id, secret, token = _proof(caller)
+        return dynamodb_request(access_id, operation, _dynamodb_given(operation, table, has), secret, token)
 
     return request
 
@@ -117,15 +134,18 @@ _OF_AZURE_ACCOUNTS: dict[str, tuple[str, str, Any, Mapping[str, str]]] = {
 }
 
 
-def _of_azure(operation: str) -> Callable[[str, str, Handles], Request]:
-    def request(caller: str, table: str, has: Handles) -> Request:
+def _of_azure(operation: str) -> Callable[[Caller, str, Handles], Request]:
+    def request(caller: Caller, table: str, has: Handles) -> Request:
         found = _OF_AZURE_ACCOUNTS.get(operation) or next(
             given for name, _, given in named_requests_of_others.of_azure(table) if name == operation
         )
         method, path, body, headers = found
-        account = caller if caller not in (UNSIGNED, WRONG_SECRET) else KNOWN
+        account = caller if caller not in (UNSIGNED, WRONG_SECRET) and isinstance(caller, str) else KNOWN
         if isinstance(body, bytes):
             body = body.replace(b"ACCOUNT", account.encode())
+        if isinstance(caller, Derived):
+            path = f"{path}{'&' if '?' in path else '?'}{caller.signature(table)}"
+            return azure_request(account, method, path, body, headers, key=None)
         proof: dict[str, Any] = {UNSIGNED: {"key": None}, WRONG_SECRET: {"key": "YW5vdGhlcg=="}}.get(
             caller, {}
         )
@@ -147,15 +167,15 @@ _OF_INSTANCES: dict[str, dict[str, Any]] = {
 }
 
 
-def _of_table_store(operation: str) -> Callable[[str, str, Handles], Request]:
-    def request(caller: str, table: str, has: Handles) -> Request:
+def _of_table_store(operation: str) -> Callable[[Caller, str, Handles], Request]:
+    def request(caller: Caller, table: str, has: Handles) -> Request:
         if operation in _OF_INSTANCES:
             message = TABLE_STORE[operation].request(**_OF_INSTANCES[operation])
         else:
             shapes = named_requests_of_others.of_table_store(table, has)
             message = next(given for name, _, given in shapes if name == operation)
-        access_id, secret = _proof(caller)
-        return tablestore_request(access_id, operation, message, secret)
+        access_id, secret, token = _proof(caller)
+        return tablestore_request(access_id, operation, message, secret, token)
 
     return request
 
@@ -179,7 +199,7 @@ def _row(
     dialect: str,
     name: str,
     purpose: Purpose,
-    request: Callable[[str, str, Handles], Request],
+    request: Callable[[Caller, str, Handles], Request],
     names_table: bool,
 ) -> Row:
     makes_table = purpose.permissions[0] in (P.CREATE, P.IMPORT)

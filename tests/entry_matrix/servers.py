@@ -14,19 +14,26 @@ import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
+from tablegate.adapters.azuretable.auth import delegation
+from tablegate.adapters.azuretable.tables.documents import formatted
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.app import application_of, create_app
 from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.model.authorization.grants import DENY_ALL
 from tablegate.gateway.model.authorization.quotas import Quota
 from tablegate.gateway.observability import audit
 from tablegate.gateway.observability.audit import AuditScope, AuditSink, AuditTrail, KeyForm
-from tablegate.gateway.security.credentials import Scheme
+from tablegate.gateway.security.credentials import Scheme, TokenPolicies
 from tablegate.gateway.security.grant_store import ALL
+from tablegate.gateway.security.identities import Identity
 from tablegate.gateway.store.sql import schema
 from tablegate.gateway.store.store import Store
 from tablegate.gateway.wiring import connect, open_store
+from tests.adapters.azuretable.auth.test_delegation import signed
+from tests.entry_matrix.requests import KNOWN, Derived
 from tests.support.running import Running, call_plainly, start_app
 from tests.support.strict import NOW_MS, Strict
 
@@ -38,6 +45,10 @@ SETTINGS = {
     "console_writes": True,
 }
 NONE, ELSEWHERE, OVER = "none", "elsewhere", "over"
+MEMBER = Identity("member", ("blocked",))
+"""An identity with all grants, in a group that is refused everything."""
+WORKER = Identity("worker", ("small",))
+"""An identity with all grants, in a group that may have a quota."""
 _PATIENCE_S = 60.0
 
 
@@ -102,6 +113,8 @@ class Matrix:
         self.gateway.quotas.replace({f"{scheme.value}/{OVER}": Quota(requests=1) for scheme in Scheme})
         for dialect in application_of(self.app).dialects:
             self._spend(dialect.name)
+        of_tokens = TokenPolicies({MEMBER.grantee: None, WORKER.grantee: None, "group/blocked": DENY_ALL})
+        self.gateway.credentials.token_policies = of_tokens
         self.recorder = Recorder()
         self._numbers = itertools.count(1)
         self._server: Running | None = None
@@ -116,6 +129,19 @@ class Matrix:
         self.recorder.drained()
         reply = self._over_socket(request) if entry == "socket" else call_plainly(self.app, request)
         return reply, self.recorder.taken()
+
+    def derived(self, identity: Identity) -> Derived:
+        """Return the caller with all credentials that are derived from a token of an identity."""
+        gateway = self.gateway
+        keys = gateway.sessions.issue(identity, 3600, NOW_MS / 1000)
+        assert keys is not None
+        start, expiry = (f"{formatted(gateway.now_ms() / 1000 + seconds)}" for seconds in (0, 3600))
+        key = delegation.issued(gateway, KNOWN, identity, start, expiry, "", delegation.FIRST_VERSION)
+        document = ElementTree.fromstring(delegation.document(key, key.value(gateway, KNOWN)))
+        members = {child.tag: child.text or "" for child in document}
+        return Derived(
+            identity.grantee, keys, lambda table: signed(members, account=KNOWN, tn=table, sp="raud")
+        )
 
     def _spend(self, dialect: str) -> None:
         """Use up the quota of the caller that has none left."""

@@ -4,8 +4,9 @@ Entries are the server's socket and a WSGI server, for the three dialects, the c
 command line are in test_entry_matrix_of_work.py. Operations come from the code's tables of operations and routes, so a
 new one without a cell fails.
 
-The quick form has every operation of every entry with four callers. `make soak` adds callers with a wrong secret and
-with grants on another table, absent tables, and PostgreSQL.
+The quick form has every operation of every entry with five callers. One of them has credentials that are derived from a
+token: temporary keys, signatures by a user delegation key, or a session of the console. `make soak` adds callers with a
+wrong secret and with grants on another table, absent tables, and PostgreSQL.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ from tablegate.gateway.control.access import CONSOLE
 from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.model.values.keys import Position
 from tests.conftest import new_database
-from tests.entry_matrix.requests import KNOWN, UNSIGNED, WRONG_SECRET, Row, rows
-from tests.entry_matrix.servers import ELSEWHERE, ENTRIES, NONE, OVER, Matrix
+from tests.entry_matrix.requests import KNOWN, UNSIGNED, WRONG_SECRET, Caller, Derived, Row, rows
+from tests.entry_matrix.servers import ELSEWHERE, ENTRIES, MEMBER, NONE, OVER, Matrix
 from tests.gateway.security.named_requests import Handles, furnish
 from tests.support.soak import minutes_long
 
@@ -118,6 +119,15 @@ class Cells:
         if self.matrix.contents() != before:
             self.wrong[row.id, caller, "contents"] = "changed"
 
+    def all_refused(self, caller: Derived, has: Handles) -> None:
+        """Check the cells of a caller that is refused everything. The contents are compared once, after all of them."""
+        before = self.matrix.contents()
+        for row in rows():
+            reply, lines = self.of(row, caller, FORBIDDEN, has)
+            self._check(row, caller.name, FORBIDDEN, reply, lines)
+        if self.matrix.contents() != before:
+            self.wrong[caller.name, "contents"] = "changed"
+
     def granted(self, row: Row) -> None:
         """Check a cell of a caller with all grants, on a separate table."""
         table = f"orders{self.matrix.next_number()}"
@@ -138,7 +148,7 @@ class Cells:
         if (of_forbidden.status, len(of_forbidden.body)) != (of_absent.status, len(same)):
             self.wrong[row.id, caller, "reply to absent"] = of_forbidden, of_absent
 
-    def of(self, row: Row, caller: str, table: str, has: Handles) -> tuple[Reply, list[dict[str, Any]]]:
+    def of(self, row: Row, caller: Caller, table: str, has: Handles) -> tuple[Reply, list[dict[str, Any]]]:
         self.asked += 1
         return self.matrix.ask(self.entry, row.request(caller, table, has))
 
@@ -154,7 +164,11 @@ class Cells:
             who = KNOWN  # the account of the address
         result = "409" if row.operation == "POST Batch" and reply.status == 202 else code or reply.status
         expected = [(wanted, who, "127.0.0.1", row.dialect, row.told, result)]
-        if row.operation == "BatchExecuteStatement" and caller in (NONE, ELSEWHERE):  # judges each statement
+        if row.operation == "BatchExecuteStatement" and caller in (
+            NONE,
+            ELSEWHERE,
+            MEMBER.grantee,
+        ):  # judges each statement
             expected = [
                 (event, who, "127.0.0.1", row.dialect, row.told, said)
                 for event, said in (("write", 200), ("refusal", "AccessDenied"))
@@ -165,7 +179,7 @@ class Cells:
             self.wrong[row.id, caller, "error"] = reply
         if told != expected:
             self.wrong[row.id, caller, "line"] = told, expected
-        is_proven = caller in (KNOWN, NONE, ELSEWHERE, OVER)
+        is_proven = caller in (KNOWN, NONE, ELSEWHERE, OVER, MEMBER.grantee)
         if is_proven and row.names_table and not all(table in line["tables"] for line in lines):
             self.wrong[row.id, caller, "tables"] = lines
 
@@ -205,10 +219,11 @@ def test_operations_of_the_dialects(matrix: Matrix, has: Handles, entry: str) ->
     for row in rows():
         for caller in COLUMNS:
             cells.refused(row, caller, has)
+    cells.all_refused(matrix.derived(MEMBER), has)
     for row in rows():
         cells.granted(row)
     assert cells.wrong == {}
-    assert cells.asked == 4 * len([*rows()])
+    assert cells.asked == 5 * len([*rows()])
 
 
 @minutes_long
@@ -293,7 +308,10 @@ def test_pages_and_forms_of_the_console(matrix: Matrix, has: Handles, entry: str
     known = {f"{CONSOLE}{path}" for path in (*PAGES, *FORMS, *SIGN_IN)}
     rules = {rule for rule in rules if "static" not in rule and "<path:rest>" not in rule}
     assert rules == known
-    cookies = {caller: SignIn(matrix.gateway).cookie_of(caller, "secret", "127.0.0.1") for caller in VISITORS}
+    cookies = {
+        caller: SignIn(matrix.gateway).cookie_of(caller, "secret", "127.0.0.1") for caller in VISITORS[:4]
+    }
+    cookies |= {MEMBER.grantee: SignIn(matrix.gateway).cookie_of_identity(MEMBER)}
     cookies |= {UNSIGNED: "", FORGED: f"{cookies[KNOWN]}x"}
     place = place_of(position(matrix))
     wrong: dict[tuple[str, str, str], Any] = {}
@@ -325,13 +343,14 @@ def test_pages_and_forms_of_the_console(matrix: Matrix, has: Handles, entry: str
     assert wrong == {}
 
 
-VISITORS = (NONE, ELSEWHERE, OVER, KNOWN)
+VISITORS = (NONE, ELSEWHERE, OVER, KNOWN, MEMBER.grantee)
 FORM_TYPE = ("content-type", "application/x-www-form-urlencoded")
 
 
 def of_console(caller: str, method: str, path: str) -> tuple[int, str]:
     """(status, event) of a page or form of the console."""
     is_form = method == "POST"
+    caller = NONE if caller == MEMBER.grantee else caller
     kind = "definition" if path == "/tables/create" else "write" if is_form else "request"
     if caller == OVER:
         return 429, "throttled"

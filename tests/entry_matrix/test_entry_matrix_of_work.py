@@ -32,7 +32,7 @@ from tablegate.gateway.security.gate import run_one
 from tablegate.gateway.store.store import Store
 from tablegate.gateway.wiring import connect
 from tests.conftest import new_database
-from tests.entry_matrix.servers import Matrix, contents_of
+from tests.entry_matrix.servers import WORKER, Matrix, contents_of
 from tests.gateway.observability.test_audit_of_entries import (
     BESIDE,
     CHANGES,
@@ -42,7 +42,7 @@ from tests.gateway.observability.test_audit_of_entries import (
 )
 from tests.gateway.security.named_requests import ACCOUNT, SCHEMA, furnish
 from tests.support.soak import minutes_long
-from tests.support.strict import FULL
+from tests.support.strict import FULL, dynamodb_request
 
 # Jobs
 
@@ -62,14 +62,16 @@ JOBS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 """Kind -> the operation that begins such a job, and its request."""
 FULL_QUOTA = "LimitExceededException"
+_STORES_ROWS = {
+    "granted": "COMPLETED",
+    "over quota": FULL_QUOTA,
+    "group over quota": FULL_QUOTA,
+    "cancelled": "Cancelled",
+}
 ENDS = {
-    "dynamodb-export": {
-        "granted": "COMPLETED",
-        "over quota": "COMPLETED",
-        "cancelled": "Cancelled",
-    },  # stores no row
-    "dynamodb-import": {"granted": "COMPLETED", "over quota": FULL_QUOTA, "cancelled": "Cancelled"},
-    "dynamodb-bulk-put": {"granted": "COMPLETED", "over quota": FULL_QUOTA, "cancelled": "Cancelled"},
+    "dynamodb-export": {**_STORES_ROWS, "over quota": "COMPLETED", "group over quota": "COMPLETED"},
+    "dynamodb-import": _STORES_ROWS,
+    "dynamodb-bulk-put": _STORES_ROWS,
 }
 """Kind -> what the line of its end says by what happens after it began."""
 
@@ -87,7 +89,7 @@ def test_every_kind_of_job_has_cells(matrix: Matrix) -> None:
     assert set(matrix.opened.engine._workers) == JOBS.keys() == ENDS.keys()
 
 
-@pytest.mark.parametrize("happening", ["granted", "over quota", "cancelled"])
+@pytest.mark.parametrize("happening", _STORES_ROWS)
 @pytest.mark.parametrize("kind", JOBS)
 def test_jobs_on_behalf_of_a_caller(matrix: Matrix, kind: str, happening: str, tmp_path: Path) -> None:
     furnish(matrix.strict, TABLE)
@@ -95,10 +97,15 @@ def test_jobs_on_behalf_of_a_caller(matrix: Matrix, kind: str, happening: str, t
     _put_objects(tmp_path)
     matrix.recorder.drained()
     operation, given = JOBS[kind]
-    assert matrix.strict.dynamodb(FULL, operation, **given).status == 200
+    caller = WORKER.grantee if happening == "group over quota" else FULL
+    proof = matrix.derived(WORKER).keys[:3] if caller != FULL else (FULL, "secret", "")
+    request = dynamodb_request(proof[0], operation, given, *proof[1:])
+    assert matrix.ask("wsgi", request)[0].status == 200
     match happening:
         case "over quota":
             matrix.gateway.quotas.replace({f"aws/{FULL}": Quota(bytes=1)})
+        case "group over quota":
+            matrix.gateway.quotas.replace({"group/small": Quota(bytes=1)})
         case "cancelled":
             [job] = run_one(matrix.opened.engine, job_commands.ListUnfinishedJobs(), None)
             run_one(matrix.opened.engine, job_commands.CancelJob(job), None)
@@ -117,7 +124,7 @@ def test_jobs_on_behalf_of_a_caller(matrix: Matrix, kind: str, happening: str, t
     ]
     table = "made" if kind == "dynamodb-import" else TABLE
     ended = ENDS[kind][happening]
-    assert found == [("definition", FULL, "background", "dynamodb", kind, [table], ended)]
+    assert found == [("definition", caller, "background", "dynamodb", kind, [table], ended)]
     if ended == FULL_QUOTA:
         assert matrix.strict.ok("Scan", TableName=table)["Count"] == (0 if table == "made" else 1)
 

@@ -135,9 +135,9 @@ class Strict:
 
 
 def dynamodb_request(
-    caller: str, operation: str, given: Mapping[str, Any], secret: str = "secret"
+    caller: str, operation: str, given: Mapping[str, Any], secret: str = "secret", token: str = ""
 ) -> Request:
-    """An operation of DynamoDB or of its streams. `caller`: "" leaves the request unsigned."""
+    """An operation of DynamoDB or of its streams. `caller`: "" leaves the request unsigned. `token`: of a session."""
     streams = operation in ("ListStreams", "DescribeStream", "GetShardIterator", "GetRecords")
     prefix = "DynamoDBStreams" if streams else "DynamoDB"
     raw = json.dumps(given).encode()
@@ -147,6 +147,8 @@ def dynamodb_request(
         ("x-amz-date", _AWS_DATE),
         ("x-amz-target", f"{prefix}_20120810.{operation}"),
     )
+    if token:
+        headers = (*headers, ("x-amz-security-token", token))
     if caller:
         proof = dynamodb_signature(Request("POST", "/", headers, raw), caller, secret, "us-east-1")
         headers = (*headers, ("authorization", proof))
@@ -174,10 +176,12 @@ def azure_request(
     return Request(method, target, named, content)
 
 
-def tablestore_request(caller: str, operation: str, message: Message, secret: str = "secret") -> Request:
-    """An operation of Table Store. `caller`: "" leaves the request without a key."""
+def tablestore_request(
+    caller: str, operation: str, message: Message, secret: str = "secret", token: str = ""
+) -> Request:
+    """An operation of Table Store. `caller`: "" leaves the request without a key. `token`: of a session."""
     body = message.SerializeToString()
-    headers = signed(operation, body, NOW_MS, secret, x_ots_accesskeyid=caller)
+    headers = signed(operation, body, NOW_MS, secret, x_ots_accesskeyid=caller, x_ots_ststoken=token)
     return Request("POST", f"/{operation}", (("host", "h"), *headers), body)
 
 

@@ -1,8 +1,9 @@
 """User delegation: keys that an identity gets for signing, and shared access signatures that such a key has signed.
 
 A key is not stored. It is derived from the server's secret key and from all fields that a signature repeats. A signature allows
-what both it and the grants to the identity allow, at the time of use. Groups and roles are in tokens only, so the grants to
-them do not count.
+what both it and the grants to the identity, its groups and its roles allow, at the time of use. Only tokens name groups and
+roles. So SignedOid is OBJECT_ID~SEALED, where SEALED has those of the token that got the key, encrypted. It is OBJECT_ID if the
+token has none.
 
 Sources: "Get User Delegation Key", "Create a user delegation SAS", the signer of azure-storage-queue 12.16.0. Its order of
 fields, followed by the four fields of a table's range, is an inference, because no SDK signs for tables yet.
@@ -28,15 +29,20 @@ FIRST_VERSION = "2025-07-05"
 _FIRST_VERSION_WITH_USER = "2026-02-06"
 _FIRST_VERSION_WITH_TENANT = "2026-04-06"
 _SERVICE = "t"
+_SEALED = "~"
+_MAX_SEALED_CHARACTERS = 4096
+# Keys of earlier releases have no principals. So they are derived for another purpose, and end.
+_PURPOSE = "user delegation key with principals"
 
 
 class DelegationKey(NamedTuple):
     """The fields of a key, as the reply and each signature have them: object, tenant, times, service, version.
 
-    `user_tenant`: the tenant of the only user who may use signatures by the key, or "".
+    `signed_id`: the object id, and the sealed groups and roles. `user_tenant`: the tenant of the only user who may use
+    signatures by the key, or "".
     """
 
-    object_id: str
+    signed_id: str
     tenant: str
     start: str
     expiry: str
@@ -47,11 +53,19 @@ class DelegationKey(NamedTuple):
     def value(self, gateway: Gateway, account: str) -> bytes:
         """Return the key for an account. Raises ServiceError NotImplemented if the server has no secret key."""
         try:
-            return gateway.identities.derived_key("user delegation key", account, *self)
+            return gateway.identities.derived_key(_PURPOSE, account, *self)
         except BadSetting:
-            raise ServiceError(
-                "NotImplemented", "User delegation keys need the setting secret_key."
-            ) from None
+            raise _no_secret_key() from None
+
+    def identity(self, gateway: Gateway, account: str) -> Identity:
+        """Return the identity with its groups and roles, after the signature was verified. Raises ServiceError."""
+        object_id, mark, sealed = self.signed_id.rpartition(_SEALED)
+        if not mark:
+            return Identity(self.signed_id, tenant=self.tenant)
+        found = gateway.identities.opened_principals(sealed, Identity(object_id, tenant=self.tenant), account)
+        if found is None:
+            raise ServiceError("AuthenticationFailed")
+        return found
 
     def check_times(self, now_s: float) -> None:
         """Check that the key is in force and lasts at most seven days. Raises ServiceError AuthenticationFailed."""
@@ -65,7 +79,7 @@ class DelegationKey(NamedTuple):
 def document(key: DelegationKey, value: bytes) -> bytes:
     """Return the UserDelegationKey document."""
     members = [
-        ("SignedOid", key.object_id),
+        ("SignedOid", key.signed_id),
         ("SignedTid", key.tenant),
         ("SignedStart", key.start),
         ("SignedExpiry", key.expiry),
@@ -78,9 +92,30 @@ def document(key: DelegationKey, value: bytes) -> bytes:
     return f'<?xml version="1.0" encoding="utf-8"?><UserDelegationKey>{inner}</UserDelegationKey>'.encode()
 
 
-def issued(identity: Identity, start: str, expiry: str, user_tenant: str, version: str) -> DelegationKey:
-    """Return the key of an identity for these times."""
-    return DelegationKey(identity.object_id, identity.tenant, start, expiry, _SERVICE, version, user_tenant)
+def issued(
+    gateway: Gateway,
+    account: str,
+    identity: Identity,
+    start: str,
+    expiry: str,
+    user_tenant: str,
+    version: str,
+) -> DelegationKey:
+    """Return the key of an identity for an account and these times. Raises ServiceError."""
+    signed_id = identity.object_id
+    if identity.groups or identity.roles or _SEALED in signed_id:
+        try:
+            sealed = gateway.identities.sealed_principals(identity, account)
+        except BadSetting:
+            raise _no_secret_key() from None
+        if len(sealed) > _MAX_SEALED_CHARACTERS:
+            raise ServiceError("InvalidInput", "The groups and roles of the token are too many for a key.")
+        signed_id += _SEALED + sealed
+    return DelegationKey(signed_id, identity.tenant, start, expiry, _SERVICE, version, user_tenant)
+
+
+def _no_secret_key() -> ServiceError:
+    return ServiceError("NotImplemented", "User delegation keys need the setting secret_key.")
 
 
 def read(request: Request, options: Mapping[str, str], account: str, gateway: Gateway) -> Grant:
@@ -90,7 +125,7 @@ def read(request: Request, options: Mapping[str, str], account: str, gateway: Ga
     key = DelegationKey(*(options.get(name, "") for name in names))
     user = options.get("sduoid", "")
     is_valid = shared_access.is_version(version) and version >= FIRST_VERSION
-    is_valid &= key.service == _SERVICE and bool(key.object_id) and key.version >= FIRST_VERSION
+    is_valid &= key.service == _SERVICE and bool(key.signed_id) and key.version >= FIRST_VERSION
     is_valid &= "tn" in options and "si" not in options and bool(options.get("sp"))
     is_valid &= not user or version >= _FIRST_VERSION_WITH_USER
     is_valid &= not key.user_tenant or (bool(user) and version >= _FIRST_VERSION_WITH_TENANT)
@@ -106,7 +141,7 @@ def read(request: Request, options: Mapping[str, str], account: str, gateway: Ga
     access = shared_access.access_of(options)
     access.check_times(now_s)
     _check_user(request, user, key, account, gateway)
-    return Grant(access, Identity(key.object_id, tenant=key.tenant))
+    return Grant(access, key.identity(gateway, account))
 
 
 def string_to_sign(options: Mapping[str, str], key: DelegationKey, account: str) -> str:

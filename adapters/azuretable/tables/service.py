@@ -53,12 +53,15 @@ def get_delegation_key(call: CallContext, resource: Service) -> Exchange[Operati
         raise ServiceError("InvalidHeaderValue")
     now_s = call.gateway.now_ms() / 1000
     info = documents.read_key_info(call.request.body, now_s)
-    key = delegation.issued(identity, info.start, info.expiry, info.user_tenant, version)
+    account = call.address.account
+    key = delegation.issued(
+        call.gateway, account, identity, info.start, info.expiry, info.user_tenant, version
+    )
     try:
         key.check_times(max(now_s, shared_access.time_of(key.start) or now_s))
     except ServiceError:
         raise ServiceError("InvalidXmlDocument") from None
-    value = key.value(call.gateway, call.address.account)
+    value = key.value(call.gateway, account)
     yield from ()
     return OperationReply(200, [_XML], delegation.document(key, value))
 

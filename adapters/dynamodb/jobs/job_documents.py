@@ -32,6 +32,8 @@ def definition_of(call: CallContext, table_name: str, **further: Any) -> dict[st
             "region": caller.region,
             "namespace": caller.namespace,
         },
+        # The identity of a token with its groups and roles. Empty for a stored key.
+        "principals": [] if authorization is None else list(authorization.identity.principals),
         # The source of the request of a restricted caller. None if the caller is unrestricted.
         "source": source,
         "table_arn": table_arn(caller, table_name),

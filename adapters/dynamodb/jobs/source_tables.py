@@ -18,6 +18,7 @@ from tablegate.gateway.model.authorization.quotas import account_of
 from tablegate.gateway.model.commands.job_commands import AdvanceJob
 from tablegate.gateway.model.tables.jobs import Job
 from tablegate.gateway.security.credentials import Scheme
+from tablegate.gateway.security.identities import caller_of
 
 
 def table_of(job: Job) -> str:
@@ -46,11 +47,15 @@ def _may_read(gateway: Gateway, job: Job, table: str) -> bool:
     source = job.definition["source"]
     if source is None:
         return True
-    credential = credentials.find(Scheme.AWS, caller["access_id"])
-    if credential is None:
-        return False
-    limits = credentials.authorization(
-        credential.identity, credential.policy, RequestSource(*source), gateway.now_ms()
-    )
+    principals = job.definition.get("principals")  # absent in jobs of earlier releases
+    if principals:
+        identity = caller_of(principals[0], caller["account"])
+        policy = credentials.policy_of_principals(principals, job.namespace)
+    else:
+        credential = credentials.find(Scheme.AWS, caller["access_id"])
+        if credential is None:
+            return False
+        identity, policy = credential.identity, credential.policy
+    limits = credentials.authorization(identity, policy, RequestSource(*source), gateway.now_ms())
     scan = Access(Permission.SCAN, Channel.SINGLE, namespace, name, AdvanceJob(job))
     return limits is None or limits.judge(scan) is Verdict.ALLOWED

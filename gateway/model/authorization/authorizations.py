@@ -43,14 +43,15 @@ _BY_LOOK_UP = frozenset(
 class CallerIdentity(NamedTuple):
     """The caller. `scheme` and `access_id` name the credential, `account` and `arn` are the names in policies.
 
-    `groups`: the groups of an identity, as grants and quotas have them.
+    `principals`: the identity of a token, its groups and its roles, as grants and quotas name them. A stored credential
+    has none.
     """
 
     scheme: str
     access_id: str
     account: str
     arn: str
-    groups: tuple[str, ...] = ()
+    principals: tuple[str, ...] = ()
 
 
 class RequestSource(NamedTuple):

@@ -193,6 +193,11 @@ class Policy:
             for statement in self.statements
         )
 
+    @property
+    def allows_anything(self) -> bool:
+        """True if the policy has an allowance."""
+        return any(statement.effect is _ALLOW for statement in self.statements)
+
     def decide(self, access: Access) -> Decision:
         """Return the decision that needs no facts of the access, from the cache if possible."""
         key = access[:4]

@@ -49,6 +49,8 @@ def test_a_token_names_an_identity(issuer: Issuer, identities: Identities) -> No
     found = verify(identities, token)
     assert found[:5] == ("alice", ("ops", "dev"), ("r",), "t", "app")
     assert found.grantees == ("entra/alice", "group/ops", "group/dev")
+    assert found.principals == ("entra/alice", "group/ops", "group/dev", "role/r")
+    assert found.caller_in().principals == found.principals
     assert verify(identities, issuer.token(oid=None, sub="sub/1")).object_id == "sub%2F1"
     assert verify(identities, issuer.token(aud=["x", AUDIENCES[1]])).groups == ()
 
@@ -72,6 +74,10 @@ def test_a_token_names_an_identity(issuer: Issuer, identities: Identities) -> No
         lambda issuer: issuer.token(scp="openid profile"),
         lambda issuer: issuer.token()[:-8] + "AAAAAAAA",
         lambda issuer: issuer.token(groups=["g" * 1000] * 20),
+        lambda issuer: issuer.token(groups=["g"] * 1001),
+        lambda issuer: issuer.token(roles=["r"] * 1001),
+        lambda issuer: issuer.token(hasgroups=True),
+        lambda issuer: issuer.token(_claim_names={"groups": "src1"}, _claim_sources={"src1": {}}),
         lambda issuer: "",
         lambda issuer: "a.b.c",
     ],

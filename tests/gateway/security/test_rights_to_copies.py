@@ -7,6 +7,7 @@ Also the rights of `--admin` on backups, exports and imports of the tables of it
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,9 +20,10 @@ from tablegate.adapters.dynamodb.object_stores.object_store import ObjectStoreRe
 from tablegate.adapters.dynamodb.wire.call_context import CallContext, Caller
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.model.authorization.authorizations import Authorization, RequestSource
-from tablegate.gateway.model.authorization.grants import EVERYTHING, NOTHING, Policy
+from tablegate.gateway.model.authorization.grants import DENY_ALL, EVERYTHING, NOTHING, Policy
 from tablegate.gateway.model.commands.snapshot_commands import ResetTables
 from tablegate.gateway.model.tables.jobs import Job
+from tablegate.gateway.security.credentials import TokenPolicies
 from tablegate.gateway.security.gate import run_one
 from tablegate.gateway.security.identities import Identity
 from tests.support.strict import LIMITED, Strict, Told, strict
@@ -422,3 +424,26 @@ def test_an_unrestricted_identity_reads_exports_as_a_key_does(
     job = Job(1, "dynamodb-import", "shared", "orders", definition_of(call, "orders"), {}, "", 0)
     with contextlib.nullcontext() if is_allowed else pytest.raises(ObjectStoreRejection):
         check_readable(server.gateway, job, "shared/secret", "s3://bucket/")
+
+
+def test_the_groups_and_roles_of_an_identity_decide_which_exports_its_job_reads(server: Strict) -> None:
+    """A job has the principals of the token that began it. Their grants count when an object is read."""
+    caller, identity = (
+        Caller("entra/alice", "000000000000", "us-east-1", "shared"),
+        Identity("alice", ("ops",), ("clerk",)),
+    )
+    authorization = Authorization(NOTHING, identity.caller_in(), RequestSource("127.0.0.1", True), 0)
+    call = CallContext("ImportTable", {}, caller, server.gateway, authorization=authorization)
+    stored = json.loads(json.dumps(definition_of(call, "orders")))
+    job = Job(1, "dynamodb-import", "shared", "orders", stored, {}, "", 0)
+    for policies, is_allowed in (
+        ({}, False),
+        ({"group/ops": None}, True),
+        ({"role/clerk": None}, True),
+        ({"group/other": None}, False),
+        ({"entra/alice": None, "group/ops": DENY_ALL}, False),
+        ({"entra/alice": None, "role/clerk": DENY_ALL}, False),
+    ):
+        server.gateway.credentials.token_policies = TokenPolicies(policies)
+        with contextlib.nullcontext() if is_allowed else pytest.raises(ObjectStoreRejection):
+            check_readable(server.gateway, job, "shared/secret", "s3://bucket/")

@@ -63,7 +63,7 @@ def key_of(
     return {child.tag: child.text or "" for child in ElementTree.fromstring(reply.body)}
 
 
-def signed(key: Mapping[str, str], **changed: str) -> str:
+def signed(key: Mapping[str, str], account: str = ACCOUNT, **changed: str) -> str:
     """The query of a signature for reading the table `people`, computed from the published order of fields."""
     given = {
         "sp": "r", "se": key["SignedExpiry"], "skoid": key["SignedOid"], "sktid": key["SignedTid"],
@@ -71,7 +71,7 @@ def signed(key: Mapping[str, str], **changed: str) -> str:
         "skv": key["SignedVersion"], "sv": VERSION, "tn": "people", **changed,
     }  # fmt: skip
     given = {name: text for name, text in given.items() if text}
-    resource = f"/table/{ACCOUNT}/{given['tn'].lower()}"
+    resource = f"/table/{account}/{given['tn'].lower()}"
     names = (
         "sp", "st", "se", "/", "skoid", "sktid", "skt", "ske", "sks", "skv", "skdutid", "sduoid", "sip", "spr", "sv",
         "spk", "srk", "epk", "erk",
@@ -178,10 +178,16 @@ def test_a_signature_ends_with_the_grant(service: IdentifiedService) -> None:
     assert get(service, query) == (403, "AuthorizationPermissionMismatch")
 
 
-def test_groups_and_roles_of_the_token_do_not_count_later(service: IdentifiedService) -> None:
-    service.grant("group/ops", "all")
-    token = service.issuer.token(groups=["ops"], roles=["Storage Table Data Contributor"])
-    assert get(service, signed(key_of(service, token))) == (403, "AuthorizationPermissionMismatch")
+def test_groups_and_roles_of_the_token_count_later(service: IdentifiedService) -> None:
+    """Each credential of a token: tests/across_dialects/test_principals_of_derived_credentials.py."""
+    grant = service.grant("group/ops", "all")
+    token = service.issuer.token(groups=["ops"])
+    query = signed(key_of(service, token))
+    assert get(service, query)[0] == 200
+    service.revoke(grant)
+    assert get(service, query) == (403, "AuthorizationPermissionMismatch")
+    token = service.issuer.token(roles=["Storage Table Data Contributor"])
+    assert get(service, signed(key_of(service, token)))[0] == 200
 
 
 def test_another_server_key_ends_all_keys(service: IdentifiedService) -> None:
