@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from tablegate.gateway import health
 from tablegate.gateway.clock import Clock
+from tablegate.gateway.configuration.url_secrets import masked_target
 from tablegate.gateway.control import access
 from tablegate.gateway.control.access import CONSOLE, PREFIX
 from tablegate.gateway.control.interceptor import RequestInterceptor
@@ -131,7 +132,7 @@ class Application:
         if reply.status >= 500:
             logs.error(
                 "a request failed", None if isinstance(error, Busy) else error, reason=repr(error),
-                request_id=request.id, method=request.method, path=request.path,
+                request_id=request.id, method=request.method, path=masked_target(request.path),
             )  # fmt: skip
         return reply
 

@@ -53,9 +53,10 @@ class Request:
     """
 
     method: str
-    target: str
-    headers: Headers
-    body: bytes
+    # These three have credentials, and the event loop logs the arguments of a callback that fails.
+    target: str = field(repr=False)
+    headers: Headers = field(repr=False)
+    body: bytes = field(repr=False)
     client: str
     secure: bool
     id: str = field(init=False)

@@ -16,6 +16,7 @@ from typing import Any
 
 import click
 
+from tablegate.gateway.configuration.url_secrets import masked
 from tablegate.transfer.endpoints.address_forms import FORMS
 from tablegate.transfer.errors import TransferError
 
@@ -100,7 +101,7 @@ def errors_as_exit_status(resume_command: Callable[[], str] = lambda: "") -> Ite
 
         hint = resume_command()
         message = reason_of(error) if isinstance(error, OSError) else str(error) or "stopped"
-        click.echo(f"Error: {message}" + (f"\nContinue with: {hint}" if hint else ""), err=True)
+        click.echo(f"Error: {masked(message)}" + (f"\nContinue with: {hint}" if hint else ""), err=True)
         _leave(2)
     finally:
         signal.signal(signal.SIGTERM, before)

@@ -11,6 +11,7 @@ import click
 from tablegate.gateway.command_line.flags import loaded_settings
 from tablegate.gateway.configuration.loading import text_of
 from tablegate.gateway.configuration.settings import BadSetting
+from tablegate.gateway.configuration.url_secrets import masked
 
 
 @contextlib.contextmanager
@@ -40,7 +41,7 @@ def one_line_errors() -> Iterator[None]:
         StartupError,
         DatabaseUnusable,
     ) as error:
-        raise click.ClickException(str(error)) from None
+        raise click.ClickException(masked(str(error))) from None
     except UnicodeEncodeError:
         # Python reads bytes of the command line that are not UTF-8 as surrogates.
         raise click.ClickException("An argument is not text in UTF-8.") from None
@@ -53,11 +54,11 @@ def one_line_errors() -> Iterator[None]:
             f"the database has schema {error.revision} of a later release of tablegate. Use that release"
         ) from None
     except _sqlalchemy_errors() as error:
-        raise click.ClickException(f"the database: {getattr(error, 'orig', None) or error}") from None
+        raise click.ClickException(masked(f"the database: {getattr(error, 'orig', None) or error}")) from None
     except RetryableFailure as error:
-        raise click.ClickException(f"the database: {error}") from None
+        raise click.ClickException(masked(f"the database: {error}")) from None
     except GatewayError as error:
-        raise click.ClickException(f"the database: {error!r}") from None
+        raise click.ClickException(masked(f"the database: {error!r}")) from None
 
 
 def reason_of(error: OSError) -> str:

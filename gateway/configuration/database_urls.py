@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 from tablegate.gateway.configuration.text_files import UnreadableText, read_text
+from tablegate.gateway.configuration.url_secrets import masked
 
 MEMORY = "sqlite://"
 """A SQLite database in the memory of one process."""
@@ -61,8 +62,7 @@ def sqlite_path(url: str) -> Path | None:
 
 def without_password(url: str) -> str:
     """Return a normalised URL for logs."""
-    hidden = re.sub(r"(://[^:/?#@]*):[^@/?#]*@", r"\1:***@", url)
-    return re.sub(r"([?&](?:password|sslpassword)=)[^&]*", r"\1***", hidden)
+    return masked(url)
 
 
 def hosts_of(url: str) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 
 import orjson
 
+from tablegate.gateway.configuration.url_secrets import masked_values
 from tablegate.gateway.control.answers import BadRequest, dialects_of, only
 from tablegate.gateway.dialect import Dialect
 from tablegate.gateway.model.request_facts import RequestFacts
@@ -54,7 +55,7 @@ class RequestLog:
         keys = [{"table": table, "key": key} for table, key in facts.keys[:_MOST_KEYS]]
         with self._lock:
             self._number += 1
-            line = orjson.dumps(
+            facts_of_line = masked_values(
                 {
                     "number": self._number,
                     "dialect": dialect.name,
@@ -68,6 +69,7 @@ class RequestLog:
                     "duration_us": (answered_ns - came_ns) // 1000,
                 }
             )
+            line = orjson.dumps(facts_of_line)
             self._lines.append(line)
             self._bytes += len(line)
             while len(self._lines) > self._most or self._bytes > _MOST_BYTES:

@@ -5,7 +5,8 @@
 
 Recording does not block requests. Events go into a bounded queue. The audit thread extracts the facts of each request, writes
 lines to the sink, and counts the events that did not fit. If the audit log is disabled, there is no trail. Events contain no
-secrets and no data of items. The settings determine the form of keys (KeyForm).
+secrets and no data of items. Credentials in URLs are masked in every text of a line. The settings determine the form of keys
+(KeyForm).
 
 The dialect provides the facts of a request (`Dialect.facts`). The sinks are in audit_sinks.py.
 """
@@ -27,6 +28,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from tablegate.gateway.configuration.url_secrets import masked_target, masked_values
 from tablegate.gateway.http import Reply, Request, new_request_id
 from tablegate.gateway.model.request_facts import MAX_TEXT_LENGTH, RequestFacts, RequestKind
 from tablegate.gateway.observability import logs, metrics
@@ -174,15 +176,15 @@ class AuditTrail:
 
     def _encode(self, event: dict[str, Any] | _RequestRecord) -> list[bytes]:
         if not isinstance(event, _RequestRecord):
-            return [orjson.dumps(event, default=repr)]
+            return [orjson.dumps(masked_values(event), default=repr)]
         self._bytes_out += len(event.request.body)
-        return [orjson.dumps(document) for document in self._lines_of(event)]
+        return [orjson.dumps(masked_values(document)) for document in self._lines_of(event)]
 
     def _lines_of(self, record: _RequestRecord) -> Iterator[dict[str, Any]]:
         at, request, reply, dialect, operation = record
         if dialect is None:
             facts = _gateway_facts(request, reply)
-            operation = facts.operation or f"{request.method} {request.path}"[:MAX_TEXT_LENGTH]
+            operation = facts.operation or f"{request.method} {masked_target(request.path)}"[:MAX_TEXT_LENGTH]
         else:
             try:
                 facts = dialect.facts(request, reply)
@@ -191,7 +193,7 @@ class AuditTrail:
                 facts = RequestFacts()
         columns = {
             "dialect": GATEWAY if dialect is None else dialect.name,
-            "operation": operation or request.path[:MAX_TEXT_LENGTH],
+            "operation": operation or masked_target(request.path)[:MAX_TEXT_LENGTH],
             "tables": list(facts.tables),
             "result": facts.error_code or reply.status,
             "request_id": request.id,

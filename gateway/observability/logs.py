@@ -9,25 +9,28 @@ from typing import Any
 
 import orjson
 
+from tablegate.gateway.configuration.url_secrets import masked, masked_values
+
 log = logging.getLogger("tablegate")
 
 
 class JsonFormatter(logging.Formatter):
     """A formatter of lines `{"at", "level", "message", ...facts, "error"}`.
 
-    The facts come from `extra={"facts": {...}}`. `error` is the traceback, if there is one.
+    The facts come from `extra={"facts": {...}}`. `error` is the traceback, if there is one. Credentials in URLs and headers
+    are masked in all of them.
     """
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
             "at": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{record.msecs:03.0f}Z",
             "level": record.levelname.lower(),
-            "message": record.getMessage(),
+            "message": masked(record.getMessage()),
         }
-        line.update(getattr(record, "facts", {}))
+        line.update(masked_values(getattr(record, "facts", {})))
         if record.exc_info:
-            line["error"] = self.formatException(record.exc_info)
-        return orjson.dumps(line, default=repr).decode()
+            line["error"] = masked(self.formatException(record.exc_info))
+        return orjson.dumps(line, default=lambda value: masked(repr(value))).decode()
 
 
 def configure(level: str) -> None:

@@ -28,6 +28,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace import Link, Span, SpanKind, Status, StatusCode
 
 from tablegate.gateway import __version__
+from tablegate.gateway.configuration.url_secrets import masked
 from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.observability import metrics, prometheus
 
@@ -68,6 +69,7 @@ class Telemetry:
 
     def end_span(self, span: Span, request: Request, reply: Reply, dialect: str, operation: str) -> None:
         """End the span of a request."""
+        operation = masked(operation)
         span.update_name(f"{dialect} {operation}".strip())
         span.set_attributes(
             {

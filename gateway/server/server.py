@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 from tablegate.gateway import request_context
 from tablegate.gateway.application import Application
 from tablegate.gateway.configuration.settings import Settings
+from tablegate.gateway.configuration.url_secrets import masked_target
 from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.observability import logs, metrics
 from tablegate.gateway.server import allocator
@@ -279,7 +280,8 @@ class Server:
         if self.settings.access_log or seconds * 1000 >= self.settings.slow_request_ms:
             logs.info(
                 "request" if seconds * 1000 < self.settings.slow_request_ms else "slow request",
-                request_id=pending.id, client=pending.client, method=pending.method, target=pending.target,
+                request_id=pending.id, client=pending.client, method=pending.method,
+                target=masked_target(pending.target),
                 dialect=name, operation=operation if dialect is not None else pending.path, status=reply.status,
                 bytes_in=len(pending.body), bytes_out=len(reply.body), ms=round(seconds * 1000, 2),
             )  # fmt: skip

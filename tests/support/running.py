@@ -110,7 +110,11 @@ def start(database_url: str, entry: str = ENTRY, **settings: Any) -> Running:
 
 
 def start_app(
-    app: flask.Flask, lane: str = "inline", finish: Any = lambda: None, trail: AuditTrail | None = None
+    app: flask.Flask,
+    lane: str = "inline",
+    finish: Any = lambda: None,
+    trail: AuditTrail | None = None,
+    telemetry: Any = None,
 ) -> Running:
     """A server of an application that is there already. `finish` is called after it has stopped."""
     settings = application_of(app).gateway.settings
@@ -122,7 +126,7 @@ def start_app(
     async def main() -> bool:
         state["told"], state["loop"] = asyncio.Event(), asyncio.get_running_loop()
         return await server.serve(
-            server.ServerContext(application_of(app), partial(wsgi.call, app), trail),
+            server.ServerContext(application_of(app), partial(wsgi.call, app), trail, telemetry),
             server.ListenAddress([bound], lane),
             ready.set,
             state["told"],

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
+from tablegate.gateway.configuration.url_secrets import is_secret_name
 from tablegate.transfer.endpoints.address_forms import FORMS
 from tablegate.transfer.endpoints.endpoint import Endpoint
 from tablegate.transfer.endpoints.retrying import PATIENCE_S
@@ -27,9 +28,6 @@ _OPTIONS = {
     "azure-table": ("endpoint",),
     "tablestore": ("endpoint", "region"),
 }
-_SECRETS = re.compile(
-    r"key|secret|token|passw|pwd|signature|^sig$|^sas$|credential|connection", re.IGNORECASE
-)
 _WHERE_SECRETS_BELONG = {
     "dynamodb": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a profile of ~/.aws by &profile=NAME",
     "azure-table": "AZURE_STORAGE_CONNECTION_STRING, AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN",
@@ -177,7 +175,7 @@ def _split_options(rest: str, scheme: str) -> tuple[str, dict[str, str]]:
         return rest, {}
     options: dict[str, str] = {}
     for name, value in parse_qsl(query, keep_blank_values=True):
-        if _SECRETS.search(name):
+        if is_secret_name(name):
             raise _has_secret(scheme)
         if name in options:
             raise BadAddress(f"{name} is given twice: {FORMS[scheme]}")

@@ -12,6 +12,7 @@ import click
 
 from tablegate.gateway.command_line.flags import FiniteFloatRange
 from tablegate.gateway.command_line.help_sections import SectionedCommand
+from tablegate.gateway.configuration.url_secrets import masked
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 _CREDENTIALS = "TOML file of credentials (docs/migrate/replaying.md)."
@@ -172,7 +173,7 @@ def shadow(
 
 
 def _print_note(text: str) -> None:
-    click.echo(text, err=True)
+    click.echo(masked(text), err=True)
 
 
 @contextlib.contextmanager
@@ -190,5 +191,5 @@ def _errors_as_one_line(exit_code: int = 1) -> Iterator[None]:
                 f"Python package {error.name} is missing. Install it with: pip install 'tablegate[traffic]'"
             ) from None
     except TransferError as error:
-        click.echo(f"Error: {error}", err=True)
+        click.echo(f"Error: {masked(str(error))}", err=True)
         raise click.exceptions.Exit(exit_code) from None

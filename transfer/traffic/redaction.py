@@ -1,9 +1,9 @@
 """Removal of signatures, keys, tokens and identities from recorded requests and replies.
 
 Only headers that are known to decide the result are kept. Any other may be a secret of a proxy or a framework, such
-as Cookie or X-Api-Key. Secrets in a query are removed. The secrets of a request are also removed from its body and
-its reply, because error texts of services contain the string to sign. Requests that exchange a token or a password for
-keys, and the replies with the keys, are recorded without bodies.
+as Cookie or X-Api-Key. Secrets in a query (gateway/configuration/url_secrets.py) are removed. The secrets of a request
+are also removed from its body and its reply, because error texts of services contain the string to sign. Requests that
+exchange a token or a password for keys, and the replies with the keys, are recorded without bodies.
 Source: docs/protocols/dynamodb.md, azure-table.md and table-store.md on signatures.
 """
 
@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from urllib.parse import unquote
 
+from tablegate.gateway.configuration.url_secrets import is_secret_name, masked_target, masked_user
 from tablegate.gateway.http import Headers, Reply, Request
 
 _REQUEST_HEADERS = frozenset(
@@ -35,15 +36,15 @@ _ANSWER_HEADERS = frozenset(
         "x-ots-contenttype", "x-ots-date", "x-ots-requestid",
     }
 )  # fmt: skip
-_SECRET_HEADERS = (
-    "authorization", "cookie", "proxy-authorization", "x-amz-security-token",
-    "x-ots-signature", "x-ots-signaturev4", "x-ots-ststoken",
-)  # fmt: skip
-_SECRET_OPTIONS = frozenset({"sig", "x-amz-signature", "x-amz-security-token", "x-amz-credential"})
 _AWS_PARTS = re.compile(r"(?:Signature|Credential)=([^,\s]+)")
-# Operations inside a batch may have signatures of their own.
-_INNER_AUTHORIZATION = re.compile(rb"(?im)(?<=^authorization:)[ \t]*([^\r\n]+)")
-_INNER_SIGNATURE = re.compile(rb"(?i)(?<=[?&]sig=)([^&\s]+)")
+# Operations inside a batch may have signatures of their own, in the head of each: a request line and headers.
+_INNER_LINE = re.compile(rb"^[A-Z]+ (\S+) HTTP/1\.1(?=\r?$)", re.MULTILINE)
+_INNER_HEADER = re.compile(rb"^([A-Za-z0-9-]+):[ \t]*([^\r\n]+)", re.MULTILINE)
+_INNER_OPTION = re.compile(rb"([?&]([^=&?\s]+)=)([^&\s]+)")
+# Their values are data, which may hold links that are signed.
+_DATA_OPTIONS = frozenset(
+    {"$filter", "%24filter", "nextpartitionkey", "nextrowkey", "spk", "srk", "epk", "erk"}
+)
 _LEFT_OUT = "(left out)"
 _FORM = "application/x-www-form-urlencoded"
 _SHORTEST_SECRET = 8
@@ -51,13 +52,9 @@ _SHORTEST_SECRET = 8
 
 def without_secrets(request: Request) -> Request:
     """Return the request without secrets."""
-    path, question, query = request.target.partition("?")
-    pairs = [pair for pair in query.split("&") if pair.partition("=")[0].lower() not in _SECRET_OPTIONS]
-    target = path + (question + "&".join(pairs) if pairs != [""] and pairs else "")
-    body = request.body
+    target, body = _target_without_secrets(request.target), request.body
     if _is_batch(request):
-        body = _INNER_AUTHORIZATION.sub(b" " + _LEFT_OUT.encode(), body)
-        body = _INNER_SIGNATURE.sub(_LEFT_OUT.replace(" ", "%20").encode(), body)
+        body = _INNER_LINE.sub(_line_without_secrets, _INNER_HEADER.sub(_header_without_secrets, body))
     if is_key_exchange(request):
         body = _LEFT_OUT.encode()
     secrets = secrets_of(request)
@@ -70,36 +67,71 @@ def without_secrets(request: Request) -> Request:
 def answer_without_secrets(request: Request, reply: Reply, secrets: Iterable[str]) -> Reply:
     """Return the reply to a request without these secrets."""
     headers = [
-        (name, _scrub(value, secrets)) for name, value in _known_headers(reply.headers, _ANSWER_HEADERS)
+        (name, _scrub(_target_without_secrets(value) if name == "location" else value, secrets))
+        for name, value in _known_headers(reply.headers, _ANSWER_HEADERS)
     ]
     body = _LEFT_OUT.encode() if is_key_exchange(request) else _scrub_bytes(reply.body, secrets)
     return Reply(reply.status, headers, body)
 
 
 def is_key_exchange(request: Request) -> bool:
-    """Return True for a request to a token service, for a user delegation key, and for a form of the console."""
+    """Return True for a request to a token service, for a user delegation key, and for a form of the console.
+
+    Token services of AWS and Alibaba Cloud also accept the members of the form in the query.
+    """
     form = request.header("content-type").partition(";")[0].strip().lower() == _FORM
-    return form or "comp=userdelegationkey" in unquote(request.query).lower()
+    query = unquote(request.query).lower()
+    return form or "comp=userdelegationkey" in query or "&action=" in f"&{query}"
 
 
 def secrets_of(request: Request) -> list[str]:
     """Return all secrets of a request, both as sent and percent-decoded, longest first."""
     secrets: set[str] = set()
-    for name in _SECRET_HEADERS:
-        for value in request.header_values(name):
+    for name, value in request.headers:
+        if is_secret_name(name):
             secrets.add(value)
             if name == "authorization":
                 secrets.update(_parts_of(value))
     for pair in request.query.split("&"):
         name, _, value = pair.partition("=")
-        if name.lower() in _SECRET_OPTIONS:
+        if is_secret_name(name):
             secrets |= {value, unquote(value)}
     inner = request.body if _is_batch(request) else b""
-    for line in _INNER_AUTHORIZATION.findall(inner):
-        secrets.update(_parts_of(line.decode("latin-1")))
-    for value in _INNER_SIGNATURE.findall(inner):
-        secrets |= {value.decode("latin-1"), unquote(value.decode("latin-1"))}
+    for match in _INNER_HEADER.finditer(inner):
+        name, value = match[1].decode("latin-1").lower(), match[2].decode("latin-1")
+        if is_secret_name(name):
+            secrets.update(_parts_of(value) if name == "authorization" else (value,))
+    for line in _INNER_LINE.finditer(inner):
+        for option in _INNER_OPTION.finditer(line[1]):
+            if is_secret_name(option[2].decode("latin-1")):
+                secrets |= {option[3].decode("latin-1"), unquote(option[3].decode("latin-1"))}
     return sorted((text for text in secrets if len(text) >= _SHORTEST_SECRET), key=len, reverse=True)
+
+
+def _header_without_secrets(match: re.Match[bytes]) -> bytes:
+    is_secret = is_secret_name(match[1].decode("latin-1"))
+    return match[1] + b": " + _LEFT_OUT.encode() if is_secret else match[0]
+
+
+def _line_without_secrets(match: re.Match[bytes]) -> bytes:
+    return _INNER_OPTION.sub(_option_without_secrets, match[0])
+
+
+def _option_without_secrets(match: re.Match[bytes]) -> bytes:
+    is_secret = is_secret_name(match[2].decode("latin-1"))
+    return match[1] + _LEFT_OUT.replace(" ", "%20").encode() if is_secret else match[0]
+
+
+def _target_without_secrets(target: str) -> str:
+    path, question, query = target.partition("?")
+    # A path with quotes has keys of an entity, which are data. Others can have a query that was encoded by mistake.
+    path = masked_user(path) if "'" in path else masked_target(path)
+    pairs = [
+        pair if pair.partition("=")[0].lower() in _DATA_OPTIONS else masked_target(f"?{pair}")[1:]
+        for pair in query.split("&")
+        if not is_secret_name(pair.partition("=")[0])
+    ]
+    return path + (question + "&".join(pairs) if pairs != [""] and pairs else "")
 
 
 def _is_batch(request: Request) -> bool:

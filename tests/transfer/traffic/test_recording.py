@@ -180,6 +180,42 @@ def test_exchanges_of_tokens_for_keys_are_recorded_without_bodies(target: str, c
     assert redaction.answer_without_secrets(request, told, []) == Reply(200, [], b"(left out)")
 
 
+def test_secrets_of_a_target_are_left_out_in_each_spelling() -> None:
+    """What decides is gateway/configuration/url_secrets.py. Keys and filters are data."""
+    link = "https%3A%2F%2Fh%2Fc%3Fsv%3D1%26sig%3DdGhlIHNpZw"
+    for sent, kept in (
+        ("/T?%73ig=dGhlIHNpZw&sv=1", "/T?sv=1"),
+        ("/T?SIG=dGhlIHNpZw", "/T"),
+        ("/T?code=dGhlIHNpZw&state=dGhlIHNpZw&x=1", "/T?x=1"),
+        ("/?Action=A&WebIdentityToken=dGhlIHNpZw", "/?Action=A"),
+        (f"/T?next={link}&x=1", "/T?next=https%3A%2F%2Fh%2Fc%3Fsv%3D1%26sig%3D***&x=1"),
+        ("/T%3Fsig%3DdGhlIHNpZw", "/T%3Fsig%3D***"),
+        ("http://user:dGhlIHNpZw@h/T?x=1", "http://***@h/T?x=1"),
+        (f"/T(PartitionKey='{link}',RowKey='')", f"/T(PartitionKey='{link}',RowKey='')"),
+        (f"/T()?$filter=a%20eq%20'{link}'&sig=dGhlIHNpZw", f"/T()?$filter=a%20eq%20'{link}'"),
+    ):
+        assert redaction.without_secrets(Request("GET", sent, (), b"")).target == kept
+    request = Request("GET", "/?Action=AssumeRoleWithWebIdentity&WebIdentityToken=a.b.c", (), b"")
+    told = Reply(
+        200, [("location", "https://h/?code=dGhlIHNpZw&x=1")], b"<SecretAccessKey>a</SecretAccessKey>"
+    )
+    assert redaction.answer_without_secrets(request, told, []) == Reply(
+        200, [("location", "https://h/?x=1")], b"(left out)"
+    )
+
+
+def test_each_header_of_a_batch_with_a_credential_is_left_out() -> None:
+    head = b"GET /T?%73ig=c2VjcmV0c2ln HTTP/1.1\r\nX-Amz-Security-Token: c2VjcmV0a2V5\r\nCookie: c2VjcmV0Y28\r\nAccept: x"
+    request = Request(
+        "POST", "/$batch", (("content-type", "multipart/mixed; boundary=b"),), b"--b\r\n\r\n" + head
+    )
+    kept = redaction.without_secrets(request).body
+    assert b"c2VjcmV0" not in kept
+    assert kept.startswith(b"--b\r\n\r\nGET /T?%73ig=(left%20out) HTTP/1.1\r\n") and kept.endswith(
+        b"\r\nAccept: x"
+    )
+
+
 def test_a_name_that_signs_is_no_secret_of_the_data() -> None:
     """An access id is often a word that tables hold as well."""
     authorization = "OTS tablegate:c2lnbmF0dXJl"
