@@ -78,6 +78,16 @@ HEADERS = (
     ("referer", f"http://h/t?code={SECRET}"),
 )  # fmt: skip
 
+PATHS = (
+    "/devstoreaccount1/people()",
+    "/GetRow",
+    "/",
+    "/metrics",
+    "/_tablegate/requests",
+    "/_tablegate/console/",
+)
+"""The entries that read headers."""
+
 
 class Logs:
     """All logs of one server."""
@@ -159,7 +169,7 @@ def test_no_credential_is_in_any_log(
     logs = Logs(app, spans, figures)
     running = start_app(app, trail=logs.audit, telemetry=traced, finish=opened.close)
     requests = [Request("GET", target, (), b"") for target in TARGETS]
-    requests += [Request("GET", "/devstoreaccount1/people()", (header,), b"") for header in HEADERS]
+    requests += [Request("GET", path, (header,), b"") for path in PATHS for header in HEADERS]
     try:
         logs.send_all(running.port, requests)
         _fail(application_of(app), requests)
