@@ -34,14 +34,14 @@ _PASSWORD_OF_LIBPQ = re.compile(r"\b((?:ssl)?password\s*=\s*)(?:'(?:[^'\\]|\\.)*
 # Of quoted names only those count that are no everyday words: an error has {"Code": "AccessDenied"}.
 _QUOTED_HEADER = re.compile(r"""((["'])([\w-]{1,64})\2\s*[:,]\s*b?(["']))(.*?)(?=\4)""", re.DOTALL)
 _HEADER_LINE = re.compile(
-    r"""\b((?:proxy-)?authorization:\s*|(?:set-)?cookie:\s*|x-amz-security-token:\s*|x-ots-\w*(?:signature\w*|token):\s*)[^\r\n"']+""",
+    r"""\b((?:proxy-)?authorization:\s*|(?:set-)?cookie:\s*|x-amz-security-token:\s*|x-ots-(?:signature(?:v4)?|ststoken):\s*)[^\r\n"']+""",
     re.IGNORECASE,
 )
 _HINT = re.compile(
     r"[=@]|%3|eyJ|bearer |basic |ots |sharedkey|api.?key|" + "|".join(_PARTS_OF_NAMES), re.IGNORECASE
 )
 _PROOF = re.compile(
-    r"""\b(Bearer|Basic|SharedKey|SharedKeyLite|OTS)\s+[\w.~+/=:-]{8,}|\b(Signature|Credential)=[^\s,&"']+|\beyJ[\w-]+\.[\w.-]+"""
+    r"""\b(Bearer|Basic|SharedKey|SharedKeyLite|OTS)\s+[\w.~+/=:-]{8,}|\b(Signature|Credential)=[^\s,&"']+|(?<![\w-])eyJ[\w-]+\.[\w.-]+"""
 )
 
 

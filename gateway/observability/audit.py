@@ -184,7 +184,10 @@ class AuditTrail:
         at, request, reply, dialect, operation = record
         if dialect is None:
             facts = _gateway_facts(request, reply)
-            operation = facts.operation or f"{request.method} {masked_target(request.path)}"[:MAX_TEXT_LENGTH]
+            operation = (
+                facts.operation
+                or f"{request.method} {masked_target(request.path[:MAX_TEXT_LENGTH])}"[:MAX_TEXT_LENGTH]
+            )
         else:
             try:
                 facts = dialect.facts(request, reply)
@@ -193,7 +196,7 @@ class AuditTrail:
                 facts = RequestFacts()
         columns = {
             "dialect": GATEWAY if dialect is None else dialect.name,
-            "operation": operation or masked_target(request.path)[:MAX_TEXT_LENGTH],
+            "operation": operation or masked_target(request.path[:MAX_TEXT_LENGTH]),
             "tables": list(facts.tables),
             "result": facts.error_code or reply.status,
             "request_id": request.id,
