@@ -255,13 +255,13 @@ def _of_csv(stream: BinaryIO) -> Iterator[ParsedItem]:
 
 def _csv_rows(stream: BinaryIO) -> Iterator[list[str]]:
     """Yield the cells of each record. Raises UnreadableFile."""
-    try:
-        for lines in records.csv_records(blocks(stream, Compression.NONE), ","):
-            if lines:
-                [cells] = csv.reader(lines, strict=True)
-                yield cells
-    except csv.Error as error:
-        raise UnreadableFile(f"not CSV: {error}") from None
+    found = filter(None, records.csv_records(blocks(stream, Compression.NONE), ","))
+    for number, record in enumerate(found, 1):
+        try:
+            [cells] = csv.reader(record, strict=True)
+        except csv.Error as error:
+            raise UnreadableFile(f"row {number}: {error}") from None
+        yield cells
 
 
 def _cell(kind: str, cell: str, number: int) -> Mapping[str, Any]:

@@ -196,7 +196,7 @@ def test_a_failed_seed_is_reported_with_its_file(tmp_path: Path) -> None:
         ([{"name": "a.csv", "text": "id:S,n:N\n1\n"}], "a.csv: row 2 has 1 cells"),
         ([{"name": "a.csv", "text": "id:S,n:N\n1,x\n"}], "a.csv: row 2"),
         ([{"name": "a.csv", "text": ""}], "a.csv: "),
-        ([{"name": "a.csv", "text": 'id:S,n:N\n1,"2\n3,4\n'}], "a.csv: line 3: unexpected end of data"),
+        ([{"name": "a.csv", "text": 'id:S,n:N\n1,"2\n3,4\n'}], "a.csv: row 2: unexpected end of data"),
         ([{"name": "a.csv", "text": "id:S,id:N\n1,2\n"}], "a.csv: the first line names an attribute twice"),
         (
             [

@@ -23,8 +23,8 @@ from tests.adapters.azuretable.auth.identified import (
     identified_service,
 )
 from tests.adapters.azuretable.client import code_of
-from tests.support.tables import each_row
 from tests.support.audit_lines import Gathering
+from tests.support.tables import each_row
 
 ROW = "/people(PartitionKey='p',RowKey='r')"
 KEY_PATH = "/?restype=service&comp=userdelegationkey"
