@@ -14,9 +14,11 @@ def add(left: values.Value, right: values.Value, view: View | None, minus: bool 
     """Return the exact sum or difference, in the first stored kind among the operands that can represent it, else a
     DECIMAL."""
     left_number, right_number = _decimal_of(left, view), _decimal_of(right, view)
-    total = values.add_exactly(left_number, -right_number if minus else right_number)
+    if minus:
+        right_number = right_number.copy_negate()
+    total = values.add_exactly(left_number, right_number)
     if total is None:
-        raise NumberOutOfRange(_range_rule(left_number, -right_number if minus else right_number))
+        raise NumberOutOfRange(_range_rule(left_number, right_number))
     for kind in (left.kind, right.kind):
         if kind is not values.Kind.DECIMAL:
             result = _in_kind(total, kind)
@@ -40,8 +42,9 @@ def increment(current: values.Value | None, delta: values.Value, view: View | No
         if not math.isfinite(sum_):
             raise NumberOutOfRange("overflow")
         return values.Value(values.Kind.DOUBLE, sum_)
-    total = Decimal(visible_value.data) + delta.data
-    result = _in_kind(total, current.kind if current.kind in values.NUMBERS else delta.kind)
+    total = values.add_exactly(Decimal(visible_value.data), Decimal(delta.data))
+    kind = current.kind if current.kind in values.NUMBERS else delta.kind
+    result = None if total is None else _in_kind(total, kind)
     if result is None:
         raise NumberOutOfRange("overflow")
     return result
@@ -74,6 +77,6 @@ def _in_kind(number: Decimal, kind: values.Kind) -> values.Value | None:
             return None
         return values.Value(kind, int(number))
     if kind is values.Kind.DOUBLE:
-        nearest = float(number)
-        return values.Value(kind, nearest) if Decimal(repr(nearest)) == number else None
+        nearest = values.double_of(number)
+        return None if nearest is None else values.Value(kind, nearest)
     return values.Value(values.Kind.DECIMAL, number)
