@@ -56,6 +56,7 @@ class Report:
     - `settled`: rows that differed when they were read and were equal when they were looked up.
     - `impossible`: rows of the first end that the second cannot hold. They count as missing.
     - `is_lenient`: kinds of numbers were not compared (`--lenient`).
+    - `allow_empty`: the tables can be equal if the first has no rows.
     """
 
     first: str
@@ -69,11 +70,16 @@ class Report:
     impossible: int = 0
     seconds: float = 0.0
     is_lenient: bool = False
+    allow_empty: bool = True
+
+    @property
+    def is_refused_as_empty(self) -> bool:
+        return not self.rows[0] and not self.allow_empty
 
     @property
     def status(self) -> ExitStatus:
         is_different = any(self.counts.values()) or any(table.counts for table in self.tables)
-        return ExitStatus.DIFFERENT if is_different else ExitStatus.EQUAL
+        return ExitStatus.DIFFERENT if is_different or self.is_refused_as_empty else ExitStatus.EQUAL
 
     def text(self) -> str:
         """Return the report as text."""
@@ -93,6 +99,8 @@ class Report:
             lines.append("equal")
         else:
             parts = [f"{number:,} {kind}" for kind, number in sorted(self.counts.items()) if number]
+            if self.is_refused_as_empty:
+                parts.append(f"no rows in {self.first} (--allow-empty accepts this)")
             lines.append("different: " + (", ".join(parts) if parts else "the table definitions"))
         return "\n".join(lines) + "\n"
 
