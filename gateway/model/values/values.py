@@ -183,10 +183,9 @@ def decimal_fits(number: Decimal) -> bool:
     return len(digits) <= DECIMAL_DIGITS or not any(digits[DECIMAL_DIGITS:])
 
 
-def add_exactly(left: Decimal, right: Decimal) -> Decimal | None:
-    """Return the sum, or None if it needs more than 38 digits or is out of range."""
-    total = _WIDE.add(left, right)
-    return total if decimal_fits(total) else None
+def exact_sum(left: Decimal, right: Decimal) -> Decimal:
+    """Return the sum of two numbers in range. It may need more than 38 digits or be out of range."""
+    return _WIDE.add(left, right)
 
 
 def number_size_bytes(number: Decimal | int) -> int:

@@ -118,12 +118,28 @@ def _fits(number: Fraction) -> bool:
     )
 
 
+def _exceeded(number: Fraction) -> str:
+    """Return the limit that a number exceeds."""
+    if abs(number) >= 10**126:
+        return "overflow"
+    return "underflow" if abs(number) < Fraction(1, 10**130) else "precision"
+
+
+def test_the_limit_that_a_sum_exceeds_is_exact() -> None:
+    """As doubles, the sums are 1E+126."""
+    most = decimal("9.9999999999999999999999999999999999999E+125")
+    for addend, limit in (("1E+87", "precision"), ("1E+88", "overflow")):
+        with pytest.raises(NumberOutOfRange) as caught:
+            add(most, decimal(addend), None)
+        assert caught.value.args[0] == limit, addend
+
+
 DECIMALS = st.builds(
     lambda digits, exponent, negative: Decimal(f"{'-' if negative else ''}{digits}E{exponent}"),
     st.sampled_from([0, 1, 28, 29, 37, 38]).flatmap(
         lambda length: st.integers(10**length // 10, 10**length - 1)
     ),
-    st.sampled_from([-38, -1, 0, 1]),
+    st.sampled_from([-130, -38, -1, 0, 1, 88]),
     st.booleans(),
 )  # the lengths around 28, the digits of Python's default context, and 38
 NUMBERS = st.one_of(
@@ -143,8 +159,9 @@ def test_sums_and_differences_equal_those_of_fractions(left: Value, right: Value
         is_shown = total.kind is Kind.DOUBLE and not total.data.is_integer()  # 0.1 stands for one tenth
         assert Fraction(repr(total.data) if is_shown else total.data) == expected
     else:
-        with pytest.raises(NumberOutOfRange):
+        with pytest.raises(NumberOutOfRange) as caught:
             add(left, right, None, minus)
+        assert caught.value.args[0] == _exceeded(expected)
 
 
 @given(st.integers(LEAST_INT64, MOST_INT64), st.integers(LEAST_INT64, MOST_INT64))
