@@ -29,8 +29,10 @@ from tablegate.transfer.flags import (
 _FIRST = click.argument("first", metavar="A", type=TableAddress())
 _SECOND = click.argument("second", metavar="B", type=TableAddress())
 _STRICT = click.option(
-    "--strict", is_flag=True, help="Report values of another kind even if the mapping converts them."
-)
+    "--strict/--lenient", default=None,
+    help="--strict: compare also indexes, expiry, streams, and versions of cells. --lenient: compare numbers by value and not"
+    " by kind.  [default: kinds that both services have are compared]",
+)  # fmt: skip
 _IGNORE = click.option(
     "--ignore", "ignored", multiple=True, metavar="ATTR", help="Do not compare this attribute (repeatable)."
 )
@@ -42,7 +44,7 @@ _TOLERANCE = click.option(
 
 
 def _compare_options(
-    strict: bool, ignored: tuple[str, ...], tolerance: float, escape_keys: bool | None
+    strict: bool | None, ignored: tuple[str, ...], tolerance: float, escape_keys: bool | None
 ) -> Any:
     from tablegate.transfer.comparing.sides import CompareOptions
     from tablegate.transfer.mapping.mapping import MappingOptions
@@ -175,7 +177,7 @@ def lint(
     Exit status: 0 equal, 1 different or no rows in A, 2 the comparison failed.
 """)
 def verify(
-    first: str, second: str, level: str, form: str, limit: int, allow_empty: bool, strict: bool,
+    first: str, second: str, level: str, form: str, limit: int, allow_empty: bool, strict: bool | None,
     ignored: tuple[str, ...], tolerance: float, parallel: int | None, escape_keys: bool | None, quiet: bool,
 ) -> None:  # fmt: skip
     status = 0
@@ -214,7 +216,7 @@ def verify(
     Exit status: 0 equal, 1 different, 2 the comparison failed.
 """)
 def diff(
-    first: str, second: str, limit: int | None, form: str, strict: bool, ignored: tuple[str, ...], tolerance: float,
+    first: str, second: str, limit: int | None, form: str, strict: bool | None, ignored: tuple[str, ...], tolerance: float,
     parallel: int | None, escape_keys: bool | None,
 ) -> None:  # fmt: skip
     with errors_as_exit_status():

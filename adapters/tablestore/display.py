@@ -106,6 +106,8 @@ def _cell(cell: Any) -> tuple[str, Value]:
         except binascii.Error:
             raise ValueError(f"the value of {cell['name']} is not base64") from None
     if kind is Kind.DOUBLE and type(data) is int:
+        if float(data) != data:
+            raise ValueError(f"the value of {cell['name']} has more digits than a {TYPE_NAMES[kind]}: {data}")
         data = float(data)
     if type(data) is not _DATA_TYPES[kind]:
         raise ValueError(f"the value of {cell['name']} is not of the type {TYPE_NAMES[kind]}")

@@ -64,6 +64,7 @@ AZURE_VALUES: dict[str, tuple[Any, dict[str, Any]]] = {
     "big": (EntityProperty(2**63 - 1, EdmType.INT64), {"N": str(2**63 - 1)}),
     "ratio": (0.1, {"N": "0.1"}),
     "whole": (2.0, {"N": "2"}),
+    "exact": (1234567890123456768.0, {"N": "1234567890123456768"}),
     "huge": (1e300, {"S": "1e+300"}),  # beyond DynamoDB's numbers, so shown as text
     "infinite": (math.inf, {"S": "inf"}),
     "yes": (True, {"BOOL": True}),

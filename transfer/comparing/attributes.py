@@ -33,7 +33,7 @@ class AttributeDifference(NamedTuple):
 
 
 class RowComparison:
-    """A comparison of rows in canonical form. `loose` is the same form without kinds."""
+    """A comparison of rows in canonical form. `loose` is the lenient form, without kinds of numbers."""
 
     def __init__(
         self, terms: CanonicalForm, loose: CanonicalForm, schema: KeySchema, tolerance: float
@@ -73,9 +73,7 @@ class RowComparison:
         terms, loose = self._terms, self._loose
         if terms.value_bytes(first) == terms.value_bytes(second):
             return None
-        if terms.strict and loose.value_bytes(loose.common_view(first)) == loose.value_bytes(
-            loose.common_view(second)
-        ):
+        if loose.value_bytes(loose.common_view(first)) == loose.value_bytes(loose.common_view(second)):
             return AttributeDifference(
                 name, "kind", first, second, f"{first.kind.value} is {second.kind.value}"
             )

@@ -1,9 +1,9 @@
 """The canonical form of rows that both ends support, as bytes that are equal if and only if the rows are equal.
 
-Each part has a tag and its length in front, so that different rows never have equal bytes. Numbers of any kind
-become one canonical decimal. Members of sets and maps, and attributes, are sorted by their bytes. Values are taken
-as both services show them. If one service stores a value as text, the text is compared. Values that one of them
-lacks are omitted.
+Each part has a tag and its length in front, so that different rows never have equal bytes. Numbers become their kind
+and one canonical decimal. Members of sets and maps, and attributes, are sorted by their bytes. Values are taken
+as both services show them. If one service stores a value as text, the text is compared. If one service has one kind of
+number, such as DynamoDB, numbers have this kind. Values that one of them lacks are omitted.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tablegate.adapters.dynamodb.values.values import view as dynamodb_view
 from tablegate.adapters.tablestore.values.views import view as tablestore_view
 from tablegate.gateway.model.values.keys import KeySchema
 from tablegate.gateway.model.values.rows import Row
-from tablegate.gateway.model.values.values import NUMBERS, SETS, Kind, Value, decimal_text
+from tablegate.gateway.model.values.values import NUMBERS, SETS, Kind, Value, decimal_text, number_of_double
 from tablegate.transfer.endpoints.endpoint import Service
 from tablegate.transfer.mapping.identities import Identity, identity_bytes
 
@@ -34,7 +34,8 @@ _WITHOUT_NULL = frozenset({Service.AZURE_TABLE, Service.TABLE_STORE})
 class CanonicalForm:
     """The canonical form for rows of two services. Methods may be called from several threads.
 
-    - `strict`: values are compared as stored, with their kinds.
+    - `strict`: None compares values as both services show them, with their kinds. True compares values as stored, with
+    their kinds. False (lenient) compares as None does, but without the kinds of numbers.
     - `ignored`: attributes that are not compared, by either name.
     - `versions`: stamps and older versions of cells are compared too.
     - `unspelled`: maps names in the rows to the gateway's names, which are compared.
@@ -44,7 +45,7 @@ class CanonicalForm:
         self,
         first: Service,
         second: Service,
-        strict: bool = False,
+        strict: bool | None = None,
         ignored: Collection[str] = (),
         versions: bool = False,
         unspelled: Callable[[str], str] = str,
@@ -81,13 +82,13 @@ class CanonicalForm:
 
     def value_bytes(self, value: Value) -> bytes:
         """Return the canonical bytes of a value that `common_view` has converted."""
-        return _tagged(value, self.strict)
+        return _tagged(value, self.strict is not False)
 
     def row_bytes(self, schema: KeySchema, identity: Identity, row: Row) -> bytes:
         """Return the canonical bytes of a row."""
         parts = [identity_bytes(identity)]
         members = [
-            (self._unspelled(name).encode(), _tagged(value, self.strict))
+            (self._unspelled(name).encode(), self.value_bytes(value))
             for name, value in self.attributes(schema, row).items()
         ]
         members.sort()
@@ -104,7 +105,7 @@ class CanonicalForm:
                 name_bytes = self._unspelled(name).encode()
                 parts += (_length(name_bytes), name_bytes, _count(len(cells)))
                 for cell in cells:
-                    parts += (b"@%d" % cell.stamp_ms, _tagged(self.common_view(cell.value), self.strict))
+                    parts += (b"@%d" % cell.stamp_ms, self.value_bytes(self.common_view(cell.value)))
         return b"".join(parts)
 
 
@@ -122,15 +123,17 @@ def number_text(value: Value) -> str:
         return "NaN" if math.isnan(data) else "Infinity" if data > 0 else "-Infinity"
     if not data:
         return "-0" if math.copysign(1, data) < 0 else "0"
-    return decimal_text(Decimal(repr(data)))
+    return decimal_text(number_of_double(data))
 
 
-def _tagged(value: Value, strict: bool) -> bytes:
+def _tagged(value: Value, with_kinds: bool) -> bytes:
+    """Return the canonical bytes of a value. `with_kinds`: numbers of different kinds have different bytes."""
     kind, data = value
     if kind is Kind.TEXT:
         return _sized(b"S", data.encode())
     if kind in NUMBERS:
-        return _sized(kind.value.encode() if strict else b"N", number_text(value).encode())
+        has_kind = with_kinds and kind is not Kind.DECIMAL
+        return _sized(kind.value.encode() if has_kind else b"N", number_text(value).encode())
     if kind is Kind.BYTES:
         return _sized(b"B", data)
     if kind is Kind.BOOL:
@@ -142,11 +145,11 @@ def _tagged(value: Value, strict: bool) -> bytes:
     if kind is Kind.GUID:
         return _sized(b"G", data.bytes)
     if kind is Kind.LIST:
-        return _counted(b"L", [_tagged(member, strict) for member in data])
+        return _counted(b"L", [_tagged(member, with_kinds) for member in data])
     if kind is Kind.MAP:
         return _counted(
             b"M",
-            sorted(_sized(b"", name.encode()) + _tagged(member, strict) for name, member in data.items()),
+            sorted(_sized(b"", name.encode()) + _tagged(member, with_kinds) for name, member in data.items()),
         )
     assert kind in SETS
     return _counted(kind.value.encode(), sorted(_set_member(kind, member) for member in data))

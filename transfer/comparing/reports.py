@@ -55,6 +55,7 @@ class Report:
     - `rows`: number of compared rows at each end.
     - `settled`: rows that differed when they were read and were equal when they were looked up.
     - `impossible`: rows of the first end that the second cannot hold. They count as missing.
+    - `is_lenient`: kinds of numbers were not compared (`--lenient`).
     - `allow_empty`: the tables can be equal if the first has no rows.
     """
 
@@ -68,6 +69,7 @@ class Report:
     settled: int = 0
     impossible: int = 0
     seconds: float = 0.0
+    is_lenient: bool = False
     allow_empty: bool = True
 
     @property
@@ -91,6 +93,8 @@ class Report:
             lines.append(f"... and {hidden:,} more")
         if self.settled:
             lines.append(f"{self.settled:,} rows changed during the comparison and are equal now")
+        if self.is_lenient:
+            lines.append("lenient: kinds of numbers were not compared")
         if self.status is ExitStatus.EQUAL:
             lines.append("equal")
         else:
@@ -106,6 +110,7 @@ class Report:
             "first": self.first,
             "second": self.second,
             "level": self.level,
+            "lenient": self.is_lenient,
             "equal": self.status is ExitStatus.EQUAL,
             "rows": list(self.rows),
             "counts": {kind: self.counts[kind] for kind in ("missing", "extra", "changed", "kind", "rows")},

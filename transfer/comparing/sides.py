@@ -28,14 +28,15 @@ _HASHES_BODIES = fast_paths.ARE_ON
 class CompareOptions:
     """The options of a comparison.
 
-    - `strict`: kinds are compared, and stamps and older versions of cells if both ends have them.
+    - `strict`: None compares the kinds that both services have. True compares values as stored with their kinds, and
+    stamps and older versions of cells if both ends have them. False (lenient) compares numbers without their kinds.
     - `ignored`: attributes that are not compared.
     - `tolerance`: largest difference between numbers that count as equal.
     - `mapping`: the options of the copy.
     - `allow_empty`: a first table without rows can be equal.
     """
 
-    strict: bool = False
+    strict: bool | None = None
     ignored: Collection[str] = ()
     tolerance: float = 0.0
     mapping: MappingOptions = field(default_factory=MappingOptions)
@@ -137,7 +138,7 @@ class TablePair:
             rule.stamped and end.service in (Service.TABLE_STORE, Service.TABLEGATE)
             for rule, end in zip(rules, (first, second), strict=True)
         )
-        versions = keeps_versions and (options.strict or min(rule.max_versions for rule in rules) > 1)
+        versions = keeps_versions and (bool(options.strict) or min(rule.max_versions for rule in rules) > 1)
         self.terms = CanonicalForm(
             first.service,
             second.service,

@@ -101,8 +101,14 @@ class Verification:
         self._level = level
         self._workers = max(1, workers)
         self._progress = progress
-        self.report = Report(first.shown, second.shown, str(level), allow_empty=options.allow_empty)
-        self.report.tables += table_differences(self._pair, options.strict)
+        self.report = Report(
+            first.shown,
+            second.shown,
+            str(level),
+            is_lenient=options.strict is False,
+            allow_empty=options.allow_empty,
+        )
+        self.report.tables += table_differences(self._pair, bool(options.strict))
         terms = self._pair.terms
         loose = CanonicalForm(first.service, second.service, False, terms.ignored, False)
         self._comparison = RowComparison(terms, loose, self._pair.schema, options.tolerance)

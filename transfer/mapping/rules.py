@@ -53,7 +53,8 @@ NUMBER_KIND = MappingRule(
     "number-kind",
     _LOSSLESS,
     "A number is of the target's narrowest kind that holds it exactly: N in DynamoDB, Int32, Int64 or Double in Azure Table,"
-    " INTEGER or DOUBLE in Table Store. (docs/explain/differences.md)",
+    " INTEGER or DOUBLE in Table Store. A Double is its exact value if it is whole and N can hold it, otherwise its shortest"
+    " decimal. (docs/explain/semantics.md)",
 )
 NUMBER_AS_TEXT = MappingRule(
     "number-as-text",

@@ -22,7 +22,7 @@ import orjson
 from tablegate.adapters.azuretable.wire import limits
 from tablegate.adapters.azuretable.wire.errors import ServiceError
 from tablegate.gateway.model.values import bodies
-from tablegate.gateway.model.values.values import FALSE, NULL, TRUE, Kind, Value, decimal_text
+from tablegate.gateway.model.values.values import FALSE, NULL, TRUE, Kind, Value, decimal_text, double_of
 
 TICKS_PER_SECOND = 10_000_000
 TICKS_PER_DAY = 86_400 * TICKS_PER_SECOND
@@ -244,10 +244,8 @@ def _view_decimal(number: Decimal) -> Value:
             return Value(Kind.INT32, integer)
         if integer in _INT64:
             return Value(Kind.INT64, integer)
-    double = float(number)
-    if math.isfinite(double) and Decimal(repr(double)) == number:
-        return Value(Kind.DOUBLE, double)
-    return Value(Kind.TEXT, decimal_text(number))
+    double = double_of(number)
+    return Value(Kind.TEXT, decimal_text(number)) if double is None else Value(Kind.DOUBLE, double)
 
 
 _OWN = frozenset(

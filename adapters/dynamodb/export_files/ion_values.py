@@ -20,6 +20,7 @@ from amazon.ion.simple_types import IonPyNull
 from amazon.ion.simpleion import IonPyValueModel, loads
 
 from tablegate.adapters.dynamodb.export_files.compression import UnreadableFile
+from tablegate.gateway.model.values.values import number_of_double
 
 # Annotation -> tag of the set, tag of its members
 _SETS = {"$dynamodb_SS": ("SS", "S"), "$dynamodb_NS": ("NS", "N"), "$dynamodb_BS": ("BS", "B")}
@@ -57,7 +58,7 @@ def _wire(value: Any, depth: int) -> dict[str, Any]:
         case int() | Decimal():
             return {"N": str(value)}
         case float() if math.isfinite(value):
-            return {"N": repr(value)}
+            return {"N": str(number_of_double(value))}
         case None | IonPyNull():
             return {"NULL": True}
         case bytes() if kind is not IonType.CLOB:

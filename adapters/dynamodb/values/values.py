@@ -21,7 +21,7 @@ from tablegate.adapters.dynamodb.wire.type_messages import json_type
 from tablegate.gateway.model import fast_paths
 from tablegate.gateway.model.values import bodies
 from tablegate.gateway.model.values.rows import Contents, Row
-from tablegate.gateway.model.values.values import Kind, Value, decimal_fits, equal
+from tablegate.gateway.model.values.values import Kind, Value, decimal_fits, equal, number_of_double
 
 # Wire -> canonical
 
@@ -370,7 +370,7 @@ def view(value: Value) -> Value:
 
 def _view_double(data: float) -> Value:
     if math.isfinite(data):
-        number = Decimal(repr(data))
+        number = number_of_double(data)
         if decimal_fits(number):
             return Value(Kind.DECIMAL, number)
         return Value(Kind.TEXT, repr(data))

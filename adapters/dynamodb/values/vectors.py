@@ -74,15 +74,16 @@ def _fault_of_vector(index: VectorIndex, member: dict[str, Any]) -> RowRuleViola
         [(tag, number)] = element.items()
         if tag != "N":
             return RowRuleViolated("vector-element-type", at=at, actual=tag, **facts)
-        if abs(Decimal(number)) > _GREATEST:
+        if Decimal(number).copy_abs() > _GREATEST:
             return RowRuleViolated("vector-element-range", at=at, number=_java_text(Decimal(number)), **facts)
     return None
 
 
 def _java_text(number: Decimal) -> str:
     """Format a number like Java's floating-point numbers: 1.0E39."""
-    digits, exponent = f"{number.normalize():E}".split("E")
-    return f"{digits if '.' in digits else digits + '.0'}E{int(exponent)}"
+    sign, figures, _ = number.as_tuple()
+    digits = "".join(map(str, figures)).rstrip("0")
+    return f"{'-' if sign else ''}{digits[0]}.{digits[1:] or '0'}E{number.adjusted()}"
 
 
 def _check_column(index: VectorIndex, column: KeyColumn, value: Value, is_update: bool) -> None:

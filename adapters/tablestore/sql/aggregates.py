@@ -84,13 +84,17 @@ def has_bare_column(tree: Any) -> bool:
     return any(node.key in ("column", "star") for node in nodes)
 
 
+def _total(values: list[Any]) -> Any:
+    """Return the sum of values, which is exact for integers."""
+    return sum(to_number(value) or 0 for value in values)
+
+
 def _sum(values: list[Any]) -> float | None:
-    return float(checked(float(sum(to_number(value) or 0 for value in values)))) if values else None
+    return float(checked(float(_total(values)))) if values else None
 
 
 def _average(values: list[Any]) -> float | None:
-    total = _sum(values)
-    return None if total is None else total / len(values)
+    return float(checked(_total(values) / len(values))) if values else None
 
 
 def _extreme(wanted: int) -> Callable[[list[Any]], Any]:

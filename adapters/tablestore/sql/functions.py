@@ -19,6 +19,7 @@ from tablegate.adapters.tablestore.sql.sql_values import (
     bounded,
     checked,
     compare,
+    nearest_integer,
     time_of,
     to_integer,
     to_number,
@@ -142,22 +143,33 @@ def _json_extract(document: Any, *paths: Any) -> str | None:
 
 def _round(value: Any, digits: Any = 0) -> int | float:
     number, places = to_number(value) or 0, max(-30, min(30, _integer(digits)))
-    if isinstance(number, int) and places >= 0:
-        return number
+    if isinstance(number, int):
+        return _whole_tens(number, -places, is_rounded=True)
     scale = 10.0**places
     scaled = abs(number) * scale
     if not math.isfinite(scaled):
         return number
-    rounded = math.floor(scaled + 0.5) / scale * (1 if number >= 0 else -1)
-    return int(rounded) if isinstance(number, int) else rounded
+    return nearest_integer(scaled) / scale * (1 if number >= 0 else -1)
 
 
 def _truncate(value: Any, digits: Any) -> int | float:
     number, places = to_number(value) or 0, max(-30, min(30, _integer(digits)))
+    if isinstance(number, int):
+        return _whole_tens(number, -places, is_rounded=False)
     scale = 10.0**places
     scaled = number * scale
-    result = math.trunc(scaled) / scale if math.isfinite(scaled) else float(number)
-    return int(result) if isinstance(number, int) else result
+    return math.trunc(scaled) / scale if math.isfinite(scaled) else number
+
+
+def _whole_tens(number: int, zeros: int, is_rounded: bool) -> int | float:
+    """Return an integer with this many zeros at its end, rounded or truncated. A DOUBLE has too few digits for it."""
+    if zeros <= 0:
+        return number
+    unit = 10**zeros
+    tens, rest = divmod(abs(number), unit)
+    if is_rounded and 2 * rest >= unit:
+        tens += 1
+    return checked(tens * unit if number >= 0 else -tens * unit)
 
 
 def _of_float(call: Callable[[float], float]) -> Callable[[Any], float | None]:

@@ -43,7 +43,7 @@ ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
     "add": operator.add,
     "sub": operator.sub,
     "mul": operator.mul,
-    "div": lambda left, right: None if right == 0 else float(left) / right,
+    "div": lambda left, right: None if right == 0 else left / right,
     "intdiv": _whole_quotient,
     "mod": FUNCTIONS["MOD"].call,
     "bitwiseand": _bitwise(operator.and_),

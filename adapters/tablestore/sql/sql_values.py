@@ -66,8 +66,16 @@ def to_integer(value: Any) -> int | None:
     else:
         number = to_number(value)
     if isinstance(number, float):
-        number = math.floor(abs(number) + 0.5) * (1 if number >= 0 else -1)
+        number = nearest_integer(number)
     return None if number is None else max(INTEGER_MIN, min(INTEGER_MAX, int(number)))
+
+
+def nearest_integer(number: float) -> int:
+    """Return the nearest integer. A half is rounded away from zero. The sum `number + 0.5` would be rounded itself."""
+    size = abs(number)
+    whole = math.floor(size)
+    whole += size - whole >= 0.5
+    return whole if number >= 0 else -whole
 
 
 def bounded(text: str) -> str:

@@ -5,14 +5,13 @@ Separate from values.py because indexes need it before the rest of the dialect i
 
 from __future__ import annotations
 
-import math
 from datetime import datetime, timedelta
 from decimal import Decimal
 
 import orjson
 
 from tablegate.gateway.model.values import bodies
-from tablegate.gateway.model.values.values import INT64_MAX, INT64_MIN, Kind, Value, decimal_text
+from tablegate.gateway.model.values.values import INT64_MAX, INT64_MIN, Kind, Value, decimal_text, double_of
 
 WIRE_KINDS = frozenset({Kind.INT64, Kind.DOUBLE, Kind.BOOL, Kind.TEXT, Kind.BYTES})
 """Kinds that the wire format has."""
@@ -44,10 +43,8 @@ def index_view(value: Value, is_partition: bool) -> Value | None:
 def _view_decimal(number: Decimal) -> Value:
     if number == number.to_integral_value() and INT64_MIN <= number <= INT64_MAX:
         return Value(Kind.INT64, int(number))
-    approximate = float(number)
-    if math.isfinite(approximate) and Decimal(repr(approximate)) == number:
-        return Value(Kind.DOUBLE, approximate)
-    return Value(Kind.TEXT, decimal_text(number))
+    double = double_of(number)
+    return Value(Kind.TEXT, decimal_text(number)) if double is None else Value(Kind.DOUBLE, double)
 
 
 def datetime_text(ticks: int) -> str:

@@ -25,7 +25,7 @@ from tablegate.gateway.model.expressions.predicates import ALWAYS, Predicate, pa
 from tablegate.gateway.model.expressions.updates import Action, SetTo, names_of, paths_read
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.keys import HIGHEST, LOWEST, KeySchema
-from tablegate.gateway.model.values.values import Kind, Value
+from tablegate.gateway.model.values.values import Kind, Value, decimal_text
 
 Path = str
 """A resource within a namespace: "TABLE", "TABLE/index/INDEX", "TABLE/stream/LABEL", or "" for the account."""
@@ -175,7 +175,7 @@ def key_text(value: Value) -> str:
         return str(value.data)
     if value.kind is Kind.BYTES:
         return base64.b64encode(value.data).decode()
-    return format(value.data.normalize(), "f") if value.kind is Kind.DECIMAL else str(value.data)
+    return decimal_text(value.data)
 
 
 def attributes(source: Any) -> FactValues:

@@ -14,9 +14,11 @@ def add(left: values.Value, right: values.Value, view: View | None, minus: bool 
     """Return the exact sum or difference, in the first stored kind among the operands that can represent it, else a
     DECIMAL."""
     left_number, right_number = _decimal_of(left, view), _decimal_of(right, view)
-    total = values.add_exactly(left_number, -right_number if minus else right_number)
-    if total is None:
-        raise NumberOutOfRange(_range_rule(left_number, -right_number if minus else right_number))
+    if minus:
+        right_number = right_number.copy_negate()
+    total = values.exact_sum(left_number, right_number)
+    if not values.decimal_fits(total):
+        raise NumberOutOfRange(_range_rule(total))
     for kind in (left.kind, right.kind):
         if kind is not values.Kind.DECIMAL:
             result = _in_kind(total, kind)
@@ -40,9 +42,9 @@ def increment(current: values.Value | None, delta: values.Value, view: View | No
         if not math.isfinite(sum_):
             raise NumberOutOfRange("overflow")
         return values.Value(values.Kind.DOUBLE, sum_)
-    total = Decimal(visible_value.data) + delta.data
+    total = values.exact_sum(Decimal(visible_value.data), Decimal(delta.data))
     result = _in_kind(total, current.kind if current.kind in values.NUMBERS else delta.kind)
-    if result is None:
+    if result is None or not values.decimal_fits(total):
         raise NumberOutOfRange("overflow")
     return result
 
@@ -55,12 +57,11 @@ def _decimal_of(value: values.Value, view: View | None) -> Decimal:
     return Decimal(number)
 
 
-def _range_rule(left: Decimal, right: Decimal) -> str:
+def _range_rule(total: Decimal) -> str:
     """Return the limit that a sum exceeds which no DECIMAL can represent."""
-    total = float(left) + float(right)
-    if abs(total) >= 10.0 ** (values.DECIMAL_MAX_EXPONENT + 1):
+    if total.adjusted() > values.DECIMAL_MAX_EXPONENT:
         return "overflow"
-    return "underflow" if abs(total) < 10.0**values.DECIMAL_MIN_EXPONENT else "precision"
+    return "underflow" if total.adjusted() < values.DECIMAL_MIN_EXPONENT else "precision"
 
 
 _INTEGER_BITS = {values.Kind.INT32: 31, values.Kind.INT64: 63}
@@ -74,6 +75,6 @@ def _in_kind(number: Decimal, kind: values.Kind) -> values.Value | None:
             return None
         return values.Value(kind, int(number))
     if kind is values.Kind.DOUBLE:
-        nearest = float(number)
-        return values.Value(kind, nearest) if Decimal(repr(nearest)) == number else None
+        nearest = values.double_of(number)
+        return None if nearest is None else values.Value(kind, nearest)
     return values.Value(values.Kind.DECIMAL, number)

@@ -91,6 +91,8 @@ def row_line(row: Row) -> bytes:
 def read_row(line: bytes, schema: KeySchema) -> Row:
     """Parse the line of a row. Raises UnreadableFile."""
     record = json_object(line)
+    if _has_double(record):
+        raise UnreadableFile('a number is not text, so digits may be lost. Write {"N":"1.5"}, not {"N":1.5}')
     try:
         values = bodies.untagged_all(record.get("row"))  # type: ignore[arg-type]
     except (KeyError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
@@ -98,6 +100,14 @@ def read_row(line: bytes, schema: KeySchema) -> Row:
     return row_of_values(
         values, record.get("kinds"), record.get("modified_at"), record.get("expires_at_ms"), schema
     )
+
+
+def _has_double(data: Any) -> bool:
+    """Return True for a JSON number with a fraction, an exponent or more than 64 bits, which orjson reads as a double."""
+    kind = type(data)
+    if kind is dict:
+        return any(map(_has_double, data.values()))
+    return kind is float or (kind is list and any(map(_has_double, data)))
 
 
 def position_of_members(members: Mapping[str, Any], schema: KeySchema) -> Position:

@@ -79,14 +79,34 @@ def decimal(data: Decimal | int | str) -> Value:
 def number_of(value: Value) -> Decimal | int | None:
     """Return the exact number of a value, or None for other kinds, NaN and the infinities.
 
-    A finite DOUBLE is its shortest round-trip decimal, so that 0.1 equals the decimal 0.1.
+    A finite DOUBLE is the number of `number_of_double`.
     """
     kind = value.kind
     if kind is Kind.DECIMAL or kind is Kind.INT64 or kind is Kind.INT32:
         return value.data
     if kind is Kind.DOUBLE and math.isfinite(value.data):
-        return Decimal(repr(value.data))
+        return number_of_double(value.data)
     return None
+
+
+def number_of_double(data: float) -> Decimal:
+    """Return the number that a finite DOUBLE stands for in comparisons, conversions and arithmetic.
+
+    A whole DOUBLE is its exact value if a DECIMAL can hold it: 2.0**60 is 1152921504606846976. Every other one is its
+    shortest round-trip decimal, so that 0.1 equals the decimal 0.1. Different DOUBLEs have different numbers in the
+    same order.
+    """
+    if data.is_integer():
+        exact = Decimal(data)
+        if decimal_fits(exact):
+            return exact
+    return Decimal(repr(data))
+
+
+def double_of(number: Decimal) -> float | None:
+    """Return the DOUBLE that stands for a number (`number_of_double`), or None if none does."""
+    nearest = float(number)
+    return nearest if math.isfinite(nearest) and number_of_double(nearest) == number else None
 
 
 def equal(left: Value, right: Value) -> bool:
@@ -163,10 +183,9 @@ def decimal_fits(number: Decimal) -> bool:
     return len(digits) <= DECIMAL_DIGITS or not any(digits[DECIMAL_DIGITS:])
 
 
-def add_exactly(left: Decimal, right: Decimal) -> Decimal | None:
-    """Return the sum, or None if it needs more than 38 digits or is out of range."""
-    total = _WIDE.add(left, right)
-    return total if decimal_fits(total) else None
+def exact_sum(left: Decimal, right: Decimal) -> Decimal:
+    """Return the sum of two numbers in range. It may need more than 38 digits or be out of range."""
+    return _WIDE.add(left, right)
 
 
 def number_size_bytes(number: Decimal | int) -> int:

@@ -38,7 +38,7 @@ from tablegate.gateway.model.expressions.predicates import (
     SizeOf,
     StartsWith,
 )
-from tablegate.gateway.model.values.values import NUMBERS, Kind, Value, decimal_text, number_of
+from tablegate.gateway.model.values.values import NUMBERS, Kind, Value, decimal_text, double_of, number_of
 from tablegate.gateway.store.sql.databases import BodyPattern, Condition, Statements, Wildcards
 
 # Beyond this many patterns a disjunction costs more than it saves. Of a conjunction the first ones suffice.
@@ -221,9 +221,9 @@ def _number(path: Path, number: Decimal) -> Prefilter:
     """
     if not -_GREATEST_EXPONENT < number.adjusted() < _GREATEST_EXPONENT:
         return _attribute(path)
-    head, digits, double = _name(path) + '":{"', decimal_text(number), float(number)
+    head, digits, double = _name(path) + '":{"', decimal_text(number), double_of(number)
     usual = BodyContains((head, Wildcards.RUN, f':"{digits}', Wildcards.STOP))
-    if math.isfinite(double) and Decimal(repr(double)) == number:
+    if double is not None:
         texts = {repr(double), repr(-double)} if not double else {repr(double)}
         unlike = [text for text in sorted(texts) if text not in (digits, digits + ".0")]
         if unlike:

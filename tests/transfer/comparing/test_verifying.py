@@ -346,7 +346,8 @@ def test_strict_sees_kinds_and_stamps() -> None:
     copy = Copy.of(ENTITIES, AZURE, rows=10)
     copy.change(2, count=double(3.0))
     copy.change(3, id=text(str(UUID(int=3))))
-    assert copy.verify().counts == {"changed": 1}  # the Guid: both ends have them
+    assert copy.verify(strict=False).counts == {"changed": 1}  # the Guid: both ends have them
+    assert copy.verify().counts == {"kind": 1, "changed": 1}
     strict = copy.verify(strict=True)
     assert strict.counts == {"kind": 1, "changed": 1}
     assert [each.what for each in sorted(strict.differences)] == ["changed", "kind"]
@@ -360,6 +361,54 @@ def test_strict_sees_kinds_and_stamps() -> None:
     copy.second.rows[5] = Row(row.position, Contents.of_cells(key_values, cells), 0)
     assert copy.verify().status is ExitStatus.EQUAL
     assert copy.verify(strict=True).differences[0].attributes[0].detail == "stamps or older versions"
+
+
+def _int(kind: Kind, data: int) -> Value:
+    return Value(kind, data)
+
+
+def test_a_changed_kind_is_a_difference_where_both_services_have_it() -> None:
+    """The default. Services without the kind show one kind of number, which is compared by value."""
+    int32, int64 = _int(Kind.INT32, 5), _int(Kind.INT64, 5)
+    stored = replace(ENTITIES, is_stored=True)
+    for definition, target, first, second, is_different in (
+        (ENTITIES, AZURE, int64, int32, True),
+        (ENTITIES, AZURE, int32, double(5.0), True),
+        (ENTITIES, TABLEGATE, int64, int32, True),
+        (stored, AZURE, int64, int32, True),
+        (stored, TABLEGATE, int64, number("5"), True),
+        (ENTITIES, TABLE_STORE, int64, double(5.0), True),
+        (CELLS, TABLE_STORE, int64, double(5.0), True),
+        (CELLS, AZURE, int64, double(5.0), True),
+        (CELLS, AZURE, int64, int32, False),  # Table Store has no Int32
+        (ENTITIES, DYNAMODB, int64, number("5.0"), False),
+        (ITEMS, DYNAMODB, number("5"), number("5.0"), False),
+    ):
+        copy = Copy.of(definition, target, rows=3)
+        copy.first.rows[1] = row_of(definition, {**copy.first.rows[1].latest, "count": first})
+        copy.change(1, count=second)
+        case = (definition.service, target, first, second)
+        for level in ("checksum", "full", "sample:3"):
+            report = copy.verify(level)
+            assert report.counts == ({"kind": 1} if is_different else {}), (*case, level)
+        other_way = verify(copy.second, copy.first)
+        assert other_way.counts == ({"kind": 1} if is_different else {}), case
+        assert copy.verify(strict=False).status is ExitStatus.EQUAL, case
+        signatures = signature(copy.first, copy.second.service), signature(copy.second, copy.first.service)
+        assert (signatures[0] != signatures[1]) is is_different, case
+
+
+def test_a_lenient_comparison_says_so() -> None:
+    copy = Copy.of(ENTITIES, AZURE, rows=3)
+    copy.change(1, count=_int(Kind.INT32, 2))
+    lenient = copy.verify(strict=False)
+    assert lenient.status is ExitStatus.EQUAL
+    assert lenient.text().endswith("\nlenient: kinds of numbers were not compared\nequal\n")
+    assert json.loads(lenient.json())["lenient"] is True
+    usual = copy.verify()
+    assert "lenient" not in usual.text()
+    assert "different: 1 kind" in usual.text()
+    assert json.loads(usual.json())["lenient"] is False
 
 
 def test_what_is_written_meanwhile_is_no_difference() -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablegate.gateway.model.values.rows import Row
+from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
+from tablegate.gateway.model.values.rows import Contents, Row
+from tablegate.gateway.model.values.values import NUMBERS, Kind, Value, decimal_text, number_of
 from tablegate.transfer.endpoints.endpoint import Definition, Service
 from tablegate.transfer.mapping.mapping import Mapping, MappingOptions
 from tablegate.transfer.mapping.rules import Fidelity
@@ -62,3 +66,57 @@ def test_there_is_nothing_to_do_the_second_time(table: tuple[Definition, list[Ro
             assert second.findings == ()
             assert second.row is not None
             assert (second.row.position, second.row.body) == (mapped.position, mapped.body)
+
+
+KEY = KeySchema((KeyColumn("PartitionKey", Kind.TEXT),), (KeyColumn("RowKey", Kind.TEXT),))
+
+
+def _after(value: Value, services: list[Service]) -> Value:
+    """Return an attribute after copies to these services, one after another. The first one has the value."""
+    values = {"PartitionKey": Value(Kind.TEXT, "p"), "RowKey": Value(Kind.TEXT, "r"), "a": value}
+    row: Row | None = Row(KEY.key(values).position, Contents.of_values(values), 0)
+    definition = Definition("numbers", services[0], KEY)
+    for service in services[1:]:
+        assert row is not None
+        mapping = Mapping(definition, service)
+        row, definition = mapping.map(row).row, mapping.definition
+    assert row is not None
+    return row.latest["a"]
+
+
+AZURE, DYNAMODB, TABLE_STORE = Service.AZURE_TABLE, Service.DYNAMODB, Service.TABLE_STORE
+WHOLE_DOUBLES = st.integers(0, 126).flatmap(lambda bits: st.integers(-(2**bits), 2**bits)).map(float)
+DOUBLES = (WHOLE_DOUBLES | st.floats(1e-100, 1e100)).map(lambda data: Value(Kind.DOUBLE, data))
+INTEGERS = st.integers(-(2**63), 2**63 - 1).map(lambda data: Value(Kind.INT64, data))
+DECIMALS = st.integers(-(10**38) + 1, 10**38 - 1).map(lambda data: Value(Kind.DECIMAL, Decimal(data)))
+VALUES_OF_SERVICES = st.tuples(DOUBLES | INTEGERS, st.sampled_from([AZURE, TABLE_STORE])) | st.tuples(
+    DECIMALS, st.just(DYNAMODB)
+)
+
+
+def test_a_whole_double_above_2_to_the_53rd_keeps_its_value_between_services() -> None:
+    double = Value(Kind.DOUBLE, 1234567890123456768.0)
+    number = Value(Kind.DECIMAL, Decimal("1234567890123456768"))
+    integer = Value(Kind.INT64, 1234567890123456768)
+    assert _after(double, [AZURE, DYNAMODB]) == number
+    assert _after(double, [TABLE_STORE, DYNAMODB]) == number
+    assert _after(double, [AZURE, DYNAMODB, AZURE]) == integer
+    assert _after(double, [AZURE, DYNAMODB, TABLE_STORE]) == integer
+    assert _after(double, [AZURE, TABLE_STORE]) == double
+    beyond = Value(Kind.DOUBLE, float(2**70))
+    assert _after(beyond, [AZURE, DYNAMODB]) == Value(Kind.DECIMAL, Decimal(2**70))
+    assert _after(beyond, [AZURE, DYNAMODB, AZURE]) == beyond
+
+
+@given(VALUES_OF_SERVICES, st.lists(st.sampled_from(Service), min_size=1, max_size=3))
+def test_a_number_has_one_value_in_all_services(
+    value_of_service: tuple[Value, Service], services: list[Service]
+) -> None:
+    value, first = value_of_service
+    number = number_of(value)
+    assert number is not None
+    found = _after(value, [first, *services])
+    if found.kind in NUMBERS:
+        assert number_of(found) == number
+    else:
+        assert found == Value(Kind.TEXT, decimal_text(number))

@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 
 from tablegate.gateway.model.values.keys import KeySchema
 from tablegate.gateway.model.values.rows import Cell, Contents, Row
-from tablegate.gateway.model.values.values import FALSE, NULL, TRUE, Kind, Value, decimal_fits
+from tablegate.gateway.model.values.values import FALSE, NULL, TRUE, Kind, Value
+from tests.support.numbers import DECIMALS
 from tests.transfer.support.small_table import PAIR
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 NUMBERS = (
-    st.decimals(allow_nan=False, allow_infinity=False, places=None).filter(decimal_fits)
+    DECIMALS
     | st.integers(-(10**38) + 1, 10**38 - 1).map(Decimal)
     | st.sampled_from(
         [Decimal("1e125"), Decimal("-9.9999999999999999999999999999999999999e125"), Decimal("1e-130")]

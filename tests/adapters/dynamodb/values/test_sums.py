@@ -70,3 +70,9 @@ def test_a_difference_too(counter: DynamoDBService) -> None:
     assert added(counter, "1" + "0" * 38, "-1", "SET n = n - :by") == ""
     assert added(counter, "0.1", "1" + "0" * 37, "SET n = n - :by") == "-" + "9" * 37 + ".9"
     assert added(counter, "0.1", "1" + "0" * 38, "SET n = n - :by") == ""
+    long = "12345678901234567890123456789012345678"
+    assert added(counter, long, long, "SET n = n - :by") == "0"
+    assert added(counter, "0", long, "SET n = n - :by") == f"-{long}"
+    assert added(counter, f"-{long}", "1", "SET n = :by - n") == "12345678901234567890123456789012345679"
+    statement = {"Statement": "UPDATE orders SET n = n - n WHERE pk = 'a' RETURNING ALL NEW *"}
+    assert counter.call("ExecuteStatement", statement)["Items"][0]["n"] == {"N": "0"}

@@ -320,6 +320,9 @@ def test_an_item_is_checked_once() -> None:
         (Value(Kind.INT64, 2**63 - 1), {"N": "9223372036854775807"}),
         (Value(Kind.DOUBLE, 0.1), {"N": "0.1"}),
         (Value(Kind.DOUBLE, 1e22), {"N": "1" + "0" * 22}),
+        (Value(Kind.DOUBLE, 1234567890123456768.0), {"N": "1234567890123456768"}),
+        (Value(Kind.DOUBLE, float(2**126)), {"N": str(2**126)}),
+        (Value(Kind.DOUBLE, 1.7e38), {"N": "17" + "0" * 37}),  # 39 digits: its shortest decimal
         (Value(Kind.DOUBLE, -0.0), {"N": "0"}),
         (Value(Kind.DOUBLE, 1e300), {"S": "1e+300"}),
         (Value(Kind.DOUBLE, 1e-300), {"S": "1e-300"}),

@@ -18,22 +18,21 @@ from tablegate.gateway.model.values.values import (
     Kind,
     Value,
     decimal,
-    decimal_fits,
     number_size_bytes,
     size_bytes,
     text,
 )
+from tests.support.numbers import DECIMALS
 
 texts = st.text(alphabet=st.characters(exclude_categories=("Cs",)), max_size=6)
-numbers = st.decimals(allow_nan=False, allow_infinity=False).filter(decimal_fits)
 scalars = (
     texts.map(text)
-    | numbers.map(decimal)
+    | DECIMALS.map(decimal)
     | st.binary(max_size=5).map(lambda data: Value(Kind.BYTES, data))
     | st.booleans().map(lambda data: Value(Kind.BOOL, data))
     | st.just(NULL)
     | st.frozensets(texts, min_size=1, max_size=3).map(lambda data: Value(Kind.TEXT_SET, data))
-    | st.frozensets(numbers, min_size=1, max_size=3).map(lambda data: Value(Kind.DECIMAL_SET, data))
+    | st.frozensets(DECIMALS, min_size=1, max_size=3).map(lambda data: Value(Kind.DECIMAL_SET, data))
     | st.frozensets(st.binary(max_size=3), min_size=1, max_size=3).map(
         lambda data: Value(Kind.BYTES_SET, data)
     )

@@ -96,6 +96,8 @@ NUMBERS = [
         "1E-7",
         "1E+125",
         "9007199254740993",
+        "1234567890123456768",
+        "99999999999999991611392",
     ],
     *["123456789012345678901234567890.12345678", "-0.000001", "2147483648", "9223372036854775807", "1E-130"],
 ]
@@ -108,6 +110,9 @@ DOUBLES = [
     0.1,
     1e16,
     1e22,
+    1234567890123456768.0,
+    1e23,
+    1.7e38,
     1e-7,
     1e125,
     1e300,
@@ -330,7 +335,8 @@ def test_a_range_of_numbers_lets_all_of_it_through(opened: Database) -> None:
     insert(opened, rows)
     with opened.read() as session:
         for number, comparison in product(
-            numbers, (Comparison.LT, Comparison.LE, Comparison.GT, Comparison.GE)
+            numbers,
+            (Comparison.LT, Comparison.LE, Comparison.GT, Comparison.GE, Comparison.EQ),
         ):
             for predicate in (
                 Compare(Attribute(("Visits",)), comparison, Literal(number)),
