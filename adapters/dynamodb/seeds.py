@@ -126,10 +126,14 @@ class _SeedLoader:
             if summary.is_incremental:
                 raise UnreadableFile("an incremental export holds changes, not items: use a full export")
             with self._decompressed(path.parent / manifests.FILES) as stream:
-                keys = [file.key for file in manifests.read_files(stream)]
-            for key in keys:
-                with self._decompressed(path.parent / "data" / PurePosixPath(key).name) as stream:
+                files = list(manifests.read_files(stream))
+            for file in files:
+                before = self.items.get(summary.table_name, 0)
+                with self._decompressed(path.parent / "data" / PurePosixPath(file.key).name) as stream:
                     self._put(summary.table_name, _of_lines(stream))
+                items = self.items[summary.table_name] - before
+                if file.items not in (None, items):
+                    raise UnreadableFile(f"{file.key} has {items} items, but its manifest has {file.items}")
         elif not self._is_of_export(path) and _kind(path) in _LINES | {".csv"}:
             table = path.name.partition(".")[0] if _kind(path) in path.suffixes else path.stem
             with self._decompressed(path) as stream:

@@ -147,7 +147,7 @@ def test_items(live: Live, control: Control) -> None:
     assert live.client.scan(TableName="people")["Count"] == 2
 
 
-def export(folder: Path) -> None:
+def export(folder: Path, items: int = 2) -> None:
     """A full export, laid out as the service does (docs/migrate/file-formats.md)."""
     data = folder / "AWSDynamoDB" / "01-abc" / "data"
     data.mkdir(parents=True)
@@ -156,7 +156,7 @@ def export(folder: Path) -> None:
     (data.parent / "manifest-summary.json").write_text(
         json.dumps({"version": "2020-06-30", "tableArn": arn, "itemCount": 2})
     )
-    line = {"itemCount": 2, "dataFileS3Key": "p/AWSDynamoDB/01-abc/data/x.json.gz"}
+    line = {"itemCount": items, "dataFileS3Key": "p/AWSDynamoDB/01-abc/data/x.json.gz"}
     (data.parent / "manifest-files.json").write_text(json.dumps(line) + "\n")
 
 
@@ -167,6 +167,16 @@ def test_a_folder_with_an_export_at_the_start(tmp_path: Path) -> None:
     export(tmp_path)
     with Server(seed=tmp_path) as server:
         assert server.dynamodb_client().scan(TableName="people")["Count"] == 2
+
+
+def test_an_export_with_fewer_items_than_its_manifest_says_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "tables.json").write_text(json.dumps(CREATE))
+    export(tmp_path, items=3)
+    with (
+        pytest.raises(ServerFailed, match=r"x\.json\.gz has 2 items, but its manifest has 3"),
+        Server(seed=tmp_path),
+    ):
+        pass
 
 
 def test_a_failed_seed_is_reported_with_its_file(tmp_path: Path) -> None:
