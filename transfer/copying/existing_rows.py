@@ -1,0 +1,65 @@
+"""Rows that a target has before a copy: they are counted, and refused, deleted or kept."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from tablegate.transfer.endpoints.endpoint import Endpoint
+from tablegate.transfer.errors import TransferError
+
+COUNTED_ROWS = 10_000
+"""Maximum number of rows that are counted. Reading more could take hours."""
+
+
+class IfExists(Enum):
+    """The user's choice for a target that has rows. The value is its name on the command line."""
+
+    FAIL = "fail"
+    REPLACE = "replace"
+    """Delete all its rows first. A file is replaced when the copy is complete."""
+    APPEND = "append"
+    """Keep its rows, except those that have the key of a copied row."""
+
+
+class ExistingRows:
+    """The rows of a target before a copy. `number` is at most COUNTED_ROWS + 1, None if there is no table or file."""
+
+    def __init__(self, target: Endpoint) -> None:
+        """Count the rows. Raises TransferError."""
+        self._target = target
+        self.number = target.count_existing(COUNTED_ROWS + 1)
+
+    def require_allowed(self, choice: IfExists) -> str:
+        """Return a sentence about the rows, "" if there are none. Raises TransferError if the copy must not begin."""
+        is_file = not self._target.takes_changes
+        if self.number is None or not (self.number or is_file):
+            return ""
+        words = f"{self._target.shown} exists already with {self._shown_number}"
+        match choice:
+            case IfExists.REPLACE:
+                when = "which is replaced when the copy is complete" if is_file else "which are deleted first"
+                return f"{words}, {when}"
+            case IfExists.APPEND if not is_file:
+                return f"{words}, which stay. Rows with the same key are replaced"
+            case IfExists.APPEND:
+                raise TransferError(
+                    f"{words}. Rows cannot be appended to a file. Name another file, or use --if-exists replace"
+                )
+            case _ if is_file:
+                raise TransferError(
+                    f"{words}. Name another file, remove it, or replace it with --if-exists replace"
+                )
+            case _:
+                raise TransferError(
+                    f"{words}. Use --if-exists append to keep them (rows with the same key are replaced), or"
+                    " --if-exists replace to delete them first"
+                )
+
+    @property
+    def _shown_number(self) -> str:
+        if self.number == 1:
+            return "1 row"
+        if self.number is not None and self.number <= COUNTED_ROWS:
+            return f"{self.number:,} rows"
+        about = self._target.describe().rows or 0
+        return f"more than {COUNTED_ROWS:,} rows" + (f" (about {about:,})" if about > COUNTED_ROWS else "")
