@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tablegate.gateway.store.tables.descriptors import key_schema_document, key_schema_of
-from tablegate.transfer.copying.existing_rows import ExistingRows, IfExists
+from tablegate.transfer.copying.existing_rows import ExistingRows, IfExists, require_other_table
 from tablegate.transfer.copying.following import ChangeFollower
 from tablegate.transfer.copying.job import COPIED, COPYING, FINISHED, NEW, CopyJob, Counts, TableState
 from tablegate.transfer.copying.pacing import Concurrency, Rate, RateLimit
@@ -127,6 +127,7 @@ class TableCopy:
             progress.say(f"{self.target.shown}: {sentence}")
         if self._options.on_existing_rows is IfExists.REPLACE:
             if self._existing_rows or not self.target.takes_changes:
+                require_other_table(self.source, self.target, self.mapping)
                 self.target.clear(self._table.pace.before_write)
             self._existing_rows = 0
         for sentence in self.target.create(self.mapping.definition):

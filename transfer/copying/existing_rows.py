@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from enum import Enum
 
+from tablegate.gateway.model.values.rows import Row
 from tablegate.transfer.endpoints.endpoint import Endpoint
-from tablegate.transfer.errors import TransferError
+from tablegate.transfer.errors import BadAddress, TransferError
+from tablegate.transfer.mapping.mapping import Mapping
 
 COUNTED_ROWS = 10_000
 """Maximum number of rows that are counted. Reading more could take hours."""
@@ -63,3 +65,27 @@ class ExistingRows:
             return f"{self.number:,} rows"
         about = self._target.describe().rows or 0
         return f"more than {COUNTED_ROWS:,} rows" + (f" (about {about:,})" if about > COUNTED_ROWS else "")
+
+
+def require_other_table(source: Endpoint, target: Endpoint, mapping: Mapping) -> None:
+    """Raise BadAddress if the target is the source under another address, whose rows must not be deleted.
+
+    Equal rows prove nothing, because the target may have an older copy. So one row is deleted at the target, read at
+    the source, and written again if it is missing there.
+    """
+    if not source.looks_up or not target.looks_up:
+        return
+    schema = source.describe().key_schema
+    pages = (page for segment in source.segments(1) for page in source.scan(segment))
+    page = next((page for page in pages if page.rows), None)
+    for row in [] if page is None else page.rows:
+        key = schema.decode(row.position)
+        target_key = mapping.key(key)
+        old = None if target_key is None else target.get([target_key])[0]
+        if target_key is None or not isinstance(old, Row):
+            continue
+        target.delete([target_key])
+        if source.get([key])[0] is None:
+            target.write([old])
+            raise BadAddress(f"{source.shown} and {target.shown} are the same table")
+        return

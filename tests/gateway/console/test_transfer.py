@@ -271,7 +271,9 @@ def test_a_bad_line_is_named_and_nothing_is_written(
         assert "Line 2: " in page and f"{bad}</textarea>" in page
     assert "Give at least one row." in console.post("/import", 400, **SONGS, lines=" ")
     page = unescape(
-        console.post("/import", 400, **SONGS, lines='{"p": {"S": "new"}}\n\n{"p": {"S": "new"}, "x": {"N": "1"}}')
+        console.post(
+            "/import", 400, **SONGS, lines='{"p": {"S": "new"}}\n\n{"p": {"S": "new"}, "x": {"N": "1"}}'
+        )
     )
     assert "Line 3: it has the same key as line 1." in page
     monkeypatch.setattr(transfer_pages, "IMPORT_ROWS", 1)

@@ -97,6 +97,16 @@ def test_a_resumed_copy_continues_into_its_own_rows(tmp_path: Path) -> None:
         (tmp_path / "copy.job").unlink()
 
 
+def test_a_table_under_two_addresses_is_not_emptied(tmp_path: Path) -> None:
+    """A server is reachable by several names, and tablegate serves one table by several APIs."""
+    source, _ = ends(0)
+    target = MemoryEndpoint(source.table, shown="memory:target")
+    before = target.table.values
+    with pytest.raises(TransferError, match="memory:source and memory:target are the same table"):
+        copy(tmp_path, source, target, if_exists=IfExists.REPLACE)
+    assert target.table.values == before
+
+
 def test_no_table_is_written_if_one_of_several_has_rows(tmp_path: Path) -> None:
     source, target = ends(0)
     other, full = ends(3)
