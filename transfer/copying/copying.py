@@ -112,7 +112,7 @@ class TableCopy:
         sentence = existing.require_allowed(self._options.on_existing_rows)
         if sentence:
             progress.say(sentence)
-        self._existing_rows = existing.number or 0
+        self._existing_rows = existing.known
 
     def begin(self, progress: Progress) -> None:
         """Create the target table, capture changes and choose segments. A resumed table keeps its earlier choices."""
@@ -332,7 +332,7 @@ def plan(source: Endpoint, target: Endpoint, options: CopyOptions) -> list[str]:
     segments = len(source.segments(options.parallel * _SEGMENTS_PER_READER))
     rows = "an unknown number of rows" if definition.rows is None else f"about {definition.rows:,} rows"
     existing = ExistingRows(target)
-    action = "is created" if existing.number is None else "exists"
+    action = "exists" if existing.known or existing.number is not None else "is created"
     sentences = [
         f"{source.shown}: {rows}, read in {segments} segments by {min(options.parallel, segments)} threads",
         f"{target.shown}: {action}, key {', '.join(mapping.definition.key_schema.names)}",

@@ -6,7 +6,7 @@ from enum import Enum
 
 from tablegate.gateway.model.values.rows import Row
 from tablegate.transfer.endpoints.endpoint import Endpoint
-from tablegate.transfer.errors import BadAddress, TransferError
+from tablegate.transfer.errors import AccessRefused, BadAddress, RequestRefused, TransferError
 from tablegate.transfer.mapping.mapping import Mapping
 
 COUNTED_ROWS = 10_000
@@ -24,16 +24,31 @@ class IfExists(Enum):
 
 
 class ExistingRows:
-    """The rows of a target before a copy. `number` is at most COUNTED_ROWS + 1, None if there is no table or file."""
+    """The rows of a target before a copy.
+
+    `number` is at most COUNTED_ROWS + 1, None if there is no table or file, or if its rows may not be read.
+    """
 
     def __init__(self, target: Endpoint) -> None:
         """Count the rows. Raises TransferError."""
         self._target = target
-        self.number = target.count_existing(COUNTED_ROWS + 1)
+        self._refusal: TransferError | None = None
+        self.number: int | None = None
+        try:
+            self.number = target.count_existing(COUNTED_ROWS + 1)
+        except (AccessRefused, RequestRefused) as error:
+            self._refusal = error
 
     def require_allowed(self, choice: IfExists) -> str:
         """Return a sentence about the rows, "" if there are none. Raises TransferError if the copy must not begin."""
         is_file = not self._target.takes_changes
+        if self._refusal is not None:
+            words = f"{self._refusal}. The rows of the target cannot be counted"
+            if choice is not IfExists.APPEND:
+                raise TransferError(
+                    f"{words}. Allow a scan, or use --if-exists append without knowing their number"
+                )
+            return f"{words}, and stay. Rows with the same key are replaced"
         if self.number is None or not (self.number or is_file):
             return ""
         words = f"{self._target.shown} exists already with {self._shown_number}"
@@ -56,6 +71,11 @@ class ExistingRows:
                     f"{words}. Use --if-exists append to keep them (rows with the same key are replaced), or"
                     " --if-exists replace to delete them first"
                 )
+
+    @property
+    def known(self) -> int:
+        """The number of rows, 1 if they cannot be counted."""
+        return 1 if self._refusal is not None else self.number or 0
 
     @property
     def _shown_number(self) -> str:

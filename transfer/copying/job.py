@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shlex
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
@@ -103,7 +104,8 @@ class CopyJob:
         """
         if path.exists():
             raise TransferError(
-                f"the job file {path} exists already. Continue it (tablegate copy --job {path} --resume) or remove it"
+                f"the job file {path} exists already. Continue it (tablegate copy --job {shlex.quote(str(path))} --resume)"
+                " or remove it"
             )
         connection = _connect(path)
         with _sqlite_errors(path), connection:

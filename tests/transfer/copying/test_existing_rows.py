@@ -15,7 +15,7 @@ from tablegate.transfer.copying.job import CopyJob, Counts
 from tablegate.transfer.endpoints.endpoint import Endpoint
 from tablegate.transfer.endpoints.files.opening import open_file
 from tablegate.transfer.endpoints.files.staging import partial_path
-from tablegate.transfer.errors import ServiceUnavailable, TransferError
+from tablegate.transfer.errors import RequestRefused, ServiceUnavailable, TransferError
 from tablegate.transfer.progress import NoProgress
 from tests.transfer.support.memory_endpoint import MemoryEndpoint, MemoryTable, definition_of, rows_of
 from tests.transfer.support.small_table import scanned
@@ -95,6 +95,21 @@ def test_a_resumed_copy_continues_into_its_own_rows(tmp_path: Path) -> None:
         copy(tmp_path, source, target, if_exists=choice)
         assert target.table.values == source.table.values
         (tmp_path / "copy.job").unlink()
+
+
+def test_rows_that_may_not_be_read_are_not_counted(tmp_path: Path) -> None:
+    """A key may be allowed to write only."""
+    refusal = RequestRefused("memory:target", "AccessDeniedException", "not authorized to perform Scan", 400)
+    for choice in (None, IfExists.REPLACE):
+        source, target = ends(3)
+        target.fail("scan", refusal)
+        with pytest.raises(TransferError, match="Allow a scan, or use --if-exists append"):
+            copy(tmp_path, source, target, if_exists=choice)
+        (tmp_path / "copy.job").unlink()
+    source, target = ends(3)
+    target.fail("scan", refusal)
+    _, [(sentence, writes)] = copy(tmp_path, source, target, if_exists=IfExists.APPEND)
+    assert "The rows of the target cannot be counted, and stay" in sentence and writes == 0
 
 
 def test_a_table_under_two_addresses_is_not_emptied(tmp_path: Path) -> None:

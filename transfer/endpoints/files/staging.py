@@ -182,7 +182,7 @@ def _remove_empty_staging(path: Path) -> None:
         if has_rows:
             raise TransferError(
                 f"{partial_path(path)} exists: a copy to this file was started and not finished."
-                " Continue its job (--resume) or remove the file"
+                " Continue its job (--resume), remove the file, or use --if-exists replace"
             )
         partial_path(path).unlink()
 
