@@ -90,7 +90,7 @@ class ExistingRows:
 def require_other_table(source: Endpoint, target: Endpoint, mapping: Mapping) -> None:
     """Raise BadAddress if the target is the source under another address, whose rows must not be deleted.
 
-    Equal rows prove nothing, because the target may have an older copy. So one row is deleted at the target, read at
+    Equal rows are no evidence, because the target may have an older copy. So one row is deleted at the target, read at
     the source, and written again if it is missing there.
     """
     if not source.looks_up or not target.looks_up:
