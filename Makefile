@@ -2,7 +2,7 @@
 #   make serve ARGS="--port 9000 --database postgresql://..."
 
 .DEFAULT_GOAL := help
-.PHONY: help setup serve compiled-tests test test-general test-wsgi test-distributed soak endurance fuzz bench bench-against lint lint-workflows \
+.PHONY: help setup serve test test-clients test-rest test-all test-general test-wsgi test-distributed soak endurance fuzz bench bench-against lint lint-workflows \
 	lint-deploy image compose format lock protocol reference docs screenshots dist test-oldest test-extras \
 	test-installs sbom audit
 
@@ -25,17 +25,25 @@ serve: .venv/.runtime ## serve on http://127.0.0.1:8000, data in ./tablegate.sql
 
 # Tests start a hundred servers: what Python compiles is kept, whatever the environment says.
 unexport PYTHONDONTWRITEBYTECODE
-# Six processes, each with a PostgreSQL of its own, since tests often wait: four left two cores idle for a fifth of the time.
-# One that is done takes tests over from the others. ARGS="-n 0": in one.
-PYTEST := $(BIN)/pytest -n 6 --dist worksteal
+# Each process collects its own files alone (tests/support/tiers.py). Three, since tests also wait. ARGS="-n 0": in one process.
+PYTEST := $(BIN)/pytest -n 3 --dist each --max-worker-restart 0
 
-test: .venv/.complete ## all tests, on SQLite and on a PostgreSQL that they start themselves
-	$(PYTEST) $(ARGS)
+test: .venv/.complete ## the whole behaviour in minutes, with Python alone: SQLite, and PostgreSQL where tests race or write SQL
+	$(PYTEST) --tier test $(ARGS)
 
-# On a fresh checkout each process of `make test` would compile all modules of tests itself, in 15 seconds of CPU time.
-compiled-tests: .venv/.complete
-	mkdir -p build
-	$(BIN)/pytest --collect-only --quiet > build/tests.txt || { tail -n 40 build/tests.txt; exit 1; }
+test-clients: .venv/.complete ## tests that start foreign programs: other languages, browsers, nested pytest, wheels, documents
+	$(PYTEST) --tier clients $(ARGS)
+
+test-rest: .venv/.complete ## all that `make test-all` has and `make test` has not
+	$(PYTEST) --tier clients --tier extended $(ARGS)
+
+# Both parts run, even if the first one fails.
+test-all: export TABLEGATE_TEST_COUNTS := $(CURDIR)/build/counts.txt
+test-all: export TABLEGATE_TEST_EXAMPLES := full
+test-all: .venv/.complete ## all tests, in about 15 minutes on two cores, with 100 examples of each property
+	mkdir -p build && rm -f $(TABLEGATE_TEST_COUNTS)
+	failed=0; for part in test test-rest; do $(MAKE) $$part || failed=1; done; \
+	$(BIN)/python -m tests.support.tiers $(TABLEGATE_TEST_COUNTS); exit $$failed
 
 test-general: .venv/.complete ## all tests with the fast paths switched off (docs/contribute/fast-paths.md)
 	TABLEGATE_FAST_PATHS=off $(PYTEST) $(ARGS)
@@ -59,7 +67,7 @@ test-oldest: .venv/.complete ## tests with the oldest versions that pyproject.to
 	$(BIN)/uv pip install --quiet --python build/oldest --requirement requirements-dev.lock --override build/oldest.txt
 	$(BIN)/uv pip install --quiet --python build/oldest --no-deps --editable .
 	$(BIN)/uv pip check --python build/oldest
-	build/oldest/bin/pytest -n 3 --dist worksteal $(ARGS)
+	build/oldest/bin/pytest -n 3 --dist each $(ARGS)
 
 test-extras: dist ## each extra of the wheel in a clean environment
 	$(BIN)/python -m tests.support.packages extras dist/*.whl

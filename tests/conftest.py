@@ -16,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
+import shlex
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -35,6 +36,7 @@ from tablegate.gateway.server import server as server_module
 from tablegate.gateway.store.opening.migrating import migrate
 from tablegate.gateway.store.opening.opening import open_database
 from tablegate.gateway.store.sql.databases import Database
+from tests.support import tiers
 from tests.support.databases import OWN_URL, PostgresServer, leave_own_server, start_postgres
 from tests.support.running import Running, start
 
@@ -45,34 +47,56 @@ if _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > 4 << 30:
 
 # The time to generate an example depends on the machine and is no property of the code.
 _HEALTH = [hypothesis.HealthCheck.too_slow]
-hypothesis.settings.register_profile(
-    "repeatable", derandomize=True, deadline=None, suppress_health_check=_HEALTH
-)
+for _name, _examples in {"short": 25, "full": 100}.items():
+    hypothesis.settings.register_profile(
+        _name, derandomize=True, max_examples=_examples, deadline=None, suppress_health_check=_HEALTH
+    )
 hypothesis.settings.register_profile(
     "fuzz", derandomize=False, max_examples=2000, deadline=None, suppress_health_check=_HEALTH
 )
-hypothesis.settings.load_profile(os.environ.get("TABLEGATE_TEST_EXAMPLES", "repeatable"))
+hypothesis.settings.load_profile(os.environ.get("TABLEGATE_TEST_EXAMPLES", "short"))
+
+_OTHERS = pytest.StashKey[set[str]]()
 
 
-# Files whose tests take 10 to 30 s each.
-LONG_FILES = (
-    "tests/durability/test_crashes.py",
-    "tests/durability/test_failover.py",
-    "tests/durability/test_upgrades.py",
-    "tests/gateway/console/test_administration_in_browser.py",
-    "tests/repository/test_code_blocks.py",
-    "tests/testing/test_plugin.py",
-    "tests/transfer/test_walks.py",
-)
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--tier", action="append", choices=tiers.TIERS, help="run the cases of this tier alone")
+    parser.addoption(
+        "--record-seconds", action="store_true", help="write the seconds of each file to tests/seconds.json"
+    )
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell a process of xdist its files. With `--dist each`, each process collects and runs its own files alone."""
+    if node.config.option.dist == "each":
+        seconds = tiers.recorded_seconds(node.config.option.tier or tiers.TIERS)
+        shares = tiers.shares(tiers.files_of_tests(), seconds, node.workerinput["workercount"])
+        number = int(node.workerinput["workerid"].removeprefix("gw"))
+        node.workerinput["files_of_others"] = sorted(set().union(*shares) - shares[number])
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[_OTHERS] = set(getattr(config, "workerinput", {}).get("files_of_others", ()))
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    return True if tiers.name_of(collection_path) in config.stash[_OTHERS] else None
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With fast paths off (`make test-general`) the tests marked `fast_paths` are left out.
+    """Keep the cases of the tiers that are asked for, and of the files of this process.
 
-    With several processes the long tests come first. At the end, only short tests are left to share out.
+    With fast paths off (`make test-general`) the tests marked `fast_paths` are skipped.
     """
-    if hasattr(config, "workerinput"):
-        items.sort(key=lambda item: not item.nodeid.startswith(LONG_FILES))
+    wanted = config.option.tier or tiers.TIERS
+    kept, others = [], []
+    for item in items:
+        is_ours = tiers.tier_of(item) in wanted and tiers.name_of(item.path) not in config.stash[_OTHERS]
+        (kept if is_ours else others).append(item)
+    items[:] = kept
+    config.hook.pytest_deselected(items=others)
     if not fast_paths.ARE_ON:
         for item in items:
             if item.get_closest_marker("fast_paths"):
@@ -90,6 +114,16 @@ def pytest_collection_finish() -> None:
 def pytest_sessionfinish() -> None:
     """Databases on a server that is not ours go with the tests."""
     leave_own_server()
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Print one line for each failed test that runs it alone. Record seconds and counts where they are asked for."""
+    for report in [*terminalreporter.stats.get("failed", ()), *terminalreporter.stats.get("error", ())]:
+        terminalreporter.write_line(f"again: .venv/bin/pytest {shlex.quote(report.nodeid)}")
+    if config.option.record_seconds:
+        tiers.record_seconds(config.option.tier or tiers.TIERS, terminalreporter.stats)
+    if counts := os.environ.get("TABLEGATE_TEST_COUNTS"):
+        tiers.add_counts(Path(counts), terminalreporter.stats)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -24,6 +24,7 @@ from tablegate.transfer.flags import (
     TableAddress,
     errors_as_exit_status,
     explained,
+    warn_of_no_rows,
 )
 
 if TYPE_CHECKING:
@@ -135,6 +136,8 @@ def copy(
             opens = job_setup.opener(source), job_setup.opener(target)
             counts = copying.run(job, opens, chosen.options(), shown)
         rejected = copying.write_rejects(job, rejects_path)
+        for source_address in job.sources_without_rows():
+            warn_of_no_rows(source_address)
     job.close()
     click.echo(
         _summary(counts) + (f", {rejected:,} rejected, see {rejects_path}" if rejected else ""), err=True

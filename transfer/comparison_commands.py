@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -23,6 +24,7 @@ from tablegate.transfer.flags import (
     TableAddress,
     errors_as_exit_status,
     explained,
+    warn_of_no_rows,
 )
 
 _FIRST = click.argument("first", metavar="A", type=TableAddress())
@@ -134,6 +136,8 @@ def lint(
         for address in tables_of(source):
             with _ends(address) as [end], _progress(quiet) as shown:
                 report = check(end, Service(kind), sample, options, workers=parallel or 4, progress=shown)
+                if not report.rows:
+                    warn_of_no_rows(end.shown)
             if form == "text":
                 report.print(sys.stdout)
             else:
@@ -158,6 +162,7 @@ def lint(
     show_default=True,
     help="Maximum number of differences to list.",
 )
+@click.option("--allow-empty", is_flag=True, help="Accept a table A without rows. Otherwise the status is 1.")
 @_STRICT
 @_IGNORE
 @_TOLERANCE
@@ -171,11 +176,11 @@ def lint(
     in B, extra in B, changed, or changed only in kind, with the rule of the mapping that explains it. With a pattern, each
     table of A is compared with its copy.
 
-    Exit status: 0 equal, 1 different, 2 the comparison failed.
+    Exit status: 0 equal, 1 different or no rows in A, 2 the comparison failed.
 """)
 def verify(
-    first: str, second: str, level: str, form: str, limit: int, strict: bool, ignored: tuple[str, ...], tolerance: float,
-    parallel: int | None, escape_keys: bool | None, quiet: bool,
+    first: str, second: str, level: str, form: str, limit: int, allow_empty: bool, strict: bool,
+    ignored: tuple[str, ...], tolerance: float, parallel: int | None, escape_keys: bool | None, quiet: bool,
 ) -> None:  # fmt: skip
     status = 0
     with errors_as_exit_status():
@@ -183,12 +188,15 @@ def verify(
         from tablegate.transfer.copying.job_setup import pairs_of
 
         options = _compare_options(strict, ignored, tolerance, escape_keys)
+        options = replace(options, allow_empty=allow_empty)
         for pair in pairs_of(first, second):
             with _ends(*pair) as [one, other], _progress(quiet) as shown:
                 try:
                     report = compare(one, other, level, options, limit, parallel or 4, shown)
                 except ValueError as error:
                     raise click.UsageError(str(error)) from None
+                if not report.rows[0]:
+                    warn_of_no_rows(one.shown)
             click.echo(report.json() if form == "json" else report.text())
             status = max(status, int(report.status))
     raise SystemExit(status)

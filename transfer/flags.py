@@ -106,6 +106,13 @@ def errors_as_exit_status(advice: Callable[[BaseException], str] = lambda error:
         signal.signal(signal.SIGTERM, before)
 
 
+def warn_of_no_rows(source: str) -> None:
+    """Print that a source is empty, which is seldom meant."""
+    click.echo(
+        f"Warning: {source} has no rows. Check the address and the format if this is not meant", err=True
+    )
+
+
 def _leave(status: int) -> None:
     """End with a status without waiting for threads that may wait for a service for minutes.
 

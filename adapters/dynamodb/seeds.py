@@ -130,12 +130,8 @@ class _SeedLoader:
             with self._decompressed(path.parent / manifests.FILES) as stream:
                 files = list(manifests.read_files(stream))
             for file in files:
-                before = self.items.get(summary.table_name, 0)
                 with self._decompressed(path.parent / "data" / PurePosixPath(file.key).name) as stream:
-                    self._put(summary.table_name, _of_lines(stream), seen)
-                items = self.items[summary.table_name] - before
-                if file.items not in (None, items):
-                    raise UnreadableFile(f"{file.key} has {items} items, but its manifest has {file.items}")
+                    self._put(summary.table_name, _counted(_of_lines(stream), file), seen)
         elif not self._is_of_export(path) and _kind(path) in _LINES | {".csv"}:
             table = path.name.partition(".")[0] if _kind(path) in path.suffixes else path.stem
             with self._decompressed(path) as stream:
@@ -200,6 +196,16 @@ def _kind(path: PurePosixPath) -> str:
     return PurePosixPath(path.stem).suffix if path.suffix in _COMPRESSED else path.suffix
 
 
+def _counted(items: Iterator[ParsedItem], file: manifests.ManifestEntry) -> Iterator[ParsedItem]:
+    """Yield the items of a data file. Raises UnreadableFile at the end if the manifest has another number."""
+    count = 0
+    for item in items:
+        count += 1
+        yield item
+    if file.items is not None and count != file.items:
+        raise UnreadableFile(f"{file.key} has {count} items, but {manifests.FILES} has {file.items}")
+
+
 def _of_lines(stream: BinaryIO) -> Iterator[ParsedItem]:
     form: lines.LineFormat | None = None
     for number, line in enumerate(stream, 1):
@@ -213,10 +219,12 @@ def _of_lines(stream: BinaryIO) -> Iterator[ParsedItem]:
 
 
 def _of_csv(stream: BinaryIO) -> Iterator[ParsedItem]:
-    rows = csv.reader(io.TextIOWrapper(stream, encoding="utf-8-sig", newline=""))
+    rows = _csv_rows(stream)
     columns = [name.rpartition(":") for name in next(rows, [])]
     if not columns or any(not name or not kind for name, _, kind in columns):
         raise UnreadableFile("the first line must name attributes with their types, such as id:S,n:N")
+    if len({name for name, _, _ in columns}) < len(columns):
+        raise UnreadableFile("the first line names an attribute twice")
     for number, row in enumerate(rows, 2):
         if len(row) != len(columns):
             raise UnreadableFile(f"row {number} has {len(row)} cells, but the first line has {len(columns)}")
@@ -229,6 +237,15 @@ def _of_csv(stream: BinaryIO) -> Iterator[ParsedItem]:
             yield item_of(wire)
         except ServiceError as error:
             raise UnreadableFile(f"row {number}: {error.message}") from None
+
+
+def _csv_rows(stream: BinaryIO) -> Iterator[list[str]]:
+    """Yield the rows of CSV. Raises UnreadableFile."""
+    rows = csv.reader(io.TextIOWrapper(stream, encoding="utf-8-sig", newline=""), strict=True)
+    try:
+        yield from rows
+    except csv.Error as error:
+        raise UnreadableFile(f"line {rows.line_num}: {error}") from None
 
 
 def _cell(kind: str, cell: str, number: int) -> Mapping[str, Any]:

@@ -77,6 +77,7 @@ def test_serve_needs_no_argument(serving: Process, tmp_path: Path) -> None:
     assert (tmp_path / "tablegate.sqlite.lock").read_text() == ""
 
 
+@pytest.mark.extended
 def test_after_a_crash_the_next_server_gets_in(tmp_path: Path) -> None:
     first = Process(tmp_path)
     first.wait_until_ready()
@@ -86,6 +87,7 @@ def test_after_a_crash_the_next_server_gets_in(tmp_path: Path) -> None:
     assert second.terminate()[0] == 0
 
 
+@pytest.mark.extended
 def test_the_files_of_a_database_are_its_owners_alone(tmp_path: Path) -> None:
     server = Process(tmp_path)
     server.wait_until_ready()
@@ -111,6 +113,7 @@ def test_commands_make_a_database_for_its_owner_alone_too(tmp_path: Path) -> Non
     assert (tmp_path / "target.sqlite").stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.extended
 def test_a_database_is_locked_whatever_it_is_called(serving: Process, tmp_path: Path) -> None:
     serving.wait_until_ready()
     (tmp_path / "other.sqlite").symlink_to(tmp_path / "tablegate.sqlite")
@@ -142,6 +145,7 @@ def test_a_database_of_two_hard_links_is_refused(tmp_path: Path) -> None:
     tablegate(tmp_path, "tables")
 
 
+@pytest.mark.extended
 def test_two_servers_in_memory_do_not_meet(tmp_path: Path) -> None:
     servers = [Process(tmp_path, "--memory") for _ in range(2)]
     for server in servers:
@@ -151,6 +155,7 @@ def test_two_servers_in_memory_do_not_meet(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.extended
 def test_dev_is_not_for_the_network(tmp_path: Path) -> None:
     said = refusal(tmp_path, "--host", "0.0.0.0")
     assert "--auth strict" in said
@@ -179,6 +184,7 @@ def test_tls_with_a_certificate_of_our_own_making(tmp_path: Path) -> None:
     assert server.terminate()[0] == 0
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_sighup_reads_certificates_again_and_ends_nothing(tmp_path: Path, postgres, workers: str) -> None:
     certificate, key = make_self_signed(tmp_path, "127.0.0.1")
@@ -221,6 +227,7 @@ def test_sighup_reads_certificates_again_and_ends_nothing(tmp_path: Path, postgr
     assert server.terminate()[0] == 0
 
 
+@pytest.mark.extended
 def test_a_worker_that_takes_the_place_of_another_shows_the_certificate_of_now(
     tmp_path: Path, postgres
 ) -> None:
@@ -264,6 +271,7 @@ def test_there_are_descriptors_for_all_places(tmp_path: Path) -> None:
     assert server.terminate()[0] == 0
 
 
+@pytest.mark.extended
 def test_metrics_may_have_a_port_of_their_own(tmp_path: Path) -> None:
     port = free_port()
     server = Process(tmp_path, "--metrics-port", str(port), "--auth", "strict", "--host", "0.0.0.0")
@@ -281,6 +289,7 @@ def test_metrics_may_have_a_port_of_their_own(tmp_path: Path) -> None:
     server.terminate()
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_series_of_dropped_tables_go_away(tmp_path: Path, postgres, workers: str) -> None:
     flags = ["--database", postgres.empty_database(), "--workers", workers]
@@ -310,6 +319,7 @@ def test_series_of_dropped_tables_go_away(tmp_path: Path, postgres, workers: str
     assert server.terminate() == (0, "")
 
 
+@pytest.mark.extended
 def test_several_workers_share_a_port_and_are_replaced(tmp_path: Path, postgres) -> None:
     database = postgres.empty_database()
     server = Process(
@@ -329,6 +339,7 @@ def test_several_workers_share_a_port_and_are_replaced(tmp_path: Path, postgres)
     assert (code, errors) == (0, "")
 
 
+@pytest.mark.extended
 def test_workers_do_not_outlive_their_parent(tmp_path: Path, postgres) -> None:
     """A service manager that kills what has hung must find the port free."""
     database = postgres.empty_database()
@@ -449,6 +460,7 @@ def test_a_table_store_key_is_bound_or_made_for_all_by_name(tmp_path: Path) -> N
     assert "12 digits" in tablegate(tmp_path, "credentials", "add", "AK", "--any-place", code=1)
 
 
+@pytest.mark.clients
 def test_a_built_wheel_in_an_empty_environment_migrates_serves_and_stops(tmp_path: Path) -> None:
     wheels, environment, folder = tmp_path / "wheels", tmp_path / "venv", tmp_path / "folder"
     folder.mkdir()

@@ -83,6 +83,7 @@ def make_table(client: Any) -> None:
 _LAST = "CorsParams:"
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "words",
     [
@@ -131,6 +132,7 @@ def test_without_shared_db_each_key_and_region_has_its_own_tables(tmp_path: Path
         assert dynamodb(port, region="eu-west-1").list_tables()["TableNames"] == []
 
 
+@pytest.mark.extended
 def test_tables_stay_in_the_folder_after_a_kill(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     port = free_port()
@@ -149,6 +151,7 @@ def test_tables_stay_in_the_folder_after_a_kill(tmp_path: Path) -> None:
         assert dynamodb(port).list_tables()["TableNames"] == ["songs"]
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("command", "last"),
     [
@@ -221,6 +224,7 @@ def azure(url: str, account: str = DEV_AZURE_ACCOUNT, key: str = DEV_AZURE_KEY) 
 _LISTENING = "Azurite Table service is successfully listening at "
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "words",
     [

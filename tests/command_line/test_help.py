@@ -17,6 +17,7 @@ from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.configuration.settings import SETTINGS
 from tests.support import reference_pages
 from tests.support.running import ROOT
+from tests.support.tables import each_row
 
 GROUPS = {
     "Database", "Network", "Security", "DynamoDB", "Azure Table", "Table Store", "Background work", "Monitoring", "Test",
@@ -68,7 +69,7 @@ def test_a_command_accepts_the_settings_that_it_does_not_use(tmp_path: Path) -> 
     assert "The server is not ready" in text
 
 
-@pytest.mark.parametrize("words", reference_pages.commands())
+@each_row("words", reference_pages.commands())
 def test_placeholders_name_the_value(words: str) -> None:
     command = reference_pages.commands()[words]
     context = click.Context(command)

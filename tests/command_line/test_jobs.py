@@ -9,6 +9,7 @@ import socket
 import threading
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 from tablegate.gateway.__main__ import main
@@ -21,6 +22,8 @@ from tests.support.object_places import BUCKET, FolderPlace
 from tests.support.raw_client import RawClient
 from tests.support.running import Process
 from tests.support.waiting import PATIENCE_S, wait_until
+
+pytestmark = pytest.mark.extended
 
 _ATTEMPTS = 3  # of 30 s each; adapters/dynamodb/object_stores/s3.py
 KEY = {

@@ -102,6 +102,7 @@ def server(audit_file: Path) -> Iterator[Server]:
         yield running
 
 
+@pytest.mark.extended
 def test_the_tools(server: Server) -> None:
     async def names(client: Client) -> dict[str, bool | None]:
         tools = (await client.list_tools()).tools
@@ -139,6 +140,7 @@ def test_an_assistant_reads_what_its_key_may_read(server: Server) -> None:
     assert "Item" not in absent
 
 
+@pytest.mark.extended
 def test_the_key_decides_and_the_audit_names_key_and_channel(server: Server, audit_file: Path) -> None:
     key = {"id": {"S": "1"}, "line": {"N": "1"}}
     read, *writes = call(
@@ -178,6 +180,7 @@ def test_the_key_decides_and_the_audit_names_key_and_channel(server: Server, aud
     assert not any("channel" in each for each in others)
 
 
+@pytest.mark.extended
 def test_errors_are_answers() -> None:
     wrong = {"table": "none", "key_condition": "id == 1", "values": {":v": {"S": "1"}}}
     with Server() as running:
@@ -197,6 +200,7 @@ def test_errors_are_answers() -> None:
     assert f"No DynamoDB API answers at {url}" in lost
 
 
+@pytest.mark.extended
 def test_a_wrong_command_line(tmp_path: Path) -> None:
     def failed(*flags: str, **environment: str) -> str:
         clean = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}

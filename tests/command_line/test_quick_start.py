@@ -15,6 +15,8 @@ import pytest
 
 from tests.support.waiting import PATIENCE_S
 
+pytestmark = pytest.mark.extended
+
 _HEAVY = {
     "alembic", "cryptography", "flask", "flatbuffers", "hypothesis", "jinja2", "jwt", "lark", "mako", "numpy",
     "prometheus_client", "psycopg", "pyarrow", "re2", "rich", "sqlalchemy", "sqlglot", "tablegate.transfer", "werkzeug",

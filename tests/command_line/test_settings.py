@@ -19,6 +19,7 @@ from tablegate.gateway.configuration.database_urls import (
 from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.configuration.settings import FORMER_NAMES, BadSetting, Settings
 from tests.support.running import ROOT
+from tests.support.tables import each_row
 
 
 def test_flags_win_over_the_environment_and_that_over_the_file(tmp_path: Path) -> None:
@@ -218,8 +219,8 @@ def test_secrets_are_not_shown() -> None:
 
 
 # The forms of libpq: https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING
-@pytest.mark.parametrize(
-    ("written", "normal"),
+@each_row(
+    "written, normal",
     [
         ("postgres://u:p%40s@h/db?sslmode=require", "postgresql+psycopg://u:p%40s@h/db?sslmode=require"),
         ("postgresql://h", "postgresql+psycopg://h/"),

@@ -37,6 +37,7 @@ def failed_start(folder: Path, *flags: str, **environment: str) -> str:
     return done.stderr
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("workers", ["1", "2"])
 @pytest.mark.parametrize(
     ("flags", "package", "reason"),
@@ -56,6 +57,7 @@ def test_settings_that_only_the_server_can_check(
     assert len(errors.splitlines()) == 1
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_a_wrong_secret_key(tmp_path: Path, workers: str) -> None:
     key, other = {"TABLEGATE_SECRET_KEY": "1" * 64}, {"TABLEGATE_SECRET_KEY": "2" * 64}
@@ -69,6 +71,7 @@ def test_a_wrong_secret_key(tmp_path: Path, workers: str) -> None:
     assert len(errors.splitlines()) == 1
 
 
+@pytest.mark.extended
 def test_a_worker_that_fails_ends_the_start(tmp_path: Path) -> None:
     """The library of traces rejects its settings in each worker. A server of workers that die has no address."""
     errors = failed_start(
@@ -78,6 +81,7 @@ def test_a_worker_that_fails_ends_the_start(tmp_path: Path) -> None:
     assert "a worker did not start" in errors
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_the_addresses_as_json(tmp_path: Path, workers: str) -> None:
     flags = ("--azure-port", "0", "--metrics-port", "0", "--workers", workers)
@@ -93,6 +97,7 @@ def test_the_addresses_as_json(tmp_path: Path, workers: str) -> None:
     assert process.terminate()[0] == 0
 
 
+@pytest.mark.extended
 def test_a_strict_server_says_how_to_add_a_key(tmp_path: Path) -> None:
     """Its examples would have credentials that it refuses."""
     server = Process(tmp_path, "--auth", "strict")

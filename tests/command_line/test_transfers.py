@@ -443,6 +443,7 @@ def test_help_teaches(tmp_path: Path, command: str) -> None:
     assert "dynamodb://TABLE?region=REGION" in told
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("command", [("lint", A, "dynamodb"), ("signature", A), ("verify", A, A)])
 def test_reading_of_a_table_shows_progress(fill: Fill, tmp_path: Path, command: tuple[str, ...]) -> None:
     """On standard error: standard output has the results only."""

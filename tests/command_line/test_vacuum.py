@@ -11,6 +11,8 @@ from tablegate.gateway.__main__ import main
 from tests.support.raw_client import RawClient
 from tests.support.running import Begin, processes
 
+pytestmark = pytest.mark.extended
+
 
 def vacuum(url: str) -> Result:
     return CliRunner().invoke(main, ["vacuum", "--database", url])

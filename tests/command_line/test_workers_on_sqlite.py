@@ -24,6 +24,8 @@ from tests.support.raw_client import RawClient, Refused
 from tests.support.running import ROOT, Process
 from tests.support.waiting import PATIENCE_S, wait_until
 
+pytestmark = pytest.mark.extended
+
 CONNECTIONS = 24  # that all of them meet the same one of three processes has a chance of 3 in 3 ** 24
 
 

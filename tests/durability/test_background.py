@@ -32,6 +32,8 @@ from tests.support.raw_client import RawClient
 from tests.support.running import Process, start
 from tests.support.waiting import PATIENCE_S, wait_until
 
+pytestmark = pytest.mark.extended
+
 SECONDS = float(os.environ.get("TABLEGATE_TEST_SOAK_SECONDS", "1.5"))
 on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 # A batch takes milliseconds, and its rest fifty times as long.

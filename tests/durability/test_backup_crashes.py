@@ -18,6 +18,8 @@ from tests.support.running import Process
 from tests.support.soak import minutes_long
 from tests.support.waiting import wait_at_random, wait_until
 
+pytestmark = pytest.mark.extended
+
 KILLS = int(os.environ.get("TABLEGATE_TEST_BACKUP_KILLS", "2"))
 ITEMS = 1_500
 

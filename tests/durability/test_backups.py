@@ -30,6 +30,8 @@ from tests.support.running import ROOT, Process
 from tests.support.standby import Node, start_cluster
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.extended
+
 SECONDS = float(os.environ.get("TABLEGATE_TEST_SOAK_SECONDS", "3"))
 ACCOUNTS = 8
 WRITERS = 3

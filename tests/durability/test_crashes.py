@@ -135,6 +135,7 @@ def test_a_killed_server_has_kept_all_that_it_acknowledged_and_no_half_transacti
         _check(server.url, database_url, writers)
 
 
+@pytest.mark.extended
 @pytest.mark.soak
 def test_workers_that_are_killed_have_kept_all_that_they_acknowledged(
     begin: Begin, database_url: str
@@ -196,6 +197,7 @@ def _check(url: str, database_url: str, writers: list[Writer]) -> None:
 # SIGSTOP
 
 
+@pytest.mark.extended
 @on_postgresql
 def test_a_stopped_server_that_holds_locks_freezes_no_other(begin: Begin, database_url: str) -> None:
     """Stopped in the middle of a transaction, under a load on four items. The other server can write these when the locks
@@ -418,6 +420,7 @@ def test_with_a_full_disk_clients_get_an_error_and_are_served_again_later(
         assert {item["p"]["S"] for item in client.scan("things")} == {"before", "after", *kept}
 
 
+@pytest.mark.extended
 @on_sqlite
 def test_a_database_that_another_program_has_locked_stops_no_reader(
     serve: Serve, database_url: str, tmp_path: Path

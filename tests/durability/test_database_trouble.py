@@ -32,6 +32,8 @@ from tests.support.raw_client import RawClient, Refused
 from tests.support.running import Process, processes, start
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.extended
+
 
 def administer(url: str, *statements: str) -> None:
     """As superuser, from the database that is always there."""

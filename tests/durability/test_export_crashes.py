@@ -21,6 +21,8 @@ from tests.support.running import Process
 from tests.support.soak import minutes_long
 from tests.support.waiting import wait_at_random, wait_until
 
+pytestmark = pytest.mark.extended
+
 KILLS = int(os.environ.get("TABLEGATE_TEST_EXPORT_KILLS", "2"))
 ITEMS = 900
 CHANGED = 300  # of them, within the window of incremental exports

@@ -37,6 +37,8 @@ from tests.support.running import free_port, start
 from tests.support.standby import Cluster, Node, start_cluster
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.extended
+
 WRITERS = 9
 SECONDS = float(os.environ.get("TABLEGATE_TEST_SOAK_SECONDS", "3"))
 

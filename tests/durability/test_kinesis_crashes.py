@@ -24,6 +24,8 @@ from tests.support.foreign_servers import foreign_server
 from tests.support.running import Process, free_port
 from tests.support.waiting import PATIENCE_S, wait_until
 
+pytestmark = pytest.mark.clients
+
 SECONDS = float(os.environ.get("TABLEGATE_TEST_SOAK_SECONDS", "1"))
 REGION = "us-east-1"
 KEYS = 5

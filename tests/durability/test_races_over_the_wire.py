@@ -88,6 +88,7 @@ def test_clients_at_once(urls: list[str]) -> None:
     assert seen["looks"] > 0
 
 
+@pytest.mark.extended
 def test_an_index_switched_on_under_load_misses_nothing(urls: list[str]) -> None:
     with RawClient(urls[0]) as client:
         for start in range(0, 200, 25):
@@ -130,6 +131,7 @@ def _is_active(client: RawClient) -> bool:
     return bool(table["GlobalSecondaryIndexes"][0]["IndexStatus"] == "ACTIVE")
 
 
+@pytest.mark.extended
 def test_nothing_is_acknowledged_into_a_dead_table(urls: list[str]) -> None:
     """A put sent after the last table was created and acknowledged is in that table, whichever server created it."""
     with RawClient(urls[0]) as client:

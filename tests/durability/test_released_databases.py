@@ -167,6 +167,7 @@ def test_expiry_and_the_history_go_on(upgraded: Upgraded) -> None:
     assert {f"s{number:02}" for number in range(released.SONGS)} <= found
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("which", "databases"),
     [
@@ -197,6 +198,7 @@ def test_a_killed_migration_can_be_run_again(
         assert which != "statements" or len(killed) > len(every)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
 def test_an_older_release_refuses_this_schema_in_one_line(
     kind: str, tmp_path: Path, request: pytest.FixtureRequest
@@ -280,6 +282,7 @@ def streamed(clients: Clients) -> set[str]:
     return found
 
 
+@pytest.mark.extended
 def test_two_releases_serve_one_database_during_an_upgrade(
     tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

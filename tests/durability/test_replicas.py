@@ -35,6 +35,8 @@ from tests.support.running import Running, processes, start
 from tests.support.standby import Cluster, Node, start_cluster
 from tests.support.waiting import PATIENCE_S, wait_until
 
+pytestmark = pytest.mark.extended
+
 BOUND_MS = 2000
 knows_connections = pytest.mark.skipif(
     not fast_paths.ARE_ON,

@@ -22,6 +22,8 @@ from tests.support.live_tablestore import LiveTableStore
 from tests.support.running import Begin, processes
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.extended
+
 KILLS = 50 if "TABLEGATE_TEST_SOAK_SECONDS" in os.environ else 1
 WRITES, KEYS = 40, 30
 SCHEMA = schema(

@@ -27,6 +27,8 @@ from tests.support.running import Process
 from tests.support.soak import minutes_long
 from tests.support.waiting import PATIENCE_S, wait_at_random
 
+pytestmark = pytest.mark.extended
+
 KILLS = int(os.environ.get("TABLEGATE_TEST_SNAPSHOT_KILLS", "4"))
 ITEMS, MORE = 600, 25
 _DAYS_MS = 2 * 86_400_000

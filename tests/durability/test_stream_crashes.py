@@ -29,6 +29,8 @@ from tests.adapters.tablestore.client import Refused
 from tests.support.live_tablestore import LiveTableStore
 from tests.support.running import Begin, Process, processes
 
+pytestmark = pytest.mark.extended
+
 SECONDS = float(os.environ.get("TABLEGATE_TEST_SOAK_SECONDS", "3"))
 WRITERS = 8
 KEYS = 5

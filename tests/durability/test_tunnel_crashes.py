@@ -25,6 +25,8 @@ from tests.support.live_tablestore import LiveTableStore
 from tests.support.running import Begin, processes
 from tests.support.tunnel_client import TunnelWorker, create_tunnel
 
+pytestmark = pytest.mark.extended
+
 SECONDS = float(os.environ.get("TABLEGATE_TEST_SOAK_SECONDS", "1.5"))
 OLD_ROWS = 100
 

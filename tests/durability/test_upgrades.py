@@ -24,6 +24,8 @@ from tablegate.gateway.store.sql.databases import Database
 from tests.support.running import Begin, Process, processes
 from tests.support.waiting import PATIENCE_S, wait_until
 
+pytestmark = pytest.mark.extended
+
 SECONDS = float(os.environ.get("TABLEGATE_TEST_SOAK_SECONDS", "0"))
 on_postgresql = pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
 

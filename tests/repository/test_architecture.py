@@ -105,6 +105,7 @@ def test_the_engine_imports_only_the_store_and_the_model() -> None:
     assert excesses(of("gateway.engine"), may_import) == []
 
 
+@pytest.mark.extended
 def test_numpy_is_for_vector_searches() -> None:
     """numpy is optional and slow to load.
 

@@ -14,6 +14,7 @@ import pytest
 from tests.support.databases import PostgresServer
 from tests.support.document_blocks import OUTPUT, Block, DocumentShell, blocks_of
 from tests.support.running import ROOT
+from tests.support.tables import each_row
 
 DATABASE = "postgresql://tablegate@localhost/tablegate"
 PORTS = ("8000", "8001", "9000", "10002")
@@ -37,7 +38,7 @@ def runnable(document: str) -> list[Block]:
     return [each for each in found if not each.is_marked and each.language not in OUTPUT]
 
 
-@pytest.mark.parametrize("document", DOCUMENTS)
+@each_row("document", DOCUMENTS)
 def test_every_block_names_its_language(document: str) -> None:
     """Indented blocks have no language, so it is unclear whether they can be run."""
     assert [each.line for each in blocks_of((ROOT / document).read_text()) if not each.language] == []
@@ -62,6 +63,7 @@ def free_ports() -> dict[str, str]:
 RUN_HERE = [document for document in DOCUMENTS if document not in RUN_ELSEWHERE and runnable(document)]
 
 
+@pytest.mark.clients
 @pytest.mark.parametrize("document", RUN_HERE)
 def test_blocks_run(
     document: str, tmp_path: Path, free_ports: dict[str, str], request: pytest.FixtureRequest

@@ -30,6 +30,7 @@ from tablegate.gateway.observability import prometheus
 from tests.support.dashboard import ALERTS, DASHBOARD, DEPLOY, PANEL_QUERIES, PANELS, QUERIES, RARE, filled_in
 from tests.support.raw_client import RawClient, Refused
 from tests.support.running import ROOT, Process
+from tests.support.tables import each_row
 from tests.support.waiting import PATIENCE_S
 
 # Labels that a scrape adds to every series.
@@ -122,7 +123,7 @@ def declared_labels(name: str) -> set[str]:
     return {*getattr(collector, "_labelnames", ()), *(("le",) if name.endswith("_bucket") else ())}
 
 
-@pytest.mark.parametrize("query", QUERIES.values(), ids=QUERIES)
+@each_row("query", QUERIES.values())
 def test_a_query_finds_its_series(query: str, series: Series) -> None:
     found = list(selectors(parsed(query)))
     assert found
@@ -204,7 +205,7 @@ def test_promtool_accepts_the_files_of_prometheus(tmp_path: Path) -> None:
 FILES = sorted(str(path.relative_to(ROOT)) for path in DEPLOY.rglob("*") if path.is_file())
 
 
-@pytest.mark.parametrize("path", [*FILES, "compose.yaml"])
+@each_row("path", [*FILES, "compose.yaml"])
 def test_settings_that_are_named_exist(path: str) -> None:
     for name in re.findall(r"\bTABLEGATE_([A-Z_]+[A-Z])\b", (ROOT / path).read_text()):
         assert name.lower() in SETTINGS, name
@@ -236,6 +237,7 @@ def test_the_unit_lets_the_server_do_little() -> None:
     assert done.returncode == 0, done.stdout.splitlines()[-1:]
 
 
+@pytest.mark.extended
 def test_the_unit_says_how_to_add_the_first_key(tmp_path: Path) -> None:
     """The command of the comment, with the paths of this test, adds a key that the unit's server can decrypt."""
     text = UNIT.read_text()

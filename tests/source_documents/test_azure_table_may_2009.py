@@ -519,6 +519,7 @@ def send_batch(azure: LiveAzure, parts: list[str], version: str = "2009-04-14") 
     return azure.send("POST", "/$batch", headers=headers, data=body.encode())
 
 
+@pytest.mark.extended
 def test_queries_see_a_group_whole_or_not_at_all(azure: LiveAzure) -> None:
     """Readers page through snapshots while a writer changes whole groups.
 

@@ -11,7 +11,7 @@ import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import boto3
@@ -69,17 +69,25 @@ def throughput(read: int, write: int) -> dict[str, int]:
     return {"ReadCapacityUnits": read, "WriteCapacityUnits": write}
 
 
+@cache
+def _session(access_id: str, secret: str) -> boto3.Session:
+    """Return a session. It is cached, because its creation takes longer than ten requests."""
+    return boto3.Session(access_id, secret, region_name=REGION)
+
+
 @dataclass
 class Live:
     """A live server, seen by boto3. `client` has wire values ({"S": ...}), tables have Python's."""
 
     url: str
     config: Config = ONCE
+    credentials: tuple[str, str] = ("anybody", "any secret")
+    """Access key ID and secret access key."""
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
-    @cached_property
+    @property
     def session(self) -> boto3.Session:
-        return boto3.Session("anybody", "any secret", region_name=REGION)
+        return _session(*self.credentials)
 
     @cached_property
     def client(self) -> Any:

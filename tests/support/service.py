@@ -6,9 +6,10 @@ The tests of each adapter have a subclass with the calls of its API.
 from __future__ import annotations
 
 import contextlib
+import sqlite3
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cached_property
+from functools import cache, cached_property
 from types import ModuleType
 from typing import Any, ClassVar, Self
 
@@ -20,11 +21,33 @@ from tablegate.gateway.engine.engine import Engine, EngineOptions
 from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.security.credentials import Credential, Credentials
 from tablegate.gateway.store.opening.migrating import migrate
+from tablegate.gateway.store.sql.databases import Database
+from tablegate.gateway.store.sqlite.database import SQLite
 from tablegate.gateway.store.store import Store
 from tablegate.gateway.wiring import backup_files_of, connect
 from tests.support.clock import Clock
 from tests.support.databases import with_database
 from tests.support.running import ENTRY, call_plainly, plain_app
+
+
+@cache
+def _template() -> sqlite3.Connection:
+    """Return a connection to a migrated, empty database. To copy it takes less than half of the time to migrate one."""
+    database = connect(Settings(memory=True))
+    migrate(database)
+    template = _raw_connection(database)
+    database.close()
+    return template
+
+
+def _raw_connection(database: Database) -> sqlite3.Connection:
+    assert isinstance(database, SQLite)
+    return sqlite3.connect(database._place, uri=True, check_same_thread=False)
+
+
+def _copy_schema(database: Database) -> None:
+    with contextlib.closing(_raw_connection(database)) as connection:
+        _template().backup(connection)
 
 
 class Service:
@@ -45,7 +68,10 @@ class Service:
         asked = Settings(**{"memory": "database" not in settings, **settings})
         with with_database(asked) as made:
             database = connect(made)
-            migrate(database)
+            if made.memory:
+                _copy_schema(database)
+            else:
+                migrate(database)
             store = Store(database)
             store.backup_files = backup_files_of(made)
             options = EngineOptions(table_creation_delay_ms=round(made.table_creation_delay * 1000))

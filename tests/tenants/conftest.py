@@ -183,9 +183,7 @@ def _furnish(victim: Tenant) -> None:
 @lru_cache
 def made_by(tenant: Tenant) -> Live:
     """Return the client that creates tables for a tenant."""
-    live = Live(tenant.url)
-    live.session = boto3.Session(tenant.name, secret_of(tenant.name), region_name=REGION)  # type: ignore[misc]
-    return live
+    return Live(tenant.url, credentials=(tenant.name, secret_of(tenant.name)))
 
 
 def whole_range(instance: Instance, table: str, **members: Any) -> Any:

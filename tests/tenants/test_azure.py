@@ -25,6 +25,7 @@ from azure.data.tables import (
 
 from tests.adapters.azuretable.batch_requests import FOREIGN
 from tests.adapters.azuretable.client import sign
+from tests.support.tables import each_row
 from tests.support.waiting import PATIENCE_S
 from tests.tenants.conftest import MUSIC, Tenants, azure_key, same_as_of_nobody
 
@@ -117,7 +118,7 @@ def without_ids(answer: tuple[int, str]) -> str:
     return f"{status} {text}"
 
 
-@pytest.mark.parametrize("operation", OF_A_TABLE)
+@each_row("operation", OF_A_TABLE)
 def test_a_table_is_one_of_the_accounts(tenants: Tenants, operation: str) -> None:
     told = same_as_of_nobody(lambda name: without_ids(send(tenants, named(operation, name), "/thief")))
     assert told.startswith("404 "), told
@@ -149,7 +150,7 @@ WAYS = [
 ]
 
 
-@pytest.mark.parametrize(("base", "host", "claimed", "path_signed"), WAYS)
+@each_row("base, host, claimed, path_signed", WAYS)
 def test_no_way_of_writing_the_account_opens_it(
     tenants: Tenants, base: str, host: str, claimed: str, path_signed: str
 ) -> None:
@@ -213,10 +214,8 @@ def tokens() -> dict[str, str]:
     return made
 
 
-@pytest.mark.parametrize("token", tokens())
-@pytest.mark.parametrize(
-    ("base", "host"), [("/victim", ""), ("", "victim.table.localhost"), ("/victim-secondary", "")]
-)
+@each_row("token", tokens())
+@each_row("base, host", [("/victim", ""), ("", "victim.table.localhost"), ("/victim-secondary", "")])
 def test_no_token_of_ones_own_making_opens_it(tenants: Tenants, token: str, base: str, host: str) -> None:
     for operation in OPERATIONS:
         status, answer = send(tenants, named(operation), base, host=host, token=tokens()[token])

@@ -12,6 +12,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from tests.support.live_dynamodb import ONCE
+from tests.support.tables import each_row
 from tests.support.waiting import wait_until
 from tests.tenants.conftest import (
     ABSENT,
@@ -119,14 +120,14 @@ EMPTY = ("List", "DescribeTableReplicaAutoScaling")
 FOREIGN_SOURCE = "This action is only supported by accounts that match the resource owner\u2019s account."
 
 
-@pytest.mark.parametrize("operation", BY_NAME)
+@each_row("operation", BY_NAME)
 def test_a_name_is_a_name_of_the_callers(tenants: Tenants, operation: str) -> None:
     thief = tenants.thief.dynamodb()
     said = same_as_of_nobody(lambda name: told(lambda: BY_NAME[operation](thief, name)))
     assert any(code in said for code in MISSING) or operation.startswith(EMPTY), said
 
 
-@pytest.mark.parametrize("operation", BY_NAME)
+@each_row("operation", BY_NAME)
 def test_an_arn_of_another_tenant_does_not_exist(tenants: Tenants, operation: str) -> None:
     thief = tenants.thief.dynamodb()
     said = same_as_of_nobody(lambda name: told(lambda: BY_NAME[operation](thief, tenants.victim.arn(name))))
@@ -170,8 +171,8 @@ def test_a_malformed_arn_does_not_exist(tenants: Tenants, name: str) -> None:
         assert said.startswith(("AccessDeniedException", "ValidationException")), said
 
 
-@pytest.mark.parametrize("operation", BY_ARN)
-@pytest.mark.parametrize("suffix", ["", "/index/byAlbum", "/stream/2026-01-01T00:00:00.000"])
+@each_row("operation", BY_ARN)
+@each_row("suffix", ["", "/index/byAlbum", "/stream/2026-01-01T00:00:00.000"])
 def test_tags_and_policies(tenants: Tenants, operation: str, suffix: str) -> None:
     thief = tenants.thief.dynamodb()
     said = same_as_of_nobody(

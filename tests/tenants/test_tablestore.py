@@ -17,6 +17,7 @@ from tablegate.adapters.tablestore.wire.protocol import tunnel_pb2
 from tests.adapters.tablestore.client import Refused, no_throughput, plain, row, rows_of
 from tests.adapters.tablestore.search.search_messages import match_all, schema, search_query
 from tests.support.sql_client import sql
+from tests.support.tables import each_row
 from tests.support.tunnel_client import create_tunnel, describe
 from tests.tenants.conftest import ABSENT, MUSIC, Instance, Tenants, same_as_of_nobody, secret_of, whole_range
 
@@ -127,7 +128,7 @@ def test_no_operation_is_forgotten() -> None:
     assert set(OPERATIONS) == set(BY_NAME) | WITHOUT_NAME | BY_STREAM | BY_TUNNEL
 
 
-@pytest.mark.parametrize("operation", BY_NAME)
+@each_row("operation", BY_NAME)
 def test_a_name_is_a_name_of_the_instances(tenants: Tenants, operation: str) -> None:
     thief = tenants.thief.tablestore()
     answer = same_as_of_nobody(lambda name: said(lambda: BY_NAME[operation](thief, name)))
@@ -165,8 +166,8 @@ def test_an_index_is_one_of_the_instances(tenants: Tenants) -> None:
         assert "OTSObjectNotExist" in answer
 
 
-@pytest.mark.parametrize("access_id", ["thief", "unsaid"])
-@pytest.mark.parametrize("operation", ["ListTable", *BY_NAME])
+@each_row("access_id", ["thief", "unsaid"])
+@each_row("operation", ["ListTable", *BY_NAME])
 def test_the_instance_of_another_is_shut(tenants: Tenants, operation: str, access_id: str) -> None:
     """The answer does not show whether such an instance exists."""
     ask = BY_NAME.get(operation, lambda c, n: c.call(operation))

@@ -17,6 +17,8 @@ from tests.support.document_blocks import blocks_of, chapter_of
 from tests.support.node import node_with
 from tests.support.running import free_port
 
+pytestmark = pytest.mark.clients
+
 ROOT = Path(__file__).parents[2]
 PAGES = ("docs/test/pytest.md", "docs/test/control.md", "docs/test/other-languages.md", "docs/test/moving.md")
 DOCUMENT = "".join((ROOT / page).read_text() for page in PAGES)

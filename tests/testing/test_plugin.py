@@ -14,6 +14,8 @@ import pytest
 from tests.conftest import KINDS
 from tests.support.databases import PostgresServer
 
+pytestmark = pytest.mark.clients
+
 pytest_plugins = "pytester"
 
 TABLE = """

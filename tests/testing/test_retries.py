@@ -102,6 +102,7 @@ def test_an_sdk_comes_through(
     _come_through(server, make, errors, operations=100)
 
 
+@pytest.mark.extended
 @pytest.mark.soak
 @pytest.mark.parametrize(("make", "errors"), CASES)
 def test_an_sdk_comes_through_with_a_thousand_operations(

@@ -27,6 +27,8 @@ from tests.support.databases import PostgresServer
 from tests.support.document_blocks import DocumentShell, blocks_of, chapter_of
 from tests.support.running import ROOT, Running
 
+pytestmark = pytest.mark.clients
+
 TEXT = (ROOT / "docs/migrate/tutorial.md").read_text()
 REGION = "eu-central-1"
 AZURE_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="

@@ -55,6 +55,7 @@ class Report:
     - `rows`: number of compared rows at each end.
     - `settled`: rows that differed when they were read and were equal when they were looked up.
     - `impossible`: rows of the first end that the second cannot hold. They count as missing.
+    - `allow_empty`: the tables can be equal if the first has no rows.
     """
 
     first: str
@@ -67,11 +68,16 @@ class Report:
     settled: int = 0
     impossible: int = 0
     seconds: float = 0.0
+    allow_empty: bool = True
+
+    @property
+    def is_refused_as_empty(self) -> bool:
+        return not self.rows[0] and not self.allow_empty
 
     @property
     def status(self) -> ExitStatus:
         is_different = any(self.counts.values()) or any(table.counts for table in self.tables)
-        return ExitStatus.DIFFERENT if is_different else ExitStatus.EQUAL
+        return ExitStatus.DIFFERENT if is_different or self.is_refused_as_empty else ExitStatus.EQUAL
 
     def text(self) -> str:
         """Return the report as text."""
@@ -89,6 +95,8 @@ class Report:
             lines.append("equal")
         else:
             parts = [f"{number:,} {kind}" for kind, number in sorted(self.counts.items()) if number]
+            if self.is_refused_as_empty:
+                parts.append(f"no rows in {self.first} (--allow-empty accepts this)")
             lines.append("different: " + (", ".join(parts) if parts else "the table definitions"))
         return "\n".join(lines) + "\n"
 

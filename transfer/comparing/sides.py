@@ -32,12 +32,14 @@ class CompareOptions:
     - `ignored`: attributes that are not compared.
     - `tolerance`: largest difference between numbers that count as equal.
     - `mapping`: the options of the copy.
+    - `allow_empty`: a first table without rows can be equal.
     """
 
     strict: bool = False
     ignored: Collection[str] = ()
     tolerance: float = 0.0
     mapping: MappingOptions = field(default_factory=MappingOptions)
+    allow_empty: bool = True
 
 
 class ComparedRow(NamedTuple):

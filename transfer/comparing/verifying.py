@@ -101,7 +101,7 @@ class Verification:
         self._level = level
         self._workers = max(1, workers)
         self._progress = progress
-        self.report = Report(first.shown, second.shown, str(level))
+        self.report = Report(first.shown, second.shown, str(level), allow_empty=options.allow_empty)
         self.report.tables += table_differences(self._pair, options.strict)
         terms = self._pair.terms
         loose = CanonicalForm(first.service, second.service, False, terms.ignored, False)

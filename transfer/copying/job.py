@@ -324,6 +324,11 @@ class CopyJob:
         [left] = self._row(f"SELECT count(*) FROM changed{where}", values)
         return Counts(int(rows), int(size_bytes), int(applied), rejected, left, int(repeated))
 
+    def sources_without_rows(self) -> list[str]:
+        """Return the source of each table without a row that was read or a change that was applied."""
+        counts = {table.source: self.counts(table.id) for table in self.tables()}
+        return [source for source, each in counts.items() if not (each.rows or each.rejected or each.applied)]
+
     def rejects(self) -> Iterator[tuple[str, str, str, str, bytes]]:
         """Yield (source of the table, shown key, code, reason, body) of each rejected row."""
         last = 0

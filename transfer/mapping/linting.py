@@ -195,6 +195,8 @@ class LintReport:
     @property
     def _summary(self) -> str:
         checked = f"{self.rows:,} rows checked" + (" (a sample)" if self.sample is not None else "")
+        if not self.rows:
+            return f"{checked}: the source has no rows"
         if not self.by_rule:
             return f"{checked}, nothing would change"
         return f"{checked}, {self.rejected:,} would be rejected"

@@ -42,7 +42,7 @@ def parse(text: str) -> dict[str, Any]:
     except NotInstalled:
         raise UnreadableFile("Ion needs amazon-ion: pip install 'tablegate[ion]'") from None
     if "M" not in value:
-        raise UnreadableFile("no Ion struct")
+        raise UnreadableFile("no Ion struct: expected one in each line")
     return dict(value["M"])
 
 

@@ -23,13 +23,20 @@ from tablegate.adapters.dynamodb.export_files.compression import UnreadableFile
 
 # Annotation -> tag of the set, tag of its members
 _SETS = {"$dynamodb_SS": ("SS", "S"), "$dynamodb_NS": ("NS", "N"), "$dynamodb_BS": ("BS", "B")}
+_TEXT_BYTES_MIN = 1 << 12
 _DEEPEST = 64  # far more than an item may have, to bound recursion
 
 
 def read(text: str) -> dict[str, Any]:
     """Return the attribute value of a text. Raises UnreadableFile."""
     try:
-        value = loads(text, value_model=IonPyValueModel.MAY_BE_BARE)
+        data = text.encode()
+        # The default limit of the C extension for the length of a text is much smaller than an item.
+        value = loads(
+            data,
+            value_model=IonPyValueModel.MAY_BE_BARE,
+            text_buffer_size_limit=max(_TEXT_BYTES_MIN, len(data)),
+        )
     except (IonException, ValueError) as error:
         raise UnreadableFile(f"not Ion: {error}") from None
     return _wire(value, 0)

@@ -7,8 +7,9 @@ determines the form of a file. A later line of another form is an error.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from enum import Enum
+from itertools import islice
 from typing import Any, NamedTuple
 
 import orjson
@@ -25,7 +26,7 @@ from tablegate.gateway.model.values.rows import Row
 class LineFormat(Enum):
     """The form of lines."""
 
-    ITEM = '{"Item":{...}}, as exports have it'
+    ITEM = '{"Item":{...}}, as exports, GetItem and PutItem have it'
     BARE = "an item without a wrapper"
     LOWER_CASE = "an item whose types are in lower case, as EMR wrote it"
     ION = "Ion text"
@@ -43,17 +44,26 @@ class ItemChange(NamedTuple):
 _TAGS = frozenset({"S", "N", "B", "BOOL", "NULL", "L", "M", "SS", "NS", "BS"})
 # In the notation of the Java SDK's fields: s, sS, bOOL, nULLValue.
 _LOWER_CASE_TAGS = {tag.lower(): tag for tag in _TAGS} | {"nullvalue": "NULL"}
+_WRAPPER = frozenset(
+    {
+        "Item", "TableName", "ConsumedCapacity", "ResponseMetadata", "$metadata",
+        "ReturnConsumedCapacity", "ReturnItemCollectionMetrics", "ReturnValues",
+    }
+)  # fmt: skip
+"""Members of a wrapped item: a line of an export, the answer of GetItem, or a request of PutItem without conditions."""
+_CHANGE = frozenset({"Metadata", "Keys", "NewImage", "OldImage"})
+_NAMES, _NAME_CHARACTERS = 5, 40
 _UNQUOTED_NAME = re.compile(rb"\s*\{\s*['A-Za-z_$]")  # never valid in JSON
 
 
 def form_of(line: bytes) -> LineFormat:
     """Return the form of a file with this first line. Raises UnreadableFile."""
-    if _is_ion(line):
+    if is_ion(line):
         return LineFormat.ION_CHANGE if "Keys" in _ion_record(line) else LineFormat.ION
     record = json_object(line)
     if "Keys" in record and "Metadata" in record:
         return LineFormat.CHANGE
-    if set(record) == {"Item"} and _is_wrapped(line):
+    if "Item" in record and _WRAPPER.issuperset(record) and _is_wrapped(line):
         return LineFormat.ITEM
     if _has_tags(record, _TAGS):
         return LineFormat.BARE
@@ -61,7 +71,8 @@ def form_of(line: bytes) -> LineFormat:
     if len(lower) == len(record) and _has_tags(lower, _LOWER_CASE_TAGS.keys()):
         return LineFormat.LOWER_CASE
     raise UnreadableFile(
-        "no typed item: its values have no types of DynamoDB (plain JSON cannot be read back exactly)"
+        "no typed item: its values have no types of DynamoDB (plain JSON cannot be read back exactly)."
+        f' Expected {{"id":{{"S":"a"}}}} or {{"Item":{{...}}}}, found the members {shown_names(record)}'
     )
 
 
@@ -69,9 +80,9 @@ def read_item(line: bytes, form: LineFormat) -> ParsedItem:
     """Return the item of a line. Raises UnreadableFile."""
     match form:
         case LineFormat.ION:
-            return _item(_member(_ion_record(line), "Item"))
+            return _item(_wrapped(_ion_record(line)))
         case LineFormat.ITEM:
-            return _item(_member(json_object(line), "Item"))
+            return _item(_wrapped(json_object(line)))
         case LineFormat.BARE:
             return _item(json_object(line))
         case LineFormat.LOWER_CASE:
@@ -85,7 +96,9 @@ def read_change(line: bytes, form: LineFormat) -> ItemChange:
     if form not in (LineFormat.CHANGE, LineFormat.ION_CHANGE):
         raise UnreadableFile(f"{form.value} is no change")
     record = json_object(line) if form is LineFormat.CHANGE else _ion_record(line)
-    new = _item(_member(record, "NewImage")) if record.get("NewImage") else None
+    if not _CHANGE.issuperset(record):
+        raise UnreadableFile(f"unexpected members beside Keys: {shown_names(record.keys() - _CHANGE)}")
+    new = _item(_member(record, "NewImage")) if "NewImage" in record else None
     return ItemChange(_item(_member(record, "Keys")), new)
 
 
@@ -127,7 +140,8 @@ def _is_wrapped(line: bytes) -> bool:
     return True
 
 
-def _is_ion(line: bytes) -> bool:
+def is_ion(line: bytes) -> bool:
+    """Return True if a file with this first line is Ion."""
     return line.lstrip().startswith(ion.VERSION_MARKER.encode()) or _UNQUOTED_NAME.match(line) is not None
 
 
@@ -140,7 +154,24 @@ def _ion_record(line: bytes) -> dict[str, Any]:
     fields = ion.parse(text)
     if set(fields) == {"Record"}:
         fields = fields["Record"].get("M", {})
-    return {name: field.get("M", {}) for name, field in fields.items()}
+    structs = {name: field.get("M") for name, field in fields.items()}
+    if None in structs.values():
+        names = ", ".join(name for name, field in structs.items() if field is None)
+        raise UnreadableFile(f"expected a struct in {names}")
+    return structs
+
+
+def _wrapped(record: Mapping[str, Any]) -> dict[str, Any]:
+    item = _member(record, "Item")
+    if not _WRAPPER.issuperset(record):
+        raise UnreadableFile(f"unexpected members beside Item: {shown_names(record.keys() - _WRAPPER)}")
+    return item
+
+
+def shown_names(names: Iterable[str]) -> str:
+    """Return the first names for a message."""
+    first = [name[:_NAME_CHARACTERS] for name in islice(names, _NAMES + 1)]
+    return ", ".join([*first[:_NAMES], "..."] if len(first) > _NAMES else first)
 
 
 def _member(record: Mapping[str, Any], name: str) -> dict[str, Any]:

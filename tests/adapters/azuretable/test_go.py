@@ -14,6 +14,8 @@ from tests.adapters.azuretable.client import ACCOUNT, DEV_KEY
 from tests.support.node import cache_folder, filling_cache
 from tests.support.running import Running
 
+pytestmark = pytest.mark.clients
+
 SOURCES = Path(__file__).parent / "go"
 GO = shutil.which("go")
 

@@ -14,6 +14,8 @@ from tests.support.node import cache_folder, filling_cache
 from tests.support.running import Running
 from tests.support.waiting import PATIENCE_S
 
+pytestmark = pytest.mark.clients
+
 SOURCES = Path(__file__).parent / "java"
 IS_HERE = all(shutil.which(program) for program in ("java", "javac", "mvn"))
 

@@ -7,9 +7,13 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+import pytest
+
 from tablegate.gateway.security.credentials import DEV_AZURE_ACCOUNT, DEV_CREDENTIALS, Scheme
 from tests.support.node import node_with
 from tests.support.running import Running
+
+pytestmark = pytest.mark.clients
 
 CASES = Path(__file__).parent / "javascript" / "cases.mjs"
 SDK = "@azure/data-tables@13.3.2"

@@ -21,6 +21,8 @@ from tests.adapters.azuretable.client import AzureTableService
 from tests.adapters.azuretable.wasteful_requests import Wasteful
 from tests.support import refusal_costs
 
+pytestmark = pytest.mark.extended
+
 BODY_BYTES = 2_000_000
 DOCUMENT_BYTES = 60_000  # a longer one is refused for its length alone
 HEAD_BYTES = 15_000  # as much as the server takes

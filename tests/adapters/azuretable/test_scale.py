@@ -26,6 +26,8 @@ from tests.support.concurrency import all_at_once
 from tests.support.running import Process, Running, start
 from tests.support.waiting import PATIENCE_S
 
+pytestmark = pytest.mark.extended
+
 SECONDS = float(os.environ.get("TABLEGATE_TEST_SOAK_SECONDS", "1.5"))
 # Only the long form checks times, because three batches are too few on a busy machine.
 IS_LONG = "TABLEGATE_TEST_SOAK_SECONDS" in os.environ

@@ -9,6 +9,7 @@ import pytest
 
 from tablegate.gateway.http import Reply
 from tests.adapters.azuretable.client import AzureTableService, code_of
+from tests.support.tables import each_row
 
 PROPERTIES = "/?restype=service&comp=properties"
 RETENTION = "<RetentionPolicy><Enabled>true</Enabled><Days>{days}</Days></RetentionPolicy>"
@@ -90,8 +91,8 @@ def test_days_of_retention(service: AzureTableService, days: str, status: int) -
         assert code_of(reply) == (400, "InvalidXmlDocument")
 
 
-@pytest.mark.parametrize(
-    ("inner", "code"),
+@each_row(
+    "inner, code",
     [
         ("<Logging/>", "InvalidXmlDocument"),
         ("<Unknown/>", "InvalidXmlDocument"),

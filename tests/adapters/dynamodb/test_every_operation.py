@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
 from botocore.session import Session
+
+from tests.support.tables import each_row
 
 # Operations that other branches are bringing: each takes its own away when it is merged.
 COMING: frozenset[str] = frozenset()
@@ -19,7 +20,7 @@ def test_the_models_are_those_that_we_mean():
     assert len(OPERATIONS) >= 62 + 4
 
 
-@pytest.mark.parametrize(("prefix", "operation"), OPERATIONS)
+@each_row("prefix, operation", OPERATIONS)
 def test_no_operation_is_unknown(service, prefix, operation):
     """With nothing in the request, so that most are refused: but not as unknown, and not as a mistake of ours."""
     answer = service.call(operation, {}, prefix)

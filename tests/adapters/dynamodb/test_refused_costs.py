@@ -24,6 +24,8 @@ from tests.adapters.dynamodb.client import DynamoDBService
 from tests.support.clock import Clock
 from tests.support.refusal_costs import NOT_REFUSED, Bounds, cpu_seconds, problem
 
+pytestmark = pytest.mark.extended
+
 SIZE_BYTES = 10_000_000
 # The bound of issue 11 for 10 MB: 100 ms, plus the time that orjson takes to read and free the same body (20 to 300
 # ms). A body must be read before its error is known.

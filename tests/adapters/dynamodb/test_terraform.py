@@ -819,6 +819,7 @@ def cases() -> Iterator[Any]:
             yield pytest.param(case, (case, delay), id=f"{case}-{delay}", marks=marks)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(("case", "provider"), list(cases()), indirect=["provider"])
 def test_after_each_apply_the_plan_is_empty(case: str, provider: Provider) -> None:
     kind, configs = CASES[case]

@@ -22,6 +22,8 @@ from tests.adapters.tablestore.wasteful_requests import Wasteful
 from tests.support import refusal_costs
 from tests.support.clock import Clock
 
+pytestmark = pytest.mark.extended
+
 SIZE_BYTES = 1_000_000
 DEEP_BYTES = 400_000  # each level of filters is a copy of those below it
 KINDS = {

@@ -28,7 +28,7 @@ from tests.support.live_dynamodb import Live
 from tests.support.running import Running, start
 from tests.support.waiting import wait_until
 
-pytestmark = needs_chromium
+pytestmark = [needs_chromium, pytest.mark.clients]
 
 
 @pytest.fixture(scope="module")

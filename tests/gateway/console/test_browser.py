@@ -31,7 +31,7 @@ from tests.support.raw_client import RawClient
 from tests.support.running import OWN_CREDENTIALS, Running, start
 from tests.support.soak import is_soak
 
-pytestmark = needs_chromium
+pytestmark = [needs_chromium, pytest.mark.clients]
 TEMPLATES = Path(__file__).parents[3] / "gateway/console/templates/console"
 PAGES_OF_ROWS = {"rows.html", "row.html", "edit.html", "search.html", "statement.html", "bulk.html"}
 EVIL = "<script>document.title='broken'</script><img src=x onerror=\"document.title='broken'\">"

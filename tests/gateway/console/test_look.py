@@ -13,6 +13,7 @@ from tests.conftest import Serve
 from tests.gateway.console.test_console import Console
 from tests.support.live_dynamodb import Live
 from tests.support.running import ENTRIES
+from tests.support.tables import each_row
 from tests.support.waiting import PATIENCE_S
 
 STATIC = Path(__file__).parents[3] / "gateway/console/static"
@@ -54,14 +55,14 @@ def test_contrast_of_black_and_white_is_21() -> None:
     assert contrast("#000000", "#ffffff") == pytest.approx(21)
 
 
-@pytest.mark.parametrize("mode", [0, 1], ids=["light", "dark"])
-@pytest.mark.parametrize(("text", "surface"), TEXTS)
+@each_row("mode", [0, 1])
+@each_row("text, surface", TEXTS)
 def test_text_has_the_contrast_of_aa(text: str, surface: str, mode: int) -> None:
     assert contrast(TOKENS[text][mode], TOKENS[surface][mode]) >= 4.5
 
 
-@pytest.mark.parametrize("mode", [0, 1], ids=["light", "dark"])
-@pytest.mark.parametrize(("shape", "surface"), SHAPES)
+@each_row("mode", [0, 1])
+@each_row("shape, surface", SHAPES)
 def test_shapes_of_controls_have_the_contrast_of_aa(shape: str, surface: str, mode: int) -> None:
     assert contrast(TOKENS[shape][mode], TOKENS[surface][mode]) >= 3
 

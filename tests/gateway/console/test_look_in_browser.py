@@ -16,7 +16,7 @@ from tests.support.browser import SIZES, appear_as, in_each_look, needs_chromium
 from tests.support.console_screenshots import PAGES, paths_of, photograph
 from tests.support.running import Running
 
-pytestmark = needs_chromium
+pytestmark = [needs_chromium, pytest.mark.clients]
 NO_PAGES = {
     "/changes.json",
     "/export",

@@ -135,6 +135,7 @@ def test_forged_cookies_are_no_session(server: Running, issuer: Issuer) -> None:
 
 
 @ON_SQLITE
+@pytest.mark.clients
 @needs_chromium
 def test_in_a_browser(server: Running, issuer: Issuer, browser: webdriver.Chrome) -> None:
     """The issuer is another site than the console, so the browser withholds cookies as on the Internet."""

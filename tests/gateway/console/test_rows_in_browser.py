@@ -30,7 +30,7 @@ from tests.support.live_dynamodb import Index, Live
 from tests.support.live_tablestore import LiveTableStore
 from tests.support.running import Running, start
 
-pytestmark = needs_chromium
+pytestmark = [needs_chromium, pytest.mark.clients]
 NUMBER = 120
 
 

@@ -18,7 +18,7 @@ from tests.gateway.console.test_browser import problems, waiting
 from tests.support.browser import needs_chromium
 from tests.support.running import Running
 
-pytestmark = needs_chromium
+pytestmark = [needs_chromium, pytest.mark.clients]
 PAGE = Path(__file__).parents[3] / "docs/operate/console.md"
 STEPS = {
     name: int(number)

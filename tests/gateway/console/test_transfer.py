@@ -241,6 +241,7 @@ def test_csv_of_too_many_attributes_is_refused(console: Console, monkeypatch: py
         assert "Use JSON Lines." in console.get("/export", 400, **SONGS, format=name)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("ending", [".jsonl", ".parquet"])
 def test_the_commands_on_the_page_copy_the_table_and_back(
     console: Console, database_url: str, tmp_path: Path, ending: str

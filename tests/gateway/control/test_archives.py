@@ -192,6 +192,7 @@ def test_under_writers_it_equals_a_state_that_existed(
         assert verified.exit_code == 0, verified.output
 
 
+@pytest.mark.extended
 def test_a_server_begins_with_it(tmp_path: Path) -> None:
     path, database = tmp_path / "first.tgz", f"sqlite:///{tmp_path / 'kept.sqlite'}"
     with Server() as server:

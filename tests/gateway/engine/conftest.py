@@ -34,7 +34,9 @@ from tests.support.statements import listener, statements_say_where  # noqa: F40
 DISTRIBUTED_FORMS = "distributed forms"
 
 
-@pytest.fixture(params=KINDS if OWN_URL else [*KINDS, DISTRIBUTED_FORMS])
+@pytest.fixture(
+    params=KINDS if OWN_URL else [*KINDS, pytest.param(DISTRIBUTED_FORMS, marks=pytest.mark.extended)]
+)
 def database_url(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[str]:

@@ -15,11 +15,12 @@ from tablegate.gateway.model.commands.commands import AnyCommand, DefinitionComm
 from tablegate.gateway.model.commands.row_commands import WriteGroup, WriteOutcome
 from tablegate.gateway.model.commands.table_commands import FindTable, ListTables, TableCommand
 from tablegate.gateway.model.errors import TableMissing
+from tests.support.tables import each_row
 
 _COMMANDS = get_args(AnyCommand)
 
 
-@pytest.mark.parametrize("command", _COMMANDS, ids=lambda command: command.__name__)
+@each_row("command", _COMMANDS)
 def test_every_command_declares_the_type_of_its_outcome(command: type) -> None:
     said = [
         get_args(base) for base in getattr(command, "__orig_bases__", ()) if get_origin(base) is BaseCommand

@@ -482,6 +482,7 @@ def _write_many(path: Path, name: int) -> None:
     sink.close()
 
 
+@pytest.mark.extended
 def test_several_processes_write_to_one_file_and_lose_no_line(tmp_path: Path) -> None:
     path = tmp_path / "audit.jsonl"
     spawn = multiprocessing.get_context("spawn")

@@ -32,6 +32,7 @@ def refusals(folder: Path) -> list[dict[str, Any]]:
     return [line for line in lines(folder / "audit.jsonl") if line["event"] == "refusal"]
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("flag", [(), ("--audit-writes",)])
 def test_a_statement_of_a_batch(tmp_path: Path, flag: tuple[str, ...]) -> None:
     """One of two statements names another account's table.

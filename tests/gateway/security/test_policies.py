@@ -27,6 +27,7 @@ from tablegate.gateway.model.authorization.permissions import Channel, Permissio
 from tablegate.gateway.security.grant_store import WrittenGrant, policy_of, written_of
 from tablegate.gateway.security.policies.errors import BadPolicy
 from tests.support.ram import action_of
+from tests.support.tables import each_row
 
 ALICE = CallerIdentity("aws", "alice*", "111122223333", "arn:aws:iam::111122223333:user/alice*")
 T = "arn:aws:dynamodb:*:*:table/T"
@@ -65,7 +66,7 @@ def where(**conditions: Any) -> dict[str, Any]:
     return one(Condition=conditions)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "statement",
     [
         {},
@@ -104,7 +105,6 @@ def where(**conditions: Any) -> dict[str, Any]:
         where(StringEquals={"aws:RequestTag/k": "v"}),
         one("arn:aws:dynamodb:*:*:table/${unknown}"),
     ],
-    ids=json.dumps,
 )
 def test_what_is_not_understood_is_refused_when_it_is_read(statement: dict[str, Any]) -> None:
     with pytest.raises(BadPolicy):
@@ -161,8 +161,8 @@ def test_account_and_region_count_where_tables_are_kept_apart() -> None:
 LIKE_U = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["u?"]}}
 
 
-@pytest.mark.parametrize(
-    ("conditions", "facts", "holds"),
+@each_row(
+    "conditions, facts, holds",
     [
         (LIKE_U, {"leading_keys": ("u1",)}, True),
         (LIKE_U, {"leading_keys": ("u1", "v1")}, False),
@@ -303,7 +303,7 @@ def ram(effect: str, action: str) -> Policy:
     return policy_of(WrittenGrant("ram", json.dumps({"Version": "1", "Statement": [statement]})), ALICE)
 
 
-@pytest.mark.parametrize("operation", SINGLE)
+@each_row("operation", SINGLE)
 def test_every_operation_of_table_store_is_an_action_of_ram(operation: str) -> None:
     """An action is permitted or refused by its name, whatever else the policy permits ("Custom RAM policy", Tablestore:
     an action is the name of an API operation).

@@ -452,6 +452,7 @@ def test_what_is_refused_is_answered_somewhat_later(one_server: Process) -> None
         assert 0 < len(hammer.refused) <= took / REFUSAL_DELAY_S + 1
 
 
+@pytest.mark.extended
 @pytest.mark.soak
 @pytest.mark.parametrize("connections", [1, 8])
 def test_a_light_tenant_is_served_with_little_work_in_between(one_server: Process, connections: int) -> None:

@@ -77,6 +77,7 @@ def test_a_new_certificate_is_known_by_its_own_time(tmp_path: Path) -> None:
     assert certificate.expires_at == ENDS.timestamp() + 30 * DAY_S
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_a_server_with_an_expired_certificate_warns(tmp_path: Path, workers: str) -> None:
     ends = datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=1)

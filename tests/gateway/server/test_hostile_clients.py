@@ -117,6 +117,7 @@ def nested_items(levels: int) -> bytes:
     return b'{"TableName":"things","Item":{"p":{"S":"a"},"x":' + b'{"L":[' * levels + b"]}" * levels + b"}}"
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "body",
     [
@@ -207,6 +208,7 @@ def test_many_large_bodies_at_once_are_too_much_together(process: Process, clien
     assert b"HTTP/1.1 503" in answers
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("coding", "bomb"),
     [
@@ -247,6 +249,7 @@ def test_an_unknown_operation_gets_its_error(client: RawClient, target: str) -> 
 # Time
 
 
+@pytest.mark.extended
 def test_clients_that_trickle_are_disconnected_and_delay_no_others(
     process: Process, client: RawClient
 ) -> None:
@@ -339,6 +342,7 @@ def test_a_client_that_has_closed_its_half_gets_its_reply(process: Process) -> N
         assert read_to_end(connection).endswith(b'{"TableNames":["things"]}')
 
 
+@pytest.mark.extended
 def test_clients_that_vanish_leave_nothing_behind(process: Process, client: RawClient) -> None:
     body = b'{"TableName":"things"}'
     request = (HEAD.format(operation="Scan") + f"Content-Length: {len(body)}\r\n\r\n").encode() + body

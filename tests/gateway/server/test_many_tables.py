@@ -20,6 +20,8 @@ from tablegate.gateway.store.store import Store
 from tests.gateway.server.test_memory import resident_mb
 from tests.support.running import Process
 
+pytestmark = pytest.mark.extended
+
 TABLES = 100_000 if "TABLEGATE_TEST_SOAK_SECONDS" in os.environ else 200
 TOGETHER = 5_000
 # 64 MiB of descriptors, 64 MiB of pages of two connections, metrics of 10,000 tables, and their fragmentation.

@@ -17,6 +17,8 @@ import pytest
 from benchmarks import signing
 from tests.support.running import Process
 
+pytestmark = pytest.mark.extended
+
 SECONDS = float(os.environ.get("TABLEGATE_TEST_SOAK_SECONDS", "1.5"))
 IDLE_MB, GROWTH_MB = 60 if sys.version_info < (3, 13) else 70, 12
 KEYS = 200

@@ -11,6 +11,8 @@ import pytest
 from benchmarks.in_process import CONNECTIONS
 from tests.support.running import ROOT
 
+pytestmark = pytest.mark.extended
+
 
 @pytest.mark.fast_paths
 def test_requests_leave_no_reference_cycles() -> None:

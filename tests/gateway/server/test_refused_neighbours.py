@@ -27,6 +27,8 @@ from tests.support.raw_client import SIGNED_IN_FORM, RawClient
 from tests.support.running import Process
 from tests.support.waiting import PATIENCE_S
 
+pytestmark = pytest.mark.extended
+
 SIZE_BYTES = 2_000_000
 LIMIT_S = refusal_costs.allowed_seconds(SIZE_BYTES, 0)
 READS_LEAST = 3

@@ -102,6 +102,7 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Process]]:
             process.kill()
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("flags", KINDS.values(), ids=KINDS.keys())
 def test_clients_that_go_on_sending_are_all_answered(
     start: Callable[..., Process], flags: tuple[str, ...]
@@ -135,6 +136,7 @@ def test_clients_that_go_on_sending_are_all_answered(
     assert (code, "in hand" in errors) == (0, False)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("flags", [(), ("--workers", "2")], ids=["one process", "workers"])
 def test_connections_that_wait_to_be_accepted_are_answered(
     start: Callable[..., Process], flags: tuple[str, ...]
@@ -174,6 +176,7 @@ def stop_begins(server: Process) -> Client:
     return idle
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("flags", [(), ("--tls-self-signed",)], ids=["plain", "TLS"])
 def test_a_request_on_an_idle_connection_is_answered(
     start: Callable[..., Process], flags: tuple[str, ...]
@@ -186,6 +189,7 @@ def test_a_request_on_an_idle_connection_is_answered(
     assert server.end()[0] == 0
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("flags", [(), ("--tls-self-signed",)], ids=["plain", "TLS"])
 def test_connections_that_stay_idle_are_ended_and_not_reset(
     start: Callable[..., Process], flags: tuple[str, ...]

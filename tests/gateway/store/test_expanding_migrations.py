@@ -27,6 +27,8 @@ from tablegate.gateway.store.postgresql.pipeline import PipelineStatement
 from tablegate.gateway.store.sql.databases import Database
 from tests.support.released_statements import revisions, statements_of
 
+pytestmark = pytest.mark.extended
+
 # Since this one the rule holds. The first five came before the first release.
 FIRST = "0006"
 AFTER_FIRST = [step for step in steps() if step > FIRST]

@@ -30,6 +30,7 @@ from tablegate.transfer.comparing.verifying import VerificationLevel, verify
 from tablegate.transfer.endpoints.endpoint import Definition, Service
 from tablegate.transfer.errors import SchemaChanged, TransferError
 from tablegate.transfer.mapping.mapping import Mapping, MappingOptions
+from tests.support.tables import each_row
 from tests.transfer.support.plain_endpoint import PlainEndpoint, WholeEndpoint
 from tests.transfer.support.tables import tables
 
@@ -159,8 +160,8 @@ WAYS = [
 IDS = [f"{definition.service.value}-{target.value}" for definition, target in WAYS]
 
 
-@pytest.mark.parametrize(("definition", "target"), WAYS, ids=IDS)
-@pytest.mark.parametrize("level", ["count", "checksum", "full", "sample:40"])
+@each_row("definition, target", WAYS)
+@each_row("level", ["count", "checksum", "full", "sample:40"])
 def test_a_copy_is_equal(definition: Definition, target: Service, level: str) -> None:
     copy = Copy.of(definition, target, rows=60)
     random.Random(1).shuffle(copy.second.rows)
@@ -475,6 +476,7 @@ def test_an_error_ends_a_comparison() -> None:
 # The fast way over bodies
 
 
+@pytest.mark.extended
 @given(tables(st.just(TABLEGATE)), st.data())
 def test_the_fast_way_and_the_general_one_find_the_same(
     table: tuple[Definition, list[Row]], data: st.DataObject
@@ -546,6 +548,7 @@ def test_two_sites_come_to_the_same_signature(definition: Definition, target: Se
     )
 
 
+@pytest.mark.extended
 @given(
     tables(st.sampled_from([DYNAMODB, AZURE, TABLE_STORE])),
     st.sampled_from([DYNAMODB, AZURE, TABLE_STORE]),

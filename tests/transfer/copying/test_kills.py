@@ -31,6 +31,8 @@ from tests.support.running import ROOT
 from tests.support.waiting import PATIENCE_S, wait_at_random
 from tests.transfer.support.memory_endpoint import PAIR, rows_of
 
+pytestmark = pytest.mark.extended
+
 IS_LONG = float(os.environ.get("TABLEGATE_TEST_SOAK_SECONDS", "1.5")) >= 30
 STOPPED = ["Error: stopped", "Continue with: tablegate copy --job copy.job --resume"]
 DIRECTIONS = ["sqlite to postgresql", "postgresql to sqlite"]

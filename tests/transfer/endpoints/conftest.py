@@ -31,8 +31,11 @@ ENVIRONMENT = {
     "TABLESTORE_ACCESS_KEY_SECRET": "tablegate",
 }
 OURS = ("dynamodb", "azure", "tablestore")
-# moto and DynamoDB Local take part in `make test`, the others where they can be installed.
-FOREIGN = ("moto", "dynamodb-local", "dynalite", "azurite")
+# moto is a library. The others are programs, and take part where they can be installed.
+FOREIGN = (
+    "moto",
+    *(pytest.param(name, marks=pytest.mark.clients) for name in ("dynamodb-local", "dynalite", "azurite")),
+)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -17,6 +17,7 @@ from tablegate.transfer.endpoints.endpoint import Definition, Service
 from tablegate.transfer.endpoints.table_store.endpoint import TableStoreEndpoint
 from tablegate.transfer.errors import AccessRefused, BadAddress, MissingSoftware, TransferError
 from tests.support.running import Running
+from tests.support.tables import each_row
 from tests.transfer.endpoints.conftest import OPENERS
 from tests.transfer.endpoints.places import SCHEMAS
 
@@ -45,8 +46,8 @@ def test_each_form_is_its_endpoint_and_shown_as_it_was_written(address: str, kin
     endpoint.close()
 
 
-@pytest.mark.parametrize(
-    ("address", "words"),
+@each_row(
+    "address, words",
     [
         ("dynamodb:Orders", "dynamodb://TABLE?region=REGION"),
         ("dynamodb://", "the address needs one table name"),

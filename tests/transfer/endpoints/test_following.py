@@ -114,6 +114,7 @@ def test_every_write_after_the_capture_is_returned_over_splits_and_merges(
     assert endpoint.changes(position).keys == []
 
 
+@pytest.mark.clients
 def test_dynamodb_local_is_followed_while_it_is_written(dynamodb_local: str) -> None:
     endpoint = open_dynamodb(dynamodb_local, "followlocal")
     endpoint.create(Definition("followlocal", Service.DYNAMODB, SCHEMAS[Service.DYNAMODB]))

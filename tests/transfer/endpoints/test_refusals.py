@@ -100,6 +100,7 @@ def test_a_row_that_the_service_should_not_have_is_given_as_such(ours: Running, 
         assert again.reason == reason
 
 
+@pytest.mark.clients
 def test_an_item_of_dynalite_with_an_empty_name_is_rejected_and_named(tmp_path: Path) -> None:
     with foreign_server("dynalite", tmp_path) as url:
         client = boto3.client("dynamodb", endpoint_url=url, region_name=REGION)

@@ -162,4 +162,7 @@ def test_no_terminal_no_table() -> None:
     report.print(file)
     assert file.getvalue() == report.text()
     assert "lossy      null-absent" in file.getvalue()
-    assert "nothing would change" in lint(PlainEndpoint(ITEMS, []), Service.DYNAMODB).text()
+    assert (
+        "1 rows checked, nothing would change" in lint(PlainEndpoint(ITEMS, [LOSSY]), Service.DYNAMODB).text()
+    )
+    assert "the source has no rows" in lint(PlainEndpoint(ITEMS, []), Service.DYNAMODB).text()

@@ -18,11 +18,13 @@ from tablegate.adapters.dynamodb.export_files import manifests
 from tablegate.adapters.dynamodb.export_files.compression import UnreadableFile
 from tablegate.adapters.dynamodb.export_files.data_files import DataFileWriter
 from tablegate.adapters.dynamodb.export_files.lines import line_of, read_change, read_item
+from tablegate.adapters.dynamodb.values.values import render_row
 from tablegate.gateway.model.values.keys import LOWEST, KeySchema, Position
 from tablegate.gateway.model.values.row_lines import position_of_members
 from tablegate.gateway.model.values.rows import Contents, Row
 from tablegate.transfer.endpoints.endpoint import JSON, Definition, ScanPage, Service
 from tablegate.transfer.endpoints.files import file_endpoint
+from tablegate.transfer.endpoints.files.dynamodb_lines import require_ion_reader
 from tablegate.transfer.endpoints.files.export_folder import ExportFolder
 from tablegate.transfer.endpoints.files.exported_changes import ExportedChanges
 from tablegate.transfer.endpoints.files.keys_option import keys_missing, keys_of
@@ -81,6 +83,7 @@ class DynamoDBExport(file_endpoint.FileEndpoint):
 
     def segments(self, count: int) -> list[JSON]:
         """Return parts of the data files, and one part for the rows of incremental exports."""
+        self._full().count_items()
         keys = [file.key for file in self._full().files]
         parts = max(1, min(count, len(keys)))
         segments: list[JSON] = [keys[first::parts] for first in range(parts)]
@@ -164,11 +167,14 @@ class DynamoDBExport(file_endpoint.FileEndpoint):
     def _changes_of(
         self, window: ExportFolder, schema: KeySchema
     ) -> Iterator[tuple[Position, Contents | None]]:
+        window.count_items()
         for file in window.files:
             for lines, line, form in window.lines(file.key, self._checks_md5):
                 try:
                     change = read_change(line, form)
                     position = position_of_members(change.keys, schema)
+                    if change.new is not None and position_of_members(change.new, schema) != position:
+                        raise UnreadableFile("the key of NewImage differs from Keys")
                 except UnreadableFile as error:
                     raise lines.bad(error) from None
                 yield position, None if change.new is None else change.new.contents
@@ -182,11 +188,22 @@ class DynamoDBExport(file_endpoint.FileEndpoint):
 
     # Writing
 
+    def create(self, definition: Definition) -> list[str]:
+        if self._output_format == "ION":
+            require_ion_reader()
+        return super().create(definition)
+
     def render(self, staging: Staging, target: Path) -> Path:
         file_endpoint.replace_folder(target)
         assert self._output_format is not None
         _Writing(target, staging.definition, self._output_format).write(staging.read())
         return target
+
+    def reader_of(self, rendered: Path, key_schema: KeySchema) -> DynamoDBExport:
+        return DynamoDBExport(rendered, {})
+
+    def content_of(self, row: Row, key_schema: KeySchema) -> bytes:
+        return render_row(row)
 
 
 def _left_by(changes: ExportedChanges, resume: JSON | None) -> Iterator[tuple[Row, JSON]]:

@@ -1,25 +1,24 @@
-"""DynamoDB items as JSON files.
-
-A file has one item on each line (bare, wrapped in `Item`, or Ion text), or the output of `aws dynamodb scan` as one
-or several documents. The first line determines the format of the whole file.
-"""
+"""DynamoDB items as files of JSON documents or Ion lines. item_documents.py has the forms that are read."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from tablegate.adapters.dynamodb.export_files import ion
 from tablegate.adapters.dynamodb.export_files.compression import Compression, UnreadableFile, compressed
-from tablegate.adapters.dynamodb.export_files.lines import LineFormat, form_of, line_of, read_item
-from tablegate.adapters.dynamodb.values.values import ParsedItem
+from tablegate.adapters.dynamodb.export_files.lines import line_of
+from tablegate.adapters.dynamodb.values.values import render_row
+from tablegate.gateway.model.errors import NotInstalled
 from tablegate.gateway.model.values.keys import KeySchema
 from tablegate.gateway.model.values.row_lines import position_of_members
 from tablegate.gateway.model.values.rows import Row
 from tablegate.transfer.endpoints.endpoint import JSON, Definition, ScanPage, Service
 from tablegate.transfer.endpoints.files.file_endpoint import FileEndpoint, LineReader, paged, written_anew
+from tablegate.transfer.endpoints.files.item_documents import items_of
 from tablegate.transfer.endpoints.files.keys_option import keys_missing, keys_of
-from tablegate.transfer.endpoints.files.scan_output import begins_document, items_of
 from tablegate.transfer.endpoints.files.staging import Staging
+from tablegate.transfer.errors import MissingSoftware
 
 _WRITTEN_ROWS = 1000
 
@@ -48,59 +47,59 @@ class DynamoDBLines(FileEndpoint):
         finally:
             lines.close()
 
+    def create(self, definition: Definition) -> list[str]:
+        if self._is_ion:
+            require_ion_reader()
+        return super().create(definition)
+
+    @property
+    def _is_ion(self) -> bool:
+        """True if the name selects Ion for writing."""
+        return ".ion" in self.path.suffixes
+
     def render(self, staging: Staging, target: Path) -> Path:
-        suffixes = self.path.suffixes
-        as_ion = ".ion" in suffixes
         compression = {".gz": Compression.GZIP, ".zst": Compression.ZSTD}.get(
             self.path.suffix, Compression.NONE
         )
         with written_anew(target) as file:
             for batch in batches(staging.read()):
-                file.write(compressed(b"".join([line_of(row, as_ion) for row in batch]), compression))
+                file.write(compressed(b"".join([line_of(row, self._is_ion) for row in batch]), compression))
         return target
+
+    def reader_of(self, rendered: Path, key_schema: KeySchema) -> DynamoDBLines:
+        reader = DynamoDBLines(rendered, {})
+        reader._schema = key_schema
+        return reader
+
+    def content_of(self, row: Row, key_schema: KeySchema) -> bytes:
+        return render_row(row)
+
+
+def require_ion_reader() -> None:
+    """Raise MissingSoftware if Ion could be written, but not read back."""
+    try:
+        ion.reader()
+    except NotInstalled:
+        raise MissingSoftware("Ion needs amazon-ion. Install it with: pip install 'tablegate[ion]'") from None
 
 
 def batches(rows: Iterator[Row]) -> Iterator[list[Row]]:
-    """Yield lists of rows, all but the last of the same length."""
+    """Yield lists of rows, all but the last of the same length. The last one may be empty: it compresses to some bytes."""
     batch: list[Row] = []
     for row in rows:
         batch.append(row)
         if len(batch) == _WRITTEN_ROWS:
             yield batch
             batch = []
-    if batch:
-        yield batch
+    yield batch
 
 
 def _rows(lines: LineReader, schema: KeySchema, skipped: int) -> Iterator[tuple[Row, JSON]]:
-    first = next(lines, None)
-    if first is None:
-        return
-    items = items_of(first, lines) if begins_document(first) else _items(first, lines, skipped)
-    for count, item in enumerate(items, 1):
-        if count > skipped and item is not None:
-            yield _row(item, schema, lines), count
-
-
-def _items(first: bytes, lines: LineReader, skipped: int) -> Iterator[ParsedItem | None]:
-    """Yield the items of lines. The first `skipped` items are replaced by None."""
-    form: LineFormat | None = None
-    line: bytes | None = first
-    count = 0
-    while line is not None:
-        if line.strip():
+    """Yield (row, number of rows so far) after the first rows. The time of writing is unknown."""
+    for count, (item, line) in enumerate(items_of(lines), 1):
+        if count > skipped:
             try:
-                form = form_of(line) if form is None else form
-                count += 1
-                yield None if count <= skipped else read_item(line, form)
+                row = Row(position_of_members(item, schema), item.contents, 0)
             except UnreadableFile as error:
-                raise lines.bad(error) from None
-        line = next(lines, None)
-
-
-def _row(item: ParsedItem, schema: KeySchema, lines: LineReader) -> Row:
-    """Return an item as a row with unknown time of writing."""
-    try:
-        return Row(position_of_members(item, schema), item.contents, 0)
-    except UnreadableFile as error:
-        raise lines.bad(error) from None
+                raise lines.bad(error, line) from None
+            yield row, count

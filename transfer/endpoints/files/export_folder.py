@@ -38,13 +38,20 @@ class ExportFolder:
             raise BadFile(f"{self.path.parent}: {error}") from None
         except FileNotFoundError as error:
             raise BadFile(f"{self.path}: {error.filename} is missing: the export is incomplete") from None
-        if (
-            self.summary.items is not None
-            and len(counts) == len(self.files)
-            and sum(counts) != self.summary.items
-        ):
+        self._has_all_counts = len(counts) == len(self.files)
+        if self._has_all_counts:
+            self._require_total(sum(counts))
+
+    def count_items(self) -> None:
+        """Read all data files if only the summary has a count. Raises BadFile if it differs."""
+        if not self._has_all_counts and self.summary.items is not None:
+            self._require_total(sum(1 for file in self.files for _ in self.lines(file.key, checks_md5=False)))
+            self._has_all_counts = True
+
+    def _require_total(self, items: int) -> None:
+        if self.summary.items not in (None, items):
             raise BadFile(
-                f"{self.path} has a count of {self.summary.items} items, but its data files have {sum(counts)}"
+                f"{self.path} has a count of {self.summary.items} items, but its data files have {items}"
             )
 
     def moment(self, name: str) -> datetime | None:

@@ -8,6 +8,7 @@ first row.
 
 from __future__ import annotations
 
+import codecs
 import os
 import shutil
 import threading
@@ -17,13 +18,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, ClassVar, NoReturn
 
+import xxhash
+
 from tablegate.adapters.dynamodb.export_files.compression import (
     Compression,
     UnreadableFile,
     compression_of,
     reading,
 )
-from tablegate.gateway.model.values.keys import Key
+from tablegate.gateway.model.values import bodies
+from tablegate.gateway.model.values.keys import Key, KeySchema
 from tablegate.gateway.model.values.row_lines import LINE_BYTES
 from tablegate.gateway.model.values.rows import Row
 from tablegate.transfer import errors
@@ -40,6 +44,7 @@ FINISHING = ".finishing"
 UNFINISHED = (FINISHING, ".partial", ".partial.blocks")
 """Suffixes of incomplete files."""
 PAGE_BYTES = 1 << 20
+_COMPRESSED = (".gz", ".zst")
 
 
 class FileEndpoint(endpoint.Endpoint):
@@ -69,6 +74,31 @@ class FileEndpoint(endpoint.Endpoint):
     def render(self, staging: Staging, target: Path) -> Path:
         """Write the complete file from the staged rows durably. Return its name, which is `target` or a name beside
         it."""
+
+    def read_back(self, rendered: Path, staging: Staging) -> None:
+        """Raise TransferError unless the rendered file holds the staged rows."""
+        key_schema = staging.definition.key_schema
+        reader = self.reader_of(rendered, key_schema)
+        try:
+            own_schema = reader.describe().key_schema
+            pages = (page for segment in reader.segments(1) for page in reader.scan(segment))
+            found = _sum_of(self.content_of(row, own_schema) for page in pages for row in page.rows)
+        finally:
+            reader.close()
+        expected = _sum_of(self.content_of(row, key_schema) for row in staging.read())
+        if found != expected:
+            raise errors.TransferError(
+                f"{self.path} was not finished: {expected[0]:,} rows were written to {rendered}, but {found[0]:,} rows were"
+                f" read back, with another checksum. This is a defect of tablegate. The rows are in {partial_path(self.path)}"
+            )
+
+    @abstractmethod
+    def reader_of(self, rendered: Path, key_schema: KeySchema) -> FileEndpoint:
+        """Return an endpoint that reads a rendered file of a table with this key."""
+
+    def content_of(self, row: Row, key_schema: KeySchema) -> bytes:
+        """Return bytes that are equal for two rows with the same values, as far as the format keeps them."""
+        return bodies.encode(dict(sorted(row.latest.items())))
 
     def describe(self) -> endpoint.Definition:
         self.find()
@@ -182,6 +212,7 @@ class FileEndpoint(endpoint.Endpoint):
                 return
             with self.converted_errors():
                 rendered = self.render(staging, self.path.with_name(self.path.name + FINISHING))
+                self.read_back(rendered, staging)
                 os.replace(rendered, self.path)
                 sync_folder(self.path.parent)
                 staging.discard()
@@ -261,11 +292,17 @@ class LineReader:
         self.number += 1
         if len(line) == LINE_BYTES:
             raise self.bad(f"the line exceeds {LINE_BYTES >> 20} MiB")
-        return line
+        return self._without_mark(line) if self.number == 1 else line
 
-    def bad(self, reason: object) -> errors.BadFile:
-        """Return an error about the last line that was read."""
-        return errors.BadFile(f"{self.path}, line {self.number}: {reason}")
+    def _without_mark(self, line: bytes) -> bytes:
+        """Return the first line without a byte order mark. Raises BadFile for another encoding than UTF-8."""
+        if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            raise self.bad("the file is UTF-16. Convert it to UTF-8: iconv -f UTF-16 -t UTF-8 FILE > NEW")
+        return line.removeprefix(codecs.BOM_UTF8)
+
+    def bad(self, reason: object, line: int | None = None) -> errors.BadFile:
+        """Return an error about a line, by default the last one that was read."""
+        return errors.BadFile(f"{self.path}, line {self.number if line is None else line}: {reason}")
 
     def close(self) -> None:
         self._stream.close()
@@ -275,9 +312,12 @@ def inflated(path: Path) -> BinaryIO:
     """Open a file for reading, inflated if its first bytes show a compression. Raises TransferError."""
     with _FileErrors(path):
         stream = open(path, "rb")  # noqa: SIM115
-        compression = compression_of(stream.read(4))
+        head = stream.read(4)
         stream.seek(0)
-        return reading(stream, compression)
+        if not head and path.suffix in _COMPRESSED:
+            stream.close()
+            raise UnreadableFile("the file is empty, but a compressed file has some bytes: it is truncated")
+        return reading(stream, compression_of(head))
 
 
 def paged(rows: Iterable[tuple[Row, endpoint.JSON]]) -> Iterator[endpoint.ScanPage]:
@@ -293,6 +333,15 @@ def paged(rows: Iterable[tuple[Row, endpoint.JSON]]) -> Iterator[endpoint.ScanPa
         size += row.size_bytes
         after = position
     yield endpoint.ScanPage(page, None)
+
+
+def _sum_of(contents: Iterable[bytes]) -> tuple[int, int]:
+    """Return (number of rows, sum of their hashes), which are equal for equal rows in any order."""
+    rows = total = 0
+    for content in contents:
+        rows += 1
+        total += xxhash.xxh3_128_intdigest(content)
+    return rows, total
 
 
 @contextmanager

@@ -23,6 +23,9 @@ from tablegate.transfer.errors import TransferError
 
 _COMPRESSIONS = {".gz": compression.Compression.GZIP, ".zst": compression.Compression.ZSTD}
 
+_PARSED_ROWS = 1000
+"""Number of rows that are parsed after writing."""
+
 
 class JsonLines(FileEndpoint):
     """A file of tablegate's JSON Lines. The suffixes `.gz` and `.zst` select the compression for writing."""
@@ -50,6 +53,19 @@ class JsonLines(FileEndpoint):
 
     def render(self, staging: Staging, target: Path) -> Path:
         return staging.end()
+
+    def read_back(self, rendered: Path, staging: Staging) -> None:
+        """Check the number of rows and the checksum of all lines, and parse the last rows."""
+        lines = _SummedLines(rendered)
+        try:
+            schema = _definition(lines).key_schema
+            for _ in _rows(lines, schema, max(0, staging.rows - _PARSED_ROWS)):
+                pass
+        finally:
+            lines.close()
+
+    def reader_of(self, rendered: Path, key_schema: KeySchema) -> JsonLines:
+        return JsonLines(rendered)
 
 
 class _SummedLines(LineReader):

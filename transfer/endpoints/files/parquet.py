@@ -14,7 +14,7 @@ from tablegate.adapters.dynamodb.export_files.compression import UnreadableFile
 from tablegate.adapters.dynamodb.values.values import as_kind, view
 from tablegate.gateway.model.values import bodies
 from tablegate.gateway.model.values.keys import KeySchema
-from tablegate.gateway.model.values.row_lines import position_of, row_of_values
+from tablegate.gateway.model.values.row_lines import json_object, position_of, row_of_values
 from tablegate.gateway.model.values.rows import Contents, Row
 from tablegate.gateway.model.values.values import Kind, Value
 from tablegate.transfer.endpoints.definitions import definition_of, document_of
@@ -65,7 +65,7 @@ class ParquetFile(FileEndpoint):
                     header = (file.schema_arrow.metadata or {}).get(_METADATA)
                     rows = file.metadata.num_rows
                 if header is not None:
-                    self._known = self._own(orjson.loads(header))
+                    self._known = self._own(header)
                 elif self._schema is None:
                     raise keys_missing(self.shown)
                 else:
@@ -74,12 +74,13 @@ class ParquetFile(FileEndpoint):
                     self._known = definition, None
             return self._known
 
-    def _own(self, header: Any) -> tuple[Definition, list[columns.Column]]:
-        if (header.get("format"), header.get("version")) != (_FORMAT, _VERSION):
-            raise BadFile(
-                f"{self.path} has version {header.get('version')}. This release reads version {_VERSION}"
-            )
+    def _own(self, metadata: bytes) -> tuple[Definition, list[columns.Column]]:
         try:
+            header = json_object(metadata)
+            if (header.get("format"), header.get("version")) != (_FORMAT, _VERSION):
+                raise BadFile(
+                    f"{self.path} has version {header.get('version')}. This release reads version {_VERSION}"
+                )
             own_columns = [
                 columns.Column(name, attribute, Kind(kind)) for name, attribute, kind in header["columns"]
             ]
@@ -136,6 +137,9 @@ class ParquetFile(FileEndpoint):
                         yield row, [at, count]
                 except UnreadableFile as error:
                     raise BadFile(f"{self.path}, row group {group}, row {count + 1}: {error}") from None
+            expected = file.metadata.row_group(group).num_rows
+            if count != expected:
+                raise BadFile(f"{self.path}, row group {group}: {count} rows, but the footer has {expected}")
 
     def _batches(self, file: Any, group: int) -> Iterator[Any]:
         try:
@@ -148,6 +152,13 @@ class ParquetFile(FileEndpoint):
     def render(self, staging: Staging, target: Path) -> Path:
         write_file(target, staging.definition, staging.read)
         return target
+
+    def reader_of(self, rendered: Path, key_schema: KeySchema) -> ParquetFile:
+        return ParquetFile(rendered, {})
+
+    def content_of(self, row: Row, key_schema: KeySchema) -> bytes:
+        times = (row.modified_at, row.expires_at_ms, None if row.kinds is None else orjson.loads(row.kinds))
+        return orjson.dumps(times, option=orjson.OPT_SORT_KEYS) + super().content_of(row, key_schema)
 
 
 def write_file(target: Path, definition: Definition, read: Callable[[], Iterable[Row]]) -> None:

@@ -16,6 +16,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import orjson
+
 from tablegate.adapters.azuretable.values.keys import OWN_SCHEMA, own_key, texts_of
 from tablegate.adapters.azuretable.values.names import SYSTEM_NAMES
 from tablegate.adapters.azuretable.values.values import (
@@ -28,6 +30,8 @@ from tablegate.adapters.azuretable.values.values import (
 )
 from tablegate.adapters.azuretable.wire.errors import ServiceError
 from tablegate.adapters.dynamodb.export_files.compression import UnreadableFile
+from tablegate.gateway.model.values import bodies
+from tablegate.gateway.model.values.keys import KeySchema
 from tablegate.gateway.model.values.row_lines import LINE_BYTES
 from tablegate.gateway.model.values.rows import Contents, Row
 from tablegate.gateway.model.values.values import Kind, Value
@@ -86,7 +90,7 @@ class TypedCsv(FileEndpoint):
             stream.close()
 
     def _rows(self, text: io.TextIOWrapper, skipped: int) -> Iterator[tuple[Row, JSON]]:
-        reader = csv.reader(text, delimiter=self._delimiter, strict=True)
+        reader = csv.reader(_whole_lines(text), delimiter=self._delimiter, strict=True)
         line = 1
         count = 0
         columns: _Columns | None = None
@@ -100,7 +104,11 @@ class TypedCsv(FileEndpoint):
                     if count > skipped:
                         yield row, count
                 line = reader.line_num + 1
-        except (UnreadableFile, csv.Error, UnicodeDecodeError) as error:
+        except UnicodeDecodeError as error:
+            raise BadFile(
+                f"{self.path}, line {line}: not UTF-8 ({error}). Convert it: iconv -t UTF-8 -f ENCODING FILE > NEW"
+            ) from None
+        except (UnreadableFile, csv.Error) as error:
             raise BadFile(f"{self.path}, line {line}: {error}") from None
         if columns is None:
             raise BadFile(f"{self.path}, line 1: the file is empty")
@@ -124,6 +132,15 @@ class TypedCsv(FileEndpoint):
             text.detach()
         return target
 
+    def reader_of(self, rendered: Path, key_schema: KeySchema) -> TypedCsv:
+        return TypedCsv(rendered, {"delimiter": self._delimiter})
+
+    def content_of(self, row: Row, key_schema: KeySchema) -> bytes:
+        latest = row.latest
+        shown = {name: view(latest[name]) for name in sorted(latest.keys() - set(key_schema.names))}
+        values = {name: value for name, value in shown.items() if value.kind is not Kind.NULL}
+        return orjson.dumps(texts_of(key_schema, key_schema.key(latest).values)) + bodies.encode(values)
+
     def _names(self, staging: Staging) -> list[str]:
         """Return all properties of all rows in the order of their first occurrence."""
         names: dict[str, None] = {}
@@ -139,6 +156,16 @@ class TypedCsv(FileEndpoint):
                     " column. Use JSON Lines (.jsonl)"
                 )
         return list(names)
+
+
+def _whole_lines(text: io.TextIOWrapper) -> Iterator[str]:
+    """Yield lines. Raises UnreadableFile if the last one has no end: a shorter key or value would be valid, too."""
+    for line in text:
+        if not line.endswith(("\n", "\r")):
+            raise UnreadableFile(
+                "the last line has no line break, so that the file may be truncated. Add one if it is complete"
+            )
+        yield line
 
 
 def _cells(row: Row, key_names: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, str]]]:

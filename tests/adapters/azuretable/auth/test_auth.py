@@ -19,6 +19,7 @@ from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.security.credentials import DEV_CREDENTIALS, Credentials
 from tests.adapters.azuretable.client import ACCOUNT, KEY, OTHER, AzureTableService, code_of, sign
 from tests.support.clock import Clock
+from tests.support.tables import each_row
 
 FAILED = (403, "AuthenticationFailed")
 
@@ -189,7 +190,7 @@ def people(service: AzureTableService) -> AzureTableService:
     return service
 
 
-@pytest.mark.parametrize("operation", list(OPERATIONS))
+@pytest.mark.parametrize("operation", OPERATIONS)
 @pytest.mark.parametrize("permissions", ["r", "a", "u", "d", "au", "rd"])
 def test_permissions_of_a_service_sas(people: AzureTableService, operation: str, permissions: str) -> None:
     needed = {"query": "r", "get": "r", "insert": "a", "upsert": "au", "delete": "d"}.get(operation, "u")
@@ -220,7 +221,7 @@ def test_versions_of_a_service_sas(people: AzureTableService, version: str) -> N
     assert perform(people, "query", service_sas(sv=version)).status == 200
 
 
-@pytest.mark.parametrize(
+@each_row(
     "sas",
     [
         service_sas(sign_with=b"other"),

@@ -22,6 +22,7 @@ from tests.adapters.azuretable.auth.identified import (
     identified_service,
 )
 from tests.adapters.azuretable.client import code_of
+from tests.support.tables import each_row
 
 ROW = "/people(PartitionKey='p',RowKey='r')"
 KEY_PATH = "/?restype=service&comp=userdelegationkey"
@@ -171,7 +172,7 @@ def test_another_server_key_ends_all_keys(service: IdentifiedService) -> None:
         assert get(other, query) == FAILED
 
 
-@pytest.mark.parametrize(
+@each_row(
     "changed",
     [
         {"skoid": "bob"}, {"sktid": "u"}, {"skt": -120}, {"ske": 7200}, {"sks": "b"},

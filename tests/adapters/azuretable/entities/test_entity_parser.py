@@ -16,6 +16,7 @@ from tablegate.adapters.azuretable.values import values
 from tablegate.adapters.azuretable.wire import limits
 from tablegate.adapters.azuretable.wire.errors import ServiceError
 from tablegate.gateway.model.values.rows import FOREIGN_KINDS, Contents
+from tests.support.tables import each_row
 
 texts = st.lists(
     st.sampled_from(['"', "\\", '":', "@", "é", "😀", "\n", "a", "b", "{", "}", ","]), max_size=5
@@ -94,8 +95,8 @@ def test_a_byte_order_mark_and_spaces_surround_an_object() -> None:
     assert parse_object(b'\xef\xbb\xbf \t\r\n{"A": 1} \n') == [("A", 1)]
 
 
-@pytest.mark.parametrize(
-    ("body", "code"),
+@each_row(
+    "body, code",
     [
         (b'{"A":1,"A":1}', "DuplicatePropertiesSpecified"),
         (b'{"A":"\\"","A":"x"}', "DuplicatePropertiesSpecified"),

@@ -20,6 +20,7 @@ from tablegate.gateway.model.tables.tables import Rules, State, Table
 from tablegate.gateway.model.values.keys import Position
 from tablegate.gateway.model.values.rows import Contents, Row
 from tablegate.gateway.model.values.values import FALSE, NULL, TRUE, Kind, Value, decimal, text
+from tests.support.tables import each_row
 
 pytestmark = pytest.mark.fast_paths
 
@@ -144,8 +145,8 @@ def test_a_page_is_what_its_rows_are(
             assert entity_format.many(page_of(rows, concatenated)) == as_before(entity_format, rows)
 
 
-@pytest.mark.parametrize("level", MetadataLevel)
-@pytest.mark.parametrize("count", [0, 1, 63, 64, 65, 200])
+@each_row("level", MetadataLevel)
+@each_row("count", [0, 1, 63, 64, 65, 200])
 def test_pages_of_every_length(level: MetadataLevel, count: int) -> None:
     entity_format = EntityFormat(TABLE, "http://host/account", "account", level)
     rows = [

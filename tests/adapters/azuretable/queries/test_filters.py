@@ -21,6 +21,7 @@ from tablegate.gateway.model.expressions.ranges import narrow
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.rows import Contents, Row
 from tablegate.gateway.model.values.values import FALSE, TRUE, Kind, Value, decimal, text
+from tests.support.tables import each_row
 
 NEW_YEAR = 630822816000000000
 UNIX_NEW_YEAR = 9466848000000000
@@ -134,12 +135,12 @@ FALSE_OF_IT = [
 ]
 
 
-@pytest.mark.parametrize("expression", TRUE_OF_IT)
+@each_row("expression", TRUE_OF_IT)
 def test_true(expression: str) -> None:
     assert is_true(expression)
 
 
-@pytest.mark.parametrize("expression", FALSE_OF_IT)
+@each_row("expression", FALSE_OF_IT)
 def test_false(expression: str) -> None:
     assert not is_true(expression)
 
@@ -188,7 +189,7 @@ def test_a_bare_property_is_a_condition(expression: str) -> None:
     assert is_true(expression) is (expression == "yes")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "expression",
     [
         "small eq",

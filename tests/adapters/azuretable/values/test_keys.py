@@ -12,6 +12,7 @@ from tablegate.adapters.azuretable.values import keys
 from tablegate.adapters.azuretable.wire.errors import ServiceError
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.values import Kind, Value, decimal, text
+from tests.support.tables import each_row
 
 
 def schema(*kinds: Kind) -> KeySchema:
@@ -44,8 +45,8 @@ def test_keys_are_shown_and_read_back(
     assert key.values == values
 
 
-@pytest.mark.parametrize(
-    ("kinds", "texts"),
+@each_row(
+    "kinds, texts",
     [
         ((Kind.TEXT,), ("p", "r")),
         ((Kind.DECIMAL,), ("01", "")),

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tablegate.adapters.azuretable.values.names import SYSTEM_NAMES, is_legal, spelled, unspelled
+from tests.support.tables import each_row
 
 
-@pytest.mark.parametrize(
-    ("attribute", "name"),
+@each_row(
+    "attribute, name",
     [
         ("plain", "plain"),
         ("_private", "_private"),

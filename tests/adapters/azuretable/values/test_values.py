@@ -23,13 +23,14 @@ from tablegate.adapters.azuretable.values.values import (
 )
 from tablegate.adapters.azuretable.wire.errors import ServiceError
 from tablegate.gateway.model.values.values import FALSE, NULL, TRUE, Kind, Value, decimal, text
+from tests.support.tables import each_row
 
 GUID = "c9da6455-213d-42c9-9a79-3e9149a57833"
 NEW_YEAR = 630822816000000000  # 2000-01-01 in ticks
 
 
-@pytest.mark.parametrize(
-    ("wire", "edm", "value"),
+@each_row(
+    "wire, edm, value",
     [
         ("x", None, text("x")),
         ("x", "Edm.String", text("x")),
@@ -74,8 +75,8 @@ def test_not_a_number() -> None:
     assert math.isnan(value.data)
 
 
-@pytest.mark.parametrize(
-    ("wire", "edm"),
+@each_row(
+    "wire, edm",
     [
         (2**31, None),
         (-(2**31) - 1, None),
@@ -162,8 +163,8 @@ def test_every_kind_of_azures_own_is_read_back_from_its_spelling(value: Value) -
     assert read(wire, edm if isinstance(wire, str) else None) == value
 
 
-@pytest.mark.parametrize(
-    ("stored", "seen"),
+@each_row(
+    "stored, seen",
     [
         (decimal(1), Value(Kind.INT32, 1)),
         (decimal("1.0"), Value(Kind.INT32, 1)),

@@ -25,12 +25,13 @@ from tablegate.adapters.azuretable.wire.addresses import (
 )
 from tablegate.adapters.azuretable.wire.errors import ServiceError
 from tests.adapters.azuretable.batch_requests import FOREIGN
+from tests.support.tables import each_row
 
 PATH_HOST = "127.0.0.1:10002"
 
 
-@pytest.mark.parametrize(
-    ("path", "resource"),
+@each_row(
+    "path, resource",
     [
         ("/acc", Service()),
         ("/acc/", Service()),
@@ -190,8 +191,8 @@ def test_in_host_style_a_path_begins_at_the_table() -> None:
     assert resolve("http://127.0.0.1:8000/acca/T", outer, IN_HOST)[0].resource == T
 
 
-@pytest.mark.parametrize(("path", "host"), [("/acca/$batch", IN_PATH), ("/$batch", IN_HOST)])
-@pytest.mark.parametrize("target", [*FOREIGN, *(each.replace("/T", "/T" + KEYS) for each in FOREIGN)])
+@each_row("path, host", [("/acca/$batch", IN_PATH), ("/$batch", IN_HOST)])
+@each_row("target", [*FOREIGN, *(each.replace("/T", "/T" + KEYS) for each in FOREIGN)])
 def test_an_operation_elsewhere_is_refused(target: str, path: str, host: str) -> None:
     with pytest.raises(ServiceError) as caught:
         resolve(target, parse(path, host), host)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from base64 import b64encode
 from decimal import Decimal
 from typing import Any
 
@@ -15,10 +16,11 @@ from hypothesis import strategies as st
 
 from tablegate.adapters.dynamodb.export_files.compression import UnreadableFile
 from tablegate.adapters.dynamodb.export_files.ion import parse, reader, text_of
-from tablegate.adapters.dynamodb.export_files.lines import LineFormat, form_of, line_of, read_item
+from tablegate.adapters.dynamodb.export_files.lines import LineFormat, form_of, item_line, line_of, read_item
 from tablegate.gateway.model.errors import NotInstalled
 from tablegate.gateway.model.values import bodies
 from tablegate.gateway.model.values.values import Value
+from tests.support.tables import each_row
 from tests.transfer.support.generated_rows import DYNAMODB_VALUES, rows
 from tests.transfer.support.small_table import of_values
 
@@ -49,6 +51,28 @@ def test_what_is_written_is_read_back_exactly(row):
     line = line_of(row, as_ion=True)
     assert line.count(b"\n") == 1 and form_of(line) is LineFormat.ION
     assert orjson.loads(read_item(line, LineFormat.ION).contents.body) == of_values(row)[1]
+
+
+def test_values_of_every_size_are_read_back_exactly():
+    """Items have up to 400 KB. By default amazon-ion refuses texts of 16 KB and more (IERR_BUFFER_TOO_SMALL)."""
+    for size in (1, 4_096, 16_383, 16_384, 20_000, 65_536, 400_000):
+        texts = [
+            unit * max(1, size // len(unit.encode())) for unit in ("a", "é", '"', "\\", "\n", "\0", "😀")
+        ]
+        binary = b64encode(bytes(at % 256 for at in range(size))).decode()
+        members: list[dict[str, Any]] = [{"B": binary}, {"BS": [binary]}]
+        for text in texts:
+            members += [
+                {"S": text},
+                {"SS": [text]},
+                {"L": [{"S": text}, {"N": "1"}]},
+                {"M": {"m": {"S": text}}},
+            ]
+            if size <= 65_535:
+                members.append({"M": {text: {"BOOL": True}}})
+        for member in members:
+            body = orjson.dumps({"a": member})
+            assert read_item(item_line(body, as_ion=True), LineFormat.ION).contents.body == body, size
 
 
 @given(rows(values=DYNAMODB_VALUES, stamped=False))
@@ -129,7 +153,7 @@ def test_spellings_of_the_specification(text, wire):
     assert parse(text) == wire
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "", "[1]", "1", "{a:1", "{a:1}}", "{a:1}{b:2}", "{a:sym}", "{a:2020-01-01T}", "{a:2020-01-01}", "{a:x::1}",

@@ -69,6 +69,7 @@ from tablegate.gateway.model.values.keys import Position
 from tablegate.gateway.model.values.rows import Contents, Row
 from tablegate.gateway.model.values.values import NUMBERS, Kind, Value, decimal, text
 from tests.support.examples import examples
+from tests.support.tables import each_row
 
 NAMES = {"#a": "a", "#b": "b", "#c": "c", "#d": "[3]"}
 VALUES: dict[str, Any] = {
@@ -118,8 +119,8 @@ def refusal(parse: Callable[..., Any], expression: str, **values: Any) -> str:
 # Conditions
 
 
-@pytest.mark.parametrize(
-    ("expression", "predicate"),
+@each_row(
+    "expression, predicate",
     [
         ("a = :s", Compare(A, Comparison.EQ, S)),
         ("#a<>:s", Compare(A, Comparison.NE, S)),
@@ -196,7 +197,7 @@ def test_syntax_errors_name_the_token_and_what_stands_around_it(
         assert refusal(condition, expression) == f'Syntax error; token: "{token}", near: "{near}"'
 
 
-@pytest.mark.parametrize(
+@each_row(
     "expression",
     [
         # dynalite scan.js
@@ -389,8 +390,8 @@ def test_functions_with_the_wrong_number_of_operands(expression: str, function: 
     )
 
 
-@pytest.mark.parametrize(
-    ("expression", "function", "kind"),
+@each_row(
+    "expression, function, kind",
     [
         ("attribute_type(a, size(a)) and a=a", "attribute_type", "N"),
         *[
@@ -671,7 +672,7 @@ def test_syntax_errors_in_updates(expression: str, token: str, near: str) -> Non
     assert refusal(update, expression) == f'Syntax error; token: "{token}", near: "{near}"'
 
 
-@pytest.mark.parametrize(
+@each_row(
     "expression",
     [
         # dynalite updateItem.js
@@ -708,8 +709,8 @@ def test_texts_that_are_no_update(expression: str) -> None:
     assert refusal(update, expression).startswith("Syntax error; token: ")
 
 
-@pytest.mark.parametrize(
-    ("expression", "said"),
+@each_row(
+    "expression, said",
     [
         ("", "The expression can not be empty;"),
         (" set #c = :c set abOrt = true ", "Attribute name is a reserved keyword; reserved keyword: abOrt"),
@@ -862,8 +863,8 @@ def test_what_cannot_be_added_or_deleted(section: str, value: str, kind: str) ->
     assert classic_of(raised.value.message or "") == f"Invalid UpdateExpression: {said}"
 
 
-@pytest.mark.parametrize(
-    ("expression", "function", "kind"),
+@each_row(
+    "expression, function, kind",
     [
         *[
             (f"set a = list_append(:{v}, a)", "list_append", v.upper())
@@ -972,7 +973,7 @@ def test_what_is_said_of_wrong_projections(expression: str, said: str) -> None:
     assert refusal(projection, expression) == said
 
 
-@pytest.mark.parametrize(
+@each_row(
     "expression",
     [
         "whatever(stuff)",

@@ -30,6 +30,7 @@ from tablegate.adapters.dynamodb.wire.wording import Wording
 from tablegate.gateway.model.expressions.ranges import KeyRange
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.values import Kind, Value, decimal, text
+from tests.support.tables import each_row
 
 VALUES: dict[str, Any] = {
     ":p": {"S": "p"},
@@ -283,8 +284,8 @@ def test_a_name_with_a_dot_is_one_name() -> None:
 # Refused for what the key is
 
 
-@pytest.mark.parametrize(
-    ("expression", "schema", "said"),
+@each_row(
+    "expression, schema, said",
     [
         ("s = :s", SCHEMA, "Query condition missed key schema element: p"),
         ("p = :p and x = :s", SCHEMA, "Query condition missed key schema element: s"),

@@ -32,6 +32,7 @@ from tablegate.gateway.model.expressions.updates import Literal as Constant
 from tablegate.gateway.model.values.keys import Position
 from tablegate.gateway.model.values.rows import Contents, Row
 from tablegate.gateway.model.values.values import Kind, Value, decimal, text
+from tests.support.tables import each_row
 
 ITEM: dict[str, Value] = {
     "p": text("p"),
@@ -63,8 +64,8 @@ def meets(name: str, operator: str, *values: Wire) -> bool:
 # Operators
 
 
-@pytest.mark.parametrize(
-    ("name", "operator", "values", "expected"),
+@each_row(
+    "name, operator, values, expected",
     [
         ("s", "EQ", [{"S": "dog"}], True),
         ("s", "EQ", [{"S": "Dog"}], False),

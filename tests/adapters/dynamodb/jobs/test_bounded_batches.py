@@ -81,6 +81,7 @@ def packed(data: bytes, compression: Compression) -> bytes:
     return zstandard.ZstdCompressor().compress(data) if compression is Compression.ZSTD else data
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("compression", Compression)
 @pytest.mark.parametrize(
     ("format_", "piece"),

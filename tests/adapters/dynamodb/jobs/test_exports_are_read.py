@@ -30,6 +30,7 @@ def test_an_export_equals_the_table(database_url: str, tmp_path: Path, clock: Cl
         exporter.put(
             *(f"{number}" for number in range(200)), n={"N": "12.50"}, b={"B": "AAE="}, t={"SS": ["é", "x"]}
         )
+        exporter.put("long", s={"S": "é" * 20_000}, b={"B": "AAEC" * 20_000})
         full = exporter.exported(ExportFormat=format_)
         begin = clock.ms
         clock.ms += 1

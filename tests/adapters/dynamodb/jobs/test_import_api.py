@@ -132,6 +132,7 @@ def test_an_export_comes_in_again(exporter: Exporter, format_: str) -> None:
     exporter.keep_history()
     odd = {"b": {"B": "AAE="}, "m": {"M": {"in 'quotes'": {"NULL": True}}}, "ns": {"NS": ["1", "-2.5"]}}
     exporter.put(*"abc", odd={"S": 'é\n"x"'}, **odd)
+    exporter.put("long", s={"S": "é" * 20_000}, b={"B": "AAEC" * 20_000})
     manifest = exporter.exported(ExportFormat=format_, S3Prefix="p")["ExportManifest"]
     shown = imported(
         exporter,
@@ -141,7 +142,7 @@ def test_an_export_comes_in_again(exporter: Exporter, format_: str) -> None:
         TableCreationParameters=parameters("again"),
     )
     assert shown["ImportStatus"] == "COMPLETED", shown
-    assert counts(shown) == (3, 3, 0)
+    assert counts(shown) == (4, 4, 0)
     assert exporter.items("again") == exporter.items("orders")
 
 

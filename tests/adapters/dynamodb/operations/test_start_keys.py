@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.adapters.dynamodb.client import DynamoDBService
+from tests.support.tables import each_row
 
 INVALID = "The provided starting key is invalid"
 SCHEMA = "The provided key element does not match the schema"
@@ -177,8 +178,8 @@ def test_it_is_in_the_partition_of_the_query(pairs):
     assert ask(pairs, "c = :c", wire(a="a", b="b", c="d"), c="c", IndexName="single") == OUTSIDE
 
 
-@pytest.mark.parametrize(
-    ("test", "good", "bad"),
+@each_row(
+    "test, good, bad",
     [
         ("b > :b", "n", "m"),
         ("b >= :b", "m", "l"),

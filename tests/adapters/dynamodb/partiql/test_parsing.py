@@ -25,6 +25,7 @@ from tablegate.adapters.dynamodb.partiql.parsing import parse
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
 from tablegate.adapters.dynamodb.wire.limits import STATEMENT_CHARACTERS
 from tests.support.examples import examples
+from tests.support.tables import each_row
 
 BAD = "Statement wasn't well formed, can't be processed: "
 LEFT_OVER = BAD + "Unexpected token after expression"
@@ -131,8 +132,8 @@ def test_parameters_are_distinguished_by_position() -> None:
     assert len(set(parsed.parameters)) == 3
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
+@each_row(
+    "text, message",
     [
         ("SELECT * FROM t WHERE k = 1 foo", LEFT_OVER),
         ("SELECT * FROM t WHERE k = 1 e5", LEFT_OVER),
@@ -176,8 +177,8 @@ def test_what_cannot_be_read(text: str, message: str) -> None:
     assert refusal(text) == message
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
+@each_row(
+    "text, message",
     [
         ('SELECT * FROM ""', "Path component cannot be an empty string"),
         ('SELECT * FROM t.""', "Path component cannot be an empty string"),

@@ -20,6 +20,7 @@ from tablegate.gateway.model.values.values import Kind
 from tests.adapters.dynamodb.client import DynamoDBService, signed
 from tests.support.clock import Clock
 from tests.support.examples import examples
+from tests.support.tables import each_row
 
 INVALID = "One or more parameter values were invalid: "
 OVERLAPPING = "Overlapping conditions with range keys are not supported in where clause"
@@ -109,8 +110,8 @@ def item(service: DynamoDBService, pk: str, sk: str) -> Any:
 # SELECT
 
 
-@pytest.mark.parametrize(
-    ("condition", "expected"),
+@each_row(
+    "condition, expected",
     [
         ("pk = 'x'", "x/1 x/2 x/3"),
         ("pk = 'x' AND sk = '2'", "x/2"),
@@ -226,8 +227,8 @@ def test_what_a_sort_key_is_not_may_overlap(songs: DynamoDBService, condition: s
     ]
 
 
-@pytest.mark.parametrize(
-    ("condition", "message"),
+@each_row(
+    "condition, message",
     [
         ("pk = 'x' AND n = '1' OR pk = 'x' AND sk = '2'", OVERLAPPING),
         ("pk = 'x' AND n <> '1' OR pk = 'x' AND sk = '2'", OVERLAPPING),

@@ -14,6 +14,7 @@ from tablegate.adapters.dynamodb.values.values import ParsedItem
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
 from tablegate.adapters.dynamodb.wire.styles import CLASSIC, LATEST
+from tests.support.tables import each_row
 
 
 def check(operation: str, body: Any, style: str) -> dict[str, Any]:
@@ -23,7 +24,7 @@ def check(operation: str, body: Any, style: str) -> dict[str, Any]:
 STYLES = {"both": (LATEST, CLASSIC), LATEST: (LATEST,), CLASSIC: (CLASSIC,)}
 
 
-def refusals() -> Iterator[Any]:
+def refusals() -> Iterator[tuple[str, str, Any, str]]:
     """(operation, style, body, error) of every block of refusals.txt, in each of its styles."""
     lines = (Path(__file__).parent / "refusals.txt").read_text().splitlines()
     text = "\n".join(line for line in lines if not line.startswith("#"))
@@ -33,8 +34,7 @@ def refusals() -> Iterator[Any]:
             head, _, body = request.partition("\n")
             operation, styles = head.split()
             for style in STYLES[styles]:
-                name = f"{operation}-{style}-{expected.partition(': ')[2][:60]}"
-                yield pytest.param(operation, style, json.loads(body), expected, id=name)
+                yield operation, style, json.loads(body), expected
 
 
 def refusal(operation: str, body: Any, style: str = LATEST) -> str:
@@ -43,7 +43,7 @@ def refusal(operation: str, body: Any, style: str = LATEST) -> str:
     return f"{caught.value.code}: {caught.value.message}"
 
 
-@pytest.mark.parametrize(("operation", "style", "body", "expected"), list(refusals()))
+@each_row("operation, style, body, expected", list(refusals()))
 def test_the_service_says(operation: str, style: str, body: Any, expected: str) -> None:
     assert refusal(operation, body, style) == expected
 

@@ -30,6 +30,7 @@ DENSE = {
 }
 
 
+@pytest.mark.extended
 def test_what_is_dense_is_not_parsed(service: DynamoDBService, parsed: list[int]) -> None:
     service.table()
     seen = set()

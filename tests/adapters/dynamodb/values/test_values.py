@@ -28,6 +28,7 @@ from tablegate.gateway.model.values import bodies
 from tablegate.gateway.model.values.keys import Position
 from tablegate.gateway.model.values.rows import Contents, Row
 from tablegate.gateway.model.values.values import Kind, Value, number_size_bytes
+from tests.support.tables import each_row
 
 
 def refusal(wire: Any) -> str:
@@ -47,8 +48,8 @@ def type_refusal(wire: Any) -> str:
 # Numbers (rule 21)
 
 
-@pytest.mark.parametrize(
-    ("text", "canonical"),
+@each_row(
+    "text, canonical",
     [
         ("0", "0"),
         ("-0", "0"),
@@ -75,8 +76,8 @@ def test_numbers_are_put_into_plain_digits(text: str, canonical: str) -> None:
     assert scalars.canonical_number(text) == canonical
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
+@each_row(
+    "text, reason",
     [
         ("", "The parameter cannot be converted to a numeric value"),
         ("b", "The parameter cannot be converted to a numeric value: b"),
@@ -195,8 +196,8 @@ def test_a_value_has_one_type_and_errors_in_its_data_come_first() -> None:
     assert refusal({"S": "a", "N": "x"}) == "The parameter cannot be converted to a numeric value: x"
 
 
-@pytest.mark.parametrize(
-    ("wire", "reason"),
+@each_row(
+    "wire, reason",
     [
         ({"N": 123}, "NUMBER_VALUE cannot be converted to String"),
         ({"N": 1.5}, "DECIMAL_VALUE cannot be converted to String"),

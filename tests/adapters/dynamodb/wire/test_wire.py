@@ -21,6 +21,7 @@ from tablegate.gateway.http import Request
 from tablegate.gateway.model.errors import Busy, LimitExceeded
 from tests.adapters.dynamodb.client import JSON_1_0, DynamoDBService, signed
 from tests.support.running import beyond_wsgi
+from tests.support.tables import each_row
 
 ECHO = "DynamoDB_20120810.ListTables"
 HEADERS = {"content_type": JSON_1_0, "x_amz_target": ECHO, **signed()}
@@ -283,8 +284,8 @@ def test_answers_below_four_kilobytes_stay_plain(service):
     assert service.header("content-encoding") == "gzip"
 
 
-@pytest.mark.parametrize(
-    ("accepted", "coding"),
+@each_row(
+    "accepted, coding",
     [
         # Every row was tried against AWS by the authors of test_compressed_response.py.
         ("identity", None),

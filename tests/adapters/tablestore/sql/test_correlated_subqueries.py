@@ -14,6 +14,7 @@ from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messa
 from tests.adapters.tablestore.client import Refused, TableStoreService
 from tests.support.clock import Clock
 from tests.support.sql_client import sql
+from tests.support.tables import each_row
 
 ROWS = 10
 
@@ -30,8 +31,8 @@ def service() -> Iterator[TableStoreService]:
         yield opened
 
 
-@pytest.mark.parametrize(
-    ("query", "expected"),
+@each_row(
+    "query, expected",
     [
         ("select pk from a where exists (select 1 from b where b.n = a.n and b.pk > a.pk)", [0, 1, 2, 3, 4]),
         ("select pk from a where not exists (select 1 from b where b.n = a.n)", [8, 9]),

@@ -18,6 +18,7 @@ from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messa
 from tests.adapters.tablestore.client import Refused, TableStoreService
 from tests.support.clock import Clock
 from tests.support.sql_client import sql
+from tests.support.tables import each_row
 
 DOCUMENT = {"a": 1, "f": [1, 2, 3], "c": {"d": 4}, "a fish": "shark", "t": None, "é": True, "x": 1.5}
 
@@ -38,8 +39,8 @@ def text_at(service: TableStoreService, path: str, row: int = 0) -> str | None:
     return found
 
 
-@pytest.mark.parametrize(
-    ("path", "expected"),
+@each_row(
+    "path, expected",
     [
         ("$.a", "1"), ("$.c", '{"d": 4}'), ("$.c.d", "4"), ("$.f[1]", "2"), ('$."a fish"', "shark"), ("$.t", "null"),
         ("$.é", "true"), ("$.x", "1.5"), ("$.none", None), ("$.a.b", None), ("$.f[3]", None), ("$.f.a", None),
@@ -81,7 +82,7 @@ def test_a_condition_and_the_name_of_a_column(documents: TableStoreService) -> N
     assert (answer.names, answer.rows) == (["doc->>'$.a'", "pk"], [(None, 1)])
 
 
-@pytest.mark.parametrize(
+@each_row(
     "expression",
     ["json_extract(doc, '$.a')", "doc->'$.a'", "json_extract(doc, '$.a') = 1", "json_unquote(upper(json_extract(doc, '$.a')))",
      "json_unquote(json_extract(doc))", "json_unquote()", "doc->>'a'", "doc->>'$.'", "doc->>'$[a]'", "doc->>'$[-1]'",

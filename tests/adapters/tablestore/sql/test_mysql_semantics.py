@@ -12,6 +12,7 @@ from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messa
 from tests.adapters.tablestore.client import Refused, TableStoreService
 from tests.support.clock import Clock
 from tests.support.sql_client import COMPLEX, STRING, sql
+from tests.support.tables import each_row
 
 LOWEST, HIGHEST = -(2**63), 2**63 - 1
 
@@ -37,8 +38,8 @@ def nanos(**parts: int) -> int:
     return timedelta(**parts) // timedelta(microseconds=1) * 1000
 
 
-@pytest.mark.parametrize(
-    ("expression", "expected"),
+@each_row(
+    "expression, expected",
     [
         # Numbers: "Cast Functions", "Type Conversion in Expression Evaluation".
         ("cast('1.5' as signed)", 1), ("cast('1e3' as signed)", 1), ("repeat('a', '1e999')", "a"), ("cast('abc' as signed)", 0),
@@ -130,8 +131,8 @@ def test_names_of_literals(service: TableStoreService) -> None:
     assert answer.names == ["it's", "a\n", "NULL", "TRUE", "y", "1 + 1"]
 
 
-@pytest.mark.parametrize(
-    ("query", "message"),
+@each_row(
+    "query, message",
     [
         ("select k, from t", "an expression is missing after ,"),
         ("select k from t,", "an expression is missing after ,"),

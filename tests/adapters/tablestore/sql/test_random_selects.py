@@ -198,6 +198,7 @@ def check(table: tuple[TableStoreService, list[Row]], seed: int, number: int) ->
     assert matched > number / 2  # statements without results show little
 
 
+@pytest.mark.extended
 def test_random_selects(table: tuple[TableStoreService, list[Row]]) -> None:
     check(table, 1, 100)
 

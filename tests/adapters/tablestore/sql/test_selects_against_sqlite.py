@@ -281,6 +281,7 @@ def check(databases: Databases, seed: int, number: int) -> None:
     assert min(reads[name] for name in ("plain", "indexed", "by_n", "by_s", "i")) > 0
 
 
+@pytest.mark.extended
 def test_random_selects(databases: Databases) -> None:
     check(databases, 1, 100)
 

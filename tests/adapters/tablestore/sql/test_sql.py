@@ -21,6 +21,7 @@ from tablegate.gateway.http import Request
 from tests.adapters.tablestore.client import Refused, TableStoreService
 from tests.support.clock import Clock
 from tests.support.sql_client import BINARY, BOOL, COMPLEX, DOUBLE, LONG, STRING, sql
+from tests.support.tables import each_row
 
 PEOPLE = (
     "create table people (uid varchar(1024), pid bigint(20), name mediumtext, age bigint(20), grade double,"
@@ -170,8 +171,8 @@ def test_a_value_of_another_type_than_its_column_is_null(people: TableStoreServi
     assert sql(people, "select n, d from mixed").rows == [(None, 3.0)]
 
 
-@pytest.mark.parametrize(
-    ("query", "rows"),
+@each_row(
+    "query, rows",
     [
         ("select count(*) from people", [(10,)]),
         ("select sum(age) from people", [(9.0,)]),
@@ -247,8 +248,8 @@ def test_consumed_units_are_those_of_the_range(people: TableStoreService) -> Non
 # Values: "Type Conversion in Expression Evaluation", "Operators", "Working with NULL Values" (MySQL 8)
 
 
-@pytest.mark.parametrize(
-    ("expression", "expected"),
+@each_row(
+    "expression, expected",
     [
         ("null = null", None), ("null <=> null", 1), ("1 <=> null", 0), ("null is null", 1), ("1 is not null", 1),
         ("null and 0", 0), ("null and 1", None), ("null or 1", 1), ("null or 0", None), ("not null", None),
@@ -323,8 +324,8 @@ def test_long_keys_are_looked_up(service: TableStoreService) -> None:
     assert sql(service, "select count(*) from ids where pk > '1234567890123456788'").rows == [(1,)]
 
 
-@pytest.mark.parametrize(
-    ("expression", "expected"),
+@each_row(
+    "expression, expected",
     [
         ("concat('a', 1, 'b')", "a1b"), ("concat('a', null)", None), ("concat_ws('-', 'a', null, 'b')", "a-b"),
         ("length('é')", 2), ("char_length('é')", 1), ("upper('aé')", "AÉ"), ("lower('A')", "a"),
@@ -368,7 +369,7 @@ def test_times_have_types_of_their_own(people: TableStoreService) -> None:
 # Refusals
 
 
-@pytest.mark.parametrize(
+@each_row(
     "query",
     ["", ";", "selec", "select", "select * from", "select 1; select 2", "insert into people values (1)",
      "update people set age = 1", "delete from people", "drop table people",

@@ -21,6 +21,7 @@ from tests.adapters.tablestore.client import Refused, TableStoreService
 from tests.adapters.tablestore.search.search_messages import field, schema
 from tests.support.clock import Clock
 from tests.support.sql_client import sql
+from tests.support.tables import each_row
 
 LONG, KEYWORD, TEXT, NESTED = search_pb2.LONG, search_pb2.KEYWORD, search_pb2.TEXT, search_pb2.NESTED
 DEFINED = [
@@ -173,8 +174,8 @@ def test_strong_consistency_reads_no_search_index(goods: TableStoreService) -> N
 # Conditions of search indexes
 
 
-@pytest.mark.parametrize(
-    ("condition", "expected"),
+@each_row(
+    "condition, expected",
     [
         ("text_match(title, 'number 7')", list(range(12))),
         ("TEXT_MATCH(title, 'number 7', 'and')", [7]),
@@ -210,7 +211,7 @@ def test_conditions_of_search_indexes(goods: TableStoreService, condition: str, 
         assert ids(goods, condition, table="goods") == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     "condition",
     ["text_match(kind)", "text_match(title, 'a', 'xor')", "text_match(title, 'a', 'or', 'x')", "text_match(upper(title), 'a')",
      "text_match(id, 'a')", "text_match_phrase(title, 1)", "array_extract(kind) = 'a'", "array_extract(tags) = id",
@@ -503,8 +504,8 @@ def test_alter_table_changes_the_mapping(goods: TableStoreService) -> None:
 # EXPLAIN
 
 
-@pytest.mark.parametrize(
-    ("query", "steps"),
+@each_row(
+    "query, steps",
     [
         ("select * from goods where shop = 's1' and id = 1", [("goods", "row", "", "shop, id", 1)]),
         ("select * from goods where shop = 's1' and id > 1", [("goods", "table, range", "", "shop, id", 100_000)]),

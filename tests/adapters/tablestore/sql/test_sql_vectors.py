@@ -19,6 +19,7 @@ from tests.adapters.tablestore.client import Refused, TableStoreService
 from tests.adapters.tablestore.search.search_messages import field, schema
 from tests.support.clock import Clock
 from tests.support.sql_client import DOUBLE, sql
+from tests.support.tables import each_row
 
 pytest.importorskip("numpy")
 
@@ -112,7 +113,7 @@ def test_explain(places: TableStoreService) -> None:
         assert steps == [("places", "search index", "i", "vectors", rows)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "rest",
     [f"found where {call()} or pk = 1", f"found where not {call()}", f"found where {call()} and {call()}",
      "found a join found b on a.pk = b.pk where vector_query_float32(a.v, '[1, 1]', 1)", f"found having {call()}",

@@ -14,6 +14,7 @@ from tablegate.adapters.tablestore.wire.errors import ServiceError
 from tablegate.adapters.tablestore.wire.parsing import parse
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.adapters.tablestore.wire.shortening import TooManyFields, shorten
+from tests.support.tables import each_row
 
 MANY = 1_000_000
 
@@ -52,7 +53,7 @@ DENSE: dict[str, tuple[type[Message], bytes]] = {
 }
 
 
-@pytest.mark.parametrize("name", DENSE)
+@each_row("name", DENSE)
 def test_what_no_request_has_is_not_parsed(name: str) -> None:
     kind, data = DENSE[name]
     message = kind()
@@ -81,10 +82,8 @@ def test_a_request_of_all_that_it_may_have_is_as_it_was() -> None:
         assert shorten(data, message.DESCRIPTOR) is data
 
 
-@pytest.mark.parametrize("operation", OPERATIONS)
-@pytest.mark.parametrize(
-    "data", [b"\x0b" * 70_000, b"\xff" * 70_000, b"\x0a\xff\xff\x7f" + bytes(66_000), bytes(70_000)]
-)
+@each_row("operation", OPERATIONS)
+@each_row("data", [b"\x0b" * 70_000, b"\xff" * 70_000, b"\x0a\xff\xff\x7f" + bytes(66_000), bytes(70_000)])
 def test_what_is_no_message_is_refused(operation: str, data: bytes) -> None:
     with pytest.raises(ServiceError):
         parse(OPERATIONS[operation].request, data, "the message")

@@ -137,6 +137,7 @@ def test_namespaces_take_turns_and_then_their_jobs(engine: Engine) -> None:
     assert {done[space] for space in spaces[1:]} == {5}
 
 
+@pytest.mark.extended
 def test_no_job_waits_for_good(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests more jobs than can run at once, of one namespace and of many.
 

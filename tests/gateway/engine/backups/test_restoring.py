@@ -181,6 +181,7 @@ def restores_like_the_model(engine: Engine, clock: Clock, seed: int, restores: i
         run(engine, ResetTables("", frozenset({name})))
 
 
+@pytest.mark.extended
 def test_restores_at_random_moments_equal_the_model(engine: Engine, clock: Clock) -> None:
     """issue: 50 here, 1,000 in the soak."""
     restores_like_the_model(engine, clock, seed=1, restores=50)

@@ -121,6 +121,7 @@ def test_reset_of_everything_leaves_snapshots(engine: Engine) -> None:
     assert len(Client(engine, found(engine, "things")).rows()) == 20
 
 
+@pytest.mark.extended
 def test_a_copy_under_writers_is_a_state_that_was(engine: Engine) -> None:
     """Eight writers move amounts between accounts of one table and another: the sum is the same in every copy."""
     left = Client(engine, make_table(engine, "left"))

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 from tablegate.gateway.model.expressions.patterns import TEXT_MAX_BYTES, BadPattern, Pattern, reach_bytes
 from tests.support.examples import examples
+from tests.support.tables import each_row
 
 
-@pytest.mark.parametrize(
-    ("pattern", "text", "found"),
+@each_row(
+    "pattern, text, found",
     [
         ("t1:([0-9]+),", "t0:1,t1:123,t2:5,", "123"),
         ("a*", "baaa", ""),

@@ -31,6 +31,7 @@ from tablegate.gateway.model.expressions.predicates import (
 from tablegate.gateway.model.values.keys import Position
 from tablegate.gateway.model.values.rows import Cell, Contents, Row
 from tablegate.gateway.model.values.values import NULL, TRUE, Kind, Value, decimal, text
+from tests.support.tables import each_row
 
 
 def row_of(**attributes: Value) -> Row:
@@ -55,8 +56,8 @@ VALUES = [
 ]
 
 
-@pytest.mark.parametrize("left", VALUES)
-@pytest.mark.parametrize("right", VALUES)
+@each_row("left", VALUES)
+@each_row("right", VALUES)
 def test_a_value_equals_only_itself(left: Value, right: Value) -> None:
     assert compared(left, Comparison.EQ, right) is (left is right)
     assert compared(left, Comparison.NE, right) is (left is not right)

@@ -31,6 +31,7 @@ from tablegate.gateway.model.expressions.updates import (
 from tablegate.gateway.model.values.keys import Position
 from tablegate.gateway.model.values.rows import Cell, Contents, Row
 from tablegate.gateway.model.values.values import NULL, Kind, Value, decimal, text
+from tests.support.tables import each_row
 
 KEY = {"k": text("key")}
 
@@ -174,10 +175,8 @@ def test_emptied_documents_stay() -> None:
     assert edited(row_of(a=numbers(1)), Remove(("a", 0))) == {"a": numbers()}
 
 
-@pytest.mark.parametrize(
-    "path", [("s", "c"), ("l", "c"), ("z", "c"), ("s", 0), ("m", 0), ("z", 0), ("m", "x", "y")]
-)
-@pytest.mark.parametrize(
+@each_row("path", [("s", "c"), ("l", "c"), ("z", "c"), ("s", 0), ("m", 0), ("z", 0), ("m", "x", "y")])
+@each_row(
     "action",
     [
         lambda path: SetTo(path, ONE),

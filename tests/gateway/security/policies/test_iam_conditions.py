@@ -13,6 +13,7 @@ from tablegate.gateway.model.authorization.conditions import ConditionKey
 from tablegate.gateway.model.authorization.globs import Glob
 from tablegate.gateway.security.policies.errors import BadPolicy
 from tablegate.gateway.security.policies.iam_conditions import conditions_of
+from tests.support.tables import each_row
 
 
 class Request:
@@ -68,8 +69,8 @@ def test_addresses(operator: str, network: str, address: str, expected: bool) ->
     assert holds({operator: {"aws:SourceIp": network}}, SOURCE_ADDRESS=address) is expected
 
 
-@pytest.mark.parametrize(
-    ("operator", "seconds", "expected"),
+@each_row(
+    "operator, seconds, expected",
     [
         ("DateLessThan", "1577836799", True),
         ("DateLessThan", "1577836800", False),
@@ -79,9 +80,7 @@ def test_addresses(operator: str, network: str, address: str, expected: bool) ->
         ("DateNotEquals", "1577836800", False),
     ],
 )
-@pytest.mark.parametrize(
-    "moment", ["2020-01-01T00:00:00Z", "2020-01-01T01:00:00+01:00", "1577836800", 1577836800]
-)
+@each_row("moment", ["2020-01-01T00:00:00Z", "2020-01-01T01:00:00+01:00", "1577836800", 1577836800])
 def test_times(operator: str, moment: Any, seconds: str, expected: bool) -> None:
     assert holds({operator: {"aws:CurrentTime": moment}}, NOW=seconds) is expected
 
@@ -139,7 +138,7 @@ def test_all_operators_and_keys_must_hold() -> None:
     assert not holds(element, REGION="x", ACCOUNT="1", IS_SECURE="false")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "element",
     [
         [],

@@ -190,6 +190,16 @@ def test_a_folder_is_an_export_by_itself(tmp_path):
     assert len(scanned(open_file(str(tmp_path), KEYS))) == 3
 
 
+def test_a_count_of_the_summary_alone_is_compared(tmp_path):
+    folder = put_export(tmp_path, {"a.json": [item(1), item(2)], "b.json": [item(3)]}, md5_of="none")
+    entries = [{"dataFileS3Key": f"data/{name}"} for name in ("a.json", "b.json")]
+    (folder / "manifest-files.json").write_bytes(b"".join(orjson.dumps(entry) + b"\n" for entry in entries))
+    assert len(scanned(open_file(str(tmp_path), KEYS))) == 3
+    (folder / "data" / "a.json").write_bytes(item(1))
+    with pytest.raises(BadFile, match="has a count of 3 items, but its data files have 2"):
+        scanned(open_file(str(tmp_path), KEYS))
+
+
 def test_lines_in_ion(tmp_path):
     put_export(
         tmp_path,
@@ -391,6 +401,29 @@ def test_changes_in_ion_and_with_new_images_only(tmp_path):
     window = put_window(tmp_path, "1", T0, T1, lines, outputFormat="ION")
     rows = scanned(open_file(str(full), {**KEYS, "incremental": str(window)}))
     assert [(int(of_key(row)), row.latest["v"].data) for row in rows] == [(1, "new")]
+
+
+def test_only_a_missing_new_image_is_a_deletion(tmp_path):
+    full = put_export(tmp_path / "full", {"a.json.gz": [item(1)]})
+    cases = [
+        (
+            change(1, {}).replace(b'"NewImage"', b'"newImage"'),
+            "JSON",
+            "unexpected members beside Keys: newImage",
+        ),
+        (change(1, {}).replace(b'"NewImage":{"Id":{"N":"1"}}', b'"NewImage":null'), "JSON", "no NewImage"),
+        (change(1, {"Id": {"N": "2"}}), "JSON", "the key of NewImage differs from Keys"),
+        (
+            b"$ion_1_0 {Record:{Keys:{Id:1.},Metadata:{},NewImage:5}}\n",
+            "ION",
+            "expected a struct in NewImage",
+        ),
+    ]
+    for number, (line, output_format, words) in enumerate(cases):
+        window = put_window(tmp_path, f"{number}", T0, T1, [line], outputFormat=output_format)
+        with pytest.raises(BadFile) as refused:
+            scanned(open_file(str(full), {**KEYS, "incremental": str(window)}))
+        assert f"{number}.json.gz, line 1: {words}" in str(refused.value)
 
 
 def test_a_gap_between_windows_is_refused(tmp_path):

@@ -19,7 +19,7 @@ from tablegate.gateway.model.values import bodies
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.model.values.values import Kind, Value
 from tablegate.transfer.endpoints.endpoint import Service
-from tablegate.transfer.endpoints.files import scan_output
+from tablegate.transfer.endpoints.files import json_documents
 from tablegate.transfer.endpoints.files.opening import FORMATS, format_of, open_file
 from tablegate.transfer.errors import BadAddress, BadFile, TransferError
 from tests.support.examples import examples
@@ -64,7 +64,7 @@ SHAPES = {
     "aws dynamodb scan": lambda found: json.dumps(
         {"Items": found, "Count": len(found), "ScannedCount": 9, "ConsumedCapacity": None}, indent=4
     ),
-    "a scan on one line": lambda found: json.dumps({"Count": 1, "Items": found, "LastEvaluatedKey": {"pk": {"S": "}"}}}),
+    "a scan on one line": lambda found: json.dumps({"Count": len(found), "Items": found, "ConsumedCapacity": {"TableName": "}"}}),
     "pages of a scan": lambda found: "\n".join(json.dumps({"Items": [item], "Count": 1}, indent=1) for item in found),
     "pages on one line": lambda found: "".join(json.dumps({"Items": [item]}) for item in found),
 }  # fmt: skip
@@ -109,28 +109,88 @@ def test_an_attribute_called_item_is_no_wrapper(tmp_path):
     assert found.latest == {"S": Value(Kind.TEXT, "x")}
 
 
-@pytest.mark.parametrize(
-    ("data", "words"),
-    [
-        ('{"pk":"a","sk":1}\n', "in.json, line 1: no typed item: its values have no types of DynamoDB (plain JSON"),
-        ('{"Item":{"pk":{"S":"a"},"sk":{"N":"1"}}}\n{"pk":{"S":"b"},"sk":{"N":"1"}}\n', "in.json, line 2: no Item"),
-        ('{"pk":{"S":"b"},"sk":{"N":"1"}}\n{"Item":{"pk":{"S":"a"},"sk":{"N":"1"}}}\n', "in.json, line 2: "),
-        ('{"pk":{"S":"b"},"sk":{"N":"1"}}\n{"pk":{"S":"b"},"sk":{"N":"1"\n', "in.json, line 2: not JSON"),
-        ('{"pk":{"S":"b"},"sk":{"N":"1e999"}}\n', "in.json, line 1: "),
-        ('{"pk":{"S":"b"},"sk":{"S":"1"}}\n', "in.json, line 1: the key column 'sk' is of kind TEXT, not DECIMAL"),
-        ('{"Items":[{"pk":{"S":"b"},"sk":{"N":"1"}},', "in.json, line 1: the document is incomplete"),
-        ('{\n"Items":[\n{"pk":{"S":"b"}}\n]}', "in.json, line 3: the key column 'sk' is missing"),
-        ('{"Items":[{"pk":1}]}', "in.json, line 1: "),
-        ('{"Items":[]}}', "in.json, line 1: a closing bracket has no opening bracket"),
-        ("[1]\n", "in.json, line 1: no JSON object"),
-        ('{"Metadata":{},"Keys":{"pk":{"S":"b"}}}\n', "in.json, line 1: a change of an incremental export is no item"),
-        ("$ion_1_0 {Item:{pk:a}}\n", "in.json, line 1: a value that DynamoDB has not"),
-    ],
-)  # fmt: skip
-def test_what_is_wrong_is_named_with_its_line(tmp_path, data, words):
-    with pytest.raises(BadFile) as refused:
-        items(put(tmp_path, data))
-    assert words in str(refused.value)
+WRONG = [
+    ('{"pk":"a","sk":1}\n', "in.json, line 1: no typed item: its values have no types of DynamoDB (plain JSON"),
+    ('{"Item":{"pk":{"S":"a"},"sk":{"N":"1"}}}\n{"pk":{"S":"b"},"sk":{"N":"1"}}\n', "in.json, line 2: no Item"),
+    ('{"pk":{"S":"b"},"sk":{"N":"1"}}\n{"Item":{"pk":{"S":"a"},"sk":{"N":"1"}}}\n', "in.json, line 2: "),
+    ('{"pk":{"S":"b"},"sk":{"N":"1"}}\n{"pk":{"S":"b"},"sk":{"N":"1"\n', "in.json, line 2: the document is incomplete"),
+    ('{"pk":{"S":"b"},"sk":{"N":"1e999"}}\n', "in.json, line 1: "),
+    ('{"pk":{"S":"b"},"sk":{"S":"1"}}\n', "in.json, line 1: the key column 'sk' is of kind TEXT, not DECIMAL"),
+    ('{"Items":[{"pk":{"S":"b"},"sk":{"N":"1"}},', "in.json, line 1: the document is incomplete"),
+    ('{\n"Items":[\n{"pk":{"S":"b"}}\n]}', "in.json, line 3: the key column 'sk' is missing"),
+    ('{"Items":[{"pk":1}]}', "in.json, line 1: "),
+    ('{"Items":[]}}', "in.json, line 1: a closing bracket has no opening bracket"),
+    ('[,{"pk":{"S":"b"},"sk":{"N":"1"}}]', "in.json, line 1: expected an item, found a comma"),
+    ('[{"pk":{"S":"b"},"sk":{"N":"1"}},,{}]', "in.json, line 1: expected an item, found ,"),
+    ("[1]\n", "in.json, line 1: expected an item, found 1"),
+    ('{"Metadata":{},"Keys":{"pk":{"S":"b"}}}\n', "in.json, line 1: a change of an incremental export is no item"),
+    ("$ion_1_0 {Item:{pk:a}}\n", "in.json, line 1: a value that DynamoDB has not"),
+    ('{"Items":["a",5,null]}', 'in.json, line 1: expected an item, found "a",5,null'),
+    ('{"Items":[\n{"pk":{"S":"b"},"sk":{"N":"1"}},\nnull\n]}', "in.json, line 3: expected an item, found null"),
+    ('[{"pk":{"S":"b"},"sk":{"N":"1"}}\n{"pk":{"S":"b"},"sk":{"N":"1"}}]', "line 2: expected a comma, found an item"),
+    ('[{"pk":{"S":"b"},"sk":{"N":"1"}},]', "in.json, line 1: expected an item, found a comma"),
+    ('[{"pk":{"S":"b"},"sk":{"N":"1"}}}', "in.json, line 1: not JSON"),
+    ('{"Items":[],"Count":0}\n{"value":[]}\n', "in.json, line 2: no typed item"),
+    ('{"Items":[{"pk":{"S":"b"},"sk":{"N":"1"}}]}\n{\n"Item":{"pk":{"S":"b"}}}\n', "in.json, line 2: "),
+    ('{"Items":[],"Rest":[]}', "in.json, line 1: unexpected members beside Items: Rest"),
+    ('{"Item":{"pk":{"S":"a"},"sk":{"N":"1"}}}\n{"Item":{"pk":{"S":"b"},"sk":{"N":"1"}},"More":1}\n',
+     "in.json, line 2: unexpected members beside Item: More"),
+    ('{\n "ModelName": "m",\n "DataModel": []\n}', "in.json, line 1: no typed item: its values have no types"),
+    ('{\n "ModelName": "m",\n "DataModel": []\n}',
+     'Expected {"id":{"S":"a"}} or {"Item":{...}}, found the members ModelName, DataModel'),
+    ('{"t":[{"DeleteRequest":{"Key":{}}}]}', "in.json, line 1: a DeleteRequest is no item"),
+    ('{"t":[{"PutRequest":{"Item":{}}}],"u":[{"PutRequest":{"Item":{}}}]}', "requests for several tables: t, u"),
+    ("5\n", "in.json, line 1: not JSON: expected a document, found 5"),
+    ('{"pk":{"S":"b"},"sk":{"N":"1"}} and more\n', "in.json, line 1: not JSON: expected a document, found and more"),
+    ("\ufeff5\n", "in.json, line 1: not JSON: expected a document, found 5"),
+]  # fmt: skip
+"""(file, a part of the message)"""
+
+
+def test_what_is_wrong_is_named_with_its_line(tmp_path):
+    for data, words in WRONG:
+        with pytest.raises(BadFile) as refused:
+            items(put(tmp_path, data))
+        assert words in str(refused.value), data
+
+
+def test_answers_without_their_rest_are_refused(tmp_path):
+    """Count, LastEvaluatedKey ("Scan" in the API reference) and NextToken ("Pagination" in the guide to the AWS CLI).
+
+    With --max-items, the AWS CLI leaves the Count of the page. With --starting-token, it counts 0.
+    """
+    key = {"pk": {"S": "a"}, "sk": {"N": "1"}}
+    cases: list[tuple[list[dict[str, Any]], str | None]] = [
+        ([{"Items": [ITEM], "Count": 5}], "line 1: the answer has a Count of 5, but 1 items"),
+        ([{"Items": [ITEM, SECOND], "Count": 1}], "line 1: the answer has a Count of 1, but 2 items"),
+        ([{"Items": [ITEM], "Count": "1"}], "line 1: the Count is not a number"),
+        ([{"Items": [ITEM], "NextToken": "e"}], "line 1: the last answer has a NextToken"),
+        ([{"Items": [ITEM], "LastEvaluatedKey": key}], "Read the rest with --exclusive-start-key"),
+        ([{"Items": [ITEM]}, {"Items": [SECOND], "LastEvaluatedKey": key}], "line 2: the last answer has a LastEvaluatedKey"),
+        ([{"Items": [ITEM], "Count": 5, "NextToken": "e"}, {"Items": [SECOND], "Count": 0}], "a Count of 5, but 2 items"),
+        ([{"Items": [ITEM], "Count": 2, "NextToken": "e"}, {"Items": [SECOND], "Count": 0}], None),
+        ([{"Items": [ITEM], "Count": 1, "LastEvaluatedKey": key}, {"Items": [SECOND], "Count": 1}], None),
+        ([{"Items": [ITEM, SECOND], "Count": 2, "LastEvaluatedKey": None, "NextToken": None}], None),
+    ]  # fmt: skip
+    for answers, words in cases:
+        path = put(tmp_path, "".join(json.dumps(answer) + "\n" for answer in answers))
+        if words is None:
+            assert items(path) == [ITEM, SECOND], answers
+        else:
+            with pytest.raises(BadFile) as refused:
+                items(path)
+            assert words in str(refused.value), answers
+
+
+def test_files_in_other_encodings_are_refused_with_the_remedy(tmp_path):
+    line = json.dumps(ITEM) + "\n"
+    assert items(put(tmp_path, line.encode("utf-8-sig"))) == [ITEM]
+    with pytest.raises(BadFile, match=r"line 1: the file is UTF-16\. Convert it to UTF-8: iconv"):
+        items(put(tmp_path, line.encode("utf-16")))
+    with pytest.raises(
+        BadFile, match=r"in\.json\.gz: the file is empty, but a compressed file has some bytes"
+    ):
+        items(put(tmp_path, b"", "in.json.gz"))
 
 
 def test_reading_goes_on_after_a_page(tmp_path):
@@ -145,8 +205,8 @@ def test_reading_goes_on_after_a_page(tmp_path):
 
 
 def test_an_item_without_an_end_is_bounded(tmp_path, monkeypatch):
-    monkeypatch.setattr(scan_output, "LINE_BYTES", 1000)
-    with pytest.raises(BadFile, match="an item without an end"):
+    monkeypatch.setattr(json_documents, "LINE_BYTES", 1000)
+    with pytest.raises(BadFile, match="line 200: the item or document has no end within"):
         items(put(tmp_path, '{"Items":[{"pk":[\n' + '"x",\n' * 500))
 
 

@@ -21,6 +21,8 @@ from tests.support.running import ROOT
 from tests.support.waiting import PATIENCE_S
 from tests.transfer.support.small_table import DEFINITION, PAIR, of_values, scanned, simple_row
 
+pytestmark = pytest.mark.extended
+
 ROWS = 300
 # As a job does: what was written is noted, here by the parent, before more is written, and before the file is finished.
 WRITER = """
