@@ -15,6 +15,7 @@ import click
 from tablegate.gateway.command_line.help_sections import SectionedCommand
 from tablegate.transfer.errors import TransferError
 from tablegate.transfer.flags import (
+    DUPLICATES,
     ESCAPE_KEYS,
     PARALLEL,
     QUIET,
@@ -59,6 +60,12 @@ if TYPE_CHECKING:
 @PARALLEL
 @ESCAPE_KEYS
 @click.option(
+    "--if-exists", type=click.Choice(["fail", "replace", "append"]),
+    help="For a target that has rows: end with an error, delete them first, or keep those that are not copied. An existing "
+    "file can be replaced only.  [default: fail, with --follow: append]",
+)  # fmt: skip
+@DUPLICATES
+@click.option(
     "--rejects", "rejects_path", type=FilePath(),
     help="File for rows that the target cannot hold, as JSON Lines of key, code, reason and row.  "
     "[default: the job file's name and .rejects.jsonl]",
@@ -69,8 +76,8 @@ if TYPE_CHECKING:
     Copy a table, or all tables, from SOURCE to TARGET.
 
     A missing target table is created with the key, indexes, stream and expiry that the target supports. What it does not
-    support is printed. Rows with the same key are replaced. Rows that the target cannot hold are written to the file of
-    rejects with the reason. `tablegate lint` predicts them.
+    support is printed. If the target has rows already, their number is printed, and --if-exists decides. Rows that the target
+    cannot hold are written to the file of rejects with the reason. `tablegate lint` predicts them, and rows with one key.
 
     The job file stores the progress. After Ctrl-C, a lost connection, a full disk or a kill,
 
@@ -88,7 +95,7 @@ if TYPE_CHECKING:
 def copy(
     source: str | None, target: str | None, job_path: Path | None, resume: bool, rejects_path: Path | None, dry_run: bool,
     quiet: bool, follow: bool | None, until_lag: float | None, sweep_every: float | None, rates: tuple[str, ...],
-    parallel: int | None, escape_keys: bool | None,
+    parallel: int | None, escape_keys: bool | None, if_exists: str | None, duplicates: str | None,
 ) -> None:  # fmt: skip
     if not resume and (source is None or target is None):
         raise click.UsageError("give SOURCE and TARGET, or --job FILE --resume")
@@ -96,18 +103,22 @@ def copy(
         raise click.UsageError("--resume needs --job FILE")
     if resume and dry_run:
         raise click.UsageError("--dry-run plans a new copy. Omit --resume")
+    if resume and if_exists is not None:
+        raise click.UsageError("--if-exists decides how a copy begins. Omit it with --resume")
     begun: list[CopyJob] = []
 
-    def resume_command() -> str:
+    def advice(error: BaseException) -> str:
         from tablegate.transfer.copying import job_setup
 
-        return job_setup.close_job(begun[0]) if begun else ""
+        return job_setup.close_job(begun[0], error) if begun else ""
 
-    with errors_as_exit_status(resume_command):
+    with errors_as_exit_status(advice):
         from tablegate.transfer import progress
         from tablegate.transfer.copying import copying, job_setup
 
-        chosen = job_setup.ChosenOptions(parallel, rates or None, follow, until_lag, sweep_every, escape_keys)
+        chosen = job_setup.ChosenOptions(
+            parallel, rates or None, follow, until_lag, sweep_every, escape_keys, if_exists, duplicates
+        )
         if dry_run:
             _plan(str(source), str(target), chosen)
             return
@@ -153,7 +164,11 @@ def _summary(counts: Counts) -> str:
     from tablegate.transfer import progress
 
     applied = f", {counts.applied:,} changes applied" if counts.applied else ""
-    return f"copied {counts.rows:,} rows, {progress.size_of(counts.size_bytes)}{applied}"
+    repeated = ""
+    if counts.repeated:
+        rows = "row" if counts.repeated == 1 else "rows"
+        repeated = f", {counts.repeated:,} earlier {rows} with the same key left out"
+    return f"copied {counts.rows:,} rows, {progress.size_of(counts.size_bytes)}{applied}{repeated}"
 
 
 def _plan(source: str, target: str, chosen: Any) -> None:

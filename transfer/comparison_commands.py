@@ -16,6 +16,7 @@ import click
 from tablegate.gateway.command_line.flags import FiniteFloatRange
 from tablegate.gateway.command_line.help_sections import SectionedCommand
 from tablegate.transfer.flags import (
+    DUPLICATES,
     ESCAPE_KEYS,
     KINDS,
     PARALLEL,
@@ -97,6 +98,7 @@ def _progress(quiet: bool) -> Any:
 )
 @PARALLEL
 @ESCAPE_KEYS
+@DUPLICATES
 @QUIET
 @explained("""
     Report what a copy of SOURCE into another kind of service would change, lose or reject. Nothing is written.
@@ -110,11 +112,12 @@ def _progress(quiet: bool) -> Any:
       lossy        information is lost
       impossible   the target cannot hold the row: copy rejects it
 
-    Exit status: 0 no rule that --fail-on selects, 1 at least one such rule, 2 the check failed.
+    Exit status: 0 no rule that --fail-on selects, 1 at least one such rule or, without --duplicates last, rows with one
+    key, 2 the check failed.
 """)
 def lint(
     source: str, kind: str, sample: int | None, form: str, fail_on: str | None, accepted: tuple[str, ...],
-    parallel: int | None, escape_keys: bool | None, quiet: bool,
+    parallel: int | None, escape_keys: bool | None, duplicates: str | None, quiet: bool,
 ) -> None:  # fmt: skip
     status = 0
     with errors_as_exit_status():
@@ -124,6 +127,7 @@ def lint(
         from tablegate.transfer.mapping.linting import lint as check
         from tablegate.transfer.mapping.mapping import MappingOptions
         from tablegate.transfer.mapping.rules import Fidelity
+        from tablegate.transfer.mapping.seen_keys import Duplicates
 
         try:
             check_rules(accepted)
@@ -140,7 +144,7 @@ def lint(
                 report.print(sys.stdout)
             else:
                 click.echo(report.json() if form == "json" else report.html(), nl=False)
-            status = max(status, report.status(worst, accepted))
+            status = max(status, report.status(worst, accepted, Duplicates(duplicates or "fail")))
     raise SystemExit(status)
 
 

@@ -6,9 +6,27 @@ single row is a Reject and not an error.
 
 from __future__ import annotations
 
+from enum import Enum
+from typing import ClassVar
+
+
+class Remedy(Enum):
+    """The command that works after an error of a copy that has begun."""
+
+    RESUME = "resume"
+    """The same job continues, once the cause is gone."""
+    RESTART = "restart"
+    """The job can only fail again. A new copy of the same tables works."""
+    NONE = "none"
+    """Neither works before something else is changed, which the message names."""
+
 
 class TransferError(Exception):
     """A transfer cannot start or continue. The message has the cause and the remedy, and no secret."""
+
+    remedy: ClassVar[Remedy] = Remedy.RESUME
+    resume_options: ClassVar[str] = ""
+    """Options that the command to resume needs."""
 
 
 class BadAddress(TransferError):
@@ -44,14 +62,34 @@ class TableAbsent(TransferError):
 class SchemaChanged(TransferError):
     """A table's key has changed since the transfer began, or does not match the other end."""
 
+    remedy = Remedy.NONE
+
 
 class ServiceUnavailable(TransferError):
     """The service cannot be reached, or has failed for the whole time of retries."""
 
 
-class PositionLost(TransferError):
+class CannotResume(TransferError):
+    """What a job needs to continue is gone: its source has changed, or its copied rows were removed."""
+
+    remedy = Remedy.RESTART
+
+
+class PositionLost(CannotResume):
     """Changes after the stored stream position have been deleted, so following would omit some."""
 
 
 class BadFile(TransferError):
     """A file is damaged, truncated or of another format. The message names the file and the line if there are lines."""
+
+
+class RepeatedKeys(TransferError):
+    """Several rows of the source have one key in the target."""
+
+    resume_options = "--duplicates last"
+
+
+class RepeatedKeysInFile(RepeatedKeys):
+    """Several rows have one key, and the target is a file, which cannot replace rows."""
+
+    remedy = Remedy.NONE

@@ -82,10 +82,10 @@ def explained(text: str) -> Callable[[Any], Any]:
 
 
 @contextlib.contextmanager
-def errors_as_exit_status(resume_command: Callable[[], str] = lambda: "") -> Iterator[None]:
+def errors_as_exit_status(advice: Callable[[BaseException], str] = lambda error: "") -> Iterator[None]:
     """Print errors, Ctrl-C and SIGTERM as one line and end with status 2.
 
-    `resume_command` returns the command that continues the work, "" if there is none.
+    `advice` returns a second line with the command that works after an error, "" if there is none.
     """
 
     def stop(*_: object) -> None:
@@ -99,9 +99,9 @@ def errors_as_exit_status(resume_command: Callable[[], str] = lambda: "") -> Ite
     except (TransferError, OSError, KeyboardInterrupt) as error:
         from tablegate.gateway.command_line.errors import reason_of
 
-        hint = resume_command()
+        hint = advice(error)
         message = reason_of(error) if isinstance(error, OSError) else str(error) or "stopped"
-        click.echo(f"Error: {masked(message)}" + (f"\nContinue with: {hint}" if hint else ""), err=True)
+        click.echo(f"Error: {masked(message)}" + (f"\n{hint}" if hint else ""), err=True)
         _leave(2)
     finally:
         signal.signal(signal.SIGTERM, before)
@@ -138,6 +138,11 @@ PARALLEL = click.option(
     help="Number of reading threads and of writing threads.  [default: 4]",
 )
 QUIET = click.option("--quiet", is_flag=True, help="Print no progress.")
+DUPLICATES = click.option(
+    "--duplicates", type=click.Choice(["fail", "last"]),
+    help="For several rows with one key in the target, such as lines of a file: end with an error, or keep the last row "
+    "and count the others.  [default: fail]",
+)  # fmt: skip
 ESCAPE_KEYS = click.option(
     "--escape-keys", is_flag=True, default=None,
     help="Write characters that the target does not allow in keys as _xHHHH_ instead of rejecting the row. "

@@ -43,6 +43,7 @@ from tablegate.gateway.model.commands.commands import AnyCommand, Exchange
 from tablegate.gateway.model.commands.row_commands import WriteGroup
 from tablegate.gateway.model.errors import GatewayError, TableMissing
 from tablegate.gateway.model.values.json_texts import has_at_most
+from tablegate.gateway.model.values.keys import Position
 from tablegate.gateway.model.values.row_lines import lines_of
 from tablegate.gateway.security import gate
 from tablegate.gateway.security.credentials import Scheme
@@ -130,7 +131,8 @@ class _SeedLoader:
             self._call("UpdateTimeToLive", {"TableName": name, "TimeToLiveSpecification": specification})
 
     def fill(self, path: PurePosixPath) -> None:
-        """Put the items of a file."""
+        """Put the items of a file, which replace stored items with the same keys. Within the file keys are different."""
+        seen: set[Position] = set()
         if path.name == manifests.SUMMARY:
             with self._decompressed(path) as stream:
                 summary = manifests.read_summary(_document_of(stream))
@@ -140,14 +142,15 @@ class _SeedLoader:
                 files = list(manifests.read_files(lines_of(stream, records.RECORD_BYTES)))
             for file in files:
                 with self._decompressed(path.parent / "data" / PurePosixPath(file.key).name) as stream:
-                    self._put(summary.table_name, _counted(_of_lines(stream), file))
+                    self._put(summary.table_name, _counted(_of_lines(stream), file), seen)
         elif not self._is_of_export(path) and _kind(path) in _LINES | {".csv"}:
             table = path.name.partition(".")[0] if _kind(path) in path.suffixes else path.stem
             with self._decompressed(path) as stream:
-                self._put(table, _of_csv(stream) if _kind(path) == ".csv" else _of_lines(stream))
+                self._put(table, _of_csv(stream) if _kind(path) == ".csv" else _of_lines(stream), seen)
 
-    def _put(self, name: str, items: Iterator[ParsedItem]) -> None:
+    def _put(self, name: str, items: Iterator[ParsedItem], seen: set[Position]) -> None:
         self.items.setdefault(name, 0)
+        positions: list[Position] = []
         while batch := list(islice(items, _ITEMS_AT_ONCE)):
 
             def puts(batch: list[ParsedItem] = batch) -> Exchange[None]:
@@ -159,11 +162,14 @@ class _SeedLoader:
                         f"there is no table {name}. Add a .json file with its definition to the seed"
                     ) from None
                 writes = [put_write(table, item, None) for item in batch]
+                positions[:] = [write.key.position for write in writes]
+                _require_new(positions, seen)
                 for outcome in (yield from each([WriteGroup((write,)) for write in writes])):
                     if isinstance(outcome, GatewayError):
                         raise outcome
 
             drive(puts, self._run)
+            seen.update(positions)
             self.items[name] += len(batch)
 
     def _call(self, operation: str, arguments: dict[str, Any]) -> None:
@@ -186,6 +192,15 @@ class _SeedLoader:
             raise UnreadableFile(f"{path} is missing")
         stream = io.BufferedReader(cast(io.RawIOBase, open_file()))
         return reading(stream, compression_of(stream.peek(4)[:4]))
+
+
+def _require_new(positions: list[Position], seen: set[Position]) -> None:
+    """Raise UnreadableFile if two items have one key. `seen` are the keys of the items before these."""
+    batch: set[Position] = set()
+    for number, position in enumerate(positions, len(seen) + 1):
+        if position in seen or position in batch:
+            raise UnreadableFile(f"item {number} has the key of an earlier item")
+        batch.add(position)
 
 
 def _kind(path: PurePosixPath) -> str:

@@ -27,6 +27,7 @@ from tablegate.gateway.model.commands.row_search import RowSearch
 from tablegate.gateway.model.commands.writes import Write
 from tablegate.gateway.model.errors import GatewayError
 from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.model.values.keys import Position
 from tablegate.gateway.model.values.rows import Row
 
 ROWS, BYTES, SECONDS = 20_000, 8 << 20, 20.0
@@ -90,12 +91,14 @@ class TransferPages(Pages):
         export_problem: str = "",
     ) -> Any:
         reading = self._reading(visitor)
+        may_describe = self._may_see(reading, table, Permission.DESCRIBE)
         return render(
             "transfer.html", status, visitor=visitor, table=table, problems=problems, formats=FORMATS,
             lines=form.text, chosen=form.format, readable=list(_READABLE.items()),
             export_problem=export_problem, form=self._display(table).form, commands=copy_commands(table),
             may_scan=self._may_see(reading, table, Permission.SCAN),
             may_put=self._row_rights(reading, table).put, most_rows=ROWS, most_bytes=BYTES, most_lines=IMPORT_ROWS,
+            rows=reading.statistics(table).rows if may_describe else None,
             done=number_of(flask.request.args.get("done", "")),
         )  # fmt: skip
 
@@ -120,7 +123,7 @@ class TransferPages(Pages):
     # Import
 
     def import_rows(self, visitor: ConsoleUser) -> Any:
-        """Put the rows of a file or a pasted text. Nothing is written if a line is not valid."""
+        """Put the rows of a file or a pasted text. Nothing is written if a line is not valid or repeats a key."""
         reading = self._reading(visitor)
         table = self._table(reading, PUTTING)
         form = ImportForm.of_request()
@@ -145,6 +148,7 @@ class TransferPages(Pages):
         """Return (number of the line, write) of each row, and problems of lines."""
         display, now_ms = self._display(table), self._gateway.now_ms()
         writes: list[tuple[int, Write]] = []
+        lines: dict[Position, int] = {}
         problems: list[str] = []
         for number, values in form.rows(table, display):
             if len(writes) >= IMPORT_ROWS:
@@ -152,7 +156,11 @@ class TransferPages(Pages):
             try:
                 if isinstance(values, ValueError):
                     raise values
-                writes.append((number, display.write_of(table, values, None, now_ms)))
+                write = display.write_of(table, values, None, now_ms)
+                first = lines.setdefault(write.key.position, number)
+                if first != number:
+                    raise ValueError(f"it has the same key as line {first}")
+                writes.append((number, write))
             except (ValueError, TypeError) as error:
                 problems.append(f"Line {number}: {error}.")
                 if len(problems) >= _PROBLEMS:
@@ -164,7 +172,7 @@ def copy_commands(table: Table) -> tuple[str, str]:
     """Return the commands that copy a table to a file and back, on the machine of the server."""
     place = f'"tablegate:$TABLEGATE_DATABASE"{shlex.quote(f"#{table.namespace}/{table.name}")}'
     file = shlex.quote(f"file:{table.name}.jsonl")
-    return f"tablegate copy {place} {file}", f"tablegate copy {file} {place}"
+    return f"tablegate copy {place} {file}", f"tablegate copy {file} {place} --if-exists append"
 
 
 def _all_rows(reading: TableReader, table: Table, display: RowDisplay) -> Iterator[Row]:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import re
+import shlex
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
@@ -22,6 +25,8 @@ from tablegate.gateway.model.values.values import Kind, Value, text
 from tablegate.testing import Server
 from tablegate.transfer.endpoints.database.endpoint import DatabaseEndpoint
 from tablegate.transfer.endpoints.endpoint import Definition, Service
+from tablegate.transfer.endpoints.files import file_endpoint
+from tablegate.transfer.endpoints.files.file_endpoint import LineReader
 from tests.support.databases import PostgresServer
 from tests.support.running import ROOT
 from tests.transfer.support.memory_endpoint import PAIR, row_of, rows_of
@@ -179,9 +184,123 @@ def test_a_job_is_resumed_by_its_file_alone(fill: Fill, tmp_path: Path) -> None:
     assert "exists already" in tablegate(tmp_path, "copy", A, B, "--job", "copy.job", code=2)
 
 
+def advised(folder: Path, *arguments: str) -> tuple[str, list[str]]:
+    """Run a command that fails. Return its error, and the words of the one command that it advises."""
+    error, advice = tablegate(folder, *arguments, "--quiet", code=2).splitlines()
+    label, command = advice.split(": ", 1)
+    assert label in ("Continue with", "Start again with"), advice
+    return error, shlex.split(command)[1:]
+
+
+def test_each_advised_command_works(fill: Fill, tmp_path: Path) -> None:
+    """A job that can only fail again is not continued. A lost position, a changed file, a lost file, repeated keys."""
+    job = ("--job", "my copy.job")
+
+    def lose_position() -> None:
+        fill(rows_of(10))
+        tablegate(tmp_path, "copy", A, B, *job, "--follow", "--until-lag", "2s", "--rate", "1000")
+        with contextlib.closing(sqlite3.connect(tmp_path / job[1])) as connection, connection:
+            connection.execute("UPDATE tables SET position = json_set(position, '$.stream', 'x')")
+
+    def write_items(*ids: str) -> None:
+        lines = [json.dumps({"Item": {"pk": {"S": each}, "sk": {"S": "s"}}}) for each in ids]
+        (tmp_path / "x.json").write_text("\n".join(lines) + "\n")
+
+    def begin(target: str, *more: str) -> None:
+        """Begin a copy of 1,000 rows that is interrupted after a page."""
+        write_items(*map(str, range(1000)))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(file_endpoint, "PAGE_ROWS", 100)
+            patch.setattr(LineReader, "__next__", failing_after(500, LineReader.__next__))
+            assert "cut" in tablegate(tmp_path, "copy", ITEMS, target, *job, *more, code=2)
+
+    def change_file() -> None:
+        begin(B)
+        write_items("a", "b")
+
+    def lose_rows() -> None:
+        begin("file:t.jsonl")
+        (tmp_path / "t.jsonl.partial").unlink()
+
+    def repeat() -> None:
+        write_items("a", "b", "a")
+        assert "several rows have the key" in tablegate(tmp_path, "copy", ITEMS, B, *job, code=2)
+
+    for prepare, ends, words, options in (
+        (lose_position, (A, B), "Copy the table again", ["--follow", "--until-lag", "2s", "--rate", "1000"]),
+        (change_file, (ITEMS, B), "has changed since reading began", []),
+        (lose_rows, (ITEMS, "file:t.jsonl"), "was removed with the copied rows", []),
+        (repeat, (ITEMS, B), "Remove them, or keep the last row", ["--duplicates", "last"]),
+    ):
+        prepare()
+        error, command = advised(tmp_path, "copy", *job, "--resume")
+        assert words in error
+        assert [word for word in options if word not in command] == []
+        told = tablegate(tmp_path, *command)
+        assert "copied " in told
+        if prepare is repeat:
+            assert "copied 2 rows, " in told and "1 earlier row with the same key left out" in told
+        else:
+            assert tablegate(tmp_path, "verify", *ends, "--quiet").endswith("equal\n\n")
+        for path in tmp_path.iterdir():
+            path.unlink()
+
+
+ITEMS = "file:x.json?keys=pk:S,sk:S"
+
+
+def failing_after(number: int, call: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return a method that fails from a number of calls on."""
+    left = [number]
+
+    def fail_at_last(reader: Any) -> Any:
+        left[0] -= 1
+        if left[0] < 0:
+            raise OSError(errno.EIO, "cut")
+        return call(reader)
+
+    return fail_at_last
+
+
+def test_rows_at_the_target_are_never_replaced_unasked(fill: Fill, tmp_path: Path) -> None:
+    fill(rows_of(10))
+    fill(rows_of(5, size=3, start=8), file="b.sqlite")
+    told = tablegate(tmp_path, "copy", A, B, code=2)
+    assert "b.sqlite#things exists already with 5 rows. Use --if-exists append" in told
+    assert told == tablegate(tmp_path, "copy", A, B, "--dry-run", code=2)
+    assert not list(tmp_path.glob("*.job*"))
+    assert "exists already with 5 rows, which stay" in tablegate(
+        tmp_path, "copy", A, B, "--if-exists", "append"
+    )
+    assert tablegate(tmp_path, "signature", B).endswith("  13 rows\n")
+    assert "exists already with 13 rows, which are deleted first" in tablegate(
+        tmp_path, "copy", A, B, "--if-exists", "replace", "--dry-run"
+    )
+    tablegate(tmp_path, "copy", A, B, "--if-exists", "replace")
+    assert tablegate(tmp_path, "verify", A, B).endswith("equal\n\n")
+
+
+def test_repeated_keys_are_reported_by_lint_and_copy(tmp_path: Path) -> None:
+    """`007` and `7.0` are one number."""
+    lines = [json.dumps({"Item": {"id": {"N": number}}}) for number in ("007", "7.0", "8")]
+    (tmp_path / "x.json").write_text("\n".join(lines) + "\n")
+    source = "file:x.json?keys=id:N"
+    told = tablegate(tmp_path, "lint", source, "tablegate", "--quiet", code=1)
+    assert "key-repeated" in told and "1 rows" in told
+    tablegate(tmp_path, "lint", source, "tablegate", "--duplicates", "last", "--quiet")
+    assert '{"id":{"N":"7"}}' in tablegate(tmp_path, "copy", source, "tablegate:c.sqlite#t", code=2)
+    [job] = tmp_path.glob("*.job")
+    job.unlink()
+    told = tablegate(
+        tmp_path, "copy", source, "tablegate:c.sqlite#t", "--duplicates", "last", "--if-exists", "replace"
+    )
+    assert "copied 2 rows" in told and "1 earlier row with the same key left out" in told
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
+        (("copy", "--job", "x.job", "--resume", "--if-exists", "append"), "Omit it with --resume"),
         (("copy", A), "give SOURCE and TARGET"),
         (("copy", "--resume"), "--resume needs --job"),
         (("copy", A, B, "--until-lag", "soon"), "such as 500ms, 2s, 10m or 1h"),

@@ -256,6 +256,7 @@ DRIVERS = {
         "transfer.copying",
         "transfer.comparing",
         "transfer.endpoints.files",
+        "transfer.mapping.seen_keys",
     },
     "psycopg": {"gateway.store.postgresql", "gateway.configuration.database_urls"},
 }

@@ -147,10 +147,10 @@ def test_from_azure_table_to_dynamodb(cloud: Running, tmp_path: Path) -> None:
     walk(
         tmp_path,
         "From Azure Table to DynamoDB",
-        {},
+        {"dynamodb://customers": "dynamodb://copies"},  # one server has one table `customers` for both APIs
         AZURE_STORAGE_CONNECTION_STRING=place,
         AWS_ENDPOINT_URL_DYNAMODB=cloud.url,
         AWS_ENDPOINT_URL_DYNAMODB_STREAMS=cloud.url,
     ).close()
-    item = dynamodb(cloud.url).Table("customers").get_item(Key={"PartitionKey": "a", "RowKey": "7"})["Item"]
+    item = dynamodb(cloud.url).Table("copies").get_item(Key={"PartitionKey": "a", "RowKey": "7"})["Item"]
     assert (item["Large"], item["Id"]) == (2**60, "01234567-89ab-cdef-0123-456789abcdef")

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tablegate.gateway.store.tables.descriptors import key_schema_document, key_schema_of
+from tablegate.transfer.copying.existing_rows import ExistingRows, IfExists, require_other_table
 from tablegate.transfer.copying.following import ChangeFollower
 from tablegate.transfer.copying.job import COPIED, COPYING, FINISHED, NEW, CopyJob, Counts, TableState
 from tablegate.transfer.copying.pacing import Concurrency, Rate, RateLimit
@@ -23,6 +24,7 @@ from tablegate.transfer.copying.writing import CopyLimits, CopyStopped, StopSign
 from tablegate.transfer.endpoints.endpoint import Definition, Endpoint
 from tablegate.transfer.errors import SchemaChanged, TransferError
 from tablegate.transfer.mapping.mapping import Mapping, MappingOptions
+from tablegate.transfer.mapping.seen_keys import Duplicates, may_repeat_keys
 from tablegate.transfer.progress import Progress
 
 _LOOK_PERIOD_S = 1.0
@@ -42,6 +44,8 @@ class CopyOptions:
     - `parallel`: number of reading threads and of writing threads.
     - `until_lag_s`: following ends at this lag, in seconds. Never if None.
     - `sweep_s`: seconds between searches for deletes, if the source does not report them.
+    - `if_exists`: what to do if the target has rows. If None, they are an error, but a copy that follows keeps them.
+    - `duplicates`: what to do if several rows have one key.
     """
 
     parallel: int = 4
@@ -50,6 +54,14 @@ class CopyOptions:
     until_lag_s: float | None = None
     sweep_s: float = 600.0
     mapping: MappingOptions = field(default_factory=MappingOptions)
+    if_exists: IfExists | None = None
+    duplicates: Duplicates = Duplicates.FAIL
+
+    @property
+    def on_existing_rows(self) -> IfExists:
+        if self.if_exists is not None:
+            return self.if_exists
+        return IfExists.APPEND if self.follow else IfExists.FAIL
 
 
 class Interrupted(TransferError):
@@ -81,9 +93,26 @@ class TableCopy:
         self.key_schema = definition.key_schema
         self._expected_rows = definition.rows
         self.mapping = mapping_of(definition, self.target, options.mapping)
-        writer = TableWriter(self.target, self.mapping, self.key_schema, pace)
-        self._table = TableJob(job, state.id, self.source, writer, pace, options.parallel)
+        writer = TableWriter(self.source.shown, self.target, self.mapping, self.key_schema, pace)
+        duplicates = options.duplicates if may_repeat_keys(self.source, self.mapping) else None
+        if duplicates is Duplicates.LAST and not self.target.takes_changes:
+            raise TransferError(
+                f"{self.target.shown}: a file is written once, so that it cannot keep the last of several rows with one"
+                " key. Omit --duplicates last, or copy to a database first"
+            )
+        self._table = TableJob(job, state.id, self.source, writer, pace, options.parallel, duplicates)
+        self._existing_rows = 0
         self.follower = ChangeFollower(self._table, self.key_schema)
+
+    def check_target(self, progress: Progress) -> None:
+        """Say how many rows the target has before its first write. Raises TransferError if the copy must not begin."""
+        if self.state.state != NEW:
+            return
+        existing = ExistingRows(self.target)
+        sentence = existing.require_allowed(self._options.on_existing_rows)
+        if sentence:
+            progress.say(sentence)
+        self._existing_rows = existing.known
 
     def begin(self, progress: Progress) -> None:
         """Create the target table, capture changes and choose segments. A resumed table keeps its earlier choices."""
@@ -96,11 +125,18 @@ class TableCopy:
                 progress.say(f"{self.source.shown}: {self.source.unseen_changes}")
         for sentence in notes_of(self.mapping):
             progress.say(f"{self.target.shown}: {sentence}")
+        if self._options.on_existing_rows is IfExists.REPLACE:
+            if self._existing_rows or not self.target.takes_changes:
+                require_other_table(self.source, self.target, self.mapping)
+                self.target.clear(self._table.pace.before_write)
+            self._existing_rows = 0
         for sentence in self.target.create(self.mapping.definition):
             progress.say(f"{self.target.shown}: {sentence}")
-        segments = self.source.segments(self._options.parallel * _SEGMENTS_PER_READER)
+        # The last one of several rows with one key is well defined only if the source is read in one part.
+        is_whole = self._table.duplicates is Duplicates.LAST
+        segments = self.source.segments(1 if is_whole else self._options.parallel * _SEGMENTS_PER_READER)
         key_schema = key_schema_document(self.key_schema)
-        self.job.begin_table(self.state.id, key_schema, self._expected_rows, segments)
+        self.job.begin_table(self.state.id, key_schema, self._expected_rows, self._existing_rows, segments)
 
     def scan(self, progress: Progress) -> None:
         """Copy the segments that are not done. Raises CopyStopped, TransferError."""
@@ -132,6 +168,8 @@ def run(job: CopyJob, opens: tuple[Opener, Opener], options: CopyOptions, progre
             for state in job.tables()
             if state.state != FINISHED or options.follow
         ]
+        for copy in copies:
+            copy.check_target(progress)
         for copy in copies:
             copy.begin(progress)
         with _recording_changes(job, copies, stop, options):
@@ -293,12 +331,12 @@ def plan(source: Endpoint, target: Endpoint, options: CopyOptions) -> list[str]:
     mapping = mapping_of(definition, target, options.mapping)
     segments = len(source.segments(options.parallel * _SEGMENTS_PER_READER))
     rows = "an unknown number of rows" if definition.rows is None else f"about {definition.rows:,} rows"
-    action = (
-        "is created" if target.existing() is None else "exists already, rows with the same keys are replaced"
-    )
+    existing = ExistingRows(target)
+    action = "exists" if existing.known or existing.number is not None else "is created"
     sentences = [
         f"{source.shown}: {rows}, read in {segments} segments by {min(options.parallel, segments)} threads",
         f"{target.shown}: {action}, key {', '.join(mapping.definition.key_schema.names)}",
+        *filter(None, [existing.require_allowed(options.on_existing_rows)]),
         *(f"{target.shown}: {sentence}" for sentence in notes_of(mapping)),
     ]
     if options.follow:
@@ -356,5 +394,6 @@ def write_rejects(job: CopyJob, path: Path) -> int:
 def _require_key(source: Endpoint, definition: Definition, key_schema: object) -> None:
     if definition.key_schema != key_schema:
         raise SchemaChanged(
-            f"{source.shown}: the table's key has changed since the copy began. Start a new job"
+            f"{source.shown}: the table's key has changed since the copy began. Remove the job file, and copy to a table"
+            " with the new key"
         )

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from tablegate.gateway.model.values.keys import Key, KeySchema, Position
 from tablegate.gateway.model.values.rows import Row
-from tablegate.transfer.copying.job import ChangedKey, Rejected
+from tablegate.transfer.copying.job_records import ChangedKey, Rejected
 from tablegate.transfer.copying.writing import TableJob
 from tablegate.transfer.endpoints.endpoint import JSON, AnyRow, UnreadableRow
 from tablegate.transfer.errors import TransferError
@@ -99,11 +99,13 @@ class ChangeFollower:
                 unreadable.append(self._table.writer.rejected_unreadable(row))
             else:
                 rows.append(row)
-        rejects = self._table.writer.write(rows) if rows else []
+        outcomes = self._table.writer.write(rows) if rows else []
         if deleted_keys:
             self._table.writer.delete(deleted_keys)
-        missing = {reject.position for reject in rejects}
-        written_positions = [row.position for row in rows if row.position not in missing]
+        rejects = [outcome for outcome in outcomes if isinstance(outcome, Rejected)]
+        written_positions = [
+            row.position for row, outcome in zip(rows, outcomes, strict=True) if isinstance(outcome, Position)
+        ]
         return _AppliedChanges(
             written_positions, [key.position for key in deleted_keys], [*rejects, *unreadable]
         )

@@ -9,26 +9,34 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shlex
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from tablegate.gateway.model.values.keys import Position
+from tablegate.transfer.copying.job_records import ChangedKey, DonePages, KeyRepeated, Rejected, SegmentState
 from tablegate.transfer.endpoints.endpoint import JSON
-from tablegate.transfer.errors import TransferError
+from tablegate.transfer.errors import CannotResume, TransferError
+from tablegate.transfer.mapping.seen_keys import Duplicates, packed
 
-_FORMAT = 1
+_FORMAT = 2
 _SCHEMA = """
 CREATE TABLE job (format INTEGER NOT NULL, source TEXT NOT NULL, target TEXT NOT NULL, options TEXT NOT NULL);
 CREATE TABLE tables (
     id INTEGER PRIMARY KEY, source TEXT NOT NULL, target TEXT NOT NULL, key_schema TEXT, state TEXT NOT NULL DEFAULT 'new',
-    position TEXT, sweep INTEGER NOT NULL DEFAULT 0, expected_rows INTEGER, applied INTEGER NOT NULL DEFAULT 0);
+    position TEXT, sweep INTEGER NOT NULL DEFAULT 0, expected_rows INTEGER, applied INTEGER NOT NULL DEFAULT 0,
+    existing_rows INTEGER NOT NULL DEFAULT 0);
 CREATE TABLE segments (
     table_id INTEGER NOT NULL, number INTEGER NOT NULL, segment TEXT NOT NULL, resume TEXT, is_done INTEGER NOT NULL DEFAULT 0,
-    rows INTEGER NOT NULL DEFAULT 0, size_bytes INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (table_id, number)) WITHOUT ROWID;
+    rows INTEGER NOT NULL DEFAULT 0, size_bytes INTEGER NOT NULL DEFAULT 0, repeated INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (table_id, number)) WITHOUT ROWID;
+CREATE TABLE keys (
+    table_id INTEGER NOT NULL, is_rejected INTEGER NOT NULL, key BLOB NOT NULL,
+    PRIMARY KEY (table_id, is_rejected, key)) WITHOUT ROWID;
 CREATE TABLE changed (
     table_id INTEGER NOT NULL, key BLOB NOT NULL, sequence INTEGER NOT NULL, PRIMARY KEY (table_id, key)) WITHOUT ROWID;
 CREATE INDEX changed_by_sequence ON changed (table_id, sequence);
@@ -43,38 +51,13 @@ NEW, COPYING, COPIED, FINISHED = "new", "copying", "copied", "finished"
 """The states of a table: not started, segments chosen, all segments copied, finished."""
 
 
-class Rejected(NamedTuple):
-    """A row that could not be copied.
-
-    It has the position in the source, the reason, the key for display and the body.
-    """
-
-    position: Position
-    code: str
-    reason: str
-    shown_key: str
-    body: bytes
-
-
-class SegmentState(NamedTuple):
-    """A segment and its progress."""
-
-    number: int
-    segment: JSON
-    resume: JSON | None
-    is_done: bool
-
-
-class ChangedKey(NamedTuple):
-    """A row that has changed at the source. `sequence` distinguishes a change from a later one of the same row."""
-
-    position: Position
-    sequence: int
-
-
 @dataclass(frozen=True, slots=True)
 class TableState:
-    """A table of a job. `position` is the stream position from which changes have not been read."""
+    """A table of a job.
+
+    - `position`: the stream position from which changes have not been read.
+    - `existing_rows`: the number of rows in the target before the copy that it keeps.
+    """
 
     id: int
     source: str
@@ -83,17 +66,22 @@ class TableState:
     state: str
     position: JSON | None
     expected_rows: int | None
+    existing_rows: int
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """The progress of a table or of all: rows and bytes of finished pages, applied changes, rejected rows."""
+    """The progress of a table or of all: rows and bytes of finished pages, applied changes, rejected rows.
+
+    `repeated`: rows that a later row with the same key replaced.
+    """
 
     rows: int = 0
     size_bytes: int = 0
     applied: int = 0
     rejected: int = 0
     changes_left: int = 0
+    repeated: int = 0
 
 
 class CopyJob:
@@ -116,7 +104,8 @@ class CopyJob:
         """
         if path.exists():
             raise TransferError(
-                f"the job file {path} exists already. Continue it (tablegate copy --job {path} --resume) or remove it"
+                f"the job file {path} exists already. Continue it (tablegate copy --job {shlex.quote(str(path))} --resume)"
+                " or remove it"
             )
         connection = _connect(path)
         with _sqlite_errors(path), connection:
@@ -164,21 +153,24 @@ class CopyJob:
     def tables(self) -> list[TableState]:
         """Return all tables in the order in which they were given."""
         rows = self._rows(
-            "SELECT id, source, target, key_schema, state, position, expected_rows FROM tables ORDER BY id"
+            "SELECT id, source, target, key_schema, state, position, expected_rows, existing_rows FROM tables"
+            " ORDER BY id"
         )
         return [
-            TableState(number, source, target, _load_json(key_schema), state, _load_json(position), expected)
-            for number, source, target, key_schema, state, position, expected in rows
+            TableState(
+                number, source, target, _load_json(key_schema), state, _load_json(position), *row_counts
+            )
+            for number, source, target, key_schema, state, position, *row_counts in rows
         ]
 
     def begin_table(
-        self, table_id: int, key_schema: JSON, expected_rows: int | None, segments: Sequence[JSON]
-    ) -> None:
+        self, table_id: int, key_schema: JSON, expected_rows: int | None, existing_rows: int, segments: Sequence[JSON]
+    ) -> None:  # fmt: skip
         """Store the segments of a table for this and all later processes."""
         with self._transaction() as connection:
             connection.execute(
-                "UPDATE tables SET state = ?, key_schema = ?, expected_rows = ? WHERE id = ?",
-                (COPYING, json.dumps(key_schema), expected_rows, table_id),
+                "UPDATE tables SET state = ?, key_schema = ?, expected_rows = ?, existing_rows = ? WHERE id = ?",
+                (COPYING, json.dumps(key_schema), expected_rows, existing_rows, table_id),
             )
             connection.executemany(
                 "INSERT INTO segments (table_id, number, segment) VALUES (?, ?, ?)",
@@ -200,24 +192,46 @@ class CopyJob:
             for number, segment, resume, is_done in rows
         ]
 
-    def page_done(
-        self, table_id: int, number: int, resume: JSON | None, written: Sequence[Position], size_bytes: int,
-        rejects: Sequence[Rejected], keeps_keys: bool,
-    ) -> None:  # fmt: skip
-        """Store that a page of a segment is in the target, except for its rejects.
+    def pages_done(
+        self, table_id: int, number: int, pages: DonePages, keeps_keys: bool, duplicates: Duplicates | None
+    ) -> int:
+        """Store that pages of a segment are in the target. Return the number of written rows with new keys.
 
-        `resume` is the position after the page, None if the segment is done. `keeps_keys` stores the keys of the page
-        for sweeps.
+        `keeps_keys` stores the keys of the pages for sweeps. Unless `duplicates` is None, keys are compared with those
+        of earlier pages. If it is FAIL and a key is repeated, raises KeyRepeated and stores nothing.
         """
+        resume, written, copies, rejects, size_bytes = pages
         with self._transaction() as connection:
+            repeated = repeated_rejects = 0
+            if duplicates is not None:
+                repeats = duplicates is Duplicates.LAST
+                repeated = self._note_keys(connection, table_id, False, copies, repeats)
+                refused = [reject.position for reject in rejects]
+                repeated_rejects = self._note_keys(connection, table_id, True, refused, repeats)
             connection.execute(
-                "UPDATE segments SET resume = ?, is_done = ?, rows = rows + ?, size_bytes = size_bytes + ?"
-                " WHERE table_id = ? AND number = ?",
-                (json.dumps(resume), resume is None, len(written), size_bytes, table_id, number),
-            )
+                "UPDATE segments SET resume = ?, is_done = ?, rows = rows + ?, size_bytes = size_bytes + ?,"
+                " repeated = repeated + ? WHERE table_id = ? AND number = ?",
+                (json.dumps(resume), resume is None, len(written) - repeated, size_bytes, repeated + repeated_rejects,
+                 table_id, number),
+            )  # fmt: skip
             self._reject(connection, table_id, rejects)
             if keeps_keys:
                 self._keep_keys(connection, table_id, written, rejects)
+        return len(written) - repeated
+
+    def _note_keys(
+        self, connection: sqlite3.Connection, table_id: int, is_rejected: bool, positions: Sequence[Position],
+        repeats: bool,
+    ) -> int:  # fmt: skip
+        """Add keys and return the number of those that were there. Raises KeyRepeated unless `repeats`."""
+        repeated = 0
+        for position in positions:
+            key = (table_id, is_rejected, packed(position))
+            if not connection.execute("INSERT OR IGNORE INTO keys VALUES (?, ?, ?)", key).rowcount:
+                repeated += 1
+                if not repeats:
+                    raise KeyRepeated(position, is_rejected)
+        return repeated
 
     # Changes
 
@@ -302,11 +316,13 @@ class CopyJob:
     def counts(self, table_id: int | None = None) -> Counts:
         """Return the progress of one table, or of all if `table_id` is None."""
         where, values = ("", ()) if table_id is None else (" WHERE table_id = ?", (table_id,))
-        rows, size_bytes = self._row(f"SELECT total(rows), total(size_bytes) FROM segments{where}", values)
+        rows, size_bytes, repeated = self._row(
+            f"SELECT total(rows), total(size_bytes), total(repeated) FROM segments{where}", values
+        )
         [applied] = self._row(f"SELECT total(applied) FROM tables{where.replace('table_id', 'id')}", values)
         [rejected] = self._row(f"SELECT count(*) FROM rejects{where}", values)
         [left] = self._row(f"SELECT count(*) FROM changed{where}", values)
-        return Counts(int(rows), int(size_bytes), int(applied), rejected, left)
+        return Counts(int(rows), int(size_bytes), int(applied), rejected, left, int(repeated))
 
     def sources_without_rows(self) -> list[str]:
         """Return the source of each table without a row that was read or a change that was applied."""
@@ -373,10 +389,6 @@ class CopyJob:
         return self._rows(statement, values)[0]
 
 
-def packed(position: Position) -> bytes:
-    return len(position.partition).to_bytes(4, "big") + position.partition + position.sort
-
-
 def unpacked(key: bytes) -> Position:
     split = 4 + int.from_bytes(key[:4], "big")
     return Position(key[4:split], key[split:])
@@ -405,4 +417,6 @@ def _sqlite_errors(path: Path) -> Iterator[None]:
     except sqlite3.Error as error:
         if "locked" in str(error):
             raise TransferError(f"another process uses the job file {path}") from None
-        raise TransferError(f"the job file {path} cannot be used: {error}") from error
+        if isinstance(error, sqlite3.OperationalError):
+            raise TransferError(f"the job file {path} cannot be used: {error}") from error
+        raise CannotResume(f"the job file {path} is damaged ({error}). Remove it and copy again") from error

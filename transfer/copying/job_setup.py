@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import hashlib
+import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from tablegate.transfer.copying.copying import CopyOptions, Opener
-from tablegate.transfer.copying.job import NEW, CopyJob
+from tablegate.transfer.copying.existing_rows import IfExists
+from tablegate.transfer.copying.job import NEW, CopyJob, TableState
 from tablegate.transfer.copying.pacing import limit_of
 from tablegate.transfer.endpoints import addresses
 from tablegate.transfer.endpoints.endpoint import Endpoint, Service
-from tablegate.transfer.errors import BadAddress, TransferError
+from tablegate.transfer.errors import BadAddress, Remedy, TransferError
 from tablegate.transfer.mapping.mapping import MappingOptions
+from tablegate.transfer.mapping.seen_keys import Duplicates
 from tablegate.transfer.mapping.table_names import table_names
 
 _HIDDEN = "***"
@@ -30,6 +33,8 @@ class ChosenOptions:
     until_lag_s: float | None = None
     sweep_s: float | None = None
     escape_keys: bool | None = None
+    if_exists: str | None = None
+    duplicates: str | None = None
 
     def options(self) -> CopyOptions:
         """Return the options of the copy with defaults. Raises TransferError."""
@@ -38,6 +43,8 @@ class ChosenOptions:
             follow=bool(self.follow),
             until_lag_s=self.until_lag_s,
             mapping=MappingOptions(escape_keys=bool(self.escape_keys)),
+            if_exists=None if self.if_exists is None else IfExists(self.if_exists),
+            duplicates=Duplicates(self.duplicates or Duplicates.FAIL.value),
         )
         if self.until_lag_s is not None and not self.follow:
             raise TransferError("--until-lag needs --follow")
@@ -57,7 +64,7 @@ class ChosenOptions:
             value = getattr(self, name)
             if value is not None and value != bool(stored.get(name)):
                 raise TransferError(
-                    f"the job was started {'without' if value else 'with'} {flag}, which cannot change. Start a new job"
+                    f"the job was started {'without' if value else 'with'} {flag}, which cannot change"
                 )
         merged = {**stored, **self.document()}
         if merged.get("rates") is not None:
@@ -161,15 +168,56 @@ def opener(given: str | None) -> Opener:
     return open_
 
 
-def close_job(job: CopyJob) -> str:
-    """Close a job that failed and return the command that resumes it.
+def close_job(job: CopyJob, error: BaseException) -> str:
+    """Close a job that failed and return one line with the command that works afterwards, "" if there is none.
 
-    The job file is removed and "" returned if no table was started or an end is a pipe, which cannot be resumed.
+    The job file is removed if it can only fail again: no table was started, an end is a pipe, or the error says so.
     """
-    is_begun = any(table.state != NEW for table in job.tables())
-    job.close()
-    if not is_begun or any(map(addresses.is_pipe, (job.source, job.target))):
+    remedy = error.remedy if isinstance(error, TransferError) else Remedy.RESUME
+    try:
+        tables = job.tables()
+    except TransferError:  # the file is damaged, which the error says
+        return ""
+    finally:
+        job.close()
+    if any(map(addresses.is_pipe, (job.source, job.target))) or all(table.state == NEW for table in tables):
         job.path.unlink()
         return ""
-    has_hidden_password = _HIDDEN in job.source or _HIDDEN in job.target
-    return f"tablegate copy {'SOURCE TARGET ' if has_hidden_password else ''}--job {job.path} --resume"
+    if remedy is Remedy.NONE:
+        return ""
+    if remedy is Remedy.RESTART:
+        job.path.unlink()
+        return f"Start again with: {_restart_command(job, tables)}"
+    more = error.resume_options if isinstance(error, TransferError) else ""
+    ends = "SOURCE TARGET " if _hides_password(job) else ""
+    command = f"tablegate copy {ends}--job {shlex.quote(str(job.path))} --resume {more}"
+    return f"Continue with: {command.rstrip()}"
+
+
+def _hides_password(job: CopyJob) -> bool:
+    return _HIDDEN in job.source or _HIDDEN in job.target
+
+
+def _restart_command(job: CopyJob, tables: list[TableState]) -> str:
+    """Return the command for a new copy with the job's options.
+
+    Rows that the job has copied are replaced, unless the target had rows of its own before.
+    """
+    stored = ChosenOptions().over(job.options)
+    ends = ["SOURCE", "TARGET"] if _hides_password(job) else [job.source, job.target]
+    words = [*ends, "--job", str(job.path)]
+    if stored.follow:
+        words.append("--follow")
+    if stored.escape_keys:
+        words.append("--escape-keys")
+    for flag, value in (
+        ("--until-lag", stored.until_lag_s),
+        ("--sweep-every", stored.sweep_s),
+        ("--parallel", stored.parallel),
+        ("--duplicates", stored.duplicates),
+        *(("--rate", rate) for rate in stored.rates or ()),
+        ("--if-exists", "append" if any(table.existing_rows for table in tables) else "replace"),
+    ):
+        if value is not None:
+            words += [flag, f"{value:g}s" if isinstance(value, float) else str(value)]
+    return "tablegate copy " + " ".join(map(shlex.quote, words))

@@ -16,11 +16,12 @@ from dataclasses import dataclass, field
 
 from tablegate.gateway.model.values.keys import Position, partition_hash
 from tablegate.gateway.model.values.rows import Row
-from tablegate.transfer.copying.job import Rejected, SegmentState
+from tablegate.transfer.copying.job_records import DonePages, KeyRepeated, Rejected, SegmentState
 from tablegate.transfer.copying.pacing import MemoryBudget
 from tablegate.transfer.copying.writing import CopyStopped, TableJob
 from tablegate.transfer.endpoints.endpoint import JSON, ScanPage
 from tablegate.transfer.errors import TransferError
+from tablegate.transfer.mapping.seen_keys import Duplicates
 from tablegate.transfer.progress import Progress
 
 _BYTES_IN_MEMORY = 12 << 20
@@ -33,14 +34,19 @@ _MANY_ROWS = 500
 
 @dataclass(slots=True)
 class _Page:
-    """A page that is being written. `parts` is the number of parts not yet in the target, None before the division."""
+    """A page that is being written.
+
+    - `parts`: the number of parts not yet in the target, None before the division.
+    - `written`: the positions of the written rows in the source, and `copies` those in the target.
+    """
 
     segment: _Segment
     resume: JSON | None
-    positions: list[Position]
     size_bytes: int
     weight: int
     parts: int | None = None
+    written: list[Position] = field(default_factory=list)
+    copies: list[Position] = field(default_factory=list)
     rejects: list[Rejected] = field(default_factory=list)
 
 
@@ -78,7 +84,9 @@ class TableScan:
         self._budget = MemoryBudget(_BYTES_IN_MEMORY)
         self._waiting: queue.SimpleQueue[SegmentState] = queue.SimpleQueue()
         # If a call takes many rows, few concurrent calls keep the target busy and fill their batches.
-        writers = min(table.parallel, 2) if table.writer.most_rows > _MANY_ROWS else table.parallel
+        # The last one of several rows with one key is well defined only if rows are read and written one after another.
+        self._readers = 1 if table.duplicates is Duplicates.LAST else table.parallel
+        writers = min(self._readers, 2) if table.writer.most_rows > _MANY_ROWS else self._readers
         self._queues: list[queue.SimpleQueue[_Part | None]] = [queue.SimpleQueue() for _ in range(writers)]
         self._ends: list[threading.Event] = []
         self._lock = threading.Lock()
@@ -91,7 +99,7 @@ class TableScan:
             self._waiting.put(state)
         try:
             writers = [self._start(self._write, writer_queue) for writer_queue in self._queues]
-            readers = [self._start(self._read) for _ in range(min(self._table.parallel, len(open_segments)))]
+            readers = [self._start(self._read) for _ in range(min(self._readers, len(open_segments)))]
             self._join(readers)
             self._end_queues()
             self._join(writers)
@@ -168,7 +176,7 @@ class TableScan:
         rows = scan_page.all_rows
         size_bytes = sum([row.size_bytes for row in rows])
         weight = size_bytes + len(rows) * _ROW_OVERHEAD_BYTES
-        page = _Page(segment, scan_page.resume, [row.position for row in rows], size_bytes, weight)
+        page = _Page(segment, scan_page.resume, size_bytes, weight)
         page.rejects += [self._table.writer.rejected_unreadable(row) for row in scan_page.unreadable]
         with self._lock:
             segment.pages.append(page)
@@ -226,15 +234,15 @@ class TableScan:
 
     def _write_together(self, parts: list[_Part]) -> None:
         self._table.pace.stop.check()
-        rejects = {
-            reject.position: reject
-            for reject in self._table.writer.write([row for part in parts for row in part.rows])
-        }
+        outcomes = iter(self._table.writer.write([row for part in parts for row in part.rows]))
         with self._lock:
             for part in parts:
-                if rejects:
-                    part_rejects = [rejects[row.position] for row in part.rows if row.position in rejects]
-                    part.page.rejects += part_rejects
+                for row, outcome in zip(part.rows, outcomes, strict=False):
+                    if isinstance(outcome, Rejected):
+                        part.page.rejects.append(outcome)
+                    else:
+                        part.page.written.append(row.position)
+                        part.page.copies.append(outcome)
                 assert part.page.parts is not None
                 part.page.parts -= 1
                 self._store_done_pages(part.page.segment)
@@ -246,20 +254,18 @@ class TableScan:
             done_pages.append(segment.pages.popleft())
         if not done_pages:
             return
-        rejects = [reject for page in done_pages for reject in page.rejects]
-        missing = {reject.position for reject in rejects}
-        written_positions = [
-            position for page in done_pages for position in page.positions if position not in missing
-        ]
-        size_bytes = sum(page.size_bytes for page in done_pages)
-        self._table.job.page_done(
-            self._table.id,
-            segment.state.number,
+        pages = DonePages(
             done_pages[-1].resume,
-            written_positions,
-            size_bytes,
-            rejects,
-            self._keeps_keys,
+            [position for page in done_pages for position in page.written],
+            [position for page in done_pages for position in page.copies],
+            [reject for page in done_pages for reject in page.rejects],
+            sum(page.size_bytes for page in done_pages),
         )
+        try:
+            rows = self._table.job.pages_done(
+                self._table.id, segment.state.number, pages, self._keeps_keys, self._table.duplicates
+            )
+        except KeyRepeated as found:
+            raise self._table.writer.repeated(found) from None
         self._budget.give(sum(page.weight for page in done_pages))
-        self._progress.advance(len(written_positions), size_bytes, len(rejects))
+        self._progress.advance(rows, pages.size_bytes, len(pages.rejects))

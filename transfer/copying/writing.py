@@ -14,13 +14,21 @@ from tablegate.gateway.model.values import bodies
 from tablegate.gateway.model.values.keys import Key, KeySchema, Position
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.model.values.values import Value
-from tablegate.transfer.copying.job import CopyJob, Rejected
+from tablegate.transfer.copying.job import CopyJob
+from tablegate.transfer.copying.job_records import KeyRepeated, Rejected
 from tablegate.transfer.copying.pacing import Concurrency, Rate, RateUnit
 from tablegate.transfer.endpoints.endpoint import Endpoint, UnreadableRow
-from tablegate.transfer.errors import TransferError
+from tablegate.transfer.errors import (
+    CannotResume,
+    RepeatedKeys,
+    RepeatedKeysInFile,
+    TableAbsent,
+    TransferError,
+)
 from tablegate.transfer.mapping import rules
 from tablegate.transfer.mapping.mapping import Mapping
 from tablegate.transfer.mapping.rules import Fidelity, MappingFinding
+from tablegate.transfer.mapping.seen_keys import Duplicates
 
 R = TypeVar("R")
 
@@ -94,8 +102,11 @@ class CopyLimits:
 class TableWriter:
     """A writer of one source table's rows to its copy. Methods may be called from several threads."""
 
-    def __init__(self, target: Endpoint, mapping: Mapping, key_schema: KeySchema, pace: CopyLimits) -> None:
-        """Set up a writer. `key_schema` is that of the source."""
+    def __init__(
+        self, source: str, target: Endpoint, mapping: Mapping, key_schema: KeySchema, pace: CopyLimits
+    ) -> None:
+        """Set up a writer. `source` is the address for messages, and `key_schema` is that of the source."""
+        self._source = source
         self._target = target
         self._mapping = mapping
         self._key_schema = key_schema
@@ -103,27 +114,31 @@ class TableWriter:
         self.most_rows = pace.most_rows(target.write_rows)
         """Number of rows for one call of `write`."""
 
-    def write(self, rows: Sequence[Row]) -> list[Rejected]:
-        """Write the copies of rows and return the rejects.
+    def write(self, rows: Sequence[Row]) -> list[Position | Rejected]:
+        """Write the copies of rows. Return for each row its position in the target, or its reject.
 
         Of several rows with one key the last is written. Raises CopyStopped, TransferError.
         """
         copies: dict[Position, Row] = {}
-        origins: dict[Position, Row] = {}
-        rejects: list[Rejected] = []
+        outcomes: list[Position | Rejected] = []
         for row in rows:
             copy, findings = self._mapping.map(row)
             if copy is None:
-                rejects.append(self._reject(row, *_reason(findings)))
+                outcomes.append(self._reject(row, *_reason(findings)))
             else:
                 copies[copy.position] = copy
-                origins[copy.position] = row
+                outcomes.append(copy.position)
         if copies:
             mapped = list(copies.values())
             self._pace.before_write(mapped)
-            for reject in self._call(lambda: self._target.write(mapped)):
-                rejects.append(self._reject(origins[reject.row.position], reject.code, reject.reason))
-        return rejects
+            refused = {
+                reject.row.position: reject for reject in self._call(lambda: self._target.write(mapped))
+            }
+            for at, outcome in enumerate(outcomes):
+                reject = refused.get(outcome) if isinstance(outcome, Position) else None
+                if reject is not None:
+                    outcomes[at] = self._reject(rows[at], reject.code, reject.reason)
+        return outcomes
 
     def delete(self, keys: Sequence[Key]) -> None:
         """Delete the copies of rows. Raises CopyStopped, TransferError."""
@@ -138,29 +153,48 @@ class TableWriter:
         began = time.monotonic()
         try:
             return call()
+        except TableAbsent as error:
+            raise CannotResume(f"{error}. The rows that were copied are gone") from error
         except OSError as error:
             raise TransferError(f"{self._target.shown}: {error.strerror or error}") from error
         finally:
             now = time.monotonic()
             calls.leave(now - began, now)
 
+    def repeated(self, found: KeyRepeated) -> RepeatedKeys:
+        """Return the error for two rows with one key."""
+        schema = self._key_schema if found.is_rejected else self._mapping.definition.key_schema
+        key = _shown_key(schema, schema.decode(found.position).values)
+        words = f"{self._source}: several rows have the key {key} in the target. `tablegate lint` counts such rows"
+        if not self._target.takes_changes:
+            return RepeatedKeysInFile(
+                f"{words}. {self._target.shown} cannot keep the last one, because a file is written once. Remove the"
+                " others from the source, or copy to a database first"
+            )
+        return RepeatedKeys(f"{words}. Remove them, or keep the last row of each key with --duplicates last")
+
     def rejected_unreadable(self, row: UnreadableRow) -> Rejected:
         """Return the reject of an unreadable row."""
-        shown_key = self._shown_key(row.key.values)
+        shown_key = _shown_key(self._key_schema, row.key.values)
         return Rejected(row.position, rules.ROW_UNREADABLE.name, row.reason, shown_key, row.wire)
 
     def _reject(self, row: Row, code: str, reason: str) -> Rejected:
-        shown_key = self._shown_key(self._key_schema.decode(row.position).values)
+        shown_key = _shown_key(self._key_schema, self._key_schema.decode(row.position).values)
         return Rejected(row.position, code, reason, shown_key, row.body)
 
-    def _shown_key(self, values: Sequence[Value]) -> str:
-        key = {name: bodies.tagged(value) for name, value in zip(self._key_schema.names, values, strict=True)}
-        return orjson.dumps(key).decode()
+
+def _shown_key(schema: KeySchema, values: Sequence[Value]) -> str:
+    key = {name: bodies.tagged(value) for name, value in zip(schema.names, values, strict=True)}
+    return orjson.dumps(key).decode()
 
 
 @dataclass(frozen=True, slots=True)
 class TableJob:
-    """A table of a job with its source, writer and limits. `parallel` is the number of threads."""
+    """A table of a job with its source, writer and limits.
+
+    - `parallel`: the number of threads.
+    - `duplicates`: what to do with repeated keys. None if rows cannot repeat a key.
+    """
 
     job: CopyJob
     id: int
@@ -168,6 +202,7 @@ class TableJob:
     writer: TableWriter
     pace: CopyLimits
     parallel: int
+    duplicates: Duplicates | None = None
 
 
 def _reason(findings: Sequence[MappingFinding]) -> tuple[str, str]:

@@ -11,7 +11,7 @@ synchronous. `scan`, `get`, `write` and `delete` may be called from several thre
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, ClassVar, NamedTuple
@@ -145,6 +145,8 @@ class Endpoint(ABC):
     """A sentence about changes that `changes` does not report. Empty if `follows`."""
     takes_changes: ClassVar[bool] = True
     """True if `write` replaces rows and `delete` deletes them, as following needs. A file is written once."""
+    repeats_keys: ClassVar[bool] = False
+    """True if several rows of a scan may have one key, as lines of a file may."""
     looks_up: ClassVar[bool] = True
     """True if `get` finds rows by key. Otherwise the table can only be scanned."""
     write_rows: ClassVar[int] = 100
@@ -169,6 +171,32 @@ class Endpoint(ABC):
 
         An existing table of that name and key is left unchanged.
         """
+
+    def count_existing(self, limit: int) -> int | None:
+        """Return the number of rows of the table that a copy would write to, at most `limit`. None if it must be created.
+
+        Rows are read, because the numbers in definitions are approximate.
+        """
+        return None if self.existing() is None else self._count_rows(limit)
+
+    def _count_rows(self, limit: int) -> int:
+        number = 0
+        for segment in self.segments(1):
+            for page in self.scan(segment):
+                number += len(page.all_rows)
+                if number >= limit:
+                    return limit
+        return number
+
+    def clear(self, before_delete: Callable[[Sequence[Row]], None]) -> None:
+        """Delete all rows of an existing table. `before_delete` waits until some rows may be deleted."""
+        schema = self.describe().key_schema
+        for segment in self.segments(1):
+            for page in self.scan(segment):
+                before_delete(page.rows)
+                keys = [schema.decode(row.position) for row in page.all_rows]
+                for at in range(0, len(keys), self.write_rows):
+                    self.delete(keys[at : at + self.write_rows])
 
     def reopen(self) -> None:  # noqa: B027
         """Continue what an earlier process began with `create`. Only files need this, as they have no name until

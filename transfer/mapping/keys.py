@@ -54,16 +54,17 @@ class KeyMapping:
             _Role(source.sort, target.sort, reads, writes),
         )
         self._origins = _origins(source.partition, target.partition) + _origins(source.sort, target.sort)
-        self._is_identity = [column.kind for column in source.columns] == [
+        self.is_identity = [column.kind for column in source.columns] == [
             column.kind for column in target.columns
         ] and len(source.partition) == len(target.partition)
+        """True if each key stays the same."""
         if reads is not None or writes is not None:
-            self._is_identity = False
+            self.is_identity = False
 
     def of(self, values: Sequence[Value], findings: list[MappingFinding]) -> Key | None:
         """Return the key in the target. None, with a finding, if the target does not allow it."""
         width = len(self.source.partition)
-        if self._is_identity:
+        if self.is_identity:
             key_values: list[Value] | None = list(values)
         else:
             parts = [

@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import IO
 
+from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.model.values.values import Value
 from tablegate.transfer.endpoints.endpoint import Definition, Endpoint, ScanPage, Service
 from tablegate.transfer.mapping import rules
@@ -23,6 +24,7 @@ from tablegate.transfer.mapping.identities import Identity, identifier
 from tablegate.transfer.mapping.mapping import Mapping, MappingOptions
 from tablegate.transfer.mapping.reading import TableEnd, read_all, sample_rows
 from tablegate.transfer.mapping.rules import Fidelity, MappingFinding, MappingRule
+from tablegate.transfer.mapping.seen_keys import Duplicates, SeenKeys, may_repeat_keys
 from tablegate.transfer.progress import NO_PROGRESS, Progress
 
 EXAMPLES = 5
@@ -85,12 +87,20 @@ class LintReport:
             ),
         )
 
-    def status(self, fail_on: Fidelity | None = None, accepted: Collection[str] = ()) -> int:
+    def status(
+        self,
+        fail_on: Fidelity | None = None,
+        accepted: Collection[str] = (),
+        duplicates: Duplicates = Duplicates.FAIL,
+    ) -> int:
         """Return the exit status: 1 if a rule of this class or a worse one applied and is not in `accepted`, else 0.
 
-        Raises ValueError for an unknown rule name.
+        It is also 1 if keys are repeated and `duplicates` is FAIL. Raises ValueError for an unknown rule name.
         """
         check_rules(accepted)
+        repeated = rules.KEY_REPEATED
+        if duplicates is Duplicates.FAIL and repeated in self.by_rule and repeated.name not in accepted:
+            return 1
         if fail_on is None:
             return 0
         return int(
@@ -234,13 +244,16 @@ def lint(
     report = LintReport(source.shown, target, sample=sample)
     for note in mapping.notes:
         _report_of(report, note.rule).definition.append(note.attribute)
-    linter = _Linter(report, definition, mapping)
+    linter = _Linter(report, definition, mapping, may_repeat_keys(source, mapping))
     end = TableEnd(source, definition)
-    if sample is not None:
-        for row in sample_rows(end, sample):
-            linter.add_page(ScanPage.of([row], None))
-    else:
-        read_all([end], workers, lambda end, at, pages: linter.add_pages(pages), progress)
+    try:
+        if sample is not None:
+            for row in sample_rows(end, sample):
+                linter.add_page(ScanPage.of([row], None))
+        else:
+            read_all([end], workers, lambda end, at, pages: linter.add_pages(pages), progress)
+    finally:
+        linter.close()
     report.seconds = time.monotonic() - began
     return report
 
@@ -259,7 +272,10 @@ def _report_of(report: LintReport, rule: MappingRule) -> RuleReport:
 class _Linter:
     """A collector of findings. Methods may be called from several threads."""
 
-    def __init__(self, report: LintReport, definition: Definition, mapping: Mapping) -> None:
+    def __init__(
+        self, report: LintReport, definition: Definition, mapping: Mapping, checks_keys: bool
+    ) -> None:
+        self._seen = SeenKeys() if checks_keys else None
         self._report = report
         self._mapping = mapping
         self._names = definition.key_schema.names
@@ -272,16 +288,23 @@ class _Linter:
         for page in pages:
             self.add_page(page)
 
+    def close(self) -> None:
+        if self._seen is not None:
+            self._seen.close()
+
     def add_page(self, page: ScanPage) -> None:
         rows = page.rows
         mapped = [self._mapping.map(row) for row in rows]
         with self._lock:
+            repeated = self._repeated([row.row for row in mapped])
             self._report.rows += len(rows) + len(page.unreadable)
             self._report.rejected += len(page.unreadable)
             for unreadable in page.unreadable:
                 self._add(unreadable.key.values, (MappingFinding(rules.ROW_UNREADABLE, ""),))
-            for row, mapped_row in zip(rows, mapped, strict=True):
+            for row, mapped_row, is_repeated in zip(rows, mapped, repeated, strict=True):
                 findings = mapped_row.findings
+                if is_repeated:
+                    findings = (*findings, MappingFinding(rules.KEY_REPEATED, ""))
                 if self._expiry.is_expired(row, self._now_ms):
                     findings = (*findings, MappingFinding(rules.ROW_EXPIRED, ""))
                 if mapped_row.row is None:
@@ -289,6 +312,13 @@ class _Linter:
                 if findings:
                     latest = row.latest
                     self._add([latest[name] for name in self._names], findings)
+
+    def _repeated(self, copies: list[Row | None]) -> list[bool]:
+        """Return for each row True if an earlier one has its key in the target."""
+        if self._seen is None:
+            return [False] * len(copies)
+        seen = iter(self._seen.repeated([copy.position for copy in copies if copy is not None]))
+        return [copy is not None and next(seen) for copy in copies]
 
     def _add(self, key: Sequence[Value], findings: tuple[MappingFinding, ...]) -> None:
         for rule in dict.fromkeys(finding.rule for finding in findings):

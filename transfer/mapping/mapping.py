@@ -95,6 +95,8 @@ class Mapping:
             and reads is None
             and spelling_of(source) is UNCHANGED
         )
+        self.keeps_keys = self._keys.is_identity
+        """True if each key stays the same, so that different rows have different keys in the target."""
         self._unspelled = spelling_of(source).unspelled
         self._spelled = SPELLINGS[target].spelled
 
@@ -143,16 +145,17 @@ class Mapping:
         for name, value in row.latest.items():
             if name in self._key_names:
                 continue
+            if value.kind is Kind.NULL and not target.has_null():
+                findings.append(MappingFinding(rules.NULL_ABSENT, name))
+                continue  # an omitted attribute needs no name in the target
             target_name = self._target_name(target, name, findings)
             # tablegate's Azure Table maps `_x0052_owKey` and RowKey to one name, so both names are checked.
             names = {target_name, self._unspelled(name)}
             if target_name in attributes or names & self._target_names:
                 findings.append(MappingFinding(rules.NAME_CLASH, name))
                 continue
-            viewed = self._mapped_value(target, name, target_name, value, findings)
-            if viewed is not None:
-                attributes[target_name] = viewed
-                origins[target_name] = name
+            attributes[target_name] = self._mapped_value(target, name, target_name, value, findings)
+            origins[target_name] = name
         cells = self._cells(target, row, attributes, origins, findings)
         if key is None or is_impossible(findings):
             return None
@@ -173,11 +176,8 @@ class Mapping:
 
     def _mapped_value(
         self, target: MappingTarget, name: str, target_name: str, value: Value, findings: list[MappingFinding]
-    ) -> Value | None:
-        """Return the value in the target, None if it has none."""
-        if value.kind is Kind.NULL and not target.has_null():
-            findings.append(MappingFinding(rules.NULL_ABSENT, name))
-            return None
+    ) -> Value:
+        """Return the value in the target."""
         viewed = target.view(value)
         rule = rule_of(value, viewed)
         if rule is not None:

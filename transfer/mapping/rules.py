@@ -248,6 +248,12 @@ KEY_UNREADABLE = MappingRule(
     _IMPOSSIBLE,
     "A key's text is not in the canonical form of the target's column, such as 07 for a number. (docs/explain/differences.md)",
 )
+KEY_REPEATED = MappingRule(
+    "key-repeated",
+    _LOSSY,
+    "Several rows have one key in the target, such as lines of a file with the numbers 007 and 7.0. A copy fails, or keeps"
+    " the last row with --duplicates last. The rows after the first one are counted.",
+)
 ROW_UNREADABLE = MappingRule(
     "row-unreadable",
     _IMPOSSIBLE,

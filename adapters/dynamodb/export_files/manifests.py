@@ -50,8 +50,26 @@ class ManifestSummary:
         return count if isinstance(count, int) else None
 
     @property
+    def table_arn(self) -> str:
+        """The ARN of the exported table: `tableArn`, or the beginning of `exportArn`. "" if both are absent."""
+        return str(self.document.get("tableArn") or "") or _table_of(self.document.get("exportArn"))
+
+    @property
     def table_name(self) -> str:
-        return str(self.document.get("tableArn") or "").rpartition("table/")[2]
+        return self.table_arn.rpartition("table/")[2]
+
+    def other_table(self, other: ManifestSummary) -> str | None:
+        """Return the difference if another export is that of another table. Absent members are not compared.
+
+        A table that was deleted and created again has the same ARN and another tableId.
+        """
+        for name, own, others in (
+            ("tableArn", self.table_arn, other.table_arn),
+            ("tableId", self.document.get("tableId"), other.document.get("tableId")),
+        ):
+            if own and others and own != others:
+                return f"{name} {others}, not {own}"
+        return None
 
     def moment(self, name: str) -> datetime | None:
         """Return one of its times. Raises UnreadableFile."""
@@ -75,7 +93,17 @@ class ManifestEntry(NamedTuple):
 
 def read_summary(data: bytes) -> ManifestSummary:
     """Parse the summary. Raises UnreadableFile."""
-    return ManifestSummary(json_object(data))
+    summary = ManifestSummary(json_object(data))
+    exported = _table_of(summary.document.get("exportArn"))
+    if exported and exported != summary.table_arn:
+        raise UnreadableFile(f"exportArn is of {exported}, but tableArn is {summary.table_arn}")
+    return summary
+
+
+def _table_of(export_arn: object) -> str:
+    """Return the ARN of the table in the ARN of an export, "" if there is none."""
+    table_arn, export, _ = str(export_arn or "").partition("/export/")
+    return table_arn if export else ""
 
 
 def read_files(lines: Iterable[bytes]) -> Iterator[ManifestEntry]:

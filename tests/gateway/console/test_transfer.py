@@ -99,6 +99,7 @@ def test_an_export_that_is_too_large_is_refused(console: Console, monkeypatch: p
 def test_an_export_can_be_imported(console: Console) -> None:
     exported = console.get("/export", **SONGS)
     lines = exported + '\n{"p": {"S": "new"}, "x": {"N": "7"}}\n'
+    assert "The table has 2 rows. Imported rows are added." in console.get("/transfer", **SONGS)
     assert "3 rows imported." in console.post("/import", **SONGS, lines=lines)
     assert '{"p":{"S":"new"},"x":{"N":"7"}}' in console.get("/export", **SONGS)
 
@@ -276,8 +277,14 @@ def test_a_bad_line_is_named_and_nothing_is_written(
         page = unescape(console.post("/import", 400, **SONGS, lines=f'{{"p": {{"S": "new"}}}}\n{bad}'))
         assert "Line 2: " in page and f"{bad}</textarea>" in page
     assert "Give at least one row." in console.post("/import", 400, **SONGS, lines=" ")
+    page = unescape(
+        console.post(
+            "/import", 400, **SONGS, lines='{"p": {"S": "new"}}\n\n{"p": {"S": "new"}, "x": {"N": "1"}}'
+        )
+    )
+    assert "Line 3: it has the same key as line 1." in page
     monkeypatch.setattr(transfer_pages, "IMPORT_ROWS", 1)
-    lines = '{"p": {"S": "new"}}\n' * 2
+    lines = '{"p": {"S": "new"}}\n{"p": {"S": "newer"}}\n'
     assert "At most 1 rows can be imported at once." in console.post("/import", 400, **SONGS, lines=lines)
     assert "new" not in console.get("/export", **SONGS)
 

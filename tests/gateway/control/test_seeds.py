@@ -160,6 +160,26 @@ def export(folder: Path) -> None:
     (data.parent / "manifest-files.json").write_text(json.dumps(line) + "\n")
 
 
+def test_two_items_of_a_file_with_one_key_are_refused(live: Live, control: Control) -> None:
+    """`1.0` and `1` are one number. The items of another file replace stored ones."""
+    create = {
+        "TableName": "numbers",
+        "KeySchema": [{"AttributeName": "n", "KeyType": "HASH"}],
+        "AttributeDefinitions": [{"AttributeName": "n", "AttributeType": "N"}],
+        "BillingMode": "PAY_PER_REQUEST",
+    }
+    items = [*range(600), "1.0"]
+    lines = "".join(json.dumps({"n": {"N": str(number)}}) + "\n" for number in items)
+    control("POST", "/reset")
+    files = [{"name": "t.json", "text": json.dumps(create)}, {"name": "numbers.jsonl", "text": lines}]
+    told = control("POST", "/seed", status=400, files=files)
+    assert "numbers.jsonl: item 601 has the key of an earlier item" in str(told)
+    for _ in range(2):
+        assert control("POST", "/seed", files=[{"name": "numbers.csv", "text": "n:N\n1\n2\n"}]) == {
+            "tables": {"numbers": 2}
+        }
+
+
 def test_a_folder_with_an_export_at_the_start(tmp_path: Path) -> None:
     (tmp_path / "tables.json").write_text(json.dumps(CREATE))
     (tmp_path / ".git").mkdir()

@@ -51,7 +51,8 @@ class Copying:
     def wait_until_copying(self) -> None:
         """Wait for the first progress line about the table."""
         assert self._process.stderr is not None
-        self._process.stderr.readline()
+        while "exists already" in self._process.stderr.readline():
+            pass
 
     def kill(self) -> None:
         """As a crash."""

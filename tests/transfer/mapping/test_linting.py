@@ -55,7 +55,7 @@ def test_lint_reports_equal_the_mapping(
 
 
 def test_examples_and_attributes_are_few() -> None:
-    made = [row_of(pk=text(f"{at}"), **{f"a{at}-": text(""), "b-": NULL}) for at in range(50)]
+    made = [row_of(pk=text(f"{at}"), **{f"a{at}-": text(""), "b-": text(""), "n-": NULL}) for at in range(50)]
     report = lint(PlainEndpoint(ITEMS, made), Service.AZURE_TABLE)
     escaped = report.by_rule[rules.NAME_ESCAPED]
     assert escaped.rows == 50
@@ -63,7 +63,7 @@ def test_examples_and_attributes_are_few() -> None:
     assert len(escaped.named) == ATTRIBUTES
     assert escaped.named[0] == "b-"
     assert escaped.attributes["b-"] == 50
-    assert report.by_rule[rules.NULL_ABSENT].attributes == {"b-": 50}
+    assert report.by_rule[rules.NULL_ABSENT].attributes == {"n-": 50}
 
 
 def test_a_sample() -> None:
@@ -132,7 +132,7 @@ class _Tags(HTMLParser):
 
 
 def test_contents_do_nothing_to_a_page_or_a_terminal() -> None:
-    source = PlainEndpoint(ITEMS, [row_of(pk=text(NASTY), **{NASTY: NULL})])
+    source = PlainEndpoint(ITEMS, [row_of(pk=text(NASTY), **{NASTY: NULL, NASTY + "!": text("")})])
     source.shown = "memory:<b>"
     report = lint(source, Service.AZURE_TABLE)
     parser = _Tags()

@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.rows import Contents, Row
-from tablegate.gateway.model.values.values import NUMBERS, Kind, Value, decimal_text, number_of
+from tablegate.gateway.model.values.values import NULL, NUMBERS, Kind, Value, decimal_text, number_of
 from tablegate.transfer.endpoints.endpoint import Definition, Service
+from tablegate.transfer.mapping import rules
 from tablegate.transfer.mapping.mapping import Mapping, MappingOptions
-from tablegate.transfer.mapping.rules import Fidelity
+from tablegate.transfer.mapping.rules import Fidelity, MappingFinding
 from tests.transfer.support.tables import tables
 
 TARGETS = st.sampled_from(Service)
@@ -120,3 +121,35 @@ def test_a_number_has_one_value_in_all_services(
         assert number_of(found) == number
     else:
         assert found == Value(Kind.TEXT, decimal_text(number))
+
+
+def test_a_null_that_is_left_out_needs_no_name_in_the_target() -> None:
+    """Azure Table and Table Store have no NULL. Names that they reserve or refuse reject other values only."""
+    schema = KeySchema((KeyColumn("id", Kind.TEXT),))
+    source = Definition("items", Service.DYNAMODB, schema)
+    names = (
+        "PartitionKey",
+        "RowKey",
+        "Timestamp",
+        "etag",
+        "odata.etag",
+        "_x0052_owKey",
+        "#h",
+        "1st",
+        "x" * 300,
+        "a",
+    )
+    columns = KeySchema((KeyColumn("RowKey", Kind.TEXT),))
+    existing = {Service.TABLE_STORE: Definition("items", Service.TABLE_STORE, columns)}
+    for target in (Service.AZURE_TABLE, Service.TABLE_STORE):
+        mapping = Mapping(source, target, existing.get(target))
+        for name in names:
+            values = {"id": Value(Kind.TEXT, "1"), name: NULL}
+            row = Row(schema.key(values).position, Contents.of_values(values), 0)
+            mapped = mapping.map(row)
+            assert mapped.findings == (MappingFinding(rules.NULL_ABSENT, name),), (target, name)
+            assert mapped.row is not None, (target, name)
+            assert {*mapped.row.latest} == {*mapping.definition.key_schema.names}, (target, name)
+        taken = {"id": Value(Kind.TEXT, "1"), "RowKey": Value(Kind.TEXT, "x")}
+        row = Row(schema.key(taken).position, Contents.of_values(taken), 0)
+        assert mapping.map(row).row is None

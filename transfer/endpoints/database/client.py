@@ -20,7 +20,7 @@ from tablegate.transfer.endpoints.database import opening
 from tablegate.transfer.endpoints.database.opening import OpenDatabase
 from tablegate.transfer.errors import (
     BadAddress,
-    SchemaChanged,
+    CannotResume,
     ServiceUnavailable,
     TableAbsent,
     TransferError,
@@ -82,7 +82,7 @@ class Client:
             self._known = table
 
     def find(self, is_refreshed: bool = False) -> Table:
-        """Return the table. Raises TableAbsent, and SchemaChanged if it was replaced by another table."""
+        """Return the table. Raises TableAbsent, and CannotResume if it was replaced by another table."""
         with self._lock:
             remembered = self._known
         if remembered is not None and not is_refreshed:
@@ -93,7 +93,9 @@ class Client:
         except errors.TableMissing:
             raise TableAbsent(f"{self.shown}: no such table") from None
         if remembered is not None and remembered.id != table.id:
-            raise SchemaChanged(f"{self.shown}: the table was dropped and created again during the transfer")
+            raise CannotResume(
+                f"{self.shown}: the table was dropped and created again during the transfer. Start it again"
+            )
         self.remember(table)
         return table
 

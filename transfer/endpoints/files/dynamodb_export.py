@@ -29,7 +29,7 @@ from tablegate.transfer.endpoints.files.export_folder import ExportFolder
 from tablegate.transfer.endpoints.files.exported_changes import ExportedChanges
 from tablegate.transfer.endpoints.files.keys_option import keys_missing, keys_of
 from tablegate.transfer.endpoints.files.staging import Staging, sync_folder
-from tablegate.transfer.errors import BadAddress, BadFile
+from tablegate.transfer.errors import BadAddress, BadFile, CannotResume
 
 _OUTPUT_FORMATS = {"json": "DYNAMODB_JSON", "ion": "ION"}
 _CHANGES = "changes"
@@ -87,16 +87,28 @@ class DynamoDBExport(file_endpoint.FileEndpoint):
         keys = [file.key for file in self._full().files]
         parts = max(1, min(count, len(keys)))
         segments: list[JSON] = [keys[first::parts] for first in range(parts)]
-        return [*segments, _CHANGES] if self._windows else segments
+        if self._windows:
+            segments.append(_CHANGES)
+        exports = self._digests()
+        return [{"exports": exports, "part": part} for part in segments]
+
+    def _digests(self) -> list[str]:
+        """Return the digests of the manifests of all exports in use."""
+        return [self._full().digest, *(ExportFolder(path).digest for path in self._windows)]
 
     def scan(self, segment: JSON, resume: JSON | None = None) -> Iterator[ScanPage]:
+        if segment["exports"] != self._digests():
+            raise CannotResume(
+                f"{self.path} or an incremental export after it has changed since reading began. Start a new job"
+            )
+        part = segment["part"]
         schema = self.read_definition().key_schema
         changes = self._decided(schema) if self._windows else None
-        if segment == _CHANGES:
+        if part == _CHANGES:
             assert changes is not None
             yield from file_endpoint.paged(_left_by(changes, resume))
         else:
-            yield from file_endpoint.paged(self._rows(segment, resume or [0, 0], schema, changes))
+            yield from file_endpoint.paged(self._rows(part, resume or [0, 0], schema, changes))
 
     def _rows(
         self, keys: list[str], resume: list[int], schema: KeySchema, changes: ExportedChanges | None
@@ -123,14 +135,24 @@ class DynamoDBExport(file_endpoint.FileEndpoint):
             return self._changes
 
     def _in_order(self) -> list[ExportFolder]:
-        """Return the windows sorted by their ends. Raises BadFile if there is a gap between them or after the full
-        export."""
+        """Return the windows sorted by their ends.
+
+        Raises BadFile if one is of another table, or ends before the full export, and if there is a gap between them.
+        """
         windows = [ExportFolder(path) for path in self._windows]
         assert self._folder is not None
         until, before = self._folder.moment("exportTime"), self._folder
         for window in windows:
             if not window.summary.is_incremental:
                 raise BadFile(f"{window.path} is a full export, not an incremental one")
+            difference = self._folder.summary.other_table(window.summary)
+            if difference is not None:
+                raise BadFile(f"{window.path} is an export of another table than {before.path}: {difference}")
+            if until is not None and window.end < until:
+                raise BadFile(
+                    f"{window.path} ends at {window.end.isoformat()}, before {before.path} at {until.isoformat()}. The full"
+                    " export has its changes already, so that it would restore older items. Omit it"
+                )
         windows.sort(key=lambda window: window.end)
         for window in windows:
             start = window.moment("exportFromTime")

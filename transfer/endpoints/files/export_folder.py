@@ -28,8 +28,11 @@ class ExportFolder:
     def __init__(self, path: Path) -> None:
         self.path = _summary_of(path)
         try:
-            self.summary = manifests.read_summary(_read_manifest(self.path))
-            self.files = list(manifests.read_files(_read_manifest(self._manifest_of_files()).splitlines()))
+            summary = _read_manifest(self.path)
+            self.summary = manifests.read_summary(summary)
+            files = _read_manifest(self._manifest_of_files())
+            self.files = list(manifests.read_files(files.splitlines()))
+            self.digest = hashlib.sha256(summary + files).hexdigest()[:32]
             counts = [file.items for file in self.files if file.items is not None]
         except UnreadableFile as error:
             raise BadFile(f"{self.path.parent}: {error}") from None
@@ -72,7 +75,7 @@ class ExportFolder:
                     # Imported here, because it loads the adapter's control plane, the largest part of it.
                     from tablegate.transfer.endpoints.files.table_description import read_description
 
-                    return read_description(folder / name)
+                    return read_description(folder / name, self.summary)
             if (folder / manifests.FOLDER).is_dir():  # the bucket's root, or the prefix
                 break
         return None

@@ -13,7 +13,7 @@ import os
 import shutil
 import threading
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, ClassVar, NoReturn
@@ -32,7 +32,12 @@ from tablegate.gateway.model.values.row_lines import LINE_BYTES
 from tablegate.gateway.model.values.rows import Row
 from tablegate.transfer import errors
 from tablegate.transfer.endpoints import endpoint
-from tablegate.transfer.endpoints.files.staging import Staging, partial_path, sync_folder
+from tablegate.transfer.endpoints.files.staging import (
+    Staging,
+    discard_staging,
+    partial_path,
+    sync_folder,
+)
 
 PAGE_ROWS = 500
 FINISHING = ".finishing"
@@ -47,6 +52,7 @@ class FileEndpoint(endpoint.Endpoint):
 
     service = endpoint.Service.TABLEGATE
     looks_up = False
+    repeats_keys = True
     follows: ClassVar[bool] = False
     unseen_changes: ClassVar[str] = "a file has no change stream"
     takes_changes: ClassVar[bool] = False
@@ -57,6 +63,7 @@ class FileEndpoint(endpoint.Endpoint):
         self.shown = f"file:{path}"
         self.staged_as = Compression.ZSTD
         self._staging: Staging | None = None
+        self._replaces = False
         self._opening = threading.Lock()
 
     @abstractmethod
@@ -105,6 +112,29 @@ class FileEndpoint(endpoint.Endpoint):
             raise errors.TableAbsent(f"{self.path} is incomplete: a copy to it was started and not finished")
         raise errors.TableAbsent(f"{self.path} does not exist")
 
+    def existing(self) -> endpoint.Definition | None:
+        """Return None: a copy never writes into an existing file."""
+        return None
+
+    def count_existing(self, limit: int) -> int | None:
+        if not self.path.exists():
+            return None
+        if self.path.is_dir():
+            raise errors.TransferError(f"{self.path} exists already. Remove the folder or name another one")
+        try:
+            return self._count_rows(limit)
+        except errors.TransferError as error:
+            raise errors.TransferError(
+                f"{self.path} exists already. Remove it or name another file. It cannot be replaced, because it cannot be"
+                f" read as a table: {error}"
+            ) from error
+
+    def clear(self, before_delete: Callable[[Sequence[Row]], None]) -> None:
+        """Let the next copy replace the file when it is complete. Remove an incomplete one."""
+        with self.converted_errors():
+            discard_staging(self.path)
+        self._replaces = True
+
     # Reading
 
     def segments(self, count: int) -> list[endpoint.JSON]:
@@ -118,7 +148,7 @@ class FileEndpoint(endpoint.Endpoint):
         Jobs of earlier releases have a text as their segment, and are not checked.
         """
         if not isinstance(segment, str) and segment != self._size_and_time():
-            raise errors.TransferError(
+            raise errors.CannotResume(
                 f"{self.path} has changed since reading began. Start again, with a new job if this is a copy"
             )
 
@@ -130,7 +160,7 @@ class FileEndpoint(endpoint.Endpoint):
     # Writing
 
     def create(self, definition: endpoint.Definition) -> list[str]:
-        if self.path.exists():
+        if self.path.exists() and not self._replaces:
             self._keep(definition)
             return []
         with self._opening, self.converted_errors():
@@ -166,8 +196,8 @@ class FileEndpoint(endpoint.Endpoint):
             staging = self._reopen()
         if staging is None:
             if self.path.exists():
-                raise errors.TransferError(f"{self.path} exists already. Remove it or name another file")
-            raise errors.TransferError(
+                raise errors.CannotResume(f"{self.path} exists already. Remove it or name another file")
+            raise errors.CannotResume(
                 f"{partial_path(self.path)} was removed with the copied rows. Start a new copy"
             )
         with self.converted_errors():

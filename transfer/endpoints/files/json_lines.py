@@ -126,7 +126,7 @@ class PipedLines(JsonLines):
     def find(self) -> None:
         pass
 
-    def existing(self) -> Definition | None:
+    def count_existing(self, limit: int) -> int | None:
         """Return None: standard output has no existing table."""
         return None
 

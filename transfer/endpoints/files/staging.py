@@ -10,6 +10,7 @@ REPLAYED_ROWS of the file are skipped after it is opened again.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import threading
@@ -32,7 +33,7 @@ from tablegate.gateway.model.values.row_lines import end_line, row_line
 from tablegate.gateway.model.values.rows import Row
 from tablegate.transfer.endpoints.endpoint import Definition
 from tablegate.transfer.endpoints.files.row_lines import header_line, read_header, read_row
-from tablegate.transfer.errors import BadFile, TransferError
+from tablegate.transfer.errors import BadFile, CannotResume, TransferError
 
 REPLAYED_ROWS = 200_000
 """Maximum number of rows that a job has in flight and not recorded."""
@@ -143,7 +144,7 @@ class Staging:
                 blocks.append(block)
                 end = ends_at
         if not blocks:
-            raise TransferError(
+            raise CannotResume(
                 f"{partial_path(self._path)} is truncated at its beginning. Remove it and start a new copy"
             )
         self._last = blocks[-1]
@@ -156,6 +157,15 @@ class Staging:
         schema = self.definition.key_schema
         for row in _rows_from(self._path, self._compression, since.bytes, schema):
             self._replayed.add(_digest(row.position))
+
+
+def discard_staging(path: Path) -> None:
+    """Remove the staging files of a copy that was not finished. Raises TransferError if a process is writing them."""
+    with contextlib.suppress(FileNotFoundError):
+        with open(partial_path(path), "rb") as data:
+            _lock_file(data, path)
+            partial_path(path).unlink()
+        _blocks_path(path).unlink()
 
 
 def _remove_empty_staging(path: Path) -> None:
@@ -172,7 +182,7 @@ def _remove_empty_staging(path: Path) -> None:
         if has_rows:
             raise TransferError(
                 f"{partial_path(path)} exists: a copy to this file was started and not finished."
-                " Continue its job (--resume) or remove the file"
+                " Continue its job (--resume), remove the file, or use --if-exists replace"
             )
         partial_path(path).unlink()
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import orjson
 
+from tablegate.adapters.dynamodb.export_files.manifests import ManifestSummary
 from tablegate.adapters.dynamodb.tables import descriptions, vector_indexes
 from tablegate.adapters.dynamodb.tables.indexes import KINDS, defined_types, key_schema, new_local
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
@@ -49,14 +50,22 @@ def description_of(definition: Definition) -> bytes:
     return orjson.dumps({"Table": table}, option=orjson.OPT_INDENT_2)
 
 
-def read_description(path: Path) -> tuple[KeySchema, tuple[NewIndex, ...], tuple[NewVectorIndex, ...]]:
+def read_description(
+    path: Path, summary: ManifestSummary
+) -> tuple[KeySchema, tuple[NewIndex, ...], tuple[NewVectorIndex, ...]]:
     """Return (key, indexes, vector indexes) from the output of DescribeTable, with or without the member `Table`.
 
-    Raises BadFile.
+    Raises BadFile, also if it describes another table than the one that the summary of the export names.
     """
     try:
         document = orjson.loads(path.read_bytes())
         table = document.get("Table", document)
+        name = table.get("TableName")
+        if name and summary.table_name and name != summary.table_name:
+            raise BadFile(
+                f"{path} describes the table {name}, but the export is of {summary.table_name}."
+                " Remove the file, or give the key as ?keys=NAME:S"
+            )
         types = defined_types(table)
         indexes = [new_local(index, types) for index in table.get("LocalSecondaryIndexes") or ()]
         for index in table.get("GlobalSecondaryIndexes") or ():

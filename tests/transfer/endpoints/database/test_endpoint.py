@@ -20,6 +20,7 @@ from tablegate.transfer.endpoints.database.endpoint import DatabaseEndpoint
 from tablegate.transfer.endpoints.endpoint import Definition, Service
 from tablegate.transfer.errors import (
     BadAddress,
+    CannotResume,
     PositionLost,
     SchemaChanged,
     ServiceUnavailable,
@@ -305,5 +306,5 @@ def test_a_table_made_anew_is_another_one(things: DatabaseEndpoint) -> None:
     things.write(rows_of(3))
     things.client.run([DropTable(things.client.find(is_refreshed=True))])
     things.client.run([CreateTable("", "shared", "things", PAIR)])
-    with pytest.raises(SchemaChanged):
+    with pytest.raises(CannotResume):
         things.write(rows_of(3))

@@ -21,7 +21,7 @@ from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.values import Kind
 from tablegate.transfer.endpoints.endpoint import Service
 from tablegate.transfer.endpoints.files.opening import open_file
-from tablegate.transfer.errors import BadAddress, BadFile, TableAbsent, TransferError
+from tablegate.transfer.errors import BadAddress, BadFile, CannotResume, TableAbsent, TransferError
 from tests.support.examples import examples
 from tests.transfer.support.generated_rows import DYNAMODB_VALUES, table_of
 from tests.transfer.support.small_table import DEFINITION, of_values, scanned, simple_row, written
@@ -435,6 +435,55 @@ def test_a_gap_between_windows_is_refused(tmp_path):
         open_file(str(window), KEYS).describe()
     with pytest.raises(BadFile, match="is a full export, not an incremental one"):
         scanned(open_file(str(full), {**KEYS, "incremental": str(full)}))
+
+
+ARN = "arn:aws:dynamodb:us-east-1:123456789012:table/"
+
+
+def test_an_incremental_export_of_another_table_is_refused(tmp_path):
+    """The members of the summary are those of "DynamoDB table export output format"."""
+    full = put_export(tmp_path / "full", {"a.json.gz": [item(1, **OLD)]})
+    other = {"tableArn": f"{ARN}Orders", "exportArn": f"{ARN}Orders/export/1"}
+    cases: list[tuple[dict[str, Any], str | None]] = [
+        (other, f"is an export of another table than .*: tableArn {ARN}Orders, not {ARN}ProductCatalog"),
+        ({"tableArn": None, "exportArn": f"{ARN}Orders/export/1"}, "is an export of another table"),
+        ({"tableId": "another"}, "is an export of another table than .*: tableId another, not 12345a12"),
+        ({"exportArn": f"{ARN}Orders/export/1"}, f"exportArn is of {ARN}Orders, but tableArn is"),
+        ({"exportFromTime": "2020-11-04T05:00:00Z", "exportToTime": "2020-11-04T06:00:00Z"}, "Omit it"),
+        ({"exportArn": f"{ARN}ProductCatalog/export/2"}, None),
+        ({"tableArn": None, "exportArn": None, "tableId": None}, None),
+    ]
+    for number, (members, refusal) in enumerate(cases):
+        window = put_window(tmp_path / str(number), "1", T0, T1, [change(1, NEW, OLD)])
+        summary = window / "manifest-summary.json"
+        summary.write_bytes(orjson.dumps({**orjson.loads(summary.read_bytes()), **members}))
+        source = open_file(str(full), {**KEYS, "incremental": str(window)})
+        if refusal is None:
+            assert [row.latest["v"].data for row in scanned(source)] == ["new"], members
+        else:
+            with pytest.raises(BadFile, match=refusal):
+                scanned(source)
+
+
+def test_a_description_of_another_table_is_refused(tmp_path):
+    folder = put_export(tmp_path, FILES)
+    table = {
+        "TableName": "Orders",
+        "KeySchema": [{"AttributeName": "Id", "KeyType": "HASH"}],
+        "AttributeDefinitions": [{"AttributeName": "Id", "AttributeType": "N"}],
+    }
+    (folder / "table.json").write_bytes(orjson.dumps({"Table": table}))
+    with pytest.raises(BadFile, match="describes the table Orders, but the export is of ProductCatalog"):
+        open_file(str(tmp_path), {}).describe()
+    assert open_file(str(tmp_path), KEYS).describe().key_schema.names == ("Id",)
+
+
+def test_a_job_does_not_continue_with_another_export(tmp_path):
+    put_export(tmp_path / "one", {"a.json.gz": [item(1)]})
+    put_export(tmp_path / "other", {"a.json.gz": [item(2)]}, tableId="another")
+    [segment] = open_file(str(tmp_path / "one"), KEYS).segments(1)
+    with pytest.raises(CannotResume, match="has changed since reading began"):
+        list(open_file(str(tmp_path / "other"), KEYS).scan(segment))
 
 
 def test_a_folder_that_is_there_is_not_written_over(tmp_path):
