@@ -14,6 +14,7 @@ examples. Its findings become separate tests.
 from __future__ import annotations
 
 import contextlib
+import decimal
 import gc
 import os
 import shlex
@@ -44,6 +45,12 @@ from tests.support.running import Running, start
 _MEMORY = Path("/dev/shm")
 if _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > 4 << 30:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_MEMORY))
+
+# Decimal arithmetic without a context of its own rounds to 28 digits. Here it raises Inexact from 7 digits on. New threads
+# copy DefaultContext.
+decimal.DefaultContext.prec = 6
+decimal.DefaultContext.traps[decimal.Inexact] = True
+decimal.setcontext(decimal.DefaultContext.copy())
 
 # The time to generate an example depends on the machine and is no property of the code.
 _HEALTH = [hypothesis.HealthCheck.too_slow]

@@ -5,7 +5,8 @@ DynamoDB's numbers have 38 digits and magnitudes from 1E-130 to 9.99E+125 ("Nami
 
 from __future__ import annotations
 
-from decimal import Decimal
+from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal, Inexact
 from fractions import Fraction
 
 import pytest
@@ -25,6 +26,14 @@ def int32(number: int) -> Value:
 
 def int64(number: int) -> Value:
     return Value(Kind.INT64, number)
+
+
+def test_arithmetic_without_a_context_of_its_own_fails_in_tests() -> None:
+    """tests/conftest.py sets this trap, also for threads. In production it would round to 28 digits."""
+    with pytest.raises(Inexact):
+        -Decimal("12345678")
+    with ThreadPoolExecutor() as pool, pytest.raises(Inexact):
+        pool.submit(Decimal("12345678").normalize).result()
 
 
 def test_a_sum_of_decimals_keeps_all_38_digits() -> None:
