@@ -17,7 +17,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SECONDS = ROOT / "tests" / "seconds.json"
-"""Recorded wall seconds of each file in each tier: `make test ARGS=--record-seconds` writes those of a run."""
+"""Recorded wall seconds of each file in runs of "test" and "clients+extended". `make test ARGS=--record-seconds` and
+`make test-rest ARGS=--record-seconds` write them."""
 
 TEST, CLIENTS, EXTENDED = TIERS = ("test", "clients", "extended")
 
@@ -80,23 +81,26 @@ def files_of_tests() -> list[str]:
 
 
 def recorded_seconds(tiers: Iterable[str]) -> dict[str, float]:
-    """Return the recorded seconds of each file in these tiers together."""
-    recorded: dict[str, dict[str, float]] = json.loads(SECONDS.read_text()) if SECONDS.exists() else {}
-    wanted = list(tiers)
-    return {file: sum(each.get(tier, 0.0) for tier in wanted) for file, each in recorded.items()}
+    """Return the recorded seconds of each file in a run of these tiers."""
+    run = "+".join(tiers)
+    return {file: seconds[run] for file, seconds in _all_recorded_seconds().items() if run in seconds}
+
+
+def _all_recorded_seconds() -> dict[str, dict[str, float]]:
+    return json.loads(SECONDS.read_text()) if SECONDS.exists() else {}
 
 
 def record_seconds(tiers: Iterable[str], stats: Mapping[str, Sequence[Any]]) -> None:
-    """Write the seconds of each file in the tier of this run to SECONDS. Raises UsageError unless it is a single tier."""
-    [tier] = tiers
-    recorded: dict[str, dict[str, float]] = json.loads(SECONDS.read_text()) if SECONDS.exists() else {}
+    """Write the seconds of each file in this run of these tiers to SECONDS."""
+    recorded = _all_recorded_seconds()
     measured: dict[str, float] = defaultdict(float)
     for report in chain.from_iterable(stats.values()):
         if isinstance(report, pytest.TestReport):
             measured[report.nodeid.partition("::")[0]] += report.duration
+    lines = []
     for file in files_of_tests():
-        recorded.setdefault(file, {})[tier] = round(measured[file], 1)
-    lines = (f"  {json.dumps(file)}: {json.dumps(recorded[file])}" for file in files_of_tests())
+        seconds = recorded.get(file, {}) | {"+".join(tiers): round(measured[file], 1)}
+        lines.append(f"  {json.dumps(file)}: {json.dumps(seconds)}")
     SECONDS.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 
