@@ -46,9 +46,8 @@ _MEMORY = Path("/dev/shm")
 if _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > 4 << 30:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_MEMORY))
 
-# Decimal arithmetic without a context of its own rounds to 28 digits. Here it raises Inexact from 7 digits on. New threads
-# copy DefaultContext.
-decimal.DefaultContext.prec = 6
+# Decimal arithmetic without a context of its own rounds to 28 digits. Here it raises Inexact instead. New threads copy
+# DefaultContext.
 decimal.DefaultContext.traps[decimal.Inexact] = True
 decimal.setcontext(decimal.DefaultContext.copy())
 

@@ -31,9 +31,9 @@ def signed(database_url: str) -> Iterator[Signed]:
     def open_console(entry: str = ENTRIES[0], **settings: Any) -> Console:
         if database_url.startswith("sqlite"):
             Path(database_url.removeprefix("sqlite:///")).chmod(0o600)  # as a server creates it
-        servers.append(start(database_url, entry, admin_token="the token", **settings))
+        servers.append(start(database_url, entry, admin_token="a token of the administrator", **settings))
         console = Console(servers[-1].url)
-        console.sign_in("administrator", "the token")
+        console.sign_in("administrator", "a token of the administrator")
         return console
 
     yield open_console

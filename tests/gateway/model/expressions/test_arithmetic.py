@@ -31,9 +31,9 @@ def int64(number: int) -> Value:
 def test_arithmetic_without_a_context_of_its_own_fails_in_tests() -> None:
     """tests/conftest.py sets this trap, also for threads. In production it would round to 28 digits."""
     with pytest.raises(Inexact):
-        -Decimal("12345678")
+        -Decimal("1" * 29)
     with ThreadPoolExecutor() as pool, pytest.raises(Inexact):
-        pool.submit(Decimal("12345678").normalize).result()
+        pool.submit(Decimal("1" * 29).normalize).result()
 
 
 def test_a_sum_of_decimals_keeps_all_38_digits() -> None:
