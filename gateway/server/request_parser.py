@@ -101,6 +101,12 @@ class RequestParser:
         pending.refusal = reply
         return pending
 
+    @property
+    def missing_body_bytes(self) -> int:
+        """Number of bytes of the current body that are still to come. 0 if the head does not say it."""
+        size = self._header_map.get("content-length") if self.is_head_complete else None
+        return int(size) - self._body_bytes if size else 0
+
     def drop_body(self) -> None:
         """Release the memory of an incomplete body."""
         self._memory.received_bytes -= self._body_bytes
