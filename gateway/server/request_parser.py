@@ -15,7 +15,7 @@ import httptools
 from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.http import Headers, Reply, Request, first_values
 from tablegate.gateway.model.errors import Busy, LimitExceeded
-from tablegate.gateway.request_memory import HEAD_FIRST_BYTES, RequestMemory
+from tablegate.gateway.request_memory import HEAD_FIRST_BYTES, MIN_PARSED_BYTES, RequestMemory
 from tablegate.gateway.server import framing
 from tablegate.gateway.server.pending_request import PendingRequest, ReplyChannel
 
@@ -235,7 +235,10 @@ class RequestParser:
     def _check_body(self, size_bytes: int) -> None:
         if size_bytes > self._max_body_bytes:
             error: Exception = LimitExceeded("body", self._max_body_bytes, size_bytes)
-        elif self._memory.received_bytes + size_bytes - self._body_bytes > self._memory.receivable_bytes:
+        elif (
+            size_bytes > MIN_PARSED_BYTES
+            and self._memory.received_bytes + size_bytes - self._body_bytes > self._memory.receivable_bytes
+        ):
             error = Busy("too many request bodies in memory")
         else:
             return
