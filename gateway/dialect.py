@@ -99,8 +99,8 @@ class BadSeed(ValueError):
     """A seed that cannot be loaded. The text names the file. The files before it are loaded."""
 
 
-# Bodies of fewer than _QUICK_BYTES are quick. Longer ones are quick with few values, up to _LONG_BYTES.
-_QUICK_BYTES = 4 << 10
+# Bodies of up to QUICK_BYTES are quick. Longer ones are quick with few values, up to _LONG_BYTES.
+QUICK_BYTES = 4 << 10
 _QUICK_VALUES = 1_000
 _LONG_BYTES = 256 << 10
 THROTTLING, INTERNAL, CONFLICT, LIMIT = "throttling", "internal", "conflict", "limit"
@@ -253,7 +253,7 @@ class Dialect(ABC):
         JSON takes about 4 us for each value.
         """
         body = request.body
-        if len(body) < _QUICK_BYTES:
+        if len(body) <= QUICK_BYTES:
             return False
         longest_bytes = self.long_from_bytes.get(operation, _LONG_BYTES)
         return len(body) >= longest_bytes or body.count(b"{") > _QUICK_VALUES

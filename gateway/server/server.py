@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING
 from tablegate.gateway import request_context
 from tablegate.gateway.application import Application
 from tablegate.gateway.configuration.settings import Settings
+from tablegate.gateway.dialect import QUICK_BYTES, Dialect
 from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.observability import logs, metrics
 from tablegate.gateway.server import allocator
@@ -37,7 +38,6 @@ from tablegate.gateway.server.relay import Relay, Relayed, RelaySocket
 from tablegate.gateway.server.tick import Ticker
 
 if TYPE_CHECKING:
-    from tablegate.gateway.dialect import Dialect
     from tablegate.gateway.observability.audit import AuditTrail
     from tablegate.gateway.observability.telemetry import Telemetry
 
@@ -240,10 +240,12 @@ class Server:
         if self._relay is not None and not self._can_serve_here(pending):
             self._relay.forward(pending)
             return
-        pending.takes_long = dialect is not None and dialect.takes_long(pending, pending.operation)
+        is_blocking = dialect is None or pending.operation in dialect.blocking_operations
+        if dialect is not None and (is_blocking or len(pending.body) > QUICK_BYTES):
+            pending.takes_long = dialect.takes_long(pending, pending.operation)
         if dialect is not None and pending.takes_long and self._runs_whole(pending, dialect):
             self._ticker.run_slowly(partial(self._reply_of, pending), partial(self.answer, pending))
-        elif dialect is not None and pending.operation not in dialect.blocking_operations:
+        elif dialect is not None and not is_blocking:
             self._ticker.submit(
                 pending, dialect.handle if interception is None else interception.in_context(dialect.handle)
             )

@@ -251,8 +251,11 @@ class Ticker:
         """Pass outcomes to a request, which returns its reply or further commands."""
         if pending.takes_long:
             self.run_slowly(partial(self._resume, pending, outcomes), partial(self._continue, pending))
+        elif (reply := self._resume(pending, outcomes)) is None:
+            self._enqueue(pending)
+            self.wake()
         else:
-            self._continue(pending, self._resume(pending, outcomes))
+            self._answer(pending, reply)
 
     def _resume(self, pending: PendingRequest, outcomes: list[Any] | Exception) -> Reply | None:
         """Pass outcomes to the handler of a request. Return its reply, or None if it has further commands."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from decimal import Context, Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
 from tablegate.gateway.model.expressions.predicates import Path, View, size_of, walk
 from tablegate.gateway.model.values.rows import LONG_KINDS, Row
@@ -18,43 +18,41 @@ from tablegate.gateway.model.values.values import NUMBERS, Kind, Value, contains
 _EXACT = Context(prec=400)
 
 
-class RowValues:
+class RowValues(NamedTuple):
     """The values of a row under a dialect's view, with the results that took long to compute. `row` None: no row.
 
     Each result is kept together with its values, because another value could get the id of one that is gone.
     """
 
-    __slots__ = ("_kept", "row", "view")
-
-    def __init__(self, row: Row | None, view: View | None) -> None:
-        self.row = row
-        self.view = view
-        self._kept: dict[Hashable, Any] = {}
+    row: Row | None
+    view: View | None
+    kept: dict[Hashable, Any]
 
     def at(self, path: Path) -> Value | None:
         """Return the value at a path as the dialect sees it. Values inside documents have kinds that all dialects
         have."""
-        if self.row is None:
+        row, view, _ = self
+        if row is None:
             return None
-        value = self.row.contents.value(path[0])  # type: ignore[arg-type]
-        if value is not None and self.view is not None:
-            value = self._viewed(value, path[0]) if value.kind in LONG_KINDS else self.view(value)
+        value = row.contents.value(path[0])  # type: ignore[arg-type]
+        if value is not None and view is not None:
+            value = self._viewed(value, path[0]) if value.kind in LONG_KINDS else view(value)
         return value if len(path) == 1 else walk(value, path)
 
     def _viewed(self, value: Value, name: str | int) -> Value:
         assert self.view is not None
-        if name not in self._kept:
-            self._kept[name] = self.view(value)
-        viewed: Value = self._kept[name]
+        if name not in self.kept:
+            self.kept[name] = self.view(value)
+        viewed: Value = self.kept[name]
         return viewed
 
     def size_at(self, path: Path) -> int | None:
         """Return the size of the value at a path, or None if it has none."""
         key = ("size", path)
-        if key not in self._kept:
+        if key not in self.kept:
             value = self.at(path)
-            self._kept[key] = None if value is None else size_of(value)
-        size: int | None = self._kept[key]
+            self.kept[key] = None if value is None else size_of(value)
+        size: int | None = self.kept[key]
         return size
 
     def equals(self, left: Value, right: Value) -> bool:
@@ -62,28 +60,28 @@ class RowValues:
         if left.kind not in LONG_KINDS or right.kind not in LONG_KINDS:
             return equal(left, right)
         key = ("equal", id(left), id(right))
-        if key not in self._kept:
-            self._kept[key] = (equal(left, right), left, right)
-        return bool(self._kept[key][0])
+        if key not in self.kept:
+            self.kept[key] = (equal(left, right), left, right)
+        return bool(self.kept[key][0])
 
     def contains(self, container: Value, member: Value) -> bool:
         """Return True if a container contains a value. The elements of a list are hashed at the second search in it."""
         if container.kind is not Kind.LIST:
             return contains(container, member)
         key: Hashable = ("elements", id(container))
-        if key not in self._kept:
-            self._kept[key] = (None, container)
+        if key not in self.kept:
+            self.kept[key] = (None, container)
             return contains(container, member)
-        elements, _ = self._kept[key]
+        elements, _ = self.kept[key]
         if elements is None:
             elements = frozenset(map(_key_of, container.data))
-            self._kept[key] = (elements, container)
+            self.kept[key] = (elements, container)
         if member.kind not in LONG_KINDS:
             return _key_of(member) in elements
         key = ("member", id(container), id(member))
-        if key not in self._kept:
-            self._kept[key] = (_key_of(member) in elements, member)
-        return bool(self._kept[key][0])
+        if key not in self.kept:
+            self.kept[key] = (_key_of(member) in elements, member)
+        return bool(self.kept[key][0])
 
 
 def _key_of(value: Value) -> Hashable:

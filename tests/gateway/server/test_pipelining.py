@@ -167,5 +167,7 @@ def test_requests_already_sent_are_answered_while_the_server_stops(parsed: list[
 def test_short_bodies_are_received_while_large_requests_use_all_memory(parsed: list[PendingRequest]) -> None:
     client, large = Client(), PendingRequest("POST", "/", (), b"")
     client.server.memory.hold(large, 1 << 30)
-    client.connection.data_received(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4096\r\n\r\n" + b"x" * 4096)
+    client.connection.data_received(
+        b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4096\r\n\r\n" + b"x" * 4096
+    )
     assert client.answer() == b"x" * 4096
