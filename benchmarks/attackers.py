@@ -1,15 +1,15 @@
-"""Latency of a client while attackers without credentials send expensive requests to a server with `--auth strict`.
+"""Latency of a client while attackers send expensive requests to a server with `--auth strict`.
 
-`python -m benchmarks.attackers [--attackers 10] [--reads 1000]` prints the median and the 99th percentile of a
-signed GetItem for each kind of attack. There are two figures: wall time, and the server's CPU time from the request
-to its reply. The second does not depend on other load of the machine.
+`python -m benchmarks.attackers [--attackers 10] [--reads 1000] [--only WORD ...]` prints the median, the 99th
+percentile and the maximum of a signed GetItem for each kind of attack. There are two figures: wall time, and the
+server's CPU time from the request to its reply. The second does not depend on other load of the machine.
+`--against REF` also measures an earlier commit, attack by attack in turns.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-import gzip
 import multiprocessing
 import os
 import socket
@@ -22,27 +22,16 @@ from collections.abc import Iterator
 from multiprocessing.sharedctypes import Synchronized
 from pathlib import Path
 
-from benchmarks.contestants import Workspace, start_ours
+from benchmarks.attacks import prepare, signed_attacks, unsigned_attacks
+from benchmarks.contestants import Workspace, checkout_of, start_ours
 from benchmarks.dynamodb import call, item, key, make_table
 from benchmarks.processes import Tree
-from benchmarks.signing import AWS_KEY_ID, AWS_SECRET, HOST, Client, raw
+from benchmarks.signing import AWS_KEY_ID, AWS_SECRET, HOST, Client
+from benchmarks.workloads import Unsupported
 
 _ROOT = Path(__file__).parent.parent
-
-
-def attacks() -> dict[str, bytes]:
-    """Return requests without credentials by name."""
-    json_type = ("Content-Type", "application/x-amz-json-1.0")
-    head = [("Host", HOST), json_type, ("X-Amz-Target", "DynamoDB_20120810.PutItem")]
-    bomb = gzip.compress(b"[" + b"{}," * 5_100_000 + b"{}]", 9)
-    form = [("Host", HOST), ("Content-Type", "application/x-www-form-urlencoded")]
-    return {
-        "gzip bombs of 15 MB": raw("POST", "/", [*head, ("Content-Encoding", "gzip")], bomb),
-        "bodies of 10 MB": raw("POST", "/", head, b"[" + b"{}," * 3_300_000 + b"{}]"),
-        "bodies of 60 KB": raw("POST", "/", head, b"[" + b"{}," * 20_000 + b"{}]"),
-        "forms of 15 MB": raw("POST", "/_tablegate/console/sign-in", form, b"a=1&" * 3_900_000),
-        "forms of 8 KB": raw("POST", "/_tablegate/console/sign-in", form, b"a=1&" * 2_000),
-    }
+_READS_MAX_S = 20.0
+_WARM_UP_MAX_S = 3.0  # pipelined requests without credentials are answered much later
 
 
 def attack(port: int, request: bytes, threads: int, answer_count: Synchronized[int]) -> None:
@@ -64,42 +53,73 @@ def attack(port: int, request: bytes, threads: int, answer_count: Synchronized[i
 
 
 def reads(client: Client, server: Tree, count: int) -> tuple[list[float], list[float]]:
-    """Return sorted (wall, server CPU) times in ms of `count` GetItems on one connection."""
-    wall, cpu = [], []
+    """Return sorted (wall, server CPU) times in ms of up to `count` GetItems on one connection."""
+    wall: list[float] = []
+    cpu: list[float] = []
     get_request = {"TableName": "things", "Key": key("part0000", 1)}
     call(client, "GetItem", get_request)
+    end = time.monotonic() + _READS_MAX_S
     for _ in range(count):
+        if cpu and time.monotonic() > end:
+            break
         cpu_before, began = server.cpu_seconds(), time.perf_counter()
-        call(client, "GetItem", get_request)
+        try:
+            call(client, "GetItem", get_request)
+        except Unsupported as refusal:
+            print(f"    refused: {refusal}", flush=True)
         wall.append((time.perf_counter() - began) * 1000)
         cpu.append((server.cpu_seconds() - cpu_before) * 1000)
     return sorted(wall), sorted(cpu)
 
 
 @contextlib.contextmanager
-def serving() -> Iterator[tuple[Client, Tree]]:
-    """Start a server with one credential and a table, on a core of its own if there are two."""
+def serving(root: Path = _ROOT) -> Iterator[tuple[Client, Tree]]:
+    """Start a server with two credentials and tables, on a core of its own if there are two."""
     cores = sorted(os.sched_getaffinity(0))
     database = "sqlite:///bench.sqlite"
     with tempfile.TemporaryDirectory() as folder:
         own = {name: value for name, value in os.environ.items() if not name.startswith("TABLEGATE_")}
-        subprocess.run(
-            [sys.executable, "-m", "tablegate", "credentials", "add", AWS_KEY_ID, "--secret", AWS_SECRET, "--all",
-             "--database", database],
-            cwd=folder, env={**own, "PYTHONPATH": str(_ROOT)}, check=True, capture_output=True,
-        )  # fmt: skip
+        added = ("credentials", "add", AWS_KEY_ID, "--secret", AWS_SECRET, "--all", "--scheme")
+        for command in (("migrate",), (*added, "aws"), (*added, "tablestore")):
+            subprocess.run(
+                [sys.executable, "-m", "tablegate", *command, "--database", database],
+                cwd=folder, env={**own, "PYTHONPATH": str(root)}, check=True, capture_output=True,
+            )  # fmt: skip
         workspace = Workspace(frozenset(cores[:1]), Path(folder))
         flags = ("--auth", "strict", "--max-heads-per-client", "1000")
-        port, process = start_ours(workspace, *flags, database=database)
+        port, process = start_ours(workspace, *flags, database=database, root=root)
         client = Client(port)
         try:
             os.sched_setaffinity(0, cores[1:] or cores)
             make_table(client, "things")
             call(client, "PutItem", {"TableName": "things", "Item": item("part0000", 1)})
+            prepare(client)
             yield client, Tree([process.pid])
         finally:
             client.close()
             process.stop()
+
+
+def measure(client: Client, server: Tree, name: str, request: bytes, options: argparse.Namespace) -> str:
+    """Return a line of the table: the reads beside one kind of attack."""
+    answer_count = multiprocessing.Value("i", 0)
+    attacker = multiprocessing.Process(
+        target=attack, args=(client.port, request, options.attackers, answer_count)
+    )
+    if request:
+        attacker.start()
+        ready_at = time.monotonic() + _WARM_UP_MAX_S
+        while answer_count.value < options.attackers and time.monotonic() < ready_at:
+            time.sleep(0.01)
+    first, began = answer_count.value, time.perf_counter()
+    wall, cpu = reads(client, server, options.reads)
+    rate = (answer_count.value - first) / (time.perf_counter() - began)
+    if request:
+        attacker.kill()
+        attacker.join()
+    middle, late = len(wall) // 2, len(wall) * 99 // 100
+    figures = "".join(f"{times[at]:9.2f}" for times in (wall, cpu) for at in (middle, late, -1))
+    return f"{name:44}{figures}{rate:9.1f}"
 
 
 def main() -> None:
@@ -107,29 +127,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.attackers", description=__doc__)
     parser.add_argument("--attackers", type=int, default=10)
     parser.add_argument("--reads", type=int, default=1000)
+    parser.add_argument("--only", nargs="*", default=[""], help="attacks whose names contain one of these")
+    parser.add_argument("--against", default="", help="earlier commit to measure, too")
     options = parser.parse_args()
-    print(f"load {os.getloadavg()[0]:.1f}; ms: wall p50, p99; CPU of the server p50, p99; attacks a second")
-    with serving() as (client, server):
-        for name, request in {"nothing": b"", **attacks()}.items():
-            answer_count = multiprocessing.Value("i", 0)
-            attacker = multiprocessing.Process(
-                target=attack, args=(client.port, request, options.attackers, answer_count)
-            )
-            if request:
-                attacker.start()
-                while answer_count.value < options.attackers:
-                    time.sleep(0.01)
-            first, began = answer_count.value, time.perf_counter()
-            wall, cpu = reads(client, server, options.reads)
-            rate = (answer_count.value - first) / (time.perf_counter() - began)
-            if request:
-                attacker.kill()
-                attacker.join()
-            middle, late = len(wall) // 2, len(wall) * 99 // 100
-            print(
-                f"{name:22}{wall[middle]:9.2f}{wall[late]:9.2f}{cpu[middle]:9.2f}{cpu[late]:9.2f}{rate:9.0f}",
-                flush=True,
-            )
+    print(
+        f"load {os.getloadavg()[0]:.1f}; ms: wall p50, p99, max; CPU of the server p50, p99, max; attacks a second"
+    )
+    with contextlib.ExitStack() as stack:
+        servers = [("", *stack.enter_context(serving()))]
+        if options.against:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            checkout_of(options.against, folder)
+            servers.insert(0, (f" ({options.against})", *stack.enter_context(serving(folder))))
+        names = {"nothing": b"", **unsigned_attacks(), **signed_attacks(servers[0][1].port)}
+        for name in names:
+            if any(word in name for word in options.only):
+                for suffix, client, server in servers:
+                    requests = {"nothing": b"", **unsigned_attacks(), **signed_attacks(client.port)}
+                    print(measure(client, server, name + suffix, requests[name], options), flush=True)
 
 
 if __name__ == "__main__":

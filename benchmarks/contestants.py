@@ -85,18 +85,23 @@ def start_ours(
     return port, process
 
 
+def checkout_of(reference: str, folder: Path) -> None:
+    """Write the files of a commit into a folder."""
+    commands = (
+        ["git", "-C", str(_ROOT), "archive", "--format=tar", f"--output={folder}.tar", reference],
+        ["tar", "--extract", f"--file={folder}.tar", f"--directory={folder}"],
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    for command in commands:
+        subprocess.run(command, check=True)
+
+
 def of_commit(reference: str, database: str, folder: Path) -> Contestant:
     """Return the server of another commit on "sqlite" (FULL) or "postgresql".
 
     The commit is checked out into a folder and uses the packages of this environment.
     """
-    commands = (
-        ["git", "-C", str(_ROOT), "archive", "--format=tar", f"--output={folder}.tar", reference],
-        ["tar", "--extract", f"--file={folder}.tar", f"--directory={folder}"],
-    )
-    folder.mkdir(parents=True)
-    for command in commands:
-        subprocess.run(command, check=True)
+    checkout_of(reference, folder)
     start = _on_postgres(folder) if database == "postgresql" else _on_sqlite("full", folder)
     return Contestant(reference, f"tablegate of {reference}", _ALL, "disk, fsync", start)
 

@@ -157,12 +157,24 @@ def _wait_for_index(server: Server, name: str, rows: int) -> None:
         time.sleep(0.05)
 
 
-def _search(server: Server, name: str, query: search.SearchQuery) -> bytes:
+def make_rows(server: Server, name: str, rows: int) -> None:
+    """Make a table with a search index, and wait until the index has all rows."""
+    _make_table(server, name)
+    _fill(server, name, rows)
+    _make_index(server, name)
+    _wait_for_index(server, name, rows)
+
+
+def search_request(name: str, query: search.SearchQuery) -> search.SearchRequest:
+    """Return a request for all columns of the rows that a query finds."""
     columns = search.ColumnsToGet(return_type=search.RETURN_ALL)
-    request = search.SearchRequest(
+    return search.SearchRequest(
         table_name=name, index_name="i", columns_to_get=columns, search_query=query.SerializeToString()
     )
-    return server.call("Search", request)
+
+
+def _search(server: Server, name: str, query: search.SearchQuery) -> bytes:
+    return server.call("Search", search_request(name, query))
 
 
 # Queries

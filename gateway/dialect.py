@@ -99,6 +99,10 @@ class BadSeed(ValueError):
     """A seed that cannot be loaded. The text names the file. The files before it are loaded."""
 
 
+# Bodies of up to QUICK_BYTES are quick. Longer ones are quick with few values, up to _LONG_BYTES.
+QUICK_BYTES = 4 << 10
+_QUICK_VALUES = 1_000
+_LONG_BYTES = 256 << 10
 THROTTLING, INTERNAL, CONFLICT, LIMIT = "throttling", "internal", "conflict", "limit"
 """Errors that every dialect has under some name."""
 
@@ -138,6 +142,8 @@ class Dialect(ABC):
     """Operations of several members, each of which may stay unprocessed (request_context.is_left_out)."""
     blocking_operations: ClassVar[frozenset[str]] = frozenset()
     """Operations that can wait for other systems than the database. The server runs them on a thread."""
+    long_from_bytes: ClassVar[Mapping[str, int]] = MappingProxyType({})
+    """Operations that can take long for the length of their bodies -> the length from which they are taken to."""
     methods: ClassVar[frozenset[str]] = frozenset(
         {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
     )
@@ -240,6 +246,17 @@ class Dialect(ABC):
         """Return True if the head shows that a request only reads rows. Any process of a server may then answer it. In doubt,
         return False."""
         return False
+
+    def takes_long(self, request: Request, operation: str) -> bool:
+        """Return True if the steps of a request can take more than some milliseconds, by an estimate from its body.
+
+        JSON takes about 4 us for each value.
+        """
+        body = request.body
+        if len(body) <= QUICK_BYTES:
+            return False
+        longest_bytes = self.long_from_bytes.get(operation, _LONG_BYTES)
+        return len(body) >= longest_bytes or body.count(b"{") > _QUICK_VALUES
 
     def refuse(self, request: Request, error: Exception) -> Reply | None:
         """Return the dialect's reply for an error of the server, or None for the server's own text.

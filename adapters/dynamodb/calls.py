@@ -46,13 +46,16 @@ class CallParser:
         # Nothing can be authorized until the operation is known.
         authorization, request.authorization = request.authorization, None
         text = self._text(request) if "content-encoding" in request.header_map else request.body
-        if len(text) > MIN_PARSED_BYTES:
+        dense = None
+        if len(text) > limits.LARGE_REQUEST_BYTES:
+            dense = self._schemas.refusal_of_dense(_operation(request), text)
+        if len(text) > MIN_PARSED_BYTES and dense is None:
             self._gateway.memory.hold_json(request, text)
         if len(text) <= limits.LARGE_REQUEST_BYTES or not gc.isenabled():
-            return self._read(request, text, caller, authorization)
+            return self._read(request, text, caller, authorization, dense)
         gc.disable()
         try:
-            return self._read(request, text, caller, authorization)
+            return self._read(request, text, caller, authorization, dense)
         except ServiceError as error:
             # The parsed text is released before the collector runs.
             error.__traceback__ = error.__context__ = None
@@ -69,17 +72,21 @@ class CallParser:
         return text
 
     def _read(
-        self, request: Request, text: bytes, caller: Caller | None, authorization: Authorization | None
+        self,
+        request: Request,
+        text: bytes,
+        caller: Caller | None,
+        authorization: Authorization | None,
+        dense: ServiceError | None,
     ) -> CallContext:
         """Parse the body.
 
-        `caller`: None if still unknown (auth `dev`). `authorization`: None if the caller is unrestricted.
+        `caller`: None if still unknown (auth `dev`). `authorization`: None if the caller is unrestricted. `dense`: the
+        refusal of a body that is not parsed.
         """
-        name = NAMES.get(request.header_map.get("x-amz-target", ""), "")
-        dense = None
+        name = _operation(request)
         parse: Callable[[bytes], Any] = orjson.loads
         if len(text) > limits.LARGE_REQUEST_BYTES:
-            dense = self._schemas.refusal_of_dense(name, text)
             parse = partial(self._schemas.parse, name)
         try:
             body = parse(text) if text and dense is None else None
@@ -106,6 +113,10 @@ class CallParser:
         except ServiceError as refusal:
             raise self._schemas.error_for_body(name, text, refusal) from None
         return CallContext(name, checked, caller, gateway, request.header_map, request.authorization)
+
+
+def _operation(request: Request) -> str:
+    return NAMES.get(request.header_map.get("x-amz-target", ""), "")
 
 
 def begin(call: CallContext) -> Steps[Answer]:

@@ -67,6 +67,7 @@ class DynamoDB(Dialect):
     batches = frozenset({"BatchGetItem", "BatchWriteItem"})
     blocking_operations = frozenset(name for name, row in OPERATIONS.items() if row.may_block)
     refusal_statuses = frozenset({400, 403})
+    long_from_bytes = request_facts.LONG_FROM_BYTES
 
     def __init__(self, gateway: Gateway) -> None:
         super().__init__(gateway)

@@ -34,6 +34,12 @@ _AUTHENTICATED_REFUSALS = frozenset({"AccessDeniedException"})
 """Refusals of authenticated callers."""
 _PART_CODE = "AccessDenied"
 """The error code of a rejected member of a BatchExecuteStatement (BatchStatementError, API reference)."""
+# Statements and expressions take up to 30 us for each byte.
+LONG_FROM_BYTES = {
+    **dict.fromkeys(("Query", "Scan", "ExecuteStatement", "BatchExecuteStatement"), 4 << 10),
+    **dict.fromkeys(("ExecuteTransaction", "TransactWriteItems", "TransactGetItems"), 16 << 10),
+}
+"""Operations that can take long for the length of their bodies (Dialect.long_from_bytes)."""
 PART_MARKS: Mapping[str, bytes] = {"BatchExecuteStatement": b'"Code":"%s"' % _PART_CODE.encode()}
 """An item cannot contain these bytes: its quotation marks are escaped, and an object follows each name."""
 _NAMING = (

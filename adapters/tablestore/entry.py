@@ -122,6 +122,10 @@ class TableStore(Dialect):
             return self.render_error(request, None, error)
         return None
 
+    def takes_long(self, request: Request, operation: str) -> bool:
+        """Return True for statements and searches, and for long bodies (Dialect.takes_long)."""
+        return operation in SLOW or super().takes_long(request, operation)
+
     def only_reads(self, request: Request) -> bool:
         """Return True if the operation only reads rows (Dialect.only_reads)."""
         return _operation_name(request.path) in READING

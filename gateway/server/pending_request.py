@@ -41,12 +41,14 @@ class PendingRequest(Request):
     http_10 = False
     refusal: Reply | None = None
 
-    # Set by the server: the start (monotonic seconds), the dialect, the operation and injected faults.
+    # Set by the server: the start (monotonic seconds), the dialect, the operation and injected faults. The steps of a
+    # request that takes long run on a thread.
     began = 0.0
     dialect: Dialect | None = None
     operation = ""
     interception: InterceptedRequest | None = None
     is_delayed = False
+    takes_long = False
     span: Any = None  # with OpenTelemetry only
 
     # Set by the tick: the handler, the commands, and the receiver of their outcomes, an exchange or a function.

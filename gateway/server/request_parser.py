@@ -15,7 +15,7 @@ import httptools
 from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.http import Headers, Reply, Request, first_values
 from tablegate.gateway.model.errors import Busy, LimitExceeded
-from tablegate.gateway.request_memory import HEAD_FIRST_BYTES, RequestMemory
+from tablegate.gateway.request_memory import HEAD_FIRST_BYTES, MIN_PARSED_BYTES, RequestMemory
 from tablegate.gateway.server import framing
 from tablegate.gateway.server.pending_request import PendingRequest, ReplyChannel
 
@@ -100,6 +100,12 @@ class RequestParser:
         pending.keep_alive = False
         pending.refusal = reply
         return pending
+
+    @property
+    def missing_body_bytes(self) -> int:
+        """Number of bytes of the current body that are still to come. 0 if the head does not say it."""
+        size = self._header_map.get("content-length") if self.is_head_complete else None
+        return int(size) - self._body_bytes if size else 0
 
     def drop_body(self) -> None:
         """Release the memory of an incomplete body."""
@@ -229,7 +235,10 @@ class RequestParser:
     def _check_body(self, size_bytes: int) -> None:
         if size_bytes > self._max_body_bytes:
             error: Exception = LimitExceeded("body", self._max_body_bytes, size_bytes)
-        elif self._memory.received_bytes + size_bytes - self._body_bytes > self._memory.receivable_bytes:
+        elif (
+            size_bytes > MIN_PARSED_BYTES
+            and self._memory.received_bytes + size_bytes - self._body_bytes > self._memory.receivable_bytes
+        ):
             error = Busy("too many request bodies in memory")
         else:
             return

@@ -15,9 +15,11 @@ import heapq
 import signal
 import socket
 import ssl
+import sys
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from random import random
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -26,6 +28,7 @@ from tablegate.gateway import request_context
 from tablegate.gateway.application import Application
 from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.configuration.url_secrets import masked_target
+from tablegate.gateway.dialect import QUICK_BYTES, Dialect
 from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.observability import logs, metrics
 from tablegate.gateway.server import allocator
@@ -47,6 +50,9 @@ _LOGGED_CHARACTERS = 4096
 _DISCARDED_BYTES_PER_S = 32 << 20
 _DISCARDING_PAUSE_MAX_S = 1.0
 _GC_THRESHOLDS = (10_000, 20, 20)
+# The longest time, for each thread that computes, until the event loop's thread has the interpreter again. A request
+# needs it several times. Python's default is 5 ms.
+_SWITCH_INTERVAL_S = 0.0005
 # Number of connections tried when one must be closed for a new one. A request may be arriving on an idle one.
 _CANDIDATES = 16
 
@@ -237,12 +243,24 @@ class Server:
         if self._relay is not None and not self._can_serve_here(pending):
             self._relay.forward(pending)
             return
-        if dialect is not None and pending.operation not in dialect.blocking_operations:
+        is_blocking = dialect is None or pending.operation in dialect.blocking_operations
+        if dialect is not None and (is_blocking or len(pending.body) > QUICK_BYTES):
+            pending.takes_long = dialect.takes_long(pending, pending.operation)
+        if dialect is not None and pending.takes_long and self._runs_whole(pending, dialect):
+            self._ticker.run_slowly(partial(self._reply_of, pending), partial(self.answer, pending))
+        elif dialect is not None and not is_blocking:
             self._ticker.submit(
                 pending, dialect.handle if interception is None else interception.in_context(dialect.handle)
             )
         else:
             self._threads.submit(self._serve, pending)
+
+    def _runs_whole(self, pending: PendingRequest, dialect: Dialect) -> bool:
+        """Return True if all steps of a request that takes long run on one thread. With standbys, the tick reads, as it
+        knows which standbys have the last write of the connection."""
+        if pending.operation in dialect.blocking_operations:
+            return True
+        return dialect.only_reads(pending) and self._application.gateway.engine.replicas is None
 
     def _can_serve_here(self, pending: PendingRequest) -> bool:
         """Return True if a process that does not write can answer a request: it only reads, or does not use the
@@ -319,19 +337,21 @@ class Server:
         return self._application.refuse_and_log(request, error)
 
     def _serve(self, pending: PendingRequest) -> None:
+        self._loop.call_soon_threadsafe(self.answer, pending, self._reply_of(pending))
+
+    def _reply_of(self, pending: PendingRequest) -> Reply:
+        """Return the reply to a request. Runs on a thread."""
         dialect, interception = pending.dialect, pending.interception
         token = None if interception is None else request_context.CURRENT.set(interception.context)
         try:
             if dialect is not None:
-                reply = dialect.serve(pending)
-            else:
-                reply = self._application.own_reply(pending) or self._call_application(pending)
+                return dialect.serve(pending)
+            return self._application.own_reply(pending) or self._call_application(pending)
         except Exception as error:
-            reply = self.refuse(pending, error)
+            return self.refuse(pending, error)
         finally:
             if token is not None:
                 request_context.CURRENT.reset(token)
-        self._loop.call_soon_threadsafe(self.answer, pending, reply)
 
     def _sweep(self) -> None:
         """Close connections after their deadline, and count metrics. Runs once a second."""
@@ -406,6 +426,7 @@ def run(
         gc.freeze()
         # Requests make few reference cycles, while a batch of 25 items makes thousands of objects.
         gc.set_threshold(*_GC_THRESHOLDS)
+        sys.setswitchinterval(_SWITCH_INTERVAL_S)
         allocator.keep_freed_memory()
 
         def begin() -> None:

@@ -19,6 +19,9 @@ Reads go first and are answered while the writes run. Waiting pages and other co
 
 Contended commands are run again alone, without waiting for locks, for a few seconds. Meanwhile other requests continue.
 
+The steps of requests that take long (`PendingRequest.takes_long`) run on threads. So do their writes, one at a time. The
+interpreter switches between these threads and the loop. Meanwhile the loop answers reads, and other writes wait.
+
 This module does not depend on HTTP, SQL or dialects.
 """
 
@@ -26,11 +29,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from time import monotonic, perf_counter
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.dialect import Handler, ReplyStep
@@ -38,26 +40,27 @@ from tablegate.gateway.engine.engine import Engine, contended
 from tablegate.gateway.engine.rows.reading_replicas import may_be_old
 from tablegate.gateway.exchanges import MAX_ATTEMPTS
 from tablegate.gateway.http import Reply
-from tablegate.gateway.model.commands.commands import READS, AnyCommand, Exchange, ReadCommand
+from tablegate.gateway.model.commands.commands import READS, Exchange, ReadCommand
 from tablegate.gateway.model.commands.row_commands import Read, WriteGroup
 from tablegate.gateway.model.commands.table_commands import FindTable, ListTables
 from tablegate.gateway.model.commands.vector_commands import SearchVectors
 from tablegate.gateway.model.errors import Busy, Contended, StaleTable
 from tablegate.gateway.observability import metrics
+from tablegate.gateway.server.lane import Lane, Tracer
 from tablegate.gateway.server.pending_request import LockRetry, PendingRequest, RequestOutcomes
-from tablegate.gateway.server.sliced_reads import SlicedReads
 
 _SLICED = {Read, SearchVectors}
 _WRITES = {WriteGroup}
 _LOOKUPS = {FindTable, ListTables}
-_MAX_SINGLE_COMMANDS = 8
-# Time in a tick for retries of contended commands.
-_RETRIES_S = 0.05
+
+# Each further thread that computes delays the event loop by its turns. With two, one statement of seconds does not stop
+# the others.
+_SLOW_THREADS = 2
 
 Answer = Callable[[PendingRequest, Reply], None]
 Refuse = Callable[[PendingRequest, Exception], Reply]
-Tracer = Callable[[Callable[[list[PendingRequest]], Any]], Callable[[list[PendingRequest]], Any]]
 Forward = Callable[[PendingRequest], None]
+T = TypeVar("T")
 
 
 class Ticker:
@@ -87,17 +90,20 @@ class Ticker:
         self._forward = forward
         self._arrived: deque[PendingRequest] = deque()
         self._is_turn_due = False
-        new_lane = partial(_Lane, engine, settings, self, trace)
+        new_lane = partial(Lane, engine, settings, self, trace)
         inline = new_lane()
         database_lane = inline if lane == "inline" else new_lane(thread_name="database")
         self._write_lane = database_lane
         self._read_lane = database_lane if lane == "thread" else inline
         self._lanes = [inline] if database_lane is inline else [inline, database_lane]
-        self._replica_lane: _Lane | None = None
+        self._replica_lane: Lane | None = None
         if engine.replicas is not None:
             self._replica_lane = new_lane(thread_name="replicas", uses_replicas=True)
             self._lanes.append(self._replica_lane)
         self._queue_of = self._queues()
+        self._slow_threads = ThreadPoolExecutor(_SLOW_THREADS, "slow")
+        # Other writes wait for a slow one, so it must not wait for other slow requests.
+        self._slow_writer = ThreadPoolExecutor(1, "slow-writes")
 
     def _queues(self) -> dict[type, deque[PendingRequest]]:
         """Map command types to the queue of requests with one such command, for types that decide the queue alone."""
@@ -127,6 +133,16 @@ class Ticker:
         """Stop the threads after their current list, without waiting."""
         for lane in self._lanes:
             lane.close()
+        for threads in (self._slow_threads, self._slow_writer):
+            threads.shutdown(wait=False, cancel_futures=True)
+
+    def run_slowly(self, work: Callable[[], T], then: Callable[[T], None], is_write: bool = False) -> None:
+        """Run work on a thread for what takes long, then `then` with its result in the loop. It must not raise."""
+
+        def run() -> None:
+            self._loop.call_soon_threadsafe(then, work())
+
+        (self._slow_writer if is_write else self._slow_threads).submit(run)
 
     def _turn(self) -> None:
         self._is_turn_due = False
@@ -139,23 +155,38 @@ class Ticker:
             metrics.count_if_enough()
 
     def _begin(self, pending: PendingRequest) -> None:
+        if pending.takes_long:
+            self.run_slowly(partial(self._start, pending), partial(self._continue, pending))
+        elif (reply := self._start(pending)) is None:
+            self._enqueue(pending)
+        else:
+            self._answer(pending, reply)
+
+    def _start(self, pending: PendingRequest) -> Reply | None:
+        """Call the handler of a request. Return its reply, or None if it has commands now."""
         try:
             result = pending.handler(pending)
             if type(result) is ReplyStep:
                 command, pending.finish = result
                 pending.commands = [command]
             elif type(result) is Reply:
-                self._answer(pending, result)
-                return
+                return result
             else:
                 pending.exchange = cast("Exchange[Reply]", result)
                 pending.commands = next(pending.exchange)
         except StopIteration as end:
-            self._answer(pending, end.value)
+            return cast(Reply, end.value)
         except Exception as error:
-            self._answer(pending, self._refuse(pending, error))
-        else:
+            return self._refuse(pending, error)
+        return None
+
+    def _continue(self, pending: PendingRequest, reply: Reply | None) -> None:
+        """Answer a request, or put its further commands into the next tick."""
+        if reply is None:
             self._enqueue(pending)
+            self.wake()
+        else:
+            self._answer(pending, reply)
 
     def _enqueue(self, pending: PendingRequest) -> None:
         """Admit a request's commands against quotas, and put it into the queue for them."""
@@ -218,6 +249,16 @@ class Ticker:
 
     def _advance(self, pending: PendingRequest, outcomes: list[Any] | Exception) -> None:
         """Pass outcomes to a request, which returns its reply or further commands."""
+        if pending.takes_long:
+            self.run_slowly(partial(self._resume, pending, outcomes), partial(self._continue, pending))
+        elif (reply := self._resume(pending, outcomes)) is None:
+            self._enqueue(pending)
+            self.wake()
+        else:
+            self._answer(pending, reply)
+
+    def _resume(self, pending: PendingRequest, outcomes: list[Any] | Exception) -> Reply | None:
+        """Pass outcomes to the handler of a request. Return its reply, or None if it has further commands."""
         exchange = pending.exchange
         if (
             pending.authorization is not None
@@ -230,21 +271,16 @@ class Ticker:
                 # `finish` refers to the request, so drop it to leave no reference cycle.
                 finish, pending.finish = pending.finish, None
                 assert finish is not None
-                reply = finish(outcomes if isinstance(outcomes, Exception) else outcomes[0])
-            elif isinstance(outcomes, Exception):
+                return finish(outcomes if isinstance(outcomes, Exception) else outcomes[0])
+            if isinstance(outcomes, Exception):
                 pending.commands = exchange.throw(outcomes)
             else:
                 pending.commands = exchange.send(outcomes)
         except StopIteration as end:
-            reply = end.value
+            return cast(Reply, end.value)
         except Exception as error:
-            reply = self._refuse(pending, error)
-        else:
-            if exchange is not None:
-                self._enqueue(pending)
-                self.wake()
-                return
-        self._answer(pending, reply)
+            return self._refuse(pending, error)
+        return None
 
     def _restart(self, pending: PendingRequest) -> None:
         """Start a request again, because a table was stale."""
@@ -261,183 +297,3 @@ class Ticker:
         if pending.exchange is not None:
             pending.exchange.close()
         pending.exchange = pending.finish = None
-
-
-Work = Callable[[], list[RequestOutcomes]]
-
-
-class _Lane:
-    """A thread that calls the engine, the requests that wait for it, and the call that is running."""
-
-    def __init__(
-        self,
-        engine: Engine,
-        settings: Settings,
-        ticker: Ticker,
-        trace: Tracer | None,
-        thread_name: str = "",
-        uses_replicas: bool = False,
-    ) -> None:
-        """`thread_name`: the thread in which the engine is called. Empty for the event loop's."""
-        self.reads: deque[PendingRequest] = deque()
-        self.pages: deque[PendingRequest] = deque()
-        self.writes: deque[PendingRequest] = deque()
-        self.look_ups: deque[PendingRequest] = deque()
-        self.others: deque[PendingRequest] = deque()
-        self.retries: deque[PendingRequest] = deque()
-        self._sliced_reads = SlicedReads(engine)
-        self._queues = (
-            *(self.reads, self.pages, self.writes, self.look_ups, self.others, self.retries),
-            self._sliced_reads.running,
-        )
-        self._engine = engine
-        self._uses_replicas = uses_replicas
-        self._tracks_lsn = engine.replicas is not None and engine.replicas.wait_s > 0
-        self._is_distributed = engine.is_distributed
-        self._settings = settings
-        self._ticker = ticker
-        self._run_list = self._run_together if trace is None else trace(self._run_together)
-        self._thread = ThreadPoolExecutor(1, thread_name) if thread_name else None
-        self._loop = asyncio.get_running_loop()
-        self._is_running = False
-        self._is_turn_of_pages = False
-
-    def close(self) -> None:
-        if self._thread is not None:
-            self._thread.shutdown(wait=False, cancel_futures=True)
-
-    def flush(self) -> None:
-        """Run a tick, unless one is running. Waiting requests then join the next one."""
-        if self._is_running or not any(self._queues):
-            return
-        works = self._next()
-        if self._thread is not None:
-            self._is_running = True
-            self._thread.submit(self._run_on_thread, works)
-            return
-        for work in works[:-1]:
-            self._ticker.deliver(work())
-        answers = works[-1]()
-        if any(self._queues):
-            self._ticker.wake()
-        self._ticker.deliver(answers)
-
-    def _next(self) -> list[Work]:
-        """Take the next tick from the queues. Return its engine calls, each for requests that are answered after it."""
-        has_pages = self.pages or self._sliced_reads.running
-        if has_pages and (
-            self._is_turn_of_pages
-            or not (self.writes or self.reads or self.look_ups or self.others or self.retries)
-        ):
-            self._is_turn_of_pages = False
-            if self.pages and self._sliced_reads.free_readers:
-                requests = self._take(self.pages)
-                self._sliced_reads.begin(
-                    requests, _latest_log_position(requests) if self._uses_replicas else 0
-                )
-            return [self._sliced_reads.run]
-        self._is_turn_of_pages = bool(has_pages)
-        works: list[Work] = []
-        if self.reads:
-            works.append(partial(self._run_list, self._take(self.reads)))
-        if self.writes:
-            requests = self._take(self.writes)
-            for group in self._by_node(requests) if self._is_distributed else [requests]:
-                works.append(partial(self._run_list, group))
-        if self.look_ups:
-            works.append(partial(self._run_list, self._take(self.look_ups)))
-        for _ in range(min(len(self.others), _MAX_SINGLE_COMMANDS)):
-            works.append(partial(self._run_list, [self.others.popleft()]))
-        if self.retries:
-            works.append(self._run_retries)
-        return works
-
-    def _take(self, queue: deque[PendingRequest]) -> list[PendingRequest]:
-        """Take requests up to the limits of a tick, but at least one."""
-        pending_requests: list[PendingRequest] = []
-        left_bytes = self._settings.tick_bytes
-        while queue and len(pending_requests) < self._settings.tick_requests:
-            left_bytes -= len(queue[0].body)
-            if left_bytes < 0 and pending_requests:
-                break
-            pending_requests.append(queue.popleft())
-        return pending_requests
-
-    def _by_node(self, pending_requests: list[PendingRequest]) -> list[list[PendingRequest]]:
-        """Group writing requests by node. Requests that write at several nodes form one group."""
-        by_node: dict[Hashable, list[PendingRequest]] = {}
-        for pending in pending_requests:
-            by_node.setdefault(self._engine.node_of(pending.commands), []).append(pending)
-        return [*by_node.values()]
-
-    def _run_on_thread(self, works: list[Work]) -> None:
-        for work in works[:-1]:
-            self._loop.call_soon_threadsafe(self._ticker.deliver, work())
-        self._loop.call_soon_threadsafe(self._finish, works[-1]())
-
-    def _finish(self, answers: list[RequestOutcomes]) -> None:
-        """Deliver answers, and begin the next tick in the next iteration of the loop.
-
-        It then includes the requests that arrive meanwhile. An earlier tick would not begin earlier, because the thread
-        needs the interpreter lock.
-        """
-        self._is_running = False
-        self._ticker.deliver(answers)
-        if any(self._queues):
-            self._ticker.wake()
-        if metrics.is_counting:
-            metrics.count_if_enough()
-
-    def _run_retries(self) -> list[RequestOutcomes]:
-        answers: list[RequestOutcomes] = []
-        deadline = monotonic() + _RETRIES_S
-        while self.retries and monotonic() < deadline:
-            pending = self.retries.popleft()
-            assert pending.lock_retry is not None
-            commands = [pending.commands[at] for at in pending.lock_retry.waiting]
-            try:
-                outcomes = self._engine.run(commands, nowait=True)
-                if self._tracks_lsn:
-                    self._record_log_position([pending])
-            except Exception as error:
-                answers.append((pending, error))
-            else:
-                answers.append((pending, outcomes))
-        return answers
-
-    def _run_together(self, pending_requests: list[PendingRequest]) -> list[RequestOutcomes]:
-        """Run the commands of requests as one list. If that raises, run each request alone."""
-        began = perf_counter()
-        commands: list[AnyCommand] = []
-        for pending in pending_requests:
-            commands += pending.commands
-        try:
-            if self._uses_replicas:
-                outcomes = self._engine.run(commands, log_position=_latest_log_position(pending_requests))
-            else:
-                outcomes = self._engine.run(commands)
-            if self._tracks_lsn:
-                self._record_log_position(pending_requests)
-        except Exception as error:
-            if len(pending_requests) == 1:
-                return [(pending_requests[0], error)]
-            return [answer for pending in pending_requests for answer in self._run_list([pending])]
-        metrics.record_tick((len(pending_requests), perf_counter() - began))
-        answers: list[RequestOutcomes] = []
-        start = 0
-        for pending in pending_requests:
-            end = start + len(pending.commands)
-            answers.append((pending, outcomes[start:end]))
-            start = end
-        return answers
-
-    def _record_log_position(self, pending_requests: list[PendingRequest]) -> None:
-        """Record the log position on the connections of requests that wrote, for their later reads."""
-        position = self._engine.written_up_to
-        for pending in pending_requests:
-            if not {type(command) for command in pending.commands} <= READS:
-                pending.connection.written_up_to = position
-
-
-def _latest_log_position(pending_requests: list[PendingRequest]) -> int:
-    return max([pending.connection.written_up_to for pending in pending_requests])

@@ -24,7 +24,7 @@ from tablegate.gateway.exchanges import one
 from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.table_commands import AlterTable, CreateTable, DropTable, ListTables
 from tablegate.gateway.model.errors import TableMissing
-from tablegate.gateway.model.expressions.predicates import matches
+from tablegate.gateway.model.expressions.evaluation import matches
 from tablegate.gateway.model.tables.tables import State, Table
 from tablegate.gateway.model.values.keys import Position
 from tablegate.gateway.model.values.rows import Contents, Row

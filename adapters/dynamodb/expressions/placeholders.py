@@ -19,7 +19,7 @@ from tablegate.gateway.model.values.values import Value
 class Placeholders:
     """The placeholders of one request. `values`: wire AttributeValues. `wording`: of all errors of its expressions."""
 
-    __slots__ = ("_names", "_unused_names", "_unused_values", "_values", "wording")
+    __slots__ = ("_names", "_parsed_values", "_unused_names", "_unused_values", "_values", "wording")
 
     def __init__(
         self,
@@ -30,6 +30,7 @@ class Placeholders:
         self.wording = wording
         self._names = names or {}
         self._values = values or {}
+        self._parsed_values: dict[str, Value] = {}
         self._unused_names = set(self._names)
         self._unused_values = set(self._values)
 
@@ -46,10 +47,17 @@ class Placeholders:
         return self._names.get(placeholder)
 
     def value(self, placeholder: str) -> Value | None:
-        """Return the value for a placeholder. None if it is not defined."""
-        self._unused_values.discard(placeholder)
-        wire = self._values.get(placeholder)
-        return None if wire is None else value_of(wire)
+        """Return the value for a placeholder. None if it is not defined.
+
+        It is one object, however often expressions name the placeholder.
+        """
+        value = self._parsed_values.get(placeholder)
+        if value is None:
+            self._unused_values.discard(placeholder)
+            wire = self._values.get(placeholder)
+            if wire is not None:
+                value = self._parsed_values[placeholder] = value_of(wire)
+        return value
 
     def check_all_used(self) -> None:
         """Raise ServiceError if no expression used a placeholder.

@@ -126,9 +126,13 @@ def statement_bytes(facts: UpdateFacts, actions: tuple[updates.Action, ...]) -> 
 
     It is the size of the written values plus a cost of each clause. Stored data does not count: neither the key,
     nor other attributes, nor the values of paths that are read (limits.py has the source).
+
+    Counting stops above the limit, because an expression can write one large value a hundred times.
     """
     size = facts.clause_bytes
     for action in actions:
+        if size > limits.ITEM_BYTES:
+            break
         match action:
             case updates.SetTo(_, updates.Literal(value)) | updates.Add(_, value):
                 size += size_bytes(value)

@@ -20,6 +20,7 @@ from tablegate.adapters.dynamodb.operations.update_rules import check_statement_
 from tablegate.adapters.dynamodb.tables.properties import INSIGHTS
 from tablegate.adapters.dynamodb.values import composites, keys, vectors
 from tablegate.adapters.dynamodb.values.values import ParsedItem, keep_kinds, render_values, view
+from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext, on_table
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, condition_failed
 from tablegate.gateway.exchanges import SingleStep, exchange_of
@@ -103,7 +104,7 @@ def update_write(table: Table, wire_key: Mapping[str, Any], clauses: WriteClause
     """Return the write that updates the item with a wire key. Raises ServiceError, BadKey."""
     key = keys.key_of(table, wire_key)
     facts = clauses.facts
-    change = Edit(clauses.actions(table), facts.may_create)
+    change = Edit(clauses.actions(table), facts.may_create, limits.ITEM_BYTES)
     rule = partial(check_updated, table, facts.may_nest)
     condition = clauses.condition(table) if clauses.has_condition else ALWAYS
     return Write(table, key, change, condition, view, rule, returned_rows=clauses.returned_rows)

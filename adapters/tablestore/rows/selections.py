@@ -20,15 +20,8 @@ from tablegate.adapters.tablestore.wire.errors import invalid
 from tablegate.adapters.tablestore.wire.names import check_column_name
 from tablegate.adapters.tablestore.wire.plainbuffer import WireCell, WireRow, row_bytes
 from tablegate.gateway.model import fast_paths
-from tablegate.gateway.model.expressions.predicates import (
-    ALWAYS,
-    And,
-    Exists,
-    Or,
-    Predicate,
-    matches,
-    paths_of,
-)
+from tablegate.gateway.model.expressions.evaluation import matches
+from tablegate.gateway.model.expressions.predicates import ALWAYS, And, Exists, Or, Predicate, paths_of
 from tablegate.gateway.model.values.rows import Cell, Contents, Row, VersionWindow
 from tablegate.gateway.model.values.values import Kind
 

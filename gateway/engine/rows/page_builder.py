@@ -12,7 +12,8 @@ from time import perf_counter
 from tablegate.gateway.engine.rows.page_budget import PageBudget
 from tablegate.gateway.model import fast_paths
 from tablegate.gateway.model.commands.row_commands import Read
-from tablegate.gateway.model.expressions.predicates import ALWAYS, matches
+from tablegate.gateway.model.expressions.evaluation import matches
+from tablegate.gateway.model.expressions.predicates import ALWAYS
 from tablegate.gateway.model.tables.pages import ConcatenatedRows, Page
 from tablegate.gateway.model.values.keys import Position
 from tablegate.gateway.model.values.rows import Row

@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 from tablegate.gateway.model.errors import ConditionFailed
 from tablegate.gateway.model.expressions import updates
-from tablegate.gateway.model.expressions.predicates import ALWAYS, Predicate, View, failing_part
+from tablegate.gateway.model.expressions.evaluation import failing_part
+from tablegate.gateway.model.expressions.predicates import ALWAYS, Predicate, View
 from tablegate.gateway.model.expressions.updates import Action, EditContext
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.keys import AUTO_INCREMENT, Key
@@ -31,10 +32,15 @@ class Replace:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """Apply actions. If there is no row, create one from its key if `may_create`, else do nothing."""
+    """Apply actions. If there is no row, create one from its key if `may_create`, else do nothing.
+
+    `max_bytes`: the size from which the write's rule refuses the row. Actions on documents stop there with
+    RowRuleViolated (rule `update-size`).
+    """
 
     actions: tuple[Action, ...]
     may_create: bool = True
+    max_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,13 +144,15 @@ def apply(write: Write, old: Row | None, now: int) -> Row | None:
     match write.change:
         case Replace(contents):
             pass
-        case Edit(actions, may_create):
+        case Edit(actions, may_create, max_bytes):
             if old is None and not may_create:
                 return None
             table = write.table
             rules = table.rules
             key_values = dict(zip(table.key_schema.names, write.key.values, strict=True))
-            context = EditContext(key_values, now // 10_000, rules.stamped, rules.max_versions, write.view)
+            context = EditContext(
+                key_values, now // 10_000, rules.stamped, rules.max_versions, write.view, max_bytes
+            )
             contents = updates.edit(old, actions, context)
         case Remove():
             return None

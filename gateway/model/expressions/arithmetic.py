@@ -78,3 +78,19 @@ def _in_kind(number: Decimal, kind: values.Kind) -> values.Value | None:
         nearest = values.double_of(number)
         return None if nearest is None else values.Value(kind, nearest)
     return values.Value(values.Kind.DECIMAL, number)
+
+
+def sum_of(current: values.Value | None, value: values.Value, view: View | None) -> values.Value:
+    """Return a value with another one added: the sum of numbers, the union of sets, or both lists in order.
+
+    Raises BadOperand if the kinds do not fit.
+    """
+    if current is None:
+        return value
+    if value.kind in values.NUMBERS:
+        return add(current, value, view)
+    if current.kind is value.kind and value.kind in values.SETS:
+        return values.Value(value.kind, current.data | value.data)
+    if current.kind is value.kind is values.Kind.LIST:
+        return values.Value(values.Kind.LIST, current.data + value.data)
+    raise BadOperand("operand", actual=current)

@@ -1,4 +1,4 @@
-"""Conditions and filters as one closed tree, and its evaluator.
+"""Conditions and filters as one closed tree. evaluation.py evaluates it.
 
 The syntaxes of the dialects (condition expressions, Expected, OData $filter, protobuf filters) are parsed into these
 nodes. Parsers desugar the rest. BETWEEN is two comparisons, IN is an Or of equalities, "pass if missing" is an Or with
@@ -11,13 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from enum import Enum
-from typing import Protocol, assert_never
+from typing import Protocol
 
 from tablegate.gateway.model.expressions.patterns import TEXT_MAX_BYTES, Pattern
 from tablegate.gateway.model.values.rows import Row
-from tablegate.gateway.model.values.values import SETS, Kind, Value, compare, contains, equal
+from tablegate.gateway.model.values.values import SETS, Kind, Value
 
 Path = tuple[str | int, ...]
 """A document path: an attribute name, then member names (str) and list indexes (int)."""
@@ -36,7 +35,7 @@ class Node:
     __slots__ = ()
 
     def __bool__(self) -> bool:
-        raise TypeError("a predicate is a tree, not a truth value: use matches()")
+        raise TypeError("a predicate is a tree, not a truth value: use evaluation.matches()")
 
 
 # Operands
@@ -199,80 +198,6 @@ Predicate = (
 ALWAYS = Always()
 
 
-def matches(predicate: Predicate, row: Row | None, view: View | None = None) -> bool:
-    """Evaluate a predicate on a row, or on None if there is no row. `view`: None for the values as they are stored."""
-    match predicate:
-        case Compare(left, comparison, right):
-            # The most frequent form.
-            if type(left) is Attribute and type(right) is Literal and row is not None:
-                left_value = _view_at(row, left.path, view)
-                return (
-                    comparison is Comparison.NE
-                    if left_value is None
-                    else _COMPARATORS[comparison](left_value, right.value)
-                )
-            return _compares(_values_of(left, row, view), comparison, _values_of(right, row, view))
-        case And(parts):
-            for part in parts:
-                if not matches(part, row, view):
-                    return False
-            return True
-        case Or(parts):
-            for part in parts:
-                if matches(part, row, view):
-                    return True
-            return False
-        case Not(part):
-            return not matches(part, row, view)
-        case Exists(path):
-            return row is not None and _view_at(row, path, view) is not None
-        case StartsWith(operand, prefix):
-            return _any_pair(_starts_with, _values_of(operand, row, view), _values_of(prefix, row, view))
-        case Contains(container, member):
-            return _any_pair(contains, _values_of(container, row, view), _values_of(member, row, view))
-        case HasKind(operand, kinds):
-            return any(value.kind in kinds for value in _values_of(operand, row, view))
-        case Always():
-            return True
-        case RowExists():
-            return row is not None
-        case RevisionIs(modified_at):
-            return row is not None and row.modified_at == modified_at
-    assert_never(predicate)
-
-
-def failing_part(predicate: Predicate, row: Row | None, view: View | None = None) -> Predicate | None:
-    """Return the first top-level conjunct that is false, or None if the predicate is true."""
-    parts = predicate.parts if isinstance(predicate, And) else (predicate,)
-    for part in parts:
-        if not matches(part, row, view):
-            return part
-    return None
-
-
-def extract(value: Value, operand: ExtractedValue) -> Value | None:
-    """Evaluate ExtractedValue on a value."""
-    kind = operand.kind
-    match = operand.pattern.find(value.data, operand.reach_bytes) if value.kind is Kind.TEXT else None
-    if match is None:
-        return None
-    if kind is Kind.TEXT:
-        return Value(kind, match)
-    if kind is Kind.BYTES:
-        return Value(kind, match.encode())
-    try:
-        if kind is Kind.INT64:
-            number = int(match) if len(match) <= _INTEGER_TEXT_MAX else _INT64_END
-            return Value(kind, number) if -_INT64_END <= number < _INT64_END else None
-        return Value(kind, float(match))
-    except ValueError:
-        return None
-
-
-_INT64_END = 2**63
-_INTEGER_TEXT_MAX = 64  # characters. Leading zeros are legal, but thousands of digits would waste time.
-
-
 class Attributes(Protocol):
     """Attributes by name: a mapping of values, or the contents of a row, which decode single attributes on demand."""
 
@@ -283,7 +208,7 @@ class Attributes(Protocol):
 
 def value_at(values: Attributes, path: Path) -> Value | None:
     """Return the value at a document path, or None."""
-    return _walk(values.get(path[0]), path)  # type: ignore[arg-type]
+    return walk(values.get(path[0]), path)  # type: ignore[arg-type]
 
 
 def size_of(value: Value) -> int | None:
@@ -349,46 +274,8 @@ def _paths_of_operand(operand: Operand) -> Iterator[Path]:
             yield from _paths_of_operand(inner)
 
 
-def _values_of(operand: Operand, row: Row | None, view: View | None) -> tuple[Value, ...]:
-    """Return the values of an operand: none, one, or several (AnyVersion)."""
-    match operand:
-        case Literal(value):
-            return (value,)
-        case Attribute(path):
-            stored_value = None if row is None else _view_at(row, path, view)
-            return () if stored_value is None else (stored_value,)
-        case SizeOf(path):
-            stored_value = None if row is None else _view_at(row, path, view)
-            size = None if stored_value is None else size_of(stored_value)
-            return () if size is None else (Value(Kind.DECIMAL, Decimal(size)),)
-        case AnyVersion(name):
-            return () if row is None else _versions_of(row, name, view)
-        case ExtractedValue(inner):
-            results = (extract(value, operand) for value in _values_of(inner, row, view))
-            return tuple(value for value in results if value is not None)
-        case Computed(of):
-            result = None if row is None else of(row)
-            return () if result is None else (result,)
-    assert_never(operand)
-
-
-def _versions_of(row: Row, name: str, view: View | None) -> tuple[Value, ...]:
-    cells = row.cells.get(name)
-    if cells is None:  # missing, or a key column, which has no versions
-        value = _view_at(row, (name,), view)
-        return () if value is None else (value,)
-    return tuple(cell.value if view is None else view(cell.value) for cell in cells)
-
-
-def _view_at(row: Row, path: Path, view: View | None) -> Value | None:
-    """Return the value at a path as the dialect sees it. Values inside documents have kinds that all dialects have."""
-    value = row.contents.value(path[0])  # type: ignore[arg-type]
-    if value is not None and view is not None:
-        value = view(value)
-    return value if len(path) == 1 else _walk(value, path)
-
-
-def _walk(value: Value | None, path: Path) -> Value | None:
+def walk(value: Value | None, path: Path) -> Value | None:
+    """Return the value at a document path whose attribute has this value, or None."""
     for step in path[1:]:
         if value is None:
             return None
@@ -399,36 +286,3 @@ def _walk(value: Value | None, path: Path) -> Value | None:
         else:
             return None
     return value
-
-
-def _compares(lefts: tuple[Value, ...], comparison: Comparison, rights: tuple[Value, ...]) -> bool:
-    if not lefts or not rights:
-        return comparison is Comparison.NE
-    if len(lefts) == 1 == len(rights):
-        return _COMPARATORS[comparison](lefts[0], rights[0])
-    return _any_pair(_COMPARATORS[comparison], lefts, rights)
-
-
-def _any_pair(
-    test: Callable[[Value, Value], bool], lefts: tuple[Value, ...], rights: tuple[Value, ...]
-) -> bool:
-    return any(test(left, right) for left in lefts for right in rights)
-
-
-def _starts_with(value: Value, prefix: Value) -> bool:
-    kind = value.kind
-    return (
-        kind is prefix.kind
-        and (kind is Kind.TEXT or kind is Kind.BYTES)
-        and value.data.startswith(prefix.data)
-    )
-
-
-_COMPARATORS: dict[Comparison, Callable[[Value, Value], bool]] = {
-    Comparison.EQ: equal,
-    Comparison.NE: lambda left, right: not equal(left, right),
-    Comparison.LT: lambda left, right: compare(left, right) == -1,
-    Comparison.LE: lambda left, right: compare(left, right) in (-1, 0),
-    Comparison.GT: lambda left, right: compare(left, right) == 1,
-    Comparison.GE: lambda left, right: compare(left, right) in (0, 1),
-}

@@ -6,18 +6,18 @@ actions. Operands of document actions read the row as it was before the edit. Ce
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, assert_never
 
 from tablegate.gateway.model import fast_paths
-from tablegate.gateway.model.errors import BadOperand, BadPath
-from tablegate.gateway.model.expressions.arithmetic import add, increment
+from tablegate.gateway.model.errors import BadOperand, BadPath, RowRuleViolated
+from tablegate.gateway.model.expressions.arithmetic import add, increment, sum_of
 from tablegate.gateway.model.expressions.documents import Documents
 from tablegate.gateway.model.expressions.predicates import Attributes, Path, View, value_at
 from tablegate.gateway.model.values.bodies import FOREIGN, tagged, untagged
-from tablegate.gateway.model.values.rows import FOREIGN_KINDS, TICKS_PER_MS, Cell, Contents, Row
-from tablegate.gateway.model.values.values import NUMBERS, SETS, Kind, Value, size_bytes
+from tablegate.gateway.model.values.rows import FOREIGN_KINDS, LONG_KINDS, TICKS_PER_MS, Cell, Contents, Row
+from tablegate.gateway.model.values.values import Kind, Value, size_bytes
 
 # Operands of SetTo
 
@@ -157,6 +157,7 @@ class EditContext(NamedTuple):
     - `now_ms`: the default stamp of cells.
     - `stamped`: cells keep their stamps, newest first, up to `max_versions`.
     - `view`: the view of the dialect on stored values.
+    - `max_bytes`: a larger row is refused.
     """
 
     key_values: Mapping[str, Value]
@@ -164,6 +165,7 @@ class EditContext(NamedTuple):
     stamped: bool
     max_versions: int = 1
     view: View | None = None
+    max_bytes: int | None = None
 
 
 def edit(old: Row | None, actions: tuple[Action, ...], context: EditContext) -> Contents:
@@ -177,11 +179,26 @@ def edit(old: Row | None, actions: tuple[Action, ...], context: EditContext) -> 
     before = dict(context.key_values) if old is None else old.contents
     attributes = _whole_attributes(actions, before, context.view)
     if attributes is None:
-        _apply_actions(actions, draft, before, context.view)
+        _apply_actions(actions, draft, before, context)
     else:
-        for name, value in attributes.items():
-            draft.put(name, value, None)
+        _put_all(draft, attributes.items(), context.max_bytes)
     return draft.contents()
+
+
+def _put_all(
+    draft: RowDraft | FastDraft, results: Iterable[tuple[str, Value | None]], max_bytes: int | None
+) -> None:
+    """Set attributes and remove those without a value. Copies of long values are measured before they are encoded."""
+    long_bytes = 0
+    for name, value in results:
+        if value is None:
+            draft.drop(name)
+            continue
+        if max_bytes is not None and value.kind in LONG_KINDS:
+            long_bytes += size_bytes(value)
+            if long_bytes > max_bytes:
+                raise RowRuleViolated("update-size")
+        draft.put(name, value, None)
 
 
 def _whole_attributes(
@@ -200,15 +217,16 @@ def _whole_attributes(
             )
         elif type(action) is Add and len(action.path) == 1 and len(actions) == 1:
             name = str(action.path[0])
-            attributes[name] = _sum_of(before.get(name), action.value, view)
+            attributes[name] = sum_of(before.get(name), action.value, view)
         else:
             return None
     return attributes
 
 
 def _apply_actions(
-    actions: tuple[Action, ...], draft: RowDraft | FastDraft, before: Attributes, view: View | None
+    actions: tuple[Action, ...], draft: RowDraft | FastDraft, before: Attributes, context: EditContext
 ) -> None:
+    view = context.view
     operands = [
         _resolve(action.operand, before, view) if isinstance(action, SetTo) else None for action in actions
     ]
@@ -221,7 +239,7 @@ def _apply_actions(
             case Remove(path):
                 documents.remove(path)
             case Add(path, value):
-                documents.put(path, _sum_of(documents.old_at(path), value, view))
+                documents.put(path, sum_of(documents.old_at(path), value, view))
             case Subtract(path, value):
                 documents.subtract(path, value)
             case PutCell(name, value, stamp_ms):
@@ -234,11 +252,7 @@ def _apply_actions(
                 draft.put(name, increment(draft.newest(name), delta, view), stamp_ms)
             case _:
                 assert_never(action)
-    for name, result in documents.results():
-        if result is None:
-            draft.drop(name)
-        else:
-            draft.put(name, result, None)
+    _put_all(draft, documents.results(), context.max_bytes)
 
 
 def names_of(actions: tuple[Action, ...]) -> tuple[str, ...]:
@@ -430,17 +444,5 @@ def _resolve(operand: Operand, before: Attributes, view: View | None) -> Value:
     assert_never(operand)
 
 
-def _sum_of(current: Value | None, value: Value, view: View | None) -> Value:
-    if current is None:
-        return value
-    if value.kind in NUMBERS:
-        return add(current, value, view)
-    if current.kind is value.kind and value.kind in SETS:
-        return Value(value.kind, current.data | value.data)
-    if current.kind is value.kind is Kind.LIST:
-        return Value(Kind.LIST, current.data + value.data)
-    raise BadOperand("operand", actual=current)
-
-
-_IS_SAFE = fast_paths.covers(EditContext, "key_values now_ms stamped max_versions view")
+_IS_SAFE = fast_paths.covers(EditContext, "key_values now_ms stamped max_versions view max_bytes")
 _draft_of = fast_paths.choose(_fast_draft_of, RowDraft.of, _IS_SAFE)

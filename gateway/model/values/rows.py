@@ -17,10 +17,12 @@ import orjson
 
 from tablegate.gateway.model.values import bodies
 from tablegate.gateway.model.values.keys import Position
-from tablegate.gateway.model.values.values import Kind, Value, size_bytes
+from tablegate.gateway.model.values.values import SETS, Kind, Value, size_bytes
 
 TICKS_PER_MS = 10_000
 FOREIGN_KINDS = b"{}"
+LONG_KINDS = SETS | {Kind.LIST, Kind.MAP, Kind.BYTES}
+"""Kinds whose values take long to decode and to compare if they are large."""
 
 
 class Cell(NamedTuple):
@@ -62,7 +64,7 @@ class Contents:
     `size_bytes`: billed size of names and latest values. For rows that keep older versions, these are included.
     """
 
-    __slots__ = ("_body", "_cells", "_latest", "_members", "kinds", "size_bytes")
+    __slots__ = ("_body", "_cells", "_decoded", "_latest", "_members", "kinds", "size_bytes")
 
     def __init__(
         self,
@@ -79,6 +81,7 @@ class Contents:
         self._latest = latest
         self._members = members
         self._cells: dict[str, tuple[Cell, ...]] | None = None
+        self._decoded: dict[str, Value] | None = None
 
     @classmethod
     def of_stored(cls, body: bytes, kinds: bytes | None) -> Contents:
@@ -185,14 +188,26 @@ class Contents:
         return self._members
 
     def value(self, name: str) -> Value | None:
-        """Return the latest value of one attribute without decoding the others."""
+        """Return the latest value of one attribute without decoding the others.
+
+        Values whose decoding takes long are decoded once. An expression may name an attribute hundreds of times.
+        """
         if self._latest is not None:
             return self._latest.get(name)
+        if self._decoded is not None and name in self._decoded:
+            return self._decoded[name]
         members = self._members
         if members is None:
             members = self._members = orjson.loads(self._body or self.body)
         member = members.get(name)
-        return None if member is None else bodies.untagged(member)
+        if member is None:
+            return None
+        value = bodies.untagged(member)
+        if value.kind in LONG_KINDS:
+            if self._decoded is None:
+                self._decoded = {}
+            self._decoded[name] = value
+        return value
 
     get = value  # the interface of Attributes
 

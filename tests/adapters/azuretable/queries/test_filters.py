@@ -16,7 +16,8 @@ from tablegate.adapters.azuretable.values import keys
 from tablegate.adapters.azuretable.values.values import view
 from tablegate.adapters.azuretable.wire import limits
 from tablegate.adapters.azuretable.wire.errors import ServiceError
-from tablegate.gateway.model.expressions.predicates import ALWAYS, matches
+from tablegate.gateway.model.expressions.evaluation import matches
+from tablegate.gateway.model.expressions.predicates import ALWAYS
 from tablegate.gateway.model.expressions.ranges import narrow
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.rows import Contents, Row

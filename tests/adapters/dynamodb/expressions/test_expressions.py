@@ -35,6 +35,7 @@ from tablegate.adapters.dynamodb.expressions.updates import (
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
 from tablegate.adapters.dynamodb.wire.styles import classic_of
 from tablegate.adapters.dynamodb.wire.wording import Wording
+from tablegate.gateway.model.expressions.evaluation import matches
 from tablegate.gateway.model.expressions.predicates import (
     And,
     Attribute,
@@ -48,7 +49,6 @@ from tablegate.gateway.model.expressions.predicates import (
     Or,
     SizeOf,
     StartsWith,
-    matches,
     paths_of,
 )
 from tablegate.gateway.model.expressions.updates import (

@@ -15,6 +15,7 @@ from tablegate.adapters.dynamodb.expressions.placeholders import Placeholders
 from tablegate.adapters.dynamodb.expressions.projections import parse_projection, project
 from tablegate.adapters.dynamodb.expressions.updates import creates_item
 from tablegate.gateway.model.errors import BadOperand
+from tablegate.gateway.model.expressions.evaluation import matches
 from tablegate.gateway.model.expressions.predicates import (
     ALWAYS,
     And,
@@ -25,7 +26,6 @@ from tablegate.gateway.model.expressions.predicates import (
     Literal,
     Not,
     Or,
-    matches,
 )
 from tablegate.gateway.model.expressions.updates import Add, EditContext, Remove, SetTo, Subtract, edit
 from tablegate.gateway.model.expressions.updates import Literal as Constant

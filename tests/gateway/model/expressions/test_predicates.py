@@ -6,6 +6,7 @@ from decimal import Decimal
 
 import pytest
 
+from tablegate.gateway.model.expressions.evaluation import failing_part, matches
 from tablegate.gateway.model.expressions.predicates import (
     ALWAYS,
     And,
@@ -24,8 +25,6 @@ from tablegate.gateway.model.expressions.predicates import (
     RowExists,
     SizeOf,
     StartsWith,
-    failing_part,
-    matches,
     paths_of,
 )
 from tablegate.gateway.model.values.keys import Position

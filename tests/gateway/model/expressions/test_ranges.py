@@ -8,6 +8,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tablegate.gateway.model.expressions.evaluation import matches
 from tablegate.gateway.model.expressions.predicates import (
     ALWAYS,
     And,
@@ -20,7 +21,6 @@ from tablegate.gateway.model.expressions.predicates import (
     Or,
     Predicate,
     StartsWith,
-    matches,
 )
 from tablegate.gateway.model.expressions.ranges import (
     EVERYTHING,

@@ -14,6 +14,7 @@ import pytest
 from tablegate.adapters.azuretable.values.values import view as azure_view
 from tablegate.adapters.dynamodb.values.values import view as dynamodb_view
 from tablegate.adapters.tablestore.values.views import view as tablestore_view
+from tablegate.gateway.model.expressions.evaluation import matches
 from tablegate.gateway.model.expressions.predicates import (
     ALWAYS,
     And,
@@ -32,7 +33,6 @@ from tablegate.gateway.model.expressions.predicates import (
     SizeOf,
     StartsWith,
     View,
-    matches,
 )
 from tablegate.gateway.model.values.keys import Position
 from tablegate.gateway.model.values.rows import Contents, Row

@@ -1,0 +1,237 @@
+"""A lane of the tick: the queues of requests that wait for one thread's calls of the engine (tick.py).
+
+Reads go first and are answered while the writes run. Waiting pages and other commands take turns (sliced_reads.py). A
+write that takes long runs on the thread for such work. Until its end the lane reads, and does not write.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Hashable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from time import monotonic, perf_counter
+from typing import Any, Protocol, TypeVar
+
+from tablegate.gateway.configuration.settings import Settings
+from tablegate.gateway.engine.engine import Engine
+from tablegate.gateway.model.commands.commands import READS, AnyCommand
+from tablegate.gateway.observability import metrics
+from tablegate.gateway.server.pending_request import PendingRequest, RequestOutcomes
+from tablegate.gateway.server.sliced_reads import SlicedReads
+
+_MAX_SINGLE_COMMANDS = 8
+# Time in a tick for retries of contended commands.
+_RETRIES_S = 0.05
+
+T = TypeVar("T")
+Tracer = Callable[[Callable[[list[PendingRequest]], Any]], Callable[[list[PendingRequest]], Any]]
+Work = Callable[[], list[RequestOutcomes]]
+
+
+class Tick(Protocol):
+    """The part of the ticker that its lanes call."""
+
+    def deliver(self, answers: list[RequestOutcomes]) -> None:
+        """Pass the outcomes of the engine to each request."""
+
+    def wake(self) -> None:
+        """Schedule a tick for the next iteration of the loop."""
+
+    def run_slowly(self, work: Callable[[], T], then: Callable[[T], None], is_write: bool = False) -> None:
+        """Run work on a thread for what takes long, then `then` with its result in the loop."""
+
+
+class Lane:
+    """The requests that wait for the engine, the thread that calls it for them, and the call that is running."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        settings: Settings,
+        ticker: Tick,
+        trace: Tracer | None,
+        thread_name: str = "",
+        uses_replicas: bool = False,
+    ) -> None:
+        """`thread_name`: the thread in which the engine is called. Empty for the event loop's."""
+        self.reads: deque[PendingRequest] = deque()
+        self.pages: deque[PendingRequest] = deque()
+        self.writes: deque[PendingRequest] = deque()
+        self.look_ups: deque[PendingRequest] = deque()
+        self.others: deque[PendingRequest] = deque()
+        self.retries: deque[PendingRequest] = deque()
+        self._sliced_reads = SlicedReads(engine)
+        self._reading_queues = (self.reads, self.pages, self._sliced_reads.running)
+        self._writing_queues = (self.writes, self.look_ups, self.others, self.retries)
+        self._engine = engine
+        self._uses_replicas = uses_replicas
+        self._tracks_lsn = engine.replicas is not None and engine.replicas.wait_s > 0
+        self._is_distributed = engine.is_distributed
+        self._settings = settings
+        self._ticker = ticker
+        self._run_list = self._run_together if trace is None else trace(self._run_together)
+        self._thread = ThreadPoolExecutor(1, thread_name) if thread_name else None
+        self._loop = asyncio.get_running_loop()
+        self._is_running = False
+        self._is_turn_of_pages = False
+        self._writes_slowly = False
+
+    def close(self) -> None:
+        if self._thread is not None:
+            self._thread.shutdown(wait=False, cancel_futures=True)
+
+    def _is_ready(self) -> bool:
+        """Return True if a queue has requests that can run now. A slow write delays what may write."""
+        return any(self._reading_queues) or (any(self._writing_queues) and not self._writes_slowly)
+
+    def flush(self) -> None:
+        """Run a tick, unless one is running. Waiting requests then join the next one."""
+        if self._is_running or not self._is_ready():
+            return
+        works = self._next()
+        if not works:  # a slow write has begun
+            if self._is_ready():
+                self._ticker.wake()
+            return
+        if self._thread is not None:
+            self._is_running = True
+            self._thread.submit(self._run_on_thread, works)
+            return
+        for work in works[:-1]:
+            self._ticker.deliver(work())
+        answers = works[-1]()
+        if self._is_ready():
+            self._ticker.wake()
+        self._ticker.deliver(answers)
+
+    def _next(self) -> list[Work]:
+        """Take the next tick from the queues. Return its engine calls, each for requests that are answered after it."""
+        has_pages = self.pages or self._sliced_reads.running
+        may_write = any(self._writing_queues) and not self._writes_slowly
+        if has_pages and (self._is_turn_of_pages or not (self.reads or may_write)):
+            self._is_turn_of_pages = False
+            if self.pages and self._sliced_reads.free_readers:
+                requests = self._take(self.pages)
+                self._sliced_reads.begin(
+                    requests, _latest_log_position(requests) if self._uses_replicas else 0
+                )
+            return [self._sliced_reads.run]
+        self._is_turn_of_pages = bool(has_pages)
+        works: list[Work] = []
+        if self.reads:
+            works.append(partial(self._run_list, self._take(self.reads)))
+        if not may_write:
+            return works
+        if self.writes and self.writes[0].takes_long:
+            self._writes_slowly = True
+            slow_write = partial(self._run_list, [self.writes.popleft()])
+            self._ticker.run_slowly(slow_write, self._finish_slow_write, is_write=True)
+            return works
+        if self.writes:
+            requests = self._take(self.writes)
+            for group in self._by_node(requests) if self._is_distributed else [requests]:
+                works.append(partial(self._run_list, group))
+        if self.look_ups:
+            works.append(partial(self._run_list, self._take(self.look_ups)))
+        for _ in range(min(len(self.others), _MAX_SINGLE_COMMANDS)):
+            works.append(partial(self._run_list, [self.others.popleft()]))
+        if self.retries:
+            works.append(self._run_retries)
+        return works
+
+    def _take(self, queue: deque[PendingRequest]) -> list[PendingRequest]:
+        """Take requests up to the limits of a tick, but at least one."""
+        pending_requests: list[PendingRequest] = []
+        left_bytes = self._settings.tick_bytes
+        while queue and len(pending_requests) < self._settings.tick_requests:
+            left_bytes -= len(queue[0].body)
+            if (left_bytes < 0 and pending_requests) or (queue is self.writes and queue[0].takes_long):
+                break
+            pending_requests.append(queue.popleft())
+        return pending_requests
+
+    def _by_node(self, pending_requests: list[PendingRequest]) -> list[list[PendingRequest]]:
+        """Group writing requests by node. Requests that write at several nodes form one group."""
+        by_node: dict[Hashable, list[PendingRequest]] = {}
+        for pending in pending_requests:
+            by_node.setdefault(self._engine.node_of(pending.commands), []).append(pending)
+        return [*by_node.values()]
+
+    def _run_on_thread(self, works: list[Work]) -> None:
+        for work in works[:-1]:
+            self._loop.call_soon_threadsafe(self._ticker.deliver, work())
+        self._loop.call_soon_threadsafe(self._finish, works[-1]())
+
+    def _finish(self, answers: list[RequestOutcomes]) -> None:
+        """Deliver answers, and begin the next tick in the next iteration of the loop.
+
+        It then includes the requests that arrive meanwhile. An earlier tick would not begin earlier, because the thread
+        needs the interpreter lock.
+        """
+        self._is_running = False
+        self._ticker.deliver(answers)
+        if self._is_ready():
+            self._ticker.wake()
+        if metrics.is_counting:
+            metrics.count_if_enough()
+
+    def _finish_slow_write(self, answers: list[RequestOutcomes]) -> None:
+        self._writes_slowly = False
+        self._ticker.deliver(answers)
+        self._ticker.wake()
+
+    def _run_retries(self) -> list[RequestOutcomes]:
+        answers: list[RequestOutcomes] = []
+        deadline = monotonic() + _RETRIES_S
+        while self.retries and monotonic() < deadline:
+            pending = self.retries.popleft()
+            assert pending.lock_retry is not None
+            commands = [pending.commands[at] for at in pending.lock_retry.waiting]
+            try:
+                outcomes = self._engine.run(commands, nowait=True)
+                if self._tracks_lsn:
+                    self._record_log_position([pending])
+            except Exception as error:
+                answers.append((pending, error))
+            else:
+                answers.append((pending, outcomes))
+        return answers
+
+    def _run_together(self, pending_requests: list[PendingRequest]) -> list[RequestOutcomes]:
+        """Run the commands of requests as one list. If that raises, run each request alone."""
+        began = perf_counter()
+        commands: list[AnyCommand] = []
+        for pending in pending_requests:
+            commands += pending.commands
+        try:
+            if self._uses_replicas:
+                outcomes = self._engine.run(commands, log_position=_latest_log_position(pending_requests))
+            else:
+                outcomes = self._engine.run(commands)
+            if self._tracks_lsn:
+                self._record_log_position(pending_requests)
+        except Exception as error:
+            if len(pending_requests) == 1:
+                return [(pending_requests[0], error)]
+            return [answer for pending in pending_requests for answer in self._run_list([pending])]
+        metrics.record_tick((len(pending_requests), perf_counter() - began))
+        answers: list[RequestOutcomes] = []
+        start = 0
+        for pending in pending_requests:
+            end = start + len(pending.commands)
+            answers.append((pending, outcomes[start:end]))
+            start = end
+        return answers
+
+    def _record_log_position(self, pending_requests: list[PendingRequest]) -> None:
+        """Record the log position on the connections of requests that wrote, for their later reads."""
+        position = self._engine.written_up_to
+        for pending in pending_requests:
+            if not {type(command) for command in pending.commands} <= READS:
+                pending.connection.written_up_to = position
+
+
+def _latest_log_position(pending_requests: list[PendingRequest]) -> int:
+    return max([pending.connection.written_up_to for pending in pending_requests])
