@@ -254,14 +254,14 @@ def test_the_refusal_of_a_long_body_reaches_a_client_that_is_still_sending(toy, 
 
 
 def test_bodies_in_memory_have_a_limit_together(toy, wire, engine: FakeEngine) -> None:
-    server = toy("thread", max_buffered_bytes=1500)
+    server = toy("thread", max_buffered_bytes=15_000)
     engine.gate.clear()
-    first = wire(server).post("/say", b"b" * 1000)
+    first = wire(server).post("/say", b"b" * 10_000)
     assert engine.entered.acquire(timeout=PATIENCE_S)
-    assert wire(server).post("/say", b"b" * 1000).reply()[0] == 500  # the toy's word for Busy
+    assert wire(server).post("/say", b"b" * 10_000).reply()[0] == 500  # the toy's word for Busy
     engine.gate.set()
     assert first.reply()[0] == 200
-    assert wire(server).post("/say", b"b" * 1000).reply()[0] == 200
+    assert wire(server).post("/say", b"b" * 10_000).reply()[0] == 200
 
 
 def test_a_head_that_takes_too_long_is_a_408(toy, wire) -> None:
