@@ -359,6 +359,7 @@ def test_a_port_of_the_environment_that_is_none_is_status_2(
     assert line.startswith("Error: dynamodb://abc?region=x: ")
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("command", [("copy", "-"), ("signature",), ("verify", A), ("lint", "azure-table")])
 def test_what_a_service_refuses_is_one_line(
     fill: Fill, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]

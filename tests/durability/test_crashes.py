@@ -336,6 +336,7 @@ def behind(gate_folder: Path, database_url: str) -> str:
     return url.render_as_string(hide_password=False)
 
 
+@pytest.mark.extended
 @on_postgresql
 def test_without_the_database_clients_get_an_error_and_are_served_again_later(
     serve: Serve, gate: Gate, database_url: str, tmp_path: Path

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import os
+import re
 import subprocess
 import sys
 
@@ -51,6 +52,9 @@ def test_fast_paths_are_called_fast(path: FastPath) -> None:
     assert any(name.startswith("fast") for name in names)
 
 
+_DEFINITION = re.compile(r"\b(def|class)\s+_*fast", re.IGNORECASE)
+
+
 def fast_definitions() -> set[str]:
     """Return every function, method and class of the project with a fast path's name, and modules of such a name."""
     definitions = set()
@@ -59,6 +63,8 @@ def fast_definitions() -> set[str]:
             continue
         if file.name.startswith("fast_"):
             definitions.add(f"tablegate.{module}")
+            continue
+        if not _DEFINITION.search(file.read_text()):  # takes a hundredth of the time to parse
             continue
         for node in ast.walk(tree(module)):
             is_named = isinstance(node, (ast.FunctionDef, ast.ClassDef))

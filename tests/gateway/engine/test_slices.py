@@ -96,7 +96,7 @@ def test_slow_rows_are_evaluated_in_separate_slices(things: Client, predicate: P
 
     The database prefilters rows for the second predicate, and all rows pass.
     """
-    rows = 30
+    rows = 10
     page = Value(Kind.TEXT, "abc" * 20_000)
     things.write(*(things.put("p", at, n=decimal(1), page=page) for at in range(rows)))
     outcomes: dict[int, Any] = {}

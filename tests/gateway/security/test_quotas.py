@@ -439,6 +439,7 @@ def one_server(tmp_path: Path) -> Iterator[Process]:
     server.kill()
 
 
+@pytest.mark.extended
 def test_what_is_refused_is_answered_somewhat_later(one_server: Process) -> None:
     """A client that retries at once therefore costs at most ten refusals a second for each connection."""
     began = time.monotonic()

@@ -16,6 +16,8 @@ from tests.support.databases import PostgresServer
 from tests.support.raw_client import RawClient
 from tests.support.running import Process
 
+pytestmark = pytest.mark.extended
+
 # Small ones, so that one page has them all.
 ITEMS = 6_000
 

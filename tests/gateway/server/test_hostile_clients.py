@@ -150,6 +150,7 @@ def test_a_body_that_is_a_bomb_is_a_clear_refusal(process: Process, client: RawC
     assert len(answer) < 20_000
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "expression",
     [
@@ -191,6 +192,7 @@ def test_a_body_over_20_mb_is_refused_before_it_has_come(process: Process) -> No
         assert connection.recv(100).startswith(b"HTTP/1.1 413 ")  # it would be 408 if the server waited
 
 
+@pytest.mark.extended
 def test_many_large_bodies_at_once_are_too_much_together(process: Process, client: RawClient) -> None:
     """No request is complete, so all of them wait in memory. The limit is 64 MB for all."""
     head = (HEAD.format(operation="PutItem") + f"Content-Length: {20 * MIB}\r\n\r\n").encode()
@@ -291,12 +293,14 @@ def test_1100_unfinished_heads_delay_no_others(process: Process, client: RawClie
         assert client.call("ListTables") == {"TableNames": ["things"]}
 
 
+@pytest.mark.extended
 def test_a_body_that_stops_coming_is_a_408(process: Process) -> None:
     with connect(process) as connection:
         connection.sendall((HEAD.format(operation="ListTables") + "Content-Length: 2\r\n\r\n{").encode())
         assert read_to_end(connection).startswith(b"HTTP/1.1 408 ")
 
 
+@pytest.mark.extended
 def test_a_client_that_takes_no_replies_is_cut_off(process: Process, client: RawClient) -> None:
     for number in range(8):
         client.call(

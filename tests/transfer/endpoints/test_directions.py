@@ -101,6 +101,7 @@ def _table_of(shown: str) -> str:
     )
 
 
+@pytest.mark.extended
 @pytest.mark.soak
 @pytest.mark.parametrize(("source", "target"), list(itertools.permutations(ENDS, 2)))
 def test_a_copy_of_each_in_each_is_equal(

@@ -101,6 +101,7 @@ def test_what_was_done_without_an_answer_may_be_done_again(ours: Running, servic
         all_work(OPENERS[service](url, name), service)
 
 
+@pytest.mark.extended
 def test_patience_ends_with_the_service_s_own_reason(ours: Running, service: Service) -> None:
     name = made(ours, service)
     is_busy = False

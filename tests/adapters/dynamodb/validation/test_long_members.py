@@ -126,6 +126,7 @@ def test_lists_of_nothing_are_not_parsed(
     assert (reply.status, b"SerializationException" in reply.body) == (400, True)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "part",
     [

@@ -9,6 +9,7 @@ from decimal import Decimal
 from itertools import product
 from uuid import UUID
 
+import hypothesis
 import pytest
 
 from tablegate.adapters.azuretable.values.values import view as azure_view
@@ -42,7 +43,7 @@ from tablegate.gateway.store.sql.databases import Database, Session
 from tablegate.gateway.store.sql.prefilters import BodyContains, condition_of, prefilter_of
 from tablegate.gateway.store.sqlite.statements import SQLiteStatements
 
-ROWS, PREDICATES = 250, 800
+ROWS, PREDICATES = 250, 8 * hypothesis.settings().max_examples
 
 NAMES = ["a", "A", "aa", 'quo"te', "back\\slash", "star*[x]?", "per%cent_", "é😀", "S", "x" * 300]
 TEXTS = [
