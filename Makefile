@@ -26,7 +26,8 @@ serve: .venv/.runtime ## serve on http://127.0.0.1:8000, data in ./tablegate.sql
 # Tests start a hundred servers: what Python compiles is kept, whatever the environment says.
 unexport PYTHONDONTWRITEBYTECODE
 # Each process collects its own files alone (tests/support/tiers.py). Three, since tests also wait. ARGS="-n 0": in one process.
-PYTEST := $(BIN)/pytest -n 3 --dist each --max-worker-restart 0
+PYTEST = $(BIN)/pytest -n $(WORKERS) --dist each --max-worker-restart 0
+WORKERS := 3
 
 test: .venv/.complete ## the whole behaviour in minutes, with Python alone: SQLite, and PostgreSQL where tests race or write SQL
 	$(PYTEST) --tier test $(ARGS)
@@ -34,6 +35,7 @@ test: .venv/.complete ## the whole behaviour in minutes, with Python alone: SQLi
 test-clients: .venv/.complete ## tests that start foreign programs: other languages, browsers, nested pytest, wheels, documents
 	$(PYTEST) --tier clients $(ARGS)
 
+test-clients test-rest: WORKERS := 4 # these wait for processes
 test-rest: .venv/.complete ## all that `make test-all` has and `make test` has not
 	$(PYTEST) --tier clients --tier extended $(ARGS)
 
