@@ -19,6 +19,7 @@ import gc
 import os
 import shlex
 import shutil
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -37,6 +38,7 @@ from tablegate.gateway.server import server as server_module
 from tablegate.gateway.store.opening.migrating import migrate
 from tablegate.gateway.store.opening.opening import open_database
 from tablegate.gateway.store.sql.databases import Database
+from tablegate.transfer import threads
 from tests.support import tiers
 from tests.support.databases import OWN_URL, PostgresServer, leave_own_server, start_postgres
 from tests.support.running import Running, start
@@ -149,6 +151,30 @@ def _refusals_are_not_held_back() -> Iterator[None]:
     """Servers in this process answer unauthenticated requests at once. The tests of the delay set it themselves."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(server_module, "REFUSAL_DELAY_S", 0.0)
+        yield
+
+
+_threads_of_earlier_tests: set[threading.Thread] = set()
+
+
+def pytest_runtest_setup() -> None:
+    """Note the threads that earlier tests left, such as those of a pool that is not collected yet."""
+    _threads_of_earlier_tests.clear()
+    _threads_of_earlier_tests.update(threading.enumerate())
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _commands_see_their_own_threads() -> Iterator[None]:
+    """A command of transfers ends the process by `os._exit` if threads of pools are busy. Those of earlier tests do not
+    count, or the command would end the process of the tests.
+    """
+    busy_threads = threads.busy_threads
+
+    def busy_threads_of_this_test() -> list[threading.Thread]:
+        return [thread for thread in busy_threads() if thread not in _threads_of_earlier_tests]
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(threads, "busy_threads", busy_threads_of_this_test)
         yield
 
 

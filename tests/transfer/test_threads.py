@@ -12,7 +12,6 @@ from tablegate.transfer import threads
 from tablegate.transfer.comparing.verifying import verify
 from tablegate.transfer.endpoints.azure_table.client import Account, Client
 from tablegate.transfer.endpoints.retrying import RetryBudget
-from tablegate.transfer.threads import busy_threads
 from tests.support.waiting import PATIENCE_S, wait_until
 from tests.transfer.support.memory_endpoint import MemoryEndpoint, MemoryTable, definition_of, rows_of
 
@@ -31,9 +30,9 @@ def test_ctrl_c_ends_a_comparison_that_waits_for_a_service(monkeypatch: pytest.M
     second.when("scan", wait_for_the_service)
     with pytest.raises(KeyboardInterrupt):
         verify(first, second)
-    assert busy_threads()
+    assert threads.busy_threads()
     is_answered.set()
-    wait_until(lambda: not busy_threads())
+    wait_until(lambda: not threads.busy_threads())
 
 
 def test_a_client_of_azure_table_is_closed_while_it_waits_for_the_service() -> None:
@@ -48,7 +47,7 @@ def test_a_client_of_azure_table_is_closed_while_it_waits_for_the_service() -> N
     caller.start()
     have_begun.wait(PATIENCE_S)
     client.close()
-    assert busy_threads()
+    assert threads.busy_threads()
     is_answered.set()
     caller.join()
-    wait_until(lambda: not busy_threads())
+    wait_until(lambda: not threads.busy_threads())
