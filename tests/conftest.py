@@ -126,6 +126,8 @@ def pytest_sessionfinish() -> None:
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """Print one line for each failed test that runs it alone. Record seconds and counts where they are asked for."""
+    if hasattr(config, "workerinput"):
+        return  # the process that started this one has the reports of all
     for report in [*terminalreporter.stats.get("failed", ()), *terminalreporter.stats.get("error", ())]:
         terminalreporter.write_line(f"again: .venv/bin/pytest {shlex.quote(report.nodeid)}")
     if config.option.record_seconds:
