@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import secrets
+from collections.abc import Callable
+from decimal import Decimal
 from enum import Enum
+from typing import Any
 
-from tablegate.gateway.model.values.rows import Row
+from tablegate.gateway.model.values.rows import Contents, Row
+from tablegate.gateway.model.values.values import Kind, Value
 from tablegate.transfer.endpoints.endpoint import Endpoint
 from tablegate.transfer.errors import AccessRefused, BadAddress, RequestRefused, TransferError
 from tablegate.transfer.mapping.mapping import Mapping
@@ -87,25 +92,34 @@ class ExistingRows:
         return f"more than {COUNTED_ROWS:,} rows" + (f" (about {about:,})" if about > COUNTED_ROWS else "")
 
 
-def require_other_table(source: Endpoint, target: Endpoint, mapping: Mapping) -> None:
-    """Raise BadAddress if the target is the source under another address, whose rows must not be deleted.
+_KEY_DATA: dict[Kind, Callable[[], Any]] = {
+    Kind.TEXT: lambda: secrets.token_hex(16),
+    Kind.BYTES: lambda: secrets.token_bytes(16),
+    Kind.DECIMAL: lambda: Decimal(secrets.randbits(62)),
+    Kind.INT64: lambda: secrets.randbits(62),
+}
+"""Random data of each kind that key columns have."""
 
-    Equal rows are no evidence, because the target may have an older copy. So one row is deleted at the target, read at
-    the source, and written again if it is missing there.
+
+def require_other_table(source: Endpoint, target: Endpoint, mapping: Mapping) -> None:
+    """Raise BadAddress if the target is the source under another address. Its rows must not be deleted.
+
+    Equal rows are no evidence, because the target may have an older copy. So a row with a random key is written at the
+    target, and read at the source. No existing row is changed.
     """
     if not source.looks_up or not target.looks_up:
         return
-    schema = source.describe().key_schema
-    pages = (page for segment in source.segments(1) for page in source.scan(segment))
-    page = next((page for page in pages if page.rows), None)
-    for row in [] if page is None else page.rows:
-        key = schema.decode(row.position)
-        target_key = mapping.key(key)
-        old = None if target_key is None else target.get([target_key])[0]
-        if target_key is None or not isinstance(old, Row):
-            continue
-        target.delete([target_key])
-        if source.get([key])[0] is None:
-            target.write([old])
-            raise BadAddress(f"{source.shown} and {target.shown} are the same table")
+    definition = source.describe()
+    schema = definition.key_schema
+    values = {column.name: Value(column.kind, _KEY_DATA[column.kind]()) for column in schema.columns}
+    key = schema.key(values)
+    contents = Contents.of_cells(values, {}) if definition.rules.stamped else Contents.of_values(values)
+    row, target_key = mapping.map(Row(key.position, contents, 0)).row, mapping.key(key)
+    if row is None or target_key is None:
         return
+    try:
+        is_same = not target.write([row]) and source.get([key])[0] is not None
+    finally:
+        target.delete([target_key])
+    if is_same:
+        raise BadAddress(f"{source.shown} and {target.shown} are the same table")

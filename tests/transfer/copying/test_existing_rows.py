@@ -122,6 +122,23 @@ def test_a_table_under_two_addresses_is_not_emptied(tmp_path: Path) -> None:
     assert target.table.values == before
 
 
+@pytest.mark.parametrize("failing", ["get", "write"])
+def test_no_row_is_missing_while_the_addresses_are_compared(tmp_path: Path, failing: str) -> None:
+    """A kill or a lost connection at that moment loses nothing."""
+    source, _ = ends(0)
+    target = MemoryEndpoint(source.table, shown="memory:target")
+    before = target.table.values
+    seen: list[bool] = []
+    for endpoint in (source, target):
+        for operation in ("get", "write", "delete"):
+            endpoint.when(operation, lambda: seen.append(before.items() <= target.table.values.items()))
+    {"get": source, "write": target}[failing].fail(failing, ServiceUnavailable("cut"))
+    with pytest.raises(ServiceUnavailable):
+        copy(tmp_path, source, target, if_exists=IfExists.REPLACE)
+    assert target.table.values == before
+    assert seen and all(seen)
+
+
 def test_no_table_is_written_if_one_of_several_has_rows(tmp_path: Path) -> None:
     source, target = ends(0)
     other, full = ends(3)
