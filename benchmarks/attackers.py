@@ -127,8 +127,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.attackers", description=__doc__)
     parser.add_argument("--attackers", type=int, default=10)
     parser.add_argument("--reads", type=int, default=1000)
-    parser.add_argument("--only", nargs="*", default=[""], help="attacks whose names contain one of these")
-    parser.add_argument("--against", default="", help="earlier commit to measure, too")
+    parser.add_argument(
+        "--only", nargs="*", default=[""], help="run only attacks with one of these words in the name"
+    )
+    parser.add_argument("--against", default="", help="also measure this earlier commit")
     options = parser.parse_args()
     print(
         f"load {os.getloadavg()[0]:.1f}; ms: wall p50, p99, max; CPU of the server p50, p99, max; attacks a second"

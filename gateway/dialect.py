@@ -143,7 +143,8 @@ class Dialect(ABC):
     blocking_operations: ClassVar[frozenset[str]] = frozenset()
     """Operations that can wait for other systems than the database. The server runs them on a thread."""
     long_from_bytes: ClassVar[Mapping[str, int]] = MappingProxyType({})
-    """Operations that can take long for the length of their bodies -> the length from which they are taken to."""
+    """Operation -> length of the body in bytes, from which `takes_long` is true. Only operations with long statements or
+    expressions have one."""
     methods: ClassVar[frozenset[str]] = frozenset(
         {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
     )

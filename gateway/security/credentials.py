@@ -250,7 +250,7 @@ class Credentials:
     def policy_of_principals(
         self, principals: Sequence[str], namespace: str, is_for_account: bool = False
     ) -> Policy | None:
-        """Return the policy of the identity whose principals these are (`policy_of_identity`)."""
+        """Return the policy of an identity with these principals (`policy_of_identity`)."""
         if self.is_dev:
             return None
         grantees, account = [*principals], NO_ACCOUNT

@@ -206,9 +206,9 @@ class Quotas:
     def of_background_work(
         self, scheme: str, access_id: str, namespace: str, principals: Iterable[str]
     ) -> Authorization | None:
-        """Return the authorization of background work for a caller, whose request was admitted before. None without quota.
+        """Return the authorization of a caller's background work, or None if the caller has no quota.
 
-        `principals`: those of the caller when it began the work.
+        `principals`: the principals of the caller at the request that began the work.
         """
         usage = self._usage(scheme, access_id, namespace, None, principals) if self.is_on else None
         if usage is None:

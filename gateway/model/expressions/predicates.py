@@ -275,7 +275,7 @@ def _paths_of_operand(operand: Operand) -> Iterator[Path]:
 
 
 def walk(value: Value | None, path: Path) -> Value | None:
-    """Return the value at a document path whose attribute has this value, or None."""
+    """Return the value at a document path, or None. `value`: the attribute that the path begins with."""
     for step in path[1:]:
         if value is None:
             return None

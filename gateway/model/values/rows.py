@@ -190,7 +190,7 @@ class Contents:
     def value(self, name: str) -> Value | None:
         """Return the latest value of one attribute without decoding the others.
 
-        Values whose decoding takes long are decoded once. An expression may name an attribute hundreds of times.
+        Long values are decoded once (LONG_KINDS). An expression may name an attribute hundreds of times.
         """
         if self._latest is not None:
             return self._latest.get(name)
