@@ -113,6 +113,13 @@ def test_what_is_remembered_is_bounded_and_only_what_is_by_the_partition() -> No
         assert remembered(policy([("Allow", "table/*", {**patterns, **at_a_time})]), "k1") == 0
 
 
+async def calls_of_each(running: InProcess, requests: list[bytes]) -> int:
+    """Return how many of our functions a request calls."""
+    with Calls() as calls:
+        await running.send(requests)
+    return sum(number // len(requests) for number in calls.names.values())
+
+
 def test_a_read_of_a_granted_partition_takes_three_calls_more() -> None:
     """From its first byte to the last of its reply, warm: that its caller is limited, that it may, and where that is kept."""
     found = {}
@@ -124,10 +131,8 @@ def test_a_read_of_a_granted_partition_takes_three_calls_more() -> None:
         for name, granted in measured.GRANTED.items():
             measured.grant(running, granted)
             await running.send(requests)
-            with Calls() as calls:
-                await running.send(requests)
-            # Calls by timers depend on elapsed time, so they occur less than once for each request.
-            found[name] = sum(number // len(requests) for number in calls.names.values())
+            # Timers, and requests that arrive in several turns of the loop, only add calls: the smallest of some rounds.
+            found[name] = min([await calls_of_each(running, requests) for _ in range(5)])
         await running.stop()
         return True
 
