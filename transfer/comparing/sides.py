@@ -102,10 +102,18 @@ class ComparedSide(TableEnd):
         for unreadable in page.unreadable:
             bucket = self.bucket(self.identity(unreadable.key), unreadable.position)
             sums.add(bucket, self.unreadable_hash(unreadable))
-        if self._pair.hashes_bodies:
-            fast_add_bodies(sums, page.rows, self._pair.terms.versions)
-            return []
-        return self.sum_page_generally(sums, page.rows)
+        if not self._pair.hashes_bodies:
+            return self.sum_page_generally(sums, page.rows)
+        refused = self._refused(page.rows)
+        rows = [row for row in page.rows if row.position not in refused] if refused else page.rows
+        fast_add_bodies(sums, rows, self._pair.terms.versions, self._pair.sorts_bodies)
+        return [*refused.values()]
+
+    def _refused(self, rows: Sequence[Row]) -> dict[Position, ComparedRow]:
+        """Return the rows that the other end cannot hold. The others are equal at both ends."""
+        if self._mapping is None:
+            return {}
+        return {row.position: self.compared_row(row) for row in rows if self._mapping.map(row).row is None}
 
     def sum_page_generally(self, sums: TableSums, rows: Sequence[Row]) -> list[ComparedRow]:
         """Add rows to the sums by their canonical form. Return the rows that the other end cannot hold."""
@@ -155,10 +163,13 @@ class TablePair:
         self._back = _keys_back(self.schema, second.service, definitions[0], options.mapping)
         self.hashes_bodies = (
             _HASHES_BODIES
-            and first.service is second.service is Service.TABLEGATE
+            and first.service is second.service
+            and first.service in (Service.TABLEGATE, Service.DYNAMODB)
             and self.mapping.is_identity
             and not options.ignored
         )
+        self.sorts_bodies = first.service is Service.DYNAMODB
+        """True if members are sorted before bodies are hashed. DynamoDB returns attributes in any order."""
 
     def key_values(self, row: Row) -> list[Value]:
         """Return the key values of a row in the form of the second end."""

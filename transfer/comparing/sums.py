@@ -4,8 +4,8 @@ A row's bucket is the hash of its key modulo 4,096. A bucket has the number of i
 hashes modulo 2^128. Unlike XOR, a sum detects a duplicated row and two rows with swapped values. These sums protect
 against accidents, not adversaries (Clarke et al., "Incremental Multiset Hash Functions", ASIACRYPT 2003).
 
-If both ends are tablegate databases with the same key, the stored bytes are hashed (`fast_add_bodies`). Equal bytes
-are equal rows. Rows with different bytes are compared in canonical form afterwards.
+If both ends are tablegate databases, or both are DynamoDB, and have the same key, the bytes of rows are hashed
+(`fast_add_bodies`). Equal bytes are equal rows. Rows with different bytes are compared in canonical form afterwards.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 
+import orjson
 import xxhash
 
 from tablegate.gateway.model.values.rows import Row
@@ -62,10 +63,10 @@ def bucket_of(key: bytes) -> int:
     return xxhash.xxh3_64_intdigest(key) & (BUCKETS - 1)
 
 
-def fast_add_bodies(sums: TableSums, rows: Iterable[Row], with_kinds: bool) -> None:
-    """Add rows by the hash of their stored bytes, the fast path of hashing canonical forms.
+def fast_add_bodies(sums: TableSums, rows: Iterable[Row], with_kinds: bool, sorts_members: bool) -> None:
+    """Add rows by the hash of their bytes, the fast path of hashing canonical forms.
 
-    `with_kinds` includes stamps and older versions of cells.
+    `with_kinds` includes stamps and older versions of cells. `sorts_members` hashes the JSON with sorted members.
     """
     totals, counts = sums.sums, sums.counts
     hash_of, bucket_hash, mask = xxhash.xxh3_128_intdigest, xxhash.xxh3_64_intdigest, BUCKETS - 1
@@ -73,7 +74,7 @@ def fast_add_bodies(sums: TableSums, rows: Iterable[Row], with_kinds: bool) -> N
         contents = row.contents
         partition, sort = row.position
         bucket = bucket_hash(partition + sort) & mask
-        body = contents.body
+        body = orjson.dumps(contents.members, option=orjson.OPT_SORT_KEYS) if sorts_members else contents.body
         if with_kinds and contents.kinds is not None:
             body += contents.kinds
         totals[bucket] += hash_of(body)

@@ -89,12 +89,12 @@ class Mapping:
             reads,
             escapes.get(target) if is_other else None,
         )
+        # A row that DynamoDB returned has names and values that DynamoDB allows.
+        keeps_rows = self._target is None or source.service is target is Service.DYNAMODB
         self.is_identity = (
-            self._target is None
-            and schema == source.key_schema
-            and reads is None
-            and spelling_of(source) is UNCHANGED
+            keeps_rows and schema == source.key_schema and reads is None and spelling_of(source) is UNCHANGED
         )
+        """True if each row stays the same. The target may still refuse its key or its size."""
         self.keeps_keys = self._keys.is_identity
         """True if each key stays the same, so that different rows have different keys in the target."""
         self._unspelled = spelling_of(source).unspelled
@@ -103,7 +103,7 @@ class Mapping:
     def map(self, row: Row) -> MappedRow:
         """Return the row in the form of the target."""
         if self.is_identity:
-            return MappedRow(row, ())
+            return self._unchanged(row)
         latest = row.latest
         findings: list[MappingFinding] = []
         key = self._keys.of([latest[name] for name in self._source.key_schema.names], findings)
@@ -117,7 +117,18 @@ class Mapping:
 
     def key(self, key: Key) -> Key | None:
         """Return the key of the row's copy, None if the target does not allow it."""
-        return key if self.is_identity else self._keys.of(key.values, [])
+        return key if self._target is None and self.is_identity else self._keys.of(key.values, [])
+
+    def _unchanged(self, row: Row) -> MappedRow:
+        """Return the row, or None with findings if the target refuses it."""
+        if self._target is None:
+            return MappedRow(row, ())
+        findings: list[MappingFinding] = []
+        self._keys.of(self._source.key_schema.decode(row.position).values, findings)
+        refused = self._target.refusal(row.contents)
+        if refused is not None:
+            findings.append(refused)
+        return MappedRow(None if findings else row, tuple(findings))
 
     def _renamed_contents(self, key: Key | None, row: Row, findings: list[MappingFinding]) -> Contents | None:
         """Return the contents of a row under another key for a tablegate database, otherwise unchanged."""

@@ -63,6 +63,10 @@ class MappingTarget(ABC):
     def check_value(self, name: str, value: Value) -> MappingRule | None:
         """Return the rule that forbids a converted value."""
 
+    def refusal(self, contents: Contents) -> MappingFinding | None:
+        """Return the finding for a row that is not allowed as a whole, although its names, values and key are."""
+        return None
+
     @abstractmethod
     def contents(
         self, key: Key, attributes: dict[str, Value], cells: Cells | None, findings: list[MappingFinding]

@@ -98,17 +98,22 @@ class ToDynamoDB(MappingTarget):
         except InvalidValue as refusal:
             findings.append(MappingFinding(_RULES_OF_CHECKS[refusal.rule], ""))
             return None
-        if new_contents.size_bytes > limits.ITEM_BYTES:
-            findings.append(MappingFinding(rules.ROW_TOO_LARGE, ""))
+        refused = self.refusal(new_contents)
+        if refused is not None:
+            findings.append(refused)
             return None
+        return new_contents
+
+    def refusal(self, contents: Contents) -> MappingFinding | None:
+        if contents.size_bytes > limits.ITEM_BYTES:
+            return MappingFinding(rules.ROW_TOO_LARGE, "")
         if self._has_indexes:
             try:
-                keys.check_given_index_keys(self._table, values)
+                keys.check_given_index_keys(self._table, contents)
             except (BadKey, KeyTooLong) as refusal:
                 column = refusal.facts.get("column") if isinstance(refusal, BadKey) else None
-                findings.append(MappingFinding(rules.INDEX_KEY, column.name if column is not None else ""))
-                return None
-        return new_contents
+                return MappingFinding(rules.INDEX_KEY, column.name if column is not None else "")
+        return None
 
 
 _PLAIN = frozenset({Kind.TEXT, Kind.BYTES, Kind.BOOL, Kind.NULL})

@@ -88,7 +88,7 @@ def item_key(table: Table, item: Mapping[str, Any]) -> Key:
     return Key(tuple(values), schema.position(values))
 
 
-def check_given_index_keys(table: Table, new_values: Mapping[str, Value]) -> None:
+def check_given_index_keys(table: Table, new_values: Attributes) -> None:
     """Check the index keys among an update's values. Of computed values only the kind is checked."""
     _check_index_values(table, new_values.get, _UPDATE)
 

@@ -526,7 +526,7 @@ def test_an_error_ends_a_comparison() -> None:
 
 
 @pytest.mark.extended
-@given(tables(st.just(TABLEGATE)), st.data())
+@given(tables(st.sampled_from([TABLEGATE, DYNAMODB])), st.data())
 def test_the_fast_way_and_the_general_one_find_the_same(
     table: tuple[Definition, list[Row]], data: st.DataObject
 ) -> None:

@@ -7,13 +7,17 @@ from decimal import Decimal
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tablegate.adapters.dynamodb.values.values import item_of, render_row, render_values
+from tablegate.gateway.model.commands.table_commands import NewIndex
+from tablegate.gateway.model.tables.indexes import IndexProjection
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.rows import Contents, Row
-from tablegate.gateway.model.values.values import NULL, NUMBERS, Kind, Value, decimal_text, number_of
+from tablegate.gateway.model.values.values import NULL, NUMBERS, Kind, Value, decimal_text, number_of, text
 from tablegate.transfer.endpoints.endpoint import Definition, Service
 from tablegate.transfer.mapping import rules
 from tablegate.transfer.mapping.mapping import Mapping, MappingOptions
-from tablegate.transfer.mapping.rules import Fidelity, MappingFinding
+from tablegate.transfer.mapping.rules import Fidelity, MappingFinding, MappingRule
+from tests.support.tables import each_row
 from tests.transfer.support.tables import tables
 
 TARGETS = st.sampled_from(Service)
@@ -53,6 +57,50 @@ def test_no_two_rows_get_the_same_key(
         if key is not None:
             keys.append(key.position)
     assert len({*keys}) == len(keys)
+
+
+@given(tables(st.just(Service.DYNAMODB)))
+def test_rows_between_tables_of_dynamodb_are_not_changed(table: tuple[Definition, list[Row]]) -> None:
+    definition, made = table
+    mapping, general = Mapping(definition, Service.DYNAMODB), Mapping(definition, Service.DYNAMODB)
+    assert mapping.is_identity
+    general.is_identity = False
+    for row in made:
+        mapped, other = mapping.map(row), general.map(row)
+        assert mapped.findings == other.findings
+        if mapped.row is not None and other.row is not None:
+            assert mapped.row is row
+            assert render_row(row) == render_row(other.row)
+
+
+PAIR = KeySchema((KeyColumn("pk", Kind.TEXT),), (KeyColumn("sk", Kind.TEXT),))
+BY_A = NewIndex("by_a", KeySchema((KeyColumn("a", Kind.TEXT),)), IndexProjection.ALL)
+ROOM = 409_600 - len("pk" + "p" + "sk" + "s" + "b")
+
+
+@each_row(
+    "sort_key, attributes, rule",
+    [
+        ("x" * 1024, {}, None),
+        ("x" * 1025, {}, rules.KEY_TOO_LONG),
+        ("", {}, rules.KEY_EMPTY),
+        ("s", {"b": text("x" * ROOM)}, None),
+        ("s", {"b": text("x" * (ROOM + 1))}, rules.ROW_TOO_LARGE),
+        ("s", {"a": text("x")}, None),
+        ("s", {"a": text("")}, rules.INDEX_KEY),
+    ],
+)
+def test_an_unchanged_row_can_be_refused(
+    sort_key: str, attributes: dict[str, Value], rule: MappingRule | None
+) -> None:
+    """A file of items, or an emulator, can have rows that DynamoDB itself never returns."""
+    mapping = Mapping(Definition("t", Service.DYNAMODB, PAIR, indexes=(BY_A,)), Service.DYNAMODB)
+    assert mapping.is_identity
+    values = {"pk": text("p"), "sk": text(sort_key), **attributes}
+    row = Row(PAIR.key(values).position, item_of(render_values(values)).contents, 0)
+    mapped = mapping.map(row)
+    assert [finding.rule for finding in mapped.findings] == ([] if rule is None else [rule])
+    assert (mapped.row is row) is (rule is None)
 
 
 @given(tables(), TARGETS)
