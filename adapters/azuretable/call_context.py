@@ -85,6 +85,12 @@ def method_of(request: Request) -> str:
     return method
 
 
+def tunnelled_method(request: Request) -> str:
+    """Return the verb in X-HTTP-Method, or "" if there is no valid one."""
+    method = request.header_map.get("x-http-method", "").strip().upper()
+    return method if method in _TUNNELLED else ""
+
+
 def options_of(query: str) -> dict[str, str]:
     """Return the decoded options of a raw query. The first of repeated ones counts, but two signatures count as none.
 

@@ -85,12 +85,14 @@ class AzureTable(Dialect):
         return addresses.has_account(request.path, request.header_map.get("host", ""))
 
     def operation(self, request: Request) -> str:
-        """Return the method and the kind of resource, or "unknown" for an invalid address."""
+        """Return the verb, also a tunnelled one, and the kind of resource, or "unknown" for an invalid address."""
         try:
             resource = addresses.parse(request.path, self._host(request)).resource
         except ServiceError:
             return "unknown"
         verb = request.method if request.method in self.methods else "OTHER"
+        if verb == "POST":
+            verb = call_context.tunnelled_method(request) or verb
         return f"{verb} {type(resource).__name__}"
 
     def _host(self, request: Request) -> str:

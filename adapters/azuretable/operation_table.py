@@ -60,7 +60,7 @@ OPERATIONS: Mapping[tuple[type, str, str], Operation] = {
     ),
     (addresses.Service, "GET", "stats"): Operation(service.get_statistics, Purpose((_P.READ_ACCOUNT,))),
 }
-# POST can carry every method (X-HTTP-Method), and OPTIONS is the preflight request of a browser.
+# POST can carry an invalid method (X-HTTP-Method), and OPTIONS is the preflight request of a browser.
 NAMES = frozenset(
     f"{verb} {resource.__name__}" for resource, own, _ in OPERATIONS for verb in (own, "POST", "OPTIONS")
 )

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from tablegate.adapters.azuretable.entities.entity_parser import document_of
+from tablegate.adapters.azuretable.operation_table import OPERATIONS
 from tablegate.adapters.azuretable.wire import addresses, limits, multipart
 from tablegate.adapters.azuretable.wire.addresses import (
     Address,
@@ -24,18 +25,19 @@ from tablegate.adapters.azuretable.wire.addresses import (
 from tablegate.adapters.azuretable.wire.errors import REFUSALS, ServiceError
 from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.model.errors import Busy
-from tablegate.gateway.model.request_facts import RejectedParts, RequestFacts, RequestKind, table_names
+from tablegate.gateway.model.request_facts import (
+    RejectedParts,
+    RequestFacts,
+    RequestKind,
+    kind_of,
+    table_names,
+)
 
 KINDS: Mapping[str, RequestKind] = {
-    "POST TableSet": RequestKind.DEFINITION,
-    "DELETE TableEntry": RequestKind.DEFINITION,
-    "PUT EntitySet": RequestKind.DEFINITION,  # its access policies
-    "PUT Service": RequestKind.DEFINITION,
-    "POST EntitySet": RequestKind.WRITE,
-    "POST Batch": RequestKind.WRITE,
+    **{f"{verb} {kind.__name__}": kind_of(row.purpose) for (kind, verb, _), row in OPERATIONS.items()},
     "POST Service": RequestKind.SIGN_IN,  # a user delegation key, as other temporary keys
-    **{f"{verb} Entity": RequestKind.WRITE for verb in ("PUT", "MERGE", "PATCH", "DELETE", "POST")},
 }
+"""The kinds of operations. A batch of a query only reads."""
 _AUTHENTICATED_REFUSALS = frozenset({"AuthorizationPermissionMismatch", "Forbidden"})
 """Refusals of authenticated callers."""
 PART_MARKS: Mapping[str, bytes] = {"POST Batch": b"\r\nHTTP/1.1 403 "}

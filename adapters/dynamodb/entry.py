@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from tablegate.adapters.dynamodb import DIALECT, background, calls, request_facts, security_tokens
 from tablegate.adapters.dynamodb.capacity.throughput import Throttle
-from tablegate.adapters.dynamodb.operation_table import NAMES, OPERATIONS, READING
+from tablegate.adapters.dynamodb.operation_table import NAMES, OPERATIONS
 from tablegate.adapters.dynamodb.tables.descriptions import shown_table_keys
 from tablegate.adapters.dynamodb.wire import auth, http, injectable_faults
 from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext, Caller
@@ -22,7 +22,7 @@ from tablegate.gateway.dialect import Begun, Dialect, Gateway, Seed
 from tablegate.gateway.exchanges import Steps, exchange_of
 from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.model.errors import GatewayError, LimitExceeded, NotPermitted
-from tablegate.gateway.model.request_facts import RequestFacts, RequestKind
+from tablegate.gateway.model.request_facts import RequestFacts, RequestKind, only_reads_rows
 from tablegate.gateway.model.tables.tables import Table
 
 log = logging.getLogger("tablegate")
@@ -113,7 +113,8 @@ class DynamoDB(Dialect):
 
     def only_reads(self, request: Request) -> bool:
         """Return True if a request only reads rows (Dialect.only_reads)."""
-        return self.operation(request) in READING and self._throttle is None
+        row = OPERATIONS.get(self.operation(request))
+        return row is not None and only_reads_rows(row.purpose) and self._throttle is None
 
     def facts(self, request: Request, reply: Reply | None = None) -> RequestFacts:
         """Return the facts of a request (Dialect.facts)."""

@@ -133,8 +133,6 @@ NAMES: Mapping[str, str] = {
     f"DynamoDB{'Streams' if name in _STREAM_READS else ''}_20120810.{name}": name for name in OPERATIONS
 }
 """X-Amz-Target -> name of the operation."""
-READING = frozenset({"BatchGetItem", "GetItem", "Query", "Scan", "TransactGetItems"})
-"""Operations that only read items."""
 
 _BESIDES_TABLES = {"Tags": _P.TAG, "ResourcePolicy": _P.WRITE_POLICY}
 

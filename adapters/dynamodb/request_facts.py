@@ -22,14 +22,10 @@ from tablegate.gateway.dialect import Gateway
 from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.model import request_facts
 
-_WRITES = frozenset({
-    "PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "TransactWriteItems",
-    "ExecuteStatement", "BatchExecuteStatement", "ExecuteTransaction",
-})  # fmt: skip
-_READ_PREFIXES = ("Get", "Describe", "List", "Query", "Scan", "Search", "BatchGet", "TransactGet")
 KINDS: Mapping[str, request_facts.RequestKind] = {
-    name: request_facts.kind_of(name, _WRITES, _READ_PREFIXES) for name in OPERATIONS
+    name: request_facts.kind_of(row.purpose) for name, row in OPERATIONS.items()
 }
+"""The kinds of operations. That of statements depends on their texts (`kind_of`)."""
 _AUTHENTICATED_REFUSALS = frozenset({"AccessDeniedException"})
 """Refusals of authenticated callers."""
 _PART_CODE = "AccessDenied"
@@ -68,15 +64,21 @@ def read(
     if facts.is_refusal and code not in _AUTHENTICATED_REFUSALS:
         return facts
     body = http.document_of(request)
-    statements = list(_statements(body))
-    only_selects = statements and all(text.lstrip()[:6].upper() == "SELECT" for text in statements)
     namespace = "" if caller is None else caller.namespace
     return facts._replace(
-        kind=request_facts.RequestKind.READ if only_selects else facts.kind,
+        kind=kind_of(facts.operation, body),
         tables=_tables(body),
         keys=list(_keys(body, gateway, namespace)),
         refused_parts=None if reply is None else _refused_parts(body, reply, facts.operation),
     )
+
+
+def kind_of(operation: str, body: dict[str, Any]) -> request_facts.RequestKind:
+    """Return the kind of a request. Statements that are all SELECT only read."""
+    statements = list(_statements(body))
+    if statements and all(text.lstrip()[:6].upper() == "SELECT" for text in statements):
+        return request_facts.RequestKind.READ
+    return KINDS[operation]
 
 
 def _tables(body: dict[str, Any]) -> list[str]:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import logging
 import re
-from functools import lru_cache, partial
+from functools import partial
 
 from google.protobuf.message import Message
 
 from tablegate.adapters.tablestore import DIALECT, request_facts
-from tablegate.adapters.tablestore.operation_table import OPERATIONS, READING, SLOW
+from tablegate.adapters.tablestore.operation_table import OPERATIONS, SLOW, operation_name
 from tablegate.adapters.tablestore.values.values import key_type
 from tablegate.adapters.tablestore.values.views import index_view
 from tablegate.adapters.tablestore.wire import auth, errors, limits, replies
@@ -26,7 +26,7 @@ from tablegate.gateway.exchanges import Steps
 from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.model.authorization.quotas import account_of
 from tablegate.gateway.model.errors import GatewayError, LimitExceeded
-from tablegate.gateway.model.request_facts import RequestFacts
+from tablegate.gateway.model.request_facts import RequestFacts, only_reads_rows
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.request_memory import MIN_PARSED_BYTES
 from tablegate.gateway.security.credentials import Scheme
@@ -83,7 +83,7 @@ class TableStore(Dialect):
 
     def operation(self, request: Request) -> str:
         """Return the name of the operation, or "unknown"."""
-        name = _operation_name(request.path)
+        name = operation_name(request.path)
         return name if name in self._operations else "unknown"
 
     def facts(self, request: Request, reply: Reply | None = None) -> RequestFacts:
@@ -96,7 +96,7 @@ class TableStore(Dialect):
 
     def fault(self, request: Request, name: str) -> Reply:
         """Return the reply for an injected fault (Dialect.fault), signed if the caller is authenticated."""
-        operation, caller = _operation_name(request.path), self._caller(request)
+        operation, caller = operation_name(request.path), self._caller(request)
         return replies.reply(
             request, operation, caller, errors.injected_error(name), self.gateway.real_now_ms()
         )
@@ -104,7 +104,7 @@ class TableStore(Dialect):
     def _caller(self, request: Request) -> Caller | None:
         try:
             return auth.verify(
-                request, _operation_name(request.path), self.gateway.credentials, self.gateway.real_now_ms()
+                request, operation_name(request.path), self.gateway.credentials, self.gateway.real_now_ms()
             )
         except (errors.ServiceError, GatewayError):
             return None
@@ -128,14 +128,15 @@ class TableStore(Dialect):
 
     def only_reads(self, request: Request) -> bool:
         """Return True if the operation only reads rows (Dialect.only_reads)."""
-        return _operation_name(request.path) in READING
+        row = OPERATIONS.get(operation_name(request.path))
+        return row is not None and only_reads_rows(row.purpose)
 
     def authenticate(self, request: Request, has_body: bool = True) -> Caller:
         """Return the caller (Dialect.authenticate). Raises ServiceError, NotAuthenticated."""
         if request.method != "POST":
             raise errors.ServiceError("OTSMethodNotAllowed", "Only POST method for requests is supported.")
         gateway = self.gateway
-        operation = _operation_name(request.path)
+        operation = operation_name(request.path)
         return auth.verify(request, operation, gateway.credentials, gateway.real_now_ms(), has_body)
 
     def begin(self, call: CallContext) -> Steps[Message]:
@@ -146,18 +147,18 @@ class TableStore(Dialect):
         """Return the signed reply (Dialect.render)."""
         now_ms = self.gateway.real_now_ms()
         return replies.reply(
-            request, _operation_name(request.path), caller, answer.SerializeToString(), now_ms
+            request, operation_name(request.path), caller, answer.SerializeToString(), now_ms
         )
 
     def render_error(self, request: Request, caller: Caller | None, error: Exception) -> Reply:
         """Return the error reply, signed if the caller is known (Dialect.render_error)."""
-        operation = _operation_name(request.path) if request.method == "POST" else request.path.lstrip("/")
+        operation = operation_name(request.path) if request.method == "POST" else request.path.lstrip("/")
         service_error = self._service_error(request, error)
         return replies.reply(request, operation, caller, service_error, self.gateway.real_now_ms())
 
     def parse(self, request: Request, caller: Caller) -> CallContext:
         """Return the call (Dialect.parse). Raises ServiceError, QuotaExceeded, Busy."""
-        operation = _operation_name(request.path)
+        operation = operation_name(request.path)
         row = self._operations.get(operation)
         if row is None:
             raise errors.invalid(f"Unsupported operation: {operation}.")
@@ -218,12 +219,5 @@ class TableStore(Dialect):
                 errors.service_error_of(error) if isinstance(error, GatewayError) else errors.INTERNAL
             )
         return replies.reply(
-            request, _operation_name(request.path), None, service_error, self.gateway.real_now_ms()
+            request, operation_name(request.path), None, service_error, self.gateway.real_now_ms()
         )
-
-
-@lru_cache(maxsize=256)
-def _operation_name(path: str) -> str:
-    """Return the last part of the path, or the last two for the tunnel service."""
-    parts = path.strip("/").split("/")
-    return "/".join(parts[-2:]) if parts[-2:-1] == ["tunnel"] else parts[-1]

@@ -6,6 +6,7 @@ Any other operation is answered with OTSParameterInvalid.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 from google.protobuf.message import Message
@@ -141,7 +142,7 @@ OPERATIONS: Mapping[str, Operation] = {
         messages.BulkExportRequest, ranges.bulk_export, Purpose((_P.QUERY, _P.SCAN), Channel.BATCH)
     ),
     "SQLQuery": Operation(
-        sql_pb2.SQLQueryRequest, _sql_query, Purpose((_P.SCAN, _P.QUERY), Channel.STATEMENT)
+        sql_pb2.SQLQueryRequest, _sql_query, Purpose((_P.SCAN, _P.QUERY, _P.ALTER), Channel.STATEMENT)
     ),
     "tunnel/create": Operation(tunnel_pb2.CreateTunnelRequest, tunnels.create_tunnel, _DEFINING_TUNNELS),
     "tunnel/delete": Operation(tunnel_pb2.DeleteTunnelRequest, tunnels.delete_tunnel, _DEFINING_TUNNELS),
@@ -159,7 +160,12 @@ OPERATIONS: Mapping[str, Operation] = {
     "tunnel/checkpoint": Operation(tunnel_pb2.CheckpointRequest, clients.checkpoint, _READING_TUNNELS),
     "tunnel/readrecords": Operation(tunnel_pb2.ReadRecordsRequest, clients.read_records, _READING_TUNNELS),
 }
-READING = frozenset({"GetRow", "BatchGetRow", "GetRange", "BulkExport", "Search", "ParallelScan"})
-"""Operations that only read rows."""
 SLOW = frozenset({"Search", "DescribeSearchIndex", "ParallelScan", "SQLQuery"})
 """Operations that may take long. The server runs them on a thread."""
+
+
+@lru_cache(maxsize=256)
+def operation_name(path: str) -> str:
+    """Return the last part of the path, or the last two for the tunnel service."""
+    parts = path.strip("/").split("/")
+    return "/".join(parts[-2:]) if parts[-2:-1] == ["tunnel"] else parts[-1]

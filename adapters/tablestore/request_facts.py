@@ -7,6 +7,7 @@ read.
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -21,19 +22,16 @@ from tablegate.adapters.tablestore.wire.parsing import parse
 from tablegate.adapters.tablestore.wire.plainbuffer import Bound, Datum
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.http import Reply, Request
-from tablegate.gateway.model.request_facts import RequestFacts, RequestKind, kind_of, table_names
+from tablegate.gateway.model import request_facts
+from tablegate.gateway.model.request_facts import RequestFacts, RequestKind, table_names
 from tablegate.gateway.model.values.values import Value
 
-_WRITES = frozenset({
-    "PutRow", "UpdateRow", "DeleteRow", "BatchWriteRow", "BulkImport",
-    "StartLocalTransaction", "CommitTransaction", "AbortTransaction",
-})  # fmt: skip
-_READ_PREFIXES = (
-    "Get", "Describe", "List", "BatchGet", "BulkExport", "Compute", "Search", "ParallelScan", "SQLQuery",
-    "tunnel/list", "tunnel/describe", "tunnel/get", "tunnel/connect", "tunnel/heartbeat", "tunnel/shutdown",
-    "tunnel/checkpoint", "tunnel/readrecords",
-)  # fmt: skip
-KINDS: Mapping[str, RequestKind] = {name: kind_of(name, _WRITES, _READ_PREFIXES) for name in OPERATIONS}
+KINDS: Mapping[str, RequestKind] = {
+    name: request_facts.kind_of(row.purpose) for name, row in OPERATIONS.items()
+}
+"""The kinds of operations. That of SQLQuery depends on its statement (`kind_of`)."""
+_SQL = "SQLQuery"
+_READING_STATEMENT = re.compile(r"[\s(]*(?:select|show|desc|describe|explain)\b", re.IGNORECASE)
 _AUTHENTICATED_REFUSALS = frozenset({"OTSNoPermissionAccess"})
 """Refusals of authenticated callers."""
 _NAMING = ("table_name", "main_table_name")
@@ -60,10 +58,18 @@ def read(head: RequestFacts, request: Request, reply: Reply | None, caller: str)
     message: Any = parse(row.request, replies.inflated(request), "the ProtoBuf message")
     parts = [message, *(message.tables if _has(message, "tables") else ())]
     return facts._replace(
+        kind=kind_of(head.operation, message),
         is_refusal=code in REFUSALS,
-        tables=table_names(_tables_of(message.query) if head.operation == "SQLQuery" else map(_table, parts)),
+        tables=table_names(_tables_of(message.query) if head.operation == _SQL else map(_table, parts)),
         keys=[(_table(part), _key(data)) for part in parts for data in _rows(part)],
     )
+
+
+def kind_of(operation: str, message: Any) -> RequestKind:
+    """Return the kind of a request. A statement of SQL reads unless it changes a mapping."""
+    if operation == _SQL and _READING_STATEMENT.match(message.query):
+        return RequestKind.READ
+    return KINDS[operation]
 
 
 def _tables_of(query: str) -> list[str]:

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Sequence
 from enum import Enum
 from typing import Any, NamedTuple
 
+from tablegate.gateway.model.authorization.permissions import CHANGING_NOTHING, READING_ROWS, WRITING, Purpose
+
 MAX_TEXT_LENGTH = 512
 """Maximum length of names and ids, in characters. Longer ones are cut."""
 
@@ -56,8 +58,16 @@ def table_names(names: Iterable[Any]) -> list[str]:
     return list(dict.fromkeys(name[:MAX_TEXT_LENGTH] for name in names if isinstance(name, str) and name))
 
 
-def kind_of(operation: str, writes: Iterable[str], read_prefixes: tuple[str, ...]) -> RequestKind:
-    """Return WRITE for operations in `writes`, READ for names with a reading prefix, and DEFINITION for all others."""
-    if operation in writes:
-        return RequestKind.WRITE
-    return RequestKind.READ if operation.startswith(read_prefixes) else RequestKind.DEFINITION
+def kind_of(purpose: Purpose) -> RequestKind:
+    """Return the kind of a request with this purpose. One permission to define or to write is enough for that kind."""
+    if not CHANGING_NOTHING.union(WRITING).issuperset(purpose.permissions):
+        return RequestKind.DEFINITION
+    return RequestKind.READ if CHANGING_NOTHING.issuperset(purpose.permissions) else RequestKind.WRITE
+
+
+def only_reads_rows(purpose: Purpose) -> bool:
+    """Return True if any process of a server can answer a request with this purpose.
+
+    Searches of vectors are excluded, because their indexes are in the memory of the process that writes.
+    """
+    return READING_ROWS.issuperset(purpose.permissions)

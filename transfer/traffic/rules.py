@@ -236,7 +236,19 @@ RULES: tuple[ComparisonRule, ...] = (
         "transaction-id", TABLE_STORE, _M, ("**/transaction_id",), "The id of a local transaction is generated.",
         ("transaction_id",),
     ),
-    ComparisonRule("page-token", TABLE_STORE, _M, ("**/next_token",), "A token inside a row is opaque.", ("token",)),
+    ComparisonRule(
+        "page-token", TABLE_STORE, _M, ("**/next_token", "**/session_id", "**/checkpoint"),
+        "The token of a page, a scan or a checkpoint is opaque.", ("token", "session_id", "checkpoint"),
+    ),
+    ComparisonRule(
+        "tunnel-id", TABLE_STORE, _M, ("**/tunnel_id", "**/client_id", "**/channel_id"),
+        "The ids of tunnels, their clients and channels are generated.", ("tunnel_id", "client_id", "channel_id"),
+    ),
+    ComparisonRule(
+        "tunnel-times", TABLE_STORE, _I,
+        ("**/create_time", "**/channel_rpo", "**/tunnel_rpo", "**/rpo_infos", "**/tunnel_rpo_infos"),
+        "The time of an event.",
+    ),
     ComparisonRule(
         "under-way", TABLE_STORE, Treatment.PASSING, ("**/table_status", "**/index_sync_phase"),
         "The time to create a table or an index differs. Replay waits where clients waited.",

@@ -96,7 +96,14 @@ class Channel(Enum):
 GrantAction = tuple[Permission, Channel]
 """A permission and the channel by which it is requested."""
 
-READING = frozenset({Permission.READ, Permission.QUERY, Permission.SCAN, Permission.SEARCH})
+READING_ROWS = frozenset({Permission.READ, Permission.QUERY, Permission.SCAN})
+READING = READING_ROWS | {Permission.SEARCH}
+WRITING = frozenset(
+    {
+        Permission.PUT, Permission.UPDATE, Permission.DELETE, Permission.CHECK,
+        Permission.BEGIN, Permission.COMMIT, Permission.ABORT,
+    }
+)  # fmt: skip
 STREAMING = frozenset(
     {Permission.LIST_STREAMS, Permission.DESCRIBE_STREAM, Permission.POSITION_STREAM, Permission.READ_STREAM}
 )
@@ -113,6 +120,10 @@ DESCRIBING = frozenset(
         Permission.DESCRIBE_FEATURES, Permission.LIST_FEATURES, Permission.READ_ACCOUNT,
     }
 )  # fmt: skip
+CHANGING_NOTHING = READING | STREAMING | DESCRIBING | {
+    Permission.SPLIT, Permission.LIST_BACKUPS, Permission.DESCRIBE_BACKUP, Permission.LIST_JOBS, Permission.DESCRIBE_JOB,
+    Permission.READ_POLICY,
+}  # fmt: skip
 DEFINING = DESCRIBING | {
     Permission.CREATE, Permission.ALTER, Permission.DROP, Permission.CREATE_INDEX, Permission.DROP_INDEX,
     Permission.ADD_COLUMNS, Permission.DROP_COLUMNS,

@@ -18,6 +18,7 @@ from tablegate.gateway.model.authorization.permissions import (
     DEFINING,
     READING,
     STREAMING,
+    WRITING,
     Channel,
     GrantAction,
     Permission,
@@ -29,7 +30,7 @@ WORDS: Mapping[str, frozenset[Permission]] = {
     "read": frozenset({_P.READ}),
     "query": frozenset({_P.QUERY}),
     "scan": frozenset({_P.SCAN, _P.SEARCH, _P.SPLIT}),
-    "write": frozenset({_P.PUT, _P.UPDATE, _P.CHECK, _P.BEGIN, _P.COMMIT, _P.ABORT}),
+    "write": WRITING - {_P.DELETE},
     "delete": frozenset({_P.DELETE}),
     "define": DEFINING,
     "stream": STREAMING,
@@ -47,9 +48,7 @@ _LISTING = frozenset(
     {_P.LIST, _P.LIST_STREAMS, _P.LIST_FEATURES, _P.READ_ACCOUNT, _P.LIST_BACKUPS, _P.LIST_JOBS}
 )
 """Permissions on an account as a whole. Their answers have only names, or only entries of tables that the caller may list."""
-_LIMITED = READING | {
-    _P.SPLIT, _P.PUT, _P.UPDATE, _P.CHECK, _P.DELETE, _P.BEGIN, _P.COMMIT, _P.ABORT,
-}  # fmt: skip
+_LIMITED = READING | WRITING | {_P.SPLIT}
 """Permissions of the actions that can have limits."""
 
 

@@ -16,13 +16,20 @@ import orjson
 
 from tablegate.adapters.azuretable.entities import entity_renderer
 from tablegate.adapters.azuretable.entities.entity_renderer import MetadataLevel
+from tablegate.adapters.azuretable.request_facts import KINDS
 from tablegate.adapters.azuretable.wire import addresses, multipart
 from tablegate.adapters.azuretable.wire.addresses import Entity, EntitySet, Resource
 from tablegate.adapters.azuretable.wire.errors import ServiceError
 from tablegate.adapters.azuretable.wire.multipart import InnerRequest
 from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.model.request_facts import RequestKind
 from tablegate.transfer.traffic.comparing import SCOPE, ParsedReply, entity_scope
-from tablegate.transfer.traffic.dialects.dialect import ProxiedDialect, UnknownToken, headers_of
+from tablegate.transfer.traffic.dialects.dialect import (
+    READING_METHODS,
+    ProxiedDialect,
+    UnknownToken,
+    headers_of,
+)
 from tablegate.transfer.traffic.rules import AZURE_TABLE, tokens_sent
 from tablegate.transfer.traffic.tokens import Tokens
 
@@ -32,7 +39,6 @@ _HEADERS = frozenset(
         "x-ms-continuation-nextpartitionkey", "x-ms-continuation-nextrowkey", "x-ms-continuation-nexttablename",
     }
 )  # fmt: skip
-_READING = frozenset({"GET", "HEAD", "OPTIONS"})
 _CONDITIONS = ("if-match", "if-none-match")
 _ANY = "*"
 _MAX_PARTS = 1000
@@ -52,9 +58,10 @@ class AzureTable(ProxiedDialect):
         return f"{_method(request)} {type(resource).__name__ if resource is not None else 'unknown'}"
 
     def is_write(self, request: Request) -> bool:
-        if request.method in _READING:
+        if any(inner.head.method == "GET" for inner in _inner(request)):
             return False
-        return not any(inner.head.method == "GET" for inner in _inner(request))
+        kind = KINDS.get(self.operation(request))
+        return request.method not in READING_METHODS if kind is None else kind is not RequestKind.READ
 
     def base(self, request: Request) -> str:
         return _base(request)

@@ -13,6 +13,8 @@ from tablegate.transfer.traffic.tokens import Tokens
 _PLAIN_MAX_BYTES = 64 << 20
 # Window bits for zlib: gzip or zlib, detected from the header.
 _EITHER_WINDOW = 47
+READING_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+"""Methods of requests that write in no dialect, also if their operation is unknown."""
 
 
 class UnknownToken(Exception):
@@ -32,7 +34,7 @@ class ProxiedDialect(ABC):
 
     @abstractmethod
     def is_write(self, request: Request) -> bool:
-        """True if a request may change stored data or creates a token that later requests use."""
+        """True if a request may change stored data, by the purpose of its operation and by its statement."""
 
     @abstractmethod
     def base(self, request: Request) -> str:

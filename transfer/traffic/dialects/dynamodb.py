@@ -10,11 +10,18 @@ from typing import Any
 
 import orjson
 
+from tablegate.adapters.dynamodb.request_facts import KINDS, kind_of
 from tablegate.adapters.dynamodb.wire import http
 from tablegate.adapters.dynamodb.wire.errors import full_type
 from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.model.request_facts import RequestKind
 from tablegate.transfer.traffic.comparing import ParsedReply, token_text
-from tablegate.transfer.traffic.dialects.dialect import ProxiedDialect, UnknownToken, headers_of
+from tablegate.transfer.traffic.dialects.dialect import (
+    READING_METHODS,
+    ProxiedDialect,
+    UnknownToken,
+    headers_of,
+)
 from tablegate.transfer.traffic.rules import DYNAMODB, ComparisonRule, tokens_sent
 from tablegate.transfer.traffic.tokens import Tokens
 
@@ -23,8 +30,6 @@ _HEADERS = frozenset({"content-type"})
 _UNDER_WAY = re.compile(
     rb'"(?:TableStatus|IndexStatus)": ?"(?:CREATING|UPDATING|DELETING)"|"Backfilling": ?true'
 )
-_READS = ("Get", "BatchGet", "Query", "Scan", "Describe", "List", "TransactGet")
-_STATEMENTS = frozenset({"ExecuteStatement", "BatchExecuteStatement", "ExecuteTransaction"})
 
 
 class DynamoDB(ProxiedDialect):
@@ -41,11 +46,10 @@ class DynamoDB(ProxiedDialect):
 
     def is_write(self, request: Request) -> bool:
         operation = self.operation(request)
-        if operation in _STATEMENTS:
-            return any(
-                not statement.lstrip().upper().startswith("SELECT") for statement in _statements(request.body)
-            )
-        return not operation.startswith((*_READS, "GET ", "HEAD ", "OPTIONS "))
+        if operation not in KINDS:
+            return request.method not in READING_METHODS
+        document = _tree(request.body)
+        return kind_of(operation, document if isinstance(document, dict) else {}) is not RequestKind.READ
 
     def base(self, request: Request) -> str:
         return ""
@@ -111,17 +115,3 @@ def _tree(body: bytes) -> Any:
         return orjson.loads(body) if body else None
     except orjson.JSONDecodeError:
         return body.decode("utf-8", "replace")
-
-
-def _statements(body: bytes) -> list[str]:
-    """Return the statements of a PartiQL request. If it has none, return one empty statement."""
-    document = _tree(body)
-    if not isinstance(document, dict):
-        return [""]
-    if isinstance(document.get("Statement"), str):
-        return [document["Statement"]]
-    members = document.get("Statements") or document.get("TransactStatements") or [{}]
-    return [
-        str(member.get("Statement", "")) if isinstance(member, dict) else ""
-        for member in (members if isinstance(members, list) else [None])
-    ]

@@ -4,27 +4,41 @@ from __future__ import annotations
 
 import base64
 import zlib
+from collections.abc import Mapping
 from dataclasses import replace
 from enum import Enum
 from typing import Any
 
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import DecodeError, EncodeError, Message
+from google.protobuf.message_factory import GetMessageClass
 
+from tablegate.adapters.tablestore.operation_table import OPERATIONS, operation_name
+from tablegate.adapters.tablestore.request_facts import kind_of
 from tablegate.adapters.tablestore.wire import replies
 from tablegate.adapters.tablestore.wire.errors import RETRIED, ServiceError
 from tablegate.adapters.tablestore.wire.plainbuffer import PlainBufferError, WireCell, WireRow, decode_rows
+from tablegate.adapters.tablestore.wire.protocol import search_pb2
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.model.request_facts import RequestKind
 from tablegate.gateway.model.values.values import Value
 from tablegate.transfer.traffic.comparing import ParsedReply
-from tablegate.transfer.traffic.dialects.dialect import ProxiedDialect, UnknownToken, headers_of
-from tablegate.transfer.traffic.rules import TABLE_STORE, tokens_sent
+from tablegate.transfer.traffic.dialects.dialect import (
+    READING_METHODS,
+    ProxiedDialect,
+    UnknownToken,
+    headers_of,
+)
+from tablegate.transfer.traffic.rules import TABLE_STORE, ComparisonRule, tokens_sent
 from tablegate.transfer.traffic.tokens import Tokens
 
 _HEADERS = frozenset({"x-ots-contenttype"})
-_READS = ("Get", "BatchGet", "Describe", "List", "ComputeSplitPoints", "BulkExport")
 _ROWS = frozenset({"row", "rows", "record", "origin_record", "next_start_primary_key", "split_points"})
+
+
+_QUERIES = {"search_query": search_pb2.SearchQuery, "scan_query": search_pb2.ScanQuery}
+"""Members of searches that are serialized messages with tokens -> their types."""
 
 
 class TableStore(ProxiedDialect):
@@ -34,10 +48,17 @@ class TableStore(ProxiedDialect):
     passing_codes = RETRIED
 
     def operation(self, request: Request) -> str:
-        return request.path.strip("/").rpartition("/")[2]
+        return operation_name(request.path)
 
     def is_write(self, request: Request) -> bool:
-        return not self.operation(request).startswith(_READS)
+        row = OPERATIONS.get(self.operation(request))
+        if row is None:
+            return request.method not in READING_METHODS
+        try:
+            message = row.request.FromString(replies.inflated(request))
+        except (DecodeError, ServiceError):
+            message = row.request()
+        return kind_of(self.operation(request), message) is not RequestKind.READ
 
     def base(self, request: Request) -> str:
         return ""
@@ -47,31 +68,17 @@ class TableStore(ProxiedDialect):
 
     def with_live_tokens(self, request: Request, tokens: Tokens, is_done: bool) -> Request:
         operation = self.operation(request)
-        kind: type[Message] | None = getattr(messages, f"{operation}Request", None)
+        row = OPERATIONS.get(operation)
+        kind = None if row is None else row.request
         rules_by_member = tokens_sent(TABLE_STORE, operation)
-        members = (
-            []
-            if kind is None
-            else [name for name in kind.DESCRIPTOR.fields_by_name if name in rules_by_member]
-        )
-        if kind is None or not members:
+        if kind is None:
             return request
         message = kind()
         try:
             message.ParseFromString(replies.inflated(request))
         except (DecodeError, ServiceError):
             return request
-        is_changed = False
-        for member in members:
-            if not message.HasField(member):
-                continue
-            value = getattr(message, member)
-            live = tokens.live(rules_by_member[member].name, "", _scalar(value))
-            if live is None and is_done:
-                raise UnknownToken(f"{rules_by_member[member].name} in {member}")
-            if live is not None and live != _scalar(value):
-                setattr(message, member, base64.b64decode(live) if isinstance(value, bytes) else live)
-                is_changed = True
+        is_changed = _set_live_tokens(message, rules_by_member, tokens, is_done)
         return _with_body(request, message) if is_changed else request
 
     def answer(self, request: Request, reply: Reply) -> ParsedReply:
@@ -81,8 +88,8 @@ class TableStore(ProxiedDialect):
             if error is None:
                 return ParsedReply(reply.status, "", headers, reply.body.decode("utf-8", "replace"))
             return ParsedReply(reply.status, error.code, headers, {"message": error.message})
-        kind: type[Message] | None = getattr(messages, f"{self.operation(request)}Response", None)
-        message = None if kind is None else _message_or_none(kind, reply.body)
+        row = OPERATIONS.get(self.operation(request))
+        message = None if row is None else _message_or_none(_reply_type(row.request), reply.body)
         body = base64.b64encode(reply.body).decode() if message is None else _tree(message)
         return ParsedReply(reply.status, "", headers, body)
 
@@ -90,6 +97,31 @@ class TableStore(ProxiedDialect):
         code = "OTSRequestBodyTooLarge" if status == 413 else "OTSServerBusy"
         body = messages.Error(code=code, message=text).SerializeToString()
         return Reply(status, [("x-ots-contenttype", "protocol buffer")], body)
+
+
+def _set_live_tokens(
+    message: Message, rules_by_member: Mapping[str, ComparisonRule], tokens: Tokens, is_done: bool
+) -> bool:
+    """Set the live tokens of a message and the messages in it. Return True if one differs. Raises UnknownToken."""
+    is_changed = False
+    for member, value in message.ListFields():
+        rule = rules_by_member.get(member.name)
+        if rule is not None and isinstance(value, str | bytes):
+            live = tokens.live(rule.name, "", _scalar(value))
+            if live is None and is_done:
+                raise UnknownToken(f"{rule.name} in {member.name}")
+            if live is not None and live != _scalar(value):
+                setattr(message, member.name, base64.b64decode(live) if isinstance(value, bytes) else live)
+                is_changed = True
+        elif member.name in _QUERIES:
+            query = _message_or_none(_QUERIES[member.name], value)
+            if query is not None and _set_live_tokens(query, rules_by_member, tokens, is_done):
+                setattr(message, member.name, query.SerializeToString())
+                is_changed = True
+        elif member.message_type is not None:
+            for each in [value] if isinstance(value, Message) else value:
+                is_changed |= _set_live_tokens(each, rules_by_member, tokens, is_done)
+    return is_changed
 
 
 def _with_body(request: Request, message: Message) -> Request:
@@ -104,6 +136,13 @@ def _with_body(request: Request, message: Message) -> Request:
         for name, value in request.headers
     )
     return replace(request, headers=headers, body=zlib.compress(body))
+
+
+def _reply_type(request: type[Message]) -> type[Message]:
+    """Return the type of the reply to a request. It stands in the same file of the protocol."""
+    name = request.DESCRIPTOR.name.removesuffix("Request") + "Response"
+    descriptor: Any = request.DESCRIPTOR.file.message_types_by_name[name]
+    return GetMessageClass(descriptor)
 
 
 def _message_or_none(kind: type[Any], data: bytes) -> Any:
