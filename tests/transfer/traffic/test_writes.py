@@ -89,6 +89,17 @@ def test_every_permission_has_one_kind() -> None:
     )
 
 
+def test_processes_that_only_read_answer_reads_of_rows() -> None:
+    """SearchVectors needs the index in the memory of the process that writes, and SQLQuery may change a mapping."""
+    found = {f"{each.name} {name}" for each, name, _, purpose in requests() if only_reads_rows(purpose)}
+    assert found == {
+        *(f"dynamodb {name}" for name in ("GetItem", "BatchGetItem", "TransactGetItems", "Query", "Scan")),
+        *(f"azuretable GET {name}" for name in ("Entity", "EntitySet")),
+        *(f"tablestore {name}" for name in ("GetRow", "BatchGetRow", "GetRange", "BulkExport", "Search", "ComputeSplits")),
+        "tablestore ParallelScan",
+    }  # fmt: skip
+
+
 def sql(query: str) -> Request:
     return Request("POST", "/SQLQuery", (), sql_pb2.SQLQueryRequest(query=query).SerializeToString())
 
