@@ -32,6 +32,7 @@ from tablegate.gateway.model.values.row_lines import LINE_BYTES
 from tablegate.gateway.model.values.rows import Row
 from tablegate.transfer import errors
 from tablegate.transfer.endpoints import endpoint
+from tablegate.transfer.endpoints.files.encodings import in_utf8
 from tablegate.transfer.endpoints.files.staging import (
     Staging,
     discard_staging,
@@ -147,7 +148,11 @@ class FileEndpoint(endpoint.Endpoint):
 
         Jobs of earlier releases have a text as their segment, and are not checked.
         """
-        if not isinstance(segment, str) and segment != self._size_and_time():
+        if not isinstance(segment, str):
+            self._require_equal(segment, self._size_and_time())
+
+    def _require_equal(self, before: endpoint.JSON, now: endpoint.JSON) -> None:
+        if before != now:
             raise errors.CannotResume(
                 f"{self.path} has changed since reading began. Start again, with a new job if this is a copy"
             )
@@ -292,13 +297,7 @@ class LineReader:
         self.number += 1
         if len(line) == LINE_BYTES:
             raise self.bad(f"the line exceeds {LINE_BYTES >> 20} MiB")
-        return self._without_mark(line) if self.number == 1 else line
-
-    def _without_mark(self, line: bytes) -> bytes:
-        """Return the first line without a byte order mark. Raises BadFile for another encoding than UTF-8."""
-        if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            raise self.bad("the file is UTF-16. Convert it to UTF-8: iconv -f UTF-16 -t UTF-8 FILE > NEW")
-        return line.removeprefix(codecs.BOM_UTF8)
+        return line.removeprefix(codecs.BOM_UTF8) if self.number == 1 else line
 
     def bad(self, reason: object, line: int | None = None) -> errors.BadFile:
         """Return an error about a line, by default the last one that was read."""
@@ -309,7 +308,10 @@ class LineReader:
 
 
 def inflated(path: Path) -> BinaryIO:
-    """Open a file for reading, inflated if its first bytes show a compression. Raises TransferError."""
+    """Open a file for reading, inflated if its first bytes show a compression, and in UTF-8 if they show UTF-16.
+
+    Raises TransferError.
+    """
     with _FileErrors(path):
         stream = open(path, "rb")  # noqa: SIM115
         head = stream.read(4)
@@ -317,7 +319,7 @@ def inflated(path: Path) -> BinaryIO:
         if not head and path.suffix in _COMPRESSED:
             stream.close()
             raise UnreadableFile("the file is empty, but a compressed file has some bytes: it is truncated")
-        return reading(stream, compression_of(head))
+        return in_utf8(reading(stream, compression_of(head)))
 
 
 def paged(rows: Iterable[tuple[Row, endpoint.JSON]]) -> Iterator[endpoint.ScanPage]:

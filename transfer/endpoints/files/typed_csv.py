@@ -1,7 +1,7 @@
 """The typed CSV of Azure Storage Explorer: a column for each property and a column `NAME@type` for its type.
 
-An absent property has an empty value and an empty type. An empty text has an empty value and the type String. Types
-are written bare (`Int32`), like the current tool does, and read in any case with or without `Edm.`. Property names
+An absent property has an empty value and an empty type, or the type Null. An empty text has an empty value and the type
+String. Types are written bare (`Int32`), like the current tool does, and read in any case with or without `Edm.`. Property names
 are Azure's.
 
 A value without a type is rejected unless the address has an option. `?types=first-row` uses the last type of the
@@ -36,10 +36,10 @@ from tablegate.adapters.dynamodb.export_files.compression import UnreadableFile
 from tablegate.gateway.model.values import bodies
 from tablegate.gateway.model.values.csv_cells import cell_of, text_of_cell
 from tablegate.gateway.model.values.keys import KeySchema
-from tablegate.gateway.model.values.row_lines import LINE_BYTES
 from tablegate.gateway.model.values.rows import Contents, Row
 from tablegate.gateway.model.values.values import Kind, Value
 from tablegate.transfer.endpoints.endpoint import JSON, Definition, ScanPage, Service
+from tablegate.transfer.endpoints.files.csv_lines import delimiter_of, numbered_records
 from tablegate.transfer.endpoints.files.file_endpoint import FileEndpoint, inflated, paged, written_anew
 from tablegate.transfer.endpoints.files.staging import Staging
 from tablegate.transfer.errors import BadAddress, BadFile, TransferError
@@ -58,8 +58,6 @@ _FORMULAS = ("mark", "keep")
 MAX_COLUMNS = 20_000
 """Maximum number of distinct properties in all rows. An entity has at most 252."""
 
-csv.field_size_limit(LINE_BYTES)
-
 
 class TypedCsv(FileEndpoint):
     """A file of typed CSV. Options: `types`, `formulas` (see above), `delimiter`, `empty=drop` (omit empty texts)."""
@@ -68,15 +66,11 @@ class TypedCsv(FileEndpoint):
 
     def __init__(self, path: Path, options: Mapping[str, str]) -> None:
         super().__init__(path)
-        self._delimiter = options.get("delimiter", ",")
+        self._delimiter = delimiter_of(options, self.shown)
         self._untyped = options.get("types", "refuse")
         self._empty = options.get("empty", "keep")
         self._formulas = options.get("formulas", "mark")
         self._marks = self._formulas == "mark"
-        if len(self._delimiter) != 1 or self._delimiter in '"\r\n':
-            raise BadAddress(
-                f"{self.shown}: delimiter={self._delimiter}: the delimiter must be one character"
-            )
         for name, value, choices in (
             ("types", self._untyped, _UNTYPED),
             ("empty", self._empty, _EMPTY),
@@ -101,29 +95,18 @@ class TypedCsv(FileEndpoint):
             stream.close()
 
     def _rows(self, text: io.TextIOWrapper, skipped: int) -> Iterator[tuple[Row, JSON]]:
-        reader = csv.reader(_whole_lines(text), delimiter=self._delimiter, strict=True)
-        line = 1
-        count = 0
         columns: _Columns | None = None
-        try:
-            for written in reader:
-                cells = [text_of_cell(cell) for cell in written] if self._marks else written
+        for count, (line, written) in enumerate(numbered_records(text, self._delimiter, self.path)):
+            cells = [text_of_cell(cell) for cell in written] if self._marks else written
+            try:
                 if columns is None:
                     columns = _Columns.of(cells, self._untyped, self._empty == "drop")
-                elif cells:  # skip empty lines
-                    count += 1
-                    row = columns.row(cells)
-                    if count > skipped:
-                        yield row, count
-                line = reader.line_num + 1
-        except UnicodeDecodeError as error:
-            raise BadFile(
-                f"{self.path}, line {line}: not UTF-8 ({error}). Convert it: iconv -t UTF-8 -f ENCODING FILE > NEW"
-            ) from None
-        except (UnreadableFile, csv.Error) as error:
-            raise BadFile(f"{self.path}, line {line}: {error}") from None
-        if columns is None:
-            raise BadFile(f"{self.path}, line 1: the file is empty")
+                    continue
+                row = columns.row(cells)
+            except UnreadableFile as error:
+                raise BadFile(f"{self.path}, line {line}: {error}") from None
+            if count > skipped:
+                yield row, count
 
     def render(self, staging: Staging, target: Path) -> Path:
         names = self._names(staging)
@@ -174,16 +157,6 @@ class TypedCsv(FileEndpoint):
         return list(names)
 
 
-def _whole_lines(text: io.TextIOWrapper) -> Iterator[str]:
-    """Yield lines. Raises UnreadableFile if the last one has no end: a shorter key or value would be valid, too."""
-    for line in text:
-        if not line.endswith(("\n", "\r")):
-            raise UnreadableFile(
-                "the last line has no line break, so that the file may be truncated. Add one if it is complete"
-            )
-        yield line
-
-
 def _cells(row: Row, key_names: tuple[str, ...]) -> Iterator[tuple[str, tuple[Kind, str]]]:
     """Yield (property, (kind, text)) of a row without its key, in Azure's form."""
     for name, value in row.latest.items():
@@ -219,7 +192,10 @@ class _Columns:
             raise UnreadableFile(f"the column {duplicate!r} occurs twice")
         for name in (_PARTITION_KEY, _ROW_KEY):
             if name not in places:
-                raise UnreadableFile(f"the column {name!r} is missing: not a typed CSV of Storage Explorer")
+                raise UnreadableFile(
+                    f"the column {name!r} is missing: not a typed CSV of Storage Explorer."
+                    " If it is CSV of DynamoDB, of the console or for its import from S3, add ?keys=NAME:S"
+                )
         properties = []
         for name, at in places.items():
             if name.endswith(_TYPE):
@@ -246,7 +222,12 @@ class _Columns:
             if not cell:
                 return None
             type_name = self._assumed_type(name, cell)
-        edm = _EDM.get(type_name.lower().removeprefix("edm."))
+        type_word = type_name.lower().removeprefix("edm.")
+        if type_word == "null":
+            if cell:
+                raise UnreadableFile(f"{name!r}: the value {cell[:60]!r} has the type Null")
+            return None
+        edm = _EDM.get(type_word)
         if edm is None:
             raise UnreadableFile(
                 f"{name!r}: unknown type {type_name!r}. Use one of {', '.join(_TYPES.values())}"
