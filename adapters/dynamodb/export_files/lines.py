@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from tablegate.adapters.dynamodb.export_files import ion
+from tablegate.adapters.dynamodb.export_files.buffers import has_buffers, without_buffers
 from tablegate.adapters.dynamodb.export_files.compression import UnreadableFile
 from tablegate.adapters.dynamodb.values import values
 from tablegate.adapters.dynamodb.values.values import ParsedItem
@@ -72,7 +73,9 @@ def form_of(line: bytes) -> LineFormat:
         return LineFormat.LOWER_CASE
     raise UnreadableFile(
         "no typed item: its values have no types of DynamoDB (plain JSON cannot be read back exactly)."
-        f' Expected {{"id":{{"S":"a"}}}} or {{"Item":{{...}}}}, found the members {shown_names(record)}'
+        f' Expected {{"id":{{"S":"a"}}}} or {{"Item":{{...}}}}, found the members {shown_names(record)}. boto3\'s resource,'
+        " the document client and Cosmos DB write JSON without types. Write it again with types (TypeSerializer of boto3,"
+        " marshall of @aws-sdk/util-dynamodb)"
     )
 
 
@@ -200,6 +203,8 @@ def _item(wire: Any) -> ParsedItem:
     try:
         return values.item_of(wire)
     except ServiceError as error:
+        if has_buffers(wire):
+            return _item(without_buffers(wire))
         raise UnreadableFile(error.message or "not a value of DynamoDB") from None
 
 

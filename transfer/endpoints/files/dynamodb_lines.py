@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tablegate.adapters.dynamodb.export_files import ion
 from tablegate.adapters.dynamodb.export_files.compression import Compression, UnreadableFile, compressed
@@ -13,44 +14,66 @@ from tablegate.gateway.model.errors import NotInstalled
 from tablegate.gateway.model.values.keys import KeySchema
 from tablegate.gateway.model.values.row_lines import position_of_members
 from tablegate.gateway.model.values.rows import Row
-from tablegate.transfer.endpoints.endpoint import JSON, Definition, ScanPage, Service
-from tablegate.transfer.endpoints.files.file_endpoint import FileEndpoint, LineReader, paged, written_anew
+from tablegate.transfer.endpoints.endpoint import Definition, Service
+from tablegate.transfer.endpoints.files.document_files import DESCRIPTIONS, DocumentFiles
+from tablegate.transfer.endpoints.files.file_endpoint import FileEndpoint, LineReader, written_anew
 from tablegate.transfer.endpoints.files.item_documents import items_of
 from tablegate.transfer.endpoints.files.keys_option import keys_missing, keys_of
+from tablegate.transfer.endpoints.files.recognition import ITEMS
 from tablegate.transfer.endpoints.files.staging import Staging
 from tablegate.transfer.errors import MissingSoftware
+
+if TYPE_CHECKING:
+    from tablegate.transfer.endpoints.files.table_description import TableDescription
 
 _WRITTEN_ROWS = 1000
 
 
-class DynamoDBLines(FileEndpoint):
-    """A file of DynamoDB items. The option `keys` names the key attributes, which are not in the file."""
+class DynamoDBLines(DocumentFiles):
+    """Files of DynamoDB items. Options: `keys` names the key attributes, which most files lack, and `table` the table of
+    batches."""
 
     service = Service.DYNAMODB
+    format_name = ITEMS
 
     def __init__(self, path: Path, options: Mapping[str, str]) -> None:
-        super().__init__(path)
+        super().__init__(path, options)
         self._schema = keys_of(options, self.shown)
+        self._table = options.get("table", "")
 
     def read_definition(self) -> Definition:
-        if self._schema is None:
+        name, size = self.table_name, self.size_bytes()
+        if self._schema is not None:
+            return Definition(name, Service.DYNAMODB, self._schema, size_bytes=size)
+        description = self._description()
+        if description is None:
             raise keys_missing(self.shown)
-        name = self.path.name.partition(".")[0]
-        return Definition(name, Service.DYNAMODB, self._schema, size_bytes=self.path.stat().st_size)
+        schema, indexes, vectors = description
+        return Definition(name, Service.DYNAMODB, schema, indexes, size_bytes=size, vector_indexes=vectors)
 
-    def scan(self, segment: JSON, resume: JSON | None = None) -> Iterator[ScanPage]:
+    def _description(self) -> TableDescription | None:
+        for name in DESCRIPTIONS if self.path.is_dir() else ():
+            if (self.path / name).is_file():
+                # Imported here, because it loads the adapter's control plane, the largest part of it.
+                from tablegate.transfer.endpoints.files.table_description import read_description
+
+                return read_description(self.path / name)
+        return None
+
+    def rows(self, files: Iterator[LineReader]) -> Iterator[Row]:
+        """Yield the rows. The time of writing is unknown."""
         schema = self.describe().key_schema
-        self.require_unchanged(segment)
-        lines = LineReader(self.path)
-        try:
-            yield from paged(_rows(lines, schema, 0 if resume is None else int(resume)))
-        finally:
-            lines.close()
+        for item, lines, line in items_of(files, self._table):
+            try:
+                position = position_of_members(item, schema)
+            except UnreadableFile as error:
+                raise lines.bad(error, line) from None
+            yield Row(position, item.contents, 0)
 
     def create(self, definition: Definition) -> list[str]:
         if self._is_ion:
             require_ion_reader()
-        return super().create(definition)
+        return FileEndpoint.create(self, definition)
 
     @property
     def _is_ion(self) -> bool:
@@ -92,14 +115,3 @@ def batches(rows: Iterator[Row]) -> Iterator[list[Row]]:
             yield batch
             batch = []
     yield batch
-
-
-def _rows(lines: LineReader, schema: KeySchema, skipped: int) -> Iterator[tuple[Row, JSON]]:
-    """Yield (row, number of rows so far) after the first rows. The time of writing is unknown."""
-    for count, (item, line) in enumerate(items_of(lines), 1):
-        if count > skipped:
-            try:
-                row = Row(position_of_members(item, schema), item.contents, 0)
-            except UnreadableFile as error:
-                raise lines.bad(error, line) from None
-            yield row, count

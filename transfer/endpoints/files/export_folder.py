@@ -75,7 +75,7 @@ class ExportFolder:
                     # Imported here, because it loads the adapter's control plane, the largest part of it.
                     from tablegate.transfer.endpoints.files.table_description import read_description
 
-                    return read_description(folder / name, self.summary)
+                    return read_description(folder / name, self.summary.table_name)
             if (folder / manifests.FOLDER).is_dir():  # the bucket's root, or the prefix
                 break
         return None
@@ -167,7 +167,10 @@ def _summary_of(path: Path) -> Path:
         *path.glob(f"*/{manifests.FOLDER}/*/{manifests.SUMMARY}"),
     ]
     if not below:
-        raise BadFile(f"{path} has no {manifests.SUMMARY}: it is not an export or was never finished")
+        raise BadFile(
+            f"{path} has no {manifests.SUMMARY}: it is not an export or was never finished. Name a folder of parts itself, such"
+            f" as {path}/data. To read each of its folders as a table, add /*"
+        )
     if len(below) > 1:
         names = ", ".join(sorted(str(summary.parent) for summary in below)[:5])
         raise BadFile(f"{path} has {len(below)} exports. Name one of them: {names}")

@@ -1,9 +1,9 @@
-"""The net effect of incremental exports on a full export.
+"""The net effect of changes: of incremental exports on a full export, or of the records of a stream.
 
 A window has the final state of each item that changed in it, or its deletion. Windows are applied in the order of
 their ends, and later ones win. Lines within a window concern different items, so that their order does not matter
-("Using incremental exports" in the developer guide). Changes may exceed the memory, so they are stored in a
-temporary SQLite file.
+("Using incremental exports" in the developer guide). Records of a stream have an order, and the last one of a key wins.
+Changes may exceed the memory, so they are stored in a temporary SQLite file.
 """
 
 from __future__ import annotations
@@ -15,7 +15,15 @@ from collections.abc import Iterable, Iterator
 from tablegate.gateway.model.values.keys import Position
 from tablegate.gateway.model.values.rows import Contents, Row
 
-_SCHEMA = "CREATE TABLE changes (partition BLOB, sort BLOB, body BLOB, size INTEGER, PRIMARY KEY (partition, sort)) WITHOUT ROWID"
+_SCHEMA = (
+    "CREATE TABLE changes (partition BLOB, sort BLOB, body BLOB, size INTEGER, place TEXT,"
+    " PRIMARY KEY (partition, sort)) WITHOUT ROWID"
+)
+_UPSERT = (
+    "INSERT INTO changes VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE"
+    " SET body = excluded.body, size = excluded.size, place = excluded.place WHERE excluded.place >= place"
+)
+_PLACE_DIGITS = 64
 _BATCH = 500
 
 
@@ -30,14 +38,18 @@ class ExportedChanges:
 
     def apply(self, changes: Iterable[tuple[Position, Contents | None]]) -> None:
         """Apply the next window: the contents of each key, None if its item was deleted."""
+        self.apply_records((0, position, contents) for position, contents in changes)
+
+    def apply_records(self, records: Iterable[tuple[int, Position, Contents | None]]) -> None:
+        """Apply records in the order of their places. Of equal places, the later record wins."""
         with self._lock, self._database:
             self._database.executemany(
-                "INSERT OR REPLACE INTO changes VALUES (?, ?, ?, ?)",
+                _UPSERT,
                 (
-                    (*position, None, 0)
+                    (*position, None, 0, f"{place:0{_PLACE_DIGITS}}")
                     if contents is None
-                    else (*position, contents.body, contents.size_bytes)
-                    for position, contents in changes
+                    else (*position, contents.body, contents.size_bytes, f"{place:0{_PLACE_DIGITS}}")
+                    for place, position, contents in records
                 ),
             )
 

@@ -1,13 +1,14 @@
-"""The items of a file of JSON documents or Ion lines.
+"""The items of files of JSON documents or Ion lines.
 
-A document is an item, bare or wrapped in `Item`, an array of them, an answer of Scan or Query, or requests of
-BatchWriteItem. Documents may follow each other, with line breaks anywhere. The first item determines the form of all.
-A partial answer without the rest after it is an error.
+A document is an item, bare or wrapped in `Item`, an array of them, an answer of Scan or Query, requests of BatchWriteItem,
+or an answer of BatchGetItem or TransactGetItems. Documents may follow each other, with line breaks anywhere. The first
+item of a file determines the form of all. A partial answer without the rest after it, also in the next file, is an
+error.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import orjson
@@ -23,11 +24,12 @@ from tablegate.adapters.dynamodb.export_files.lines import (
 from tablegate.adapters.dynamodb.export_files.records import RECORD_BYTES
 from tablegate.adapters.dynamodb.values.values import ParsedItem
 from tablegate.gateway.model.values.row_lines import json_object
+from tablegate.transfer.endpoints.files.document_files import require_members
 from tablegate.transfer.endpoints.files.file_endpoint import LineReader
 from tablegate.transfer.endpoints.files.json_documents import DocumentPart, DocumentSplitter
 
-LocatedItem = tuple[ParsedItem, int]
-"""An item and the number of the line where it begins."""
+LocatedItem = tuple[ParsedItem, LineReader, int]
+"""An item, its file, and the number of the line where it begins."""
 
 _ANSWER = frozenset(
     {
@@ -40,38 +42,46 @@ _REMEDIES = {
     "LastEvaluatedKey": "Read the rest with --exclusive-start-key and append the answers, or omit --no-paginate",
 }
 _BATCH = frozenset({"RequestItems", "ReturnConsumedCapacity", "ReturnItemCollectionMetrics"})
+_TABLE_NAME_CHARACTERS = 3
+_GOT = frozenset({"Responses", "UnprocessedKeys", "ConsumedCapacity", "ResponseMetadata", "$metadata"})
 
 
-def items_of(lines: LineReader) -> Iterator[LocatedItem]:
-    """Yield the items. Raises BadFile, with the line."""
-    first = next((line for line in lines if line.strip()), None)
-    if first is None:
-        return
-    if is_ion(first):
-        yield from _items_of_ion(first, lines)
-    else:
-        yield from _JsonItems(lines).read(first)
+def items_of(files: Iterator[LineReader], table: str = "") -> Iterator[LocatedItem]:
+    """Yield the items. Raises BadFile, with the line. `table`: the table of batches that name several."""
+    answers, batches = _Answers(), _Batches(table)
+    lines: LineReader | None = None
+    for lines in files:
+        first = next((line for line in lines if line.strip()), None)
+        if first is not None and is_ion(first):
+            yield from _items_of_ion(first, lines)
+        elif first is not None:
+            yield from _JsonItems(lines, answers, batches).read(first)
+    if lines is not None:
+        answers.require_end(lines)
+        batches.require_table(lines)
 
 
 def _items_of_ion(first: bytes, lines: LineReader) -> Iterator[LocatedItem]:
     try:
         form = form_of(first)
-        yield read_item(first, form), lines.number
+        yield read_item(first, form), lines, lines.number
         for line in lines:
             if line.strip():
-                yield read_item(line, form), lines.number
+                yield read_item(line, form), lines, lines.number
     except UnreadableFile as error:
         raise lines.bad(error) from None
 
 
 class _JsonItems:
-    """The reader of JSON documents."""
+    """The reader of JSON documents in one file."""
 
-    def __init__(self, lines: LineReader) -> None:
+    def __init__(self, lines: LineReader, answers: _Answers, batches: _Batches) -> None:
         self._lines = lines
         self._form: LineFormat | None = None
         self._splitter = DocumentSplitter()
-        self._answers = _Answers()
+        self._answers = answers
+        self._batches = batches
+        self._has_requests = False  # in a list of a batch whose table is called like a list of answers
 
     def read(self, first: bytes) -> Iterator[LocatedItem]:
         line: bytes | None = first
@@ -80,13 +90,12 @@ class _JsonItems:
             if item is None:
                 yield from self._items_of_parts(line)
             else:
-                yield item, self._lines.number
+                yield item, self._lines, self._lines.number
             line = next(self._lines, None)
         try:
             self._splitter.end()
         except UnreadableFile as error:
             raise self._lines.bad(error, self._splitter.first_line) from None
-        self._answers.require_end(self._lines)
 
     def _item_of_line(self, line: bytes) -> ParsedItem | None:
         """Return the item of a line that is one document, as most files have them. None for all other lines."""
@@ -106,17 +115,24 @@ class _JsonItems:
             try:
                 if part.elements is None:
                     for item in self._items_of_document(part.data):
-                        yield item, part.line
-                else:
+                        yield item, self._lines, part.line
+                elif not self._has_requests:
                     self._answers.add(part)
+                else:
+                    self._batches.require_one((part.rest() or {}).keys())
             except UnreadableFile as error:
                 raise self._lines.bad(error, part.line) from None
 
     def _items_of_document(self, data: bytes) -> list[ParsedItem]:
         if self._form is None:
-            requests = _put_requests(json_object(data))
-            if requests is not None:
-                return [read_item(orjson.dumps(item), LineFormat.BARE) for item in requests]
+            document = json_object(data)
+            if _are_requests([document]):
+                self._has_requests = True
+                found: list[Any] | None = _put_items([document])
+            else:
+                found = self._batches.items_of(document)
+            if found is not None:
+                return [read_item(orjson.dumps(item), LineFormat.BARE) for item in found]
             self._form = form_of(data)
         return [read_item(data, self._form)]
 
@@ -131,13 +147,12 @@ class _Answers:
     def add(self, part: DocumentPart) -> None:
         """Add an array or an answer. Raises UnreadableFile if it is not the whole."""
         assert part.elements is not None
-        if part.data.startswith(b"["):
-            if part.data != b"[]":
-                raise UnreadableFile("not JSON: the array has no closing bracket")
+        answer = part.rest()
+        if answer is None:
             return
-        answer = json_object(part.data)
-        if not _ANSWER.issuperset(answer):
-            raise UnreadableFile(f"unexpected members beside Items: {shown_names(answer.keys() - _ANSWER)}")
+        if part.list_name != "Items":
+            raise UnreadableFile(f"no typed item: {part.list_name} is no list of an answer of Scan or Query")
+        require_members(answer, _ANSWER, "Items")
         count = answer.get("Count", part.elements)
         if type(count) is not int:
             raise UnreadableFile("the Count is not a number")
@@ -168,16 +183,76 @@ class _Answers:
             )
 
 
-def _put_requests(document: dict[str, Any]) -> list[Any] | None:
-    """Return the items of requests of BatchWriteItem, None if it is another document. Raises UnreadableFile."""
-    tables = document
-    if "RequestItems" in document and _BATCH.issuperset(document):
-        tables = document["RequestItems"]
-    if not isinstance(tables, dict) or not tables or not all(map(_are_requests, tables.values())):
-        return None
-    if len(tables) > 1:
-        raise UnreadableFile(f"requests for several tables: {shown_names(tables)}. Use a file for each table")
-    [requests] = tables.values()
+class _Batches:
+    """The items of batches, of one table. `table` selects it, "" if there must be only one."""
+
+    def __init__(self, table: str) -> None:
+        self._table = table
+        self._is_found = not table
+        self._name: str | None = None  # of the table of the batches before
+
+    def items_of(self, document: dict[str, Any]) -> list[Any] | None:
+        """Return the items of a batch, None if it is another document. Raises UnreadableFile."""
+        found = self._items_of_requests(document)
+        return self._items_of_responses(document) if found is None else found
+
+    def require_table(self, lines: LineReader) -> None:
+        """Raise BadFile if no batch has the selected table."""
+        if not self._is_found:
+            raise lines.bad(f"no batch up to here has items of the table {self._table}")
+
+    def _items_of_requests(self, document: dict[str, Any]) -> list[Any] | None:
+        """BatchWriteItem."""
+        tables = document
+        if "RequestItems" in document and _BATCH.issuperset(document):
+            tables = document["RequestItems"]
+        if not isinstance(tables, dict) or not tables or not all(map(_are_requests, tables.values())):
+            return None
+        return _put_items(self._only(tables, "requests"))
+
+    def _items_of_responses(self, document: dict[str, Any]) -> list[Any] | None:
+        """BatchGetItem, TransactGetItems and BatchExecuteStatement."""
+        responses = document.get("Responses")
+        if not _GOT.issuperset(document) or not isinstance(responses, dict | list):
+            return None
+        if isinstance(responses, dict) and any(len(name) < _TABLE_NAME_CHARACTERS for name in responses):
+            return None  # an item with the attribute Responses
+        if document.get("UnprocessedKeys"):
+            raise UnreadableFile("the answer has UnprocessedKeys, so that items are missing. Read them, too")
+        if isinstance(responses, dict):
+            found: list[Any] = self._only(responses, "items")
+            return found
+        return [item for item in map(_item_of_response, responses) if item is not None]
+
+    def _only(self, tables: dict[str, Any], things: str) -> Any:
+        """Return the member of one table. Raises UnreadableFile if there are several and none is selected."""
+        if self._table:
+            self._is_found |= self._table in tables
+            return tables.get(self._table, [])
+        self.require_one(tables.keys(), things)
+        return next(iter(tables.values()), [])
+
+    def require_one(self, names: Collection[str], things: str = "requests") -> None:
+        """Raise UnreadableFile if the tables of a batch, and of those before it, are not the selected one or only one."""
+        known = {*names, *([self._name] if self._name is not None else [])}
+        if len(known) > 1:
+            raise UnreadableFile(
+                f"{things} for several tables: {shown_names(sorted(known))}. Add ?table=NAME to read one of them"
+            )
+        self._name = next(iter(known), None)
+        if self._table and self._name not in (None, self._table):
+            raise UnreadableFile(f"{things} for the table {self._name}, not {self._table}")
+        self._is_found = True
+
+
+def _item_of_response(response: Any) -> Any:
+    """Return the item of a response, None if it was absent. Raises UnreadableFile."""
+    if not isinstance(response, dict) or not response.keys() <= {"Item", "TableName"}:
+        raise UnreadableFile(f"expected Item in Responses, found {str(response)[:60]}")
+    return response.get("Item")
+
+
+def _put_items(requests: list[Any]) -> list[Any]:
     if any("DeleteRequest" in request for request in requests):
         raise UnreadableFile("a DeleteRequest is no item: expected PutRequest only")
     return [request["PutRequest"].get("Item") for request in requests]

@@ -1,7 +1,7 @@
 """The JSON documents of a file, with line breaks anywhere, in bounded memory.
 
-Documents stand one after the other. A document that is an array, or that has the list `Items` of an answer of Scan or
-Query, is taken apart: its elements are separate parts, so that it may be larger than the memory.
+Documents stand one after the other. A document that is an array, or that has one of the lists in LISTS, is taken
+apart: its elements are separate parts, so that it may be larger than the memory.
 
 Each byte belongs to an element, to a separator or to the rest of a document. Elements and rests are parsed by the
 caller, and separators are checked here. So nothing in a file is skipped.
@@ -10,11 +10,15 @@ caller, and separators are checked here. So nothing in a file is skipped.
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tablegate.adapters.dynamodb.export_files.compression import UnreadableFile
-from tablegate.gateway.model.values.row_lines import LINE_BYTES
+from tablegate.gateway.model.values.row_lines import LINE_BYTES, json_object
 
+LISTS = {
+    b'"Items"': "Items", b'"Records"': "Records", b'"value"': "value", b'"items"': "items",
+}  # fmt: skip
+"""Lists of answers and events: of Scan and Query, of streams, of Azure Table, and of `az storage entity query`."""
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]]', re.DOTALL)
 _SPACE = b" \t\r\n"
 _SHOWN_BYTES = 40
@@ -27,11 +31,24 @@ class DocumentPart(NamedTuple):
     - `line`: the number of the line where it begins.
     - `elements`: None for an element or a document that was not taken apart. Otherwise `data` is a document without
     the elements of its list, and this is their number.
+    - `list_name`: the name of the list in such a document, "" for an array.
     """
 
     data: bytes
     line: int
     elements: int | None = None
+    list_name: str = ""
+
+    def rest(self) -> dict[str, Any] | None:
+        """Return the members of a document that was taken apart, None for an array. Raises UnreadableFile."""
+        if self.data.startswith(b"["):
+            if self.data != b"[]":
+                raise UnreadableFile("not JSON: the array has no closing bracket")
+            return None
+        document = json_object(self.data)
+        if document.get(self.list_name) != []:
+            raise UnreadableFile(f"not JSON: {self.list_name} occurs twice or has no closing bracket")
+        return document
 
 
 class DocumentSplitter:
@@ -42,6 +59,7 @@ class DocumentSplitter:
         self._list_depth: int | None = None  # the depth of the elements, within the list that is taken apart
         self._name = b""  # the last text in an object at the top
         self._elements: int | None = None
+        self._list_name = ""
         self._pending = bytearray()  # the beginning of an element or a separator in earlier lines
         self._pending_line = 0
         self._rest = bytearray()
@@ -80,12 +98,13 @@ class DocumentSplitter:
             at = start
         elif self._depth == 0:
             _require_space(line[at:start])
-            self.first_line, self._elements = number, None
+            self.first_line, self._elements, self._list_name = number, None, ""
             at = start
         if self._begins_list(line[start]):
             self._rest += line[at : start + 1]
             at = start + 1
             self._elements = self._elements or 0
+            self._list_name = LISTS[self._name] if self._depth else ""
             self._list_depth = self._depth + 1
             self._pending_line = number
         self._depth += 1
@@ -93,7 +112,7 @@ class DocumentSplitter:
 
     def _begins_list(self, bracket: int) -> bool:
         """True if a bracket opens a list that is taken apart."""
-        is_named = self._depth == 1 and self._name == b'"Items"'
+        is_named = self._depth == 1 and self._name in LISTS and self._elements is None
         return bracket == ord("[") and self._list_depth is None and (self._depth == 0 or is_named)
 
     def _close(self, line: bytes, at: int, end: int, parts: list[DocumentPart]) -> int:
@@ -112,7 +131,8 @@ class DocumentSplitter:
             self._pending.clear()
             return end
         if not self._depth:
-            parts.append(DocumentPart(bytes(self._rest) + line[at:end], self.first_line, self._elements))
+            rest = bytes(self._rest) + line[at:end]
+            parts.append(DocumentPart(rest, self.first_line, self._elements, self._list_name))
             self._rest.clear()
             self._name = b""
             return end

@@ -11,7 +11,6 @@ from typing import Any
 
 import orjson
 
-from tablegate.adapters.dynamodb.export_files.manifests import ManifestSummary
 from tablegate.adapters.dynamodb.tables import descriptions, vector_indexes
 from tablegate.adapters.dynamodb.tables.indexes import KINDS, defined_types, key_schema, new_local
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
@@ -50,28 +49,38 @@ def description_of(definition: Definition) -> bytes:
     return orjson.dumps({"Table": table}, option=orjson.OPT_INDENT_2)
 
 
-def read_description(
-    path: Path, summary: ManifestSummary
-) -> tuple[KeySchema, tuple[NewIndex, ...], tuple[NewVectorIndex, ...]]:
-    """Return (key, indexes, vector indexes) from the output of DescribeTable, with or without the member `Table`.
+TableDescription = tuple[KeySchema, tuple[NewIndex, ...], tuple[NewVectorIndex, ...]]
+"""The key, the indexes and the vector indexes of a table."""
 
-    Raises BadFile, also if it describes another table than the one that the summary of the export names.
+
+def read_description(path: Path, table_name: str = "") -> TableDescription:
+    """Return the description in an output of DescribeTable, with or without the member `Table`.
+
+    `table_name`: the table of the export, "" if unknown. Raises BadFile, also for the description of another table.
     """
     try:
         document = orjson.loads(path.read_bytes())
         table = document.get("Table", document)
         name = table.get("TableName")
-        if name and summary.table_name and name != summary.table_name:
+        if name and table_name and name != table_name:
             raise BadFile(
-                f"{path} describes the table {name}, but the export is of {summary.table_name}."
+                f"{path} describes the table {name}, but the export is of {table_name}."
                 " Remove the file, or give the key as ?keys=NAME:S"
             )
-        types = defined_types(table)
-        indexes = [new_local(index, types) for index in table.get("LocalSecondaryIndexes") or ()]
-        for index in table.get("GlobalSecondaryIndexes") or ():
-            local = new_local(index, types)
-            indexes.append(NewIndex(local.name, local.key_schema, local.projection, local.included))
-        vector = tuple(vector_indexes.new(index, types) for index in table.get("VectorIndexes") or ())
-        return key_schema(table["KeySchema"], types), tuple(indexes), vector
+        return parse_description(table)
     except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError, ServiceError) as error:
         raise BadFile(f"{path} is not an output of `aws dynamodb describe-table`: {error!r}") from None
+
+
+def parse_description(table: dict[str, Any]) -> TableDescription:
+    """Return the description in a member `Table`. Raises KeyError, TypeError, AttributeError, ServiceError."""
+    types = defined_types(table)
+    indexes = [new_local(index, types) for index in table.get("LocalSecondaryIndexes") or ()]
+    for index in table.get("GlobalSecondaryIndexes") or ():
+        local = new_local(index, types)
+        indexes.append(NewIndex(local.name, local.key_schema, local.projection, local.included))
+    vector = tuple(vector_indexes.new(index, types) for index in table.get("VectorIndexes") or ())
+    schema = key_schema(table["KeySchema"], types)
+    if not schema.partition:
+        raise KeyError("HASH")
+    return schema, tuple(indexes), vector

@@ -135,9 +135,10 @@ WRONG = [
     ('{"Items":[],"Rest":[]}', "in.json, line 1: unexpected members beside Items: Rest"),
     ('{"Item":{"pk":{"S":"a"},"sk":{"N":"1"}}}\n{"Item":{"pk":{"S":"b"},"sk":{"N":"1"}},"More":1}\n',
      "in.json, line 2: unexpected members beside Item: More"),
-    ('{\n "ModelName": "m",\n "DataModel": []\n}', "in.json, line 1: no typed item: its values have no types"),
-    ('{\n "ModelName": "m",\n "DataModel": []\n}',
-     'Expected {"id":{"S":"a"}} or {"Item":{...}}, found the members ModelName, DataModel'),
+    ('{\n "ModelName": "m",\n "Table": []\n}', "in.json, line 1: no typed item: its values have no types"),
+    ('{\n "ModelName": "m",\n "Table": []\n}',
+     'Expected {"id":{"S":"a"}} or {"Item":{...}}, found the members ModelName, Table'),
+    ('{\n "ModelName": "m",\n "DataModel": []\n}', "the data model of NoSQL Workbench has 0 tables"),
     ('{"t":[{"DeleteRequest":{"Key":{}}}]}', "in.json, line 1: a DeleteRequest is no item"),
     ('{"t":[{"PutRequest":{"Item":{}}}],"u":[{"PutRequest":{"Item":{}}}]}', "requests for several tables: t, u"),
     ("5\n", "in.json, line 1: not JSON: expected a document, found 5"),
@@ -182,11 +183,19 @@ def test_answers_without_their_rest_are_refused(tmp_path):
             assert words in str(refused.value), answers
 
 
-def test_files_in_other_encodings_are_refused_with_the_remedy(tmp_path):
-    line = json.dumps(ITEM) + "\n"
-    assert items(put(tmp_path, line.encode("utf-8-sig"))) == [ITEM]
-    with pytest.raises(BadFile, match=r"line 1: the file is UTF-16\. Convert it to UTF-8: iconv"):
-        items(put(tmp_path, line.encode("utf-16")))
+def test_utf_16_is_read_and_other_encodings_are_refused_with_the_remedy(tmp_path):
+    """PowerShell 5.1 writes `aws dynamodb scan > in.json` in UTF-16 with a byte order mark (about_Character_Encoding)."""
+    line = json.dumps(ITEM, ensure_ascii=False) + "\r\n"
+    for encoding in ("utf-8-sig", "utf-16"):
+        assert items(put(tmp_path, line.encode(encoding))) == [ITEM]
+        assert items(put(tmp_path, gzip.compress(line.encode(encoding)), "in.json.gz")) == [ITEM]
+    for encoding, remedy in (
+        ("utf-32", "UTF-32"), ("utf-16-le", "UTF-16LE"), ("utf-16-be", "UTF-16BE"),
+    ):  # fmt: skip
+        with pytest.raises(BadFile, match=rf"in\.json: .*iconv -t UTF-8 -f {remedy}"):
+            items(put(tmp_path, line.encode(encoding)))
+    with pytest.raises(BadFile, match=r"in\.json, after line 0: not UTF-16, or truncated"):
+        items(put(tmp_path, line.encode("utf-16")[:-1]))
     with pytest.raises(
         BadFile, match=r"in\.json\.gz: the file is empty, but a compressed file has some bytes"
     ):

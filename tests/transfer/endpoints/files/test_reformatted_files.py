@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import base64
+import codecs
 import csv
 import gzip
 import io
 import json
+import math
 import random
 import shutil
 import tempfile
@@ -20,12 +23,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tablegate.adapters.azuretable.values.keys import OWN_SCHEMA
+from tablegate.adapters.azuretable.values.values import SPELLINGS
 from tablegate.adapters.dynamodb.export_files.ion import text_of
+from tablegate.adapters.tablestore.values.views import WIRE_KINDS
+from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
+from tablegate.gateway.model.values.rows import Row
+from tablegate.gateway.model.values.values import Kind, Value
 from tablegate.transfer.endpoints.files.opening import open_file
 from tablegate.transfer.errors import TransferError
 from tests.support.examples import examples
 from tests.transfer.endpoints.files.test_typed_csv import AZURE, NAMES
-from tests.transfer.support.generated_rows import AZURE_VALUES, DYNAMODB_VALUES, table_of
+from tests.transfer.support.generated_rows import AZURE_VALUES, DYNAMODB_VALUES, TEXTS, table_of
 from tests.transfer.support.small_table import DEFINITION, of_values, scanned, simple_row, written
 
 KEYS = {"keys": "pk:S,sk:N"}
@@ -49,6 +57,21 @@ def lowered(member: Any) -> Any:
             else [lowered(each) for each in data]
         )
     return {tag.lower(): data}
+
+
+def with_buffers(member: Any) -> Any:
+    """A typed value with its binaries as Node writes them to JSON."""
+    [(tag, data)] = member.items()
+    match tag:
+        case "B":
+            data = {"type": "Buffer", "data": list(base64.b64decode(data))}
+        case "BS":
+            data = [dict(zip(map(str, range(99)), base64.b64decode(each), strict=False)) for each in data]
+        case "M":
+            data = {name: with_buffers(each) for name, each in data.items()}
+        case "L":
+            data = list(map(with_buffers, data))
+    return {tag: data}
 
 
 FORMS: dict[str, Writer] = {
@@ -89,10 +112,18 @@ FORMS: dict[str, Writer] = {
     "batches": lambda items: [
         json.dumps({"RequestItems": {"t": [{"PutRequest": {"Item": item}}]}}) + "\n" for item in items
     ],
+    "binaries of Node": lambda items: [
+        json.dumps({name: with_buffers(member) for name, member in item.items()}) + "\n" for item in items
+    ],
+    "batch-get-item": lambda items: whole(json.dumps({"Responses": {"table": items}, "UnprocessedKeys": {}})),
+    "transact-get-items": lambda items: whole(json.dumps({"Responses": [{"Item": item} for item in items]})),
+    "a batch for the table items": lambda items: whole(
+        json.dumps({"items": [{"PutRequest": {"Item": item}} for item in items]}, indent=1)
+    ),
     "Ion": lambda items: [f"$ion_1_0 {{Item:{text_of(item)}}}\n" for item in items],
 }
 ENCODINGS = ("utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "latin-1", "cp037")
-READ_ENCODINGS = ("utf-8", "utf-8-sig")
+READ_ENCODINGS = ("utf-8", "utf-8-sig", "utf-16")
 PACKED: dict[str, Callable[[bytes], bytes]] = {"": bytes, ".gz": gzip.compress, ".zst": zstandard.compress}
 
 
@@ -144,10 +175,196 @@ def test_items_of_every_form_are_read_or_refused(
     expected = [of_values(row) for row in table][:rows]
     if not rest.strip("\ufeff \r\n"):
         is_readable = encoding in READ_ENCODINGS and (form != "Ion" or line_end != "\r")
-        is_readable = is_readable and (form != "batch-write-item" or table != [])
+        is_readable = is_readable and (
+            table != [] or form not in ("batch-write-item", "a batch for the table items")
+        )
         assert found == expected or (found is None and not is_readable)
     else:
-        assert found is None
+        assert found is None or (found == [] and data[:size] == codecs.BOM_UTF16_LE)
+
+
+def change_of(item: Item, number: int, is_of_kinesis: bool) -> Item:
+    change = {"Keys": {name: item[name] for name in ("pk", "sk")}, "NewImage": item, "SizeBytes": 1}
+    change |= {"ApproximateCreationDateTime": number} if is_of_kinesis else {"SequenceNumber": str(number)}
+    return {"eventName": "INSERT", "eventSource": "aws:dynamodb", "tableName": "t", "dynamodb": change}
+
+
+def model_of(items: list[Item]) -> Item:
+    keys = {"PartitionKey": ("pk", "S"), "SortKey": ("sk", "N")}
+    shown = {name: {"AttributeName": each, "AttributeType": kind} for name, (each, kind) in keys.items()}
+    return {
+        "ModelName": "m",
+        "DataModel": [{"TableName": "t", "KeyAttributes": shown, "TableData": items}],
+    }
+
+
+TABLES_OF_TOOLS: dict[str, Writer] = {
+    "an event of Lambda": lambda items: whole(
+        json.dumps(
+            {"Records": [change_of(item, number, False) for number, item in enumerate(items)]}, indent=1
+        )
+    ),
+    "records of Firehose": lambda items: [
+        json.dumps(change_of(item, number, True)) for number, item in enumerate(items)
+    ],
+    "a model of NoSQL Workbench": lambda items: whole(json.dumps(model_of(items), indent=2)),
+}
+
+
+@examples(60)
+@given(
+    table=table_of(values=DYNAMODB_VALUES, stamped=False, size=3),
+    form=st.sampled_from(sorted(TABLES_OF_TOOLS)),
+    encoding=st.sampled_from(ENCODINGS),
+    packing=st.sampled_from(sorted(PACKED)),
+    kept=st.floats(0, 1) | st.just(1),
+)
+def test_tables_of_tools_are_read_or_refused(tmp_path_factory, table, form, encoding, packing, kept):
+    parts = TABLES_OF_TOOLS[form]([orjson.loads(row.body) for row in table])
+    check_parts(tmp_path_factory, parts, encoding, packing, kept, KEYS, list(map(of_values, table)))
+
+
+def entity_of(row: Row) -> dict[str, Any]:
+    """An entity of OData with minimal metadata."""
+    entity: dict[str, Any] = {}
+    for name, value in row.latest.items():
+        wire = SPELLINGS[value.kind][1](value.data)
+        if value.kind not in (Kind.TEXT, Kind.BOOL, Kind.INT32):
+            entity[name + "@odata.type"] = _EDM_OF[value.kind]
+        entity[name] = wire
+    return entity
+
+
+_EDM_OF = {
+    Kind.INT64: "Edm.Int64", Kind.DOUBLE: "Edm.Double", Kind.DATETIME: "Edm.DateTime", Kind.GUID: "Edm.Guid",
+    Kind.BYTES: "Edm.Binary",
+}  # fmt: skip
+TABLES_OF_AZURE: dict[str, Writer] = {
+    "an answer": lambda entities: whole(json.dumps({"odata.metadata": "m", "value": entities})),
+    "an array": lambda entities: whole(json.dumps(entities, indent=1)),
+    "lines": lambda entities: [json.dumps(entity) + "\n" for entity in entities],
+    "az": lambda entities: whole(
+        json.dumps(
+            {"items": [{**entity, "etag": 'W/"x"'} for entity in entities], "nextMarker": {}}, indent=2
+        )
+    ),
+}
+
+
+@examples(40)
+@given(
+    table=table_of(
+        OWN_SCHEMA, values=AZURE_VALUES, names=NAMES.filter(str.isidentifier), stamped=False, size=3
+    ),
+    form=st.sampled_from(sorted(TABLES_OF_AZURE)),
+    encoding=st.sampled_from(ENCODINGS),
+    packing=st.sampled_from(sorted(PACKED)),
+    kept=st.floats(0, 1) | st.just(1),
+)
+def test_entities_of_tools_are_read_or_refused(tmp_path_factory, table, form, encoding, packing, kept):
+    parts = TABLES_OF_AZURE[form](list(map(entity_of, table)))
+    options = {"format": "azure-json", "types": "text"}
+    check_parts(tmp_path_factory, parts, encoding, packing, kept, options, list(map(of_values, table)))
+
+
+TOOL_SCHEMA = KeySchema((KeyColumn("u", Kind.TEXT),), (KeyColumn("p", Kind.INT64),))
+TOOL_VALUES = AZURE_VALUES.filter(
+    lambda value: value.kind in WIRE_KINDS and value.data not in (math.inf, -math.inf)
+).filter(lambda value: value.data == value.data)
+
+
+def line_of_tool(row: Row) -> str:
+    columns = []
+    for name, (kind, data) in row.latest.items():
+        if name not in ("u", "p"):
+            column = {"C": name, "V": base64.b64encode(data).decode() if kind is Kind.BYTES else data}
+            columns.append(
+                column
+                | ({"IsInt": True} if kind is Kind.INT64 else {"T": "binary"} if kind is Kind.BYTES else {})
+            )
+    keys = [row.latest[name].data for name in ("u", "p")]
+    return json.dumps({"PK": {"Values": keys}, "Attr": {"Values": columns}}) + "\n"
+
+
+@examples(30)
+@given(
+    table=table_of(TOOL_SCHEMA, values=TOOL_VALUES, stamped=False, size=3),
+    encoding=st.sampled_from(ENCODINGS),
+    packing=st.sampled_from(sorted(PACKED)),
+    kept=st.floats(0, 1) | st.just(1),
+)
+def test_rows_of_the_command_line_are_read_or_refused(tmp_path_factory, table, encoding, packing, kept):
+    options = {"format": "tablestore-json", "keys": "u:S,p:I"}
+    parts = list(map(line_of_tool, table))
+    check_parts(tmp_path_factory, parts, encoding, packing, kept, options, list(map(of_values, table)))
+
+
+@examples(30)
+@given(
+    table=table_of(
+        values=TEXTS.map(lambda text: Value(Kind.TEXT, text)), names=st.just("v"), stamped=False, size=3
+    ),
+    encoding=st.sampled_from(ENCODINGS),
+    kept=st.floats(0, 1) | st.just(1),
+)
+def test_csv_of_dynamodb_is_read_or_refused(tmp_path_factory, table, encoding, kept):
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, quoting=csv.QUOTE_ALL)
+    parts = []
+    for record in [
+        ["pk", "sk", "v"],
+        *(
+            [row.latest["pk"].data, str(row.latest["sk"].data), row.latest["v"].data]
+            for row in table
+            if "v" in row.latest
+        ),
+    ]:
+        writer.writerow(record)
+        parts.append(text.getvalue()[sum(map(len, parts)) :])
+    expected = [of_values(row) for row in table if "v" in row.latest]
+    data = encoded("".join(parts), encoding)
+    if data is None:
+        return
+    size = round(kept * len(data))
+    with tempfile.TemporaryDirectory(dir=tmp_path_factory.getbasetemp()) as folder:
+        path = Path(folder) / "in.csv"
+        path.write_bytes(data[:size])
+        found = read(path, {**KEYS, "types": "text"})
+    if size == len(data) and encoding in READ_ENCODINGS:
+        assert found == expected
+    elif found is not None:
+        kept_text = data[:size].decode("utf-16" if encoding == "utf-16" else "utf-8-sig")
+        assert kept_text.endswith(("\n", "\r"))
+        assert found == expected[: len(list(csv.reader(io.StringIO(kept_text, newline="")))) - 1]
+
+
+def check_parts(
+    tmp_path_factory: Any,
+    parts: list[str],
+    encoding: str,
+    packing: str,
+    kept: float,
+    options: dict[str, str],
+    expected: list[Any],
+) -> None:
+    """Assert that the rows of complete parts are read, and that reading fails if anything follows them."""
+    data = encoded("".join(parts), encoding)
+    if data is None:
+        return
+    size = round(kept * len(data))
+    ends = [len("".join([*parts[:at], part.rstrip()]).encode(encoding)) for at, part in enumerate(parts)]
+    complete = sum(end <= size for end in ends)
+    rest = data[ends[complete - 1] if complete else 0 : size].decode(encoding, errors="replace")
+    with tempfile.TemporaryDirectory(dir=tmp_path_factory.getbasetemp()) as folder:
+        path = Path(folder) / f"in.json{packing}"
+        path.write_bytes(PACKED[packing](data[:size]))
+        found = read(path, options)
+    if rest.strip("\ufeff \r\n"):
+        assert found is None or (found == [] and data[:size] == codecs.BOM_UTF16_LE)
+    elif found is None:
+        assert encoding not in READ_ENCODINGS
+    else:
+        assert sorted(found) == sorted(expected if complete == len(parts) else expected[:complete])
 
 
 @examples(20)
@@ -172,7 +389,8 @@ def test_typed_csv_is_read_or_refused(tmp_path_factory, table, encoding, kept):
     if is_whole and encoding in READ_ENCODINGS:
         assert found == expected
     elif found is not None:
-        records = list(csv.reader(io.StringIO(data.decode("utf-8-sig"), newline="")))
+        text = data.decode("utf-16" if encoding == "utf-16" else "utf-8-sig")
+        records = list(csv.reader(io.StringIO(text, newline="")))
         assert found == expected[: len(records) - 1]
 
 
@@ -202,9 +420,10 @@ def test_own_lines_are_read_or_refused(tmp_path_factory, table, packing, encodin
         path.write_bytes(PACKED[packing](data[:size]))
         found = read(path, {"format": "jsonl"})
         as_items = read(path, {"format": "dynamodb-json", **KEYS})
-    is_same = size == len(data) and indent is None and line_end == "\n" and encoding in READ_ENCODINGS
+    is_same = size == len(data) and indent is None and line_end == "\n"
+    is_same = is_same and (encoding in READ_ENCODINGS or data == text.encode())
     assert found == (list(map(of_values, table)) if is_same else None)
-    assert as_items is None or not data[:size].strip()
+    assert as_items is None or not data[:size].decode(encoding, errors="replace").strip()
 
 
 @pytest.mark.parametrize("name", ["in.jsonl.gz", "in.jsonl.zst", "in.json.gz", "in.ion.zst", "in.parquet"])
