@@ -13,6 +13,7 @@ from tablegate.gateway.model.values.rows import Contents, Row
 from tablegate.gateway.model.values.values import Kind, Value
 from tablegate.transfer.copying.copying import CopyOptions, run
 from tablegate.transfer.copying.job import CopyJob, Counts
+from tablegate.transfer.copying.job_setup import pairs_of
 from tablegate.transfer.endpoints.addresses import is_pattern, open_endpoint, tables_of, with_table
 from tablegate.transfer.endpoints.files import dynamodb_export, dynamodb_lines, parquet, staging, typed_csv
 from tablegate.transfer.errors import BadAddress, MissingSoftware, TransferError
@@ -137,6 +138,14 @@ def test_a_pattern_stands_for_the_files_of_a_folder(tmp_path):
     assert tables_of(f"file:{tmp_path}/a.jsonl") == [f"file:{tmp_path}/a.jsonl"]
     with pytest.raises(TransferError, match="no such file"):
         tables_of(f"file:{tmp_path}/*.parquet")
+
+
+def test_a_pattern_of_files_is_copied_to_a_pattern_of_files(tmp_path):
+    """docs/migrate/file-formats.md: as the target of several tables, `*` is replaced by the name of the table."""
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.json").write_text('{"id":{"S":"x"}}\n')
+    pairs = pairs_of(f"file:{tmp_path}/*.json?keys=id:S", f"file:{tmp_path}/out/*.jsonl")
+    assert [target for _, target in pairs] == [f"file:{tmp_path}/out/{name}.jsonl" for name in ("a", "b")]
 
 
 def test_tables_of_a_pattern_become_files_of_their_names():
