@@ -6,7 +6,7 @@ a change. The gateway runs them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
@@ -104,19 +104,25 @@ def format_reader(call: CallContext) -> Callable[[Table], EntityFormat]:
     $format, Accept and $select are parsed at once. The table may follow later. Raises ServiceError.
     """
     level = entity_renderer.level_of(call.options.get("$format") or call.request.header_map.get("accept", ""))
+    names = selected_names(call)
+    if names is None:
+        return lambda table: _format_of(call, table, level)
+    selected, projection = dict.fromkeys(names), f"&$select={','.join(names)}"
+    return lambda table: _format_of(call, table, level, selected, projection)
+
+
+def selected_names(call: CallContext) -> list[str] | None:
+    """Return the names in $select, in the client's order. None for all properties."""
     select = call.options.get("$select")
     names = [name for part in select.split(",") if (name := part.strip())] if select else []
-    if not names or "*" in names:
-        return lambda table: _format_of(call, table, level)
-    selected, projection = frozenset(names), f"&$select={','.join(names)}"
-    return lambda table: _format_of(call, table, level, selected, projection)
+    return names if names and "*" not in names else None
 
 
 def _format_of(
     call: CallContext,
     table: Table,
     level: entity_renderer.MetadataLevel,
-    selected: frozenset[str] | None = None,
+    selected: Mapping[str, None] | None = None,
     projection: str = "",
 ) -> EntityFormat:
     name = call.flavour.name_of(table)
@@ -125,11 +131,8 @@ def _format_of(
 
 def shown_of(call: CallContext) -> row_commands.VisibleAttributes | None:
     """Return the attributes in $select by their own names. None for all."""
-    text = call.options.get("$select")
-    if not text:
-        return None
-    names = [name for part in text.split(",") if (name := part.strip())]
-    return row_commands.VisibleNames(frozenset(map(unspelled, names))) if names and "*" not in names else None
+    names = selected_names(call)
+    return None if names is None else row_commands.VisibleNames(frozenset(map(unspelled, names)))
 
 
 def action_of(call: CallContext, resource: EntitySet | Entity) -> Action:

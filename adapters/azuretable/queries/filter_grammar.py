@@ -8,6 +8,7 @@ not even `ne`. There is no arithmetic and there are no functions.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from functools import cache
@@ -62,7 +63,7 @@ _NOT.3: /not(?![\w@.])/
 OPERATOR.3: /(eq|ne|gt|ge|lt|le)(?![\w@.])/
 TYPED.4: /[A-Za-z]+'[^']*'/
 TEXT: /'(?:[^']|'')*'/
-NUMBER.2: /[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?[LlDdFfMm]?(?![\w.])|-INF(?!\w)/
+NUMBER.2: /-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?[LlDdFfMm]?(?![\w.])|-INF(?!\w)/
 NAME: /[^\W\d]\w*/
 %ignore /[ \t\r\n]+/
 """
@@ -131,14 +132,13 @@ class _Builder(Transformer[Token, Any]):
 
     def typed(self, token: Token) -> _Node:
         prefix, _, rest = token.partition("'")
-        reader = _TYPED.get(prefix.lower())
-        value = reader(rest[:-1]) if reader is not None else None
-        if value is None:
+        if prefix.lower() not in _TYPED:
             raise ServiceError("InvalidInput")
-        return _Node(Literal(value))
+        edm, reader = _TYPED[prefix.lower()]
+        return _Node(_literal(edm, token, reader(rest[:-1])))
 
     def number(self, token: Token) -> _Node:
-        return _Node(Literal(_number(str(token))))
+        return _Node(_number(str(token)))
 
 
 _WORD = re.compile(r"\w+|\S")
@@ -238,11 +238,11 @@ def _condition_comparison(condition: Predicate, comparison: Comparison, other: A
 _DOUBLES = {"NaN": Value(Kind.DOUBLE, float("nan")), "INF": Value(Kind.DOUBLE, float("inf"))}
 """Doubles that are words, in exactly this spelling. Any other spelling, also `Infinity`, is the name of a property.
 
-Source: OData/odata.net, ExpressionLexerUtils.IsInfinityOrNaNDouble, which compares ordinally.
+Source: docs/protocols/azure-table.md rule 8.3.
 """
 
 _TRUTHS = {"true": TRUE, "false": FALSE}
-"""Case-insensitive, as in Azurite's lexer."""
+"""Case-insensitive. Source: Azure/Azurite issue 1947."""
 
 
 def _named_operand(name: str) -> Operand:
@@ -254,21 +254,34 @@ def _named_operand(name: str) -> Operand:
     return Attribute((name,))
 
 
-def _number(text: str) -> Value:
-    if "I" in text:
-        return Value(Kind.DOUBLE, float("-inf"))
-    suffix = text[-1].lower() if text[-1].isalpha() else ""
-    digits = text[:-1] if suffix else text
-    if suffix not in ("", "l") or not digits.lstrip("+-").isdigit():
-        if suffix == "l":
-            raise ServiceError("InvalidInput")
-        return Value(Kind.DOUBLE, float(digits))
-    number = int(digits) if len(digits) < 30 else 1 << 64
-    if suffix == "" and number in _INT32:
-        return Value(Kind.INT32, number)
-    if number in _INT64:
-        return Value(Kind.INT64, number)
-    raise ServiceError("InvalidInput")
+def _literal(edm: str, token: str, value: Value | None) -> Literal:
+    """Return the literal of a token. Raises ServiceError if it is None, which is no value of this type.
+
+    Source of the text: Azure/azure-storage-node issue 316.
+    """
+    if value is None:
+        text = f"Unrecognized '{edm}' literal '{token[: limits.ECHO_MAX_CHARACTERS]}'"
+        raise ServiceError("InvalidInput", text)
+    return Literal(value)
+
+
+_WHOLE_NUMBERS = {"": ("Edm.Int32", Kind.INT32, _INT32), "l": ("Edm.Int64", Kind.INT64, _INT64)}
+"""Suffix -> type of a whole number. Only `L` makes an Int64 (Azure/azure-storage-node issue 316)."""
+
+
+def _number(token: str) -> Literal:
+    if "I" in token:
+        return Literal(Value(Kind.DOUBLE, float("-inf")))
+    suffix = token[-1].lower() if token[-1].isalpha() else ""
+    digits = token[:-1] if suffix else token
+    is_whole = digits.lstrip("-").isdigit()
+    if suffix == "l" or (suffix == "" and is_whole):
+        edm, kind, valid_range = _WHOLE_NUMBERS[suffix]
+        number = int(digits) if is_whole and len(digits) < 30 else None
+        is_valid = number is not None and number in valid_range
+        return _literal(edm, token, Value(kind, number) if is_valid else None)
+    double = float(digits)
+    return _literal("Edm.Double", token, Value(Kind.DOUBLE, double) if math.isfinite(double) else None)
 
 
 def _read_datetime(text: str) -> Value | None:
@@ -276,20 +289,20 @@ def _read_datetime(text: str) -> Value | None:
     return None if ticks is None else Value(Kind.DATETIME, ticks)
 
 
+_GUID = re.compile(r"[0-9a-f]{8}(-?)[0-9a-f]{4}\1[0-9a-f]{4}\1[0-9a-f]{4}\1[0-9a-f]{12}", re.IGNORECASE)
+
+
 def _read_guid(text: str) -> Value | None:
-    try:
-        return Value(Kind.GUID, UUID(text))
-    except ValueError:
-        return None
+    return Value(Kind.GUID, UUID(text)) if _GUID.fullmatch(text) else None
 
 
 def _read_binary(text: str) -> Value | None:
     return Value(Kind.BYTES, bytes.fromhex(text)) if _HEXADECIMAL.fullmatch(text) else None
 
 
-_TYPED: dict[str, Callable[[str], Value | None]] = {
-    "datetime": _read_datetime,
-    "guid": _read_guid,
-    "x": _read_binary,
-    "binary": _read_binary,
+_TYPED: dict[str, tuple[str, Callable[[str], Value | None]]] = {
+    "datetime": ("Edm.DateTime", _read_datetime),
+    "guid": ("Edm.Guid", _read_guid),
+    "x": ("Edm.Binary", _read_binary),
+    "binary": ("Edm.Binary", _read_binary),
 }

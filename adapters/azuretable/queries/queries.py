@@ -17,7 +17,7 @@ from tablegate.adapters.azuretable.call_context import (
     find_table,
 )
 from tablegate.adapters.azuretable.entities import entity_renderer, fast_pages
-from tablegate.adapters.azuretable.entities.entities import format_reader, shown_of
+from tablegate.adapters.azuretable.entities.entities import format_reader, selected_names, shown_of
 from tablegate.adapters.azuretable.queries import filters
 from tablegate.adapters.azuretable.values.values import view
 from tablegate.adapters.azuretable.wire import limits
@@ -93,6 +93,9 @@ def _read(call: CallContext, table: Table, top: int) -> Read:
         key_range = KeyRange(max(key_range.lower, resume), key_range.upper)
     # If every scanned row is returned, their number alone bounds the time. A page with a deadline is read row by row.
     seconds = None if residue is ALWAYS else limits.PAGE_MAX_SECONDS
+    names = selected_names(call)
+    if names is not None:  # An entity has each of them, as null if the row lacks it.
+        top = min(top, max(1, limits.PAGE_MAX_BYTES // sum(len(name) + len('"":null,') for name in names)))
     page_limits = PageLimits(returned=top, returned_bytes=limits.PAGE_MAX_BYTES, seconds=seconds, peek=True)
     may_be_old = call.address.secondary or call.gateway.settings.replica_reads == "all"
     return Read(
@@ -112,11 +115,15 @@ def _range_and_residue(text: str, schema: KeySchema) -> tuple[KeyRange, Predicat
 
 
 def _resumption(call: CallContext) -> Position | None:
+    """Return the position of a continuation token. Raises ServiceError InvalidInput.
+
+    NextRowKey may be absent, but not empty. Source: microsoft/AzureStorageExplorer issues 5434 and 5579.
+    """
     partition = call.options.get("NextPartitionKey")
     if not partition:
         return None
-    row = call.options.get("NextRowKey", "")
-    return Position(bytes_of(partition), bytes_of(row) if row else b"")
+    row = call.options.get("NextRowKey")
+    return Position(bytes_of(partition), b"" if row is None else bytes_of(row))
 
 
 def check_options(call: CallContext) -> None:

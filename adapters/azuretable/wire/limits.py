@@ -42,7 +42,7 @@ PAGE_MAX_BYTES = 16 << 20  # ours: of returned rows, to bound the memory of a qu
 FILTER_MAX_CHARACTERS = 32 * 1024
 FILTER_MAX_DEPTH = 100
 FILTER_MAX_WORDS = 4096  # ours. "Querying tables and entities" allows 15 comparisons
-ECHO_MAX_CHARACTERS = 4096  # ours: of a filter in an error text
+ECHO_MAX_CHARACTERS = 4096  # ours: of a filter or an ETag in an error text
 
 # Cosmos DB for Table (its FAQ, "Where is Table API not identical with Azure Table storage behavior?")
 COSMOS_TABLE_NAME_MAX_CHARACTERS = 254

@@ -6,9 +6,11 @@ import gzip
 import json
 from dataclasses import replace
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
+from tablegate.adapters.azuretable.wire import limits
 from tablegate.gateway.http import Reply
 from tests.adapters.azuretable.client import AzureTableService, code_of
 from tests.support.clock import Clock
@@ -120,8 +122,16 @@ def test_an_etag_of_something_gone_is_not_found(people: AzureTableService) -> No
 
 @pytest.mark.parametrize("tag", ['"strong"', "W/unquoted", "abc", 'W/"a"b"', "**", 'W/"a", W/"b"'])
 def test_what_is_no_weak_etag_is_refused(people: AzureTableService, tag: str) -> None:
+    """Source of the text: Azure/Azurite issue 1829. Source of the code: issue 2013."""
     people.insert("people", "p", "r")
-    assert code_of(people.send("PUT", PATH, {}, {"If-Match": tag})) == (400, "InvalidInput")
+    for method in ("PUT", "MERGE", "DELETE"):
+        reply = people.send(method, PATH, {}, {"If-Match": tag})
+        assert code_of(reply) == (400, "InvalidInput")
+        text = json.loads(reply.body)["odata.error"]["message"]["value"]
+        assert text.startswith(
+            f"The etag value '{tag}' specified in one of the request headers is not valid. Please make sure only one "
+            "etag value is specified and is valid.\n"
+        )
 
 
 @pytest.mark.parametrize(
@@ -375,7 +385,38 @@ def test_get_selects(people: AzureTableService) -> None:
     people.insert("people", "p", "r", a=1, b=2)
     reply = people.send("GET", f"{PATH}?$select=b,RowKey,missing")
     entity = json.loads(reply.body)
-    assert set(entity) == {"odata.metadata", "odata.etag", "RowKey", "b"}
+    assert set(entity) == {"odata.metadata", "odata.etag", "RowKey", "b", "missing"}
+
+
+LEVELS = {
+    "nometadata": set(),
+    "minimalmetadata": {"odata.etag"},
+    "fullmetadata": {"odata.etag", "odata.type", "odata.id", "odata.editLink"},
+}
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_selected_property_that_an_entity_lacks_is_null(people: AzureTableService, level: str) -> None:
+    """Source: Azure/Azurite issue 2535, Azure/azure-storage-java issue 42, Azure/azure-sdk-for-js issue 17407."""
+    people.insert("people", "p", "r", a=1)
+    accept = {"Accept": f"application/json;odata={level}"}
+    one = json.loads(people.send("GET", f"{PATH}?$select=z,a,etag", headers=accept).body)
+    many = json.loads(people.send("GET", "/people()?$select=z,a,etag", headers=accept).body)
+    expected = {"a": 1, "z": None, "etag": None}
+    for entity in (one, *many["value"]):
+        assert {name: entity[name] for name in expected} == expected
+        assert entity.keys() - expected.keys() - {"odata.metadata"} == LEVELS[level]
+
+
+def test_page_of_nulls_is_bounded(people: AzureTableService) -> None:
+    """A page ends early if $select has so many names that their nulls would fill it."""
+    for number in range(3):
+        people.insert("people", "p", str(number))
+    names = ",".join(f"n{number}" for number in range(1000))
+    with patch.object(limits, "PAGE_MAX_BYTES", 30_000):
+        reply = people.send("GET", f"/people()?$select={names}")
+        assert len(json.loads(reply.body)["value"]) == 2
+        assert len(people.query("people", select=names)) == 3
 
 
 @pytest.mark.parametrize("accept", ["application/atom+xml", "application/xml", "text/xml"])

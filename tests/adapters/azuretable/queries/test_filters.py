@@ -67,7 +67,6 @@ TRUE_OF_IT = [
     "small gt -5",
     "small ge 5 and small le 5 and not (small lt 5)",
     "large eq 1099511627776L",
-    "large eq 1099511627776",
     "large gt 5",
     "ratio eq 1.5",
     "ratio eq 15e-1",
@@ -226,12 +225,61 @@ def test_a_bare_property_is_a_condition(expression: str) -> None:
         "small eq 5 ; drop",
         "ratio gt -Infinity",
         "ratio gt -inf",
+        "small eq +5",
+        "ratio eq .5",
+        "ratio eq 5.",
+        "ratio eq 5.e1",
+        "yes eq true'",
     ],
 )
 def test_refused(expression: str) -> None:
     with pytest.raises(ServiceError) as refusal:
         filters.read(expression, keys.OWN_SCHEMA)
     assert refusal.value.code == "InvalidInput"
+
+
+@pytest.mark.parametrize(
+    ("edm", "literal"),
+    [
+        ("Edm.Int32", "5454161346626"),
+        ("Edm.Int32", "2147483648"),
+        ("Edm.Int32", "-2147483649"),
+        ("Edm.Int32", "99999999999999999999"),
+        ("Edm.Int64", "9223372036854775808L"),
+        ("Edm.Int64", "1.5L"),
+        ("Edm.Int64", "1e3l"),
+        ("Edm.Double", "1e999"),
+        ("Edm.Double", "-1e999d"),
+        ("Edm.DateTime", "datetime'soon'"),
+        ("Edm.Guid", "guid'1'"),
+        ("Edm.Guid", "guid'urn:uuid:c9da6455-213d-42c9-9a79-3e9149a57833'"),
+        ("Edm.Guid", "guid'c9da6455-213d42c9-9a79-3e9149a57833'"),
+        ("Edm.Binary", "X'0'"),
+        ("Edm.Binary", "binary'zz'"),
+    ],
+)
+def test_literal_out_of_its_type_is_refused(edm: str, literal: str) -> None:
+    """Only `L` makes an Int64. The service does not widen a literal.
+
+    Source: microsoft/AzureStorageExplorer issue 1382, Azure/azure-storage-node issue 316.
+    """
+    for expression in (f"large eq {literal}", f"{literal} eq large", f"small eq 1 or (large gt {literal})"):
+        with pytest.raises(ServiceError) as refusal:
+            filters.read(expression, keys.OWN_SCHEMA)
+        assert refusal.value.code == "InvalidInput"
+        assert refusal.value.text == f"Unrecognized '{edm}' literal '{literal}'"
+
+
+def test_literals_at_the_bounds_of_their_type_are_accepted() -> None:
+    assert is_true("large gt 2147483647 and large gt -2147483648")
+    assert is_true("large lt 9223372036854775807L and large gt -9223372036854775808L")
+    assert is_true("ratio lt 1e308 and ratio gt -1e308")
+    assert is_true(f"id eq guid'{GUID.hex}'")
+
+
+def test_names_in_other_case_are_booleans() -> None:
+    """Source: Azure/Azurite issue 1947, "handle Boolean values case-insensitively for Azure parity"."""
+    assert is_true("yes eq True and no eq FALSE and (yes eq TRUE)")
 
 
 @pytest.mark.parametrize(

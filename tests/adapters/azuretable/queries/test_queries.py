@@ -93,6 +93,16 @@ def test_tokens_that_are_none(people: AzureTableService, token: str) -> None:
     assert code_of(ask(people, NextPartitionKey=token)) == (400, "InvalidInput")
 
 
+def test_continuation_without_row_key_is_accepted_and_with_an_empty_one_refused(
+    people: AzureTableService,
+) -> None:
+    """Source: microsoft/AzureStorageExplorer issues 5434 and 5579, whose requests have an empty NextRowKey."""
+    fill(people, ("a", "1"), ("b", "1"))
+    partition = dict(ask(people, top="1").headers)["x-ms-continuation-NextPartitionKey"]
+    assert keys_of(json.loads(ask(people, NextPartitionKey=partition).body)["value"]) == [("b", "1")]
+    assert code_of(ask(people, NextPartitionKey=partition, NextRowKey="")) == (400, "InvalidInput")
+
+
 def test_a_partition_query_reads_its_partition_only(people: AzureTableService) -> None:
     fill(people, *((partition, str(row)) for partition in ("a", "ab", "b") for row in range(3)))
     assert keys_of(people.query("people", filter="PartitionKey eq 'a'")) == [
