@@ -17,7 +17,7 @@ from tablegate.gateway.control.access import CONSOLE, PREFIX
 from tablegate.gateway.control.interceptor import RequestInterceptor
 from tablegate.gateway.dialect import Dialect, Gateway
 from tablegate.gateway.http import Reply, Request, text_reply
-from tablegate.gateway.model.errors import Busy, GatewayError, LimitExceeded, NotAllowed
+from tablegate.gateway.model.errors import Busy, GatewayError, HeadTooLong, LimitExceeded, NotAllowed
 from tablegate.gateway.observability import logs
 from tablegate.gateway.security.browsers import OriginPolicy
 from tablegate.gateway.security.quota_keeper import QuotaSync
@@ -142,6 +142,8 @@ def plain_refusal(error: Exception) -> Reply:
     match error:
         case LimitExceeded():
             return text_reply(413, f"the {error.what} is longer than {error.limit} bytes")
+        case HeadTooLong():
+            return text_reply(400, error.text)
         case Busy():
             return text_reply(503, "try again")
         case NotAllowed():

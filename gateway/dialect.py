@@ -262,8 +262,8 @@ class Dialect(ABC):
     def refuse(self, request: Request, error: Exception) -> Reply | None:
         """Return the dialect's reply for an error of the server, or None for the server's own text.
 
-        Errors are LimitExceeded (the body is too long), NotAllowed (a foreign web page) and Busy. Any other exception is a bug
-        and becomes the dialect's internal error.
+        Errors are LimitExceeded (the body is too long), HeadTooLong, NotAllowed (a foreign web page) and Busy. Any other
+        exception is a bug and becomes the dialect's internal error.
         """
         return None
 

@@ -26,7 +26,14 @@ from tablegate.gateway.dialect import Begun, Dialect, Gateway, reply_exchange
 from tablegate.gateway.exchanges import Steps, after
 from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.model.commands.commands import Exchange
-from tablegate.gateway.model.errors import Busy, GatewayError, LimitExceeded, NotAllowed, NotPermitted
+from tablegate.gateway.model.errors import (
+    Busy,
+    GatewayError,
+    HeadTooLong,
+    LimitExceeded,
+    NotAllowed,
+    NotPermitted,
+)
 from tablegate.gateway.model.request_facts import RequestFacts
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.composites import name_of
@@ -221,6 +228,9 @@ class AzureTable(Dialect):
         match error:
             case LimitExceeded():
                 refusal = ServiceError("RequestBodyTooLarge")
+            case HeadTooLong():
+                is_of_headers = error.what in ("header", "headers")
+                refusal = ServiceError("InvalidHeaderValue" if is_of_headers else "InvalidUri", error.text)
             case Busy():
                 refusal = ServiceError("ServerBusy")
             case NotPermitted():

@@ -25,7 +25,7 @@ from tablegate.gateway.dialect import Dialect, Gateway
 from tablegate.gateway.exchanges import Steps
 from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.model.authorization.quotas import account_of
-from tablegate.gateway.model.errors import GatewayError, LimitExceeded
+from tablegate.gateway.model.errors import GatewayError, HeadTooLong, LimitExceeded
 from tablegate.gateway.model.request_facts import RequestFacts, only_reads_rows
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.request_memory import MIN_PARSED_BYTES
@@ -214,6 +214,8 @@ class TableStore(Dialect):
             service_error = errors.ServiceError(
                 "OTSRequestBodyTooLarge", "The size of POST data is too large."
             )
+        elif isinstance(error, HeadTooLong):
+            service_error = errors.invalid(error.text)
         else:
             service_error = (
                 errors.service_error_of(error) if isinstance(error, GatewayError) else errors.INTERNAL

@@ -159,8 +159,12 @@ class Settings:
         "Maximum number of requests with incomplete headers from one client address. Above it the oldest is refused.",
         value="NUMBER",
     )
-    max_request_line_bytes: int = _network(16 << 10, "Maximum length of a request line, in bytes.")
-    max_header_bytes: int = _network(16 << 10, "Maximum size of the headers of a request, in bytes.")
+    max_request_line_bytes: int = _network(
+        128 << 10, "Maximum length of a request line, in bytes. Its path has at most 16,384 of them."
+    )
+    max_header_bytes: int = _network(
+        32 << 10, "Maximum size of the headers of a request, in bytes. Each has at most 16,384 of them."
+    )
     max_body_bytes: int = _network(20 << 20, "Maximum size of a request body as it is sent, in bytes.")
     max_buffered_bytes: int = _network(
         256 << 20, "Maximum memory of requests in progress, in bytes: their bodies and the decoded values."

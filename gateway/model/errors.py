@@ -207,6 +207,15 @@ class LimitExceeded(GatewayError):
         self.actual = actual
 
 
+class HeadTooLong(GatewayError):
+    """The request line or the headers of a request are longer than the server accepts."""
+
+    def __init__(self, what: str, limit_bytes: int) -> None:
+        super().__init__(what, limit_bytes)
+        self.what = what
+        self.text = f"The size of the {what} exceeds {limit_bytes} bytes."
+
+
 class PartitionLocked(GatewayError):
     """An open local transaction has locked this partition."""
 

@@ -14,13 +14,18 @@ import httptools
 
 from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.http import Headers, Reply, Request, first_values
-from tablegate.gateway.model.errors import Busy, LimitExceeded
+from tablegate.gateway.model.errors import Busy, HeadTooLong, LimitExceeded
 from tablegate.gateway.request_memory import HEAD_FIRST_BYTES, MIN_PARSED_BYTES, RequestMemory
 from tablegate.gateway.server import framing
 from tablegate.gateway.server.pending_request import PendingRequest, ReplyChannel
 
 # Headers that must not be repeated. A proxy in front of this server could use the other value.
 _SINGLE_HEADERS = ("host", "transfer-encoding")
+# Only a query may be longer, because dialects cache what they find in a path. The longest path of a service has the two
+# keys of an Azure entity: 512 characters each, of nine bytes each in percent-encoding.
+_PATH_MAX_BYTES = 16 << 10
+# Of one header. Source: docs/protocols/dynamodb.md rule 6.
+_FIELD_MAX_BYTES = 16 << 10
 
 
 class Refusals(Protocol):
@@ -65,6 +70,7 @@ class RequestParser:
         self._is_secure = is_secure
         self._memory = server.memory
         self._max_target_bytes = server.settings.max_request_line_bytes
+        self._surely_short_bytes = min(self._max_target_bytes, _PATH_MAX_BYTES)
         self._max_header_bytes = server.settings.max_header_bytes
         self._max_body_bytes = server.settings.max_body_bytes
         self._http = httptools.HttpRequestParser(self)
@@ -122,15 +128,17 @@ class RequestParser:
             self.has_message = True
 
     def on_url(self, part: bytes) -> None:
-        self._target += part
-        if len(self._target) > self._max_target_bytes:
-            self._refuse(framing.plain(400, "the request line is too long"))
+        if len(self._target) <= self._max_target_bytes:  # The rest of a longer one is dropped.
+            self._target += part
 
     def on_header(self, name: bytes, value: bytes) -> None:
         # Called for each header, so further checks are done once for all of them.
-        self._header_bytes += len(name) + len(value) + 4
+        size_bytes = len(name) + len(value) + 4
+        self._header_bytes += size_bytes
         if self._header_bytes > self._max_header_bytes:
-            self._refuse(framing.plain(400, "the headers are too large"))
+            self._refuse_head("headers", self._max_header_bytes)
+        elif size_bytes > _FIELD_MAX_BYTES:
+            self._refuse_head("header", _FIELD_MAX_BYTES)
         else:
             self._header_lines.append((_lower_name(name), value.decode("latin-1")))
 
@@ -140,6 +148,10 @@ class RequestParser:
         self._header_map = header_map = first_values(headers)
         if self._refusal is not None:
             return
+        if len(self._target) > self._surely_short_bytes:
+            self._check_target()
+            if self._refusal is not None:
+                return
         self._is_http_10 = self._http.get_http_version() == "1.0"
         self._offers_upgrade = self._http.should_upgrade()
         fault = _fault_of_head(headers, header_map, self._is_http_10)
@@ -210,7 +222,7 @@ class RequestParser:
         else:
             self.quiet_bytes += fed_bytes
             if self.quiet_bytes > self._max_header_bytes:
-                self._refuse(framing.plain(400, "a header is too long"))
+                self._refuse_head("headers", self._max_header_bytes)
 
     def _message(self, body: bytes) -> PendingRequest:
         method = self._http.get_method().decode() if self.is_head_complete else "GET"
@@ -243,6 +255,19 @@ class RequestParser:
         else:
             return
         self._refuse(self._server.refuse(self._message(b""), error))
+
+    def _check_target(self) -> None:
+        if len(self._target) > self._max_target_bytes:
+            self._refuse_head("request line", self._max_target_bytes)
+        elif len(self._target.partition(b"?")[0]) > _PATH_MAX_BYTES:
+            self._refuse_head("path", _PATH_MAX_BYTES)
+
+    def _refuse_head(self, what: str, limit_bytes: int) -> None:
+        """Refuse the current message in the format of its dialect, as far as its head has arrived."""
+        if not self.is_head_complete:
+            self._headers = tuple(self._header_lines)
+            self._header_map = first_values(self._headers)
+        self._refuse(self._server.refuse(self._message(b""), HeadTooLong(what, limit_bytes)))
 
     def _refuse(self, reply: Reply, pending: PendingRequest | None = None) -> None:
         """Answer the current message with a refusal, unless it is already refused."""

@@ -24,7 +24,14 @@ from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.row_commands import Read, ReadAll, WriteGroup
 from tablegate.gateway.model.commands.table_commands import FindTable
-from tablegate.gateway.model.errors import Busy, Contended, GatewayError, LimitExceeded, StaleTable
+from tablegate.gateway.model.errors import (
+    Busy,
+    Contended,
+    GatewayError,
+    HeadTooLong,
+    LimitExceeded,
+    StaleTable,
+)
 from tablegate.gateway.model.expressions.ranges import KeyRange
 from tablegate.gateway.model.tables.pages import PageLimits
 from tablegate.gateway.model.values.keys import Position
@@ -209,6 +216,8 @@ class Toy(Dialect):
         match error:
             case LimitExceeded():
                 return Reply(413, (), b"toy: too large")
+            case HeadTooLong():
+                return Reply(400, (), b"toy: " + error.text.encode())
             case _:
                 return Reply(500, (), b"toy: " + str(error).encode())
 
