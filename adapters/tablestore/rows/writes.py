@@ -135,6 +135,8 @@ def _sizes(wire: WireRow) -> tuple[int, int]:
 def _row_write(
     target: WriteTarget, key: Key, sizes: tuple[int, int], change: Change, message: Any
 ) -> RowWrite:
+    if target.numbers:
+        _check_expectation(key, message.condition.row_existence)
     condition = condition_of(message.condition, target.refuses_absent and not isinstance(change, Replace))
     consumed = capacity.of_write(*sizes, condition is not ALWAYS, target.has_indexes)
     if target.numbers and _names_new_row(key, change):
@@ -145,6 +147,16 @@ def _row_write(
     content = message.return_content
     _check_returned(content, change)
     return RowWrite(write, consumed, sizes[1], content.return_type, frozenset(content.return_column_names))
+
+
+def _check_expectation(key: Key, expectation: int) -> None:
+    """Check that a write that asks for a number expects nothing of its row, which is always new. Raises ServiceError.
+
+    Source: aliyun-tablestore-python-sdk issue 3 (EXPECT_NOT_EXIST). EXPECT_EXIST, which never holds, is refused alike.
+    """
+    if expectation != messages.IGNORE and AUTO_INCREMENT in key.values:  # type: ignore[comparison-overlap]
+        name = messages.RowExistenceExpectation.Name(expectation)
+        raise invalid(f"Invalid expect:{name} when modify row with pk auto increment")
 
 
 def _names_new_row(key: Key, change: Change) -> bool:

@@ -148,6 +148,8 @@ def rules_with(rules: Rules, requested: messages.TableOptions) -> Rules:
         rules = dataclasses.replace(rules, max_versions=requested.max_versions)
     if requested.HasField("time_to_live"):
         seconds = requested.time_to_live
+        if seconds == 0 or seconds < -1:  # Source: aliyun-tablestore-go-sdk issue 18. The other text is ours.
+            raise invalid("TimeToLive cannot be 0 or less than -1.")
         if seconds != -1 and seconds < limits.TIME_TO_LIVE_MIN_S:
             raise invalid(f"The time to live must be -1 or at least {limits.TIME_TO_LIVE_MIN_S} seconds.")
         if seconds != -1:

@@ -639,6 +639,18 @@ def test_updates_draw_too(drawn: TableStoreService) -> None:
     assert plain(drawn.get(found)) == {**found, "a": 1}
 
 
+@pytest.mark.parametrize("expectation", ["EXPECT_NOT_EXIST", "EXPECT_EXIST"])
+def test_write_that_asks_for_a_number_expects_nothing(drawn: TableStoreService, expectation: str) -> None:
+    """Source: aliyun/aliyun-tablestore-python-sdk issue 3, for EXPECT_NOT_EXIST."""
+    key = {"p": "x", "id": AUTO_INCREMENT}
+    for write in (drawn.put, drawn.update):
+        with pytest.raises(Refused) as refused:
+            write(key, {"a": 1}, expect=messages.RowExistenceExpectation.Value(expectation))
+        text = f"Invalid expect:{expectation} when modify row with pk auto increment"
+        assert (refused.value.status, refused.value.code) == (400, "OTSParameterInvalid")
+        assert refused.value.message == text
+
+
 @pytest.mark.parametrize("existence", [messages.IGNORE, messages.EXPECT_EXIST, messages.EXPECT_NOT_EXIST])
 def test_a_new_row_does_not_get_the_number_of_a_client(drawn: TableStoreService, existence: int) -> None:
     for write in (drawn.put, drawn.update):

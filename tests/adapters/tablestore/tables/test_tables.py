@@ -164,6 +164,21 @@ def test_options_that_cannot_be(service: TableStoreService, options: dict[str, i
         service.call("UpdateTable", table_name="t", table_options=asked)
 
 
+@pytest.mark.parametrize("seconds", [0, -2, -(2**31)])
+def test_time_to_live_of_zero_or_below_minus_one_is_refused(service: TableStoreService, seconds: int) -> None:
+    """Source: aliyun/aliyun-tablestore-go-sdk issue 18."""
+    make(service, [column("pk")])
+    with pytest.raises(Refused) as told:
+        service.call(
+            "UpdateTable",
+            table_name="t",
+            table_options=messages.TableOptions(time_to_live=seconds, max_versions=5),
+        )
+    expected = (400, "OTSParameterInvalid", "TimeToLive cannot be 0 or less than -1.")
+    assert (told.value.status, told.value.code, told.value.message) == expected
+    assert describe(service).table_options.max_versions == 1
+
+
 @pytest.mark.parametrize("units", [(-1, 0), (0, limits.THROUGHPUT_MAX_UNITS + 1)])
 def test_throughput_that_cannot_be(service: TableStoreService, units: tuple[int, int]) -> None:
     asked = messages.ReservedThroughput(capacity_unit=messages.CapacityUnit(read=units[0], write=units[1]))
