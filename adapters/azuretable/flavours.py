@@ -7,6 +7,7 @@ Sources:
 - docs/protocols/azure-table.md section 12
 - the tests marked `_cosmos` of azure-data-tables 12.7.0, and its `_error.py`
 - the FAQ of Cosmos DB for Table
+- reports of users, which docs/protocols/azure-table.md section 12 names
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from tablegate.adapters.azuretable.entities.entity_parser import ParsedEntity, parse_entity
+from tablegate.adapters.azuretable.entities.entity_renderer import COSMOS_LIMIT, STORAGE_LIMIT, EntityLimit
+from tablegate.adapters.azuretable.values import values
 from tablegate.adapters.azuretable.wire import addresses, limits
 from tablegate.adapters.azuretable.wire.errors import ServiceError
 from tablegate.gateway.configuration.settings import BadSetting
@@ -33,6 +37,8 @@ class Flavour:
     - `unknown_paths`: the error for an account URL that ends in a table's name. None: that of each resource.
     - `has_service_documents`: there are service properties, statistics and access policies.
     - `joined_names`: names, in lower case, of which the spellings are one property. The first one counts.
+    - `reserved_names`: names, in lower case, that no property can have.
+    - `has_queryable_timestamp`: a comparison with Timestamp can be true.
     """
 
     check_new_name: Callable[[str], None]
@@ -47,6 +53,10 @@ class Flavour:
     secondary_takes_writes: bool = False
     has_service_documents: bool = True
     joined_names: frozenset[str] = frozenset()
+    reserved_names: frozenset[str] = frozenset()
+    read_value: values.Read = values.read
+    entity_limit: EntityLimit = STORAGE_LIMIT
+    has_queryable_timestamp: bool = True
     takes_empty_keys: bool = True
     updates_take_typed_keys: bool = True
 
@@ -61,6 +71,15 @@ class Flavour:
             raise ServiceError("InvalidInput", "PartitionKey/RowKey cannot be empty")
         if self.row_key_max_bytes is not None and len(row_key.encode()) > self.row_key_max_bytes:
             raise ServiceError("PropertyValueTooLarge")
+
+    def parse_entity(self, body: bytes) -> ParsedEntity:
+        """Parse an entity of a client. Raises ServiceError."""
+        entity = parse_entity(body, self.joined_names, self.read_value)
+        if self.reserved_names:
+            for name in entity.members:
+                if name.lower() in self.reserved_names:
+                    raise ServiceError("InvalidInput", f"The property name '{name}' is reserved.")
+        return entity
 
     def refusal_of(self, error: ServiceError) -> ServiceError:
         """Return an error with the code that this flavour has for it."""
@@ -117,11 +136,16 @@ COSMOS = Flavour(
     codes={
         "AuthorizationPermissionMismatch": "Forbidden",
         "RequestBodyTooLarge": "RequestEntityTooLarge",
+        "EntityTooLarge": "RequestEntityTooLarge",
     },
     unknown_paths=("InvalidInput", "Request url is invalid."),
     secondary_takes_writes=True,
     has_service_documents=False,
     joined_names=frozenset({"etag"}),
+    reserved_names=frozenset({"id", "rid", "resourceid", "ttl"}),
+    read_value=values.read_of_any_size,
+    entity_limit=COSMOS_LIMIT,
+    has_queryable_timestamp=False,
     takes_empty_keys=False,
     updates_take_typed_keys=False,
 )

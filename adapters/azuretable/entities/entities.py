@@ -20,7 +20,7 @@ from tablegate.adapters.azuretable.call_context import (
     on_table,
 )
 from tablegate.adapters.azuretable.entities import entity_renderer
-from tablegate.adapters.azuretable.entities.entity_parser import ParsedEntity, parse_entity
+from tablegate.adapters.azuretable.entities.entity_parser import ParsedEntity
 from tablegate.adapters.azuretable.entities.entity_renderer import EntityFormat
 from tablegate.adapters.azuretable.values import keys
 from tablegate.adapters.azuretable.values.names import unspelled
@@ -170,7 +170,7 @@ def _prepare_update(call: CallContext, resource: Entity, table: Table, body: byt
         change: Change = Remove()
         key = keys.key_of(table.key_schema, *call_keys)
     else:
-        entity = parse_entity(body, call.flavour.joined_names)
+        entity = call.flavour.parse_entity(body)
         if entity.has_typed_keys and not call.flavour.updates_take_typed_keys:
             raise ServiceError("InvalidInput")
         _check_same_key(entity, call_keys)
@@ -189,7 +189,7 @@ def _prepare_update(call: CallContext, resource: Entity, table: Table, body: byt
     if key is None:
         raise ServiceError("ResourceNotFound")
     call.grant.check_key(*call_keys)
-    rule = entity_renderer.rule_of(key_names, are_counted=call.method == "PUT")
+    rule = entity_renderer.rule_of(key_names, call.method == "PUT", call.flavour.entity_limit)
     return PreparedEntityWrite(Write(table, key, change, condition, view, rule), call_keys, _answer_update)
 
 
@@ -213,7 +213,7 @@ class _Inserter:
 
     def prepare(self, body: bytes) -> PreparedEntityWrite:
         """Parse one insert. Raises ServiceError."""
-        entity = parse_entity(body, self._flavour.joined_names)
+        entity = self._flavour.parse_entity(body)
         if entity.partition_key is None or entity.row_key is None:
             raise ServiceError("PropertiesNeedValue")
         if entity.has_typed_keys:
@@ -231,7 +231,7 @@ class _Inserter:
         rule = (
             None
             if entity_renderer.is_surely_small(contents)
-            else entity_renderer.rule_of(self._key_names, are_counted=True)
+            else entity_renderer.rule_of(self._key_names, True, self._flavour.entity_limit)
         )
         write = Write(self._table, key, Replace(contents), _ABSENT, view, rule)
         return PreparedEntityWrite(write, call_keys, partial(self._answer, call_keys))

@@ -136,10 +136,13 @@ def _is_ignored(name: str) -> bool:
 # Entities
 
 
-def parse_entity(body: bytes, joined_names: frozenset[str] = frozenset()) -> ParsedEntity:
+def parse_entity(
+    body: bytes, joined_names: frozenset[str] = frozenset(), read: values.Read = values.read
+) -> ParsedEntity:
     """Parse an entity. `joined_names`: names, in lower case, of which only the first spelling counts.
 
-    Raises ServiceError: InvalidInput, DuplicatePropertiesSpecified, PropertyNameInvalid and the limits.
+    `read`: the reader of values. Raises ServiceError: InvalidInput, DuplicatePropertiesSpecified, PropertyNameInvalid
+    and the limits.
     """
     members = _members_of(body, joined_names)
     is_annotated = b"@" in body or b"\\" in body
@@ -157,11 +160,11 @@ def parse_entity(body: bytes, joined_names: frozenset[str] = frozenset()) -> Par
         try:
             attribute, name_size = _known_attribute(name) if len(name) < _KNOWN_MAX else _attribute(name)
         except ServiceError:
-            values.read(wire, edm)  # whose error comes first
+            read(wire, edm)  # whose error comes first
             raise
         if attribute is None:
             continue
-        # Common kinds first. values.read, bodies and size_bytes define the same in general.
+        # Common kinds first. `read`, bodies and size_bytes define the same in general.
         kind = type(wire) if edm is None else None
         if kind is str and len(wire) <= limits.STRING_MAX_UNITS // 2:
             attributes[attribute] = {"S": wire}
@@ -173,7 +176,7 @@ def parse_entity(body: bytes, joined_names: frozenset[str] = frozenset()) -> Par
             attributes[attribute] = {"I32": str(wire)}
             size += name_size + 4
             is_native = False
-        elif (value := values.read(wire, edm)) is not None:
+        elif (value := read(wire, edm)) is not None:
             attributes[attribute] = bodies.tagged(value)
             size += name_size + size_bytes(value)
             is_native = is_native and not bodies.is_foreign(value)

@@ -8,12 +8,12 @@ clients.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -39,8 +39,29 @@ from tablegate.gateway.model.values.values import Kind, Value
 _SURELY_SMALL_BYTES = limits.ENTITY_MAX_BYTES // 4
 
 
+class EntityLimit(NamedTuple):
+    """The maximum size of an entity, and the function that measures its contents."""
+
+    max_bytes: int
+    size_of: Callable[[Contents], int]
+
+
+def _storage_size(contents: Contents) -> int:
+    return entity_size_bytes(contents.latest)
+
+
+def _billed_size(contents: Contents) -> int:
+    return contents.size_bytes
+
+
+STORAGE_LIMIT = EntityLimit(limits.ENTITY_MAX_BYTES, _storage_size)
+COSMOS_LIMIT = EntityLimit(limits.COSMOS_ENTITY_MAX_BYTES, _billed_size)
+
+
 @lru_cache(maxsize=256)
-def rule_of(key_names: tuple[str, ...], are_counted: bool = False) -> RowRule:
+def rule_of(
+    key_names: tuple[str, ...], are_counted: bool = False, limit: EntityLimit = STORAGE_LIMIT
+) -> RowRule:
     """Return this dialect's rule for rows that it writes (gateway/model/commands/writes.py).
 
     `key_names`: the key columns.
@@ -63,9 +84,9 @@ def rule_of(key_names: tuple[str, ...], are_counted: bool = False) -> RowRule:
             if len(visible_names) > limits.PROPERTIES_MAX:
                 raise RowRuleViolated("properties", limit=limits.PROPERTIES_MAX, actual=len(visible_names))
         if not is_surely_small(contents):
-            size = entity_size_bytes(contents.latest)
-            if size > limits.ENTITY_MAX_BYTES:
-                raise RowRuleViolated("size", limit_bytes=limits.ENTITY_MAX_BYTES, actual_bytes=size)
+            size = limit.size_of(contents)
+            if size > limit.max_bytes:
+                raise RowRuleViolated("size", limit_bytes=limit.max_bytes, actual_bytes=size)
         return contents
 
     return rule

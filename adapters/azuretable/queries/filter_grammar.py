@@ -18,7 +18,7 @@ from uuid import UUID
 from lark import Lark, Token, Transformer, UnexpectedInput, v_args
 from lark.exceptions import VisitError
 
-from tablegate.adapters.azuretable.values.values import UNIX_EPOCH_TICKS, parse_datetime
+from tablegate.adapters.azuretable.values.values import parse_datetime
 from tablegate.adapters.azuretable.wire import limits
 from tablegate.adapters.azuretable.wire.errors import ServiceError
 from tablegate.gateway.model.expressions.predicates import (
@@ -36,7 +36,6 @@ from tablegate.gateway.model.expressions.predicates import (
     Or,
     Predicate,
 )
-from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.model.values.values import FALSE, NUMBERS, TRUE, Kind, Value
 
 _GRAMMAR = r"""
@@ -80,13 +79,6 @@ _NEVER = Not(ALWAYS)
 _HEXADECIMAL = re.compile(r"(?:[0-9A-Fa-f]{2})*")
 _INT32 = range(-(2**31), 2**31)
 _INT64 = range(-(2**63), 2**63)
-
-
-def _timestamp(row: Row) -> Value:
-    return Value(Kind.DATETIME, row.modified_at + UNIX_EPOCH_TICKS)
-
-
-TIMESTAMP = Computed(_timestamp)
 
 
 class _Node(NamedTuple):
@@ -249,8 +241,6 @@ def _named_operand(name: str) -> Operand:
     word = _DOUBLES.get(name) or _TRUTHS.get(name.lower())
     if word is not None:
         return Literal(word)
-    if name == "Timestamp":
-        return TIMESTAMP
     return Attribute((name,))
 
 

@@ -10,6 +10,7 @@ import re
 from functools import lru_cache
 
 from tablegate.adapters.azuretable.values import keys, names
+from tablegate.adapters.azuretable.values.values import UNIX_EPOCH_TICKS
 from tablegate.adapters.azuretable.wire import limits
 from tablegate.adapters.azuretable.wire.errors import ServiceError
 from tablegate.gateway.model.expressions.predicates import (
@@ -36,9 +37,17 @@ _KEYS_ONLY = re.compile(rf"{_KEY_COMPARISON.pattern}(?: and {_KEY_COMPARISON.pat
 _WORDS = re.compile(r"(?:'[^']*')+|\w+|[^\s\w]")
 
 
+def _timestamp(row: Row) -> Value:
+    return Value(Kind.DATETIME, row.modified_at + UNIX_EPOCH_TICKS)
+
+
+TIMESTAMP = Computed(_timestamp)
+_ABSENT = Computed(lambda row: None)
+
+
 @lru_cache(maxsize=1024)
-def read(text: str, schema: KeySchema) -> Predicate:
-    """Return the predicate of a $filter on a table.
+def read(text: str, schema: KeySchema, has_timestamp: bool = True) -> Predicate:
+    """Return the predicate of a $filter on a table. Without `has_timestamp`, Timestamp is a property that no row has.
 
     Blank text is no filter. Raises ServiceError InvalidInput, NotImplemented.
     """
@@ -54,7 +63,12 @@ def read(text: str, schema: KeySchema) -> Predicate:
         from tablegate.adapters.azuretable.queries import filter_grammar
 
         tree = filter_grammar.parse(text)
-    return _bound(tree, {"PartitionKey": key_operand(schema, 0), "RowKey": key_operand(schema, 1)})
+    columns = {
+        "PartitionKey": key_operand(schema, 0),
+        "RowKey": key_operand(schema, 1),
+        "Timestamp": TIMESTAMP if has_timestamp else _ABSENT,
+    }
+    return _bound(tree, columns)
 
 
 def _key_comparisons(text: str) -> Predicate | None:
@@ -111,7 +125,9 @@ def _bound(predicate: Predicate, columns: dict[str, Operand]) -> Predicate:
         case HasKind(operand, kinds):
             return HasKind(_bound_operand(operand, columns), kinds)
         case Exists((name,)):
-            return ALWAYS if name in columns else Exists((names.unspelled(str(name)),))
+            if name not in columns:
+                return Exists((names.unspelled(str(name)),))
+            return Not(ALWAYS) if columns[name] is _ABSENT else ALWAYS
         case _:
             return predicate
 

@@ -83,10 +83,11 @@ def query(call: CallContext, resource: EntitySet) -> Exchange[OperationReply]:
 
 def _read(call: CallContext, table: Table, top: int) -> Read:
     text = call.options.get("$filter", "")
+    has_timestamp = call.flavour.has_queryable_timestamp
     if call.grant.access is None:
-        key_range, residue = _range_and_residue(text, table.key_schema)
+        key_range, residue = _range_and_residue(text, table.key_schema, has_timestamp)
     else:
-        predicate = filters.read(text, table.key_schema)
+        predicate = filters.read(text, table.key_schema, has_timestamp)
         key_range, residue = narrow(_within_grant(predicate, call.grant.access, table), table.key_schema)
     resume = _resumption(call)
     if resume is not None:
@@ -110,8 +111,8 @@ def _read(call: CallContext, table: Table, top: int) -> Read:
 
 
 @lru_cache(maxsize=1024)
-def _range_and_residue(text: str, schema: KeySchema) -> tuple[KeyRange, Predicate]:
-    return narrow(filters.read(text, schema), schema)
+def _range_and_residue(text: str, schema: KeySchema, has_timestamp: bool) -> tuple[KeyRange, Predicate]:
+    return narrow(filters.read(text, schema, has_timestamp), schema)
 
 
 def _resumption(call: CallContext) -> Position | None:

@@ -51,11 +51,26 @@ _NAMED_DOUBLES = {
 # From the wire
 
 
-def read(wire: Any, edm: Any) -> Value | None:
-    """Return the value of a JSON member with its `@odata.type`. None for null.
+Read = Callable[[Any, Any], Value | None]
+"""Return the value of a JSON member with its `@odata.type`. None for null. Raises ServiceError."""
 
-    Raises ServiceError InvalidInput, PropertyValueTooLarge.
-    """
+
+def read(wire: Any, edm: Any) -> Value | None:
+    """Return the value of a member for Storage (Read). Raises ServiceError InvalidInput, PropertyValueTooLarge."""
+    value = read_of_any_size(wire, edm)
+    if value is not None:
+        kind, data = value
+        if kind is Kind.TEXT:
+            is_long = len(data) > limits.STRING_MAX_UNITS // 2 and utf16_units(data) > limits.STRING_MAX_UNITS
+        else:
+            is_long = kind is Kind.BYTES and len(data) > limits.BINARY_MAX_BYTES
+        if is_long:
+            raise ServiceError("PropertyValueTooLarge")
+    return value
+
+
+def read_of_any_size(wire: Any, edm: Any) -> Value | None:
+    """Return the value of a member, which may have any size (Read). Raises ServiceError InvalidInput."""
     if wire is None:
         return None
     if edm is not None:
@@ -77,8 +92,6 @@ def read(wire: Any, edm: Any) -> Value | None:
 def _read_string(wire: Any) -> Value:
     if not isinstance(wire, str):
         raise ServiceError("InvalidInput")
-    if len(wire) > limits.STRING_MAX_UNITS // 2 and utf16_units(wire) > limits.STRING_MAX_UNITS:
-        raise ServiceError("PropertyValueTooLarge")
     return Value(Kind.TEXT, wire)
 
 
@@ -143,8 +156,6 @@ def _read_binary(wire: Any) -> Value:
         data = base64.b64decode(wire, validate=True)
     except (binascii.Error, ValueError):
         raise ServiceError("InvalidInput") from None
-    if len(data) > limits.BINARY_MAX_BYTES:
-        raise ServiceError("PropertyValueTooLarge")
     return Value(Kind.BYTES, data)
 
 

@@ -48,6 +48,7 @@ ECHO_MAX_CHARACTERS = 4096  # ours: of a filter or an ETag in an error text
 COSMOS_TABLE_NAME_MAX_CHARACTERS = 254
 COSMOS_ROW_KEY_MAX_BYTES = 255
 COSMOS_BODY_MAX_BYTES = 2 << 20
+COSMOS_ENTITY_MAX_BYTES = 2 << 20  # Azure/azure-sdk-for-net issue 20533. It has no limit on a value
 COSMOS_PAGE_MAX_ENTITIES = 10_000  # ours. The service has no maximum, and this bounds the memory of a page
 
 # Service and access policies

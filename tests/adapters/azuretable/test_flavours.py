@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -218,3 +219,65 @@ def test_an_account_of_cosmos_is_absent_at_storage(service: AzureTableService) -
     service = service.with_settings(azure_flavour=(f"{ACCOUNT}=cosmos",))
     assert code_of(at(service, STORAGE_HOST, "/Tables")) == (403, "AuthenticationFailed")
     assert at(service, COSMOS_HOST, "/Tables").status == 200
+
+
+@pytest.fixture
+def in_cosmos(service: AzureTableService) -> AzureTableService:
+    """The Cosmos flavour of the account, with a table `people` that both flavours show."""
+    service.create()
+    return service.with_settings(azure_flavour=("cosmos",))
+
+
+@pytest.mark.parametrize(
+    "comparison",
+    [
+        "Timestamp ge datetime'2020-01-01T00:00:00Z'",
+        "datetime'2020-01-01T00:00:00Z' le Timestamp",
+        "Timestamp lt datetime'2999-01-01T00:00:00Z'",
+        "Timestamp ne datetime'2020-01-01T00:00:00Z'",
+        "Timestamp ne n",
+        "Timestamp eq Timestamp",
+        "PartitionKey eq 'p' and Timestamp gt datetime'2020-01-01T00:00:00Z'",
+    ],
+)
+def test_no_comparison_with_timestamp_is_true_in_cosmos(
+    service: AzureTableService, in_cosmos: AzureTableService, comparison: str
+) -> None:
+    """Source: "Query by using an OData filter" of Cosmos DB for Table, Azure/azure-sdk-for-net issues 32468 and 40549,
+    AzureCosmosDB/data-migration-desktop-tool issues 239 and 240."""
+    service.insert("people", "p", "r", n=1)
+    assert len(service.query("people", filter=comparison)) == 1
+    assert in_cosmos.query("people", filter=comparison) == []
+    [entity] = in_cosmos.query("people", filter=f"({comparison}) or n eq 1")
+    assert entity["Timestamp"]
+
+
+def test_values_in_cosmos_have_no_limit_but_the_entity_has(
+    service: AzureTableService, in_cosmos: AzureTableService
+) -> None:
+    """Source: Azure/azure-sdk-for-net issue 20533."""
+    path = "/people(PartitionKey='p',RowKey='r')"
+    text, data = "x" * 65_537, base64.b64encode(b"x" * 65_537).decode()
+    binary = {"b": data, "b@odata.type": "Edm.Binary"}
+    for properties in ({"a": text}, binary):
+        assert code_of(service.insert("people", "p", "r", **properties)) == (400, "PropertyValueTooLarge")
+    assert in_cosmos.insert("people", "p", "r", a=text, **binary).status == 201
+    assert in_cosmos.get("people", "p", "r")["b"] == data
+    million = "x" * 1_000_000
+    assert in_cosmos.send("PUT", path, {"a": million, "b": million}).status == 204
+    assert code_of(in_cosmos.send("MERGE", path, {"c": "x" * 100_000})) == (413, "RequestEntityTooLarge")
+    assert in_cosmos.send("MERGE", path, {"b": None, "a": "short", "c": million}).status == 204
+
+
+@pytest.mark.parametrize("name", ["id", "Id", "ID", "rid", "ResourceId", "ttl"])
+def test_names_that_cosmos_reserves_are_refused(
+    service: AzureTableService, in_cosmos: AzureTableService, name: str
+) -> None:
+    """Source: the FAQ of Cosmos DB for Table, MicrosoftDocs/azure-docs issue 67880 (ttl)."""
+    assert service.insert("people", "p", "r", **{name: "a"}).status == 201
+    refused = in_cosmos.insert("people", "p", "s", **{name: "a"})
+    assert code_of(refused) == (400, "InvalidInput")
+    assert f"'{name}' is reserved" in refused.body.decode()
+    path = "/people(PartitionKey='p',RowKey='r')"
+    assert code_of(in_cosmos.send("PUT", path, {name: 1})) == (400, "InvalidInput")
+    assert in_cosmos.get("people", "p", "r")[name] == "a"
