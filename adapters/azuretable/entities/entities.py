@@ -177,7 +177,7 @@ def _prepare_update(call: CallContext, resource: Entity, table: Table, body: byt
         condition = _condition(if_match) if if_match else ALWAYS
         key = keys.key_of(table.key_schema, *call_keys)
         if not if_match:
-            keys.check_new_key(*call_keys)
+            keys.check_new_addressed_key(*call_keys)
             call.flavour.check_new_key(*call_keys)
             if key is None:
                 raise ServiceError("InvalidInput")

@@ -230,7 +230,7 @@ def _condition_comparison(condition: Predicate, comparison: Comparison, other: A
 _DOUBLES = {"NaN": Value(Kind.DOUBLE, float("nan")), "INF": Value(Kind.DOUBLE, float("inf"))}
 """Doubles that are words, in exactly this spelling. Any other spelling, also `Infinity`, is the name of a property.
 
-Source: docs/protocols/azure-table.md rule 8.3.
+Source: docs/protocols/azure-table.md rule 8.3.2.
 """
 
 _TRUTHS = {"true": TRUE, "false": FALSE}

@@ -76,13 +76,29 @@ _known_column = lru_cache(maxsize=1024)(_column)
 
 
 def check_new_key(partition_key: str, row_key: str) -> None:
-    """Check a key of a new entity. Raises ServiceError OutOfRangeInput, PropertyValueTooLarge."""
+    """Check a key of a new entity. Raises ServiceError OutOfRangeInput, PropertyValueTooLarge.
+
+    Source of the text for a forbidden character: thepirat000/Audit.NET issue 680.
+    """
     if len(partition_key) + len(row_key) <= limits.KEY_MAX_UNITS // 2:
         joined = partition_key + row_key
         if joined.isalnum() or not FORBIDDEN.search(joined):
             return
-    for text in (partition_key, row_key):
+    for name, text in (("PartitionKey", partition_key), ("RowKey", row_key)):
         if len(text) > limits.KEY_MAX_UNITS // 2 and utf16_units(text) > limits.KEY_MAX_UNITS:
             raise ServiceError("PropertyValueTooLarge")
         if FORBIDDEN.search(text):
-            raise ServiceError("OutOfRangeInput")
+            raise ServiceError(
+                "OutOfRangeInput", f"The '{name}' parameter of value '{text}' is out of range."
+            )
+
+
+def check_new_addressed_key(partition_key: str, row_key: str) -> None:
+    """Check a key of a new entity that stands in an address.
+
+    Raises ServiceError InvalidInput, OutOfRangeInput, PropertyValueTooLarge.
+    Source of the text for a slash: Azure/azure-storage-net issue 386, Azure/azure-cosmos-table-dotnet issue 64.
+    """
+    if "/" in partition_key or "/" in row_key:
+        raise ServiceError("InvalidInput", "Bad Request - Error in query syntax.")
+    check_new_key(partition_key, row_key)

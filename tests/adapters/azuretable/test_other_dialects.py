@@ -112,7 +112,7 @@ def test_keys_are_listed_and_addressable(
         (HASH_ONLY, ("5", "x"), "InvalidInput"),
         (HASH_ONLY, ("05", ""), "InvalidInput"),
         (HASH_ONLY, ("five", ""), "InvalidInput"),
-        (PAIR, ("a/b", "r"), "OutOfRangeInput"),
+        (PAIR, ("a#b", "r"), "OutOfRangeInput"),
         (FOUR, ("x", "1|2"), "InvalidInput"),
     ],
 )

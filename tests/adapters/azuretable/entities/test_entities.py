@@ -350,8 +350,16 @@ def test_keys_by_every_verb(people: AzureTableService, key: str) -> None:
 
 
 def test_keys_that_may_not_be_made(people: AzureTableService) -> None:
-    assert code_of(people.insert("people", "a/b", "r")) == (400, "OutOfRangeInput")
-    assert code_of(people.send("PUT", "/people(PartitionKey='a%2Fb',RowKey='r')", {})) == (
+    """Sources: thepirat000/Audit.NET issue 680 (an insert), Azure/azure-storage-net issue 386 and
+    Azure/azure-cosmos-table-dotnet issue 64 (upserts in a batch)."""
+    inserted = people.insert("people", "a/b", "r")
+    assert code_of(inserted) == (400, "OutOfRangeInput")
+    assert b"The 'PartitionKey' parameter of value 'a/b' is out of range." in inserted.body
+    for method in ("PUT", "MERGE"):
+        upserted = people.send(method, "/people(PartitionKey='p',RowKey='a%2Fb')", {})
+        assert code_of(upserted) == (400, "InvalidInput")
+        assert b"Bad Request - Error in query syntax." in upserted.body
+    assert code_of(people.send("PUT", "/people(PartitionKey='a%23b',RowKey='r')", {})) == (
         400,
         "OutOfRangeInput",
     )
