@@ -16,9 +16,6 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from tablegate.adapters.azuretable.entities.entity_parser import ParsedEntity, parse_entity
-from tablegate.adapters.azuretable.entities.entity_renderer import COSMOS_LIMIT, STORAGE_LIMIT, EntityLimit
-from tablegate.adapters.azuretable.values import values
 from tablegate.adapters.azuretable.wire import addresses, limits
 from tablegate.adapters.azuretable.wire.errors import ServiceError
 from tablegate.gateway.configuration.settings import BadSetting
@@ -38,6 +35,7 @@ class Flavour:
     - `has_service_documents`: there are service properties, statistics and access policies.
     - `joined_names`: names, in lower case, of which the spellings are one property. The first one counts.
     - `reserved_names`: names, in lower case, that no property can have.
+    - `has_storage_sizes`: values and entities have the limits of Storage. Otherwise those of Cosmos DB.
     - `has_queryable_timestamp`: a comparison with Timestamp can be true.
     """
 
@@ -54,8 +52,7 @@ class Flavour:
     has_service_documents: bool = True
     joined_names: frozenset[str] = frozenset()
     reserved_names: frozenset[str] = frozenset()
-    read_value: values.Read = values.read
-    entity_limit: EntityLimit = STORAGE_LIMIT
+    has_storage_sizes: bool = True
     has_queryable_timestamp: bool = True
     takes_empty_keys: bool = True
     updates_take_typed_keys: bool = True
@@ -71,15 +68,6 @@ class Flavour:
             raise ServiceError("InvalidInput", "PartitionKey/RowKey cannot be empty")
         if self.row_key_max_bytes is not None and len(row_key.encode()) > self.row_key_max_bytes:
             raise ServiceError("PropertyValueTooLarge")
-
-    def parse_entity(self, body: bytes) -> ParsedEntity:
-        """Parse an entity of a client. Raises ServiceError."""
-        entity = parse_entity(body, self.joined_names, self.read_value)
-        if self.reserved_names:
-            for name in entity.members:
-                if name.lower() in self.reserved_names:
-                    raise ServiceError("InvalidInput", f"The property name '{name}' is reserved.")
-        return entity
 
     def refusal_of(self, error: ServiceError) -> ServiceError:
         """Return an error with the code that this flavour has for it."""
@@ -143,8 +131,7 @@ COSMOS = Flavour(
     has_service_documents=False,
     joined_names=frozenset({"etag"}),
     reserved_names=frozenset({"id", "rid", "resourceid", "ttl"}),
-    read_value=values.read_of_any_size,
-    entity_limit=COSMOS_LIMIT,
+    has_storage_sizes=False,
     has_queryable_timestamp=False,
     takes_empty_keys=False,
     updates_take_typed_keys=False,

@@ -20,9 +20,15 @@ from tablegate.adapters.azuretable.call_context import (
     on_table,
 )
 from tablegate.adapters.azuretable.entities import entity_renderer
-from tablegate.adapters.azuretable.entities.entity_parser import ParsedEntity
-from tablegate.adapters.azuretable.entities.entity_renderer import EntityFormat
-from tablegate.adapters.azuretable.values import keys
+from tablegate.adapters.azuretable.entities.entity_parser import ParsedEntity, parse_entity
+from tablegate.adapters.azuretable.entities.entity_renderer import (
+    COSMOS_LIMIT,
+    STORAGE_LIMIT,
+    EntityFormat,
+    EntityLimit,
+)
+from tablegate.adapters.azuretable.flavours import Flavour
+from tablegate.adapters.azuretable.values import keys, values
 from tablegate.adapters.azuretable.values.names import unspelled
 from tablegate.adapters.azuretable.values.values import view
 from tablegate.adapters.azuretable.wire.addresses import Entity, EntitySet, key_predicate, quoted
@@ -170,7 +176,7 @@ def _prepare_update(call: CallContext, resource: Entity, table: Table, body: byt
         change: Change = Remove()
         key = keys.key_of(table.key_schema, *call_keys)
     else:
-        entity = call.flavour.parse_entity(body)
+        entity = _parsed(call.flavour, body)
         if entity.has_typed_keys and not call.flavour.updates_take_typed_keys:
             raise ServiceError("InvalidInput")
         _check_same_key(entity, call_keys)
@@ -189,7 +195,7 @@ def _prepare_update(call: CallContext, resource: Entity, table: Table, body: byt
     if key is None:
         raise ServiceError("ResourceNotFound")
     call.grant.check_key(*call_keys)
-    rule = entity_renderer.rule_of(key_names, call.method == "PUT", call.flavour.entity_limit)
+    rule = entity_renderer.rule_of(key_names, call.method == "PUT", _limit_of(call.flavour))
     return PreparedEntityWrite(Write(table, key, change, condition, view, rule), call_keys, _answer_update)
 
 
@@ -213,7 +219,7 @@ class _Inserter:
 
     def prepare(self, body: bytes) -> PreparedEntityWrite:
         """Parse one insert. Raises ServiceError."""
-        entity = self._flavour.parse_entity(body)
+        entity = _parsed(self._flavour, body)
         if entity.partition_key is None or entity.row_key is None:
             raise ServiceError("PropertiesNeedValue")
         if entity.has_typed_keys:
@@ -231,7 +237,7 @@ class _Inserter:
         rule = (
             None
             if entity_renderer.is_surely_small(contents)
-            else entity_renderer.rule_of(self._key_names, True, self._flavour.entity_limit)
+            else entity_renderer.rule_of(self._key_names, True, _limit_of(self._flavour))
         )
         write = Write(self._table, key, Replace(contents), _ABSENT, view, rule)
         return PreparedEntityWrite(write, call_keys, partial(self._answer, call_keys))
@@ -246,6 +252,21 @@ class _Inserter:
             return OperationReply(204, headers)
         headers.append(("Content-Type", entity_renderer.content_type(self._format.level)))
         return OperationReply(201, headers, orjson.dumps(self._format.one(row)))
+
+
+def _parsed(flavour: Flavour, body: bytes) -> ParsedEntity:
+    """Parse an entity by the rules of a flavour. Raises ServiceError."""
+    read = values.read if flavour.has_storage_sizes else values.read_of_any_size
+    entity = parse_entity(body, flavour.joined_names, read)
+    if flavour.reserved_names:
+        for name in entity.members:
+            if name.lower() in flavour.reserved_names:
+                raise ServiceError("InvalidInput", f"The property name '{name}' is reserved.")
+    return entity
+
+
+def _limit_of(flavour: Flavour) -> EntityLimit:
+    return STORAGE_LIMIT if flavour.has_storage_sizes else COSMOS_LIMIT
 
 
 def _condition(if_match: str) -> Predicate:
