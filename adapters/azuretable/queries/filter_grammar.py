@@ -238,6 +238,12 @@ _TRUTHS = {"true": TRUE, "false": FALSE}
 
 
 def _named_operand(name: str) -> Operand:
+    """Return the operand of a name. Raises ServiceError for null, a literal of OData that the service refuses.
+
+    Source: Azure/Azurite issue 2471.
+    """
+    if name == "null":
+        raise ServiceError("InvalidInput")
     word = _DOUBLES.get(name) or _TRUTHS.get(name.lower())
     if word is not None:
         return Literal(word)

@@ -270,6 +270,17 @@ def test_literal_out_of_its_type_is_refused(edm: str, literal: str) -> None:
         assert refusal.value.text == f"Unrecognized '{edm}' literal '{literal}'"
 
 
+@pytest.mark.parametrize("expression", ["name eq null", "null ne name", "yes or not (born eq null)", "null"])
+def test_null_is_refused(expression: str) -> None:
+    """Source: Azure/Azurite issue 2471, whose text is that of the service."""
+    with pytest.raises(ServiceError) as refusal:
+        filters.read(expression, keys.OWN_SCHEMA)
+    assert (refusal.value.code, refusal.value.text) == (
+        "InvalidInput",
+        "One of the request inputs is not valid.",
+    )
+
+
 def test_literals_at_the_bounds_of_their_type_are_accepted() -> None:
     assert is_true("large gt 2147483647 and large gt -2147483648")
     assert is_true("large lt 9223372036854775807L and large gt -9223372036854775808L")
