@@ -87,11 +87,15 @@ class RemoveNode(NamedTuple):
 
 
 class ChangeNode(NamedTuple):
-    """An action of an ADD or DELETE section."""
+    """An action of an ADD or DELETE section.
+
+    `set_function`: the place of the path, if the action was written as set_add or set_delete. These take sets only.
+    """
 
     section: str
     path: PathNode
     value: ValueNode
+    set_function: str = ""
 
 
 class SectionNode(NamedTuple):

@@ -259,10 +259,12 @@ class _UpdateReader(PlaceholderReader):
                 return updates.SetTo(path, self._operand(operand))
             case RemoveNode():
                 return updates.Remove(path)
-            case ChangeNode(section=section, value=value_node):
+            case ChangeNode(section=section, value=value_node, set_function=place):
                 value = self.value(value_node)
                 name = _CHANGE_TYPE_NAMES.get(type_name(value.kind))
-                if name is not None and not (section == "ADD" and name == "NUMBER"):
+                if name is not None and place:
+                    self.refuse("set-argument", function=f"SET_{section}", place=place)
+                elif name is not None and not (section == "ADD" and name == "NUMBER"):
                     self.refuse("change-type", section=section, kind=name)
                 return updates.Add(path, value) if section == "ADD" else updates.Subtract(path, value)
         assert_never(node)
@@ -298,6 +300,8 @@ class _UpdateReader(PlaceholderReader):
         if not isinstance(first, updates.Current):
             self.refuse("operand-path", function=function)
             return second
+        if first == second:
+            self.refuse("distinct", function=function, path=path_text(first.path))
         return updates.CurrentOrDefault(first.path, second)
 
     def _check_kind(self, function: str, operands: Iterable[updates.Operand], kind: Kind) -> None:

@@ -211,7 +211,10 @@ def compared_condition(condition: ConditionNode, operator: str, other: Any) -> C
 
 
 def set_change(path: DocumentPath, call: FunctionCall) -> ChangeNode:
-    """Return the change of a set for `SET path = set_add(path, set)` or set_delete. Raises ServiceError."""
+    """Return the change of a set for `SET path = set_add(path, set)` or set_delete. Raises ServiceError.
+
+    updates.py checks the type of a parameter.
+    """
     name = call.node.function.upper()
     if len(call.arguments) != 2:
         raise validation(f"{name} must have exactly two arguments at {call.place}")
@@ -219,5 +222,5 @@ def set_change(path: DocumentPath, call: FunctionCall) -> ChangeNode:
     if not isinstance(first, DocumentPath) or first.node != path.node:
         raise validation(f"The first argument to {name} must equal the assignment value at {call.place}")
     if not isinstance(second, Literal) or second.tag not in ("BAG", "?"):
-        raise validation(f"The second argument to {name} must be a value with type SET at {first.place}")
-    return ChangeNode("ADD" if name == "SET_ADD" else "DELETE", path.node, constant(second))
+        raise validation(text_of("set-argument", function=name, place=first.place))
+    return ChangeNode(name.removeprefix("SET_"), path.node, constant(second), first.place)

@@ -47,6 +47,7 @@ _TEXTS = {
     "section-twice": 'The "{section}" section can only be used once in an update expression;',
     "change-type": "Incorrect operand type for operator or function; "
     "operator: {section}, operand type: {kind}, typeSet: ALLOWED_FOR_{section}_OPERAND",
+    "set-argument": "The second argument to {function} must be a value with type SET at {place}",
     # Placeholders
     "names-unused": "Value provided in ExpressionAttributeNames unused in expressions: keys: {{{keys}}}",
     "values-unused": "Value provided in ExpressionAttributeValues unused in expressions: keys: {{{keys}}}",

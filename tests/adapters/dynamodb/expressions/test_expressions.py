@@ -464,6 +464,31 @@ def test_operands_must_be_distinct(expression: str, operator: str, path: str) ->
     )
 
 
+@pytest.mark.parametrize(
+    ("expression", "path"),
+    [
+        ("SET a = if_not_exists(a, #a)", "[a]"),
+        ("SET b = if_not_exists(ab.bc[1].a, ab.bc[1].#a) + b", "[ab, bc, [1], a]"),
+        ("SET b = list_append(if_not_exists(a, a), :l)", "[a]"),
+    ],
+)
+def test_if_not_exists_requires_distinct_operands(expression: str, path: str) -> None:
+    """DynamoDB Local 2.6.1 refuses these, and accepts the same operand twice in list_append, + and -."""
+    assert refusal(update, expression) == (
+        "The first operand must be distinct from the remaining operands for this operator or function; "
+        f"operator: if_not_exists, first operand: {path}"
+    )
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["list_append(a, a)", "a + a", "a - a", "if_not_exists(a, a.b)", "if_not_exists(a, if_not_exists(a, b))"],
+)
+def test_other_operands_may_be_equal(value: str) -> None:
+    """DynamoDB Local 2.6.1 accepts these."""
+    update(f"SET b = {value}")
+
+
 def test_a_name_that_looks_like_an_index_is_none() -> None:
     condition("a[3] = a.#d")
 

@@ -467,6 +467,30 @@ def test_update(songs: DynamoDBService) -> None:
     }
 
 
+@pytest.mark.parametrize("function", ["set_add", "set_delete"])
+@pytest.mark.parametrize("member", ["ExecuteStatement", "BatchExecuteStatement", "ExecuteTransaction"])
+def test_a_parameter_of_a_set_function_must_be_a_set(
+    songs: DynamoDBService, function: str, member: str
+) -> None:
+    """DynamoDB Local 2.6.1 refuses parameters of other types with the text for literals."""
+    text = f"UPDATE songs SET z = {function}(z, ?) WHERE pk = 'x' AND sk = '1'"
+    for parameter in ({"N": "1"}, {"S": "a"}, {"L": []}, {"M": {}}, {"BOOL": True}, {"NULL": True}):
+        statement = request(text, parameter)
+        body = {
+            "ExecuteStatement": statement,
+            "BatchExecuteStatement": {"Statements": [statement]},
+            "ExecuteTransaction": {"TransactStatements": [statement]},
+        }[member]
+        answer = orjson.dumps(songs.call(member, body)).decode()
+        place = text.index("(z") + 2
+        assert (
+            f"The second argument to {function.upper()} must be a value with type SET at 1:{place}:1"
+            in answer
+        )
+    assert "z" not in item(songs, "x", "1")
+    run(songs, text, {"SS": ["a"]})
+
+
 def test_what_an_update_returns(songs: DynamoDBService) -> None:
     update = "UPDATE songs SET n = n - 1 WHERE (pk = 'x' AND sk = '2') RETURNING "
     assert run(songs, update + "MODIFIED OLD *")["Items"] == [{"n": {"N": "2"}}]
