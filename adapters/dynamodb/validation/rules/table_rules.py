@@ -26,7 +26,15 @@ def create_table(data: Input, context: RuleContext) -> None:
     # The member of a feature that this server lacks. A table that only seems to be replicated would be worse.
     if "GlobalTableSourceArn" in data:
         raise refused("unsupported-member", name="GlobalTableSourceArn")
+    _resolve_billing_mode(data)
     _apply_rules(context, data, _new_table, _old_new_table)
+
+
+def _resolve_billing_mode(data: Input) -> None:
+    """Replace TableThroughputMode by BillingMode, which decides if both are there (ExtendDB/extenddb#320)."""
+    mode = data.pop("TableThroughputMode", None)
+    if mode is not None:
+        data.setdefault("BillingMode", mode)
 
 
 def import_table(data: Input, context: RuleContext) -> None:
@@ -87,6 +95,7 @@ def _encryption(data: Input) -> None:
 
 def update_table(data: Input, context: RuleContext) -> None:
     """Raise ServiceError for an UpdateTable with members that exclude each other."""
+    _resolve_billing_mode(data)
     _drop_empty(data)
     _replica_updates(data)
     if not _changes(data):

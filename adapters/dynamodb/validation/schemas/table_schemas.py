@@ -44,6 +44,8 @@ _STREAM = Structure(
     },
     ("StreamEnabled",),
 )
+_BILLING: Members = {"BillingMode": table_parts.BILLING, "TableThroughputMode": table_parts.BILLING}
+"""TableThroughputMode is in no model. table_rules.py makes it a BillingMode."""
 _SETTINGS: Members = {
     "StreamSpecification": _STREAM,
     "SSESpecification": table_parts.ENCRYPTION,
@@ -90,7 +92,7 @@ def _creation(is_classic: bool) -> Members:
     return {
         "AttributeDefinitions": _DEFINITIONS,
         "TableName": _control_name(is_checked=True),
-        "BillingMode": table_parts.BILLING,
+        **_BILLING,
         "ProvisionedThroughput": table_parts.UNITS,
         "KeySchema": table_parts.key_schema(),
         "LocalSecondaryIndexes": table_parts.local_indexes(is_typed),
@@ -106,7 +108,7 @@ def _creation(is_classic: bool) -> Members:
 def _update(is_classic: bool) -> Members:
     return {
         "ProvisionedThroughput": table_parts.UNITS,
-        "BillingMode": table_parts.BILLING,
+        **_BILLING,
         "GlobalSecondaryIndexUpdates": _index_updates(is_typed=not is_classic),
         "AttributeDefinitions": _DEFINITIONS,
         **_SETTINGS,

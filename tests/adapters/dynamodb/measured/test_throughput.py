@@ -471,6 +471,48 @@ def test_switches_of_the_billing_mode_table_055_table_056_table_062_table_064_ta
     assert service.update(**ON_DEMAND)["TableStatus"] == "UPDATING"
 
 
+def test_table_throughput_mode_replaces_an_absent_billing_mode(service):
+    """ExtendDB/extenddb#320, measured on AWS in August 2026: no model has the member, and the service honours it."""
+    mode = "TableThroughputMode"
+    described = service.table("one", BillingMode=None, **{mode: "PAY_PER_REQUEST"})
+    assert described["BillingModeSummary"] == {"BillingMode": "PAY_PER_REQUEST"}
+    assert service.update("one", **{mode: "PROVISIONED"}, ProvisionedThroughput=units(1, 1))
+    assert service.described("one")["TableThroughputModeSummary"][mode] == "PROVISIONED"
+    assert service.update("one", **{mode: "PAY_PER_REQUEST"})["TableStatus"] == "UPDATING"
+    assert service.error("UpdateTable", {"TableName": "one", mode: "PROVISIONED"}) == (
+        "ValidationException",
+        UNITS_WANTED,
+    )
+
+
+def test_billing_mode_decides_beside_table_throughput_mode(service):
+    """ExtendDB/extenddb#320."""
+    described = service.table("two", TableThroughputMode="PROVISIONED")
+    assert described["BillingModeSummary"] == {"BillingMode": "PAY_PER_REQUEST"}
+    both = {"TableThroughputMode": "PAY_PER_REQUEST", **PROVISIONED, "ProvisionedThroughput": units(1, 1)}
+    service.update("two", **both)
+    assert service.described("two")["BillingModeSummary"]["BillingMode"] == "PROVISIONED"
+
+
+@pytest.mark.parametrize("operation", ["CreateTable", "UpdateTable"])
+@pytest.mark.parametrize("more", [{}, ON_DEMAND])
+def test_wrong_table_throughput_mode_precedes_all_other_rules(service, operation, more):
+    """ExtendDB/extenddb#320: even beside a valid BillingMode, and before the table is looked up."""
+    given = {
+        "TableName": "absent",
+        "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
+        "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
+        "TableThroughputMode": "SOMETIMES",
+        **more,
+    }
+    code, text = service.error(operation, given)
+    assert code == "ValidationException"
+    assert text == (
+        f"1 validation error detected: Value 'SOMETIMES' at 'tableThroughputMode'{FAILS}satisfy enum value set: "
+        "[PROVISIONED, PAY_PER_REQUEST]"
+    )
+
+
 @pytest.mark.parametrize(
     ("given", "status"), [(ON_DEMAND, "UPDATING"), ({"TableClass": "STANDARD"}, "UPDATING")]
 )
