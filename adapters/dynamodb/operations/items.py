@@ -83,7 +83,7 @@ def put_write(table: Table, item: ParsedItem, clauses: WriteClauses | None) -> W
     """Return the write that puts an item of a checked size. Raises ServiceError, BadKey, KeyTooLong."""
     key = keys.item_key(table, item)
     if table.vector_indexes:
-        vectors.check_put(table, item.contents)
+        vectors.check(table, item.contents, is_update=False)
     condition = clauses.condition(table) if clauses is not None and clauses.has_condition else ALWAYS
     returned_rows = RETURNS_NOTHING if clauses is None else clauses.returned_rows
     contents = item.contents

@@ -8,7 +8,6 @@ from tablegate.adapters.dynamodb.values.values import is_too_large
 from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.errors import validation
 from tablegate.gateway.model.errors import RowRuleViolated
-from tablegate.gateway.model.expressions.predicates import Attributes
 from tablegate.gateway.model.expressions.updates import Action
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.rows import Contents, Row
@@ -21,10 +20,11 @@ def check_statement_size(facts: UpdateFacts, actions: tuple[Action, ...]) -> Non
         raise validation(messages.bare("update-size"))
 
 
-def check_updated(table: Table, may_nest: tuple[str, ...], old: Row | None, new: Contents) -> Contents:
+def check_updated(table: Table, may_nest: tuple[str, ...], _old: Row | None, new: Contents) -> Contents:
     """Check the updated item: its size, the depth of the attributes `may_nest`, its index keys and its vectors.
 
-    Raises RowRuleViolated, BadKey.
+    Indexes check the whole item, because attributes that are not updated may be older than an index. Raises
+    RowRuleViolated, BadKey.
     """
     if is_too_large(new.size_bytes):
         raise RowRuleViolated("update-size")
@@ -33,10 +33,9 @@ def check_updated(table: Table, may_nest: tuple[str, ...], old: Row | None, new:
         if value is not None and value.kind in _DOCUMENTS and _depth(value) > limits.NESTING_LEVELS:
             raise RowRuleViolated("nesting")
     if table.indexes:
-        before: Attributes = {} if old is None else old.contents
-        keys.check_updated_index_keys(table, before, new)
+        keys.check_updated_index_keys(table, new)
     if table.vector_indexes:
-        vectors.check_updated(table, {} if old is None else old.contents, new)
+        vectors.check(table, new, is_update=True)
     return new
 
 

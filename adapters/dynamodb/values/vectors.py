@@ -13,7 +13,6 @@ from typing import Any
 from tablegate.adapters.dynamodb.values.values import view
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.gateway.model.errors import RowRuleViolated
-from tablegate.gateway.model.expressions.predicates import Attributes
 from tablegate.gateway.model.tables.indexes import VectorIndex
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.keys import KeyColumn
@@ -25,40 +24,23 @@ _GREATEST = Decimal("3.4028235E38")
 """The greatest 32-bit floating-point number, as in the service's text."""
 
 
-def check_put(table: Table, contents: Contents) -> None:
-    """Raise RowRuleViolated if a vector index of the table rejects an item for a put."""
+def check(table: Table, contents: Contents, is_update: bool) -> None:
+    """Raise RowRuleViolated if a vector index of the table rejects an item. `is_update` selects the texts of updates."""
     for index in table.vector_indexes:
-        _check(index, contents, None)
-
-
-def check_updated(table: Table, old: Attributes, contents: Contents) -> None:
-    """Raise RowRuleViolated if a vector index rejects a value that an update changed.
-
-    Unchanged values may be older than the index and invalid for it.
-    """
-    for index in table.vector_indexes:
-        _check(index, contents, old)
+        member = contents.members.get(index.attribute)
+        if member is not None:
+            fault = _fault_of_vector(index, member)
+            if fault is not None:
+                raise fault
+        for column in index.columns:
+            value = contents.value(column.name)
+            if value is not None:
+                _check_column(index, column, value, is_update)
 
 
 def list_value(vector: bytes) -> Value:
     """Return a vector as the index stores it, each number in its shortest form."""
     return Value(Kind.LIST, tuple([Value(Kind.DECIMAL, number) for number in components_of(vector)]))
-
-
-def _check(index: VectorIndex, contents: Contents, old: Attributes | None) -> None:
-    member = contents.members.get(index.attribute)
-    if member is not None and _is_changed(index.attribute, contents, old):
-        fault = _fault_of_vector(index, member)
-        if fault is not None:
-            raise fault
-    for column in index.columns:
-        value = contents.value(column.name)
-        if value is not None and _is_changed(column.name, contents, old):
-            _check_column(index, column, value, is_update=old is not None)
-
-
-def _is_changed(name: str, contents: Contents, old: Attributes | None) -> bool:
-    return old is None or old.get(name) != contents.value(name)
 
 
 def _fault_of_vector(index: VectorIndex, member: dict[str, Any]) -> RowRuleViolated | None:

@@ -308,11 +308,34 @@ def test_an_index_that_is_added_is_filled_and_then_searched(service) -> None:
     assert shown["IndexStatus"] == "ACTIVE"
     assert "Backfilling" not in shown
     assert keys(search(service, 1, 0, 0)) == ["a", "later"]
-    # An item skipped by the backfill can still be updated, as long as the vector is unchanged.
-    given = {"TableName": "docs", "Key": {"pk": {"S": "bad"}}, "UpdateExpression": "SET n = :n",
-             "ExpressionAttributeValues": {":n": {"N": "1"}}}  # fmt: skip
-    service.call("UpdateItem", given)
-    assert service.last.status == 200
+
+
+def test_an_update_leaves_no_attribute_that_violates_a_later_vector_index(service) -> None:
+    """Developer guide, GSI.OnlineOps.ViolationDetection, for vector indexes: writes to violating items are rejected."""
+    service.call("CreateTable", definition(VectorIndexes=None))
+    for pk, attributes in {
+        "vector": {"emb": {"S": "none"}},
+        "filter": {"emb": vector(1, 0, 0), "c": {"N": "1"}},
+        "fine": {"emb": vector(1, 0, 0), "t": {"S": "x"}, "c": {"S": "y"}},
+    }.items():
+        put(service, pk, **attributes)
+    definitions = {"AttributeDefinitions": defined(pk="S", t="S", c="S")}
+    service.call("UpdateTable", {**update({"Create": index(SearchSchema=schema("t", "c"))}), **definitions})
+    settle(service)
+
+    def change(pk: str, expression: str) -> str | None:
+        given = {"TableName": "docs", "Key": {"pk": {"S": pk}}, "UpdateExpression": expression}
+        if ":n" in expression:
+            given["ExpressionAttributeValues"] = {":n": {"N": "1"}}
+        answer = service.call("UpdateItem", given)
+        return answer["message"] if service.last.status == 400 else None
+
+    assert "Invalid type for parameter emb" in (change("vector", "SET n = :n") or "")
+    assert "Attribute 'c' type mismatch" in (change("filter", "SET n = :n") or "")
+    assert change("fine", "SET n = :n") is None
+    assert change("vector", "REMOVE emb") is None
+    assert change("vector", "SET n = :n") is None
+    assert change("filter", "REMOVE c") is None
 
 
 def test_an_index_is_dropped(service) -> None:
