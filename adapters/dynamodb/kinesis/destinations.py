@@ -4,8 +4,8 @@ A destination is stored in its table's properties and as a follower of the table
 (gateway/engine/streams/following.py). producer.py delivers to it. States and texts: ack-api-quirks (live service,
 October 2026) and LocalStack's snapshots. Shapes: botocore 1.44.5.
 
-Neither the service nor this server checks the stream while answering. Changes for a stream that does not exist yet are
-delivered once it does.
+EnableKinesisStreamingDestination asks Kinesis for the stream, and answers ENABLING in any case. If Kinesis has no such
+stream, the destination becomes ENABLE_FAILED. If Kinesis does not answer, changes wait until it accepts them.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ _STREAM = re.compile(
     r"arn:aws[a-z-]*:kinesis:(?P<region>[a-z0-9-]+):(?P<account>[0-9]{12}):stream/(?P<name>[a-zA-Z0-9_.-]{1,128})"
 )
 _NOT_VALID = "Table is not in a valid state to enable Kinesis Streaming Destination: "
-_NO_PERMISSION = "User does not have a permission to use kinesis stream"
-_ELSEWHERE = "The kinesis Arn used to enable kinesis replication belongs to a stream which is not in {}"
+NO_PERMISSION = "User does not have a permission to use kinesis stream"
+ELSEWHERE = "The kinesis Arn used to enable kinesis replication belongs to a stream which is not in {}"
 _PRECISION = "ApproximateCreationDateTimePrecision"
 
 
@@ -103,14 +103,16 @@ def _failure(call: CallContext, arn: str) -> str | None:
     """Return the reason why a stream cannot be a destination, or None."""
     match = _STREAM.fullmatch(arn)
     if match is None:
-        return _ELSEWHERE.format("Active state") if ":firehose:" in arn else _NO_PERMISSION
+        return ELSEWHERE.format("Active state") if ":firehose:" in arn else NO_PERMISSION
     if match["region"] != call.caller.region:
-        return _ELSEWHERE.format("the current region")
+        return ELSEWHERE.format("the current region")
     if match["account"] != call.caller.account and not call.gateway.credentials.is_dev:
-        return _ELSEWHERE.format("Active state")
+        return ELSEWHERE.format("Active state")
     if not call.gateway.settings.kinesis_endpoint_url:
-        return f"{_NO_PERMISSION}: this server has no Kinesis (--kinesis-endpoint-url)"
-    return None
+        return f"{NO_PERMISSION}: this server has no Kinesis (--kinesis-endpoint-url)"
+    from tablegate.adapters.dynamodb.kinesis.producer import Producer  # needs boto3
+
+    return Producer(call.gateway.settings).failure_of(arn)
 
 
 def disable_destination(call: CallContext) -> Exchange[Answer]:

@@ -20,8 +20,15 @@ from typing import Any
 import boto3
 import orjson
 from botocore.config import Config
+from botocore.exceptions import ClientError
 
-from tablegate.adapters.dynamodb.kinesis.destinations import MICROSECOND, precision_of, region_of
+from tablegate.adapters.dynamodb.kinesis.destinations import (
+    ELSEWHERE,
+    MICROSECOND,
+    NO_PERMISSION,
+    precision_of,
+    region_of,
+)
 from tablegate.adapters.dynamodb.operations import change_records
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.resources import stable_uuid
@@ -36,6 +43,8 @@ log = logging.getLogger("tablegate")
 _EXPIRY = {"principalId": "dynamodb.amazonaws.com", "type": "Service"}
 _PAUSE_S = 0.1
 _ATTEMPTS = 3
+_REFUSALS = frozenset({"ResourceNotFoundException", "AccessDeniedException"})
+_USABLE = frozenset({"ACTIVE", "UPDATING"})
 
 
 class RecordsNotAccepted(Exception):
@@ -70,6 +79,22 @@ class Producer:
         for batch in batches(records):
             self._put_all(region, stream_arn, batch)
         record_delivery(table.name, len(records))
+
+    def failure_of(self, stream_arn: str) -> str | None:
+        """Return the reason why a stream cannot receive records, or None.
+
+        It is None, too, if Kinesis does not answer: records wait until it does.
+        """
+        name = stream_arn.rpartition("/")[2]
+        try:
+            answer = self._client(region_of(stream_arn)).describe_stream_summary(StreamName=name)
+        except Exception as error:
+            if isinstance(error, ClientError) and error.response["Error"]["Code"] in _REFUSALS:
+                return NO_PERMISSION
+            log.warning("Kinesis did not tell whether stream %s exists: %s", name, error)
+            return None
+        is_usable = answer["StreamDescriptionSummary"]["StreamStatus"] in _USABLE
+        return None if is_usable else ELSEWHERE.format("Active state")
 
     def _put_all(self, region: str, stream_arn: str, records: list[dict[str, Any]]) -> None:
         for attempt in range(_ATTEMPTS):

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError, EndpointConnectionError
 
 from tablegate.adapters.dynamodb.kinesis.producer import Producer, batches
 from tests.adapters.dynamodb.client import DynamoDBService
@@ -30,6 +31,13 @@ class Kinesis:
         self.calls: list[list[dict[str, Any]]] = []
         self.taken: list[dict[str, Any]] = []
         self.refuses: set[int] = set()
+        self.status: str | Exception = "ACTIVE"
+
+    def describe_stream_summary(self, StreamName: str) -> dict[str, Any]:  # noqa: N803
+        assert StreamName in ("changes", "others")
+        if isinstance(self.status, Exception):
+            raise self.status
+        return {"StreamDescriptionSummary": {"StreamStatus": self.status}}
 
     def put_records(self, StreamName: str, Records: list[dict[str, Any]]) -> dict[str, Any]:  # noqa: N803
         assert StreamName in ("changes", "others")
@@ -109,6 +117,47 @@ def test_what_cannot_be_a_destination_fails_later(streaming, arn, words):
     assert words in entry["DestinationStatusDescription"]
     streaming.call("EnableKinesisStreamingDestination", ON)
     assert [each["DestinationStatus"] for each in listed(streaming)] == ["ACTIVE", "ENABLE_FAILED"]
+
+
+@pytest.mark.parametrize(
+    ("status", "failure"),
+    [
+        ("ResourceNotFoundException", "User does not have a permission to use kinesis stream"),
+        ("AccessDeniedException", "User does not have a permission to use kinesis stream"),
+        ("CREATING", "belongs to a stream which is not in Active state"),
+        ("DELETING", "belongs to a stream which is not in Active state"),
+    ],
+)
+def test_stream_that_kinesis_does_not_offer_fails_later(streaming, kinesis, status, failure):
+    """ack-api-quirks, findings about Kinesis: ENABLING at first, then ENABLE_FAILED with the reason."""
+    streaming.table()
+    is_error = status.endswith("Exception")
+    kinesis.status = ClientError({"Error": {"Code": status}}, "Describe") if is_error else status
+    answer = streaming.call("EnableKinesisStreamingDestination", ON)
+    assert answer["DestinationStatus"] == "ENABLING"
+    [entry] = listed(streaming)
+    assert entry["DestinationStatus"] == "ENABLE_FAILED"
+    assert failure in entry["DestinationStatusDescription"]
+    streaming.call("PutItem", {"TableName": "orders", "Item": {"pk": {"S": "a"}}})
+    deliver(streaming)
+    assert not kinesis.taken
+    kinesis.status = "ACTIVE"
+    streaming.call("EnableKinesisStreamingDestination", ON)
+    assert [each["DestinationStatus"] for each in listed(streaming)] == ["ACTIVE"]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [EndpointConnectionError(endpoint_url="x"), ClientError({"Error": {"Code": "InternalFailure"}}, "D")],
+)
+def test_changes_wait_for_a_kinesis_that_does_not_answer(streaming, kinesis, error):
+    streaming.table()
+    kinesis.status = error
+    streaming.call("EnableKinesisStreamingDestination", ON)
+    assert [each["DestinationStatus"] for each in listed(streaming)] == ["ACTIVE"]
+    streaming.call("PutItem", {"TableName": "orders", "Item": {"pk": {"S": "a"}}})
+    deliver(streaming)
+    assert len(kinesis.taken) == 1
 
 
 def test_a_server_without_kinesis_reports_it(service):

@@ -30,6 +30,9 @@ class Kinesis:
     def __init__(self) -> None:
         self.taken: list[str] = []
 
+    def describe_stream_summary(self, StreamName: str) -> dict[str, Any]:  # noqa: N803
+        return {"StreamDescriptionSummary": {"StreamStatus": "ACTIVE"}}
+
     def put_records(self, StreamName: str, Records: list[dict[str, Any]]) -> dict[str, Any]:  # noqa: N803
         for record in Records:
             told = json.loads(record["Data"])
