@@ -118,7 +118,9 @@ _CONTROL: Mapping[str, Operation] = {
     "UpdateGlobalTable": _operation(global_tables.update_global_table, _P.ALTER_FEATURES),
     "UpdateGlobalTableSettings": _operation(global_tables.refuse_settings, _P.ALTER_FEATURES),
     "DescribeKinesisStreamingDestination": _operation(destinations.describe_destination, _P.DESCRIBE_FEATURES),
-    "EnableKinesisStreamingDestination": _operation(destinations.enable_destination, _P.ALTER_DELIVERIES, also=(_P.READ_STREAM,), may_block=True),
+    "EnableKinesisStreamingDestination": _operation(
+        destinations.enable_destination, _P.ALTER_DELIVERIES, also=(_P.READ_STREAM,), may_block=True
+    ),
     "DisableKinesisStreamingDestination": _operation(destinations.disable_destination, _P.ALTER_DELIVERIES),
     "UpdateKinesisStreamingDestination": _operation(destinations.update_destination, _P.ALTER_DELIVERIES),
     "DescribeTableReplicaAutoScaling": _operation(replica_auto_scaling.describe_replica_auto_scaling, _P.DESCRIBE_FEATURES),
