@@ -37,7 +37,7 @@ _STREAM = re.compile(
 )
 _NOT_VALID = "Table is not in a valid state to enable Kinesis Streaming Destination: "
 NO_PERMISSION = "User does not have a permission to use kinesis stream"
-ELSEWHERE = "The kinesis Arn used to enable kinesis replication belongs to a stream which is not in {}"
+_ELSEWHERE = "The kinesis Arn used to enable kinesis replication belongs to a stream which is not in {}"
 _PRECISION = "ApproximateCreationDateTimePrecision"
 
 
@@ -103,11 +103,11 @@ def _failure(call: CallContext, arn: str) -> str | None:
     """Return the reason why a stream cannot be a destination, or None."""
     match = _STREAM.fullmatch(arn)
     if match is None:
-        return ELSEWHERE.format("Active state") if ":firehose:" in arn else NO_PERMISSION
+        return _ELSEWHERE.format("Active state") if ":firehose:" in arn else NO_PERMISSION
     if match["region"] != call.caller.region:
-        return ELSEWHERE.format("the current region")
+        return _ELSEWHERE.format("the current region")
     if match["account"] != call.caller.account and not call.gateway.credentials.is_dev:
-        return ELSEWHERE.format("Active state")
+        return _ELSEWHERE.format("Active state")
     if not call.gateway.settings.kinesis_endpoint_url:
         return f"{NO_PERMISSION}: this server has no Kinesis (--kinesis-endpoint-url)"
     from tablegate.adapters.dynamodb.kinesis.producer import Producer  # needs boto3

@@ -23,7 +23,6 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from tablegate.adapters.dynamodb.kinesis.destinations import (
-    ELSEWHERE,
     MICROSECOND,
     NO_PERMISSION,
     precision_of,
@@ -93,8 +92,7 @@ class Producer:
                 return NO_PERMISSION
             log.warning("Kinesis did not tell whether stream %s exists: %s", name, error)
             return None
-        is_usable = answer["StreamDescriptionSummary"]["StreamStatus"] in _USABLE
-        return None if is_usable else ELSEWHERE.format("Active state")
+        return None if answer["StreamDescriptionSummary"]["StreamStatus"] in _USABLE else NO_PERMISSION
 
     def _put_all(self, region: str, stream_arn: str, records: list[dict[str, Any]]) -> None:
         for attempt in range(_ATTEMPTS):
