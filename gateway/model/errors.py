@@ -112,7 +112,11 @@ class BackupMissing(GatewayError):
 
 
 class BackupBusy(GatewayError):
-    """The backup is being created, or a table is being restored from it."""
+    """The backup is being created (`is_creating`), or a table is being restored from it."""
+
+    def __init__(self, is_creating: bool) -> None:
+        super().__init__(is_creating)
+        self.is_creating = is_creating
 
 
 class BackupUnreadable(GatewayError):

@@ -66,9 +66,8 @@ def delete_backup(call: CallContext) -> Exchange[Answer]:
         yield from one(DeleteBackup(backup))
     except BackupMissing:
         raise _missing(arn) from None
-    except BackupBusy:
-        text = f"Backup is being used to restore table: {arn}"
-        raise ServiceError("BackupInUseException", text) from None
+    except BackupBusy as error:
+        raise _in_use(arn, error, "Backup is being used to restore table") from None
     description = _description(call, backup)
     description["BackupDetails"]["BackupStatus"] = "DELETED"
     return {"BackupDescription": description}
@@ -124,9 +123,8 @@ def restore_from_backup(call: CallContext) -> Exchange[Answer]:
         return (yield from restores.begin(call, backup, None, summary))
     except BackupMissing:
         raise _missing(arn) from None
-    except BackupBusy:
-        text = f"Backup is being used to restore another table: {arn}"
-        raise ServiceError("BackupInUseException", text) from None
+    except BackupBusy as error:
+        raise _in_use(arn, error, "Backup is being used to restore another table") from None
     except BackupUnreadable as error:
         # The service has no such error. A backup with unreadable rows is reported as missing.
         raise ServiceError("BackupNotFoundException", f"Backup not found: {arn}: {error.reason}") from None
@@ -161,6 +159,12 @@ def _is_region(call: CallContext, match: re.Match[str]) -> bool:
 
 def _missing(arn: str) -> ServiceError:
     return ServiceError("BackupNotFoundException", f"Backup not found: {arn}")
+
+
+def _in_use(arn: str, error: BackupBusy, text_of_restore: str) -> ServiceError:
+    """Return the error for a backup in use. That for a backup that is being created has an own text."""
+    text = "Backup is being created" if error.is_creating else text_of_restore
+    return ServiceError("BackupInUseException", f"{text}: {arn}")
 
 
 def _find(call: CallContext) -> Exchange[Backup]:

@@ -23,7 +23,7 @@ from tablegate.gateway.exchanges import one
 from tablegate.gateway.model.commands.backup_commands import RestoreTable
 from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.table_commands import CreateTable, FindTable, NewIndex
-from tablegate.gateway.model.errors import TableBusy, TableExists
+from tablegate.gateway.model.errors import BackupBusy, TableBusy, TableExists
 from tablegate.gateway.model.tables.backups import Backup
 from tablegate.gateway.model.tables.restored_tables import copied_definition
 from tablegate.gateway.model.tables.tables import State, Table
@@ -50,20 +50,30 @@ def begin(call: CallContext, source: Table | Backup, at: int | None, summary: Wi
     create_command = _target(call, definition, summary)
     try:
         table = yield from one(RestoreTable(create_command, source, at))
-    except (TableExists, TableBusy):
-        raise (yield from _name_error(call, create_command.name, summary)) from None
+    except (TableExists, TableBusy, BackupBusy) as error:
+        name_error = yield from _name_error(call, create_command.name)
+        if name_error is None and isinstance(error, BackupBusy):
+            raise
+        raise name_error or _exists(create_command.name) from None
     description = describe(table, None, call.caller, call.gateway.now_ms())
     return {"TableDescription": in_style(call, description)}
 
 
-def _name_error(call: CallContext, name: str, summary: Wire) -> Exchange[ServiceError]:
+def _name_error(call: CallContext, name: str) -> Exchange[ServiceError | None]:
+    """Return the error for the name of an existing table, or None. It precedes that for a backup in use."""
     [existing] = yield [FindTable(call.caller.namespace, name)]
-    if isinstance(existing, Table) and existing.state_at(call.gateway.now_ms()) is State.CREATING:
+    if not isinstance(existing, Table):
+        return None
+    if existing.state_at(call.gateway.now_ms()) is State.CREATING:
         restore = TableProperties.of(existing).restore
         if restore is not None:
             source = restore.get("SourceBackupArn", restore["SourceTableArn"])
             text = f"Table: {name} is already being restored from backup: {source}"
             return ServiceError("TableInUseException", text)
+    return _exists(name)
+
+
+def _exists(name: str) -> ServiceError:
     return ServiceError("TableAlreadyExistsException", f"Table already exists: {name}")
 
 

@@ -111,16 +111,14 @@ def retain_or_remove(store: Store, session: Session, table: Table, now_ms: int) 
 
 
 def free(store: Store, session: Session, backup_id: int) -> Backup:
-    """Lock a backup that no restore is using. Raises BackupMissing, BackupBusy."""
+    """Lock a complete backup that no restore is using. Raises BackupMissing, BackupBusy."""
     backup = backups.by_id(session, store.catalog.defined, backup_id, lock=True)
     if backup is None:
         raise BackupMissing()
-    if (
-        not backup.ready
-        or copies.is_source(session, backup.copy_id)
-        or file_backups.is_restored(session, backup)
-    ):
-        raise BackupBusy()
+    if not backup.ready:
+        raise BackupBusy(is_creating=True)
+    if copies.is_source(session, backup.copy_id) or file_backups.is_restored(session, backup):
+        raise BackupBusy(is_creating=False)
     return backup
 
 

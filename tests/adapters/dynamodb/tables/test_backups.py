@@ -353,6 +353,20 @@ def test_a_table_is_made_of_a_backup(orders: Any) -> None:
     assert keys(orders, "again") == keys(orders, "again", IndexName="by_c") == ["a"]
 
 
+def test_backup_that_is_being_created_is_in_use(orders: Any) -> None:
+    """Reference of RestoreTableFromBackup and DeleteBackup: BackupInUseException, also while it is created. Own text."""
+    arn = backed_up(orders)["BackupArn"]
+    creating = ("BackupInUseException", f"Backup is being created: {arn}")
+    request = {"BackupArn": arn, "TargetTableName": "again"}
+    assert orders.error("RestoreTableFromBackup", request) == creating
+    assert orders.error("DeleteBackup", {"BackupArn": arn}) == creating
+    exists = ("TableAlreadyExistsException", "Table already exists: orders")
+    assert orders.error("RestoreTableFromBackup", request | {"TargetTableName": "orders"}) == exists
+    background(orders)
+    ok(orders, "RestoreTableFromBackup", **request)
+    assert orders.error("RestoreTableFromBackup", request | {"TargetTableName": "orders"}) == exists
+
+
 def test_a_deleted_table_with_recovery_leaves_a_backup(orders: Any) -> None:
     """BACKUP-015."""
     recovery(orders, **ON)
