@@ -1,8 +1,9 @@
 """Continuous backups: UpdateContinuousBackups, DescribeContinuousBackups, RestoreTableToPointInTime.
 
-Continuous backups only mean that point-in-time recovery can be switched on. They become ENABLED on every table seconds
-after it is ACTIVE. Order of checks and texts: ack-api-quirks (live service, October 2026). Shapes: botocore 1.44.5. A
-table can be restored to the present time. The service lags by five minutes.
+Continuous backups only mean that point-in-time recovery can be switched on. They become ENABLED on every table when it is
+ACTIVE, or seconds later, as in the service, with `--table-creation-delay`. Order of checks and texts: ack-api-quirks
+(live service, October 2026). Shapes: botocore 1.44.5. A table can be restored to the present time. The service lags by
+five minutes.
 """
 
 from __future__ import annotations
@@ -67,10 +68,14 @@ def _refuse_new(call: CallContext, table: Table) -> None:
 
 
 def _is_new(call: CallContext, table: Table) -> bool:
-    """Return True until continuous backups are ENABLED, after a delay or because recovery was switched on."""
-    if TableProperties.of(table).continuous_backups:
+    """Return True until continuous backups are ENABLED, after a delay or because recovery was switched on.
+
+    Without `table_creation_delay` there is no delay.
+    """
+    creation_delay = call.gateway.settings.table_creation_delay
+    if not creation_delay or TableProperties.of(table).continuous_backups:
         return False
-    active_at_ms = table.created_at_ms + call.gateway.settings.table_creation_delay * 1000
+    active_at_ms = table.created_at_ms + creation_delay * 1000
     return call.gateway.now_ms() < active_at_ms + limits.CONTINUOUS_BACKUPS_DELAY_MS
 
 

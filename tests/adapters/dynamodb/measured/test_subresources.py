@@ -146,18 +146,19 @@ def test_continuous_backups_are_enabled_by_themselves_table_111_table_083(delaye
     assert backups(delayed) == {**new, "ContinuousBackupsStatus": "ENABLED"}
 
 
-def test_recovery_switched_off_leaves_continuous_backups_on_table_083(service):
-    service.table()
-    assert backups(service)["ContinuousBackupsStatus"] == "DISABLED"
-    on = backups(service, "UpdateContinuousBackups", PointInTimeRecoverySpecification=ON)
+def test_recovery_switched_off_leaves_continuous_backups_on_table_083(delayed):
+    delayed.table()
+    delayed.clock.ms += 10_000
+    assert backups(delayed)["ContinuousBackupsStatus"] == "DISABLED"
+    on = backups(delayed, "UpdateContinuousBackups", PointInTimeRecoverySpecification=ON)
     assert on["ContinuousBackupsStatus"] == "ENABLED"
     assert on["PointInTimeRecoveryDescription"].keys() == {
         *("EarliestRestorableDateTime", "LatestRestorableDateTime"),
         *("PointInTimeRecoveryStatus", "RecoveryPeriodInDays"),
     }
-    off = backups(service, "UpdateContinuousBackups", PointInTimeRecoverySpecification=OFF)
+    off = backups(delayed, "UpdateContinuousBackups", PointInTimeRecoverySpecification=OFF)
     assert off == {"ContinuousBackupsStatus": "ENABLED", "PointInTimeRecoveryDescription": NO_RECOVERY}
-    assert backups(service) == off
+    assert backups(delayed) == off
 
 
 def test_recovery_that_is_switched_off_and_on_begins_anew_table_085(service):
