@@ -82,13 +82,17 @@ class DynamoDB(Dialect):
     def matches(self, request: Request) -> bool:
         """Return True for a request of DynamoDB (Dialect.matches).
 
-        It has the target or signature of AWS, or is at the root without marks of Azure. Azure accounts may be in the
-        host name.
+        It has the target or signature of AWS, or is at the root or a health check without marks of Azure. Azure
+        accounts may be in the host name.
         """
         headers = request.header_map
         if headers.get("x-amz-target") or headers.get("authorization", "").startswith("AWS4"):
             return True
-        if request.path not in ("/", ""):
+        is_health_check = (request.method, request.path) == (
+            "GET",
+            http.HEALTH,
+        ) and "authorization" not in headers
+        if request.path not in ("/", "") and not is_health_check:
             return False
         if "\nx-ms-" in "\n" + "\n".join(headers):  # header names contain no line break
             return False

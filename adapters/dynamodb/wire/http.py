@@ -24,6 +24,8 @@ UNKNOWN_OPERATION = b"<UnknownOperationException/>\n"
 
 _COMPRESSION_LEVEL = 4
 _ENDPOINT = ("/", "")
+HEALTH = "/health"
+"""The path of a health check, beside the root (scylladb/scylladb#26079)."""
 
 
 class BodyTooLarge(Exception):
@@ -120,7 +122,7 @@ def too_large(request: Request) -> Reply:
 
 
 def health(request: Request) -> Reply:
-    """Return the answer to `GET /`, the health check of load balancers. The trailing space is the service's."""
+    """Return the answer to the health check of load balancers. The trailing space is the service's."""
     host = request.header("host").encode("ascii", "ignore").decode()
     return reply(request, 200, f"healthy: {host} ".encode(), "text/plain")
 
@@ -144,6 +146,8 @@ def preflight(request: Request) -> Reply:
 
 def plain_answer(request: Request) -> Reply | None:
     """Return the reply to a request that is too large or no API call. None for an API call."""
+    if request.path == HEALTH and request.method == "GET":
+        return health(request)
     if request.path not in _ENDPOINT:
         return not_found(request)
     if len(request.body) > limits.REQUEST_BYTES:

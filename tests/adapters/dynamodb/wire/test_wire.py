@@ -67,6 +67,14 @@ def test_health_names_the_host(service):
     assert service.header("x-amz-crc32") == str(zlib.crc32(reply.body))
 
 
+def test_health_has_a_path_of_its_own(service):
+    """scylladb/scylladb#26079: GET /health is 200 as well."""
+    reply = service.send("GET", "/health")
+    assert (reply.status, reply.body) == (200, b"healthy: localhost:8000 ")
+    for method, target in (("POST", "/health"), ("PUT", "/health"), ("GET", "/healthy"), ("GET", "/health/")):
+        assert service.send(method, target).status == 404
+
+
 def test_a_health_answer_is_plain_text_whatever_the_host_says(service):
     service.send("GET", host="<script>é")
     assert service.last.body == b"healthy: <script> "
