@@ -60,7 +60,7 @@ NOT_DONE = {
     ),
     "dynamodb SearchVectors": "ValidationException",  # there is no vector index
     "dynamodb DeleteBackup": "BackupInUseException",  # no background work copies it here
-    "dynamodb RestoreTableFromBackup": "BackupInUseException",
+    "dynamodb RestoreTableFromBackup": "TableInUseException",  # RestoreTableToPointInTime has begun to make the table
     "dynamodb DescribeImport": "ImportNotFoundException",  # the table was not imported
     "dynamodb DescribeBulkOperation": "ResourceNotFoundException",
     "dynamodb CancelBulkOperation": "ResourceNotFoundException",

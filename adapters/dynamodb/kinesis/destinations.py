@@ -10,12 +10,17 @@ stream, the destination becomes ENABLE_FAILED. If Kinesis does not answer, chang
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from tablegate.adapters.dynamodb import DIALECT
+from tablegate.adapters.dynamodb.kinesis.stored_destinations import (
+    MILLISECOND,
+    NO_PERMISSION,
+    STREAM,
+    find_destination,
+)
 from tablegate.adapters.dynamodb.tables.descriptions import table_id
 from tablegate.adapters.dynamodb.tables.properties import TableProperties
 from tablegate.adapters.dynamodb.tables.tables import find_table
@@ -30,21 +35,9 @@ from tablegate.gateway.model.tables.tables import State, Table
 
 KIND = "kinesis"
 """The kind of these followers. Their target is the ARN of the stream."""
-MILLISECOND, MICROSECOND = "MILLISECOND", "MICROSECOND"
-
-_STREAM = re.compile(
-    r"arn:aws[a-z-]*:kinesis:(?P<region>[a-z0-9-]+):(?P<account>[0-9]{12}):stream/(?P<name>[a-zA-Z0-9_.-]{1,128})"
-)
 _NOT_VALID = "Table is not in a valid state to enable Kinesis Streaming Destination: "
-NO_PERMISSION = "User does not have a permission to use kinesis stream"
 _ELSEWHERE = "The kinesis Arn used to enable kinesis replication belongs to a stream which is not in {}"
 _PRECISION = "ApproximateCreationDateTimePrecision"
-
-
-def region_of(stream_arn: str) -> str:
-    """Return the region of a stream, or an empty text for an invalid ARN."""
-    match = _STREAM.fullmatch(stream_arn)
-    return match["region"] if match else ""
 
 
 def describe_destination(call: CallContext) -> Exchange[Answer]:
@@ -101,7 +94,7 @@ def enable_destination(call: CallContext) -> Exchange[Answer]:
 
 def _failure(call: CallContext, arn: str) -> str | None:
     """Return the reason why a stream cannot be a destination, or None."""
-    match = _STREAM.fullmatch(arn)
+    match = STREAM.fullmatch(arn)
     if match is None:
         return _ELSEWHERE.format("Active state") if ":firehose:" in arn else NO_PERMISSION
     if match["region"] != call.caller.region:
@@ -110,7 +103,7 @@ def _failure(call: CallContext, arn: str) -> str | None:
         return _ELSEWHERE.format("Active state")
     if not call.gateway.settings.kinesis_endpoint_url:
         return f"{NO_PERMISSION}: this server has no Kinesis (--kinesis-endpoint-url)"
-    from tablegate.adapters.dynamodb.kinesis.producer import Producer  # needs boto3
+    from tablegate.adapters.dynamodb.kinesis.producer import Producer  # it needs boto3
 
     return Producer(call.gateway.settings).failure_of(arn)
 
@@ -125,7 +118,7 @@ def disable_destination(call: CallContext) -> Exchange[Answer]:
     if arguments.get("EnableKinesisStreamingConfiguration"):
         raise validation("Stream cannot be disabled using EnableKinesisStreamingConfiguration parameters")
     table = yield from find_table(call)
-    destination = _find(table, arn)
+    destination = find_destination(table, arn)
     status = (yield from _statuses(call, table)).get(arn)
     if destination is None or status not in ("ACTIVE", "DISABLING"):
         text = "KinesisStreamingDestination must be ACTIVE to perform DISABLE operation."
@@ -148,7 +141,7 @@ def update_destination(call: CallContext) -> Exchange[Answer]:
         )
         raise validation(text)
     table = yield from find_table(call)
-    destination = _find(table, arn)
+    destination = find_destination(table, arn)
     if destination is None:
         text = f"No streaming destination with streamArn: {arn} found for table with tableName: {table.name}"
         raise validation(_NOT_VALID + text)
@@ -210,12 +203,6 @@ def _status(call: CallContext, table: Table, destination: Mapping[str, Any], has
     return "UPDATING" if destination["updating"] else "ENABLING"
 
 
-def _find(table: Table, arn: str) -> Mapping[str, Any] | None:
-    return next(
-        (destination for destination in TableProperties.of(table).kinesis if destination["arn"] == arn), None
-    )
-
-
 def _with_destination(table: Table, entry: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the properties of a table after adding or replacing a destination.
 
@@ -227,9 +214,3 @@ def _with_destination(table: Table, entry: Mapping[str, Any]) -> Mapping[str, An
         existing | {entry["arn"]: entry} if entry["arn"] in existing else {entry["arn"]: entry, **existing}
     )
     return replace(properties, kinesis=list(destinations.values())[:_LISTED]).document()
-
-
-def precision_of(table: Table, arn: str) -> str:
-    """Return the precision of times for a stream."""
-    destination = _find(table, arn)
-    return MILLISECOND if destination is None else destination["precision"] or MILLISECOND

@@ -22,7 +22,7 @@ import orjson
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from tablegate.adapters.dynamodb.kinesis.destinations import (
+from tablegate.adapters.dynamodb.kinesis.stored_destinations import (
     MICROSECOND,
     NO_PERMISSION,
     precision_of,
