@@ -98,7 +98,24 @@ def check_updated_index_keys(table: Table, new: Attributes) -> None:
 
     Source: developer guide, GSI.OnlineOps.ViolationDetection: all writes to items that violate an index are rejected.
     """
+    for index in table.indexes:
+        for column in index.key_schema.columns:
+            if not _is_short(new.get(column.name), column.kind):
+                _check_updated(table, new)
+                return
 
+
+def _is_short(value: Value | None, kind: Kind) -> bool:
+    """Return True for most valid values of an index key: an absent one, a number, and one of few characters or bytes."""
+    if value is None:
+        return True
+    return value.kind is kind and (kind not in _SIZED or 0 < len(value.data) <= _SHORT)
+
+
+_SHORT = limits.SORT_KEY_BYTES // 4  # a character has at most four bytes
+
+
+def _check_updated(table: Table, new: Attributes) -> None:
     def visible(name: str) -> Value | None:
         value = new.get(name)
         return None if value is None else view(value)

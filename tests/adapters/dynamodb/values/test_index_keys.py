@@ -180,6 +180,28 @@ def test_sort_key_of_a_later_index_has_its_own_limit(service, pk, value, keys):
     assert (code, "beyond allowed size limits" in text) == ("ValidationException", True)
 
 
+@pytest.mark.parametrize(
+    ("value", "keys"),
+    [
+        ("x", ("g",)),
+        ("ü" * 1024, ("g",)),
+        ("\U0001f600" * 512, ("g",)),
+        ("x" * 1024, ("pk", "g")),
+        ("\U0001f600" * 256, ("pk", "g")),
+    ],
+)
+def test_valid_keys_of_a_later_index_can_be_updated(service, value, keys):
+    """Limits are 2048 bytes of UTF-8 for HASH, and 1024 for RANGE. One byte more is refused."""
+    added_later(service, {"S": value}, *keys)
+    service.call("UpdateItem", {**ON_ITEM, **SET})
+    assert service.last.status == 200
+    longer = {**ON_ITEM, "UpdateExpression": "SET g = x", "ReturnValues": "NONE"}
+    if len(value) > 1:
+        service.call("DeleteItem", ON_ITEM)
+        service.call("PutItem", {"TableName": "orders", "Item": {**KEY, "x": {"S": value + "x"}}})
+        assert "beyond allowed size limits" in service.error("UpdateItem", longer)[1]
+
+
 def test_condition_precedes_violations_of_a_later_index(service):
     """DynamoDB Local 2.6.1."""
     added_later(service, {"N": "5"}, "g")
