@@ -77,7 +77,7 @@ def text_of(value: Value) -> str:
         case Kind.GUID:
             return str(data)
         case Kind.DECIMAL_SET:
-            return f"[{', '.join(decimal_text(each) for each in sorted(data))}]"
+            return f"[{', '.join(sorted(data, key=Decimal))}]"
     ((_, members),) = tagged(value).items()
     return orjson.dumps(members, option=orjson.OPT_INDENT_2 if kind in _DOCUMENTS else 0).decode()
 
@@ -195,7 +195,7 @@ _READERS: Mapping[Kind, Callable[[str], Value]] = {
     Kind.DATETIME: _datetime,
     Kind.GUID: lambda text: Value(Kind.GUID, UUID(text.strip())),
     Kind.TEXT_SET: _set_of(Kind.TEXT_SET, str),
-    Kind.DECIMAL_SET: _set_of(Kind.DECIMAL_SET, _number),
+    Kind.DECIMAL_SET: _set_of(Kind.DECIMAL_SET, lambda text: decimal_text(_number(text))),
     Kind.BYTES_SET: _set_of(Kind.BYTES_SET, _bytes),
     Kind.LIST: _document(Kind.LIST),
     Kind.MAP: _document(Kind.MAP),
@@ -219,7 +219,7 @@ def plain(value: Value) -> Any:
         case Kind.MAP:
             return {name: plain(member) for name, member in data.items()}
         case Kind.DECIMAL_SET:
-            return [orjson.Fragment(decimal_text(each)) for each in sorted(data)]
+            return [orjson.Fragment(each) for each in sorted(data, key=Decimal)]
     if kind in SETS:
         return orjson.loads(text_of(value))
     return text_of(value)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable
-from decimal import Decimal
 
 import xxhash
 
@@ -158,7 +157,7 @@ def _tagged(value: Value, with_kinds: bool) -> bytes:
 def _set_member(kind: Kind, member: object) -> bytes:
     if isinstance(member, bytes):
         return _sized(b"", member)
-    return _sized(b"", (decimal_text(member) if isinstance(member, Decimal) else str(member)).encode())
+    return _sized(b"", str(member).encode())
 
 
 def _sized(tag: bytes, data: bytes) -> bytes:

@@ -16,6 +16,7 @@ from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, serialization
 from tablegate.adapters.dynamodb.wire.type_messages import json_type
 from tablegate.adapters.dynamodb.wire.wording import Wording
+from tablegate.gateway.model.values.values import CANONICAL_NUMBER
 
 
 class InvalidValue(ServiceError):
@@ -55,8 +56,6 @@ def utf8_bytes(text: str) -> int:
 
 # Numbers
 
-# Up to 38 characters of this are canonical: at most 38 digits, and a magnitude in range.
-CANONICAL = re.compile(r"0|-?[1-9][0-9]*|-?(?:0|[1-9][0-9]*)\.[0-9]*[1-9]")
 _NUMBER = re.compile(r"([+-]?)(?:([0-9]+)(?:\.([0-9]*))?|\.([0-9]+))(?:[eE]([+-]?[0-9]+))?")
 _WRAPPING = 2**31  # position of a first digit that overflows 32 bits
 _EXPONENTS = 2**63  # exponents that overflow 64 bits are not numbers
@@ -67,7 +66,7 @@ def canonical_number(text: str) -> str:
 
     Raises InvalidValue (rule 21; exponents: paritysuite, eu-west-2, October 2026).
     """
-    if len(text) <= limits.NUMBER_DIGITS and CANONICAL.fullmatch(text) is not None:
+    if len(text) <= limits.NUMBER_DIGITS and CANONICAL_NUMBER.fullmatch(text) is not None:
         return text
     if not text:
         raise InvalidValue("empty-number")

@@ -21,7 +21,14 @@ from tablegate.adapters.dynamodb.wire.type_messages import json_type
 from tablegate.gateway.model import fast_paths
 from tablegate.gateway.model.values import bodies
 from tablegate.gateway.model.values.rows import Contents, Row
-from tablegate.gateway.model.values.values import Kind, Value, decimal_fits, equal, number_of_double
+from tablegate.gateway.model.values.values import (
+    CANONICAL_NUMBER,
+    Kind,
+    Value,
+    decimal_fits,
+    equal,
+    number_of_double,
+)
 
 # Wire -> canonical
 
@@ -220,7 +227,7 @@ def _measure_number(data: Any, member: dict[str, Any], level: int) -> int:
         scalars.wrong_type("String", data)
     if data.isdigit() and len(data) <= limits.NUMBER_DIGITS and data[0] != "0" and data.isascii():
         return (len(data.rstrip("0")) + 1) // 2 + 1
-    if len(data) > limits.NUMBER_DIGITS or scalars.CANONICAL.fullmatch(data) is None:
+    if len(data) > limits.NUMBER_DIGITS or CANONICAL_NUMBER.fullmatch(data) is None:
         member["N"] = data = scalars.canonical_number(data)
     return scalars.number_size_bytes(data)
 

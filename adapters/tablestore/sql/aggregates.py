@@ -12,6 +12,7 @@ from tablegate.adapters.tablestore.sql.scopes import Row, Scope
 from tablegate.adapters.tablestore.sql.sql_types import SqlType, sql_error
 from tablegate.adapters.tablestore.sql.sql_values import checked, compare, to_number
 from tablegate.adapters.tablestore.sql.trees import SUBQUERIES, function_name, own_nodes
+from tablegate.gateway.model.values.hash_keys import distinct
 
 NAMES = frozenset({"COUNT", "SUM", "AVG", "MIN", "MAX"})
 
@@ -37,7 +38,7 @@ class Aggregate(NamedTuple):
             if None not in given:
                 found.append(given)
         if self.is_distinct:
-            found = list(dict.fromkeys(found))
+            found = distinct(found)
         return _REDUCERS[self.name]([given[0] for given in found])
 
 

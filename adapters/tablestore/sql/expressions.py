@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
 from tablegate.adapters.tablestore.sql import search_conditions
@@ -25,6 +25,7 @@ from tablegate.adapters.tablestore.sql.sql_values import (
 from tablegate.adapters.tablestore.sql.time_functions import add_interval, text_of_moved, type_of_moved
 from tablegate.adapters.tablestore.sql.trees import flat, function_name
 from tablegate.adapters.tablestore.wire import limits
+from tablegate.gateway.model.values.hash_keys import hash_key
 
 T = SqlType
 
@@ -207,14 +208,17 @@ class Compiler:
     def _in_subquery(self, tree: Any) -> Compiled:
         part, subquery = self.compile(tree.this), _one_column(self.scope, tree.args["query"])
         is_equality = part.type is subquery.columns[0].type and part.type in (T.LONG, T.DOUBLE, T.STRING)
-        constant = None if subquery.outer_places else {row[0] for row in subquery.rows_for(())}
+        constant = None if subquery.outer_places else _by_key(subquery.rows_for(()))
 
         def value(row: Row) -> int | None:
             own = part.value(row)
-            values = {each[0] for each in subquery.rows_for(row)} if constant is None else constant
+            values = _by_key(subquery.rows_for(row)) if constant is None else constant
             if own is None:
                 return None if values else 0
-            is_found = own in values if is_equality else any(compare(own, each) == 0 for each in values)
+            if is_equality:
+                is_found = hash_key(own) in values
+            else:
+                is_found = any(compare(own, each) == 0 for each in values.values())
             return 1 if is_found else None if None in values else 0
 
         return Compiled(T.LONG, value)
@@ -414,6 +418,11 @@ def _days(number: Any) -> Any:
     from sqlglot import exp
 
     return exp.Interval(this=number, unit=exp.var("DAY"))
+
+
+def _by_key(rows: Sequence[Row]) -> dict[Hashable, Any]:
+    """Return the different values of the first column by their keys."""
+    return {hash_key(row[0]): row[0] for row in rows}
 
 
 def _one_column(scope: Scope, tree: Any) -> PreparedSelect:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
 from tablegate.adapters.tablestore.sql.aggregates import (
@@ -22,6 +22,7 @@ from tablegate.adapters.tablestore.sql.sql_values import converted, sort_key, tr
 from tablegate.adapters.tablestore.sql.trees import function_name, own_nodes
 from tablegate.adapters.tablestore.sql.work import Work
 from tablegate.adapters.tablestore.wire import limits
+from tablegate.gateway.model.values.hash_keys import distinct, hash_key
 
 
 class _Item(NamedTuple):
@@ -171,7 +172,7 @@ class Selection:
             rows = rows[self.offset : end]
         results = [[self._result_of(item, row) for item in self.items] for row in rows]
         if self.is_distinct:
-            results = [list(result) for result in dict.fromkeys(map(tuple, results))][self.offset : end]
+            results = distinct(results)[self.offset : end]
         return results
 
     def _result_of(self, item: _Item, row: Row) -> Any:
@@ -183,9 +184,9 @@ class Selection:
     def _grouped(self, rows: list[Row], outer: Row) -> list[Row]:
         assert isinstance(self._compiler, GroupCompiler)
         keep = self._work.keep_value
-        groups: dict[tuple[Any, ...], list[Row]] = {}
+        groups: dict[Hashable, list[Row]] = {}
         for row in rows:
-            key = tuple([keep(part.value(row)) for part in self._groups])
+            key = hash_key([keep(part.value(row)) for part in self._groups])
             groups.setdefault(key, []).append(row)
         if not groups and not self._groups:
             groups[()] = []

@@ -6,7 +6,7 @@ conditions are evaluated on pairs of its rows and those of the outer statement.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from tablegate.adapters.tablestore.sql import search_aggregates
@@ -26,6 +26,7 @@ from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.call_context import CallContext
 from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.search.ordering import BY_KEY, ScoreSort
+from tablegate.gateway.model.values.hash_keys import hash_key
 
 
 def read_rows(call: CallContext, given: Input, work: Work, most: int | None) -> Exchange[list[Row]]:
@@ -155,17 +156,17 @@ class _Pairs:
         self._work = work
         self._conditions = [Compiler(scope).compile(each).value for each in conditions]
         own, self._other = _equal_places(conditions, scope, places)
-        self._by_value: dict[Any, list[Row]] = {}
+        self._by_value: dict[Hashable, list[Row]] = {}
         if own is not None:
             for row in rows:
-                self._by_value.setdefault(row[own - places.start], []).append(row)
+                self._by_value.setdefault(hash_key(row[own - places.start]), []).append(row)
 
     def candidates(self, other: Row, start: int) -> Sequence[Row]:
         """Return the rows that can match another row, which has the values from place `start` on."""
         found: Sequence[Row] = self._rows
         if self._other is not None:
             value = other[self._other - start]
-            found = self._by_value.get(value, ()) if value is not None else ()
+            found = self._by_value.get(hash_key(value), ()) if value is not None else ()
         self._work.add_comparisons(max(1, len(found)))
         return found
 

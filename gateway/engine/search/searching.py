@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import heapq
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from time import monotonic
 from typing import Any, NamedTuple
 
@@ -39,6 +39,7 @@ from tablegate.gateway.model.search.queries import (
 from tablegate.gateway.model.search.schema import FieldType
 from tablegate.gateway.model.search.scoring import score
 from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.model.values.hash_keys import hash_key
 from tablegate.gateway.model.values.keys import Position
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.store.rows import rows
@@ -268,13 +269,14 @@ def _by_evaluation(session: Session, command: SearchRows, evaluated: _Evaluated,
 
 def _collapsed(results: Iterable[_Result], number: int) -> Iterable[_Result]:
     """Return the first result of each value. Results that are not among the first `number` are dropped."""
-    first: dict[Any, _Result] = {}
+    first: dict[Hashable, _Result] = {}
     for each in results:
-        known = first.get(each.collapsed)
+        key = hash_key(each.collapsed)
+        known = first.get(key)
         if known is None or each.order_key < known.order_key:
-            first[each.collapsed] = each
+            first[key] = each
         if len(first) > 2 * number + 1000:
-            first = {kept.collapsed: kept for kept in heapq.nsmallest(number, first.values())}
+            first = {hash_key(kept.collapsed): kept for kept in heapq.nsmallest(number, first.values())}
     return first.values()
 
 

@@ -8,14 +8,19 @@ proportional to the size of the row plus the size of the predicate, and not to t
 from __future__ import annotations
 
 from collections.abc import Hashable
-from decimal import Context, Decimal
 from typing import Any, NamedTuple
 
 from tablegate.gateway.model.expressions.predicates import Path, View, size_of, walk
 from tablegate.gateway.model.values.rows import LONG_KINDS, Row
-from tablegate.gateway.model.values.values import NUMBERS, Kind, Value, contains, equal, number_of
-
-_EXACT = Context(prec=400)
+from tablegate.gateway.model.values.values import (
+    NUMBERS,
+    Kind,
+    Value,
+    contains,
+    decimal_text,
+    equal,
+    number_of,
+)
 
 
 class RowValues(NamedTuple):
@@ -96,20 +101,14 @@ def _key_of(value: Value) -> Hashable:
         number = number_of(value)
         if number is None:  # NaN equals nothing, not even itself
             return data if data == data else object()
-        return _text_of(number)
+        return decimal_text(number)
     if kind is Kind.LIST:
         return kind, tuple(map(_inner_key_of, data))
     if kind is Kind.MAP:
         return kind, frozenset((name, _inner_key_of(member)) for name, member in data.items())
-    if kind is Kind.DECIMAL_SET:
-        return kind, frozenset(map(_text_of, data))
     return value
 
 
 def _inner_key_of(value: Value) -> Hashable:
     """Return the key of a value in a document, where numbers of two kinds are not equal."""
     return value.kind, _key_of(value)
-
-
-def _text_of(number: Decimal | int) -> str:
-    return str(_EXACT.normalize(Decimal(number))) if number else "0"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NamedTuple
@@ -14,6 +15,7 @@ from tablegate.gateway.model.search.intervals import DateIntervals, NumberInterv
 from tablegate.gateway.model.search.ordering import Sorter, fields_of_sorters, values_at
 from tablegate.gateway.model.search.queries import Query, fields_of
 from tablegate.gateway.model.search.schema import FieldType, SearchField
+from tablegate.gateway.model.values.hash_keys import distinct
 
 # Definitions
 
@@ -105,9 +107,9 @@ class GroupByField:
     sorters: tuple[GroupSorter, ...] = ()
     min_doc_count: int = 1
 
-    def keys_of(self, document: Document) -> set[Any]:
+    def keys_of(self, document: Document) -> Iterable[Any]:
         """Return the keys of the groups of a document."""
-        return set(grouped_values(self.field, document))
+        return distinct(grouped_values(self.field, document))
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +122,7 @@ class GroupByGrid:
     size: int
     precision: int
 
-    def keys_of(self, document: Document) -> set[Any]:
+    def keys_of(self, document: Document) -> Iterable[Any]:
         """Return the keys of the groups of a document."""
         return {geography.geohash_of(point, self.precision) for point in values_at(self.field, document)}
 
@@ -143,16 +145,16 @@ class GroupByHistogram:
     low: Any = None
     high: Any = None
 
-    def keys_of(self, document: Document) -> set[Any]:
+    def keys_of(self, document: Document) -> Iterable[Any]:
         """Return the keys of the groups of a document."""
         values = grouped_values(self.field, document)
         if not values and self.missing is not None:
             values = [self.missing]
-        return {
+        return distinct(
             self.intervals.start_of(value)
             for value in values
             if (self.low is None or value >= self.low) and (self.high is None or value < self.high)
-        }
+        )
 
 
 class CompositeSource(NamedTuple):

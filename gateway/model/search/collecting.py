@@ -10,7 +10,7 @@ import heapq
 import itertools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tablegate.gateway.model.errors import LimitExceeded
@@ -39,6 +39,7 @@ from tablegate.gateway.model.search.documents import Document
 from tablegate.gateway.model.search.ordering import key_bytes, order_key, values_at
 from tablegate.gateway.model.search.queries import CheckTime, matches, without_limit
 from tablegate.gateway.model.search.schema import FieldType
+from tablegate.gateway.model.values.hash_keys import hash_key
 from tablegate.gateway.model.values.keys import Position
 
 MOST_GROUPS = 65_536
@@ -120,7 +121,7 @@ class _Metric(_Accumulator):
         self._sum = _Sum()
         self._least: Any = None
         self._most: Any = None
-        self._distinct: set[Any] = set()
+        self._distinct: set[Hashable] = set()
 
     def add(self, hit: Hit) -> None:
         metric = self._metric
@@ -129,14 +130,14 @@ class _Metric(_Accumulator):
             values = [metric.missing]
         self._count += len(values)
         if metric.kind is MetricKind.DISTINCT_COUNT:
-            self._add_distinct({tuple(value) if isinstance(value, list) else value for value in values})
+            self._add_distinct(set(map(hash_key, values)))
         elif values and metric.kind is not MetricKind.COUNT:
             for value in values:
                 self._sum.add(value)
             self._least = min(values) if self._least is None else min(self._least, *values)
             self._most = max(values) if self._most is None else max(self._most, *values)
 
-    def _add_distinct(self, values: set[Any]) -> None:
+    def _add_distinct(self, values: set[Hashable]) -> None:
         new = values - self._distinct
         sizes = (len(value) if isinstance(value, str) else 0 for value in new)
         self._budget.take(kept_bytes=_KEPT_BYTES * len(new) + sum(sizes))
@@ -246,18 +247,19 @@ class _Keyed(_Accumulator):
     def __init__(self, grouping: KeyedGrouping, budget: _Budget) -> None:
         self._grouping = grouping
         self._budget = budget
-        self._collectors: dict[Any, Collector] = {}
+        self._collectors: dict[Hashable, tuple[Any, Collector]] = {}
 
     def add(self, hit: Hit) -> None:
         for key in self._grouping.keys_of(hit.document):
             self._collector(key).add(hit)
 
     def _collector(self, key: Any) -> Collector:
-        found = self._collectors.get(key)
+        hashable = hash_key(key)
+        found = self._collectors.get(hashable)
         if found is None:
             self._budget.take(groups=1)
-            found = self._collectors[key] = Collector(self._grouping.inner, self._budget)
-        return found
+            found = self._collectors[hashable] = key, Collector(self._grouping.inner, self._budget)
+        return found[1]
 
     def result(self) -> list[Group]:
         grouping = self._grouping
@@ -271,14 +273,14 @@ class _Keyed(_Accumulator):
             min_count, size, sorters = grouping.min_doc_count, grouping.size, grouping.sorters or _BY_COUNT
         else:
             size = grouping.size
-        found = [item for item in self._collectors.items() if item[1].count >= min_count]
+        found = [item for item in self._collectors.values() if item[1].count >= min_count]
         found.sort(key=lambda item: item[0])
         for sorter in reversed(sorters):
             found.sort(key=_sort_value(sorter), reverse=sorter.descending)
         return [collector.group(key) for key, collector in found[:size]]
 
     def _add_empty_groups(self, grouping: GroupByHistogram) -> None:
-        keys = list(self._collectors)
+        keys = [key for key, _ in self._collectors.values()]
         low = grouping.low if grouping.low is not None else min(keys, default=None)
         high = grouping.high if grouping.high is not None else max(keys, default=None)
         if low is None or high is None:

@@ -19,6 +19,7 @@ from tablegate.gateway.model.search.functions import Combination, Function, Rand
 from tablegate.gateway.model.search.geography import Point
 from tablegate.gateway.model.search.phrases import starts_of
 from tablegate.gateway.model.search.schema import FieldType, SearchField
+from tablegate.gateway.model.values.hash_keys import hash_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -407,6 +408,11 @@ def value_test(query: Query) -> Callable[[Any], bool] | None:
     return None if test is None else test(query)
 
 
+def _terms_test(query: Terms) -> Callable[[Any], bool]:
+    keys = frozenset(map(hash_key, query.values))
+    return lambda value: hash_key(value) in keys
+
+
 def _range_test(query: Range) -> Callable[[Any], bool]:
     def test(value: Any) -> bool:
         if query.lower is not None and not (
@@ -424,7 +430,7 @@ def _pattern_test(query: Pattern) -> Callable[[Any], bool]:
 
 
 _TESTS: Mapping[type, Callable[[Any], Callable[[Any], bool]]] = {
-    Terms: lambda query: frozenset(query.values).__contains__,
+    Terms: _terms_test,
     Range: _range_test,
     Prefix: lambda query: lambda value: value.startswith(query.text),
     Suffix: lambda query: lambda value: value.endswith(query.text),

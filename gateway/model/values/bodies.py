@@ -19,7 +19,7 @@ from uuid import UUID
 
 import orjson
 
-from tablegate.gateway.model.values.values import FALSE, NULL, TRUE, Kind, Value, decimal_text
+from tablegate.gateway.model.values.values import FALSE, NULL, TRUE, Kind, Value, decimal_text, number_set
 
 FOREIGN = frozenset({Kind.INT32, Kind.INT64, Kind.DOUBLE, Kind.DATETIME, Kind.GUID})
 
@@ -83,7 +83,7 @@ def tagged(value: Value) -> dict[str, Any]:
         case Kind.TEXT_SET:
             return {"SS": sorted(data)}
         case Kind.DECIMAL_SET:
-            return {"NS": [decimal_text(member) for member in sorted(data)]}
+            return {"NS": sorted(data, key=Decimal)}
         case Kind.BYTES_SET:
             return {"BS": [base64.b64encode(member).decode() for member in sorted(data)]}
         case Kind.INT32:
@@ -113,7 +113,7 @@ _READERS = {
     "M": lambda data: Value(Kind.MAP, {name: untagged(member) for name, member in data.items()}),
     "L": lambda data: Value(Kind.LIST, tuple(untagged(member) for member in data)),
     "SS": lambda data: Value(Kind.TEXT_SET, frozenset(data)),
-    "NS": lambda data: Value(Kind.DECIMAL_SET, frozenset(Decimal(member) for member in data)),
+    "NS": lambda data: number_set(data),
     "BS": lambda data: Value(Kind.BYTES_SET, frozenset(base64.b64decode(member) for member in data)),
     "I32": lambda data: Value(Kind.INT32, int(data)),
     "I64": lambda data: Value(Kind.INT64, int(data)),

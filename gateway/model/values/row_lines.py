@@ -189,9 +189,6 @@ def check(value: Value) -> None:
     elif kind is Kind.MAP:
         for member in data.values():
             check(member)
-    elif kind is Kind.DECIMAL_SET:
-        for member in data:
-            _check_number(member)
     elif kind is Kind.TEXT_SET and not all(type(member) is str for member in data):
         raise TypeError("a member of a set is not a text")
 

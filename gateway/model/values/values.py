@@ -9,6 +9,8 @@ INT64, DOUBLE) are one family and compare by value. Every other kind compares on
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Iterable
 from decimal import Context, Decimal
 from enum import Enum
 from typing import Any, NamedTuple
@@ -41,7 +43,7 @@ class Value(NamedTuple):
     """A tagged value.
 
     `data` is str, bytes, bool, Decimal, int, float, int ticks of 100 ns since 0001-01-01, UUID, None, a tuple of values
-    (LIST), a dict of values (MAP, never modified), or a frozenset.
+    (LIST), a dict of values (MAP, never modified), or a frozenset. That of DECIMAL_SET has texts (`number_set`).
     """
 
     kind: Kind
@@ -62,6 +64,9 @@ DECIMAL_DIGITS = 38
 DECIMAL_MAX_EXPONENT = 125  # of the leading digit
 DECIMAL_MIN_EXPONENT = -130
 
+CANONICAL_NUMBER = re.compile(r"0|-?[1-9][0-9]*|-?(?:0|[1-9][0-9]*)\.[0-9]*[1-9]")
+"""The results of `decimal_text`. A text with at most 38 characters of this form is in range."""
+
 # Wide enough for the exact sum of any two numbers in range (255 digits apart at most).
 _WIDE = Context(prec=400)
 
@@ -74,6 +79,23 @@ def text(data: str) -> Value:
 def decimal(data: Decimal | int | str) -> Value:
     """Return a DECIMAL value."""
     return Value(Kind.DECIMAL, Decimal(data))
+
+
+def number_set(numbers: Iterable[Decimal | int | str]) -> Value:
+    """Return a DECIMAL_SET. Its members are the canonical texts of the numbers, as hash_keys.py explains.
+
+    Raises ValueError or ArithmeticError for a number that DECIMAL cannot hold.
+    """
+    return Value(Kind.DECIMAL_SET, frozenset(map(_canonical_text, numbers)))
+
+
+def _canonical_text(number: Decimal | int | str) -> str:
+    if type(number) is str and len(number) <= DECIMAL_DIGITS and CANONICAL_NUMBER.fullmatch(number):
+        return number
+    exact = Decimal(number)
+    if not exact.is_finite() or not decimal_fits(exact):
+        raise ValueError(f"{number} is out of range")
+    return decimal_text(exact)
 
 
 def number_of(value: Value) -> Decimal | int | None:
@@ -152,7 +174,7 @@ def contains(container: Value, member: Value) -> bool:
     if kind in SETS:
         if kind is Kind.DECIMAL_SET:
             number = number_of(member)
-            return number is not None and number in container.data
+            return number is not None and decimal_text(number) in container.data
         return member.kind is MEMBER_KIND[kind] and member.data in container.data
     return False
 
@@ -194,9 +216,14 @@ def number_size_bytes(number: Decimal | int) -> int:
     It is 1, plus a byte for every two significant digits on each side of the point, plus 1 if negative. Source:
     docs/protocols/dynamodb.md rule 25 (measured by dynoxide and paritysuite).
     """
-    if not number:
+    return _text_size_bytes(decimal_text(number))
+
+
+def _text_size_bytes(text: str) -> int:
+    """Return the billed size of the canonical text of a number."""
+    if text == "0":
         return 1
-    plain = decimal_text(number).lstrip("-")  # abs() would round to the context
+    plain = text.lstrip("-")
     integer, _, fraction = plain.partition(".")
     if integer == "0":
         integer = ""
@@ -205,7 +232,7 @@ def number_size_bytes(number: Decimal | int) -> int:
         size = (len(integer) + 1) // 2 + (len(fraction) + 1) // 2
     else:
         size = (len(integer.rstrip("0")) + 1) // 2
-    return size + 1 + (number < 0)
+    return size + 1 + (text[0] == "-")
 
 
 def size_bytes(value: Value) -> int:
@@ -229,7 +256,7 @@ def size_bytes(value: Value) -> int:
     if kind is Kind.TEXT_SET:
         return sum(len(member.encode()) for member in data)
     if kind is Kind.DECIMAL_SET:
-        return sum(number_size_bytes(member) for member in data)
+        return sum(map(_text_size_bytes, data))
     if kind is Kind.BYTES_SET:
         return sum(len(member) for member in data)
     if kind is Kind.INT32:

@@ -20,7 +20,7 @@ from tablegate.gateway.model.commands.writes import Replace, Write
 from tablegate.gateway.model.tables.tables import Rules, Table
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.rows import Cell, Contents, Row
-from tablegate.gateway.model.values.values import NULL, TRUE, Kind, Value, decimal, text
+from tablegate.gateway.model.values.values import NULL, TRUE, Kind, Value, decimal, number_set, text
 from tablegate.gateway.security.credentials import SHARED_NAMESPACE
 from tests.adapters.azuretable.client import AzureTableService, code_of
 from tests.support.examples import examples
@@ -203,9 +203,7 @@ _sets = st.one_of(
     st.frozensets(st.text("ab", max_size=2), min_size=1, max_size=3).map(
         lambda data: Value(Kind.TEXT_SET, data)
     ),
-    st.frozensets(st.integers(-9, 9).map(Decimal), min_size=1, max_size=3).map(
-        lambda data: Value(Kind.DECIMAL_SET, data)
-    ),
+    st.frozensets(st.integers(-9, 9).map(Decimal), min_size=1, max_size=3).map(number_set),
     st.frozensets(st.binary(max_size=2), min_size=1, max_size=3).map(
         lambda data: Value(Kind.BYTES_SET, data)
     ),

@@ -14,7 +14,7 @@ from tablegate.gateway.model.expressions import updates
 from tablegate.gateway.model.values import bodies
 from tablegate.gateway.model.values.keys import Position
 from tablegate.gateway.model.values.rows import Contents, Row
-from tablegate.gateway.model.values.values import Kind, Value, text
+from tablegate.gateway.model.values.values import Kind, Value, number_set, text
 
 KEY = {"k": text("key"), "s": Value(Kind.DECIMAL, Decimal(5))}
 NAMES = ("a", "b", "ä", "k")
@@ -26,9 +26,7 @@ scalars = (
     | st.just(Value(Kind.DECIMAL, Decimal("9.99E+125")))
     | st.sampled_from([Value(Kind.NULL, None), Value(Kind.BOOL, True), Value(Kind.BYTES, b"\x00")])
     | st.frozensets(st.sampled_from("xyz"), min_size=1).map(lambda data: Value(Kind.TEXT_SET, data))
-    | st.frozensets(st.integers(0, 3).map(Decimal), min_size=1).map(
-        lambda data: Value(Kind.DECIMAL_SET, data)
-    )
+    | st.frozensets(st.integers(0, 3).map(Decimal), min_size=1).map(number_set)
 )
 native = st.recursive(
     scalars,

@@ -16,7 +16,18 @@ from decimal import Decimal
 from tablegate.gateway.model.tables.tables import Rules
 from tablegate.gateway.model.values.keys import Key, KeyColumn, KeySchema
 from tablegate.gateway.model.values.rows import Cell, Contents, Row
-from tablegate.gateway.model.values.values import FALSE, NULL, TRUE, Kind, Value, decimal, decimal_text, text
+from tablegate.gateway.model.values.values import (
+    FALSE,
+    NULL,
+    SETS,
+    TRUE,
+    Kind,
+    Value,
+    decimal,
+    decimal_text,
+    number_set,
+    text,
+)
 from tablegate.transfer.endpoints.endpoint import Definition, Endpoint, Service
 
 STAMP_MS = 1_700_000_000_000
@@ -93,7 +104,7 @@ SCALARS: dict[Service, dict[str, Value]] = {
         "no": FALSE,
         "null": NULL,
         "texts": Value(Kind.TEXT_SET, frozenset({"b", "a", "é"})),
-        "numbers": Value(Kind.DECIMAL_SET, frozenset({Decimal("1.5"), Decimal(-2), Decimal("1E+30")})),
+        "numbers": number_set({Decimal("1.5"), Decimal(-2), Decimal("1E+30")}),
         "binaries": Value(Kind.BYTES_SET, frozenset({b"\xff", b"a"})),
         "no list": Value(Kind.LIST, ()),
         "no map": Value(Kind.MAP, {}),
@@ -207,10 +218,8 @@ def same(row: Row) -> list[tuple[str, str]]:
 def _canonical(value: Value) -> object:
     if value.kind is Kind.DECIMAL:
         return value.kind, decimal_text(value.data)
-    if value.kind in (Kind.TEXT_SET, Kind.BYTES_SET):
+    if value.kind in SETS:
         return value.kind, sorted(value.data)
-    if value.kind is Kind.DECIMAL_SET:
-        return value.kind, [decimal_text(member) for member in sorted(value.data)]
     if value.kind is Kind.MAP:
         return value.kind, sorted((name, repr(_canonical(member))) for name, member in value.data.items())
     if value.kind is Kind.LIST:

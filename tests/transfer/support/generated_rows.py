@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tablegate.gateway.model.values.keys import KeySchema
 from tablegate.gateway.model.values.rows import Cell, Contents, Row
-from tablegate.gateway.model.values.values import FALSE, NULL, TRUE, Kind, Value
+from tablegate.gateway.model.values.values import FALSE, NULL, TRUE, Kind, Value, number_set
 from tests.support.numbers import DECIMALS
 from tests.transfer.support.small_table import PAIR
 
@@ -30,7 +30,7 @@ _SCALARS = (
     | BINARIES.map(lambda data: Value(Kind.BYTES, data))
     | st.sampled_from([TRUE, FALSE, NULL])
     | st.frozensets(TEXTS, min_size=1, max_size=3).map(lambda data: Value(Kind.TEXT_SET, data))
-    | st.frozensets(NUMBERS, min_size=1, max_size=3).map(lambda data: Value(Kind.DECIMAL_SET, data))
+    | st.frozensets(NUMBERS, min_size=1, max_size=3).map(number_set)
     | st.frozensets(BINARIES, min_size=1, max_size=3).map(lambda data: Value(Kind.BYTES_SET, data))
 )
 DYNAMODB_VALUES = st.recursive(

@@ -16,7 +16,7 @@ from tablegate.adapters.tablestore.wire.names import is_column_name
 from tablegate.gateway.model.tables.tables import Rules
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.rows import Cell, Contents, Row
-from tablegate.gateway.model.values.values import NULL, Kind, Value, decimal_fits
+from tablegate.gateway.model.values.values import NULL, Kind, Value, decimal_fits, number_set
 from tablegate.transfer.endpoints.endpoint import Definition, Service
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
@@ -82,7 +82,7 @@ NATIVE = st.one_of(
     st.booleans().map(lambda data: Value(Kind.BOOL, data)),
     st.just(NULL),
     st.frozensets(TEXTS, min_size=1, max_size=3).map(lambda data: Value(Kind.TEXT_SET, data)),
-    st.frozensets(DECIMALS, min_size=1, max_size=3).map(lambda data: Value(Kind.DECIMAL_SET, data)),
+    st.frozensets(DECIMALS, min_size=1, max_size=3).map(number_set),
     st.frozensets(BINARIES, min_size=1, max_size=3).map(lambda data: Value(Kind.BYTES_SET, data)),
 )
 DOCUMENTS = st.recursive(

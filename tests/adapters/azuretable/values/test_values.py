@@ -30,6 +30,7 @@ from tablegate.gateway.model.values.values import (
     Value,
     decimal,
     number_of_double,
+    number_set,
     text,
 )
 from tests.support.numbers import DECIMALS
@@ -192,7 +193,7 @@ def test_every_kind_of_azures_own_is_read_back_from_its_spelling(value: Value) -
         (Value(Kind.LIST, (decimal(1), text("a"))), text('{"L":[{"N":"1"},{"S":"a"}]}')),
         (Value(Kind.MAP, {"a": TRUE}), text('{"M":{"a":{"BOOL":true}}}')),
         (Value(Kind.TEXT_SET, frozenset({"b", "a"})), text('{"SS":["a","b"]}')),
-        (Value(Kind.DECIMAL_SET, frozenset({Decimal(2)})), text('{"NS":["2"]}')),
+        (number_set({Decimal(2)}), text('{"NS":["2"]}')),
         (Value(Kind.BYTES_SET, frozenset({b"\x00"})), text('{"BS":["AA=="]}')),
     ],
 )

@@ -67,7 +67,7 @@ from tablegate.gateway.model.expressions.updates import (
 from tablegate.gateway.model.expressions.updates import Literal as Constant
 from tablegate.gateway.model.values.keys import Position
 from tablegate.gateway.model.values.rows import Contents, Row
-from tablegate.gateway.model.values.values import NUMBERS, Kind, Value, decimal, text
+from tablegate.gateway.model.values.values import NUMBERS, Kind, Value, decimal, number_set, text
 from tests.support.examples import examples
 from tests.support.tables import each_row
 
@@ -668,7 +668,7 @@ def test_filters_of_queries_do_not_read_keys() -> None:
                 SetTo(("e",), Constant(text("x"))),
             ),
         ),
-        ("add a.b :ns", (Add(("a", "b"), Value(Kind.DECIMAL_SET, frozenset({Decimal(1)}))),)),
+        ("add a.b :ns", (Add(("a", "b"), number_set({Decimal(1)})),)),
     ],
 )
 def test_updates(expression: str, actions: Any) -> None:

@@ -31,7 +31,7 @@ from tablegate.gateway.model.expressions.updates import Add, EditContext, Remove
 from tablegate.gateway.model.expressions.updates import Literal as Constant
 from tablegate.gateway.model.values.keys import Position
 from tablegate.gateway.model.values.rows import Contents, Row
-from tablegate.gateway.model.values.values import Kind, Value, decimal, text
+from tablegate.gateway.model.values.values import Kind, Value, decimal, number_set, text
 from tests.support.tables import each_row
 
 ITEM: dict[str, Value] = {
@@ -44,7 +44,7 @@ ITEM: dict[str, Value] = {
     "l": Value(Kind.LIST, (decimal(1), text("x"))),
     "m": Value(Kind.MAP, {"s": text("dog")}),
     "ss": Value(Kind.TEXT_SET, frozenset({"dog", "cat"})),
-    "ns": Value(Kind.DECIMAL_SET, frozenset({decimal(1).data, decimal(5).data})),
+    "ns": number_set({decimal(1).data, decimal(5).data}),
     "dot.ted": text("dog"),
 }
 ROW = Row(Position(b"p", b""), Contents.of_values(ITEM), 1)

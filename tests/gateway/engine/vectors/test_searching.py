@@ -29,7 +29,7 @@ from tablegate.gateway.model.tables.indexes import IndexProjection
 from tablegate.gateway.model.tables.restored_tables import copied_definition
 from tablegate.gateway.model.tables.tables import ExpiryRule, Rules, Table
 from tablegate.gateway.model.values.rows import Row
-from tablegate.gateway.model.values.values import Kind, Value, decimal, text
+from tablegate.gateway.model.values.values import Kind, Value, decimal, number_set, text
 from tablegate.gateway.model.values.vectors import Metric, pack
 from tablegate.gateway.store.store import Store
 from tests.gateway.engine.conftest import PAIR, Client, column, do_background_work, make_table
@@ -164,7 +164,7 @@ def test_what_is_no_vector_of_the_index_is_not_found(engine: Engine) -> None:
         client.put("short", v=list_of((1, 0))),
         client.put("mixed", v=Value(Kind.LIST, (decimal(1), text("0"), decimal(0)))),
         client.put("great", v=Value(Kind.LIST, (decimal("1E39"), decimal(0), decimal(0)))),
-        client.put("set", v=Value(Kind.DECIMAL_SET, frozenset({Decimal(1), Decimal(2), Decimal(3)}))),
+        client.put("set", v=number_set({Decimal(1), Decimal(2), Decimal(3)})),
         client.put("good", v=list_of((1, 0, 0))),
     )
     assert names(search(client, (1, 0, 0))) == ["good"]

@@ -31,7 +31,7 @@ from tablegate.gateway.model.expressions.predicates import (
 from tablegate.gateway.model.values import bodies
 from tablegate.gateway.model.values.keys import Position
 from tablegate.gateway.model.values.rows import Contents, Row
-from tablegate.gateway.model.values.values import Kind, Value, contains, decimal, text
+from tablegate.gateway.model.values.values import Kind, Value, contains, decimal, number_set, text
 
 ELEMENTS = 500
 NUMBERS = Value(Kind.LIST, tuple(map(decimal, range(ELEMENTS))))
@@ -162,7 +162,7 @@ SCALARS = st.one_of(
     st.frozensets(st.sampled_from(["1", "2"]), min_size=1).map(lambda data: Value(Kind.TEXT_SET, data)),
     st.frozensets(
         st.sampled_from([Decimal(1), Decimal("1.0"), Decimal("100"), Decimal("1E+2")]), min_size=1
-    ).map(lambda data: Value(Kind.DECIMAL_SET, data)),
+    ).map(number_set),
 )
 VALUES = st.recursive(
     SCALARS,

@@ -29,7 +29,7 @@ from tablegate.gateway.model.expressions.predicates import (
 )
 from tablegate.gateway.model.values.keys import Position
 from tablegate.gateway.model.values.rows import Cell, Contents, Row
-from tablegate.gateway.model.values.values import NULL, TRUE, Kind, Value, decimal, text
+from tablegate.gateway.model.values.values import NULL, TRUE, Kind, Value, decimal, number_set, text
 from tests.support.tables import each_row
 
 
@@ -50,7 +50,7 @@ VALUES = [
     Value(Kind.LIST, (text("hello"), decimal(42))),
     Value(Kind.MAP, {"hello": text("world")}),
     Value(Kind.TEXT_SET, frozenset({"a", "b"})),
-    Value(Kind.DECIMAL_SET, frozenset({Decimal(1), Decimal(2)})),
+    number_set({Decimal(1), Decimal(2)}),
     Value(Kind.BYTES_SET, frozenset({b"a"})),
 ]
 
@@ -151,14 +151,12 @@ def test_begins_with_is_for_texts_and_bytes_of_the_same_kind() -> None:
 def test_contains_is_substring_member_or_element() -> None:
     row = row_of(
         s=text("hello"),
-        ns=Value(Kind.DECIMAL_SET, frozenset({Decimal(2), Decimal(4)})),
-        li=Value(Kind.LIST, (decimal(2), Value(Kind.DECIMAL_SET, frozenset({Decimal(1)})))),
+        ns=number_set({Decimal(2), Decimal(4)}),
+        li=Value(Kind.LIST, (decimal(2), number_set({Decimal(1)}))),
     )
     assert matches(Contains(Attribute(("s",)), Literal(text("ell"))), row)
     assert matches(Contains(Attribute(("ns",)), Literal(decimal("4.0"))), row)
-    assert matches(
-        Contains(Attribute(("li",)), Literal(Value(Kind.DECIMAL_SET, frozenset({Decimal(1)})))), row
-    )
+    assert matches(Contains(Attribute(("li",)), Literal(number_set({Decimal(1)}))), row)
     assert not matches(Contains(Attribute(("s",)), Literal(decimal(1))), row)
     assert not matches(Contains(Attribute(("z",)), Literal(decimal(1))), row)
 

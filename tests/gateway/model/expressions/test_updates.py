@@ -30,7 +30,7 @@ from tablegate.gateway.model.expressions.updates import (
 )
 from tablegate.gateway.model.values.keys import Position
 from tablegate.gateway.model.values.rows import Cell, Contents, Row
-from tablegate.gateway.model.values.values import NULL, Kind, Value, decimal, text
+from tablegate.gateway.model.values.values import NULL, Kind, Value, decimal, number_set, text
 from tests.support.tables import each_row
 
 KEY = {"k": text("key")}
@@ -203,9 +203,7 @@ def test_add_creates_adds_unites_and_appends() -> None:
     assert edited(row_of(m=fields()), Add(("m", "n"), decimal(8)))["m"] == fields(n=decimal(8))
 
 
-@pytest.mark.parametrize(
-    "value", [decimal(1), letters("a"), Value(Kind.DECIMAL_SET, frozenset({Decimal(1)}))]
-)
+@pytest.mark.parametrize("value", [decimal(1), letters("a"), number_set({Decimal(1)})])
 def test_add_requires_the_same_kind(value: Value) -> None:
     for other in (text("x"), numbers(1), Value(Kind.BYTES_SET, frozenset({b"x"}))):
         with pytest.raises(BadOperand):
@@ -218,7 +216,7 @@ def test_subtract_takes_members_out_and_the_emptied_set_away() -> None:
     assert "s" not in edited(row, Subtract(("s",), letters("abc")))
     assert edited(row, Subtract(("m", "s"), letters("a")))["m"] == fields(x=NULL)
     with pytest.raises(BadOperand):
-        edited(row, Subtract(("s",), Value(Kind.DECIMAL_SET, frozenset({Decimal(1)}))))
+        edited(row, Subtract(("s",), number_set({Decimal(1)})))
 
 
 # Kinds

@@ -18,6 +18,7 @@ from tablegate.gateway.model.values.values import (
     Kind,
     Value,
     decimal,
+    number_set,
     number_size_bytes,
     size_bytes,
     text,
@@ -32,7 +33,7 @@ scalars = (
     | st.booleans().map(lambda data: Value(Kind.BOOL, data))
     | st.just(NULL)
     | st.frozensets(texts, min_size=1, max_size=3).map(lambda data: Value(Kind.TEXT_SET, data))
-    | st.frozensets(DECIMALS, min_size=1, max_size=3).map(lambda data: Value(Kind.DECIMAL_SET, data))
+    | st.frozensets(DECIMALS, min_size=1, max_size=3).map(number_set)
     | st.frozensets(st.binary(max_size=3), min_size=1, max_size=3).map(
         lambda data: Value(Kind.BYTES_SET, data)
     )
@@ -81,7 +82,7 @@ def test_native_bodies_are_dynamodb_json() -> None:
         "n": decimal("1E+3"),
         "b": Value(Kind.BYTES, b"\x00\xff"),
         "l": Value(Kind.LIST, (TRUE, NULL)),
-        "ns": Value(Kind.DECIMAL_SET, frozenset({Decimal(2), Decimal("-1.50")})),
+        "ns": number_set({Decimal(2), Decimal("-1.50")}),
     }
     assert orjson.loads(bodies.encode(values)) == {
         "id": {"S": "a"},

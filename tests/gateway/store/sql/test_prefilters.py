@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Iterator
-from decimal import Decimal
 from itertools import product
 from uuid import UUID
 
@@ -37,7 +36,7 @@ from tablegate.gateway.model.expressions.predicates import (
 )
 from tablegate.gateway.model.values.keys import Position
 from tablegate.gateway.model.values.rows import Contents, Row
-from tablegate.gateway.model.values.values import FALSE, NULL, TRUE, Kind, Value, decimal, text
+from tablegate.gateway.model.values.values import FALSE, NULL, TRUE, Kind, Value, decimal, number_set, text
 from tablegate.gateway.store.opening.opening import open_database
 from tablegate.gateway.store.sql.databases import Database, Session
 from tablegate.gateway.store.sql.prefilters import BodyContains, condition_of, prefilter_of
@@ -164,7 +163,7 @@ class Chance:
             case 9:
                 return Value(Kind.TEXT_SET, frozenset(self.random.sample(TEXTS, 2)))
             case 10:
-                return Value(Kind.DECIMAL_SET, frozenset(map(Decimal, self.random.sample(NUMBERS, 2))))
+                return number_set(self.random.sample(NUMBERS, 2))
             case _:
                 return Value(Kind.BYTES_SET, frozenset(self.random.sample(OPAQUE, 2)))
 
@@ -213,7 +212,8 @@ class Chance:
             value = self.random.choice(list(value.data.values() if value.kind is Kind.MAP else value.data))
         elif value.kind.name.endswith("_SET"):
             kind = Kind[value.kind.name.removesuffix("_SET")]
-            value = Value(kind, self.random.choice(sorted(value.data)))
+            member = self.random.choice(sorted(value.data))
+            value = decimal(member) if kind is Kind.DECIMAL else Value(kind, member)
         seen = value if view is None else view(value)
         if seen.kind in (Kind.TEXT, Kind.BYTES) and self.random.random() < 0.5:
             start = self.random.randrange(2)

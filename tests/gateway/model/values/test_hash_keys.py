@@ -1,0 +1,140 @@
+"""Numbers of one hash, which a client can choose, take no longer in sets and groups than others.
+
+Source: "Hashing of numeric types" (docs.python.org/3/library/stdtypes.html): numbers are hashed modulo a prime, without a
+secret. The hashes of str and bytes have one (object.__hash__, "randomized").
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tablegate.adapters.tablestore.sql.aggregates import Aggregate
+from tablegate.gateway.model.search.aggregations import GroupByField, Inner, Metric, MetricKind
+from tablegate.gateway.model.search.collecting import Collector, Hit
+from tablegate.gateway.model.search.queries import Terms, matches
+from tablegate.gateway.model.search.schema import FieldType, SearchField
+from tablegate.gateway.model.values import bodies
+from tablegate.gateway.model.values.hash_keys import distinct, hash_key
+from tablegate.gateway.model.values.keys import Position
+from tablegate.gateway.model.values.values import Kind, Value, contains, decimal, number_set, size_bytes
+
+NUMBERS = 300
+MODULUS = sys.hash_info.modulus
+OF_ONE_HASH: list[Any] = [at * MODULUS for at in range(1, NUMBERS)]
+LONG = SearchField("n", FieldType.LONG, "n")
+
+
+class Compared(int):
+    """A number that counts comparisons."""
+
+    count = 0
+
+    def __eq__(self, other: object) -> bool:
+        Compared.count += 1
+        return int(self) == other
+
+    __hash__ = int.__hash__
+
+
+def hit(*numbers: int) -> Hit:
+    return Hit({"n": list(numbers)}, b"", Position(b"p", b""))
+
+
+def collect(inner: Inner, hits: list[Hit]) -> Any:
+    collector = Collector(inner)
+    for each in hits:
+        collector.add(each)
+    return collector.result()
+
+
+NUMBERS_OF_KINDS: dict[str, Callable[[int], Any]] = {
+    "int": int,
+    "Decimal": Decimal,
+    "fraction": lambda number: Decimal(number).scaleb(-3),
+    "float": lambda number: 2.0 ** (number // MODULUS),
+    "UUID": lambda number: UUID(int=number),
+    "timedelta": lambda number: timedelta(microseconds=number // MODULUS),
+    "in a tuple": lambda number: (number,),
+}
+
+
+@pytest.mark.parametrize("kind", NUMBERS_OF_KINDS)
+def test_keys_of_numbers_have_different_hashes(kind: str) -> None:
+    keys = [hash_key(NUMBERS_OF_KINDS[kind](number)) for number in OF_ONE_HASH]
+    assert len(set(map(hash, keys))) == len(keys)
+
+
+def test_members_of_number_sets_have_different_hashes() -> None:
+    members = [str(number) for number in OF_ONE_HASH]
+    stored = bodies.untagged({"NS": members})
+    assert len(set(map(hash, stored.data))) == len(members)
+    assert contains(stored, decimal(members[-1]))
+    assert not contains(stored, decimal(0))
+    assert bodies.tagged(stored) == {"NS": members}
+
+
+SEARCHES: dict[str, Callable[[list[Any]], Any]] = {
+    "groups": lambda numbers: collect(Inner((), (GroupByField("g", LONG, Inner(), 9),)), [hit(*numbers)]),
+    "distinct values": lambda numbers: collect(
+        Inner((Metric("m", MetricKind.DISTINCT_COUNT, LONG),)), [hit(*numbers)]
+    ),
+    "terms": lambda numbers: matches(Terms(LONG, tuple(numbers)), {"n": [MODULUS, *numbers[:1]]}),
+    "COUNT(DISTINCT)": lambda numbers: Aggregate("COUNT", (lambda row: row[0],), True, 0).result(
+        [[number] for number in numbers], lambda value: value
+    ),
+}
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_numbers_of_one_hash_are_not_compared_with_each_other(search: str) -> None:
+    Compared.count = 0
+    SEARCHES[search](list(map(Compared, OF_ONE_HASH)))
+    assert Compared.count <= 2 * NUMBERS
+
+
+def test_groups_have_their_numbers_as_keys() -> None:
+    aggregations = collect(Inner((), (GroupByField("g", LONG, Inner(), 9),)), [hit(7, 7), hit(7, -1), hit()])
+    assert [(group.key, group.rows) for group in aggregations.groups[0]] == [(7, 2), (-1, 1)]
+
+
+SCALARS = st.one_of(
+    st.integers(-2, 2),
+    st.sampled_from([0.0, -0.0, 1.0, 0.5, 1e300, 2.0**60, float("inf")]),
+    st.sampled_from([2**60, 10**300]),
+    st.booleans(),
+    st.none(),
+    st.sampled_from(
+        ["1", "", b"1", date(2026, 1, 1), datetime(2026, 1, 1), timedelta(1), timedelta(hours=24)]
+    ),
+)
+
+
+@given(st.lists(SCALARS | st.lists(SCALARS, max_size=2).map(tuple), max_size=8))
+def test_keys_are_equal_as_values_are(values: list[Any]) -> None:
+    for one in values:
+        for other in values:
+            assert (hash_key(one) == hash_key(other)) is (one == other), (one, other)
+    assert list(map(repr, distinct(values))) == list(map(repr, dict.fromkeys(values)))
+
+
+@given(st.lists(st.decimals(-1000, 1000, places=3), min_size=1, max_size=5))
+def test_a_number_set_is_that_of_its_numbers(numbers: list[Decimal]) -> None:
+    found = number_set([*numbers, *map(str, numbers)])
+    assert set(map(Decimal, found.data)) == set(numbers)
+    assert found == number_set(map(str, set(numbers)))
+    assert size_bytes(found) == sum(size_bytes(Value(Kind.DECIMAL, number)) for number in set(numbers))
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "1E+999999999", "1E-131", "9" * 39, "x", "-"])
+def test_a_number_set_has_numbers_of_the_range(number: str) -> None:
+    with pytest.raises((ValueError, ArithmeticError)):
+        number_set([number])
