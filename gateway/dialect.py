@@ -291,6 +291,7 @@ class Dialect(ABC):
         )
 
     def _run(self, request: Request, commands: list[AnyCommand]) -> list[Any]:
+        request.check_client()
         # The authorization is known once the handler has begun.
         return gate.run(self.gateway.engine, commands, request.authorization)
 

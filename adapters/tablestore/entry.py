@@ -174,7 +174,15 @@ class TableStore(Dialect):
         may_be_old = gateway.settings.replica_reads == "all"
         hold = partial(gateway.memory.hold, request)
         return CallContext(
-            operation, message, caller, gateway, gateway.now_ms(), may_be_old, request.authorization, hold
+            operation,
+            message,
+            caller,
+            gateway,
+            gateway.now_ms(),
+            may_be_old,
+            request.authorization,
+            hold,
+            request.check_client,
         )
 
     def _enter_quotas(self, request: Request, caller: Caller) -> None:

@@ -10,7 +10,7 @@ import contextlib
 import logging
 import random
 import time
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
 from typing import Any, NamedTuple, cast
 from uuid import uuid4
 
@@ -161,7 +161,7 @@ class Engine:
 
     def run_in_slices(
         self, commands: list[ReadCommand], outcomes: dict[int, Any], reader: int, log_position: int = 0
-    ) -> Iterator[None]:
+    ) -> Generator[None, None, None]:
         """Run reads of one snapshot, and yield after each slice of a page, so that the thread can do other work.
 
         `outcomes` is filled under the index of each command, and complete at the end. Concurrent calls need different

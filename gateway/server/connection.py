@@ -74,6 +74,7 @@ class Connection(asyncio.Protocol):
     """One connection. The server checks `deadline` (monotonic seconds) once a second."""
 
     written_up_to = 0
+    is_lost = False
 
     def __init__(self, server: ConnectionServer) -> None:
         self._server = server
@@ -154,6 +155,7 @@ class Connection(asyncio.Protocol):
         self._next()
 
     def connection_lost(self, error: Exception | None) -> None:
+        self.is_lost = True
         self._parser.is_ended = True
         self._parser.drop_body()
         for pending in self._queue:
@@ -281,6 +283,16 @@ class Connection(asyncio.Protocol):
             self.give_up()
         else:
             self._transport.abort()
+
+    def probe(self) -> None:
+        """Send an interim response if the client has ended sending while its request runs.
+
+        If it has closed the connection, its system rejects the data, and the connection is lost. A client that waits for
+        the reply ignores it (RFC 9110, 15.2.1).
+        """
+        current = self._current
+        if self._has_client_ended and current is not None and not current.http_10:
+            self._transport.write(framing.CONTINUE)
 
     @property
     def is_idle(self) -> bool:

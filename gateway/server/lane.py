@@ -36,6 +36,9 @@ class Tick(Protocol):
     def deliver(self, answers: list[RequestOutcomes]) -> None:
         """Pass the outcomes of the engine to each request."""
 
+    def drop(self, pending: PendingRequest) -> None:
+        """End a request whose client is gone, without a reply."""
+
     def wake(self) -> None:
         """Schedule a tick for the next iteration of the loop."""
 
@@ -91,7 +94,7 @@ class Lane:
         if self._is_running or not self._is_ready():
             return
         works = self._next()
-        if not works:  # a slow write has begun
+        if not works:  # a slow write has begun, or all requests were dropped
             if self._is_ready():
                 self._ticker.wake()
             return
@@ -114,27 +117,30 @@ class Lane:
             self._is_turn_of_pages = False
             if self.pages and self._sliced_reads.free_readers:
                 requests = self._take(self.pages)
-                self._sliced_reads.begin(
-                    requests, _latest_log_position(requests) if self._uses_replicas else 0
-                )
+                if requests:
+                    position = _latest_log_position(requests) if self._uses_replicas else 0
+                    self._sliced_reads.begin(requests, position)
             return [self._sliced_reads.run]
         self._is_turn_of_pages = bool(has_pages)
         works: list[Work] = []
-        if self.reads:
-            works.append(partial(self._run_list, self._take(self.reads)))
+        if requests := self._take(self.reads):
+            works.append(partial(self._run_list, requests))
         if not may_write:
             return works
         if self.writes and self.writes[0].takes_long:
+            pending = self.writes.popleft()
+            if pending.may_be_dropped:
+                self._ticker.drop(pending)
+                return works
             self._writes_slowly = True
-            slow_write = partial(self._run_list, [self.writes.popleft()])
+            slow_write = partial(self._run_list, [pending])
             self._ticker.run_slowly(slow_write, self._finish_slow_write, is_write=True)
             return works
-        if self.writes:
-            requests = self._take(self.writes)
+        if requests := self._take(self.writes):
             for group in self._by_node(requests) if self._is_distributed else [requests]:
                 works.append(partial(self._run_list, group))
-        if self.look_ups:
-            works.append(partial(self._run_list, self._take(self.look_ups)))
+        if requests := self._take(self.look_ups):
+            works.append(partial(self._run_list, requests))
         for _ in range(min(len(self.others), _MAX_SINGLE_COMMANDS)):
             works.append(partial(self._run_list, [self.others.popleft()]))
         if self.retries:
@@ -142,14 +148,19 @@ class Lane:
         return works
 
     def _take(self, queue: deque[PendingRequest]) -> list[PendingRequest]:
-        """Take requests up to the limits of a tick, but at least one."""
+        """Take requests up to the limits of a tick, but at least one if there is one. Drop those whose clients are
+        gone."""
         pending_requests: list[PendingRequest] = []
         left_bytes = self._settings.tick_bytes
         while queue and len(pending_requests) < self._settings.tick_requests:
             left_bytes -= len(queue[0].body)
             if (left_bytes < 0 and pending_requests) or (queue is self.writes and queue[0].takes_long):
                 break
-            pending_requests.append(queue.popleft())
+            pending = queue.popleft()
+            if pending.may_be_dropped:
+                self._ticker.drop(pending)
+            else:
+                pending_requests.append(pending)
         return pending_requests
 
     def _by_node(self, pending_requests: list[PendingRequest]) -> list[list[PendingRequest]]:

@@ -14,19 +14,26 @@ from tablegate.gateway.dialect import Dialect, Handler
 from tablegate.gateway.engine.engine import contended, longest_wait_s, pauses_between_attempts
 from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.model.commands.commands import AnyCommand, Exchange
+from tablegate.gateway.model.errors import Busy
 
 REFUSAL_DELAY_S = 0.1
 """Minimum delay, in seconds, of replies to requests that are unauthenticated or exceed a quota. Otherwise clients that
 retry at once could use up the server."""
 
 
+ABANDONED = Reply(499, ())
+"""The reply to a request that was dropped because its client is gone. It is only recorded. The status is nginx's."""
+
+
 class ReplyChannel(Protocol):
     """The connection of a request.
 
-    `written_up_to`: position of the database's log after its last write, if there are standbys.
+    - `written_up_to`: position of the database's log after its last write, if there are standbys.
+    - `is_lost`: the client has closed the connection, so no reply can be sent.
     """
 
     written_up_to: int
+    is_lost: bool
 
     def answer(self, reply: Reply) -> None:
         """Send the reply to the current request."""
@@ -56,8 +63,23 @@ class PendingRequest(Request):
     commands: list[AnyCommand]
     exchange: Exchange[Reply] | None = None
     finish: Callable[[Any], Reply] | None = None
+    has_run = False  # some of its commands
     restarts = 0
     lock_retry: LockRetry | None = None
+
+    def check_client(self) -> None:
+        if self.is_abandoned_read:
+            raise Busy("the client has closed the connection")
+
+    @property
+    def is_abandoned_read(self) -> bool:
+        """True if the client is gone and the request only reads."""
+        return self.connection.is_lost and self.dialect is not None and self.dialect.only_reads(self)
+
+    @property
+    def may_be_dropped(self) -> bool:
+        """True if the client is gone, and the request leaves nothing half done: it only reads, or has run nothing."""
+        return self.connection.is_lost and (not self.has_run or self.is_abandoned_read)
 
 
 RequestOutcomes = tuple[PendingRequest, list[Any] | Exception]

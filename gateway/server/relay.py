@@ -166,7 +166,12 @@ class Relay(_Frames):
 
 
 class _RelayedConnection:
-    """The connection of a forwarded request, which returns the reply to the reader."""
+    """The connection of a forwarded request, which returns the reply to the reader.
+
+    The writer does not learn of clients that close their connections.
+    """
+
+    is_lost = False
 
     __slots__ = ("_body_bytes", "_memory", "_number", "_reader", "written_up_to")
 

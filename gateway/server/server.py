@@ -34,7 +34,7 @@ from tablegate.gateway.observability import logs, metrics
 from tablegate.gateway.server import allocator
 from tablegate.gateway.server.connection import NEVER, Connection
 from tablegate.gateway.server.listening import Listener
-from tablegate.gateway.server.pending_request import REFUSAL_DELAY_S, PendingRequest
+from tablegate.gateway.server.pending_request import ABANDONED, REFUSAL_DELAY_S, PendingRequest
 from tablegate.gateway.server.relay import Relay, Relayed, RelaySocket
 from tablegate.gateway.server.tick import Ticker
 
@@ -341,6 +341,8 @@ class Server:
 
     def _reply_of(self, pending: PendingRequest) -> Reply:
         """Return the reply to a request. Runs on a thread."""
+        if pending.connection.is_lost:
+            return ABANDONED
         dialect, interception = pending.dialect, pending.interception
         token = None if interception is None else request_context.CURRENT.set(interception.context)
         try:
@@ -354,7 +356,7 @@ class Server:
                 request_context.CURRENT.reset(token)
 
     def _sweep(self) -> None:
-        """Close connections after their deadline, and count metrics. Runs once a second."""
+        """Close connections after their deadline or without a client, and count metrics. Runs once a second."""
         if metrics.is_counting:
             metrics.count_noted()
         elif metrics.is_due():
@@ -364,6 +366,8 @@ class Server:
         for connection in [*self._connections]:
             if connection.deadline < now:
                 connection.overdue()
+            else:
+                connection.probe()
         self._sweeper = self._loop.call_later(_SWEEP_S, self._sweep)
 
 

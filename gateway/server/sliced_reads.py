@@ -1,7 +1,7 @@
 """Page reads in slices, so that a scan does not delay a request for one row.
 
 Several lists of reads run at a time, each in its own snapshot. They advance in turns, for some milliseconds of each
-tick. A list keeps its snapshot until its last page is read.
+tick. A list keeps its snapshot until its last page is read, or until no client waits for it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from tablegate.gateway.engine.engine import Engine
 from tablegate.gateway.model.commands.commands import ReadCommand
+from tablegate.gateway.model.errors import Busy
 from tablegate.gateway.observability import metrics
 from tablegate.gateway.server.pending_request import PendingRequest, RequestOutcomes
 
@@ -69,7 +70,11 @@ class _SlicedList:
         )
 
     def advance(self) -> list[RequestOutcomes]:
-        """Read another slice. Return the requests that became complete."""
+        """Read another slice. Return the requests that became complete, or all if every client is gone."""
+        if self._missing and all(pending.is_abandoned_read for pending in self._missing):
+            self._slices.close()
+            self.is_over = True
+            return [(pending, Busy("the client has closed the connection")) for pending in self._missing]
         number = len(self._outcomes)
         try:
             next(self._slices)

@@ -22,6 +22,8 @@ Contended commands are run again alone, without waiting for locks, for a few sec
 The steps of requests that take long (`PendingRequest.takes_long`) run on threads. So do their writes, one at a time. The
 interpreter switches between these threads and the loop. Meanwhile the loop answers reads, and other writes wait.
 
+A request whose client is gone is dropped at its next step, unless it has written or may have.
+
 This module does not depend on HTTP, SQL or dialects.
 """
 
@@ -47,7 +49,7 @@ from tablegate.gateway.model.commands.vector_commands import SearchVectors
 from tablegate.gateway.model.errors import Busy, Contended, StaleTable
 from tablegate.gateway.observability import metrics
 from tablegate.gateway.server.lane import Lane, Tracer
-from tablegate.gateway.server.pending_request import LockRetry, PendingRequest, RequestOutcomes
+from tablegate.gateway.server.pending_request import ABANDONED, LockRetry, PendingRequest, RequestOutcomes
 
 _SLICED = {Read, SearchVectors}
 _WRITES = {WriteGroup}
@@ -164,6 +166,8 @@ class Ticker:
 
     def _start(self, pending: PendingRequest) -> Reply | None:
         """Call the handler of a request. Return its reply, or None if it has commands now."""
+        if pending.may_be_dropped:
+            return ABANDONED
         try:
             result = pending.handler(pending)
             if type(result) is ReplyStep:
@@ -214,6 +218,11 @@ class Ticker:
         else:
             self._write_lane.others.append(pending)
 
+    def drop(self, pending: PendingRequest) -> None:
+        """End a request whose client is gone, without a reply."""
+        self._forget_steps(pending)
+        self._answer(pending, ABANDONED)
+
     def deliver(self, answers: list[RequestOutcomes]) -> None:
         """Pass the outcomes of the engine to each request."""
         for pending, outcomes in answers:
@@ -259,6 +268,10 @@ class Ticker:
 
     def _resume(self, pending: PendingRequest, outcomes: list[Any] | Exception) -> Reply | None:
         """Pass outcomes to the handler of a request. Return its reply, or None if it has further commands."""
+        pending.has_run = True
+        if pending.is_abandoned_read:
+            self._forget_steps(pending)
+            return ABANDONED
         exchange = pending.exchange
         if (
             pending.authorization is not None

@@ -47,7 +47,7 @@ class Result(NamedTuple):
 
 def run_select(call: CallContext, select: Select) -> Exchange[Result]:
     """Run a SELECT. Raises ServiceError, TableMissing."""
-    work = Work(call.hold)
+    work = Work(call.hold, call.check_client)
     prepared = yield from _prepare(call, select, work)
     return Result(prepared.columns, prepared.rows_for(()), work.units, work.search_units)
 
@@ -57,7 +57,7 @@ def explain(call: CallContext, select: Select) -> Exchange[Result]:
 
     Each access reads one row, so the caller needs the same permissions as for the statement.
     """
-    work = Work(call.hold, explains=True)
+    work = Work(call.hold, call.check_client, explains=True)
     yield from _prepare(call, select, work)
     columns = [ResultColumn(name, SqlType.STRING) for name in ("Table", "Access", "Index", "Condition")]
     return Result([*columns, ResultColumn("Rows_max", SqlType.LONG)], work.steps)

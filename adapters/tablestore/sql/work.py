@@ -29,9 +29,12 @@ class Work:
     `explains`: each access reads one row and returns none, and is added to `steps`.
     """
 
-    def __init__(self, hold: Callable[[int], None], explains: bool = False) -> None:
+    def __init__(
+        self, hold: Callable[[int], None], check_client: Callable[[], None], explains: bool = False
+    ) -> None:
         self._deadline = monotonic() + limits.SQL_SECONDS
         self._hold = hold
+        self._check_client = check_client
         self._comparisons = self._kept_bytes = self._kept_sizes = 0
         self._rows = self._bytes = self._subqueries = 0
         self.explains = explains
@@ -91,6 +94,7 @@ class Work:
         return max(1, int((self._deadline - monotonic()) * 1000))
 
     def check_time(self) -> None:
-        """Called for each row or value, since a single one may take long to evaluate."""
+        """Called for each row or value, since a single one may take long to evaluate. Raises ServiceError, Busy."""
+        self._check_client()
         if monotonic() > self._deadline:
             raise ServiceError("OTSTimeout", "The execution of the SQL statement timed out.")

@@ -35,6 +35,10 @@ def _hold_nothing(size_bytes: int) -> None:
     """The `hold` of calls that do not come from a request."""
 
 
+def _check_nothing() -> None:
+    """The `check_client` of calls that do not come from a request."""
+
+
 class CallContext(NamedTuple):
     """A call with a parsed message that has all its required fields.
 
@@ -52,6 +56,8 @@ class CallContext(NamedTuple):
     """The permissions of the caller. None: unrestricted."""
     hold: Callable[[int], None] = _hold_nothing
     """Sets the number of bytes that the call holds in memory (RequestMemory.hold). Raises Busy."""
+    check_client: Callable[[], None] = _check_nothing
+    """Raises Busy if the client is gone and the call only reads."""
 
     def known_table(self, name: str) -> Table | None:
         """Return the cached descriptor of a table. None if the engine must look it up.
