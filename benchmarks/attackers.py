@@ -2,7 +2,8 @@
 
 `python -m benchmarks.attackers [--attackers 10] [--reads 1000] [--only WORD ...]` prints the median, the 99th
 percentile and the maximum of a signed GetItem for each kind of attack. There are two figures: wall time, and the
-server's CPU time from the request to its reply. The second does not depend on other load of the machine.
+server's CPU time from the request to its reply. The client has real-time priority if the system allows it, so that it
+reads each reply at once. Then the CPU time does not depend on other load of the machine.
 `--against REF` also measures an earlier commit, attack by attack in turns.
 """
 
@@ -30,12 +31,22 @@ from benchmarks.signing import AWS_KEY_ID, AWS_SECRET, HOST, Client
 from benchmarks.workloads import Unsupported
 
 _ROOT = Path(__file__).parent.parent
+_CORES = sorted(os.sched_getaffinity(0))  # before this process is restricted to one of them
 _READS_MAX_S = 20.0
 _WARM_UP_MAX_S = 3.0  # pipelined requests without credentials are answered much later
 
 
+def _set_priority(priority: int) -> None:
+    """Give this process a real-time priority, or an ordinary one for 0. Without the permission, keep the ordinary one."""
+    policy = os.SCHED_FIFO if priority else os.SCHED_OTHER
+    with contextlib.suppress(PermissionError):
+        os.sched_setscheduler(0, policy, os.sched_param(priority))
+
+
 def attack(port: int, request: bytes, threads: int, answer_count: Synchronized[int]) -> None:
     """Send a request repeatedly on several connections. Runs in a process of its own until it is killed."""
+
+    _set_priority(0)
 
     def repeat() -> None:
         while True:
@@ -75,7 +86,6 @@ def reads(client: Client, server: Tree, count: int) -> tuple[list[float], list[f
 @contextlib.contextmanager
 def serving(root: Path = _ROOT) -> Iterator[tuple[Client, Tree]]:
     """Start a server with two credentials and tables, on a core of its own if there are two."""
-    cores = sorted(os.sched_getaffinity(0))
     database = "sqlite:///bench.sqlite"
     with tempfile.TemporaryDirectory() as folder:
         own = {name: value for name, value in os.environ.items() if not name.startswith("TABLEGATE_")}
@@ -85,12 +95,12 @@ def serving(root: Path = _ROOT) -> Iterator[tuple[Client, Tree]]:
                 [sys.executable, "-m", "tablegate", *command, "--database", database],
                 cwd=folder, env={**own, "PYTHONPATH": str(root)}, check=True, capture_output=True,
             )  # fmt: skip
-        workspace = Workspace(frozenset(cores[:1]), Path(folder))
+        workspace = Workspace(frozenset(_CORES[:1]), Path(folder))
         flags = ("--auth", "strict", "--max-heads-per-client", "1000")
         port, process = start_ours(workspace, *flags, database=database, root=root)
         client = Client(port)
         try:
-            os.sched_setaffinity(0, cores[1:] or cores)
+            os.sched_setaffinity(0, _CORES[1:] or _CORES)
             make_table(client, "things")
             call(client, "PutItem", {"TableName": "things", "Item": item("part0000", 1)})
             prepare(client)
@@ -112,7 +122,9 @@ def measure(client: Client, server: Tree, name: str, request: bytes, options: ar
         while answer_count.value < options.attackers and time.monotonic() < ready_at:
             time.sleep(0.01)
     first, began = answer_count.value, time.perf_counter()
+    _set_priority(1)
     wall, cpu = reads(client, server, options.reads)
+    _set_priority(0)
     rate = (answer_count.value - first) / (time.perf_counter() - began)
     if request:
         attacker.kill()

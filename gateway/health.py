@@ -13,7 +13,15 @@ from tablegate.gateway.observability import logs, metrics
 if TYPE_CHECKING:
     from tablegate.gateway.store.opening.replicas import StandbyStatus
 
-PATHS = frozenset(("/healthz", "/readyz", "/metrics"))
+_ALIVE_PATH = "/healthz"
+PATHS = frozenset((_ALIVE_PATH, "/readyz", "/metrics"))
+_METHODS = ("GET", "HEAD")
+_ALIVE = text_reply(200, "ok")
+
+
+def reply_at_once(request: Request) -> Reply | None:
+    """Return the reply to a request that the event loop answers itself, even if all threads are busy, or None."""
+    return _ALIVE if request.path == _ALIVE_PATH and request.method in _METHODS else None
 
 
 def reply(gateway: Gateway, request: Request) -> Reply | None:
@@ -24,10 +32,11 @@ def reply(gateway: Gateway, request: Request) -> Reply | None:
       damaged data was read since the start.
     - /metrics: the metrics, unless they have a port of their own.
     """
-    if request.method not in ("GET", "HEAD"):
+    if request.method not in _METHODS:
         return None
-    if request.path == "/healthz":
-        return text_reply(200, "ok")
+    at_once = reply_at_once(request)
+    if at_once is not None:
+        return at_once
     if request.path == "/metrics" and gateway.settings.metrics_port is None:
         return figures(gateway, request, is_public=gateway.settings.auth == "strict")
     if request.path != "/readyz":

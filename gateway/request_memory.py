@@ -12,6 +12,7 @@ import threading
 
 from tablegate.gateway.http import Request
 from tablegate.gateway.model.errors import Busy
+from tablegate.gateway.model.values.json_texts import count
 
 HEAD_FIRST_BYTES = 64 << 10
 """The heads of requests with longer bodies are checked before the body is received."""
@@ -89,7 +90,7 @@ def _parsed_size(text: bytes) -> int:
     """Return an upper estimate of the size of parsed JSON, in bytes, by its numbers of objects, arrays and members."""
     return (
         2 * len(text)
-        + _OBJECT_BYTES * text.count(b"{")
-        + _ARRAY_BYTES * text.count(b"[")
-        + _MEMBER_BYTES * text.count(b",")
+        + _OBJECT_BYTES * count(text, b"{")
+        + _ARRAY_BYTES * count(text, b"[")
+        + _MEMBER_BYTES * count(text, b",")
     )

@@ -27,6 +27,9 @@ _PATH_MAX_BYTES = 16 << 10
 # Of one header. Source: docs/protocols/dynamodb.md rule 6.
 _FIELD_MAX_BYTES = 16 << 10
 
+# Parts of a body from this length on are kept as they came.
+_LONG_PART_BYTES = 16 << 10
+
 
 class Refusals(Protocol):
     """The part of the server that the parser calls."""
@@ -58,7 +61,7 @@ class RequestParser:
     _header_map: dict[str, str]
     _is_http_10: bool
     _offers_upgrade: bool
-    _body: bytearray
+    _parts: list[bytes | bytearray]
     _body_bytes: int
     _received_parts: int
     has_message: bool
@@ -117,7 +120,7 @@ class RequestParser:
         """Release the memory of an incomplete body."""
         self._memory.received_bytes -= self._body_bytes
         self._body_bytes = 0
-        self._body = bytearray()
+        self._parts = []
 
     # Calls by httptools. They continue for the rest of the data after a refusal, and are ignored then.
 
@@ -172,14 +175,24 @@ class RequestParser:
 
     def on_body(self, part: bytes) -> None:
         if self._refusal is None:
-            self._body += part  # a list would need many times the bytes of parts of a byte each
+            self._keep(part)
             self._body_bytes += len(part)
             self._memory.received_bytes += len(part)
             self._check_body(self._body_bytes)
 
+    def _keep(self, part: bytes) -> None:
+        """Keep a part of the body. Short ones are kept together: a list of bytes would need many times their length."""
+        parts = self._parts
+        if not parts or len(part) >= _LONG_PART_BYTES:
+            parts.append(part)
+        elif type(parts[-1]) is bytearray:
+            parts[-1] += part
+        else:
+            parts.append(bytearray(part))
+
     def on_message_complete(self) -> None:
         if self._refusal is None and not self.is_ended and not self._awaits_body_after_upgrade():
-            pending = self._message(bytes(self._body))
+            pending = self._message(b"".join(self._parts))
             pending.http_10 = self._is_http_10
             pending.keep_alive = self._http.should_keep_alive()
             self.is_ended = not pending.keep_alive
@@ -240,7 +253,7 @@ class RequestParser:
         self._headers, self._header_map = (), {}
         self._offers_upgrade = False
         self._header_bytes = self.quiet_bytes = self._body_bytes = self._received_parts = 0
-        self._body = bytearray()
+        self._parts = []
         self.is_head_complete = self.has_message = self.owes_continue = False
         self._refusal: PendingRequest | None = None
 

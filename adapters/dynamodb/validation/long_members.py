@@ -15,6 +15,7 @@ from typing import Any
 
 import orjson
 
+from tablegate.gateway.model.values.json_texts import count
 from tablegate.gateway.request_bodies import has_at_most
 
 MIN_BYTES = 1 << 20
@@ -85,8 +86,8 @@ def parse(text: bytes, members_max: Mapping[str, int]) -> Any:
 
 def _has_many_parts(text: bytes) -> bool:
     """True if shortening is faster than parsing. The counts stop when they suffice, mostly after the quotation marks."""
-    counted = accumulate(map(text.count, _PART_MARKS))
-    return any(count > len(text) // _BYTES_PER_PART for count in counted)
+    counted = accumulate(count(text, mark) for mark in _PART_MARKS)
+    return any(number > len(text) // _BYTES_PER_PART for number in counted)
 
 
 def _parsed_or_none(text: bytes) -> Any:
@@ -119,5 +120,5 @@ def _has_too_few_strings(text: bytes) -> bool:
     Each object of a request has a name, except an empty map, but its type has one. Each member of a list is an
     object or a string. So at most three of `{`, `[` and `,` come with the two quotation marks of a string.
     """
-    quotation_marks = text.count(b'"')
+    quotation_marks = count(text, b'"')
     return quotation_marks <= _COUNTED_MARKS and not has_at_most(2 * quotation_marks + 100, text)

@@ -14,6 +14,7 @@ from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
     Structure,
 )
 from tablegate.adapters.dynamodb.wire import limits
+from tablegate.gateway.model.values.json_texts import contains, count
 
 
 def shorten(shape: Shape, data: Any) -> None:
@@ -70,13 +71,13 @@ def exceeds_limits(operation: str, text: bytes) -> bool:
     """
     bytes_max = _BYTES_MAX.get(operation, _OTHER_BYTES_MAX)
     if operation == "BatchWriteItem":
-        puts = text.count(b"PutRequest") if b"\\u" not in text else 0
+        puts = 0 if contains(text, b"\\u") else count(text, b"PutRequest")
         bytes_max = (puts or limits.BATCH_WRITE_REQUESTS) * _PUT_BYTES + _OTHER_BYTES_MAX
     if bytes_max is None or len(text) <= bytes_max:
         return False
-    counted = max(text.count(b"{"), text.count(b",")) + 2 * text.count(b'"N":')
-    if counted > bytes_max and (b"\\u" in text or any(member in text for member in _WITH_VALUES)):
-        bytes_max += limits.PLACEHOLDER_VALUES_BYTES
+    counted = max(count(text, b"{"), count(text, b",")) + 2 * count(text, b'"N":')
+    if bytes_max < counted <= bytes_max + limits.PLACEHOLDER_VALUES_BYTES:
+        return not any(contains(text, mark) for mark in (b"\\u", *_WITH_VALUES))
     return counted > bytes_max
 
 

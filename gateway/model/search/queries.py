@@ -10,6 +10,7 @@ import dataclasses
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from tablegate.gateway.model.search import geography
@@ -62,14 +63,14 @@ class Suffix:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Pattern:
     """A value of the field has the form of a pattern, in which `*` is any text and `?` any character."""
 
     field: SearchField
     text: str
 
-    @property
+    @cached_property
     def regex(self) -> re.Pattern[str]:
         """The pattern as a regular expression.
 
