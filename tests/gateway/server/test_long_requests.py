@@ -8,6 +8,7 @@ import pytest
 
 from tablegate.adapters.dynamodb.entry import DynamoDB
 from tablegate.gateway.http import Request
+from tablegate.gateway.server.server import Server
 from tests.gateway.server.conftest import FakeEngine, Toy
 from tests.support.waiting import PATIENCE_S
 
@@ -109,3 +110,10 @@ def test_the_estimate_of_a_request() -> None:
     for name, (operation, body, takes_long) in cases.items():
         request = Request("POST", "/", (), body, "", False)
         assert dialect.takes_long(request, operation) is takes_long, name
+
+
+def test_healthz_is_answered_without_a_thread(toy, wire, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So it is answered while all threads are busy, and thousands of pipelined ones do not wake threads (issue 44)."""
+    monkeypatch.setattr(Server, "_serve", lambda *_: None)
+    status, _, body = wire(toy()).send("GET /healthz HTTP/1.1").reply()
+    assert (status, body) == (200, b"ok\n")

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tablegate.adapters.tablestore.sql import json_documents
+from tablegate.adapters.tablestore.sql import expressions, json_documents
 from tablegate.adapters.tablestore.sql.functions import FUNCTIONS
 from tablegate.adapters.tablestore.sql.parsing import parse_statement
 from tablegate.adapters.tablestore.sql.patterns import is_match, like_pattern, search_pattern
+from tablegate.adapters.tablestore.sql.work import Work
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.errors import ServiceError
+from tablegate.gateway.model.errors import Busy
 
 
 def like(pattern: str) -> Any:
@@ -82,3 +85,21 @@ def test_nested_calls_of_the_names_of_types(name: str) -> None:
 def test_long_statements_need_few_steps_of_the_parser() -> None:
     parse_statement("select " + ",".join(["date(year(a))"] * 1_200) + " from t")
     parse_statement("select * from t where a in (" + ",".join("1" * 15_000) + ")")
+
+
+def test_a_statement_ends_when_its_client_is_gone() -> None:
+    """Source: issue 44, point 12: "the work goes on after the client left"."""
+
+    def check_client() -> None:
+        raise Busy("the client has closed the connection")
+
+    with pytest.raises(Busy):
+        Work(lambda _: None, check_client).check_time()
+
+
+def test_values_of_a_subquery_have_keys_with_a_secret() -> None:
+    """Python's hashes of numbers have none (tests/gateway/model/values/test_hash_keys.py)."""
+    numbers = [at * sys.hash_info.modulus for at in range(1, 300)]
+    values = expressions._by_key([[number] for number in numbers])
+    assert len(set(map(hash, values))) == len(numbers)
+    assert list(values.values()) == numbers
