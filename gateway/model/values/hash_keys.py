@@ -6,13 +6,12 @@ client can send thousands of numbers with one hash, and each look-up of one of t
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Iterable
 from datetime import date
 from decimal import Decimal
 from typing import Any, TypeVar
 
-from tablegate.gateway.model.values.values import decimal_text, number_of_double
+from tablegate.gateway.model.values.values import decimal_text
 
 T = TypeVar("T")
 
@@ -20,13 +19,13 @@ _SECRETLY_HASHED = (str, bytes, date, type(None))  # a datetime is a date
 
 
 def hash_key(data: Any) -> Hashable:
-    """Return a key that equal values share, and no others. All NaN share one. A float is its `number_of_double`."""
+    """Return a key that equal values share, and no others. All NaN share one."""
     if isinstance(data, _SECRETLY_HASHED):
         return data
     if isinstance(data, int):  # True equals 1
         return (str(int(data)),)
     if isinstance(data, float):
-        return (decimal_text(number_of_double(data)) if math.isfinite(data) else repr(data),)
+        return (str(int(data)) if data.is_integer() else repr(data),)
     if isinstance(data, Decimal):
         return (decimal_text(data),)
     if isinstance(data, (tuple, list)):

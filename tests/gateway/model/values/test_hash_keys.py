@@ -118,6 +118,10 @@ SCALARS = st.one_of(
 )
 
 
+def test_a_large_float_has_the_key_of_its_exact_integer() -> None:
+    assert hash_key(1e300) == hash_key(int(1e300)) != hash_key(10**300)
+
+
 @given(st.lists(SCALARS | st.lists(SCALARS, max_size=2).map(tuple), max_size=8))
 def test_keys_are_equal_as_values_are(values: list[Any]) -> None:
     for one in values:
