@@ -15,13 +15,13 @@ from tablegate.adapters.dynamodb.operation_table import NAMES, OPERATIONS
 from tablegate.adapters.dynamodb.tables.descriptions import shown_table_keys
 from tablegate.adapters.dynamodb.wire import auth, http, injectable_faults
 from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext, Caller
-from tablegate.adapters.dynamodb.wire.errors import ServiceError, internal, render, validation
+from tablegate.adapters.dynamodb.wire.errors import ServiceError, internal, render
 from tablegate.adapters.dynamodb.wire.refusals import error_for_caller
 from tablegate.adapters.dynamodb.wire.styles import json_encoder
 from tablegate.gateway.dialect import Begun, Dialect, Gateway, Seed
 from tablegate.gateway.exchanges import Steps, exchange_of
 from tablegate.gateway.http import Reply, Request
-from tablegate.gateway.model.errors import GatewayError, HeadTooLong, LimitExceeded, NotPermitted
+from tablegate.gateway.model.errors import GatewayError, LimitExceeded, NotPermitted
 from tablegate.gateway.model.request_facts import RequestFacts, RequestKind, only_reads_rows
 from tablegate.gateway.model.tables.tables import Table
 
@@ -212,8 +212,6 @@ class DynamoDB(Dialect):
         if isinstance(error, LimitExceeded):
             return http.too_large(request)
         service_error = internal()
-        if isinstance(error, HeadTooLong):
-            service_error = validation(error.text)
-        elif isinstance(error, GatewayError):
+        if isinstance(error, GatewayError):
             service_error = error_for_caller(error, self.operation(request), request.authorization)
         return http.reply(request, service_error.status, render(service_error, self._style))

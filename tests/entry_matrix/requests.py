@@ -203,4 +203,6 @@ def _row(
     names_table: bool,
 ) -> Row:
     makes_table = purpose.permissions[0] in (P.CREATE, P.IMPORT)
-    return Row(dialect, name, kind_of(purpose), request, names_table, makes_table, purpose)
+    # The statement decides, and here it is a SELECT.
+    kind = RequestKind.READ if name == "SQLQuery" else kind_of(purpose)
+    return Row(dialect, name, kind, request, names_table, makes_table, purpose)

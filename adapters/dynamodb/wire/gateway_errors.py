@@ -309,6 +309,7 @@ _FROM_GATEWAY: dict[type[BaseException], _Conversion] = {
     model.GroupRefused: _group_refused,
     model.BadKey: _bad_key,
     model.KeyTooLong: _key_too_long,
+    model.HeadTooLong: lambda error, operation: errors.validation(error.text),
     model.BadPath: _bad_path,
     model.BadOperand: _bad_operand,
     model.NumberOutOfRange: _number_out_of_range,

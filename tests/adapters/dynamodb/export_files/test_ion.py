@@ -127,6 +127,8 @@ def _canonical(value: Value) -> Any:
             return {"M": {name: _canonical(member) for name, member in value.data.items()}}
         case "L":
             return {"L": [_canonical(member) for member in value.data]}
+        case "NS":
+            return {"NS": frozenset(map(Decimal, value.data))}
     return {tag: value.data}
 
 
