@@ -1,0 +1,195 @@
+"""Random requests to this server and to DynamoDB Local, which contains the service's parser: their answers agree.
+
+DynamoDB Local is not the service. The table KNOWN has its differences, each with the public source of our answer.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+import urllib3
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.adapters.dynamodb.random_requests import TABLES, Table, requests
+from tests.support.differential import Answer, Asked, Known, compare, many
+from tests.support.examples import examples
+from tests.support.foreign_servers import foreign_server
+from tests.support.live_dynamodb import Live
+from tests.support.running import start
+from tests.support.waiting import PATIENCE_S
+
+pytestmark = pytest.mark.clients
+
+# The beginnings of texts of which both servers know when to send them.
+FAULTS = re.compile(
+    "Invalid [A-Za-z]*Expression: (Two document paths overlap|The BETWEEN operator|Incorrect operand type)"
+    "|The document path|The provided expression refers|An operand in the update expression"
+    "|One or more parameter values were invalid: (Cannot update attribute|Secondary index|Global secondary index)"
+)
+
+
+def _fault(answer: Answer) -> str:
+    found = FAULTS.match(answer.text)
+    return found[0] if found and answer.code == "ValidationException" else ""
+
+
+def _two_faults(asked: Asked, here: Answer, there: Answer) -> bool:
+    return "" != _fault(here) != _fault(there) != ""
+
+
+def _other_path(asked: Asked, here: Answer, there: Answer) -> bool:
+    return _fault(here) == _fault(there) and "document paths overlap" in _fault(here)
+
+
+def _other_order_of_names(asked: Asked, here: Answer, there: Answer) -> bool:
+    return here.status == 400 and sorted(here.text) == sorted(there.text)
+
+
+def _removed_from_nothing(asked: Asked, here: Answer, there: Answer) -> bool:
+    return here.status == 200 and "REMOVE" in str(asked) and there.text.startswith("The document path")
+
+
+def _too_many_digits(asked: Asked, here: Answer, there: Answer) -> bool:
+    return here.text.startswith("Number overflow") and there.text.endswith("precision up to 38 digits")
+
+
+def _negative_zero(asked: Asked, here: Answer, there: Answer) -> bool:
+    return json.dumps(there.body).replace('"-0"', '"0"') == json.dumps(here.body) and here.status == there.status
+
+
+def _unasked_capacity(asked: Asked, here: Answer, there: Answer) -> bool:
+    return asked[0] == "DeleteItem" and {**there.body, "ConsumedCapacity": None} == {**here.body, "ConsumedCapacity": None}
+
+
+def _value_as_sent(asked: Asked, here: Answer, there: Answer) -> bool:
+    return "java.nio" in there.text and "operand: AttributeValue" in here.text
+
+
+ALTERNATOR = "scylladb/scylladb, test/alternator/"
+KNOWN = [
+    Known("which of several faults is reported", "docs/protocols/dynamodb.md, rule 26", _two_faults),
+    Known("the path that overlaps another one", "architect/dynalite, test/getItem.js", _other_path),
+    Known("the order of names in a text", "order of a Java HashSet", _other_order_of_names),
+    Known(
+        "REMOVE of a path in no item",
+        ALTERNATOR + "test_update_expression.py, test_nested_attribute_remove_from_missing_item",
+        _removed_from_nothing,
+    ),
+    Known(
+        "a sum that needs more than 38 digits",
+        ALTERNATOR + "test_number.py, test_update_expression_plus_imprecise",
+        _too_many_digits,
+    ),
+    Known("-0 is stored as 0", "docs/protocols/dynamodb.md, rule 21 [measured]", _negative_zero),
+    Known("DeleteItem returns capacity unasked", "API reference, ReturnConsumedCapacity", _unasked_capacity),
+    Known("bytes in a text", "Java's name of an object", _value_as_sent),
+]
+
+
+class Server:
+    """A server of DynamoDB, without the differences between two servers that mean nothing."""
+
+    def __init__(self, url: str) -> None:
+        self._live = Live(url)
+        self._pool = urllib3.PoolManager()
+
+    def create(self, table: Table, name: str) -> None:
+        self._live.create(*table.keys, name=name, indexes=table.indexes)
+
+    def delete(self, name: str) -> None:
+        self.call("DeleteTable", {"TableName": name})
+
+    def call(self, operation: str, given: Any) -> Answer:
+        """Send one request."""
+        headers = self._live.headers(operation)
+        body = json.dumps(given).encode()
+        reply = self._pool.request("POST", self._live.url, body=body, headers=headers, timeout=PATIENCE_S, retries=False)
+        answer = reply.json()
+        if reply.status == 200:
+            return Answer(200, "", "", plain(answer))
+        code = answer.pop("__type").rpartition("#")[2]
+        text = re.sub(r"\{N:([^}]*)\}", lambda found: number(found[1]), answer.pop("message", answer.pop("Message", "")))
+        return Answer(reply.status, code, text, plain(answer))
+
+    def ask(self, table: str, asked: Asked) -> Answer:
+        """Send a request, and follow the pages of a query or scan."""
+        operation, given = asked
+        given = {"TableName": table, **given}
+        if operation not in ("Query", "Scan"):
+            return self.call(operation, given)
+        pages = [self.call(operation, given)]
+        while (last := pages[-1]).status == 200 and "LastEvaluatedKey" in last.body:
+            pages.append(self.call(operation, {**given, "ExclusiveStartKey": last.body["LastEvaluatedKey"]}))
+            assert len(pages) < 100, f"{asked} has no end"
+        if pages[-1].status != 200:
+            return pages[-1]
+        return Answer(200, "", "", whole(asked, [page.body for page in pages]))
+
+
+def whole(asked: Asked, pages: list[Any]) -> Any:
+    """Return the pages of a query of a table, whose order is defined, else what all pages return together."""
+    operation, given = asked
+    if operation == "Query" and "IndexName" not in given:
+        return pages
+    items = sorted((item for page in pages for item in page.get("Items", ())), key=json.dumps)
+    return items, *(sum(page[count] for page in pages) for count in ("Count", "ScannedCount"))
+
+
+def plain(value: Any) -> Any:
+    """Return a value with sorted members, sorted sets, and numbers by value."""
+    if isinstance(value, dict):
+        if value.keys() == {"N"}:
+            return {"N": number(value["N"])}
+        if value.keys() == {"NS"}:
+            return {"NS": sorted(map(number, value["NS"]))}
+        if len(value) == 1 and value.keys() <= {"SS", "BS"}:
+            return {tag: sorted(members) for tag, members in value.items()}
+        return {name: plain(value[name]) for name in sorted(value)}
+    return [plain(member) for member in value] if isinstance(value, list) else value
+
+
+def number(text: str) -> str:
+    """Return a number by its value. -0 stays."""
+    return "-0" if text == "-0" else format(Decimal(text).normalize(), "f")
+
+
+@pytest.fixture(scope="module")
+def ours(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    path = shutil.copy(sqlite_template, tmp_path_factory.mktemp("ours"))
+    running = start_ours(f"sqlite:///{path}")
+    yield Server(running.url)
+    running.stop()
+
+
+FOREIGN = "dynamodb-local"
+def start_ours(url): return start(url, dialects="dynamodb", message_style="classic")
+
+@pytest.fixture(scope="module")
+def theirs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with foreign_server("dynamodb-local", tmp_path_factory.mktemp("dynamodb-local")) as url:
+        yield Server(url)
+
+
+_NUMBERS = itertools.count()
+scenarios = st.sampled_from(TABLES).flatmap(lambda table: st.tuples(st.just(table), many(requests(table))))
+
+
+@examples(40)
+@given(scenario=scenarios)
+def test_random_requests_are_answered_as_dynamodb_local_answers_them(ours, theirs, scenario):
+    table, sent = scenario
+    name = f"random-{next(_NUMBERS)}"
+    for server in (ours, theirs):
+        server.create(table, name)
+    compare(sent, lambda asked: ours.ask(name, asked), lambda asked: theirs.ask(name, asked), KNOWN)
+    for server in (ours, theirs):
+        server.delete(name)
