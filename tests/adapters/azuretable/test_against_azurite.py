@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from email.utils import formatdate
 from pathlib import Path
 from typing import Any
@@ -43,10 +44,19 @@ def _without_metadata(answer: Answer) -> Any:
     return answer.status, [{**(page or {}), "odata.metadata": ""} for page in pages]
 
 
-KNOWN = [
-    Known("odata.metadata of a list", "docs/protocols/azure-table.md, rule 5.4", _metadata),
-]
+def _filter_has(pattern: str) -> Callable[[Asked, Answer, Answer], bool]:
+    return lambda asked, here, there: re.search(pattern, asked[1].get("filter", "")) is not None
 
+
+KNOWN = [
+    Known("odata.metadata", "docs/protocols/azure-table.md, rule 5.4", _metadata),
+    Known("a constant is a condition", "Azure/Azurite issues 1573 and 1880", _filter_has(r"(^|\()(true|false)")),
+    Known(
+        "booleans have no order",
+        "REST, querying-tables-and-entities, 'Filtering on Boolean Properties': equality alone",
+        _filter_has(r"\b(b|true|false) [gl][te]\b"),
+    ),
+]
 
 
 class Server:

@@ -45,6 +45,9 @@ TABLES = (
     Table(("pk:N", "sk:B"), (Index("by_i", "pk:N", "i:B", local=True), Index("by_g", "g:S", "sk:B"))),
 )
 
+NAME = "random-table"
+"""The name of the table in every request. The tests replace it."""
+
 # Values
 
 TEXTS = ("", "x", "xy", "y", "é", "\U0001f600", "\ufffd")
@@ -272,7 +275,7 @@ def filled(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def asked(operation: str, required: Mapping[str, Drawn], optional: Mapping[str, Drawn]) -> st.SearchStrategy[Asked]:
     parameters = st.fixed_dictionaries(dict(required), optional=dict(optional))
-    return parameters.map(lambda given: (operation, filled(given)))
+    return parameters.map(lambda given: (operation, {"TableName": NAME, **filled(given)}))
 
 
 old = st.sampled_from(["NONE", "ALL_OLD"])
@@ -310,7 +313,7 @@ def scans(table: Table) -> st.SearchStrategy[Asked]:
 
 
 def requests(table: Table) -> st.SearchStrategy[Asked]:
-    """One request to a table, without its name."""
+    """One request to a table."""
     put = asked("PutItem", {"Item": item(table)}, {"ReturnValues": old})
     return st.one_of(
         put,
@@ -322,3 +325,14 @@ def requests(table: Table) -> st.SearchStrategy[Asked]:
         queries(table),
         scans(table),
     )
+
+
+def transactions(table: Table) -> st.SearchStrategy[Asked]:
+    """TransactWriteItems."""
+    members = st.one_of(
+        asked("Put", {"Item": item(table)}, {"ConditionExpression": conditions}),
+        asked("Delete", {"Key": key(table)}, {"ConditionExpression": conditions}),
+        asked("ConditionCheck", {"Key": key(table), "ConditionExpression": conditions}, {}),
+        update(table).map(lambda one: ("Update", {name: value for name, value in one[1].items() if not name.startswith("Return")})),
+    ).map(lambda one: dict([one]))
+    return st.lists(members, min_size=1, max_size=3).map(lambda many: ("TransactWriteItems", {"TransactItems": many}))

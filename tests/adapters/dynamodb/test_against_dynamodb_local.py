@@ -19,7 +19,8 @@ import urllib3
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.adapters.dynamodb.random_requests import TABLES, Table, requests
+from tests.adapters.dynamodb.random_requests import NAME, TABLES, Table, requests, transactions
+from tests.adapters.dynamodb.random_statements import statements
 from tests.support.differential import Answer, Asked, Known, compare, many
 from tests.support.examples import examples
 from tests.support.foreign_servers import foreign_server
@@ -72,12 +73,18 @@ def _unasked_capacity(asked: Asked, here: Answer, there: Answer) -> bool:
 
 def _whole_list(asked: Asked, here: Answer, there: Answer) -> bool:
     """The update writes an element of a list, and returns what it wrote."""
-    updated = asked[1].get("ReturnValues", "").startswith("UPDATED") and "[" in asked[1]["UpdateExpression"]
+    updated = asked[1].get("ReturnValues", "").startswith("UPDATED") and "[" in asked[1].get("UpdateExpression", "")
     return updated and (here.status, there.status) == (200, 200)
 
 
 def _bytes_in_a_text(asked: Asked, here: Answer, there: Answer) -> bool:
     return "java.nio" in there.text and "operand: AttributeValue" in here.text
+
+
+def _refuses_a_transaction(asked: Asked, here: Answer, there: Answer) -> bool:
+    """The item of a member does not suit its update."""
+    reasons = (here.body or {}).get("CancellationReasons", []) if asked[0] == "TransactWriteItems" else []
+    return {"ValidationError", there.text} <= {text for reason in reasons for text in reason.values()}
 
 
 ALTERNATOR = "scylladb/scylladb, test/alternator/"
@@ -101,6 +108,11 @@ KNOWN = [
         "UPDATED_OLD and UPDATED_NEW of an element return the whole list",
         ALTERNATOR + "test_returnvalues.py, test_update_item_returnvalues_nested",
         _whole_list,
+    ),
+    Known(
+        "an item that does not suit its update cancels a transaction",
+        "docs/protocols/dynamodb.md, rule 36 [measured]",
+        _refuses_a_transaction,
     ),
     Known("bytes in a text", "Java's name of an object", _bytes_in_a_text),
 ]
@@ -134,12 +146,13 @@ class Server:
     def ask(self, table: str, asked: Asked) -> Answer:
         """Send a request, and follow the pages of a query or scan."""
         operation, given = asked
-        given = {"TableName": table, **given}
-        if operation not in ("Query", "Scan"):
-            return self.call(operation, given)
+        given = json.loads(json.dumps(given).replace(NAME, table))
         pages = [self.call(operation, given)]
-        while (last := pages[-1]).status == 200 and "LastEvaluatedKey" in last.body:
-            pages.append(self.call(operation, {**given, "ExclusiveStartKey": last.body["LastEvaluatedKey"]}))
+        if operation not in ("Query", "Scan", "ExecuteStatement"):
+            return pages[0]
+        end, start = ("NextToken", "NextToken") if operation == "ExecuteStatement" else ("LastEvaluatedKey", "ExclusiveStartKey")
+        while (last := pages[-1]).status == 200 and end in last.body:
+            pages.append(self.call(operation, {**given, start: last.body[end]}))
             assert len(pages) < 100, f"{asked} has no end"
         if pages[-1].status != 200:
             return pages[-1]
@@ -156,6 +169,8 @@ def whole(asked: Asked, pages: list[Any]) -> Any:
     if operation == "Query" and "IndexName" not in given:
         *first, last = [page for page in pages if page["ScannedCount"]] or pages[:1]
         return [*first, {**last, "LastEvaluatedKey": None}]
+    if operation == "ExecuteStatement":
+        return sorted((item for page in pages for item in page["Items"]), key=json.dumps)
     items = sorted((item for page in pages for item in page.get("Items", ())), key=json.dumps)
     return items, *(sum(page[count] for page in pages) for count in ("Count", "ScannedCount"))
 
@@ -196,7 +211,7 @@ def theirs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 _NUMBERS = itertools.count()
-scenarios = st.sampled_from(TABLES).flatmap(lambda table: st.tuples(st.just(table), many(requests(table))))
+scenarios = st.sampled_from(TABLES).flatmap(lambda table: st.tuples(st.just(table), many(requests(table) | requests(table) | statements(table) | transactions(table))))
 
 
 @examples(40)
