@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from hypothesis import strategies as st
+
+from tests.support.foreign_servers import foreign_server
+from tests.support.running import start
 
 Asked = tuple[str, Mapping[str, Any]]
 """A request: its operation and its parameters."""
@@ -32,6 +38,16 @@ class Known:
     explains: Callable[[Asked, Answer, Answer], bool]
 
 
+@contextlib.contextmanager
+def both_servers(foreign: str, folder: Path, template: Path, **settings: Any) -> Iterator[tuple[str, str]]:
+    """Start a server of ours on a copy of a SQLite file, and a foreign one. Yields their URLs."""
+    database = shutil.copy(template, folder / "ours.sqlite")
+    with foreign_server(foreign, folder) as theirs:
+        ours = start(f"sqlite:///{database}", **settings)
+        yield ours.url, theirs
+        ours.stop()
+
+
 def compare(
     sent: Sequence[Asked],
     ours: Callable[[Asked], Answer],
@@ -51,10 +67,14 @@ def compare(
                 return
             continue
         lines = [f"{operation} {json.dumps(given)}" for operation, given in sent[: number + 1]]
-        raise AssertionError("\n".join(["answers differ after", *lines, f"ours:   {here}", f"theirs: {there}"]))
+        raise AssertionError(
+            "\n".join(["answers differ after", *lines, f"ours:   {here}", f"theirs: {there}"])
+        )
 
 
 def many(requests: st.SearchStrategy[Asked]) -> st.SearchStrategy[list[Asked]]:
     """Lists of about 20 requests, which shrink to one. hypothesis draws lists of about 6."""
     some = st.lists(requests, min_size=1, max_size=8)
-    return st.lists(some, min_size=1, max_size=8).map(lambda parts: [asked for part in parts for asked in part])
+    return st.lists(some, min_size=1, max_size=8).map(
+        lambda parts: [asked for part in parts for asked in part]
+    )

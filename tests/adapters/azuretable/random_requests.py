@@ -69,13 +69,17 @@ def of_type(name: str) -> Drawn:
 
 
 other = st.one_of([of_type(name) for name in PROPERTIES])
-properties = st.fixed_dictionaries({}, optional={**{name: of_type(name) for name in PROPERTIES}, "other": other | st.just(("", None))}).map(annotated)
+properties = st.fixed_dictionaries(
+    {}, optional={**{name: of_type(name) for name in PROPERTIES}, "other": other | st.just(("", None))}
+).map(annotated)
 
 # Filters
 
 comparators = st.sampled_from(["eq", "ne", "gt", "ge", "lt", "le"])
 operands = (
-    st.sampled_from(list(PROPERTIES)).flatmap(lambda name: st.tuples(st.just(name), st.sampled_from(LITERALS[name])))
+    st.sampled_from(list(PROPERTIES)).flatmap(
+        lambda name: st.tuples(st.just(name), st.sampled_from(LITERALS[name]))
+    )
     | st.tuples(st.sampled_from(["PartitionKey", "RowKey"]), KEYS.map(quoted))
     | st.tuples(st.sampled_from("id"), st.sampled_from(LITERALS["i"] + LITERALS["d"]))
     | st.tuples(st.just("absent"), st.sampled_from(LITERALS["s"] + LITERALS["i"]))
@@ -87,8 +91,10 @@ simple = st.one_of(
 )
 filters = st.recursive(
     simple,
-    lambda inner: st.builds("({}) {} ({})".format, inner, st.sampled_from(["and", "or"]), inner)
-    | inner.map("not ({})".format),
+    lambda inner: (
+        st.builds("({}) {} ({})".format, inner, st.sampled_from(["and", "or"]), inner)
+        | inner.map("not ({})".format)
+    ),
     max_leaves=3,
 )
 selections = st.lists(
@@ -98,8 +104,12 @@ selections = st.lists(
 # Requests
 
 
-def asked(operation: str, required: Mapping[str, Drawn], optional: Mapping[str, Drawn] | None = None) -> Drawn:
-    return st.fixed_dictionaries(dict(required), optional=dict(optional or {})).map(lambda given: (operation, given))
+def asked(
+    operation: str, required: Mapping[str, Drawn], optional: Mapping[str, Drawn] | None = None
+) -> Drawn:
+    return st.fixed_dictionaries(dict(required), optional=dict(optional or {})).map(
+        lambda given: (operation, given)
+    )
 
 
 levels = st.sampled_from(["nometadata", "minimalmetadata", "fullmetadata"])
@@ -117,6 +127,8 @@ def requests() -> st.SearchStrategy[Asked]:
         asked("Merge", changes, etags),
         asked("Delete", {"key": keys, **etags}),
         asked("Get", {"key": keys}, {"select": selections, "level": levels}),
-        asked("Query", {"filter": filters}, {"select": selections, "top": st.integers(1, 3), "level": levels}),
+        asked(
+            "Query", {"filter": filters}, {"select": selections, "top": st.integers(1, 3), "level": levels}
+        ),
         asked("Query", {}, {"select": selections, "top": st.integers(1, 3)}),
     )

@@ -51,7 +51,20 @@ NAME = "random-table"
 # Values
 
 TEXTS = ("", "x", "xy", "y", "é", "\U0001f600", "\ufffd")
-NUMBERS = ("0", "-0", "1", "1.0", "1E0", "-1.5", "2", "10", "0.1", "1E-130", "-9.9E125", "12345678901234567890123456789012345678")
+NUMBERS = (
+    "0",
+    "-0",
+    "1",
+    "1.0",
+    "1E0",
+    "-1.5",
+    "2",
+    "10",
+    "0.1",
+    "1E-130",
+    "-9.9E125",
+    "12345678901234567890123456789012345678",
+)
 BYTES = ("", "AA==", "/w==", "AP8=", "eA==")
 
 
@@ -71,8 +84,10 @@ text_sets, number_sets = tagged("SS", distinct(TEXTS)), tagged("NS", distinct(NU
 sets = text_sets | number_sets | tagged("BS", distinct(BYTES))
 documents = st.recursive(
     scalars | sets,
-    lambda inner: tagged("L", st.lists(inner, max_size=3))
-    | tagged("M", st.dictionaries(st.sampled_from("xyz"), inner, max_size=3)),
+    lambda inner: (
+        tagged("L", st.lists(inner, max_size=3))
+        | tagged("M", st.dictionaries(st.sampled_from("xyz"), inner, max_size=3))
+    ),
     max_leaves=4,
 )
 lists = tagged("L", st.lists(documents, max_size=3))
@@ -88,7 +103,9 @@ ATTRIBUTES = {"a": documents, "g": KEYS["S"], "h": numbers, "i": KEYS["B"], "l":
 
 
 def key(table: Table) -> Drawn:
-    return st.fixed_dictionaries({name: KEYS[kind] for name, _, kind in (each.partition(":") for each in table.keys)})
+    return st.fixed_dictionaries(
+        {name: KEYS[kind] for name, _, kind in (each.partition(":") for each in table.keys)}
+    )
 
 
 def item(table: Table) -> Drawn:
@@ -142,7 +159,13 @@ simple_conditions = (
     | comparisons(operands, operands)
     | searches(operands, operands)
     | words(st.sampled_from(["attribute_exists(", "attribute_not_exists("]), paths, ")")
-    | words("attribute_type(", paths, ", ", tagged("S", st.sampled_from(["S", "N", "L", "M", "NULL", "SS", "X"])), ")")
+    | words(
+        "attribute_type(",
+        paths,
+        ", ",
+        tagged("S", st.sampled_from(["S", "N", "L", "M", "NULL", "SS", "X"])),
+        ")",
+    )
 )
 conditions = st.recursive(
     simple_conditions,
@@ -179,6 +202,9 @@ well_typed_actions = st.one_of(
     words(st.sampled_from(["ADD", "DELETE"]), "u", " ", number_sets),
 )
 any_actions = st.one_of(
+    roots.flatmap(
+        lambda root: words("SET", root, " = if_not_exists(", root, ", ", st.just(root) | values, ")")
+    ),
     words("SET", paths, " = ", assigned),
     words("REMOVE", paths),
     words(st.sampled_from(["ADD", "DELETE"]), paths, " ", values),
@@ -191,7 +217,10 @@ def sections(actions: list[Any]) -> tuple[Any, ...]:
     for section, *text in actions:
         found.setdefault(section, []).append(tuple(text))
     return tuple(
-        part for name, texts in found.items() for text in texts for part in (f" {name} " if text is texts[0] else ", ", text)
+        part
+        for name, texts in found.items()
+        for text in texts
+        for part in (f" {name} " if text is texts[0] else ", ", text)
     )
 
 
@@ -211,15 +240,16 @@ def update(table: Table) -> Drawn:
     takers = updates.filter(lambda actions: not {"SET", "ADD"} & {action[0] for action in actions})
     makers = updates.filter(lambda actions: {"SET", "ADD"} & {action[0] for action in actions})
     keyed = {"Key": key(table)}
-    taking = {"UpdateExpression": takers.map(sections), "ConditionExpression": st.just("attribute_exists(pk)")}
+    taking = {
+        "UpdateExpression": takers.map(sections),
+        "ConditionExpression": st.just("attribute_exists(pk)"),
+    }
     making = {"UpdateExpression": makers.map(sections)}
     return st.one_of(
         asked("UpdateItem", keyed | making, optional),
         asked("UpdateItem", keyed | making, optional | condition),
         asked("UpdateItem", keyed | taking, optional),
     )
-
-
 
 
 def key_conditions(keys: tuple[str, ...]) -> Drawn:
@@ -237,7 +267,13 @@ def key_conditions(keys: tuple[str, ...]) -> Drawn:
     return of_hash | words(of_hash, of_sort)
 
 
-EXPRESSIONS = ("UpdateExpression", "ConditionExpression", "KeyConditionExpression", "FilterExpression", "ProjectionExpression")
+EXPRESSIONS = (
+    "UpdateExpression",
+    "ConditionExpression",
+    "KeyConditionExpression",
+    "FilterExpression",
+    "ProjectionExpression",
+)
 
 
 def pieces(drawn: Any) -> Iterator[Any]:
@@ -273,7 +309,9 @@ def filled(given: Mapping[str, Any]) -> dict[str, Any]:
 # Requests
 
 
-def asked(operation: str, required: Mapping[str, Drawn], optional: Mapping[str, Drawn]) -> st.SearchStrategy[Asked]:
+def asked(
+    operation: str, required: Mapping[str, Drawn], optional: Mapping[str, Drawn]
+) -> st.SearchStrategy[Asked]:
     parameters = st.fixed_dictionaries(dict(required), optional=dict(optional))
     return parameters.map(lambda given: (operation, {"TableName": NAME, **filled(given)}))
 
@@ -333,6 +371,13 @@ def transactions(table: Table) -> st.SearchStrategy[Asked]:
         asked("Put", {"Item": item(table)}, {"ConditionExpression": conditions}),
         asked("Delete", {"Key": key(table)}, {"ConditionExpression": conditions}),
         asked("ConditionCheck", {"Key": key(table), "ConditionExpression": conditions}, {}),
-        update(table).map(lambda one: ("Update", {name: value for name, value in one[1].items() if not name.startswith("Return")})),
+        update(table).map(
+            lambda one: (
+                "Update",
+                {name: value for name, value in one[1].items() if not name.startswith("Return")},
+            )
+        ),
     ).map(lambda one: dict([one]))
-    return st.lists(members, min_size=1, max_size=3).map(lambda many: ("TransactWriteItems", {"TransactItems": many}))
+    return st.lists(members, min_size=1, max_size=3).map(
+        lambda many: ("TransactWriteItems", {"TransactItems": many})
+    )

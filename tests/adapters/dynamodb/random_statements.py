@@ -83,22 +83,28 @@ simple_conditions = st.one_of(
 )
 conditions = st.recursive(
     simple_conditions,
-    lambda inner: words("(", inner, st.sampled_from([") AND (", ") OR ("]), inner, ")") | words("NOT (", inner, ")"),
+    lambda inner: (
+        words("(", inner, st.sampled_from([") AND (", ") OR ("]), inner, ")") | words("NOT (", inner, ")")
+    ),
     max_leaves=3,
 )
-assigned = st.one_of(
-    values,
-    paths,
-    words("n", st.sampled_from([" + ", " - "]), numbers),
-    words("list_append(l, ", given(drawn.lists), ")"),
-    words("if_not_exists(", paths, ", ", values, ")"),
-    words(st.sampled_from(["set_add(t, ", "set_delete(t, ", "set_add(u, ", "set_delete(u, "]), sets, ")"),
-    words(st.sampled_from(["set_add(", "set_delete("]), paths, ", ", values, ")"),
-)
+
+
+def functions_of(path: str) -> Drawn:
+    """New values that are computed from the value at a path."""
+    return st.one_of(
+        words(path, st.sampled_from([" + ", " - "]), numbers),
+        words("list_append(", path, ", ", given(drawn.lists), ")"),
+        words("if_not_exists(", path, ", ", values | st.just(path), ")"),
+        words(st.sampled_from(["set_add(", "set_delete("]), path, ", ", sets | values | numbers, ")"),
+    )
+
+
 clauses = st.one_of(
-    words(" SET ", paths, " = ", assigned),
-    words(" SET n = n + ", numbers),
-    words(" SET t = ", st.sampled_from(["set_add(t, ", "set_delete(t, "]), given(drawn.text_sets), ")"),
+    words(" SET ", paths, " = ", values | paths | paths.flatmap(functions_of)),
+    st.sampled_from(["n", "l", "t", "u", "m.x"]).flatmap(
+        lambda path: words(" SET ", path, " = ", functions_of(path))
+    ),
     words(" REMOVE ", paths),
 )
 
@@ -110,13 +116,15 @@ def statements(table: Table) -> st.SearchStrategy[Asked]:
                                for part in (" AND " if at else "", f"{name} = ", given(drawn.KEYS[kind]))))  # fmt: skip
     also = st.just("") | words(" AND ", conditions)
     sources = [f'"{NAME}"', *(f'"{NAME}"."{index.name}"' for index in table.indexes)]
-    members = st.fixed_dictionaries({}, optional={name: given(kind) for name, kind in drawn.ATTRIBUTES.items()}).map(
-        lambda attributes: tuple((f", '{name}': ", value) for name, value in attributes.items())
-    )
+    members = st.fixed_dictionaries(
+        {}, optional={name: given(kind) for name, kind in drawn.ATTRIBUTES.items()}
+    ).map(lambda attributes: tuple((f", '{name}': ", value) for name, value in attributes.items()))
     own = words(*(part for at, (name, _, kind) in enumerate(keys)
                   for part in (", " if at else "", f"'{name}': ", given(drawn.KEYS[kind]))))  # fmt: skip
     select = words("SELECT ", st.sampled_from(["*", "a, g", "pk, m.x", "l[0], n"]), " FROM ")
-    returning = st.sampled_from(["", " RETURNING ALL OLD *", " RETURNING ALL NEW *", " RETURNING MODIFIED NEW *"])
+    returning = st.sampled_from(
+        ["", " RETURNING ALL OLD *", " RETURNING ALL NEW *", " RETURNING MODIFIED NEW *"]
+    )
     return st.one_of(
         words(select, st.sampled_from(sources)),
         words(select, st.sampled_from(sources), " WHERE ", conditions),
