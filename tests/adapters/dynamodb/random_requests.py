@@ -117,8 +117,8 @@ def item(table: Table) -> Drawn:
 
 
 def words(*parts: Any) -> Drawn:
-    """Draw the parts of an expression one after the other. Texts stand for themselves."""
-    return st.tuples(*(st.just(part) if isinstance(part, str) else part for part in parts))
+    """Draw the parts of an expression one after the other. Texts and names stand for themselves."""
+    return st.tuples(*(part if isinstance(part, st.SearchStrategy) else st.just(part) for part in parts))
 
 
 def joined(parts: Drawn, separator: str, **bounds: Any) -> Drawn:

@@ -97,6 +97,17 @@ def _twice_in_a_transaction(asked: Asked, here: Answer, there: Answer) -> bool:
     )
 
 
+_KEY_CONDITIONS = re.compile(
+    "One or more parameter values (were invalid: Condition parameter type does not match schema type"
+    "|are not valid. The AttributeValue for a key attribute cannot contain an empty)"
+)
+
+
+def _key_condition(asked: Asked, here: Answer, there: Answer) -> bool:
+    """A SELECT compares a key attribute of the table or index with a value that no key has."""
+    return asked[0] == "ExecuteStatement" and _KEY_CONDITIONS.match(there.text) is not None
+
+
 ALTERNATOR = "scylladb/scylladb, test/alternator/"
 KNOWN = [
     Known("which of several faults is reported", "docs/protocols/dynamodb.md, rule 5", _two_faults),
@@ -128,6 +139,11 @@ KNOWN = [
         "a transaction with two operations on one item is refused before its conditions are evaluated",
         "API reference, TransactWriteItems",
         _twice_in_a_transaction,
+    ),
+    Known(
+        "a SELECT may compare a key with a value that no key has, unless it reads by this key",
+        "texts of nubo-db/dynamodb-conformance 0ba4393, partiql, which DynamoDB Local does not have",
+        _key_condition,
     ),
     Known("bytes in a text", "Java's name of an object", _bytes_in_a_text),
 ]
