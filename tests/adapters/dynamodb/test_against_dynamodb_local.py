@@ -107,6 +107,10 @@ def _key_condition(asked: Asked, here: Answer, there: Answer) -> bool:
     return asked[0] == "ExecuteStatement" and _KEY_CONDITIONS.match(there.text) is not None
 
 
+def _index_key_of_a_wrong_type(asked: Asked, here: Answer, there: Answer) -> bool:
+    return there.status == 200 and "Type mismatch for Index Key" in str(here)
+
+
 ALTERNATOR = "scylladb/scylladb, test/alternator/"
 KNOWN = [
     Known("which of several faults is reported", "docs/protocols/dynamodb.md, rule 5", _two_faults),
@@ -143,6 +147,11 @@ KNOWN = [
         "a SELECT may compare a key with a value that no key has, unless it reads by this key",
         "texts of nubo-db/dynamodb-conformance 0ba4393, partiql, which DynamoDB Local does not have",
         _key_condition,
+    ),
+    Known(
+        "an update gives the key of an index a wrong type",
+        ALTERNATOR + "test_gsi.py, test_gsi_wrong_type_attribute_update",
+        _index_key_of_a_wrong_type,
     ),
     Known("bytes in a text", "Java's name of an object", _bytes_in_a_text),
 ]
