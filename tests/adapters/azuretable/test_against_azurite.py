@@ -35,7 +35,7 @@ _METHODS = {
     "Get": "GET",
     "Query": "GET",
 }
-_RAW = "'"  # Azurite takes %27 around a key as a part of the key
+_RAW = "'"  # Azurite takes %27 around a key as a part of the key, and keys by their order
 _OF_THE_SERVER = {"odata.etag", "Timestamp"}
 
 
@@ -54,7 +54,7 @@ def _filter_has(pattern: str) -> Callable[[Asked, Answer, Answer], bool]:
 
 
 KNOWN = [
-    Known("odata.metadata", "docs/protocols/azure-table.md, rule 5.4", _metadata),
+    Known("odata.metadata", "docs/protocols/azure-table.md, rule 5.4, and OData 3.0 JSON format", _metadata),
     Known(
         "a constant is a condition", "Azure/Azurite issues 1573 and 1880", _filter_has(r"(^|\()(true|false)")
     ),
