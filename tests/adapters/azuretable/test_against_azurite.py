@@ -71,6 +71,11 @@ KNOWN = [
         "a constant is a condition", "Azure/Azurite issues 1573 and 1880", _filter_has(r"(^|\()(true|false)")
     ),
     Known(
+        "bytes are ordered by their values, not by their base64",
+        "docs/protocols/azure-table.md, rule 8.4",
+        _filter_has(r"\bx [gl][te]\b|\b[gl][te] x\b"),
+    ),
+    Known(
         "booleans have no order",
         "REST, querying-tables-and-entities, 'Filtering on Boolean Properties': equality alone",
         _filter_has(r"\b(b|true|false) [gl][te]\b"),
