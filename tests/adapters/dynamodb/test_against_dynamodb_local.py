@@ -39,6 +39,10 @@ def _two_faults(asked: Asked, here: Answer, there: Answer) -> bool:
     return "" != _fault(here) != _fault(there) != ""
 
 
+def _condition_first(asked: Asked, here: Answer, there: Answer) -> bool:
+    return (here.code, there.code) == ("ValidationException", "ConditionalCheckFailedException")
+
+
 def _shorter_text(asked: Asked, here: Answer, there: Answer) -> bool:
     return here.code == there.code == "ValidationException" and there.text.startswith(
         f"{here.text}, typeSet: "
@@ -122,6 +126,11 @@ def _ties(asked: Asked, here: Answer, there: Answer) -> bool:
 ALTERNATOR = "scylladb/scylladb, test/alternator/"
 KNOWN = [
     Known("which of several faults is reported", "docs/protocols/dynamodb.md, rule 5", _two_faults),
+    Known(
+        "whether a condition or a wrong update is reported first",
+        "not on record. Ours is found before the item is read (docs/explain/conformance.md)",
+        _condition_first,
+    ),
     Known("classic texts have no typeSet", "architect/dynalite, test/updateItem.js", _shorter_text),
     Known("the path that overlaps another one", "architect/dynalite, test/getItem.js", _other_path),
     Known("the order of names in a text", "order of a Java HashSet", _other_order_of_names),
