@@ -68,12 +68,12 @@ def _unasked_capacity(asked: Asked, here: Answer, there: Answer) -> bool:
     }
 
 
-def _whole_list(asked: Asked, here: Answer, there: Answer) -> bool:
-    """The update writes an element of a list, and returns what it wrote."""
-    updated = asked[1].get("ReturnValues", "").startswith("UPDATED") and "[" in asked[1].get(
-        "UpdateExpression", ""
-    )
-    return updated and (here.status, there.status) == (200, 200)
+def _whole_attribute(asked: Asked, here: Answer, there: Answer) -> bool:
+    """The request returns what it wrote inside of a list or map."""
+    text = asked[1].get("UpdateExpression") or asked[1].get("Statement", "")
+    returns = asked[1].get("ReturnValues", "").startswith("UPDATED") or "RETURNING MODIFIED" in text
+    nested = re.search(r"[a-z](\[|\.[a-z])", text) is not None
+    return returns and nested and (here.status, there.status) == (200, 200)
 
 
 def _bytes_in_a_text(asked: Asked, here: Answer, there: Answer) -> bool:
@@ -141,9 +141,9 @@ KNOWN = [
     ),
     Known("DeleteItem returns capacity unasked", "API reference, ReturnConsumedCapacity", _unasked_capacity),
     Known(
-        "UPDATED_OLD and UPDATED_NEW of an element return the whole list",
+        "what an update wrote inside of an attribute is returned alone",
         ALTERNATOR + "test_returnvalues.py, test_update_item_returnvalues_nested",
-        _whole_list,
+        _whole_attribute,
     ),
     Known(
         "an item that does not suit its update cancels a transaction",
