@@ -302,13 +302,25 @@ def test_there_are_no_functions(expression: str) -> None:
     assert refusal.value.code == "NotImplemented"
 
 
-def test_depth_is_bounded() -> None:
-    most = limits.FILTER_MAX_DEPTH
-    assert is_true("not " * (most - 2) + "yes") is (most % 2 == 0)
-    for deep in ("not " * (most + 1) + "yes", "not (" * 1300 + "yes" + ")" * 1300):
+def nested(form: str, levels: int) -> str:
+    """Return a filter with this number of operators, each within the next. Chains of one operator would be flat."""
+    expression = "yes"
+    for level in range(levels):
+        expression = form.format(expression, operator=("and", "or")[level % 2])
+    return expression
+
+
+@each_row("form", ["not {}", "not ({})", "({}) {operator} yes", "yes {operator} ({})"])
+def test_depth_is_bounded(form: str) -> None:
+    assert is_true(nested(form, limits.FILTER_MAX_DEPTH - 1)) is not form.startswith("not")
+    for levels in (limits.FILTER_MAX_DEPTH, 200):
         with pytest.raises(ServiceError, match="nested too deeply"):
-            filters.read(deep, keys.OWN_SCHEMA)
-    # Parentheses alone make no tree deeper.
+            filters.read(nested(form, levels), keys.OWN_SCHEMA)
+
+
+def test_parentheses_add_no_depth() -> None:
+    with pytest.raises(ServiceError, match="nested too deeply"):
+        filters.read("not (" * 1300 + "yes" + ")" * 1300, keys.OWN_SCHEMA)
     assert is_true("(" * 2000 + "yes" + ")" * 2000)
 
 
