@@ -124,6 +124,12 @@ def _ties(asked: Asked, here: Answer, there: Answer) -> bool:
 
 
 ALTERNATOR = "scylladb/scylladb, test/alternator/"
+
+
+def _failure(asked: Asked, ours: Answer, theirs: Answer) -> bool:
+    return theirs.code == "InternalFailure" and ours.status < 500
+
+
 KNOWN = [
     Known("which of several faults is reported", "docs/protocols/dynamodb.md, rule 5", _two_faults),
     Known(
@@ -171,6 +177,11 @@ KNOWN = [
         _ties,
     ),
     Known("bytes in a text", "Java's name of an object", _bytes_in_a_text),
+    Known(
+        "IS MISSING of an index key, and other statements that make DynamoDB Local fail",
+        "developer guide, Error handling: status 500 is a failure of the server, never the answer to a request",
+        _failure,
+    ),
 ]
 
 

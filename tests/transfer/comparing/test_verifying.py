@@ -548,7 +548,7 @@ def test_the_fast_way_and_the_general_one_find_the_same(
         assert TablePair(first, second, CompareOptions()).hashes_bodies
     sides = TablePair(first, second, CompareOptions()).sides
     for mine, other in zip(rows, changed, strict=True):
-        if mine.body == other.body:
+        if mine.body == other.body and sides[0].compared_row(mine).row is not None:
             assert sides[0].row_bytes(sides[0].compared_row(mine)) == sides[1].row_bytes(
                 sides[1].compared_row(other)
             )
