@@ -34,7 +34,7 @@ from tablegate.gateway.store.sql.databases import CommitInterrupted
 from tests.adapters.azuretable.client import ACCOUNT, DEV_KEY
 from tests.support.raw_client import RawClient, Refused
 from tests.support.running import free_port, start
-from tests.support.standby import Cluster, Node, start_cluster
+from tests.support.standby import Cluster, Node, start_cluster, wait_for_replay
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.extended
@@ -348,6 +348,7 @@ def test_a_primary_that_hangs_is_given_up(cluster: Cluster) -> None:
         with RawClient(server.url) as client:
             client.create_table("things")
             client.call("PutItem", TableName="things", Item={"p": {"S": "a"}})
+            wait_for_replay(cluster, standby)  # the table
             cluster.primary.pause()
             with pytest.raises(Refused):
                 client.call("PutItem", TableName="things", Item={"p": {"S": "b"}})

@@ -32,7 +32,7 @@ from tests.adapters.azuretable.client import ACCOUNT, DEV_KEY
 from tests.support.across import Across
 from tests.support.raw_client import RawClient
 from tests.support.running import Running, processes, start
-from tests.support.standby import Cluster, Node, start_cluster
+from tests.support.standby import Cluster, Node, start_cluster, wait_for_replay
 from tests.support.waiting import PATIENCE_S, wait_until
 
 pytestmark = pytest.mark.extended
@@ -200,20 +200,6 @@ def test_azure_reads_old_only_from_the_secondary_and_table_store_only_if_set(
         batch = ots.BatchGetRowRequest()
         batch.add(ots.TableInBatchGetRowItem(name, [[("p", "a")]], max_version=1))
         assert asked(lambda: across.tablestore.batch_get_row(batch)) == ordinary
-
-
-def wait_for_replay(cluster: Cluster, standby: Node) -> None:
-    position = cluster.primary.ask("SELECT pg_current_wal_flush_lsn()::text")
-    wait_until(
-        lambda: standby.ask(f"SELECT pg_last_wal_replay_lsn() >= '{position}'::pg_lsn"),
-        lambda: (
-            position,
-            standby.ask("SELECT (pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn())::text"),
-            standby.ask("SELECT pg_get_wal_replay_pause_state()"),
-            cluster.primary.ask("SELECT string_agg(r::text, ';') FROM pg_stat_replication r"),
-            standby.log(),
-        ),
-    )
 
 
 def numbered(client: RawClient, table: str, number: int) -> None:

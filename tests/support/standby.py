@@ -25,7 +25,7 @@ from tablegate.gateway.store.opening.migrating import migrate
 from tablegate.gateway.store.opening.opening import open_database
 from tests.support.databases import MAJOR
 from tests.support.running import free_port
-from tests.support.waiting import PATIENCE_S
+from tests.support.waiting import PATIENCE_S, wait_until
 
 _OPTIONS = {
     "fsync": "off",
@@ -210,3 +210,18 @@ def _run(program: str, *arguments: str) -> None:
 def _signal(pid: int, number: signal.Signals) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, number)
+
+
+def wait_for_replay(cluster: Cluster, standby: Node) -> None:
+    """Wait until a standby has replayed all that the primary has written up to now."""
+    position = cluster.primary.ask("SELECT pg_current_wal_flush_lsn()::text")
+    wait_until(
+        lambda: standby.ask(f"SELECT pg_last_wal_replay_lsn() >= '{position}'::pg_lsn"),
+        lambda: (
+            position,
+            standby.ask("SELECT (pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn())::text"),
+            standby.ask("SELECT pg_get_wal_replay_pause_state()"),
+            cluster.primary.ask("SELECT string_agg(r::text, ';') FROM pg_stat_replication r"),
+            standby.log(),
+        ),
+    )
