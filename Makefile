@@ -42,7 +42,7 @@ test-rest: .venv/.complete ## all that `make test-all` has and `make test` has n
 # Both parts run, even if the first one fails.
 test-all: export TABLEGATE_TEST_COUNTS := $(CURDIR)/build/counts.txt
 test-all: export TABLEGATE_TEST_EXAMPLES := full
-test-all: .venv/.complete ## all tests, in about 18 minutes on two cores, with 100 examples of each property
+test-all: .venv/.complete ## all tests, in about 15 minutes on two idle cores, with 100 examples of each property
 	mkdir -p build && rm -f $(TABLEGATE_TEST_COUNTS)
 	failed=0; for part in test test-rest; do $(MAKE) $$part || failed=1; done; \
 	$(BIN)/python -m tests.support.tiers $(TABLEGATE_TEST_COUNTS); exit $$failed
