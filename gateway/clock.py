@@ -57,10 +57,15 @@ class Clock:
                 self._ahead_ns = self._frozen_at_ns - time.time_ns()
                 self._frozen_at_ns = None
 
-    def set(self, at_ns: int) -> None:
-        """Set the clock, in nanoseconds since 1970. It stays frozen or running. Raises BadTime if the time is in the past."""
+    def set(self, at_ns: int, is_frozen: bool = False) -> None:
+        """Set the clock, in nanoseconds since 1970, and stop it there if `is_frozen`. Otherwise it stays frozen or running.
+
+        Raises BadTime if the time is in the past.
+        """
         with self._lock:
             self._go(at_ns - self.now_ns())
+            if is_frozen:
+                self._frozen_at_ns = at_ns
 
     def advance(self, by_ns: int) -> None:
         """Advance the clock by nanoseconds. Raises BadTime."""

@@ -32,10 +32,10 @@ def change(engine: Engine, clock: Clock, given: dict[str, Any]) -> dict[str, Any
     """
     members = only(given, at=(str, int), frozen=bool)
     if "at" in members:
-        clock.set(_moment_ns(members["at"]))
-    if members.get("frozen") is True:
+        clock.set(_moment_ns(members["at"]), is_frozen=members.get("frozen") is True)
+    elif members.get("frozen") is True:
         clock.freeze()
-    elif members.get("frozen") is False:
+    if members.get("frozen") is False:
         clock.run()
     engine.background.catch_up()
     return described(clock)

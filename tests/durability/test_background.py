@@ -37,7 +37,8 @@ pytestmark = pytest.mark.extended
 SECONDS = float(os.environ.get("TABLEGATE_TEST_SOAK_SECONDS", "1.5"))
 on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 # A batch takes milliseconds, and its rest fifty times as long.
-CRAWLING = ("--background-cpu-share", "0.02")
+CRAWLING = ("--background-cpu-share", "0.05")
+"""A pause of 19 times the duration of a batch, which can be seconds on a busy machine."""
 
 
 @contextlib.contextmanager
@@ -100,7 +101,7 @@ def shown(database_url: str) -> dict[str, tuple[str, int, int]]:
     }
 
 
-ROWS = 4_000
+ROWS = 10_000
 WORKS = ("purge", "index_backfill")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import requests
 
+from tablegate.gateway.clock import Clock
 from tests.conftest import Serve
 from tests.support.control import Control, count, make
 from tests.support.live_dynamodb import Live
@@ -151,6 +152,16 @@ def test_what_expires_is_gone_when_the_answer_comes(live: Live, control: Control
     assert count(live, "table-a") == 2
     control("POST", "/clock/advance", seconds=30 * DAY)
     assert count(live, "table-a") == 1
+
+
+def test_a_clock_is_frozen_at_the_time_to_which_it_is_set() -> None:
+    """Not at a moment after it."""
+    clock = Clock()
+    at_ns = clock.now_ns() + 10**15
+    clock.set(at_ns, is_frozen=True)
+    assert clock.now_ns() == at_ns
+    clock.run()
+    assert at_ns <= clock.now_ns() < at_ns + 10**15
 
 
 def test_a_frozen_clock_stands_still(live: Live, control: Control) -> None:
