@@ -80,7 +80,12 @@ def reading(stream: BinaryIO, compression: Compression) -> BinaryIO:
     """Return a file of the decompressed contents of a stream. Reading it raises UnreadableFile."""
     if compression is Compression.NONE:
         return stream
-    return cast(BinaryIO, io.BufferedReader(_Inflating(stream, compression), BLOCK_BYTES))
+    return file_of(stream, blocks(stream, compression))
+
+
+def file_of(stream: BinaryIO, made: Iterator[bytes]) -> BinaryIO:
+    """Return a file of blocks that are made of a stream. Closing it closes the stream."""
+    return cast(BinaryIO, io.BufferedReader(_BlockStream(stream, made), BLOCK_BYTES))
 
 
 def compressed(data: bytes, compression: Compression) -> bytes:
@@ -98,12 +103,12 @@ def _decompressor(compression: Compression, window_bytes: int) -> Any:
     return zstandard.ZstdDecompressor(max_window_size=window_bytes).decompressobj()
 
 
-class _Inflating(io.RawIOBase):
-    """The blocks of a compressed stream as a file."""
+class _BlockStream(io.RawIOBase):
+    """Blocks that are made of a stream, as a file. Closing it closes the stream."""
 
-    def __init__(self, source: BinaryIO, compression: Compression) -> None:
+    def __init__(self, source: BinaryIO, made: Iterator[bytes]) -> None:
         self._source = source
-        self._blocks = blocks(source, compression)
+        self._blocks = made
         self._ready = memoryview(b"")
 
     def readable(self) -> bool:

@@ -10,8 +10,8 @@ Source: "Import formats" in the developer guide (all attributes but keys are str
 
 from __future__ import annotations
 
-import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -24,27 +24,26 @@ from tablegate.gateway.model.values.keys import KeySchema
 from tablegate.gateway.model.values.row_lines import position_of_members
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.model.values.values import Kind
-from tablegate.transfer.endpoints.endpoint import JSON, Definition, ScanPage, Service
-from tablegate.transfer.endpoints.files.csv_lines import delimiter_of, numbered_records
-from tablegate.transfer.endpoints.files.file_endpoint import FileEndpoint, inflated, paged
+from tablegate.transfer.endpoints.endpoint import Definition, Service
+from tablegate.transfer.endpoints.files.csv_lines import CsvFile
+from tablegate.transfer.endpoints.files.file_endpoint import FileEndpoint
 from tablegate.transfer.endpoints.files.keys_option import keys_of
 from tablegate.transfer.endpoints.files.staging import Staging
-from tablegate.transfer.errors import BadAddress, BadFile
+from tablegate.transfer.errors import BadAddress
 
 _LETTERS = {Kind.TEXT: "S", Kind.DECIMAL: "N", Kind.BYTES: "B"}
 _PLAIN = frozenset({"S", "N", "B"})
 _TAGS = _PLAIN | {"BOOL", "NULL", "L", "M", "SS", "NS", "BS"}
 
 
-class DynamoDBCsv(FileEndpoint):
+class DynamoDBCsv(CsvFile):
     """A file of CSV. Can only be read. Options: `keys`, `types`, `empty` (see above), `delimiter`."""
 
     service = Service.DYNAMODB
 
     def __init__(self, path: Path, options: Mapping[str, str]) -> None:
-        super().__init__(path)
+        super().__init__(path, options)
         self._schema = keys_of(options, self.shown)
-        self._delimiter = delimiter_of(options, self.shown)
         self._types = _types_of(options.get("types"), self.shown)
         empty = options.get("empty", "keep")
         if empty not in ("keep", "drop"):
@@ -63,31 +62,9 @@ class DynamoDBCsv(FileEndpoint):
             )
         return self._schema
 
-    def scan(self, segment: JSON, resume: JSON | None = None) -> Iterator[ScanPage]:
-        self.find()
-        self.require_unchanged(segment)
-        stream = inflated(self.path)
-        try:
-            with io.TextIOWrapper(stream, "utf-8-sig", newline="") as text:
-                yield from paged(self._rows(text, 0 if resume is None else int(resume)))
-        finally:
-            stream.close()
-
-    def _rows(self, text: io.TextIOWrapper, skipped: int) -> Iterator[tuple[Row, JSON]]:
+    def row_reader(self, header: list[str]) -> Callable[[list[str]], Row]:
         schema = self._key_schema()
-        header: list[str] = []
-        types: list[str] = []
-        records = numbered_records(text, self._delimiter, self.path)
-        for count, (line, cells) in enumerate(records):
-            try:
-                if not count:
-                    header, types = cells, self._column_types(cells, schema)
-                    continue
-                row = self._row(cells, header, types, schema)
-            except UnreadableFile as error:
-                raise BadFile(f"{self.path}, line {line}: {error}") from None
-            if count > skipped:
-                yield row, count
+        return partial(self._row, header, self._column_types(header, schema), schema)
 
     def _column_types(self, header: Sequence[str], schema: KeySchema) -> list[str]:
         if len(set(header)) < len(header) or "" in header:
@@ -106,7 +83,7 @@ class DynamoDBCsv(FileEndpoint):
         named = {**(self._types or {}), **keys}
         return [named.get(name, "S") for name in header]
 
-    def _row(self, cells: list[str], header: list[str], types: list[str], schema: KeySchema) -> Row:
+    def _row(self, header: list[str], types: list[str], schema: KeySchema, cells: list[str]) -> Row:
         if len(cells) != len(header):
             raise UnreadableFile(f"the record has {len(cells)} cells, but the header has {len(header)}")
         wire = {

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import codecs
 import io
-from typing import Any, BinaryIO, cast
+from collections.abc import Iterator
+from typing import BinaryIO, cast
 
-from tablegate.adapters.dynamodb.export_files.compression import BLOCK_BYTES, UnreadableFile
+from tablegate.adapters.dynamodb.export_files.compression import BLOCK_BYTES, UnreadableFile, file_of
 
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _UTF32 = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
@@ -19,7 +20,7 @@ def in_utf8(stream: BinaryIO) -> BinaryIO:
     if head.startswith(_UTF32):
         raise UnreadableFile(f"the file is UTF-32. {_REMEDY} UTF-32 FILE > NEW")
     if head.startswith(_UTF16):
-        return cast(BinaryIO, io.BufferedReader(_FromUtf16(stream), BLOCK_BYTES))
+        return file_of(stream, _utf8_blocks(stream))
     if b"\0" in head and head.strip(b"\0") and head.isascii():
         encoding = "UTF-16BE" if head.startswith(b"\0") else "UTF-16LE"
         raise UnreadableFile(
@@ -28,32 +29,14 @@ def in_utf8(stream: BinaryIO) -> BinaryIO:
     return stream
 
 
-class _FromUtf16(io.RawIOBase):
-    """The text of a stream in UTF-16 with a byte order mark, as UTF-8 without one."""
-
-    def __init__(self, source: BinaryIO) -> None:
-        self._source = source
-        self._decoder = codecs.getincrementaldecoder("utf-16")()
-        self._ready = b""
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, target: Any) -> int:
-        is_end = False
-        while not self._ready and not is_end:
-            block = self._source.read(BLOCK_BYTES)
-            is_end = not block
-            try:
-                self._ready = self._decoder.decode(block, final=is_end).encode()
-            except UnicodeDecodeError as error:
-                raise UnreadableFile(f"not UTF-16, or truncated: {error.reason}") from None
-        size = min(len(target), len(self._ready))
-        target[:size] = self._ready[:size]
-        self._ready = self._ready[size:]
-        return size
-
-    def close(self) -> None:
-        if not self.closed:
-            self._source.close()
-        super().close()
+def _utf8_blocks(stream: BinaryIO) -> Iterator[bytes]:
+    """Yield the text of a stream in UTF-16 with a byte order mark, as UTF-8 without one. Raises UnreadableFile."""
+    decoder = codecs.getincrementaldecoder("utf-16")()
+    is_end = False
+    while not is_end:
+        block = stream.read(BLOCK_BYTES)
+        is_end = not block
+        try:
+            yield decoder.decode(block, final=is_end).encode()
+        except UnicodeDecodeError as error:
+            raise UnreadableFile(f"not UTF-16, or truncated: {error.reason}") from None

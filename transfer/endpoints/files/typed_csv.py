@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,11 +38,11 @@ from tablegate.gateway.model.values.csv_cells import cell_of, text_of_cell
 from tablegate.gateway.model.values.keys import KeySchema
 from tablegate.gateway.model.values.rows import Contents, Row
 from tablegate.gateway.model.values.values import Kind, Value
-from tablegate.transfer.endpoints.endpoint import JSON, Definition, ScanPage, Service
-from tablegate.transfer.endpoints.files.csv_lines import delimiter_of, numbered_records
-from tablegate.transfer.endpoints.files.file_endpoint import FileEndpoint, inflated, paged, written_anew
+from tablegate.transfer.endpoints.endpoint import Definition, Service
+from tablegate.transfer.endpoints.files.csv_lines import CsvFile
+from tablegate.transfer.endpoints.files.file_endpoint import written_anew
 from tablegate.transfer.endpoints.files.staging import Staging
-from tablegate.transfer.errors import BadAddress, BadFile, TransferError
+from tablegate.transfer.errors import BadAddress, TransferError
 
 _TYPE = "@type"
 _PARTITION_KEY, _ROW_KEY, _TIMESTAMP = "PartitionKey", "RowKey", "Timestamp"
@@ -59,14 +59,13 @@ MAX_COLUMNS = 20_000
 """Maximum number of distinct properties in all rows. An entity has at most 252."""
 
 
-class TypedCsv(FileEndpoint):
+class TypedCsv(CsvFile):
     """A file of typed CSV. Options: `types`, `formulas` (see above), `delimiter`, `empty=drop` (omit empty texts)."""
 
     service = Service.AZURE_TABLE
 
     def __init__(self, path: Path, options: Mapping[str, str]) -> None:
-        super().__init__(path)
-        self._delimiter = delimiter_of(options, self.shown)
+        super().__init__(path, options)
         self._untyped = options.get("types", "refuse")
         self._empty = options.get("empty", "keep")
         self._formulas = options.get("formulas", "mark")
@@ -84,29 +83,12 @@ class TypedCsv(FileEndpoint):
         size = self.path.stat().st_size
         return Definition(name, Service.AZURE_TABLE, OWN_SCHEMA, size_bytes=size)
 
-    def scan(self, segment: JSON, resume: JSON | None = None) -> Iterator[ScanPage]:
-        self.find()
-        self.require_unchanged(segment)
-        stream = inflated(self.path)
-        try:
-            with io.TextIOWrapper(stream, "utf-8-sig", newline="") as text:
-                yield from paged(self._rows(text, 0 if resume is None else int(resume)))
-        finally:
-            stream.close()
-
-    def _rows(self, text: io.TextIOWrapper, skipped: int) -> Iterator[tuple[Row, JSON]]:
-        columns: _Columns | None = None
-        for count, (line, written) in enumerate(numbered_records(text, self._delimiter, self.path)):
-            cells = [text_of_cell(cell) for cell in written] if self._marks else written
-            try:
-                if columns is None:
-                    columns = _Columns.of(cells, self._untyped, self._empty == "drop")
-                    continue
-                row = columns.row(cells)
-            except UnreadableFile as error:
-                raise BadFile(f"{self.path}, line {line}: {error}") from None
-            if count > skipped:
-                yield row, count
+    def row_reader(self, header: list[str]) -> Callable[[list[str]], Row]:
+        is_empty_absent = self._empty == "drop"
+        if not self._marks:
+            return _Columns.of(header, self._untyped, is_empty_absent).row
+        columns = _Columns.of([*map(text_of_cell, header)], self._untyped, is_empty_absent)
+        return lambda cells: columns.row([*map(text_of_cell, cells)])
 
     def render(self, staging: Staging, target: Path) -> Path:
         names = self._names(staging)
