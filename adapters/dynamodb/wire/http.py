@@ -24,8 +24,7 @@ UNKNOWN_OPERATION = b"<UnknownOperationException/>\n"
 
 _COMPRESSION_LEVEL = 4
 _ENDPOINT = ("/", "")
-HEALTH = "/health"
-"""The path of a health check, beside the root (scylladb/scylladb#26079)."""
+_HEALTH = "/health"
 
 
 class BodyTooLarge(Exception):
@@ -121,6 +120,11 @@ def too_large(request: Request) -> Reply:
     return reply(request, 413, b"", "")
 
 
+def is_health_check(request: Request) -> bool:
+    """True for `GET /health`, the health check beside the one at the root (scylladb/scylladb#26079)."""
+    return request.path == _HEALTH and request.method == "GET"
+
+
 def health(request: Request) -> Reply:
     """Return the answer to the health check of load balancers. The trailing space is the service's."""
     host = request.header("host").encode("ascii", "ignore").decode()
@@ -146,10 +150,8 @@ def preflight(request: Request) -> Reply:
 
 def plain_answer(request: Request) -> Reply | None:
     """Return the reply to a request that is too large or no API call. None for an API call."""
-    if request.path == HEALTH and request.method == "GET":
-        return health(request)
     if request.path not in _ENDPOINT:
-        return not_found(request)
+        return health(request) if is_health_check(request) else not_found(request)
     if len(request.body) > limits.REQUEST_BYTES:
         return too_large(request)
     if request.method == "POST":
