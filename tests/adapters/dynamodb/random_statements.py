@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from tests.adapters.dynamodb import random_requests as drawn
 from tests.adapters.dynamodb.random_requests import NAME, Drawn, Table, joined, words
+from tests.adapters.dynamodb.statement_literals import literal
 from tests.support.differential import Asked
 
 
@@ -17,25 +18,6 @@ class Literal:
     """A value that a statement spells out."""
 
     value: dict[str, Any]
-
-
-def spelled(value: dict[str, Any]) -> str:
-    """Return a value as a literal."""
-    [(tag, data)] = value.items()
-    match tag:
-        case "S":
-            return "'" + data.replace("'", "''") + "'"
-        case "BOOL":
-            return str(data).lower()
-        case "NULL":
-            return "null"
-        case "L":
-            return f"[{', '.join(map(spelled, data))}]"
-        case "M":
-            return "{" + ", ".join(f"'{name}': {spelled(member)}" for name, member in data.items()) + "}"
-        case "SS" | "NS":
-            return f"<<{', '.join(spelled({tag[0]: member}) for member in data)}>>"
-    return str(data)
 
 
 def _has_bytes(value: Any) -> bool:
@@ -57,7 +39,7 @@ def filled(statement: tuple[Any, ...]) -> dict[str, Any]:
         if isinstance(piece, dict):
             parameters.append(piece)
             return "?"
-        return spelled(piece.value) if isinstance(piece, Literal) else piece
+        return literal(piece.value) if isinstance(piece, Literal) else piece
 
     text = "".join(map(write, drawn.pieces(statement)))
     return {"Statement": text} | ({"Parameters": parameters} if parameters else {})

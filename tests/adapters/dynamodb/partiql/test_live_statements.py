@@ -11,6 +11,7 @@ from boto3.dynamodb.types import TypeSerializer
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
+from tests.adapters.dynamodb.statement_literals import literal
 from tests.support.examples import examples
 from tests.support.live_dynamodb import Index, Live, reasons, refused
 from tests.support.running import start
@@ -46,27 +47,6 @@ def live(shared_database_url: str) -> Iterator[Live]:
 def things(live: Live) -> str:
     """A table with key name (S), number (N)."""
     return str(live.create("name:S", "number:N", indexes=[Index("by-kind", "kind:S", "number:N")]).name)
-
-
-def literal(value: dict[str, Any]) -> str:
-    """A wire value as a statement spells it."""
-    [(tag, data)] = value.items()
-    match tag:
-        case "S":
-            return "'" + data.replace("'", "''") + "'"
-        case "BOOL":
-            return str(data).lower()
-        case "NULL":
-            return "null"
-        case "L":
-            return "[" + ", ".join(map(literal, data)) + "]"
-        case "M":
-            return (
-                "{" + ", ".join(f"{literal({'S': name})}: {literal(one)}" for name, one in data.items()) + "}"
-            )
-        case "SS":
-            return "<<" + ", ".join(literal({"S": text}) for text in data) + ">>"
-    return str(data)
 
 
 @pytest.fixture(scope="module")
