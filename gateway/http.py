@@ -105,7 +105,10 @@ class Request:
             self.path, self.query = split_target(target)
 
     def check_client(self) -> None:
-        """Raise Busy if the client is gone and the request only reads. Only the gateway's own server knows it."""
+        """Raise Busy if the client has closed the connection and the request only reads.
+
+        Only the gateway's own server knows it.
+        """
 
     def header(self, name: str, default: str = "") -> str:
         """Return the first value of a header by its name in lower case."""

@@ -37,7 +37,7 @@ class Tick(Protocol):
         """Pass the outcomes of the engine to each request."""
 
     def drop(self, pending: PendingRequest) -> None:
-        """End a request whose client is gone, without a reply."""
+        """End a request without a reply, because its client has closed the connection."""
 
     def wake(self) -> None:
         """Schedule a tick for the next iteration of the loop."""
@@ -148,8 +148,7 @@ class Lane:
         return works
 
     def _take(self, queue: deque[PendingRequest]) -> list[PendingRequest]:
-        """Take requests up to the limits of a tick, but at least one if there is one. Drop those whose clients are
-        gone."""
+        """Take requests up to the limits of a tick, the first one at any size. Drop those that `may_be_dropped`."""
         pending_requests: list[PendingRequest] = []
         left_bytes = self._settings.tick_bytes
         while queue and len(pending_requests) < self._settings.tick_requests:

@@ -22,7 +22,8 @@ retry at once could use up the server."""
 
 
 ABANDONED = Reply(499, ())
-"""The reply to a request that was dropped because its client is gone. It is only recorded. The status is nginx's."""
+"""The reply to a request that was dropped because its client has closed the connection. It is only
+recorded. The status is nginx's."""
 
 
 class ReplyChannel(Protocol):
@@ -73,12 +74,12 @@ class PendingRequest(Request):
 
     @property
     def is_abandoned_read(self) -> bool:
-        """True if the client is gone and the request only reads."""
+        """True if the client has closed the connection and the request only reads."""
         return self.connection.is_lost and self.dialect is not None and self.dialect.only_reads(self)
 
     @property
     def may_be_dropped(self) -> bool:
-        """True if the client is gone, and the request leaves nothing half done: it only reads, or has run nothing."""
+        """True if the client has closed the connection, and the request only reads or has run nothing."""
         return self.connection.is_lost and (not self.has_run or self.is_abandoned_read)
 
 

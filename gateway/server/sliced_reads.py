@@ -70,7 +70,7 @@ class _SlicedList:
         )
 
     def advance(self) -> list[RequestOutcomes]:
-        """Read another slice. Return the requests that became complete, or all if every client is gone."""
+        """Read another slice. Return the requests that became complete, or all if every client has closed its connection."""
         if self._missing and all(pending.is_abandoned_read for pending in self._missing):
             self._slices.close()
             self.is_over = True

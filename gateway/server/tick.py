@@ -22,7 +22,7 @@ Contended commands are run again alone, without waiting for locks, for a few sec
 The steps of requests that take long (`PendingRequest.takes_long`) run on threads. So do their writes, one at a time. The
 interpreter switches between these threads and the loop. Meanwhile the loop answers reads, and other writes wait.
 
-A request whose client is gone is dropped at its next step, unless it has written or may have.
+A request is dropped at its next step if its client has closed the connection, unless it has written or may have.
 
 This module does not depend on HTTP, SQL or dialects.
 """
@@ -219,7 +219,7 @@ class Ticker:
             self._write_lane.others.append(pending)
 
     def drop(self, pending: PendingRequest) -> None:
-        """End a request whose client is gone, without a reply."""
+        """End a request without a reply, because its client has closed the connection."""
         self._forget_steps(pending)
         self._answer(pending, ABANDONED)
 

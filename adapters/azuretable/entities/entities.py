@@ -195,7 +195,7 @@ def _prepare_update(call: CallContext, resource: Entity, table: Table, body: byt
     if key is None:
         raise ServiceError("ResourceNotFound")
     call.grant.check_key(*call_keys)
-    rule = entity_renderer.rule_of(key_names, call.method == "PUT", _limit_of(call.flavour))
+    rule = entity_renderer.rule_of(key_names, are_counted=call.method == "PUT", limit=_limit_of(call.flavour))
     return PreparedEntityWrite(Write(table, key, change, condition, view, rule), call_keys, _answer_update)
 
 
@@ -237,7 +237,7 @@ class _Inserter:
         rule = (
             None
             if entity_renderer.is_surely_small(contents)
-            else entity_renderer.rule_of(self._key_names, True, _limit_of(self._flavour))
+            else entity_renderer.rule_of(self._key_names, are_counted=True, limit=_limit_of(self._flavour))
         )
         write = Write(self._table, key, Replace(contents), _ABSENT, view, rule)
         return PreparedEntityWrite(write, call_keys, partial(self._answer, call_keys))

@@ -160,7 +160,7 @@ def parse_entity(
         try:
             attribute, name_size = _known_attribute(name) if len(name) < _KNOWN_MAX else _attribute(name)
         except ServiceError:
-            read(wire, edm)  # whose error comes first
+            read(wire, edm)  # its error comes first
             raise
         if attribute is None:
             continue

@@ -81,7 +81,7 @@ class _JsonItems:
         self._splitter = DocumentSplitter()
         self._answers = answers
         self._batches = batches
-        self._has_requests = False  # in a list of a batch whose table is called like a list of answers
+        self._has_requests = False  # in a batch, if its table is called like a list of answers
 
     def read(self, first: bytes) -> Iterator[LocatedItem]:
         line: bytes | None = first
