@@ -4,12 +4,16 @@
 
 - the number of our files and functions that each traced request enters, with its bound (one warm request on SQLite
 in memory)
-- everything above the bounds of size, and the number of Python lines of the product
+- everything above the bounds of size
+- the size of the product: lines, files, imports, docstrings on short private functions, modules that a start imports
 """
 
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -34,6 +38,8 @@ MOST_FUNCTION_LINES = 45
 MOST_PARAMETERS = 7
 MOST_METHODS = 30
 MOST_IMPORTED_MODULES = 22
+SMALL_FILE_LINES = 100
+SHORT_BODY_LINES = 3
 _GENERATED = ("_pb2.py",)
 
 
@@ -139,6 +145,46 @@ def _imported_modules(node: ast.AST) -> Iterator[str]:
         yield from (name.name for name in node.names if name.name.startswith("tablegate."))
 
 
+def import_lines(tree: ast.Module) -> int:
+    """Return the number of lines of import statements, wherever they stand."""
+    nodes = (node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom))
+    return sum((node.end_lineno or node.lineno) - node.lineno + 1 for node in nodes)
+
+
+def documented_short_functions(tree: ast.Module) -> Iterator[str]:
+    """Yield the private functions that have a docstring and at most SHORT_BODY_LINES lines besides."""
+    functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    for node in functions:
+        if node.name.startswith("_") and not node.name.endswith("__"):
+            body = node.body[1:] if ast.get_docstring(node) else []
+            if body and (node.end_lineno or node.lineno) - body[0].lineno < SHORT_BODY_LINES:
+                yield node.name
+
+
+def modules_of_a_start() -> int:
+    """Return the number of our modules that a server with default settings has imported when it listens."""
+    command = [
+        sys.executable,
+        "-X",
+        "importtime",
+        "-m",
+        "tablegate",
+        "serve",
+        "--port",
+        "0",
+        "--database",
+        "sqlite://",
+    ]
+    with tempfile.TemporaryFile("w+") as times:
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=times, text=True, cwd=ROOT) as server:
+            assert server.stdout is not None
+            server.stdout.readline()
+            server.terminate()
+        times.seek(0)
+        names = [line.rpartition("|")[2].strip() for line in times]
+    return sum(name.startswith("tablegate") for name in names)
+
+
 def product() -> list[Path]:
     """Return the Python files of the product without generated ones."""
     paths = (path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py")))
@@ -160,9 +206,21 @@ def main() -> None:
         print(f"\n{bound}: {len(excesses_of_bound)}")
         for excess in sorted(excesses_of_bound, key=lambda excess_of_module: -excess_of_module.number):
             print(f"  {excess.number:5} {excess.place}")
+    _print_sizes(modules)
+
+
+def _print_sizes(modules: list[Path]) -> None:
+    lines = [path.read_text().count("\n") for path in modules]
+    trees = [ast.parse(path.read_text()) for path in modules]
+    imported = sum(map(import_lines, trees))
+    small = sum(number < SMALL_FILE_LINES for number in lines)
+    documented = sum(len(list(documented_short_functions(tree))) for tree in trees)
     print(
-        f"\nlines of Python: {sum(path.read_text().count(chr(10)) for path in modules):,} in {len(modules)} files"
+        f"\nlines of Python: {sum(lines):,} in {len(lines)} files, {small} of them below {SMALL_FILE_LINES} lines"
     )
+    print(f"import lines: {imported:,}, {imported / sum(lines):.1%} of all lines")
+    print(f"docstrings on private functions of {SHORT_BODY_LINES} lines or fewer: {documented}")
+    print(f"modules of ours that a start imports: {modules_of_a_start()}")
 
 
 if __name__ == "__main__":
