@@ -16,10 +16,6 @@ RUN python -m venv /opt/tablegate && /opt/tablegate/bin/pip install --no-cache-d
     && find /opt/tablegate -name "*.so" -not -path "*.libs/*" -exec strip --strip-unneeded {} +
 COPY pyproject.toml README.md LICENSE /tmp/tablegate/
 COPY tablegate /tmp/tablegate/tablegate
-COPY gateway /tmp/tablegate/gateway
-COPY adapters /tmp/tablegate/adapters
-COPY migrations /tmp/tablegate/migrations
-COPY transfer /tmp/tablegate/transfer
 RUN /opt/tablegate/bin/pip install --no-cache-dir --no-deps /tmp/tablegate \
     && /opt/tablegate/bin/pip uninstall --yes pip
 

@@ -159,8 +159,8 @@ screenshots: .venv/.complete ## pictures of the console's pages, in build/screen
 
 # grpcio-tools 1.60: what it generates runs on every protobuf from 4 on; later ones bind it to a major version.
 protocol: .venv/.complete ## the module of Table Store's messages, after a change of the .proto
-	$(BIN)/uv tool run --from 'grpcio-tools==1.60.2' --with 'setuptools<70' --python 3.11 python -m grpc_tools.protoc -I. \
-		--python_out=. --pyi_out=. adapters/tablestore/wire/protocol/*.proto
+	$(BIN)/uv tool run --from 'grpcio-tools==1.60.2' --with 'setuptools<70' --python 3.11 python -m grpc_tools.protoc -Itablegate \
+		--python_out=tablegate --pyi_out=tablegate tablegate/adapters/tablestore/wire/protocol/*.proto
 
 COMPILE := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --custom-compile-command "make lock"
 lock: .venv/.complete ## newest versions that pyproject.toml allows; what is tested is what is run

@@ -32,7 +32,7 @@ from benchmarks.in_process import (
 )
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 
-FOLDERS = ("gateway", "adapters", "transfer", "migrations", "tablegate/testing")
+PRODUCT = ROOT / "tablegate"
 MOST_FILE_LINES = 450
 MOST_FUNCTION_LINES = 45
 MOST_PARAMETERS = 7
@@ -120,7 +120,7 @@ def excesses(path: Path) -> Iterator[Excess]:
 
 def _is_migration(path: Path, node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     """True for a step of a migration. A released migration never changes."""
-    return path.is_relative_to(ROOT / "migrations") and node.name == "upgrade"
+    return path.is_relative_to(PRODUCT / "migrations") and node.name == "upgrade"
 
 
 def _function_excesses(node: ast.FunctionDef | ast.AsyncFunctionDef, place: str) -> Iterator[Excess]:
@@ -187,8 +187,7 @@ def modules_of_a_start() -> int:
 
 def product() -> list[Path]:
     """Return the Python files of the product without generated ones."""
-    paths = (path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py")))
-    return [path for path in paths if not path.name.endswith(_GENERATED)]
+    return [path for path in sorted(PRODUCT.rglob("*.py")) if not path.name.endswith(_GENERATED)]
 
 
 def main() -> None:

@@ -18,7 +18,7 @@ from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.values import Kind
 from tablegate.gateway.security.credentials import Credentials
 
-FOLDER = Path(__file__).parents[2] / "adapters"
+FOLDER = Path(__file__).parents[2] / "tablegate/adapters"
 NAMES = sorted(path.parent.name for path in FOLDER.glob("*/entry.py"))
 
 

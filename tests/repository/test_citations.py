@@ -12,11 +12,11 @@ import pytest
 
 from tablegate.gateway.dialect import Dialect
 from tablegate.gateway.store.sql.databases import Database, Statements
-from tests.support.running import ROOT
+from tests.support.sources import FOLDERS, PRODUCT, ROOT
 
 _CITING = sorted(
     path
-    for folder in ("adapters", "gateway", "migrations", "tests", "benchmarks")
+    for folder in ("tablegate", "tests", "benchmarks")
     for pattern in ("*.py", "*.toml", "*.proto")
     for path in (ROOT / folder).rglob(pattern)
     if path != Path(__file__)
@@ -72,13 +72,18 @@ def test_links_lead_somewhere():
 _NAMING = [path for path in _DOCUMENTS if path.name != "conformance.md" and path.parent.name != "protocols"]
 
 
+def path_of(name: str) -> Path:
+    """Return the path of a file that a document names. Documents name the product's files without `tablegate/`."""
+    return PRODUCT / name if name.partition("/")[0] in FOLDERS else ROOT / name
+
+
 def test_files_that_documents_name_are_there():
-    """Those that are named with the folder of the repository in which they are."""
+    """Those that are named with the folder in which they are."""
     for path in _NAMING:
         named = re.findall(
-            r"`((?:adapters|docs|gateway|migrations|tablegate|tests)/[\w./-]+)`", path.read_text()
+            r"`((?:adapters|docs|gateway|migrations|tablegate|tests|transfer)/[\w./-]+)`", path.read_text()
         )
-        assert [name for name in named if not (ROOT / name).exists()] == [], path
+        assert [name for name in named if not path_of(name).exists()] == [], path
 
 
 def test_where_it_is_decided():
@@ -87,7 +92,7 @@ def test_where_it_is_decided():
     answers = re.findall(r"`((?:adapters|gateway)/[\w/]+\.py)`: `(?:\w+\.)?(\w+)`", section)
     assert len(answers) >= 8
     for file, name in answers:
-        assert re.search(rf"^ *(?:def|class) {name}\b|^{name} = ", (ROOT / file).read_text(), re.MULTILINE), (
+        assert re.search(rf"^ *(?:def|class) {name}\b|^{name} = ", path_of(file).read_text(), re.MULTILINE), (
             file
         )
 

@@ -10,12 +10,12 @@ from functools import cache
 import pytest
 
 from tablegate.gateway.store.sql.databases import Database, Session, Statements
-from tests.support.sources import FILES, ROOT, tree
+from tests.support.sources import FILES, PRODUCT, ROOT, tree
 
 PAGE = ROOT / "docs/glossary.md"
 # SQL tables and their columns: gateway/store/sql/schema.py.
-SQL = (ROOT / "gateway/store/sql/schema.py").read_text() + (
-    ROOT / "gateway/store/sql/administration_schema.py"
+SQL = (PRODUCT / "gateway/store/sql/schema.py").read_text() + (
+    PRODUCT / "gateway/store/sql/administration_schema.py"
 ).read_text()
 
 
@@ -60,7 +60,7 @@ def rows() -> list[tuple[str, str]]:
 def is_in_code(name: str) -> bool:
     """True if a name of the glossary is a path, a module's name, a class's member or a column of SQL."""
     if name.endswith((".py", "/")):
-        return any((ROOT / folder / name).exists() for folder in ("", "gateway", "adapters", "transfer"))
+        return any((PRODUCT / folder / name).exists() for folder in ("", "gateway", "adapters", "transfer"))
     owner, _, member = name.rpartition(".")
     if not owner:
         return any(member in names for names in names_by_owner().values()) or f'"{member}"' in SQL

@@ -47,13 +47,13 @@ def test_every_setting_has_a_row() -> None:
 
 def test_every_metric_has_a_row() -> None:
     """Each is named once in the module that defines them."""
-    source = (ROOT / "gateway/observability/prometheus.py").read_text()
+    source = (ROOT / "tablegate/gateway/observability/prometheus.py").read_text()
     named = {name.removesuffix("_total") for name in re.findall(r'"(tablegate_\w+)"', source)}
     assert {name.removesuffix("_total") for name in rows("metrics.md", r"^\| `(\w+)`")} == named
 
 
 def test_every_operation_of_the_control_api_has_a_row() -> None:
-    paths = json.loads((ROOT / "gateway/control/openapi.json").read_text())["paths"]
+    paths = json.loads((ROOT / "tablegate/gateway/control/openapi.json").read_text())["paths"]
     described = {f"{method.upper()} {path}" for path, item in paths.items() for method in item}
     assert {name for name in described if not name.startswith("PARAMETERS")} == set(
         rows("control-api.md", r"^\| `(\w+ /[^`]*)`")

@@ -100,11 +100,11 @@ def test_a_release_has_one_version_everywhere(tmp_path: Path) -> None:
         environment = {**os.environ, "GITHUB_REF_NAME": "v7.8.9"}
         return subprocess.run(["bash", "-ec", step["run"]], cwd=tmp_path, env=environment).returncode == 0
 
-    for name in ("gateway/__init__.py", "CHANGELOG.md", "deploy/helm/tablegate/Chart.yaml"):
+    for name in ("tablegate/gateway/__init__.py", "CHANGELOG.md", "deploy/helm/tablegate/Chart.yaml"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
     for name, begin, version in (
-        ("gateway/__init__.py", "__version__ = ", '"7.8.9"'),
+        ("tablegate/gateway/__init__.py", "__version__ = ", '"7.8.9"'),
         ("CHANGELOG.md", "## ", "7.8.9 - 2030-01-31"),
         ("deploy/helm/tablegate/Chart.yaml", "version: ", "7.8.9"),
         ("deploy/helm/tablegate/Chart.yaml", "appVersion: ", "7.8.9"),

@@ -27,7 +27,7 @@ from tablegate.gateway.configuration.settings import SETTINGS, Settings
 from tests.support.operations_by_feature import FEATURES, features_of
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("gateway", "adapters", "transfer", "migrations", "tablegate")
+PRODUCT = ROOT / "tablegate"
 REFERENCE = ROOT / "docs" / "reference"
 MODULES_PAGE = REFERENCE / "modules.md"
 DIALECTS = {"dynamodb": "DynamoDB", "azuretable": "Azure Table", "tablestore": "Table Store"}
@@ -56,8 +56,7 @@ def modules_page() -> Iterator[str]:
     yield "# Modules\n"
     yield f"Every folder and file of the product, and the first sentence of its docstring. {_GENERATED}"
     yield "[architecture.md](../architecture.md) describes how they work together.\n"
-    for folder in FOLDERS:
-        yield from _folder_lines(ROOT / folder)
+    yield from _folder_lines(PRODUCT)
 
 
 def _folder_lines(folder: Path) -> Iterator[str]:
@@ -68,7 +67,7 @@ def _folder_lines(folder: Path) -> Iterator[str]:
         yield f"## `{folder.relative_to(ROOT)}/`{purpose}\n"
         yield from table(("file", "purpose"), ((f"`{path.name}`", purpose_of(path)) for path in files))
     for inner in sorted(folder.iterdir()):
-        if inner.is_dir() and not inner.is_symlink() and inner.name != "__pycache__":
+        if inner.is_dir() and inner.name != "__pycache__":
             yield from _folder_lines(inner)
 
 
@@ -216,7 +215,7 @@ class MetricFacts(typing.NamedTuple):
 def metrics() -> list[MetricFacts]:
     """The metrics that gateway/observability/prometheus.py defines, by name."""
     found = []
-    for call in ast.walk(ast.parse((ROOT / "gateway/observability/prometheus.py").read_text())):
+    for call in ast.walk(ast.parse((PRODUCT / "gateway/observability/prometheus.py").read_text())):
         if (
             isinstance(call, ast.Call)
             and getattr(call.func, "id", "") in _METRIC_TYPES
@@ -255,7 +254,7 @@ def metrics_page() -> Iterator[str]:
 
 
 def _openapi() -> Any:
-    return json.loads((ROOT / "gateway/control/openapi.json").read_text())
+    return json.loads((PRODUCT / "gateway/control/openapi.json").read_text())
 
 
 def control_operations() -> list[tuple[str, str, Mapping[str, Any]]]:
@@ -310,7 +309,7 @@ def error_codes() -> dict[str, dict[str, str]]:
 def _dynamodb_codes() -> dict[str, str]:
     """The codes of the ServiceErrors that the adapter's source makes, with their statuses."""
     found: dict[str, set[str]] = {code: {"400"} for code in dynamodb_errors.REFUSALS}
-    for path in (ROOT / "adapters/dynamodb").rglob("*.py"):
+    for path in (PRODUCT / "adapters/dynamodb").rglob("*.py"):
         for call in ast.walk(ast.parse(path.read_text())):
             if not isinstance(call, ast.Call) or not call.args or not isinstance(call.args[0], ast.Constant):
                 continue
@@ -396,7 +395,7 @@ def limits_page() -> Iterator[str]:
 
 def limits_of(dialect: str) -> Iterator[tuple[str, str, str]]:
     """(name, value, comment) of each number in a dialect's limits.py."""
-    path = ROOT / "adapters" / dialect / "wire/limits.py"
+    path = PRODUCT / "adapters" / dialect / "wire/limits.py"
     values = vars(importlib.import_module(f"tablegate.adapters.{dialect}.wire.limits"))
     lines = path.read_text().splitlines()
     for node in ast.parse(path.read_text()).body:

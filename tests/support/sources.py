@@ -8,17 +8,18 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+PRODUCT = ROOT / "tablegate"
 FOLDERS = ("gateway", "adapters", "migrations", "transfer")
 PACKAGE = "tablegate."
 
 
 def module_name(path: Path) -> str:
     """Return the dotted name without the name of the package, `tablegate`."""
-    parts = path.relative_to(ROOT).with_suffix("").parts
+    parts = path.relative_to(PRODUCT).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-FILES = {module_name(path): path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))}
+FILES = {module_name(path): path for folder in FOLDERS for path in sorted((PRODUCT / folder).rglob("*.py"))}
 
 
 @cache

@@ -32,7 +32,7 @@ from tests.support.running import OWN_CREDENTIALS, Running, start
 from tests.support.soak import is_soak
 
 pytestmark = [needs_chromium, pytest.mark.clients]
-TEMPLATES = Path(__file__).parents[3] / "gateway/console/templates/console"
+TEMPLATES = Path(__file__).parents[3] / "tablegate/gateway/console/templates/console"
 PAGES_OF_ROWS = {"rows.html", "row.html", "edit.html", "search.html", "statement.html", "bulk.html"}
 EVIL = "<script>document.title='broken'</script><img src=x onerror=\"document.title='broken'\">"
 ROWS = 2000 if is_soak else 400

@@ -16,7 +16,7 @@ from tests.support.running import ENTRIES
 from tests.support.tables import each_row
 from tests.support.waiting import PATIENCE_S
 
-STATIC = Path(__file__).parents[3] / "gateway/console/static"
+STATIC = Path(__file__).parents[3] / "tablegate/gateway/console/static"
 TOKENS = {
     name: (light, dark)
     for name, light, dark in re.findall(

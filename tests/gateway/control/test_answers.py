@@ -14,7 +14,7 @@ from tests.support.live_dynamodb import Live
 from tests.support.waiting import PATIENCE_S, wait_until
 
 TOKEN = {"Authorization": "Bearer s3cret"}
-DOCUMENT: dict[str, Any] = json.loads(Path("gateway/control/openapi.json").read_text())
+DOCUMENT: dict[str, Any] = json.loads(Path("tablegate/gateway/control/openapi.json").read_text())
 TYPES = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
 KEY = {"scheme": "tablestore", "access_id": "account"}
 INDEX = {

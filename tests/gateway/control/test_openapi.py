@@ -15,7 +15,7 @@ from tablegate.gateway.control.faults import _KINDS
 from tests.support.waiting import PATIENCE_S
 
 TOKEN = {"Authorization": "Bearer s3cret"}
-DOCUMENT: dict[str, Any] = json.loads(Path("gateway/control/openapi.json").read_text())
+DOCUMENT: dict[str, Any] = json.loads(Path("tablegate/gateway/control/openapi.json").read_text())
 
 
 def test_every_route_is_in_the_document_and_nothing_else(sqlite_url: str) -> None:

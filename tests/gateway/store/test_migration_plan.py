@@ -88,7 +88,7 @@ def test_the_steps_name_all_tables_that_they_rewrite(old: tuple[str, str]) -> No
     def step_done(line: str) -> None:
         if found := re.match(r"step (\d+) of", line):
             step = [each for each in steps() if each > "0003"][int(found[1]) - 1]
-            [path] = released.ROOT.glob(f"migrations/versions/{step}_*.py")
+            [path] = released.ROOT.glob(f"tablegate/migrations/versions/{step}_*.py")
             module = importlib.import_module(f"tablegate.migrations.versions.{path.stem}")
             undeclared[step] = (written & known) - {*getattr(module, "REWRITES", ())}
         written.clear()
