@@ -1,5 +1,5 @@
 """One self-hosted server for the DynamoDB, Azure Table and Alibaba Table Store APIs over one SQL schema.
 
 An installation puts only this package into site-packages. `gateway`, `adapters`, `migrations` and `transfer` are
-packages inside it. In the repository, their folders are at the top, and this folder has links to them.
+packages inside it. At the top of the repository are links to their folders.
 """
