@@ -88,7 +88,7 @@ class DynamoDB(Dialect):
         headers = request.header_map
         if headers.get("x-amz-target") or headers.get("authorization", "").startswith("AWS4"):
             return True
-        is_health_check = http.is_health_check(request) and "authorization" not in headers
+        is_health_check = "authorization" not in headers and http.is_health_check(request)
         if request.path not in ("/", "") and not is_health_check:
             return False
         if "\nx-ms-" in "\n" + "\n".join(headers):  # header names contain no line break

@@ -80,7 +80,8 @@ def write(call: CallContext, resource: EntitySet | Entity) -> Steps[OperationRep
 def get(call: CallContext, resource: Entity) -> Steps[OperationReply]:
     """GET /T(PartitionKey='p',RowKey='r'): an entity, or its properties in $select. Raises ServiceError, TableMissing."""
     call.grant.check(Action.QUERY, resource.table)
-    format_of = format_reader(call)
+    names = selected_names(call)
+    format_of = format_reader(call, names)
 
     def step_of(table: Table) -> SingleStep:
         key = keys.key_of(table.key_schema, resource.partition_key, resource.row_key)
@@ -88,7 +89,7 @@ def get(call: CallContext, resource: Entity) -> Steps[OperationReply]:
             raise ServiceError("ResourceNotFound")
         count_transaction(table, "read")
         may_be_old = call.address.secondary or call.gateway.settings.replica_reads == "all"
-        get = row_commands.Get(table, key.position, may_be_old=may_be_old, visible_attributes=shown_of(call))
+        get = row_commands.Get(table, key.position, may_be_old=may_be_old, visible_attributes=shown_of(names))
         return SingleStep(get, partial(_get_reply, format_of(table)))
 
     return on_table(call, resource.table, step_of)
@@ -104,13 +105,12 @@ def _get_reply(entity_format: EntityFormat, row: Row | None) -> OperationReply:
     return OperationReply(200, headers, orjson.dumps(entity_format.one(row)))
 
 
-def format_reader(call: CallContext) -> Callable[[Table], EntityFormat]:
+def format_reader(call: CallContext, names: list[str] | None) -> Callable[[Table], EntityFormat]:
     """Return a function that makes the requested format of entities of a table.
 
-    $format, Accept and $select are parsed at once. The table may follow later. Raises ServiceError.
+    `names`: the selected ones. $format and Accept are parsed at once. The table may follow later. Raises ServiceError.
     """
     level = entity_renderer.level_of(call.options.get("$format") or call.request.header_map.get("accept", ""))
-    names = selected_names(call)
     if names is None:
         return lambda table: _format_of(call, table, level)
     selected, projection = dict.fromkeys(names), f"&$select={','.join(names)}"
@@ -135,9 +135,8 @@ def _format_of(
     return EntityFormat(table, call.origin, call.address.account, level, selected, projection, name)
 
 
-def shown_of(call: CallContext) -> row_commands.VisibleAttributes | None:
-    """Return the attributes in $select by their own names. None for all."""
-    names = selected_names(call)
+def shown_of(names: list[str] | None) -> row_commands.VisibleAttributes | None:
+    """Return the attributes of selected properties by their own names. None for all."""
     return None if names is None else row_commands.VisibleNames(frozenset(map(unspelled, names)))
 
 

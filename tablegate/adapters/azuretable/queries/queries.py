@@ -61,14 +61,15 @@ def query(call: CallContext, resource: EntitySet) -> Exchange[OperationReply]:
     Raises ServiceError, TableMissing.
     """
     call.grant.check(Action.QUERY, resource.table)
-    format_of = format_reader(call)
+    names = selected_names(call)
+    format_of = format_reader(call, names)
     check_options(call)
     top = top_of(call)
     table = yield from find_table(call, resource.table)
     entity_format = format_of(table)
     page = Page([], 0, 0, None, None)
     if top:
-        read = _read(call, table, top)
+        read = _read(call, table, top, names)
         count_transaction(table, "read")
         if entity_format.is_spliced and top >= _ROWS_TO_JOIN:
             read = read._replace(concatenation=fast_pages.CONCATENATION)
@@ -81,7 +82,8 @@ def query(call: CallContext, resource: EntitySet) -> Exchange[OperationReply]:
     return OperationReply(200, headers, entity_format.many(page))
 
 
-def _read(call: CallContext, table: Table, top: int) -> Read:
+def _read(call: CallContext, table: Table, top: int, names: list[str] | None) -> Read:
+    """Return the read of a page of at most `top` entities. `names`: the selected properties, None for all."""
     text = call.options.get("$filter", "")
     has_timestamp = call.flavour.has_queryable_timestamp
     if call.grant.access is None:
@@ -94,7 +96,6 @@ def _read(call: CallContext, table: Table, top: int) -> Read:
         key_range = KeyRange(max(key_range.lower, resume), key_range.upper)
     # If every scanned row is returned, their number alone bounds the time. A page with a deadline is read row by row.
     seconds = None if residue is ALWAYS else limits.PAGE_MAX_SECONDS
-    names = selected_names(call)
     if names is not None:  # An entity has each of them, as null if the row lacks it.
         top = min(top, max(1, limits.PAGE_MAX_BYTES // sum(len(name) + len('"":null,') for name in names)))
     page_limits = PageLimits(returned=top, returned_bytes=limits.PAGE_MAX_BYTES, seconds=seconds, peek=True)
@@ -106,7 +107,7 @@ def _read(call: CallContext, table: Table, top: int) -> Read:
         filter=residue,
         view=view,
         may_be_old=may_be_old,
-        visible_attributes=shown_of(call),
+        visible_attributes=shown_of(names),
     )
 
 
