@@ -151,30 +151,22 @@ def import_lines(tree: ast.Module) -> int:
     return sum((node.end_lineno or node.lineno) - node.lineno + 1 for node in nodes)
 
 
-def documented_short_functions(tree: ast.Module) -> Iterator[str]:
-    """Yield the private functions that have a docstring and at most SHORT_BODY_LINES lines besides."""
-    functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
-    for node in functions:
-        if node.name.startswith("_") and not node.name.endswith("__"):
-            body = node.body[1:] if ast.get_docstring(node) else []
-            if body and (node.end_lineno or node.lineno) - body[0].lineno < SHORT_BODY_LINES:
-                yield node.name
+def documented_short_functions(tree: ast.Module) -> int:
+    """Return the number of private functions that have a docstring and at most SHORT_BODY_LINES lines besides."""
+    number = 0
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("_"):
+            body = node.body[1:] if ast.get_docstring(node) and not node.name.endswith("__") else []
+            number += bool(body) and (node.end_lineno or node.lineno) - body[0].lineno < SHORT_BODY_LINES
+    return number
+
+
+_SERVE = ("-m", "tablegate", "serve", "--port", "0", "--database", "sqlite://")
 
 
 def modules_of_a_start() -> int:
     """Return the number of our modules that a server with default settings has imported when it listens."""
-    command = [
-        sys.executable,
-        "-X",
-        "importtime",
-        "-m",
-        "tablegate",
-        "serve",
-        "--port",
-        "0",
-        "--database",
-        "sqlite://",
-    ]
+    command = [sys.executable, "-X", "importtime", *_SERVE]
     with tempfile.TemporaryFile("w+") as times:
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=times, text=True, cwd=ROOT) as server:
             assert server.stdout is not None
@@ -209,11 +201,12 @@ def main() -> None:
 
 
 def _print_sizes(modules: list[Path]) -> None:
-    lines = [path.read_text().count("\n") for path in modules]
-    trees = [ast.parse(path.read_text()) for path in modules]
+    texts = [path.read_text() for path in modules]
+    trees = [ast.parse(text) for text in texts]
+    lines = [text.count("\n") for text in texts]
     imported = sum(map(import_lines, trees))
     small = sum(number < SMALL_FILE_LINES for number in lines)
-    documented = sum(len(list(documented_short_functions(tree))) for tree in trees)
+    documented = sum(map(documented_short_functions, trees))
     print(
         f"\nlines of Python: {sum(lines):,} in {len(lines)} files, {small} of them below {SMALL_FILE_LINES} lines"
     )

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 import pytest
 
 from tests.support.reference_pages import purpose_of
-from tests.support.sources import FILES, FOLDERS, ROOT, imports, tree
+from tests.support.sources import FILES, FOLDERS, PRODUCT, ROOT, imports, tree
 
 # From the lowest to the highest: a module imports from its own group and from lower ones. A group is a folder or a
 # single module. A module inside a folder can be a separate, lower group than the rest of the folder.
@@ -302,7 +302,7 @@ def is_short(node: ast.Constant) -> bool:
 
 def test_every_module_has_a_purpose() -> None:
     """Its docstring's first sentence, from which docs/reference/modules.md is generated."""
-    paths = sorted((ROOT / "tablegate").rglob("*.py"))
+    paths = sorted(PRODUCT.rglob("*.py"))
     assert [str(path) for path in paths if not purpose_of(path) and not path.name.endswith("_pb2.py")] == []
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from tests.support import packages
 from tests.support.soak import minutes_long
+from tests.support.sources import PRODUCT
 
 
 def test_each_extra_has_modules_that_need_it() -> None:
@@ -17,11 +18,8 @@ def test_each_extra_has_modules_that_need_it() -> None:
     project = tomllib.loads((packages.ROOT / "pyproject.toml").read_text())["project"]
     assert {*packages.MODULES_OF_EXTRAS} == {*project["optional-dependencies"]} - {"dev"}
     for modules in packages.MODULES_OF_EXTRAS.values():
-        assert [
-            name
-            for name in modules
-            if not (packages.ROOT / "tablegate" / f"{name.replace('.', '/')}.py").exists()
-        ] == []
+        paths = [PRODUCT / f"{name.replace('.', '/')}.py" for name in modules]
+        assert [path for path in paths if not path.exists()] == []
 
 
 @pytest.mark.soak

@@ -25,9 +25,8 @@ from tablegate.gateway import __main__ as program
 from tablegate.gateway.configuration.loading import flag_of
 from tablegate.gateway.configuration.settings import SETTINGS, Settings
 from tests.support.operations_by_feature import FEATURES, features_of
+from tests.support.sources import PRODUCT, ROOT
 
-ROOT = Path(__file__).parents[2]
-PRODUCT = ROOT / "tablegate"
 REFERENCE = ROOT / "docs" / "reference"
 MODULES_PAGE = REFERENCE / "modules.md"
 DIALECTS = {"dynamodb": "DynamoDB", "azuretable": "Azure Table", "tablestore": "Table Store"}
