@@ -5,11 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import click
 import pytest
-from click.testing import CliRunner
 
-from tablegate.gateway.command_line.flags import ALL_SETTINGS, with_settings
 from tablegate.gateway.configuration.database_urls import (
     BadDatabaseURL,
     normalise,
@@ -17,7 +14,7 @@ from tablegate.gateway.configuration.database_urls import (
     without_password,
 )
 from tablegate.gateway.configuration.loading import load
-from tablegate.gateway.configuration.settings import FORMER_NAMES, BadSetting, Settings
+from tablegate.gateway.configuration.settings import BadSetting
 from tests.support.running import ROOT
 from tests.support.tables import each_row
 
@@ -133,80 +130,6 @@ def test_a_bad_setting_is_named_as_the_user_wrote_it(
     with pytest.raises(BadSetting) as caught:
         load(flags, environment)
     assert words in str(caught.value)
-
-
-# Deprecated names: a former and a current name, and a value that is not the default.
-FORMER = {
-    "lane": ("database_thread", "split"),
-    "background_share": ("background_cpu_share", "0.5"),
-    "control_plane_delay": ("table_creation_delay", "2.5"),
-}
-
-
-def test_each_deprecated_name_is_tested() -> None:
-    assert {former: name for former, (name, _) in FORMER.items()} == FORMER_NAMES
-
-
-@pytest.mark.parametrize("former", FORMER)
-def test_a_deprecated_name_works_in_the_environment_with_a_warning(
-    former: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    name, value = FORMER[former]
-    settings = load({}, {f"TABLEGATE_{former.upper()}": value})
-    assert str(getattr(settings, name)) == value
-    [warning] = capsys.readouterr().err.splitlines()
-    assert f"TABLEGATE_{former.upper()} is deprecated" in warning
-    assert f"Use TABLEGATE_{name.upper()}." in warning
-
-
-@pytest.mark.parametrize("former", FORMER)
-def test_a_deprecated_name_works_in_a_file_with_a_warning(
-    former: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    name, value = FORMER[former]
-    file = tmp_path / "tablegate.toml"
-    file.write_text(f'{former} = "{value}"\n')
-    assert str(getattr(load({}, {}, file), name)) == value
-    [warning] = capsys.readouterr().err.splitlines()
-    assert f"{former} in {file} is deprecated" in warning
-    assert f"Use {name} in {file}." in warning
-
-
-@pytest.mark.parametrize("former", FORMER)
-def test_a_deprecated_flag_works_with_a_warning(former: str) -> None:
-    """The flag is hidden from --help, which shows the current one."""
-    name, value = FORMER[former]
-    seen: list[Settings] = []
-
-    @click.command()
-    @with_settings(*ALL_SETTINGS)
-    def command(settings: Settings) -> None:
-        seen.append(settings)
-
-    flag, current = f"--{former.replace('_', '-')}", f"--{name.replace('_', '-')}"
-    done = CliRunner().invoke(command, [flag, value])
-    assert done.exit_code == 0, done.output
-    assert str(getattr(seen[0], name)) == value
-    assert f"{flag} is deprecated" in done.stderr
-    assert f"Use {current}." in done.stderr
-    words = CliRunner().invoke(command, ["--help"]).output.split()
-    assert current in words
-    assert flag not in words
-
-
-def test_a_current_name_wins_over_its_deprecated_one(capsys: pytest.CaptureFixture[str]) -> None:
-    environment = {"TABLEGATE_LANE": "inline", "TABLEGATE_DATABASE_THREAD": "split"}
-    assert load({}, environment).database_thread == "split"
-    assert "TABLEGATE_LANE is deprecated" in capsys.readouterr().err
-    # A deprecated flag wins over the environment.
-    assert load({"lane": "thread"}, environment).database_thread == "thread"
-
-
-def test_current_names_give_no_warning(capsys: pytest.CaptureFixture[str]) -> None:
-    assert (
-        load({"database_thread": "split"}, {"TABLEGATE_BACKGROUND_CPU_SHARE": "1"}).database_thread == "split"
-    )
-    assert capsys.readouterr().err == ""
 
 
 def test_memory_is_a_database_of_its_own() -> None:

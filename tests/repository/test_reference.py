@@ -83,7 +83,6 @@ def test_the_public_interface_is_as_recorded() -> None:
     "line",
     [
         "setting database_thread --database-thread auto or inline or thread or split auto",
-        "setting lane deprecated, now database_thread",
         "option tablegate credentials add --scheme [aws|azure|tablestore]",
         "metric tablegate_requests_total counter dialect operation status",
         "route GET /readyz",

@@ -17,7 +17,7 @@ from typing import Any
 import click
 
 from tablegate import testing
-from tablegate.gateway.configuration.settings import FORMER_NAMES, SETTINGS
+from tablegate.gateway.configuration.settings import SETTINGS
 from tablegate.gateway.health import PATHS
 from tests.support import reference_pages
 
@@ -45,7 +45,6 @@ def _settings() -> Iterator[str]:
         flag, kind, default, _ = reference_pages.setting_row(name)
         shown = " ".join(f"{flag} {kind} {default or 'no default'}".replace("`", "").split())
         yield f"setting {name} {shown}"
-    yield from (f"setting {former} deprecated, now {name}" for former, name in FORMER_NAMES.items())
 
 
 def _commands() -> Iterator[str]:

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import click
 
 from tablegate.gateway.configuration.loading import LoadedSettings, flag_of, load_with_sources
-from tablegate.gateway.configuration.settings import FORMER_NAMES, SETTINGS, BadSetting
+from tablegate.gateway.configuration.settings import SETTINGS, BadSetting
 
 Command = Callable[..., None]
 
@@ -69,11 +69,9 @@ def with_settings(*names: str) -> Callable[[Command], Command]:
     commands of a deployment can get the same flags.
     """
 
-    flag_names = [*SETTINGS, *FORMER_NAMES]
-
     def decorate(command: Command) -> Command:
         def call(config: Path | None, **given: Any) -> None:
-            flags = {name: given.pop(name) for name in flag_names}
+            flags = {name: given.pop(name) for name in SETTINGS}
             loaded = _load(flags, config)
             click.get_current_context().meta[_LOADED] = loaded
             command(loaded.settings, **given)
@@ -82,7 +80,7 @@ def with_settings(*names: str) -> Callable[[Command], Command]:
         # click keeps the options of the decorators below this one here.
         vars(call)["__click_params__"] = list(vars(command).get("__click_params__", []))
         wrapped: Any = call
-        for name in reversed(flag_names):
+        for name in reversed(SETTINGS):
             wrapped = _option(name, hidden=name not in names)(wrapped)
         return _CONFIG(wrapped)
 
@@ -104,8 +102,8 @@ def file_text(file: TextIO) -> str:
 
 
 def _option(name: str, hidden: bool) -> Callable[[Any], Any]:
-    """Return the flag of a setting by its name or deprecated name."""
-    field = SETTINGS[FORMER_NAMES.get(name, name)]
+    """Return the flag of a setting."""
+    field = SETTINGS[name]
     flag = flag_of(name)
     default = field.default
     if isinstance(default, bool):

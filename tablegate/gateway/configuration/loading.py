@@ -1,19 +1,15 @@
-"""Loading of settings. Flags override the environment (`TABLEGATE_*`), which overrides a TOML file.
-
-A deprecated name works in each source. A warning on standard error names the new one.
-"""
+"""Loading of settings. Flags override the environment (`TABLEGATE_*`), which overrides a TOML file."""
 
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from tablegate.gateway.configuration.checks import settings_of
-from tablegate.gateway.configuration.settings import FORMER_NAMES, SETTINGS, BadSetting, Settings
+from tablegate.gateway.configuration.settings import SETTINGS, BadSetting, Settings
 from tablegate.gateway.configuration.text_files import UnreadableText, read_text
 from tablegate.gateway.configuration.values import convert
 
@@ -57,7 +53,7 @@ def load_with_sources(
     sources: dict[str, str] = {}
 
     def add(source: Mapping[str, Any], spelling: Callable[[str], str]) -> None:
-        for name, value in _with_current_names(source, spelling).items():
+        for name, value in source.items():
             if name not in SETTINGS:
                 similar = [spelling(each) for each in get_close_matches(name, SETTINGS, 1)]
                 hint = f"Did you mean {similar[0]}? " if similar else ""
@@ -91,7 +87,7 @@ def text_of(error: BadSetting, sources: Mapping[str, str]) -> str:
 
 
 def flag_of(name: str) -> str:
-    """Return the flag of a setting by its name or deprecated name."""
+    """Return the flag of a setting ."""
     flag = SETTINGS[name].metadata["flag"] if name in SETTINGS else ""
     return "--" + (flag or name.replace("_", "-"))
 
@@ -112,24 +108,6 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, str]:
         and not _OF_KUBERNETES.fullmatch(variable)
         and not (variable.endswith("PORT") and _KUBERNETES_PORT.match(text))
     }
-
-
-def _with_current_names(source: Mapping[str, Any], spelling: Callable[[str], str]) -> dict[str, Any]:
-    """Return the values of one source by current names, and warn of deprecated ones.
-
-    If both names are given, the value of the current one counts.
-    """
-    values = dict(source)
-    for former, name in FORMER_NAMES.items():
-        if former in values:
-            value = values.pop(former)
-            values.setdefault(name, value)
-            print(
-                f"warning: {spelling(former)} is deprecated and will be removed in the next release."
-                f" Use {spelling(name)}.",
-                file=sys.stderr,
-            )
-    return values
 
 
 def _read_file(path: Path) -> dict[str, Any]:

@@ -452,9 +452,3 @@ class Settings:
 
 
 SETTINGS: Mapping[str, dataclasses.Field[Any]] = {item.name: item for item in dataclasses.fields(Settings)}
-FORMER_NAMES: Mapping[str, str] = {
-    "lane": "database_thread",
-    "background_share": "background_cpu_share",
-    "control_plane_delay": "table_creation_delay",
-}
-"""Deprecated name -> name of the setting. A deprecated name works for one release, with a warning (loading.py)."""
