@@ -152,6 +152,7 @@ audit: .venv/.complete ## known vulnerabilities of the locked versions. It asks 
 			exit 1; }
 
 docs: .venv/.complete ## the documentation site, in build/site
+	$(BIN)/python -m tests.support.reference_pages modules
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --doctree-dir build/doctrees docs build/site
 
 screenshots: .venv/.complete ## pictures of the console's pages, in build/screenshots and docs/images

@@ -301,7 +301,7 @@ def is_short(node: ast.Constant) -> bool:
 
 
 def test_every_module_has_a_purpose() -> None:
-    """Its docstring's first sentence, from which docs/reference/modules.md is generated."""
+    """Its docstring's first sentence, which `make docs` lists."""
     paths = sorted(PRODUCT.rglob("*.py"))
     assert [str(path) for path in paths if not purpose_of(path) and not path.name.endswith("_pb2.py")] == []
 

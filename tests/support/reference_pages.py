@@ -1,4 +1,7 @@
-"""`make reference`: the pages of docs/reference, generated from the code. A test compares them with it."""
+"""`make reference`: the pages of docs/reference, generated from the code. A test compares them with it.
+
+`make docs` adds the list of modules.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import importlib
 import inspect
 import json
 import re
+import sys
 import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -28,7 +32,6 @@ from tests.support.operations_by_feature import FEATURES, features_of
 from tests.support.sources import PRODUCT, ROOT
 
 REFERENCE = ROOT / "docs" / "reference"
-MODULES_PAGE = REFERENCE / "modules.md"
 DIALECTS = {"dynamodb": "DynamoDB", "azuretable": "Azure Table", "tablestore": "Table Store"}
 _GENERATED = "This page is generated from the code by `make reference`."
 
@@ -411,7 +414,6 @@ PAGES: Mapping[str, Callable[[], Iterator[str]]] = {
     "errors.md": errors_page,
     "limits.md": limits_page,
     "metrics.md": metrics_page,
-    "modules.md": modules_page,
     "operations.md": operations_page,
     "settings.md": settings_page,
 }
@@ -419,13 +421,24 @@ PAGES: Mapping[str, Callable[[], Iterator[str]]] = {
 
 def text_of(page: str) -> str:
     """The text of a page of docs/reference."""
-    return "\n".join(PAGES[page]()).rstrip("\n") + "\n"
+    return _text(PAGES[page]())
 
 
-if __name__ == "__main__":
+def _text(lines: Iterator[str]) -> str:
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def main(words: list[str]) -> None:
+    """Write the generated pages. With the word `modules`, only the list of modules, which is not in the repository."""
+    if words == ["modules"]:
+        (REFERENCE / "modules.md").write_text(_text(modules_page()))
+        return
     from tests.support import public_interface
 
-    REFERENCE.mkdir(exist_ok=True)
     for page in PAGES:
         (REFERENCE / page).write_text(text_of(page))
     public_interface.add_new_lines()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
