@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from tests.support.sources import FILES, tree
 
@@ -40,3 +41,35 @@ def test_this_test_finds_what_is_missing() -> None:
     source = '"""M."""\nclass Session:\n    """S."""\n    def query(self): pass\ndef one(): pass\ndef _two(): pass\n'
     assert undocumented(ast.parse(source)) == ["one"]
     assert undocumented(ast.parse("class Cache: pass")) == ["the module", "Cache"]
+
+
+_NO_NEWS = frozenset(
+    "a an and as at be by do for from has have if in is it its no not of on one or return returns that the their there "
+    "they this to true was with without which yield than then are under into".split()
+)
+
+
+def words_of(text: str) -> list[str]:
+    spread = re.sub(r"([a-z])([A-Z])", r"\1 \2", text).replace("_", " ").lower()
+    return [word for word in re.findall(r"[a-z0-9]+", spread) if word not in _NO_NEWS]
+
+
+def repeats_its_code(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """True for a docstring of which all words but one are in the function, which has three lines or fewer."""
+    text, body = ast.get_docstring(function), function.body[1:]
+    if text is None or not body or (function.end_lineno or 0) - body[0].lineno >= 3:
+        return False
+    parts = [function.name, *map(ast.unparse, filter(None, [function.args, function.returns, *body]))]
+    known = {word[:4] for word in words_of(" ".join(parts))}
+    return sum(word[:4] not in known for word in words_of(text)) <= 1
+
+
+def test_docstrings_of_short_private_functions_say_more_than_their_code() -> None:
+    repeating = [
+        (module, node.name)
+        for module in MODULES
+        for node in ast.walk(tree(module))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("_")
+        if not node.name.endswith("__") and repeats_its_code(node)
+    ]
+    assert repeating == []

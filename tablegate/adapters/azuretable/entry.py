@@ -103,7 +103,6 @@ class AzureTable(Dialect):
         return f"{verb} {type(resource).__name__}"
 
     def _host(self, request: Request) -> str:
-        """Return the host of a request, or "" if hosts name no account."""
         return request.header_map.get("host", "") if self._hosts_name_accounts else ""
 
     def facts(self, request: Request, reply: Reply | None = None) -> RequestFacts:

@@ -171,7 +171,6 @@ def _places(call: CallContext, table: Table) -> dict[str, bool]:
 
 
 def _insights_by_index(call: CallContext, table: Table) -> Mapping[str, Mapping[str, Any] | None]:
-    """Return the stored insights of a table and its indexes, by index name ("" for the table)."""
     stored = TableProperties.of(table).insights
     deleted_index = running_changes.deleting(table, call.gateway.now_ms())
     return {**stored, deleted_index["index"]: deleted_index["insights"]} if deleted_index else stored

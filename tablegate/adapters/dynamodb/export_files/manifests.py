@@ -101,7 +101,6 @@ def read_summary(data: bytes) -> ManifestSummary:
 
 
 def _table_of(export_arn: object) -> str:
-    """Return the ARN of the table in the ARN of an export, "" if there is none."""
     table_arn, export, _ = str(export_arn or "").partition("/export/")
     return table_arn if export else ""
 

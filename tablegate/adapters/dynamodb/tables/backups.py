@@ -162,7 +162,6 @@ def _missing(arn: str) -> ServiceError:
 
 
 def _in_use(arn: str, error: BackupBusy, text_of_restore: str) -> ServiceError:
-    """Return the error for a backup in use. That for a backup that is being created has an own text."""
     text = "Backup is being created" if error.is_creating else text_of_restore
     return ServiceError("BackupInUseException", f"{text}: {arn}")
 

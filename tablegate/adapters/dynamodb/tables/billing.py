@@ -126,7 +126,6 @@ def of_table(table: Table, arguments: Units, now_ms: int) -> properties.TablePro
 
 
 def _mode_before(table: Table, current: properties.TableProperties, now_ms: int) -> str:
-    """Return the billing mode of a table, or the former one during a change."""
     change = current.change if table.state_at(now_ms) is State.UPDATING else None
     mode: str = (change or {}).get("former_billing", current.billing)
     return mode

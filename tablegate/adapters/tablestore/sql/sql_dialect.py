@@ -75,14 +75,12 @@ def _call(name: str, *arguments: Any) -> Any:
 
 
 def _json_value(parser: Any, document: Any, path: Any) -> Any:
-    """Return `document -> path` as a call."""
     if path is None:
         parser.raise_error("Expected a JSON path")
     return _call("JSON_EXTRACT", document, path)
 
 
 def _json_text(parser: Any, document: Any, path: Any) -> Any:
-    """Return `document ->> path` as calls."""
     return _call("JSON_UNQUOTE", _json_value(parser, document, path))
 
 

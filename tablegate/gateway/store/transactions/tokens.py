@@ -53,7 +53,6 @@ def probe(write: Callable[[], AbstractContextManager[Session]]) -> None:
 
 
 def _key(scope: str, name: str) -> tuple[str, str, int]:
-    """Return the primary key (scope, name, slot)."""
     escaped_name = _escape(name)
     return scope, escaped_name, slot_of(f"{scope}/{escaped_name}".encode())
 
