@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 import threading
 import time
@@ -9,7 +10,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, TextIO
 
+import click
+
 _LINE_PERIOD_S = 10.0
+# What a terminal does to erase a line from the cursor on.
+_ERASED = "\x1b[K"
 
 
 class Progress(ABC):
@@ -111,41 +116,51 @@ class LineProgress(Progress):
 
 
 class BarProgress(Progress):
-    """A bar on a terminal, drawn by rich."""
+    """A bar on a terminal for each table, drawn by click. Without a known number of rows it shows only the counts."""
 
     def __init__(self) -> None:
-        from rich import progress
-        from rich.console import Console
-
         super().__init__()
-        self._bar = progress.Progress(
-            progress.TextColumn("{task.description}"), progress.BarColumn(),
-            progress.TextColumn("{task.fields[summary]}"), progress.TimeRemainingColumn(compact=True),
-            console=Console(stderr=True),
-        )  # fmt: skip
-        self._task: Any = None
+        self._bar: Any = None
         self._rate = ThroughputMeter(time.monotonic)
-        self._bar.start()
 
     def say(self, text: str) -> None:
-        self._bar.console.print(text, highlight=False, markup=False)
+        click.echo(f"\r{_ERASED}{text}", err=True)
 
     def following(self, lag_s: float, applied: int, left: int) -> None:
-        if self._task is None:
-            self._task = self._bar.add_task("following", total=None, summary="")
-        summary = f"{lag_s:.1f} s behind, {applied:,} changes applied, {left:,} waiting"
-        self._bar.update(self._task, description="following", total=None, summary=summary)
+        if self._bar is None:
+            self._start("following", None)
+        self._show(1, f"{lag_s:.1f} s behind, {applied:,} changes applied, {left:,} waiting")
 
     def _on_begin(self) -> None:
+        self.close()
         self._rate = ThroughputMeter(time.monotonic)
-        self._task = self._bar.add_task(self._name, total=self._expected, completed=self._rows, summary="")
+        self._start(self._name, self._expected)
+        self._show(self._rows, "")
 
     def _on_advance(self, rows: int) -> None:
         self._rate.add(rows)
-        self._bar.update(self._task, completed=self._rows, summary=self._counts(self._rate))
+        self._show(rows, self._counts(self._rate))
 
     def close(self) -> None:
-        self._bar.stop()
+        if self._bar is not None:
+            self._bar.render_finish()
+            self._bar = None
+
+    def _start(self, label: str, length: int | None) -> None:
+        endless = None if length else itertools.repeat(None)
+        self._bar = click.progressbar(
+            endless,
+            length,
+            label,
+            item_show_func=lambda summary: summary,
+            show_percent=False,
+            file=sys.stderr,
+        )
+        self._bar.render_progress()
+
+    def _show(self, rows: int, summary: str) -> None:
+        if self._bar is not None:
+            self._bar.update(rows, summary)
 
 
 class NoProgress(Progress):

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.extended
 
 _HEAVY = {
     "alembic", "cryptography", "flask", "flatbuffers", "hypothesis", "jinja2", "jwt", "lark", "mako", "numpy",
-    "prometheus_client", "psycopg", "pyarrow", "re2", "rich", "sqlalchemy", "sqlglot", "tablegate.transfer", "werkzeug",
+    "prometheus_client", "psycopg", "pyarrow", "re2", "sqlalchemy", "sqlglot", "tablegate.transfer", "werkzeug",
 }  # fmt: skip
 # Serves in the main thread. Another thread sends requests, then prints the loaded modules and stops the server.
 _PROGRAM = """

@@ -56,9 +56,10 @@ def _progress(is_shown: bool) -> Iterator[Callable[[int, int], None]]:
     if not is_shown:
         yield lambda done, total: None
         return
-    from rich import progress
-    from rich.console import Console
+    with click.progressbar(length=1, label="copying", file=sys.stderr) as bar:
 
-    with progress.Progress(console=Console(stderr=True), transient=True) as shown:
-        task = shown.add_task("copying")
-        yield lambda done, total: shown.update(task, completed=done, total=total)
+        def report(done: int, total: int) -> None:
+            bar.length = total
+            bar.update(done - bar.pos)
+
+        yield report

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 
 import click
@@ -14,12 +15,11 @@ from tablegate.gateway.doctor.examination import DEEP_CHECKS, PLAIN_CHECKS, exam
 from tablegate.gateway.doctor.findings import Finding, Severity
 
 ALL_IS_WELL, SOMETHING_FAILED, WARNINGS = 0, 1, 3
-_WIDE = 240
-_STYLES = {
+_COLOURS = {
     Severity.OK: "green",
-    Severity.SKIPPED: "dim",
+    Severity.SKIPPED: "bright_black",
     Severity.WARNING: "yellow",
-    Severity.FAILED: "bold red",
+    Severity.FAILED: "red",
 }
 
 
@@ -64,17 +64,14 @@ def doctor(settings: Settings, as_json: bool, is_deep: bool) -> None:
 
 
 def _print(found: list[Finding]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, pad_edge=False, show_header=False)
-    table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
+    """Print a paragraph for each finding on a terminal, and a line for each elsewhere."""
+    level_width = max(len(finding.level.value) for finding in found)
+    check_width = max(len(finding.check) for finding in found)
+    indent = " " * (level_width + check_width + 4)
     for finding in found:
-        table.add_row(
-            Text(finding.level.value, _STYLES[finding.level]), Text(finding.check), Text(finding.text)
-        )
-    # Output to a file or another program is not wrapped at the width of a terminal.
-    Console(width=None if sys.stdout.isatty() else _WIDE).print(table)
+        level = click.style(f"{finding.level.value:{level_width}}", _COLOURS[finding.level])
+        text = finding.text
+        if sys.stdout.isatty():
+            width = shutil.get_terminal_size().columns
+            text = click.wrap_text(text, width, indent, indent).lstrip()
+        click.echo(f"{level}  {finding.check:{check_width}}  {text}")

@@ -80,7 +80,7 @@ def with_settings(*names: str) -> Callable[[Command], Command]:
         # click keeps the options of the decorators below this one here.
         vars(call)["__click_params__"] = list(vars(command).get("__click_params__", []))
         wrapped: Any = call
-        for name in reversed(SETTINGS):
+        for name in reversed([*SETTINGS]):
             wrapped = _option(name, hidden=name not in names)(wrapped)
         return _CONFIG(wrapped)
 

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import html
 import json
-import shutil
 import threading
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import IO
+
+import click
 
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.model.values.values import Value
@@ -152,41 +153,24 @@ class LintReport:
 
     def text(self) -> str:
         """Return the report as plain lines."""
+        return self._lines(lambda fidelity: fidelity.value)
+
+    def print(self, file: IO[str]) -> None:
+        """Print the report as lines, with coloured classes on a terminal."""
+        file.write(self._lines(_coloured) if file.isatty() else self.text())
+
+    def _lines(self, shown: Callable[[Fidelity], str]) -> str:
+        """Return the lines. `shown`: returns the text of a class."""
         lines = [self._title, self._summary]
         for rule_report in self.rules:
-            lines.append(
-                f"{rule_report.rule.fidelity.value:10} {rule_report.rule.name:24} {rule_report.counted:>12}"
-            )
+            rule = rule_report.rule
+            space = " " * (10 - len(rule.fidelity.value))
+            lines.append(f"{shown(rule.fidelity)}{space} {rule.name:24} {rule_report.counted:>12}")
             if rule_report.named:
                 lines.append(f"    {', '.join(map(_shortened, rule_report.named))}")
             lines += [f"    e.g. {_key_text(identity)}" for identity in rule_report.examples]
-            lines.append(f"    {rule_report.rule.meaning}")
+            lines.append(f"    {rule.meaning}")
         return "\n".join(lines) + "\n"
-
-    def print(self, file: IO[str]) -> None:
-        """Print a table on a terminal, plain lines elsewhere."""
-        if not file.isatty():
-            file.write(self.text())
-            return
-        from rich.console import Console
-        from rich.table import Table
-        from rich.text import Text
-
-        table = Table(
-            title=Text(self._title), caption=Text(self._summary), width=shutil.get_terminal_size().columns
-        )
-        for heading in ("rule", "class", "applies to", "attributes", "example keys"):
-            table.add_column(heading, justify="right" if heading == "applies to" else "left", overflow="fold")
-        for rule_report in self.rules:
-            colour = _COLOURS[rule_report.rule.fidelity]
-            table.add_row(
-                Text(rule_report.rule.name),
-                Text(rule_report.rule.fidelity.value, style=colour),
-                rule_report.counted,
-                Text(", ".join(map(_shortened, rule_report.named))),
-                Text("\n".join(map(_key_text, rule_report.examples))),
-            )
-        Console(file=file).print(table)
 
     @property
     def _title(self) -> str:
@@ -208,6 +192,11 @@ _COLOURS = {
     Fidelity.LOSSY: "yellow",
     Fidelity.IMPOSSIBLE: "red",
 }
+
+
+def _coloured(fidelity: Fidelity) -> str:
+    return click.style(fidelity.value, _COLOURS[fidelity])
+
 
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>
