@@ -1,21 +1,21 @@
 """Requests as bytes on the wire, signed as by each service's SDK, and a client for single requests.
 
 Signatures are valid although servers with development credentials do not check them. So the same requests work with
-strict servers. Sources: "Create a signed AWS API request" (IAM User Guide), "Authorize with Shared Key" (Azure
-Storage REST), "Request signature" (Table Store API reference).
+strict servers. The adapters implement the signature rules.
 """
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import hmac
 import http.client
 import socket
 import time
 from collections.abc import Sequence
 from email.utils import formatdate
-from functools import lru_cache
+
+from tablegate.adapters.azuretable.auth import auth as azure_auth
+from tablegate.adapters.dynamodb.wire import auth as aws
+from tablegate.adapters.tablestore.wire import auth as ots
+from tablegate.gateway.http import Request
 
 HOST = "127.0.0.1"
 AWS_KEY_ID, AWS_SECRET, AWS_REGION = "tablegate", "tablegate", "us-east-1"
@@ -33,102 +33,55 @@ def raw(method: str, target: str, headers: Sequence[tuple[str, str]], body: byte
     return "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + body
 
 
-# DynamoDB
-
-_SIGNED = "content-type;host;x-amz-date;x-amz-target"
-_JSON = "application/x-amz-json-1.0"
-
-
 def dynamodb(port: int, operation: str, body: bytes) -> bytes:
     """Return a POST request with AWS Signature Version 4."""
-    date = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
-    target, host = f"DynamoDB_20120810.{operation}", f"{HOST}:{port}"
-    scope = f"{date[:8]}/{AWS_REGION}/dynamodb/aws4_request"
-    canonical = (
-        f"POST\n/\n\ncontent-type:{_JSON}\nhost:{host}\nx-amz-date:{date}\nx-amz-target:{target}\n\n{_SIGNED}\n"
-        f"{hashlib.sha256(body).hexdigest()}"
-    )
-    text = f"AWS4-HMAC-SHA256\n{date}\n{scope}\n{hashlib.sha256(canonical.encode()).hexdigest()}"
-    signature = hmac.digest(_aws_key(date[:8]), text.encode(), "sha256").hex()
     headers = (
-        ("Host", host),
+        ("host", f"{HOST}:{port}"),
         # As in botocore, for servers that parse these headers.
-        ("Accept-Encoding", "identity"),
+        ("accept-encoding", "identity"),
         (
-            "User-Agent",
+            "user-agent",
             "Boto3/1.42.0 md/Botocore#1.42.0 ua/2.1 os/linux lang/python#3.11 cfg/retry-mode#legacy",
         ),
-        ("Content-Type", _JSON),
-        ("X-Amz-Date", date),
-        ("X-Amz-Target", target),
-        (
-            "Authorization",
-            f"AWS4-HMAC-SHA256 Credential={AWS_KEY_ID}/{scope}, SignedHeaders={_SIGNED}, Signature={signature}",
-        ),
+        ("content-type", "application/x-amz-json-1.0"),
+        ("x-amz-date", time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())),
+        ("x-amz-target", f"DynamoDB_20120810.{operation}"),
     )
-    return raw("POST", "/", headers, body)
-
-
-@lru_cache(maxsize=8)
-def _aws_key(day: str) -> bytes:
-    key = b"AWS4" + AWS_SECRET.encode()
-    for part in (day, AWS_REGION, "dynamodb", "aws4_request"):
-        key = hmac.digest(key, part.encode(), "sha256")
-    return key
-
-
-# Azure Table
+    authorization = aws.authorization(Request("POST", "/", headers, body), AWS_KEY_ID, AWS_SECRET, AWS_REGION)
+    return raw("POST", "/", (*headers, ("authorization", authorization)), body)
 
 
 def azure(
     port: int, method: str, path: str, body: bytes = b"", content_type: str = "application/json"
 ) -> bytes:
     """Return a request with SharedKey. `path` follows the account and is percent-encoded with its query."""
-    date = formatdate(usegmt=True)
-    target = f"/{AZURE_ACCOUNT}{path}"
-    signed_type = content_type if body else ""
-    text = f"{method}\n\n{signed_type}\n{date}\n/{AZURE_ACCOUNT}{target.partition('?')[0]}"
-    signature = base64.b64encode(hmac.digest(base64.b64decode(AZURE_KEY), text.encode(), "sha256")).decode()
+    date, target = formatdate(usegmt=True), f"/{AZURE_ACCOUNT}{path}"
     headers = [
-        ("Host", f"{HOST}:{port}"),
+        ("host", f"{HOST}:{port}"),
         ("x-ms-version", "2019-02-02"),
-        ("DataServiceVersion", "3.0"),
-        ("Accept", "application/json;odata=minimalmetadata"),
+        ("dataserviceversion", "3.0"),
+        ("accept", "application/json;odata=minimalmetadata"),
         ("x-ms-date", date),
-        ("Date", date),
-        ("User-Agent", "azsdk-python-data-tables/12.7.0 Python/3.11"),
-        ("Authorization", f"SharedKey {AZURE_ACCOUNT}:{signature}"),
+        ("date", date),
+        ("user-agent", "azsdk-python-data-tables/12.7.0 Python/3.11"),
     ]
     if body:
-        headers.append(("Content-Type", content_type))
+        headers.append(("content-type", content_type))
     if method in ("POST", "PUT") and not path.startswith("/$batch"):
-        headers.append(("Prefer", "return-no-content"))
+        headers.append(("prefer", "return-no-content"))
+    request = Request(method, target, tuple(headers), body)
+    headers.append(("authorization", azure_auth.authorization(request, {}, AZURE_ACCOUNT, AZURE_KEY)))
     return raw(method, target, headers, body)
 
 
-# Table Store
-
-
 def tablestore(port: int, operation: str, body: bytes) -> bytes:
-    """Return a POST request with a signature of version 2 (HMAC-SHA1 over the x-ots-* headers)."""
+    """Return a POST request with a signature of version 2."""
     moment = time.time()
     date = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(moment)) + f".{int(moment % 1 * 1000):03d}Z"
-    headers = {
-        "x-ots-accesskeyid": "tablegate",
-        "x-ots-apiversion": "2015-12-31",
-        "x-ots-contentmd5": base64.b64encode(hashlib.md5(body, usedforsecurity=False).digest()).decode(),
-        "x-ots-date": date,
-        "x-ots-instancename": TABLESTORE_INSTANCE,
-    }
-    text = f"/{operation}\nPOST\n\n" + "".join(f"{name}:{headers[name]}\n" for name in sorted(headers))
-    signature = base64.b64encode(hmac.digest(b"tablegate", text.encode(), "sha1")).decode()
-    all_headers = (
-        ("Host", f"{HOST}:{port}"),
-        *headers.items(),
-        ("x-ots-signature", signature),
-        ("User-Agent", "bench"),
-    )
-    return raw("POST", f"/{operation}", all_headers, body)
+    others = {"x-ots-apiversion": "2015-12-31", "x-ots-instancename": TABLESTORE_INSTANCE}
+    signing = ots.signing_headers(operation, body, others, "tablegate", "tablegate", date)
+    headers = (("host", f"{HOST}:{port}"), *others.items(), *signing.items(), ("user-agent", "bench"))
+    return raw("POST", f"/{operation}", headers, body)
 
 
 # Single requests

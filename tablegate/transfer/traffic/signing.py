@@ -7,10 +7,6 @@ adapters implement the signature rules.
 
 from __future__ import annotations
 
-import base64
-import binascii
-import hashlib
-import hmac
 import os
 import re
 import tomllib
@@ -186,28 +182,16 @@ class Signer:
             options = options_of(base.query)
         except ServiceError:  # services reject an invalid query before they check the signature
             options = {}
-        text = azure.string_to_sign(base, options, key.name)
-        try:
-            secret = base64.b64decode(key.secret, validate=True)
-        except (binascii.Error, ValueError):
-            secret = key.secret.encode()
-        signature = base64.b64encode(
-            hmac.digest(secret, text.encode("utf-8", "surrogatepass"), "sha256")
-        ).decode()
-        return replace(base, headers=(*base.headers, ("authorization", f"SharedKey {key.name}:{signature}")))
+        authorization = azure.authorization(base, options, key.name, key.secret)
+        return replace(base, headers=(*base.headers, ("authorization", authorization)))
 
     def _ots(self, request: Request) -> Request:
         key = self._keys["tablestore"]
-        digest = base64.b64encode(hashlib.md5(request.body, usedforsecurity=False).digest()).decode()
-        ots_headers = [
-            ("x-ots-date", f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%f}"[:-3] + "Z"),
-            ("x-ots-accesskeyid", key.name),
-            ("x-ots-contentmd5", digest),
-        ]
-        if key.token:
-            ots_headers.append(("x-ots-ststoken", key.token))
-        headers = self._headers(request, *ots_headers)
-        signed = {name: value.strip() for name, value in headers if name.startswith("x-ots-")}
-        text = ots.string_to_sign(request.path.lstrip("/"), signed)
-        signature = base64.b64encode(hmac.digest(key.secret.encode(), text, "sha1")).decode()
-        return replace(request, headers=(*headers, ("x-ots-signature", signature)))
+        date = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%f}"[:-3] + "Z"
+        token = [("x-ots-ststoken", key.token)] if key.token else []
+        headers = self._headers(request, *token)
+        others = {name: value.strip() for name, value in headers if name.startswith("x-ots-")}
+        operation = request.path.lstrip("/")
+        signing = ots.signing_headers(operation, request.body, others, key.name, key.secret, date)
+        kept = (header for header in headers if header[0] not in signing)
+        return replace(request, headers=(*kept, *signing.items()))

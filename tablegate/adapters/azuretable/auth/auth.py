@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hmac
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -46,13 +47,14 @@ def account_of(gateway: Gateway, name: str) -> Account:
 
 @lru_cache(maxsize=1024)
 def _account_of(credential: Credential, namespace: str) -> Account:
-    keys = []
-    for secret in credential.secrets:
-        try:
-            keys.append(base64.b64decode(secret, validate=True))
-        except (binascii.Error, ValueError):
-            keys.append(secret.encode())  # SDKs that do not decode the key allow any text
-    return Account(credential.access_id, tuple(keys), namespace)
+    return Account(credential.access_id, tuple(map(_key_of, credential.secrets)), namespace)
+
+
+def _key_of(secret: str) -> bytes:
+    try:
+        return base64.b64decode(secret, validate=True)
+    except (binascii.Error, ValueError):
+        return secret.encode()  # SDKs that do not decode the key allow any text
 
 
 def verify(request: Request, options: Mapping[str, str], account: Account, gateway: Gateway) -> Grant:
@@ -126,6 +128,12 @@ def string_to_sign(request: Request, options: Mapping[str, str], account: str, l
         return f"{date}\n{resource}"
     content_md5, content_type = headers.get("content-md5", ""), headers.get("content-type", "")
     return f"{request.method}\n{content_md5}\n{content_type}\n{date}\n{resource}"
+
+
+def authorization(request: Request, options: Mapping[str, str], account: str, secret: str) -> str:
+    """Return the Authorization header by Shared Key for a request that has x-ms-date. `secret`: the key in base64."""
+    text = string_to_sign(request, options, account).encode("utf-8", "surrogatepass")
+    return f"SharedKey {account}:{base64.b64encode(hmac.digest(_key_of(secret), text, 'sha256')).decode()}"
 
 
 @lru_cache(maxsize=256)

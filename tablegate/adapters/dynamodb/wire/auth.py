@@ -96,15 +96,13 @@ def _proven_key(
 ) -> tuple[Credential, str]:
     """Return the credential that made a signature, and the region."""
     date, scope, region, credential = _checked_head(request, claim, credentials, now_ms, service)
-    canonical = canonical_request(request, request.path, request.query, claim.signed_headers)
-    to_sign = f"{_ALGORITHM}\n{date}\n{scope}\n{hashlib.sha256(canonical).hexdigest()}"
-    day, text = date[:8], to_sign.encode("latin-1", "replace")
+    text = string_to_sign(request, claim.signed_headers, date, scope)
     is_signed = False
     for secret in credential.secrets:
-        key = signing_key(secret, day, region, service)
+        key = signing_key(secret, date[:8], region, service)
         is_signed |= _is_equal(hmac_digest(key, text, "sha256").hex(), claim.signature)
     if not is_signed:
-        raise _mismatch(canonical, to_sign)
+        raise _mismatch(canonical_request(request, claim.signed_headers), text)
     return credential, region
 
 
@@ -157,12 +155,15 @@ def authorization(request: Request, access_id: str, secret: str, region: str) ->
         sorted({name for name, _ in request.headers if name in _SIGNED or name.startswith("x-amz-")})
     )
     scope = f"{date[:8]}/{region}/{_SERVICE}/{_TERMINATOR}"
-    digest = hashlib.sha256(canonical_request(request, request.path, request.query, signed)).hexdigest()
-    to_sign = f"{_ALGORITHM}\n{date}\n{scope}\n{digest}"
-    signature = hmac.digest(
-        signing_key(secret, date[:8], region), to_sign.encode("latin-1", "replace"), "sha256"
-    ).hex()
+    text = string_to_sign(request, signed, date, scope)
+    signature = hmac.digest(signing_key(secret, date[:8], region), text, "sha256").hex()
     return f"{_ALGORITHM} Credential={access_id}/{scope}, SignedHeaders={';'.join(signed)}, Signature={signature}"
+
+
+def string_to_sign(request: Request, signed_headers: tuple[str, ...], date: str, scope: str) -> bytes:
+    """Return the text of a request that its signature covers."""
+    digest = hashlib.sha256(canonical_request(request, signed_headers)).hexdigest()
+    return f"{_ALGORITHM}\n{date}\n{scope}\n{digest}".encode("latin-1", "replace")
 
 
 @lru_cache(maxsize=1024)
@@ -216,7 +217,7 @@ def _is_equal(one: str, other: str) -> bool:
     return hmac.compare_digest(one.encode("utf-8", "replace"), other.encode("utf-8", "replace"))
 
 
-def _mismatch(canonical: bytes, to_sign: str) -> ServiceError:
+def _mismatch(canonical: bytes, to_sign: bytes) -> ServiceError:
     """Return the error for a wrong signature.
 
     It shows the expected input of the signature, as the service does. None of it is secret.
@@ -226,7 +227,7 @@ def _mismatch(canonical: bytes, to_sign: str) -> ServiceError:
         "The request signature we calculated does not match the signature you provided. Check your AWS Secret Access Key "
         "and signing method. Consult the service documentation for details.\n\n"
         f"The Canonical String for this request should have been\n'{canonical.decode('latin-1')}'\n\n"
-        f"The String-to-Sign should have been\n'{to_sign}'\n",
+        f"The String-to-Sign should have been\n'{to_sign.decode('latin-1')}'\n",
     )
 
 

@@ -14,8 +14,8 @@ from tablegate.gateway.http import Request
 _EMPTY_HASH = hashlib.sha256(b"").hexdigest()
 
 
-def canonical_request(request: Request, path: str, query: str, signed_headers: tuple[str, ...]) -> bytes:
-    """Return the canonical form of a request. `path` and `query`: as they were sent."""
+def canonical_request(request: Request, signed_headers: tuple[str, ...]) -> bytes:
+    """Return the canonical form of a request."""
     values = dict.fromkeys(signed_headers, "")
     earlier: set[str] = set()
     for name, value in request.headers:
@@ -26,7 +26,7 @@ def canonical_request(request: Request, path: str, query: str, signed_headers: t
     headers = "".join(f"{name}:{value}\n" for name, value in values.items())
     payload = hashlib.sha256(request.body).hexdigest() if request.body else _EMPTY_HASH
     text = (
-        f"{request.method}\n{_canonical_path(path)}\n{_canonical_query(query) if query else ''}\n"
+        f"{request.method}\n{_canonical_path(request.path)}\n{_canonical_query(request.query) if request.query else ''}\n"
         f"{headers}\n{';'.join(signed_headers)}\n{payload}"
     )
     return text.encode("latin-1", "replace")

@@ -13,7 +13,7 @@ import base64
 import hashlib
 import hmac
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from functools import lru_cache
 from typing import NamedTuple
@@ -125,10 +125,24 @@ def _proven_key(credential: Credential, headers: dict[str, str], operation: str)
     raise NotAuthenticated("signature")
 
 
-def string_to_sign(operation: str, headers: dict[str, str]) -> bytes:
+def string_to_sign(operation: str, headers: Mapping[str, str]) -> bytes:
     """Return the signed bytes of a request. `headers` by lower-case name."""
     lines = sorted([f"{name}:{value}\n" for name, value in headers.items() if name not in SIGNATURES])
     return f"/{operation}\nPOST\n\n{''.join(lines)}".encode("latin-1", "replace")
+
+
+def signing_headers(
+    operation: str, body: bytes, headers: Mapping[str, str], access_id: str, secret: str, date: str
+) -> dict[str, str]:
+    """Return the headers that sign a request by version 2. `headers`: its other x-ots-* headers by lower-case name."""
+    signing = {
+        "x-ots-date": date,
+        "x-ots-accesskeyid": access_id,
+        "x-ots-contentmd5": base64.b64encode(hashlib.md5(body, usedforsecurity=False).digest()).decode(),
+    }
+    signed = string_to_sign(operation, {**headers, **signing})
+    signature = base64.b64encode(hmac.digest(secret.encode(), signed, "sha1")).decode()
+    return {**signing, "x-ots-signature": signature}
 
 
 @lru_cache(maxsize=1024)
