@@ -221,6 +221,7 @@ def _add_own_paths(app: flask.Flask, dialects: Application) -> None:
     """Health, metrics and the control API."""
     gateway = dialects.gateway
 
+    @app.get("/health")
     @app.get("/healthz")
     @app.get("/readyz")
     @app.get("/metrics")

@@ -54,9 +54,7 @@ class Application:
 
     def dialect_of(self, request: Request) -> Dialect | None:
         """Return the dialect that a request belongs to, or None for the gateway's own paths and unknown requests."""
-        if request.path.startswith(PREFIX) or (
-            request.method in ("GET", "HEAD") and request.path in health.PATHS
-        ):
+        if request.path.startswith(PREFIX) or health.is_for(request):
             return None
         for dialect in self.dialects:
             if dialect.matches(request):

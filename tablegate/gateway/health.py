@@ -1,4 +1,4 @@
-"""Health and metrics: the replies to /healthz, /readyz and /metrics."""
+"""Health and metrics: the replies to /healthz, /health, /readyz and /metrics."""
 
 from __future__ import annotations
 
@@ -14,9 +14,19 @@ if TYPE_CHECKING:
     from tablegate.gateway.store.opening.replicas import StandbyStatus
 
 _ALIVE_PATH = "/healthz"
+_DYNAMODB_PATH = "/health"
 PATHS = frozenset((_ALIVE_PATH, "/readyz", "/metrics"))
 _METHODS = ("GET", "HEAD")
 _ALIVE = text_reply(200, "ok")
+
+
+def is_for(request: Request) -> bool:
+    """True for a request that `reply` answers. A table or an account can be named health, so /health is one without
+    credentials and query."""
+    if request.method not in _METHODS:
+        return False
+    has_other_use = request.query or "authorization" in request.header_map
+    return request.path in PATHS or (request.path == _DYNAMODB_PATH and not has_other_use)
 
 
 def reply_at_once(request: Request) -> Reply | None:
@@ -25,9 +35,10 @@ def reply_at_once(request: Request) -> Reply | None:
 
 
 def reply(gateway: Gateway, request: Request) -> Reply | None:
-    """Return the reply to a request for one of PATHS, or None for another request.
+    """Return the reply to a request for health or metrics, or None for another request.
 
     - /healthz: the process answers.
+    - /health: the process answers, in the words of DynamoDB's health check (scylladb/scylladb#26079).
     - /readyz: the database answers on a read connection, no write has failed for lack of space since the last success, and no
       damaged data was read since the start.
     - /metrics: the metrics, unless they have a port of their own.
@@ -39,6 +50,8 @@ def reply(gateway: Gateway, request: Request) -> Reply | None:
         return at_once
     if request.path == "/metrics" and gateway.settings.metrics_port is None:
         return figures(gateway, request, is_public=gateway.settings.auth == "strict")
+    if request.path == _DYNAMODB_PATH:
+        return text_reply(200, f"healthy: {request.header('host')} ")
     if request.path != "/readyz":
         return None
     try:

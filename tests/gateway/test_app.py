@@ -1,4 +1,5 @@
-"""The WSGI application under servers that are not ours: what a request without a declared length counts in the memory budget."""
+"""The WSGI application under servers that are not ours: what a request without a declared length counts in the memory budget,
+and the health check of no dialect."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ import pytest
 
 from tablegate.gateway.app import application_of, create_app
 from tablegate.gateway.configuration.loading import load
+from tablegate.gateway.http import Request
 from tablegate.gateway.request_memory import RequestMemory
 
 MAX_BODY_BYTES = load({}, {}).max_body_bytes
@@ -45,3 +47,22 @@ def test_what_a_request_counts_in_the_budget(
     )  # fmt: skip
     assert received == [counted, -counted]
     assert memory.received_bytes == 0
+
+
+def test_health_of_no_dialect_has_the_words_of_dynamodb(sqlite_template: Path, tmp_path: Path) -> None:
+    """scylladb/scylladb#26079: GET /health is 200 as well as GET /."""
+    shutil.copy(sqlite_template, tmp_path / "test.sqlite")
+    app = create_app(load({"database": f"sqlite:///{tmp_path}/test.sqlite"}, {}))
+    request = Request("GET", "/health", (("host", "localhost:8000"),), b"")
+    own = application_of(app).own_reply(request)
+    assert own is not None
+    reply = app.test_client().get("/health", headers={"Host": "localhost:8000"})
+    assert (own.status, own.body) == (reply.status_code, reply.data) == (200, b"healthy: localhost:8000 \n")
+    for target, header in (
+        ("/health/", ("host", "localhost:8000")),
+        ("/health", ("authorization", "SharedKey devstoreaccount1:AAAA")),
+        ("/health?sv=2019-02-02&sig=AAAA", ("host", "devstoreaccount1.table.core.windows.net")),
+    ):
+        dialect = application_of(app).dialect_of(Request("GET", target, (header,), b""))
+        assert dialect is not None
+        assert dialect.name == "azuretable"

@@ -82,14 +82,13 @@ class DynamoDB(Dialect):
     def matches(self, request: Request) -> bool:
         """Return True for a request of DynamoDB (Dialect.matches).
 
-        It has the target or signature of AWS, or is at the root or a health check without marks of Azure. Azure
-        accounts may be in the host name.
+        It has the target or signature of AWS, or is at the root without marks of Azure. Azure accounts may be in the
+        host name.
         """
         headers = request.header_map
         if headers.get("x-amz-target") or headers.get("authorization", "").startswith("AWS4"):
             return True
-        is_health_check = "authorization" not in headers and http.is_health_check(request)
-        if request.path not in ("/", "") and not is_health_check:
+        if request.path not in ("/", ""):
             return False
         if "\nx-ms-" in "\n" + "\n".join(headers):  # header names contain no line break
             return False
@@ -109,7 +108,8 @@ class DynamoDB(Dialect):
         try:
             auth.check_head(request, self.gateway.credentials, self.gateway.real_now_ms())
         except ServiceError as error:
-            return http.plain_answer(request) or self.render_error(request, None, error)
+            is_call = http.is_call(request)
+            return self.render_error(request, None, error) if is_call else http.plain_answer(request)
         return None
 
     def only_reads(self, request: Request) -> bool:
@@ -146,13 +146,13 @@ class DynamoDB(Dialect):
     # From request to reply
 
     def handle(self, request: Request) -> Begun:
-        """Start answering a request (Dialect.handle). Health checks and CORS are answered directly."""
+        """Start answering a request (Dialect.handle). The token service, health checks and CORS are answered directly."""
+        if http.is_call(request):
+            return super().handle(request)
         if security_tokens.matches(request):
             return security_tokens.answer(request, self.gateway)
-        plain = http.plain_answer(request)
-        if plain is None:
-            return super().handle(request)
-        return (http.emulator_health(request) if self.gateway.settings.emulator_health else None) or plain
+        health = http.emulator_health(request) if self.gateway.settings.emulator_health else None
+        return health or http.plain_answer(request)
 
     def authenticate(self, request: Request) -> Caller | None:
         """Return the caller (Dialect.authenticate).

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from urllib.parse import parse_qsl
 from xml.sax.saxutils import escape
 
-from tablegate.adapters.dynamodb.wire import auth
+from tablegate.adapters.dynamodb.wire import auth, http
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
 from tablegate.gateway.configuration.settings import BadSetting
 from tablegate.gateway.dialect import Gateway
@@ -28,7 +28,6 @@ from tablegate.gateway.security.sessions import Session
 AUDIENCE = "sts.amazonaws.com"
 WEB_IDENTITY, OF_KEY = "AssumeRoleWithWebIdentity", "GetSessionToken"
 OPERATIONS = frozenset({WEB_IDENTITY, OF_KEY})
-_FORM = "application/x-www-form-urlencoded"
 _NAMESPACE = "https://sts.amazonaws.com/doc/2011-06-15/"
 _MAX_BODY_BYTES = 64 << 10
 _MAX_MEMBERS = 50
@@ -71,7 +70,7 @@ def matches(request: Request) -> bool:
         request.method == "POST"
         and request.path in ("/", "")
         and "x-amz-target" not in headers
-        and headers.get("content-type", "").partition(";")[0].strip().lower() == _FORM
+        and headers.get("content-type", "").partition(";")[0].strip().lower() == http.FORM
     )
 
 

@@ -20,11 +20,12 @@ from tablegate.gateway.request_bodies import WINDOWS, Undecodable
 
 JSON_1_0 = "application/x-amz-json-1.0"
 JSON = "application/json"
+FORM = "application/x-www-form-urlencoded"
 UNKNOWN_OPERATION = b"<UnknownOperationException/>\n"
 
 _COMPRESSION_LEVEL = 4
 _ENDPOINT = ("/", "")
-_HEALTH = "/health"
+_JSON_TYPES = (JSON_1_0, JSON)
 
 
 class BodyTooLarge(Exception):
@@ -32,6 +33,17 @@ class BodyTooLarge(Exception):
 
 
 # Requests
+
+
+def is_call(request: Request) -> bool:
+    """True for an API call: its method, path, length and media type are those of the protocol (rule 1).
+
+    Without a body, each media type is allowed but that of a form, which is one of the token service.
+    """
+    if request.method != "POST" or request.path not in _ENDPOINT or len(request.body) > limits.REQUEST_BYTES:
+        return False
+    media_type = _media_type(request.header_map.get("content-type", ""))
+    return media_type in _JSON_TYPES or (not request.body and media_type.lower() != FORM)
 
 
 def body_of(request: Request) -> bytes:
@@ -120,11 +132,6 @@ def too_large(request: Request) -> Reply:
     return reply(request, 413, b"", "")
 
 
-def is_health_check(request: Request) -> bool:
-    """True for `GET /health`, the health check beside the one at the root (scylladb/scylladb#26079)."""
-    return request.path == _HEALTH and request.method == "GET"
-
-
 def health(request: Request) -> Reply:
     """Return the answer to the health check of load balancers. The trailing space is the service's."""
     host = request.header("host").encode("ascii", "ignore").decode()
@@ -148,21 +155,15 @@ def preflight(request: Request) -> Reply:
     return Reply(200, headers)
 
 
-def plain_answer(request: Request) -> Reply | None:
-    """Return the reply to a request that is too large or no API call. None for an API call."""
+def plain_answer(request: Request) -> Reply:
+    """Return the reply to a request that is no API call."""
     if request.path not in _ENDPOINT:
-        return health(request) if is_health_check(request) else not_found(request)
+        return not_found(request)
     if len(request.body) > limits.REQUEST_BYTES:
         return too_large(request)
-    if request.method == "POST":
-        if request.body and _media_type(request.header_map.get("content-type", "")) not in (JSON_1_0, JSON):
-            return not_found(request)
-        return None
     if request.method == "OPTIONS" and request.header("origin"):
         return preflight(request)
-    if request.method == "GET":
-        return health(request)
-    return not_found(request)
+    return health(request) if request.method == "GET" else not_found(request)
 
 
 # DynamoDB Local's answer to GET / and HEAD / (testcontainers-dotnet waits for its status).
