@@ -45,7 +45,7 @@ from tablegate.adapters.tablestore.rows import selections
 from tablegate.adapters.tablestore.wire.plainbuffer import WireCell
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.engine.engine import Engine, EngineOptions
-from tablegate.gateway.engine.rows import loading, page_builder, reading
+from tablegate.gateway.engine.rows import loading, reading
 from tablegate.gateway.engine.tables import expiring
 from tablegate.gateway.model.commands.row_commands import BulkLoad
 from tablegate.gateway.model.commands.table_commands import CreateTable
@@ -188,10 +188,6 @@ def _rendered_generally() -> Iterator[None]:
         yield
 
 
-def _one_by_one() -> AbstractContextManager[Any]:
-    return mock.patch.object(page_builder.PageBuilder, "_fast_take", return_value=0)
-
-
 def _cases() -> Iterator[Case]:
     puts, updated = REQUESTS["DynamoDB PutItem"], REQUESTS["DynamoDB UpdateItem"]
     yield Case("fast_check", "PutItem of eleven attributes", puts, _full_validator)
@@ -214,8 +210,6 @@ def _cases() -> Iterator[Case]:
     yield Case("fast_rows:encoder", "GetRow", row_gets, _set(selections, _ENCODES=False))
     in_range = partial(_range, 200)
     yield Case("fast_rows:encoder", "GetRange of 200", in_range, _set(selections, _ENCODES=False))
-    one_by_one = _set(selections.RowSelection, encoder_of_many=lambda *_: None)
-    yield Case("fast_pages:encoder_of_many", "GetRange of 200", in_range, one_by_one)
     yield Case("FastDraft", "UpdateItem", updated, _set(updates, _draft_of=updates.RowDraft.of))
     yield Case(
         "FastDraft",
@@ -223,9 +217,6 @@ def _cases() -> Iterator[Case]:
         _conditional_updates,
         _set(updates, _draft_of=updates.RowDraft.of),
     )
-    yield Case("PageBuilder._fast_take", "Azure query of 200", _entities, _one_by_one)
-    yield Case("PageBuilder._fast_take", "GetRange of 20", partial(_range, 20), _one_by_one)
-    yield Case("PageBuilder._fast_take", "GetRange of 200", partial(_range, 200), _one_by_one)
     page = partial(_query, 16, "many")
     concatenated = _set(reading, _concatenated=reading._no_bodies)
     yield Case("fast_concatenated", "Query of 50", REQUESTS["DynamoDB Query of 50"], concatenated)

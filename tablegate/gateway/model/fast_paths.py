@@ -91,12 +91,6 @@ FAST_PATHS: tuple[FastPath, ...] = (
         3.67,
     ),
     FastPath(
-        f"{_TABLESTORE}.rows.fast_pages:encoder_of_many",
-        f"{_TABLESTORE}.rows.selections:RowSelection.cutter",
-        "tests/adapters/tablestore/rows/test_fast_pages.py::test_rows_with_stamps",
-        1.45,
-    ),
-    FastPath(
         "tablegate.gateway.model.expressions.updates:FastDraft",
         "tablegate.gateway.model.expressions.updates:RowDraft",
         "tests/gateway/model/test_fast_drafts.py::test_both_paths_of_an_edit_agree",
@@ -121,12 +115,6 @@ FAST_PATHS: tuple[FastPath, ...] = (
         1.51,
     ),
     FastPath(
-        "tablegate.gateway.engine.rows.page_builder:PageBuilder._fast_take",
-        "tablegate.gateway.engine.rows.page_builder:PageBuilder._add_row",
-        "tests/gateway/engine/rows/test_page_builder.py::test_pages_taken_many_rows_at_once_are_those_of_a_walk_row_by_row",
-        1.35,
-    ),
-    FastPath(
         "tablegate.gateway.engine.rows.reading:fast_concatenated",
         "tablegate.gateway.engine.rows.page_builder:PageBuilder.add",
         "tests/gateway/engine/test_concatenated.py::test_pages_are_those_of_a_walk_row_by_row",
@@ -134,7 +122,7 @@ FAST_PATHS: tuple[FastPath, ...] = (
     ),
     FastPath(
         "tablegate.gateway.engine.rows.reading:fast_prefiltered",
-        "tablegate.gateway.engine.rows.page_builder:PageBuilder.add_in_slices",
+        "tablegate.gateway.engine.rows.page_builder:PageBuilder.add",
         "tests/gateway/engine/test_prefiltered_scans.py::test_pages_are_those_of_a_walk_row_by_row",
         14.31,
     ),

@@ -66,7 +66,7 @@ def batch_get_row(call: CallContext) -> Exchange[Message]:
             read if isinstance(read, errors.ServiceError) else _result(next(outcomes)) for read in part.reads
         ]
         found_rows = [result for result in results if isinstance(result, Row)]
-        encoded_rows = iter(part.selection.encode_all(part.target, found_rows))
+        encoded_rows = map(part.selection.encoder(part.target), found_rows)
         replies = answer.tables.add(table_name=table.table_name).rows
         is_slow = any(patterns_of(part.selection.predicate))
         for result in results:

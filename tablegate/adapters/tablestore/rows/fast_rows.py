@@ -30,11 +30,13 @@ _INTEGER, _DOUBLE, _BOOLEAN, _STRING, _BLOB = 0x00, 0x01, 0x02, 0x03, 0x07
 
 # Rows -> PlainBuffer
 
-_pack_text = struct.Struct("<BIBI").pack
-_pack_integer = struct.Struct("<BIBq").pack
-_pack_double = struct.Struct("<BIBd").pack
-_pack_stamp = struct.Struct("<Bq").pack
-_BOOLEANS = (b"\x05\x02\x00\x00\x00\x02\x00", b"\x05\x02\x00\x00\x00\x02\x01")
+_pack_start = struct.Struct("<BI").pack
+_pack_integer = _pack_stamp = struct.Struct("<Bq").pack
+_pack_double = struct.Struct("<Bd").pack
+_BOOLEANS = (b"\x02\x00", b"\x02\x01")
+_FIXED_SIZES = {"BOOL": 1, "D": 8}
+_IS_FOREIGN = -(1 << 40)
+"""Added to the size of a row with a value that Table Store shows as another kind."""
 _HEADER_OF_KEY = HEADER + b"\x01"
 _KINDS_BYTES, _LAYOUT_COLUMNS = 1024, 64  # larger ones are not cached
 
@@ -42,15 +44,12 @@ _KINDS_BYTES, _LAYOUT_COLUMNS = 1024, 64  # larger ones are not cached
 class EncodedRow(Row):
     """A cut and encoded row. It has only the bytes in `wire`, and a size."""
 
-    __slots__ = ("size", "wire")
+    __slots__ = ("size_bytes", "wire")
+    size_bytes: int
 
-    def __init__(self, wire: bytes, size: int) -> None:
+    def __init__(self, wire: bytes, size_bytes: int) -> None:
         self.wire = wire
-        self.size = size
-
-    @property
-    def size_bytes(self) -> int:
-        return self.size
+        self.size_bytes = size_bytes
 
 
 class _Column(NamedTuple):
@@ -79,92 +78,67 @@ def encoder(key_names: tuple[str, ...], otherwise: Callable[[Row], Row]) -> Call
         layout = _layout(tuple(members), key_names)
         if stamps is None or layout is None:
             return otherwise(row)
-        parts = [b"\x01"]
-        checksums: list[int] = []
-        key_size = _add_key(layout.key, members, parts, checksums)
-        size = _add_attributes(layout.attributes, members, (stamps, row), parts, checksums)
-        if key_size is None or size is None:
+        parts, checksums = [b"\x01"], bytearray()
+        size = layout.names_size + _add_cells(layout.key, members, None, 0, parts, checksums)
+        if layout.attributes:
+            parts.append(b"\x02")
+            modified_ms = row.modified_at // TICKS_PER_MS
+            size += _add_cells(layout.attributes, members, stamps, modified_ms, parts, checksums)
+        if size < 0:
             return otherwise(row)
         checksums.append(0)  # the row is not deleted
         parts.append(ROW_ENDS[crc8(bytes(checksums))])
-        return EncodedRow(b"".join(parts), layout.names_size + key_size + size)
+        return EncodedRow(b"".join(parts), size)
 
     return encode
 
 
-def _add_key(
-    columns: tuple[_Column, ...], members: Mapping[str, Any], parts: list[bytes], checksums: list[int]
-) -> int | None:
-    """Encode the key of a row. Returns the size of its values, or None."""
-    size = 0
-    for name, head, crc in columns:
-        [tag] = member = members[name]
-        encoded = _value(tag, member[tag])
-        if encoded is None:
-            return None
-        value, value_size = encoded
-        size += value_size
-        crc = crc8(value[5:], crc)
-        parts += (head, value, CELL_ENDS[crc])
-        checksums.append(crc)
-    return size
-
-
-def _add_attributes(
+def _add_cells(
     columns: tuple[_Column, ...],
     members: Mapping[str, Any],
-    stamped: tuple[Mapping[str, int], Row],
+    stamps: Mapping[str, int] | None,
+    modified_ms: int,
     parts: list[bytes],
-    checksums: list[int],
-) -> int | None:
-    """Encode the other cells of a row. Returns the size of their values, or None. Pages spend most time here."""
-    stamps, row = stamped
-    size = 0
-    last_ms, tail, stamp = -1, b"", b""
-    if columns:
-        parts.append(b"\x02")
+    checksums: bytearray,
+) -> int:
+    """Encode cells, and add their parts and checksums. Returns the size of their values, or _IS_FOREIGN. Pages spend
+    most time here.
+
+    `stamps`: those of cells with an own stamp, others have `modified_ms`. None for a key, whose cells have no stamps.
+    """
+    size, last_ms = 0, -1
+    tail = stamp = b""
     for name, head, crc in columns:
         [tag] = member = members[name]
-        if tag == "S":  # equals _value, without the call
+        if tag == "S":
             raw = member[tag].encode()
-            value_size = len(raw)
-            value = _pack_text(5, value_size + 5, 3, value_size) + raw
+            value = _pack_start(3, len(raw)) + raw
+            size += len(raw)
         elif tag == "I64":
-            value, value_size = _pack_integer(5, 9, 0, int(member[tag])), 8
+            value = _pack_integer(0, int(member[tag]))
+            size += 8
         else:
-            encoded = _value(tag, member[tag])
-            if encoded is None:
-                return None
-            value, value_size = encoded
-        size += value_size
-        stamp_ms = stamps.get(name)
-        if stamp_ms is None:
-            stamp_ms = row.modified_at // TICKS_PER_MS
-        if stamp_ms != last_ms:
-            last_ms = stamp_ms
-            tail = _pack_stamp(7, stamp_ms)
+            value = _rare_value(tag, member[tag])
+            size += _FIXED_SIZES.get(tag, len(value) - 5) if value else _IS_FOREIGN
+        if stamps is not None and (stamp_ms := stamps.get(name, modified_ms)) != last_ms:
+            last_ms, tail = stamp_ms, _pack_stamp(7, stamp_ms)
             stamp = tail[1:]
-        crc = crc8(stamp, crc8(value[5:], crc))
-        parts += (head, value, tail, CELL_ENDS[crc])
+        crc = crc8(value + stamp, crc)
+        parts += (head, _pack_start(5, len(value)), value, tail, CELL_ENDS[crc])
         checksums.append(crc)
     return size
 
 
-def _value(tag: str, data: Any) -> tuple[bytes, int] | None:
-    """Return a stored value as PlainBuffer, and its billed size. None if Table Store shows it as another kind."""
-    if tag == "S":
-        raw = data.encode()
-        return _pack_text(5, len(raw) + 5, 3, len(raw)) + raw, len(raw)
-    if tag == "I64":
-        return _pack_integer(5, 9, 0, int(data)), 8
+def _rare_value(tag: str, data: Any) -> bytes:
+    """Return the type and content of a value of the less frequent kinds. Empty if Table Store shows it as another kind."""
     if tag == "BOOL":
-        return _BOOLEANS[data], 1
+        return _BOOLEANS[data]
     if tag == "D":
-        return _pack_double(5, 9, 1, float(data)), 8
+        return _pack_double(1, float(data))
     if tag == "B":
         raw = base64.b64decode(data)
-        return _pack_text(5, len(raw) + 5, 7, len(raw)) + raw, len(raw)
-    return None
+        return _pack_start(7, len(raw)) + raw
+    return b""
 
 
 def stamps_of(kinds: bytes) -> Mapping[str, int] | None:

@@ -116,7 +116,6 @@ def _page_of(
     page_limits = PageLimits(
         limits.RANGE_ROWS_MAX, limit, limits.RANGE_MAX_BYTES, limits.RANGE_SECONDS, peek=True
     )
-    cut = selection.encoder(target) if encodes else selection.cutter(target)
     return Read(
         target.table,
         key_range,
@@ -126,8 +125,7 @@ def _page_of(
         selection.row_predicate(target),
         whole_rows=True,
         visible_attributes=selection if selection.columns else None,
-        cut=cut,
-        cut_many=selection.encoder_of_many(target, cut) if encodes else None,
+        cut=selection.encoder(target) if encodes else selection.cutter(target),
     )
 
 

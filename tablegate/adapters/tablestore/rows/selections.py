@@ -6,10 +6,10 @@ docs/protocols/table-store.md section 4.4.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from tablegate.adapters.tablestore.rows import fast_pages, fast_rows
+from tablegate.adapters.tablestore.rows import fast_rows
 from tablegate.adapters.tablestore.rows.fast_rows import EncodedRow
 from tablegate.adapters.tablestore.rows.filters import Pagination, parse_filter
 from tablegate.adapters.tablestore.values.values import key_value_shown
@@ -57,34 +57,18 @@ class RowSelection(NamedTuple):
         return self.columns | {str(path[0]) for path in paths_of(self.predicate)}
 
     def encoder(self, target: TableOrIndex) -> Callable[[Row], Row]:
-        """Return the cutter for rows that are returned unchanged. If whole rows are requested, its result is encoded
-        already.
+        """Return the cutter for rows that are returned unchanged. If whole rows of a table are requested, its result is
+        encoded already.
 
         `row_bytes` accepts encoded rows.
         """
-        if not self._encodes(target):
-            return self.cutter(target)
-        return fast_rows.encoder(target.key_names, lambda row: self.cutter(target)(row))
-
-    def encoder_of_many(
-        self, target: TableOrIndex, encode_one: Callable[[Row], Row]
-    ) -> Callable[[Sequence[Row]], list[Row]] | None:
-        """Return the equivalent of `encode_one` for many rows. None if rows are not encoded directly."""
-        return fast_pages.encoder_of_many(target.key_names, encode_one) if self._encodes(target) else None
-
-    def encode_all(self, target: TableOrIndex, rows: Sequence[Row]) -> Sequence[Row]:
-        """Return what `encoder` makes of each row."""
-        encode = self.encoder(target)
-        encode_many = self.encoder_of_many(target, encode)
-        return list(map(encode, rows)) if encode_many is None else encode_many(rows)
-
-    def _encodes(self, target: TableOrIndex) -> bool:
-        """True if the request reads whole rows of a table."""
         window = self.window
         is_cut = self.columns or self.start or self.end or self.pagination is not None
         is_timed = window.start_ms is not None or window.end_ms is not None
         is_whole = not is_cut and not is_timed and self.predicate is ALWAYS
-        return _ENCODES and is_whole and target.index is None
+        if not (_ENCODES and is_whole and target.index is None):
+            return self.cutter(target)
+        return fast_rows.encoder(target.key_names, lambda row: self.cutter(target)(row))
 
     def row_bytes(self, target: TableOrIndex, row: Row, key_names: frozenset[str] | None = None) -> bytes:
         """Return a cut or encoded row in PlainBuffer, without the header. `key_names`: as in `wire_row`."""

@@ -1,9 +1,8 @@
 """The remaining budget of a page. This is the only module that evaluates PageLimits.
 
-A page is filled in one of four ways:
+A page is filled in one of three ways:
 
 - row by row
-- with many rows at once that need no separate check
 - with scanned ranges, of which only rows that pass a prefilter are fetched
 - with bodies that SQL has concatenated
 
@@ -13,9 +12,7 @@ In each way, a limit stops the page at the same row. This module handles numbers
 from __future__ import annotations
 
 import sys
-from bisect import bisect_right
-from collections.abc import Sequence
-from itertools import accumulate
+from math import inf
 from time import monotonic
 
 from tablegate.gateway.model.tables.pages import PageLimits
@@ -27,7 +24,12 @@ class PageBudget:
     def __init__(self, limits: PageLimits) -> None:
         """Start the time limit now."""
         self._limits = limits
-        self._deadline = None if limits.seconds is None else monotonic() + limits.seconds
+        self._deadline = inf if limits.seconds is None else monotonic() + limits.seconds
+        self._max_scanned = inf if limits.scanned is None else limits.scanned
+        self._max_returned = inf if limits.returned is None else limits.returned
+        self._max_returned_bytes = inf if limits.returned_bytes is None else limits.returned_bytes
+        self._max_bytes = inf if limits.size_bytes is None else limits.size_bytes
+        self._filled_bytes = inf if limits.filled_bytes is None else limits.filled_bytes
         numbers = [limit for limit in (limits.scanned, limits.returned) if limit is not None]
         self._max_rows = min(numbers, default=None)
         self.scanned = self.scanned_bytes = 0
@@ -43,22 +45,25 @@ class PageBudget:
 
     # Row by row
 
-    def exceeds_limit(self, size: int) -> bool:
-        """Return True if the next row, of this size, exceeds a limit. The first row never does."""
-        limits = self._limits
-        return self.scanned > 0 and (
-            (limits.scanned is not None and self.scanned >= limits.scanned)
-            or self.has_returned_enough
-            or (limits.size_bytes is not None and self.scanned_bytes + size > limits.size_bytes)
-            or self.is_timed_out
-        )
+    def scan_next(self, size: int) -> bool:
+        """Count a row, of this size, as scanned, and return True, unless it exceeds a limit. The first row never does."""
+        scanned, size_bytes = self.scanned, self.scanned_bytes + size
+        if scanned and (
+            scanned == self._max_scanned
+            or self._returned >= self._max_returned
+            or self._returned_bytes >= self._max_returned_bytes
+            or size_bytes > self._max_bytes
+            or monotonic() > self._deadline
+        ):
+            return False
+        self.scanned, self.scanned_bytes = scanned + 1, size_bytes
+        return True
 
     @property
     def is_full(self) -> bool:
         """True if the page ends with the last scanned row. A page that peeks checks the next row first."""
-        limits = self._limits
-        return (self.scanned == limits.scanned and not limits.peek) or (
-            limits.filled_bytes is not None and self.scanned_bytes >= limits.filled_bytes
+        return self.scanned_bytes >= self._filled_bytes or (
+            self.scanned == self._max_scanned and not self._limits.peek
         )
 
     @property
@@ -68,14 +73,11 @@ class PageBudget:
 
     @property
     def has_returned_enough(self) -> bool:
-        limits = self._limits
-        return (limits.returned is not None and self._returned >= limits.returned) or (
-            limits.returned_bytes is not None and self._returned_bytes >= limits.returned_bytes
-        )
+        return self._returned >= self._max_returned or self._returned_bytes >= self._max_returned_bytes
 
     @property
     def is_timed_out(self) -> bool:
-        return self._deadline is not None and monotonic() > self._deadline
+        return monotonic() > self._deadline
 
     def scans_fewer_than(self, rows: int) -> bool:
         return self._limits.scanned is not None and self._limits.scanned < rows
@@ -84,32 +86,6 @@ class PageBudget:
         """Return the likely number of scanned rows, including one for peeking. None if unknown."""
         rows = self._limits.scanned if is_filtered else self.rows_left
         return None if rows is None else max(rows + self._limits.peek, 1)
-
-    # Many rows at once, each of which is returned
-
-    @property
-    def rows_left(self) -> int | None:
-        """Number of further rows that the count limits allow if each is returned. None if unlimited."""
-        return None if self._max_rows is None else self._max_rows - self.scanned
-
-    def fitting(self, sizes: Sequence[int]) -> int:
-        """Return how many of the next rows, of these sizes, can be taken without separate checks.
-
-        No limit except those on counts is reached before or at the last of them. 0 means that rows are checked one by
-        one.
-        """
-        limits, total = self._limits, sum(sizes)
-        if not sizes or self.is_timed_out:
-            return 0
-        number = len(sizes)
-        if limits.size_bytes is not None and self.scanned_bytes + total > limits.size_bytes:
-            number = bisect_right(list(accumulate(sizes)), limits.size_bytes - self.scanned_bytes)
-            total = sum(sizes[:number])
-        if limits.filled_bytes is not None and self.scanned_bytes + total >= limits.filled_bytes:
-            return 0
-        if limits.returned_bytes is not None and self._returned_bytes + total >= limits.returned_bytes:
-            return 0
-        return number
 
     # Scanned ranges of which only what passes a prefilter is fetched
 
@@ -141,6 +117,11 @@ class PageBudget:
             and limits.size_bytes is None
             and (limits.scanned is None or not limits.peek)
         )
+
+    @property
+    def rows_left(self) -> int | None:
+        """Number of further rows that the count limits allow if each is returned. None if unlimited."""
+        return None if self._max_rows is None else self._max_rows - self.scanned
 
     @property
     def limits_returned_rows(self) -> bool:

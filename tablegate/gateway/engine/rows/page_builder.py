@@ -23,8 +23,6 @@ from tablegate.gateway.store.rows.scans import Chunk, Columns, StoredRow
 
 # Number of bodies requested in concatenated form: at first, at first if the number of rows is limited, and at most.
 _INITIAL_BODIES, _INITIAL_BODIES_IF_LIMITED, _MAX_BODIES = 64, 256, 1024
-# Bounds of a slice, in rows and seconds. Large rows, documents and patterns can take as long as thousands of others.
-_SLICE_ROWS = 32
 _SLICE_S = 0.002
 
 
@@ -42,11 +40,11 @@ SHOWN_AS_STORED = frozenset(
 )
 """Features (Table.features) that do not change what a reader sees of the stored rows."""
 READ_FIELDS = (
-    "table range limits index reverse filter view segment after whole_rows cut cut_many transaction concatenation"
-    " may_be_old visible_attributes"
+    "table range limits index reverse filter view segment after whole_rows cut transaction concatenation may_be_old"
+    " visible_attributes"
 )
 """The fields of Read that the fast paths support (fast_paths.covers)."""
-_TAKES_MANY = fast_paths.covers(Read, READ_FIELDS)
+_TAKES_CONCATENATED = fast_paths.covers(Read, READ_FIELDS)
 
 
 class PageBuilder:
@@ -61,13 +59,8 @@ class PageBuilder:
             None if command.index is None or command.whole_rows else command.index.projected_names
         )
         self._projected_names = projected_names
-        self._takes_many = (
-            _TAKES_MANY
-            and projected_names is None
-            and command.filter is ALWAYS
-            and (command.cut is None or command.cut_many is not None)
-            and command.table.features <= SHOWN_AS_STORED
-        )
+        self._shows_as_stored = command.table.features <= SHOWN_AS_STORED
+        self._has_filter = command.filter is not ALWAYS or projected_names is not None
         self._rows: list[Row] = []
         self._last: Row | None = None
         self._next: Row | None = None
@@ -89,7 +82,13 @@ class PageBuilder:
     @property
     def takes_concatenated(self) -> bool:
         """True if the reader accepts unchanged rows, and no limit needs a check for each row."""
-        return self._takes_many and self._command.cut is None and self.budget.allows_concatenation
+        return (
+            _TAKES_CONCATENATED
+            and self._shows_as_stored
+            and not self._has_filter
+            and self._command.cut is None
+            and self.budget.allows_concatenation
+        )
 
     def rows_to_request(self) -> int:
         """Return the number of bodies to request next."""
@@ -124,77 +123,34 @@ class PageBuilder:
         """Position of the page's last row, if the page has to report it but has only its concatenated body."""
         return self._last_concatenated if self._is_stopped and self._last is None else None
 
-    # Rows one by one, and many at once
+    # Rows one by one
 
-    def add(self, chunk: Chunk) -> bool:
-        """Add rows of the result in order. Return True if a limit has stopped the page."""
-        if self._takes_many:
-            chunk = chunk[self._fast_take(chunk) :]
-            # The limit on rows ends the page independently of the size of the next row.
-            if chunk and self.budget.scanned and self.budget.rows_left == 0:
-                self._stop_before(StoredRow(chunk[0]))
-            if self._is_stopped:
-                return True
-        for columns in chunk:
-            if self._add_row(columns):
-                return True
-        return False
-
-    def add_in_slices(self, chunks: Iterable[Chunk]) -> Generator[None, None, None]:
+    def add(self, chunks: Iterable[Chunk]) -> Generator[None, None, None]:
         """Add rows of the result in order until a limit stops the page. Yield after each slice of bounded time."""
-        slice_rows, deadline = _SLICE_ROWS, perf_counter() + _SLICE_S
+        deadline = perf_counter() + _SLICE_S
         for chunk in chunks:
             for columns in chunk:
                 if self._add_row(columns):
                     return
-                slice_rows -= 1
-                if not slice_rows or perf_counter() >= deadline:
+                if perf_counter() >= deadline:
                     yield
-                    slice_rows, deadline = _SLICE_ROWS, perf_counter() + _SLICE_S
-
-    def _fast_take(self, chunk: Chunk) -> int:
-        """Take the first rows of a chunk that need no separate check (fast path of `_add_row`). Return their number."""
-        budget = self.budget
-        rows_left = budget.rows_left
-        if rows_left is not None and len(chunk) > rows_left:
-            chunk = chunk[:rows_left]
-        if not chunk or budget.is_timed_out:
-            return 0
-        stored_rows: list[Row] = list(map(StoredRow, chunk))
-        rows, sizes = self._cut(stored_rows, chunk)
-        number = budget.fitting(sizes)
-        if not number:
-            return 0
-        size = sum(sizes[:number])
-        budget.scan(number, size)
-        budget.count_returned(number, size)
-        self._rows += rows[:number]
-        self._last = stored_rows[number - 1]
-        self._is_stopped = budget.is_full
-        return number
-
-    def _cut(self, stored_rows: list[Row], chunk: Chunk) -> tuple[list[Row], list[int]]:
-        """Return the visible parts of rows, and their sizes."""
-        if self._command.cut_many is None:
-            at = self._size_at
-            return stored_rows, [columns[at] for columns in chunk]
-        rows = self._command.cut_many(stored_rows)
-        return rows, [row.size_bytes for row in rows]
+                    deadline = perf_counter() + _SLICE_S
 
     def _add_row(self, columns: Columns) -> bool:
+        """Add a row. Return True if a limit has stopped the page."""
         command, budget = self._command, self.budget
         stored_row = StoredRow(columns)
-        row = command.table.visible(stored_row, self._now_ms)
+        row = stored_row if self._shows_as_stored else command.table.visible(stored_row, self._now_ms)
         size = columns[self._size_at]
         if command.cut is not None:
             row = None if row is None else command.cut(row)
             size = 0 if row is None else row.size_bytes
-        if budget.exceeds_limit(size):
+        if not budget.scan_next(size):
             self._stop_before(stored_row)
             return True
-        budget.scan(1, size)
         self._last = stored_row
-        row = None if row is None else self._select(row)
+        if row is not None and self._has_filter:
+            row = self._select(row)
         if row is not None:
             self._rows.append(row)
             budget.count_returned(1, size)

@@ -215,13 +215,7 @@ def _page(
             at: row for at, row in staged_rows.items() if command.range.lower <= at < command.range.upper
         }
         chunks = scans.overlay(chunks, within, source, command.reverse)
-    if command.filter is ALWAYS:
-        for chunk in chunks:
-            if page_builder.add(chunk):
-                break
-            yield
-    else:
-        yield from page_builder.add_in_slices(chunks)
+    yield from page_builder.add(chunks)
     return _finish_page(session, command, page_builder)
 
 
@@ -240,7 +234,7 @@ def fast_prefiltered(
     page_builder: PageBuilder,
     counts: Counts,
 ) -> Generator[None, None, KeyRange]:
-    """Fill a page from rows that pass a prefilter in SQL (fast path of `PageBuilder.add_in_slices`).
+    """Fill a page from rows that pass a prefilter in SQL (fast path of `PageBuilder.add`).
 
     Return the rest of the range, which is checked row by row. It includes the row at which a limit stops the page.
     """

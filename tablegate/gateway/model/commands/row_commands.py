@@ -77,7 +77,6 @@ class Read(NamedTuple):
     - `whole_rows`: read all of each row through an index, not only its projection.
     - `cut`: a pure function that returns the visible part of a row (columns, versions), or None. Filter, limits and
       page use the visible part. A row without one counts as evaluated, has no bytes and is not returned.
-    - `cut_many`: the same for many rows at once, if `cut` never returns None. `cut` is given as well.
     - `transaction`: the id of an open local transaction. The read sees its staged writes in the table, not in indexes.
       Error: TransactionMissing.
     - `concatenation`: the reader needs only this part of each row, so rows may be concatenated (Page.concatenated).
@@ -95,7 +94,6 @@ class Read(NamedTuple):
     after: Position | None = None
     whole_rows: bool = False
     cut: Callable[[Row], Row | None] | None = None
-    cut_many: Callable[[Sequence[Row]], list[Row]] | None = None
     transaction: str = ""
     concatenation: Concatenation | None = None
     may_be_old: bool = False
