@@ -25,8 +25,7 @@ from unittest import mock
 
 import orjson
 
-from benchmarks import machine, signing
-from benchmarks.contestants import Postgres, Workspace
+from benchmarks import signing
 from benchmarks.in_process import (
     PORT,
     REQUESTS,
@@ -250,18 +249,6 @@ def _print(name: str, work: str, fast: list[float], general: list[float]) -> Non
     print(f"{path.fast:70} {work:28} {times} {ratio:6.2f} times", flush=True)
 
 
-def _on_postgresql(folder: Path) -> None:
-    postgres = Postgres(Workspace(machine.cores().server, folder / "postgres"))
-    try:
-        for connections in (16, 1):
-            url = postgres.new_database().replace("postgresql://", "postgresql+psycopg://", 1)
-            work = f"GetItem (PostgreSQL), {connections} together"
-            case = Case("fast_look_up", work, REQUESTS["DynamoDB GetItem"], _set(reading, _LOOKS_UP=False))
-            in_process(partial(_measure, cases=[case]), connections=connections, memory=False, database=url)
-    finally:
-        postgres.stop()
-
-
 # Fast paths that requests do not reach
 
 
@@ -373,7 +360,6 @@ def main() -> None:
         if cases:
             in_process(partial(_measure, cases=cases))
         for end, measure in (
-            ("fast_look_up", _on_postgresql),
             ("fast_load", _load),
             ("fast_remove", _expire),
             ("fast_add_bodies", _comparing),

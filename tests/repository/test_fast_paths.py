@@ -103,7 +103,6 @@ def test_a_fast_path_is_taken_while_it_is_safe() -> None:
 
     assert updates._draft_of is updates._fast_draft_of
     assert page_builder._TAKES_CONCATENATED
-    assert reading._LOOKS_UP
     assert reading._IS_SAFE
 
 
@@ -125,7 +124,7 @@ assert entity_renderer._SPLICED == ()
 assert checks._fast_put_of is checks._no_fast_put
 assert not selections._ENCODES
 assert updates._draft_of == updates.RowDraft.of
-assert not (page_builder._TAKES_CONCATENATED or reading._LOOKS_UP)
+assert not page_builder._TAKES_CONCATENATED
 assert not sides._HASHES_BODIES
 assert (reading._prefiltered, reading._concatenated) == (reading._row_by_row, reading._no_bodies)
 """

@@ -109,12 +109,6 @@ FAST_PATHS: tuple[FastPath, ...] = (
         2.08,
     ),
     FastPath(
-        "tablegate.gateway.engine.rows.reading:fast_look_up",
-        "tablegate.gateway.engine.rows.reading:read_in_slices",
-        "tests/gateway/engine/rows/test_reading.py::test_looking_up_in_one_statement_finds_what_a_transaction_finds",
-        1.51,
-    ),
-    FastPath(
         "tablegate.gateway.engine.rows.reading:fast_concatenated",
         "tablegate.gateway.engine.rows.page_builder:PageBuilder.add",
         "tests/gateway/engine/test_concatenated.py::test_pages_are_those_of_a_walk_row_by_row",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TypeGuard
 
 from tablegate.gateway.model import errors
@@ -34,24 +34,29 @@ def read_without_snapshot(store: Store, commands: list[ReadCommand], now_ms: int
     if not by_index:
         return {}
     if not any(map(is_byte_limited, by_index.values())):
-        outcomes = _read_and_verify(store, [*by_index.values()], now_ms)
+        outcomes = _read_and_verify(store, by_index, now_ms)
         if outcomes is not None:
-            return dict(zip(by_index, outcomes, strict=True))
+            return outcomes
     return _read_claimed(store, by_index, now_ms)
 
 
-def _read_and_verify(store: Store, commands: list[ReadAll], now_ms: int) -> list[Outcome] | None:
+def _read_and_verify(store: Store, commands: Mapping[int, ReadAll], now_ms: int) -> dict[int, Outcome] | None:
     """Read rows, and verify afterwards that they are of one moment. None if that is uncertain.
 
     A missing row cannot be verified, because it has no version.
     """
-    gets = fetched_together(commands)
-    keys = list({(get.table.id, get.position) for get in gets})
+    keys = list({(get.table.id, get.position) for get in fetched_together(commands.values())})
     with store.database.read_one() as session:
         rows_by_key, versions = rows.look_up(session, keys)
         if len(rows_by_key) < len(keys) or not rows.are_unchanged(session, rows_by_key):
             return None
-    return outcomes_of(store, commands, rows_by_key, versions, now_ms)
+    stale = stale_tables(commands.values(), versions)
+    for table_id in stale:
+        store.catalog.cache.forget(table_id)
+    return {
+        at: refusal_of(command, stale, now_ms) or outcome_of(command, rows_by_key, now_ms)
+        for at, command in commands.items()
+    }
 
 
 def _read_claimed(store: Store, commands: Mapping[int, ReadAll], now_ms: int) -> dict[int, Outcome]:
@@ -87,23 +92,10 @@ def is_byte_limited(command: ReadCommand) -> TypeGuard[ReadAll]:
     )
 
 
-def outcomes_of(
-    store: Store,
-    commands: Sequence[Get | ReadAll],
-    rows_by_key: Mapping[RowKey, Row],
-    versions: Mapping[int, int],
-    now_ms: int,
-) -> list[Outcome]:
-    """Return the outcomes of point reads from the rows and table versions that were read together."""
+def stale_tables(commands: Iterable[ReadCommand], versions: Mapping[int, int]) -> set[int]:
+    """Return the ids of tables of point reads that have another version in the database, or are not in it."""
     gets = fetched_together(commands)
-    stale = {get.table.id for get in gets if versions.get(get.table.id) != get.table.version}
-    for table_id in stale:
-        store.catalog.cache.forget(table_id)
-    outcomes: list[Outcome] = []
-    for command in commands:
-        refusal = refusal_of(command, stale, now_ms)
-        outcomes.append(outcome_of(command, rows_by_key, now_ms) if refusal is None else refusal)
-    return outcomes
+    return {get.table.id for get in gets if versions.get(get.table.id) != get.table.version}
 
 
 def outcome_of(command: Get | ReadAll, rows_by_key: Mapping[RowKey, Row], now_ms: int) -> Outcome:
@@ -139,7 +131,7 @@ def _too_large(rows_of_command: list[Row | None], command: ReadAll) -> errors.Li
     )
 
 
-def fetched_together(commands: Sequence[ReadCommand]) -> list[Get]:
+def fetched_together(commands: Iterable[ReadCommand]) -> list[Get]:
     """Return the point reads of commands, except those that are fetched in steps."""
     gets: list[Get] = []
     for command in commands:

@@ -8,19 +8,17 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Generator, Iterator, Mapping
 from time import perf_counter
-from typing import cast
 
 from tablegate.gateway.engine.rows.page_builder import READ_FIELDS, SHOWN_AS_STORED, PageBuilder
 from tablegate.gateway.engine.rows.point_reads import (
     Outcome,
     fetched_together,
     is_byte_limited,
-    needs_snapshot,
     outcome_of,
     outcome_within_limit,
-    outcomes_of,
     read_without_snapshot,
     refusal_of,
+    stale_tables,
     tables_of,
 )
 from tablegate.gateway.engine.vectors import vector_support
@@ -47,9 +45,6 @@ from tablegate.gateway.store.transactions import local_transactions
 _SLICE_S = 0.001
 # Up to this number, checking rows one by one is faster than further statements.
 _MIN_PREFILTER_ROWS = 24
-_LOOKS_UP = fast_paths.covers(
-    Get, "table position transaction may_be_old visible_attributes"
-) and fast_paths.covers(ReadAll, "gets max_bytes")
 _IS_SAFE = fast_paths.covers(Read, READ_FIELDS)
 
 Slices = Generator[None, None, Page | errors.GatewayError]
@@ -58,9 +53,6 @@ Slices = Generator[None, None, Page | errors.GatewayError]
 
 def read(store: Store, commands: list[ReadCommand], now_ms: int) -> list[Outcome]:
     """Return the outcome of each command, all from one snapshot."""
-    is_safe = store.database.has_snapshots or not any(map(needs_snapshot, commands))
-    if _LOOKS_UP and store.database.looks_up_at_once and is_safe and all(map(_is_one_statement, commands)):
-        return fast_look_up(store, cast("list[Get | ReadAll]", commands), now_ms)
     outcomes: dict[int, Outcome] = {}
     for _ in read_in_slices(store, commands, now_ms, outcomes):
         pass
@@ -79,12 +71,21 @@ def read_in_slices(
         if len(outcomes) == len(commands):
             return
     remaining = {at: command for at, command in enumerate(commands) if at not in outcomes}
-    gets = fetched_together([*remaining.values()])
-    # A single row needs no transaction: one statement is a snapshot.
-    is_alone = len(commands) == len(gets) == 1 and not store.database.shared and not gets[0].transaction
-    with store.database.read_one() if is_alone else store.read(reader) as session:
-        stale = _stale(store, session, commands) if store.database.shared else set()
-        rows_by_key = rows.fetch_many(session, list({(get.table.id, get.position) for get in gets}))
+    keys = list({(get.table.id, get.position) for get in fetched_together([*remaining.values()])})
+    # A single statement is a snapshot.
+    is_one_statement = all(map(_is_fetched_together, remaining.values())) and (
+        len(keys) == 1 or store.database.looks_up_at_once
+    )
+    with store.database.read_one() if is_one_statement else store.read(reader) as session:
+        stale: set[int] = set()
+        if not store.database.shared:
+            rows_by_key = rows.fetch_many(session, keys)
+        elif is_one_statement:
+            rows_by_key, versions = rows.look_up(session, keys)
+            stale = stale_tables(remaining.values(), versions)
+        else:
+            stale = _stale(store, session, commands)
+            rows_by_key = rows.fetch_many(session, keys)
         counts: Counts = {}
         pages: deque[tuple[int, Slices | SearchSlices]] = deque()
         for at, command in remaining.items():
@@ -138,7 +139,8 @@ def _stale(store: Store, session: Session, commands: list[ReadCommand]) -> set[i
     return store.catalog.check(session, tables, lock=False)()
 
 
-def _is_one_statement(command: ReadCommand) -> bool:
+def _is_fetched_together(command: ReadCommand) -> bool:
+    """Return True if a command is a point read without a transaction, whose rows are not fetched in steps."""
     if type(command) is Get:
         return not command.transaction
     return type(command) is ReadAll and not is_byte_limited(command)
@@ -178,14 +180,6 @@ def _staged_rows(
     if open_transaction.table_id != command.table.id:
         return {}
     return {write.position: write.new for write in local_transactions.writes_of(session, open_transaction.id)}
-
-
-def fast_look_up(store: Store, commands: list[Get | ReadAll], now_ms: int) -> list[Outcome]:
-    """Read points in one statement (fast path of `read_in_slices`)."""
-    gets = fetched_together(commands)
-    with store.database.read_one() as session:
-        rows_by_key, versions = rows.look_up(session, list({(get.table.id, get.position) for get in gets}))
-    return outcomes_of(store, commands, rows_by_key, versions, now_ms)
 
 
 def _page(
