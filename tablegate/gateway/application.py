@@ -54,7 +54,7 @@ class Application:
 
     def dialect_of(self, request: Request) -> Dialect | None:
         """Return the dialect that a request belongs to, or None for the gateway's own paths and unknown requests."""
-        if request.path.startswith(PREFIX) or health.is_for(request):
+        if request.path.startswith(PREFIX) or (request.path in health.PATHS and health.is_for(request)):
             return None
         for dialect in self.dialects:
             if dialect.matches(request):

@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 
 _ALIVE_PATH = "/healthz"
 _DYNAMODB_PATH = "/health"
-PATHS = frozenset((_ALIVE_PATH, "/readyz", "/metrics"))
+PATHS = frozenset((_ALIVE_PATH, _DYNAMODB_PATH, "/readyz", "/metrics"))
 _METHODS = ("GET", "HEAD")
 _ALIVE = text_reply(200, "ok")
 
 
 def is_for(request: Request) -> bool:
-    """True for a request that `reply` answers. A table or an account can be named health, so /health is one without
-    credentials and query."""
-    if request.method not in _METHODS:
-        return False
-    has_other_use = request.query or "authorization" in request.header_map
-    return request.path in PATHS or (request.path == _DYNAMODB_PATH and not has_other_use)
+    """True if `reply` answers a request to one of PATHS. A table or an account can be named health, so /health is one
+    without credentials and query."""
+    is_of_dialect = request.path == _DYNAMODB_PATH and (
+        request.query or "authorization" in request.header_map
+    )
+    return request.method in _METHODS and not is_of_dialect
 
 
 def reply_at_once(request: Request) -> Reply | None:

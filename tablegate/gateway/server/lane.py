@@ -156,7 +156,7 @@ class Lane:
             if (left_bytes < 0 and pending_requests) or (queue is self.writes and queue[0].takes_long):
                 break
             pending = queue.popleft()
-            if pending.may_be_dropped:
+            if pending.connection.is_lost and pending.may_be_dropped:
                 self._ticker.drop(pending)
             else:
                 pending_requests.append(pending)

@@ -175,15 +175,19 @@ class RequestParser:
 
     def on_body(self, part: bytes) -> None:
         if self._refusal is None:
-            self._keep(part)
+            if self._parts:
+                self._keep_further(part)
+            else:
+                self._parts.append(part)
             self._body_bytes += len(part)
             self._memory.received_bytes += len(part)
             self._check_body(self._body_bytes)
 
-    def _keep(self, part: bytes) -> None:
-        """Keep a part of the body. Short ones are kept together: a list of bytes would need many times their length."""
+    def _keep_further(self, part: bytes) -> None:
+        """Keep a further part of the body. Short ones are kept together: a list of bytes would need many times their
+        length."""
         parts = self._parts
-        if not parts or len(part) >= _LONG_PART_BYTES:
+        if len(part) >= _LONG_PART_BYTES:
             parts.append(part)
         elif type(parts[-1]) is bytearray:
             parts[-1] += part

@@ -166,7 +166,7 @@ class Ticker:
 
     def _start(self, pending: PendingRequest) -> Reply | None:
         """Call the handler of a request. Return its reply, or None if it has commands now."""
-        if pending.may_be_dropped:
+        if pending.connection.is_lost and pending.may_be_dropped:
             return ABANDONED
         try:
             result = pending.handler(pending)
@@ -269,7 +269,7 @@ class Ticker:
     def _resume(self, pending: PendingRequest, outcomes: list[Any] | Exception) -> Reply | None:
         """Pass outcomes to the handler of a request. Return its reply, or None if it has further commands."""
         pending.has_run = True
-        if pending.is_abandoned_read:
+        if pending.connection.is_lost and pending.is_abandoned_read:
             self._forget_steps(pending)
             return ABANDONED
         exchange = pending.exchange
