@@ -34,7 +34,6 @@ from tablegate.gateway.store.store import Store
 if TYPE_CHECKING:
     from tablegate.gateway.control.administration import Administration
     from tablegate.gateway.store.opening.replicas import Standbys
-    from tablegate.gateway.store.tables.backup_files import BackupDirectory
 
 # After this time a statement's server is checked for an answer.
 _LEAST_SILENCE_MS = 1000
@@ -82,7 +81,6 @@ def open_store(settings: Settings, database: Database) -> OpenDatabase:
             "{}: needs numpy and usearch (pip install 'tablegate[vectors]')", "vector_approximate_from"
         )
     store = Store(database)
-    store.backup_files = backup_files_of(settings)
     store.damage = DamageLog(os.environ.get("PROMETHEUS_MULTIPROC_DIR"))
     options = EngineOptions(
         table_creation_delay_ms=round(settings.table_creation_delay * 1000),
@@ -97,20 +95,6 @@ def open_store(settings: Settings, database: Database) -> OpenDatabase:
     clock = Clock()
     engine = Engine(store, options, clock.now_ns, _replicas(settings, database))
     return OpenDatabase(store, engine, CredentialStore(store, lambda: find_key(settings)), clock)
-
-
-def backup_files_of(settings: Settings) -> BackupDirectory | None:
-    """Return the backup directory of the settings. None if backups are kept in the database. Raises BadSetting."""
-    path = settings.backup_directory
-    if path is None:
-        return None
-    if not path.is_dir() or not os.access(path, os.R_OK | os.W_OK | os.X_OK):
-        raise BadSetting(f"{{}}: {path} is not a writable directory", "backup_directory")
-    from tablegate.gateway.store.tables.backup_files import (
-        BackupDirectory,  # a quick start needs no compression
-    )
-
-    return BackupDirectory(path)
 
 
 def _replicas(settings: Settings, primary: Database) -> Standbys | None:

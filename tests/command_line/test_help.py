@@ -51,9 +51,9 @@ def test_help_has_a_section_for_each_group_of_settings() -> None:
     ("words", "unused"),
     [
         ("tables", ("--secret-key", "--port", "--log-level")),
-        ("credentials add", ("--port", "--backup-directory")),
+        ("credentials add", ("--port", "--replica")),
         ("healthcheck", ("--database", "--sweep-period")),
-        ("backup", ("--audit", "--secret-key", "--backup-directory")),
+        ("backup", ("--audit", "--secret-key", "--replica")),
         ("sweep", ("--secret-key", "--host")),
     ],
 )

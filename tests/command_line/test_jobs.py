@@ -14,7 +14,6 @@ from click.testing import CliRunner
 
 from tablegate.gateway.__main__ import main
 from tablegate.gateway.configuration.loading import load
-from tablegate.gateway.engine.backups.file_backups import FILE
 from tablegate.gateway.model.commands.job_commands import StartJob
 from tablegate.gateway.store.opening.migrating import migrate
 from tablegate.gateway.wiring import connect, open_store
@@ -40,24 +39,23 @@ def tablegate(folder: Path, *arguments: str, code: int = 0) -> str:
     return done.stdout if code == 0 else done.output
 
 
-def test_a_list_and_what_cannot_be_cancelled(tmp_path: Path) -> None:
+def test_jobs_are_listed_and_cancelled(tmp_path: Path) -> None:
     settings = load({"database": f"sqlite:///{tmp_path}/tablegate.sqlite"}, {})
     database = connect(settings)
     migrate(database)
     opened = open_store(settings, database)
     assert tablegate(tmp_path, "jobs", "list") == ""
     [one] = opened.engine.run([StartJob("kind", "aws/1/r", "orders", {}, "IN_PROGRESS", 9)])
-    [filing] = opened.engine.run([StartJob(FILE, "retained/7/aws/1/r", "orders", {}, "", 9)])
+    [other] = opened.engine.run([StartJob("other", "aws/1/r", "orders", {}, "", 9)])
     opened.close()
     lines = tablegate(tmp_path, "jobs", "list").splitlines()
     assert [line.split("\t")[:4] for line in lines] == [
         [str(one.id), "kind", "aws/1/r", "orders"],
-        [str(filing.id), "backup-file", "aws/1/r", "orders"],
+        [str(other.id), "other", "aws/1/r", "orders"],
     ]
     assert "is being cancelled" in tablegate(tmp_path, "jobs", "cancel", str(one.id))
     [first, second] = map(json.loads, tablegate(tmp_path, "jobs", "list", "--json").splitlines())
     assert (first["id"], first["state"], second["state"]) == (one.id, "cancelling", "running")
-    assert "cannot be cancelled" in tablegate(tmp_path, "jobs", "cancel", str(filing.id), code=1)
     assert "no running job 99" in tablegate(tmp_path, "jobs", "cancel", "99", code=1)
     tablegate(tmp_path, "jobs", "cancel", "orders", code=2)
 

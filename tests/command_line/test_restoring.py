@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -59,8 +58,7 @@ def test_a_table_is_restored(path: Path) -> None:
     engine.close()
 
 
-@pytest.mark.parametrize("in_files", [False, True])
-def test_backups(path: Path, tmp_path: Path, in_files: bool) -> None:
+def test_backups(path: Path) -> None:
     """Made, listed, restored and deleted without a client of DynamoDB."""
     database = open_database(f"sqlite:///{path}")
     migrate(database)
@@ -68,49 +66,31 @@ def test_backups(path: Path, tmp_path: Path, in_files: bool) -> None:
     [made] = engine.run([make_table_in_shared()])
     client = Client(engine, made)
     client.write(client.put("a", 1))
-    directory = tmp_path / "backups"
-    directory.mkdir()
-    flags = ["--backup-directory", str(directory)] if in_files else []
 
     def swept() -> str:
-        result = CliRunner().invoke(sweep, ["--database", str(path), *flags])
+        result = CliRunner().invoke(sweep, ["--database", str(path)])
         assert result.exit_code == 0, result.output
-        return said(path, "list-backups", "things", *flags)[1]
+        return said(path, "list-backups", "things")[1]
 
-    code, text = said(path, "create-backup", "things", "--name", "first", *flags)
+    code, text = said(path, "create-backup", "things", "--name", "first")
     assert code == 0
     name = text.removesuffix(" is being created\n")
-    listed = said(path, "list-backups", *flags)[1]
+    listed = said(path, "list-backups")[1]
     assert listed.startswith(f"{name}\tthings\t")
     assert listed.endswith("\tcreating\t1 rows\tfirst\n")
     restore = ("restore", "things", "again", "--backup", name)
-    assert "being created or restored" in said(path, *restore, *flags)[1]
+    assert "being created or restored" in said(path, *restore)[1]
     assert "\tavailable\t" in swept()
-    assert len(list(directory.iterdir())) == in_files
-    assert "no backup" in said(path, "restore", "other", "again", "--backup", name, *flags)[1]
-    assert "no backup" in said(path, "delete-backup", "0-1", *flags)[1]
-    if in_files:
-        code, text = said(path, *restore)
-        assert (code, "no backup directory" in text) == (1, True)
-    assert said(path, *restore, *flags)[0] == 0
+    assert "no backup" in said(path, "restore", "other", "again", "--backup", name)[1]
+    assert "no backup" in said(path, "delete-backup", "0-1")[1]
+    assert said(path, *restore)[0] == 0
     swept()
     [again] = engine.run([FindTable(SHARED_NAMESPACE, "again")])
     assert [row.latest["p"][1] for row in Client(engine, again).rows()] == ["a"]
-    assert said(path, "delete-backup", name, *flags) == (0, f"{name} is deleted\n")
+    assert said(path, "delete-backup", name) == (0, f"{name} is deleted\n")
     assert swept() == ""
-    assert list(directory.iterdir()) == []
     assert said(path, *restore, "--at", "2001-01-01")[0] == 2
     engine.close()
-
-
-@pytest.mark.parametrize("make", [lambda path: None, Path.mkdir, Path.touch])
-def test_the_directory_must_be_one(path: Path, tmp_path: Path, make: Callable[[Path], None]) -> None:
-    migrate(open_database(f"sqlite:///{path}"))
-    directory = tmp_path / "backups"
-    make(directory)
-    code, text = said(path, "list-backups", "--backup-directory", str(directory))
-    assert (code == 0) is directory.is_dir()
-    assert ("--backup-directory" in text) is not directory.is_dir()
 
 
 def make_table_in_shared() -> object:

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from tablegate.transfer.endpoints.files.json_lines import JsonLines
 from tests.support.raw_client import RawClient
 from tests.support.running import Process
 from tests.support.soak import minutes_long
@@ -93,86 +92,8 @@ def test_kills_during_backups_and_restores(tmp_path: Path, database_url: str) ->
             server.kill()
 
 
-class Restarted:
-    """A server with a directory of backups, killed and begun anew."""
-
-    def __init__(self, folder: Path, database_url: str) -> None:
-        self.directory = folder / "backups"
-        self.directory.mkdir()
-        self._begin = lambda: Process(
-            folder, "--database", database_url, "--dialects", "dynamodb",
-            "--background-cpu-share", "1", "--backup-directory", str(self.directory),
-        )  # fmt: skip
-        self.process = self._begin()
-        self.process.wait_until_ready()
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process = self._begin()
-        self.process.wait_until_ready()
-
-    def call(self, operation: str, **given: Any) -> dict[str, Any]:
-        with RawClient(self.process.url) as client:
-            return client.call(operation, **given)
-
-    def names(self) -> list[str]:
-        return sorted(os.listdir(self.directory))
-
-
-def rows_of(path: Path) -> int:
-    """Return the number of rows in a file and verify their checksums."""
-    file = JsonLines(path)
-    assert file.describe().name == "things"
-    return sum(len(page.rows) for page in file.scan(file.segments(1)[0]))
-
-
-def test_kills_while_backups_are_files(tmp_path: Path, database_url: str) -> None:
-    """Kills during each backup, each restore and some deletions.
-
-    A file is complete or absent, never partial under its final name.
-    """
-    chance = random.Random(3)
-    server = Restarted(tmp_path, database_url)
-    try:
-        with RawClient(server.process.url) as client:
-            client.create_table("things")
-            put_all(client, "Put", lambda n: {"Item": {"p": {"S": f"{n}"}, "x": {"S": "x" * 300}}})
-        for round_ in range((KILLS + 1) // 2):
-            backup = server.call("CreateBackup", TableName="things", BackupName="one")["BackupDetails"]
-            arn = backup["BackupArn"]
-            server.call("DeleteItem", TableName="things", Key={"p": {"S": f"{round_}"}})
-            wait_at_random(chance, 0.5)
-            server.kill()
-
-            with RawClient(server.process.url) as client:
-                wait_until(lambda client=client, arn=arn: is_available(client, arn))  # type: ignore[misc]
-            if chance.random() < 0.7:  # else it is restored from wherever its rows are just then
-                wait_until(lambda: [name.endswith(".zst") for name in server.names()] == [True])
-            server.call("RestoreTableFromBackup", BackupArn=arn, TargetTableName=f"saved{round_}")
-            wait_at_random(chance, 0.5)
-            server.kill()
-            with RawClient(server.process.url) as client:
-                wait_until(lambda client=client, name=f"saved{round_}": is_active(client, name))  # type: ignore[misc]
-                assert count(client, f"saved{round_}") == ITEMS - round_
-                client.call("DeleteTable", TableName=f"saved{round_}")
-            wait_until(lambda: [name.endswith(".zst") for name in server.names()] == [True])
-            assert rows_of(server.directory / server.names()[0]) == ITEMS - round_
-            server.call("DeleteBackup", BackupArn=arn)
-            if round_ % 3 == 2:
-                server.kill()
-            wait_until(lambda: server.names() == [])
-    finally:
-        server.process.kill()
-
-
 @pytest.mark.soak
 @minutes_long
-@pytest.mark.parametrize("in_files", [False, True])
-def test_fifty_kills(
-    tmp_path: Path, database_url: str, in_files: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_fifty_kills(tmp_path: Path, database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(globals(), "KILLS", 50)
-    if in_files:
-        test_kills_while_backups_are_files(tmp_path, database_url)
-    else:
-        test_kills_during_backups_and_restores(tmp_path, database_url)
+    test_kills_during_backups_and_restores(tmp_path, database_url)

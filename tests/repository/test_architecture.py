@@ -80,8 +80,8 @@ def test_the_model_imports_only_itself() -> None:
 
 def test_the_store_imports_only_the_model_and_its_database() -> None:
     # psycopg and sqlite3 are the drivers of the hot path. alembic and migrations manage the schema. xxhash computes the
-    # checksums of rows. The others are for files.
-    packages = PURE | {"xxhash", "sqlalchemy", "psycopg", "alembic", "zstandard", "fastcrc"}
+    # checksums of rows.
+    packages = PURE | {"xxhash", "sqlalchemy", "psycopg", "alembic"}
 
     def may_import(imported: str) -> bool:
         if outside(imported):

@@ -24,7 +24,7 @@ from tablegate.gateway.store.opening.migrating import migrate
 from tablegate.gateway.store.sql.databases import Database
 from tablegate.gateway.store.sqlite.database import SQLite
 from tablegate.gateway.store.store import Store
-from tablegate.gateway.wiring import backup_files_of, connect
+from tablegate.gateway.wiring import connect
 from tests.support.clock import Clock
 from tests.support.databases import with_database
 from tests.support.running import ENTRY, call_plainly, plain_app
@@ -73,7 +73,6 @@ class Service:
             else:
                 migrate(database)
             store = Store(database)
-            store.backup_files = backup_files_of(made)
             options = EngineOptions(table_creation_delay_ms=round(made.table_creation_delay * 1000))
             engine = Engine(store, options, clock)
             with contextlib.closing(engine):

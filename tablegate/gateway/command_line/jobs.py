@@ -1,4 +1,4 @@
-"""jobs: list and cancel unfinished exports, imports, bulk puts and backup files."""
+"""jobs: list and cancel unfinished exports, imports and bulk puts."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ from tablegate.gateway.command_line.help_sections import SectionedGroup
 from tablegate.gateway.command_line.opening import opened_database
 from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.model.tables.jobs import Job
-from tablegate.gateway.model.tables.namespaces import served_by_job
 
 
 @click.group(cls=SectionedGroup)
 def jobs() -> None:
-    """List and cancel exports, imports, bulk puts and restores that run in the background."""
+    """List and cancel exports, imports and bulk puts that run in the background."""
 
 
 @jobs.command("list")
@@ -31,7 +30,7 @@ def jobs_list(settings: Settings, as_json: bool) -> None:
             shown = {
                 "id": job.id,
                 "kind": job.kind,
-                "namespace": served_by_job(job.namespace),
+                "namespace": job.namespace,
                 "table": job.table_name,
                 "started_at": datetime.fromtimestamp(job.created_at_ms / 1000, UTC).isoformat(
                     timespec="seconds"
@@ -50,7 +49,7 @@ def jobs_cancel(settings: Settings, job_id: int) -> None:
     A running server ends the job before it works on other jobs. An import gets the state CANCELLED, and its table has
     the items imported so far. An export gets the state FAILED with the code Cancelled."""
     from tablegate.gateway.model.commands.job_commands import CancelJob
-    from tablegate.gateway.model.errors import GatewayError, InvalidInput
+    from tablegate.gateway.model.errors import GatewayError
     from tablegate.gateway.security import gate
 
     with opened_database(settings) as opened:
@@ -59,9 +58,6 @@ def jobs_cancel(settings: Settings, job_id: int) -> None:
             raise click.ClickException(f"There is no running job {job_id}. `tablegate jobs list` lists them.")
         try:
             gate.run_one(opened.engine, CancelJob(found[0]), None)
-        except InvalidInput:
-            text = f"Job {job_id} ({found[0].kind}) cannot be cancelled: it ends when its backup is deleted."
-            raise click.ClickException(text) from None
         except GatewayError as error:
             raise click.ClickException(f"The database does not answer: {error!r}") from None
         click.echo(f"Job {job_id} is being cancelled.")

@@ -74,7 +74,7 @@ _WAITING = {
 
 @click.command(cls=SectionedCommand)
 @URL_OPTION
-@with_settings(*ADMINISTRATION_SETTINGS, "backup_directory")
+@with_settings(*ADMINISTRATION_SETTINGS)
 def sweep(settings: Settings, url: str | None) -> None:
     """Run all due background work: delete expired rows, fill new indexes, purge dropped tables, run jobs.
 

@@ -21,12 +21,11 @@ from tablegate.gateway.security.credentials import SHARED_NAMESPACE
 _NAMESPACE = click.option(
     "--namespace", default=SHARED_NAMESPACE, show_default=True, help="Namespace of the table."
 )
-_SETTINGS = (*ADMINISTRATION_SETTINGS, "backup_directory")
 
 
 @click.group(cls=SectionedGroup, invoke_without_command=True)
 @URL_OPTION
-@with_settings(*_SETTINGS)
+@with_settings(*ADMINISTRATION_SETTINGS)
 @click.pass_context
 def tables(context: click.Context, settings: Settings, url: str | None) -> None:
     """List each table with its name, key and address in each dialect. * is any account or instance."""
@@ -44,7 +43,7 @@ def tables(context: click.Context, settings: Settings, url: str | None) -> None:
 @click.option("--off", is_flag=True, help="Stop keeping history and delete it.")
 @_NAMESPACE
 @URL_OPTION
-@with_settings(*_SETTINGS)
+@with_settings(*ADMINISTRATION_SETTINGS)
 def keep_history(
     settings: Settings, url: str | None, table: str, days: int | None, off: bool, namespace: str
 ) -> None:
@@ -63,7 +62,7 @@ def keep_history(
 @click.option("--backup", metavar="ID", help="Backup to restore instead of a time: an id of list-backups.")
 @_NAMESPACE
 @URL_OPTION
-@with_settings(*_SETTINGS)
+@with_settings(*ADMINISTRATION_SETTINGS)
 def restore(
     settings: Settings,
     url: str | None,
@@ -94,7 +93,7 @@ def restore(
 @click.option("--name", help="Name of the backup. Default: the name of the table.")
 @_NAMESPACE
 @URL_OPTION
-@with_settings(*_SETTINGS)
+@with_settings(*ADMINISTRATION_SETTINGS)
 def create_backup(settings: Settings, url: str | None, table: str, name: str | None, namespace: str) -> None:
     """Create a backup of the present rows of TABLE and print its id. A running server or `tablegate sweep` copies the rows."""
     with administration(settings, url) as operate:
@@ -106,7 +105,7 @@ def create_backup(settings: Settings, url: str | None, table: str, name: str | N
 @click.argument("table", required=False)
 @_NAMESPACE
 @URL_OPTION
-@with_settings(*_SETTINGS)
+@with_settings(*ADMINISTRATION_SETTINGS)
 def list_backups(settings: Settings, url: str | None, table: str | None, namespace: str) -> None:
     """List the backups of a namespace, or of TABLE: id, table, time (UTC), state, number of rows and name.
 
@@ -126,7 +125,7 @@ def list_backups(settings: Settings, url: str | None, table: str | None, namespa
 @click.argument("backup", metavar="ID")
 @_NAMESPACE
 @URL_OPTION
-@with_settings(*_SETTINGS)
+@with_settings(*ADMINISTRATION_SETTINGS)
 def delete_backup(settings: Settings, url: str | None, backup: str, namespace: str) -> None:
     """Delete a backup by its id, the first column of list-backups."""
     with administration(settings, url) as operate:
@@ -138,7 +137,7 @@ def delete_backup(settings: Settings, url: str | None, backup: str, namespace: s
 @click.argument("table")
 @_NAMESPACE
 @URL_OPTION
-@with_settings(*_SETTINGS)
+@with_settings(*ADMINISTRATION_SETTINGS)
 def recount(settings: Settings, url: str | None, table: str, namespace: str) -> None:
     """Count the rows of a table again, and replace the counts that DescribeTable and quotas read.
 

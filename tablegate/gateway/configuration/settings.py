@@ -80,10 +80,6 @@ class Settings:
         5.0,
         "PostgreSQL: maximum time, in seconds, that requests wait for an unreachable primary before they fail.",
     )
-    backup_directory: Path | None = _database(
-        None,
-        "Directory for table backups, one file each. If it is not set, backups are kept in the database.",
-    )
     replica: tuple[str, ...] = _database(
         (),
         "URL of a PostgreSQL standby for eventually consistent reads. Repeatable. Separate several with spaces in the "

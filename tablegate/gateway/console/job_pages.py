@@ -13,14 +13,12 @@ from tablegate.gateway.console.pages import Pages, Route
 from tablegate.gateway.console.rendering import render
 from tablegate.gateway.console.sign_in import ConsoleUser
 from tablegate.gateway.dialect import Gateway
-from tablegate.gateway.model.errors import InvalidInput
 from tablegate.gateway.model.tables.jobs import Job
-from tablegate.gateway.model.tables.namespaces import served_by_job
 
 if TYPE_CHECKING:
     from tablegate.gateway.control.administration import Administration
 
-_ROWS = ("processed", "items", "rows")
+_ROWS = ("processed", "items")
 """The members of a job's progress that count rows. Each kind of job has one of them."""
 
 
@@ -39,10 +37,9 @@ class WorkProgress(NamedTuple):
 
 
 class JobProgress(NamedTuple):
-    """A job with its table's namespace, its rows and rows per second since its start, and its expected end."""
+    """A job with its rows and rows per second since its start, and its expected end."""
 
     job: Job
-    namespace: str
     rows: int
     rate: float
     left_s: int | None
@@ -76,7 +73,7 @@ class JobPages(Pages):
         elapsed_s = max(1.0, (self._gateway.now_ms() - job.created_at_ms) / 1000)
         done, total = job.done_of_total or (0, 0)
         left_s = round(elapsed_s * max(0, total - done) / done) if done else None
-        return JobProgress(job, served_by_job(job.namespace), rows, rows / elapsed_s, left_s)
+        return JobProgress(job, rows, rows / elapsed_s, left_s)
 
     def _work(self) -> list[WorkProgress]:
         """Return the unfinished background work, with the rate since it was first shown."""
@@ -98,10 +95,5 @@ class JobPages(Pages):
         wanted = flask.request.form.get("id", "")
         if not (wanted.isascii() and wanted.isdecimal() and len(wanted) < 19):
             raise searches.BadSearch("The id of a job must be a number.")
-        try:
-            self._reading(visitor).cancel(int(wanted))
-        except InvalidInput:
-            raise searches.BadSearch(
-                "This job cannot be cancelled. It ends when its backup is deleted."
-            ) from None
+        self._reading(visitor).cancel(int(wanted))
         return flask.redirect(flask.url_for("console.jobs"), 303)

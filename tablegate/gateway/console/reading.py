@@ -19,7 +19,6 @@ from tablegate.gateway.model.commands.table_commands import CountRows, FindTable
 from tablegate.gateway.model.errors import GatewayError, TableMissing
 from tablegate.gateway.model.tables.changes import Change, Latest, Oldest, Stream
 from tablegate.gateway.model.tables.jobs import Job
-from tablegate.gateway.model.tables.namespaces import served_by_job
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.keys import Position
 from tablegate.gateway.model.values.rows import Row
@@ -202,20 +201,20 @@ class TableReader:
         return [job for job in found if self._shows(job)]
 
     def cancel(self, job_id: int) -> None:
-        """Cancel an unfinished job that the visitor can describe. Raises NotPermitted, InvalidInput."""
+        """Cancel an unfinished job that the visitor can describe. Raises NotPermitted."""
         found = [job for job in run_one(self._engine, ListUnfinishedJobs(job_id), None) if self._shows(job)]
         if found:
             self.run(CancelJob(found[0]), CANCELLING)
 
     def _shows(self, job: Job) -> bool:
         """True if a job belongs to a namespace of the visitor and the visitor can describe it."""
-        namespace, authorization = served_by_job(job.namespace), self._visitor.authorization
-        if not self._visitor.sees(namespace):
+        authorization = self._visitor.authorization
+        if not self._visitor.sees(job.namespace):
             return False
         if authorization is None:
             return True
         authorization.purpose = DESCRIBING_JOBS
-        command = ListJobs(namespace, job.kind, limit=1, table_name=job.table_name)
+        command = ListJobs(job.namespace, job.kind, limit=1, table_name=job.table_name)
         return authorization.refusal_of_command(command) is None
 
     def run(self, command: Any, purpose: Purpose) -> Any:

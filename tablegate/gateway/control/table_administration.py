@@ -100,7 +100,7 @@ class TableAdministration:
         return {
             "backups": [
                 {
-                    "id": backup.file_stem,
+                    "id": backup.label,
                     "table": backup.table_name,
                     "created_at_ms": backup.created_at_ms,
                     "is_available": backup.ready,
@@ -114,13 +114,13 @@ class TableAdministration:
     def _create_backup(self, given: dict[str, Any]) -> dict[str, Any]:
         members = members_of(given, table=str, namespace=str, name=str)
         table = self._table(members)
-        return {"id": self._run(CreateBackup(table, members.get("name") or members["table"])).file_stem}
+        return {"id": self._run(CreateBackup(table, members.get("name") or members["table"])).label}
 
     def _delete_backup(self, given: dict[str, Any]) -> dict[str, Any]:
         members = members_of(given, id=str, namespace=str)
         backup = self._backup(members, required(members, "id"), None)
         self._run(DeleteBackup(backup))
-        return {"id": backup.file_stem}
+        return {"id": backup.label}
 
     def _table(self, members: dict[str, Any]) -> Table:
         return self._run(FindTable(_namespace(members), required(members, "table")))
@@ -133,7 +133,7 @@ class TableAdministration:
 
     def _backup(self, members: dict[str, Any], backup_id: str, table: str | None) -> Backup:
         for backup in self._backups(members, table):
-            if backup.file_stem == backup_id:
+            if backup.label == backup_id:
                 return backup
         of_table = f" of {table}" if table else ""
         raise OperationRejected(
@@ -160,8 +160,6 @@ class TableAdministration:
             raise OperationRejected(
                 409, "The backup is in use: it is being created or restored. Try again when that has ended."
             ) from None
-        except errors.BackupUnreadable as error:
-            raise OperationRejected(409, error.reason) from None
 
 
 def _not_retained(error: errors.TimeNotRetained) -> str:

@@ -92,12 +92,6 @@ class Engine:
         """The delivery function of each kind of followers (`deliver`)."""
         self._workers: dict[str, job_runner.JobWorker] = {}
         self._runner = job_runner.JobRunner(store, self._workers)
-        self._file_worker = None
-        if store.backup_files is not None:
-            from tablegate.gateway.engine.backups import backup_file_worker
-
-            self._file_worker = backup_file_worker.BackupFileWorker(store, store.backup_files)
-            self._workers |= dict.fromkeys(backup_file_worker.KINDS, self._file_worker)
 
     def register_view(self, dialect: str, view: IndexView) -> None:
         """Register a dialect's reader of index key columns. To be called before the first command."""
@@ -206,10 +200,7 @@ class Engine:
     def job_batch(self) -> BatchDone | None:
         """Advance one job by a batch. None if no job can run now. Call again after `idle_s`."""
         with self._recording_damage():
-            batch = self._runner.next_batch()
-            if batch is None and self._file_worker is not None and self._file_worker.begin_waiting():
-                batch = self._runner.next_batch()
-            return batch
+            return self._runner.next_batch()
 
     def renew_claims(self) -> None:
         """Renew the claims on running jobs. To be called every one or two seconds, from another thread."""

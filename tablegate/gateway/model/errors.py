@@ -26,7 +26,6 @@
     ├── CommitUnknown              the connection failed at COMMIT, and the outcome cannot be determined
     ├── PositionExpired            a stream position older than the retained changes
     ├── BackupMissing, BackupBusy
-    ├── BackupUnreadable           the file of a backup is missing or damaged
     ├── TimeNotRetained            no history of a table at the requested time
     ├── TokenReused                an idempotency token that was used with another request
     ├── StaleTable                 internal: the table descriptor is out of date, parse the request again
@@ -117,14 +116,6 @@ class BackupBusy(GatewayError):
     def __init__(self, is_creating: bool) -> None:
         super().__init__(is_creating)
         self.is_creating = is_creating
-
-
-class BackupUnreadable(GatewayError):
-    """The rows of a backup are in a file that cannot be read. `reason`: the cause, for operators."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
 
 
 class TimeNotRetained(GatewayError):

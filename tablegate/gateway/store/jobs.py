@@ -9,7 +9,6 @@ import orjson
 
 from tablegate.gateway.model.commands.job_commands import ListJobs, ListUnfinishedJobs
 from tablegate.gateway.model.tables.jobs import Job
-from tablegate.gateway.model.tables.namespaces import RETAINED
 from tablegate.gateway.store.sql.databases import Session
 
 _COLUMNS = "id, kind, namespace, table_name, definition, progress, state, created_at_ms, ended_at_ms, cancelled, claim"
@@ -92,12 +91,6 @@ def list_unfinished(session: Session, command: ListUnfinishedJobs) -> list[Job]:
     return [_job(*columns) for columns in rows]
 
 
-def unfinished_of_kind(session: Session, kind: str) -> list[Job]:
-    """Return the unfinished jobs of a kind."""
-    rows = session.query(f"SELECT {_COLUMNS} FROM jobs WHERE ended_at_ms IS NULL AND kind = ?", (kind,))
-    return [_job(*columns) for columns in rows]
-
-
 def unfinished_by_id(session: Session, job_id: int) -> tuple[Job, int] | None:
     """Return an unfinished job and the end of its claim in milliseconds, or None."""
     rows = session.query(
@@ -143,21 +136,12 @@ def cancel(session: Session, job_id: int) -> None:
     session.execute("UPDATE jobs SET cancelled = 1 WHERE id = ? AND ended_at_ms IS NULL", (job_id,))
 
 
-def end(session: Session, job: Job) -> bool:
-    """Delete a finished job. Return False if it has a newer claim."""
-    return bool(session.execute("DELETE FROM jobs WHERE id = ? AND claim = ?", (job.id, job.claim)))
-
-
 def delete_of_namespace(session: Session, namespace: str | None, tables: Collection[str] | None) -> list[int]:
-    """Delete the jobs of a namespace, or only those of some of its tables. Return the ids of the unfinished ones.
-
-    If `namespace` is None, the jobs of all client namespaces are deleted.
-    """
+    """Delete the jobs of a namespace (None for all), or only those of some of its tables. Return the ids of the
+    unfinished ones."""
     if tables is not None and not tables:
         return []
-    where, parameters = (
-        ("namespace NOT LIKE ?", [f"{RETAINED}%"]) if namespace is None else ("namespace = ?", [namespace])
-    )
+    where, parameters = ("1 = 1", []) if namespace is None else ("namespace = ?", [namespace])
     if tables is not None:
         where += f" AND table_name IN ({', '.join('?' * len(tables))})"
         parameters += sorted(tables)

@@ -5,16 +5,13 @@ from __future__ import annotations
 import contextlib
 import logging
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tablegate.gateway.model.errors import DataCorrupted, SchemaTooNew
 from tablegate.gateway.store.opening.migrating import NewerDatabase, revision_of, steps
 from tablegate.gateway.store.sql import damage
 from tablegate.gateway.store.sql.databases import Database, Session
 from tablegate.gateway.store.tables.catalog import Catalog
-
-if TYPE_CHECKING:
-    from tablegate.gateway.store.tables.backup_files import BackupDirectory
 
 log = logging.getLogger(__name__)
 
@@ -30,8 +27,6 @@ class Store:
         self.vector_images: Any = None
         self.vector_memory_bytes = 0
         self.vector_approximate_from = 0
-        self.backup_files: BackupDirectory | None = None
-        """The directory of backups as files. If None, backups are kept in the database."""
         self.damage = damage.DamageLog()
         self._revisions = steps()
         self._is_schema_too_new = False

@@ -18,7 +18,6 @@ from tablegate.gateway.model.tables.restored_tables import (
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.keys import KeySchema
 from tablegate.gateway.model.values.vectors import Metric
-from tablegate.gateway.store.tables import descriptors
 from tablegate.gateway.store.tables.descriptors import key_schema_document, key_schema_of, rules_of
 from tablegate.transfer.endpoints.endpoint import Definition, Service
 
@@ -46,14 +45,6 @@ def service_of(table: Table) -> Service:
     if DYNAMODB in table.properties:
         return Service.DYNAMODB
     return Service.AZURE_TABLE if table.key_schema == AZURE_SCHEMA else Service.TABLEGATE
-
-
-def definition_of_backup(backup: dict[str, Any]) -> Definition:
-    """Return the definition in a backup (gateway/store/tables/backup_files.py). Raises KeyError, TypeError,
-    ValueError."""
-    return definition_of_table(
-        descriptors.table_of(backup["table"], {}), backup["rows"], backup["size_bytes"]
-    )
 
 
 def document_of(definition: Definition) -> dict[str, Any]:

@@ -530,15 +530,6 @@ def test_jobs_are_shown_and_cancelled(serve: Serve, database_url: str) -> None:
     assert "cancelling" not in console.post("/jobs/cancel", id=str(job.id + 1000))
     page = console.post("/jobs/cancel", id=str(job.id))
     assert "cancelling" in page and "<button>Cancel" not in page
-    filing = begun_filing(server)
-    assert "cannot be cancelled" in console.post("/jobs/cancel", 400, id=str(filing.id))
-
-
-def begun_filing(server: Running) -> Job:
-    engine = server.app.extensions["tablegate"].gateway.engine
-    [job] = engine.run([StartJob("backup-file", "retained/7/shared", "songs", {}, "", 9)])
-    assert isinstance(job, Job)
-    return job
 
 
 def test_without_console_writes_jobs_are_only_shown(serve: Serve, database_url: str) -> None:

@@ -46,7 +46,7 @@ def test_a_job_that_knows_its_total_has_an_expected_end(serve: Serve, database_u
         ({"bytes": 0, "total": 100}, None),
         ({"bytes": 25, "processed": 7, "total": 100}, 300),
         ({"items": 50, "total": 100}, 100),
-        ({"rows": 120, "total": 100}, 0),
+        ({"items": 120, "total": 100}, 0),
     ):
         job = Job(1, "kind", "shared", "songs", {}, progress, "", now_ms - 100_000)
         left_s = JobPages(gateway, None)._progress(job).left_s

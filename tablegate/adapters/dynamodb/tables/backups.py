@@ -27,7 +27,7 @@ from tablegate.gateway.model.authorization.command_accesses import backup_path
 from tablegate.gateway.model.commands.backup_commands import CreateBackup, DeleteBackup, ListBackups
 from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.table_commands import TableStatistics
-from tablegate.gateway.model.errors import BackupBusy, BackupMissing, BackupUnreadable
+from tablegate.gateway.model.errors import BackupBusy, BackupMissing
 from tablegate.gateway.model.tables.backups import Backup, BackupKind
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.security.credentials import Scheme
@@ -125,9 +125,6 @@ def restore_from_backup(call: CallContext) -> Exchange[Answer]:
         raise _missing(arn) from None
     except BackupBusy as error:
         raise _in_use(arn, error, "Backup is being used to restore another table") from None
-    except BackupUnreadable as error:
-        # The service has no such error. A backup with unreadable rows is reported as missing.
-        raise ServiceError("BackupNotFoundException", f"Backup not found: {arn}: {error.reason}") from None
 
 
 # Names of backups

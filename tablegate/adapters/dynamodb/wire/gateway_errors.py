@@ -347,7 +347,6 @@ _FROM_GATEWAY: dict[type[BaseException], _Conversion] = {
     # Fallbacks: backups.py reports the first two with the requested ARN.
     model.BackupMissing: _always("BackupNotFoundException", "Backup not found"),
     model.BackupBusy: _always("BackupInUseException", "Backup is being used"),
-    model.BackupUnreadable: _always("BackupNotFoundException", "Backup not found: {error.reason}"),
     model.TokenReused: _always(
         "IdempotentParameterMismatchException",
         "The request uses the same client token as a previous, but non-identical request. "

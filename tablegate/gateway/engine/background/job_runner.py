@@ -16,14 +16,14 @@ from itertools import chain
 from typing import Any, Protocol, get_args
 
 from tablegate.gateway.engine.background.pacing import BatchDone, BatchSize, FairQueue
-from tablegate.gateway.engine.backups import file_backups, restoring
+from tablegate.gateway.engine.backups import restoring
 from tablegate.gateway.engine.rows.writing import Answer, WriteBatch
 from tablegate.gateway.engine.tables.table_definitions import TableDefiner
 from tablegate.gateway.model.authorization.quotas import account_of
 from tablegate.gateway.model.commands import job_commands
-from tablegate.gateway.model.errors import InvalidInput, LimitExceeded, StaleTable, TokenReused
+from tablegate.gateway.model.errors import LimitExceeded, StaleTable, TokenReused
 from tablegate.gateway.model.tables.jobs import Job
-from tablegate.gateway.model.tables.namespaces import of_job, served_by_job
+from tablegate.gateway.model.tables.namespaces import of_job
 from tablegate.gateway.model.values.rows import TICKS_PER_MS
 from tablegate.gateway.store import jobs
 from tablegate.gateway.store.sql.databases import Session
@@ -61,8 +61,6 @@ def run(store: Store, definer: TableDefiner, command: Any, now: int) -> Any:
             with store.read() as session:
                 return jobs.list_unfinished(session, command)
         case job_commands.CancelJob(job):
-            if job.kind in (file_backups.FILE, file_backups.REMOVE):
-                raise InvalidInput("cancel", kind=job.kind)
             with store.write() as session:
                 jobs.cancel(session, job.id)
                 return jobs.by_id(session, job.id)
@@ -301,7 +299,7 @@ class JobRunner:
         """Advance one job. None if no job can run now."""
         with self._store.read() as session:
             unfinished_jobs = jobs.unfinished(session, self._workers)
-        owners = {job_id: account_of(served_by_job(namespace)) for job_id, namespace, _ in unfinished_jobs}
+        owners = {job_id: account_of(namespace) for job_id, namespace, _ in unfinished_jobs}
         for job_id in self._active.keys() - owners.keys():
             self._suspend(job_id)
         for by_job in (self._claims, self._failing_since, self._not_before):

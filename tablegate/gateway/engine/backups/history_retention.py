@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 
-from tablegate.gateway.engine.backups import file_backups
 from tablegate.gateway.engine.tables import row_counting
 from tablegate.gateway.model.errors import BackupBusy, BackupMissing
 from tablegate.gateway.model.tables.backups import RECOVERY_DAYS, Backup, BackupKind
@@ -117,7 +116,7 @@ def free(store: Store, session: Session, backup_id: int) -> Backup:
         raise BackupMissing()
     if not backup.ready:
         raise BackupBusy(is_creating=True)
-    if copies.is_source(session, backup.copy_id) or file_backups.is_restored(session, backup):
+    if copies.is_source(session, backup.copy_id):
         raise BackupBusy(is_creating=False)
     return backup
 
@@ -138,14 +137,13 @@ def forget_backups(store: Store, session: Session, namespace: str | None) -> Non
 
 
 def _forget(store: Store, session: Session, deleted_backups: list[Backup]) -> None:
-    """Remove backups with their tables or files, in a constant number of round trips."""
+    """Remove backups with their tables, in a constant number of round trips."""
     if not deleted_backups:
         return
     for backup in deleted_backups:
         backups.remove(session, backup.copy_id)
     for table in store.catalog.lock_all(session, [backup.copy_id for backup in deleted_backups]):
         store.catalog.remove(session, table)
-    file_backups.forget(store, session, deleted_backups)
 
 
 def delete_expired(store: Store, now_ms: int, limit: int) -> int:

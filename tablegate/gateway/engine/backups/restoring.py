@@ -14,7 +14,7 @@ import dataclasses
 from typing import Any, get_args
 
 from tablegate.gateway.engine.background.pacing import FairQueue
-from tablegate.gateway.engine.backups import change_windows, file_backups, history_retention
+from tablegate.gateway.engine.backups import change_windows, history_retention
 from tablegate.gateway.engine.tables import row_counting
 from tablegate.gateway.engine.tables.table_definitions import TableDefiner
 from tablegate.gateway.model.authorization.quotas import account_of
@@ -25,7 +25,7 @@ from tablegate.gateway.model.tables.backups import Backup, BackupKind
 from tablegate.gateway.model.tables.namespaces import RETAINED, is_reserved, of_backup
 from tablegate.gateway.model.tables.tables import HistoryRule, State, Table
 from tablegate.gateway.model.values.rows import TICKS_PER_MS
-from tablegate.gateway.store.sql.databases import RetryableFailure, Session
+from tablegate.gateway.store.sql.databases import Session
 from tablegate.gateway.store.store import Store
 from tablegate.gateway.store.tables import backups, copies, descriptors, history
 from tablegate.gateway.store.tables.copies import CopyPhase, PendingCopy
@@ -143,31 +143,16 @@ def _bare(source: Table, namespace: str, name: str) -> CreateTable:
 def _restore(store: Store, definer: TableDefiner, command: backup_commands.RestoreTable, now: int) -> Table:
     source = command.source
     now_ms = now // TICKS_PER_MS
-    if isinstance(source, Backup):
-        target = _restore_backup(store, definer, command.definition, source, now_ms)
-    else:
-        with store.write() as session:
-            moment = _moment(store, session, source, command.at, now)
-            target = definer.make(session, command.definition, _FOREVER_MS, now_ms)
-            copies.add(session, PendingCopy(target.id, source.id, moment))
-        store.catalog.cache.forget(source.id)
-    store.catalog.cache.forget(target.id)
-    return target
-
-
-def _restore_backup(
-    store: Store, definer: TableDefiner, definition: CreateTable, backup: Backup, now_ms: int
-) -> Table:
-    file = file_backups.readable_file_of(store, backup)
+    moment: HistoryPoint | None = None
     with store.write() as session:
-        backup = history_retention.free(store, session, backup.id)
-        if file_backups.file_of(session, backup) != file:
-            raise RetryableFailure("the rows of a backup went into a file meanwhile")
-        target = definer.make(session, definition, _FOREVER_MS, now_ms)
-        if file is None:
-            copies.add(session, PendingCopy(target.id, backup.copy_id, None))
+        if isinstance(source, Backup):
+            source_id = history_retention.free(store, session, source.id).copy_id
         else:
-            file_backups.begin_restore(store, session, backup, file, target, now_ms)
+            source_id, moment = source.id, _moment(store, session, source, command.at, now)
+        target = definer.make(session, command.definition, _FOREVER_MS, now_ms)
+        copies.add(session, PendingCopy(target.id, source_id, moment))
+    store.catalog.cache.forget(source_id)
+    store.catalog.cache.forget(target.id)
     return target
 
 

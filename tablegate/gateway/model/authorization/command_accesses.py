@@ -31,7 +31,6 @@ from tablegate.gateway.model.commands import (
 )
 from tablegate.gateway.model.commands.writes import CheckOnly, Edit, Remove, Replace
 from tablegate.gateway.model.tables.backups import Backup, BackupKind
-from tablegate.gateway.model.tables.namespaces import served_by_job
 from tablegate.gateway.model.tables.tables import RESOURCE_POLICIES, Table
 
 _ALTERING = (
@@ -199,8 +198,8 @@ def _of_job_list(command: job_commands.ListJobs, purpose: Purpose) -> Iterator[A
 
 def _of_cancelled_job(command: job_commands.CancelJob, purpose: Purpose) -> Iterator[Access]:
     job = command.job
-    namespace, path = served_by_job(job.namespace), command.path or job.table_name
-    yield Access(Permission.CANCEL_JOB, purpose.channel, namespace, path, command)
+    path = command.path or job.table_name
+    yield Access(Permission.CANCEL_JOB, purpose.channel, job.namespace, path, command)
 
 
 def _of_new_replicas(command: replica_commands.AddReplicas, purpose: Purpose) -> Iterator[Access]:

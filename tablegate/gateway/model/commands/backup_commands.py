@@ -24,7 +24,7 @@ class RestoreTable(BaseCommand[Table]):
 
     The new table is CREATING until background work has copied the rows. `size_bytes`: their approximate size, if known.
     Outcome: Table. Errors: TableExists, TableBusy, TableMissing, TimeNotRetained, BackupMissing, BackupBusy,
-    BackupUnreadable, QuotaExceeded.
+    QuotaExceeded.
     """
 
     definition: CreateTable

@@ -74,7 +74,7 @@ class ListUnfinishedJobs(BaseCommand[list[Job]]):
 class CancelJob(BaseCommand["Job | None"]):
     """Request the cancellation of a job. The worker ends it before its next batch. `path`: as in ListJobs.
 
-    Outcome: Job. Error: InvalidInput `cancel` if jobs of this kind cannot be cancelled.
+    Outcome: Job.
     """
 
     job: Job

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple
 
 from tablegate.gateway.model.tables.tables import Table
 
@@ -30,7 +29,7 @@ class Backup:
     """A backup.
 
     - `source`: the descriptor of the table at that time.
-    - `copy_id`: the id of the internal table with the rows, also after the rows were moved to a file.
+    - `copy_id`: the id of the internal table with the rows.
     - `rows`, `size_bytes`: counted when the backup was requested.
     - `ready`: all rows have been copied.
     - `expires_at_ms`: None means never.
@@ -55,17 +54,6 @@ class Backup:
         return self.table_name, self.created_at_ms, self.id
 
     @property
-    def file_stem(self) -> str:
-        """The prefix of the names of its files, up to a dot."""
+    def label(self) -> str:
+        """Its id for operators, which sorts by age."""
         return f"{self.created_at_ms:014}-{self.id:08x}"
-
-
-class BackupFile(NamedTuple):
-    """The file with the rows of a backup.
-
-    It has a name in the directory of backups, a length, and the CRC-64/XZ of all its bytes in hexadecimal.
-    """
-
-    name: str
-    size_bytes: int
-    crc64: str

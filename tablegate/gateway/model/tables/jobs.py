@@ -14,7 +14,7 @@ class Job:
     - `kind`: the worker that runs it.
     - `definition`: the request.
     - `progress`: the position of the worker, and figures for the client. If a worker knows the whole work, `total` is
-      in the unit of `bytes`, `items` or `rows`, the first of them that is there.
+      in the unit of `bytes` or `items`, the first of them that is there.
     - `state`: the state in terms of the dialect.
     - `cancelled`: cancellation was requested.
     - `claim`: number of the last claim. A server process with an older claim cannot change the job.
@@ -37,9 +37,7 @@ class Job:
     @property
     def done_of_total(self) -> tuple[int, int] | None:
         """The work done and the whole work. None if the whole is not known."""
-        done = next(
-            (self.progress[name] for name in ("bytes", "items", "rows") if name in self.progress), None
-        )
+        done = next((self.progress[name] for name in ("bytes", "items") if name in self.progress), None)
         total = self.progress.get("total")
         return (done, total) if isinstance(done, int) and isinstance(total, int) else None
 

@@ -23,18 +23,6 @@ def of_backup(backup_id: int) -> str:
     return f"{RETAINED}{backup_id}"
 
 
-def of_backup_jobs(backup_id: int, namespace: str) -> str:
-    """Return the namespace of the jobs on the file of a backup. `namespace`: that of the backup."""
-    return f"{RETAINED}{backup_id}/{namespace}"
-
-
-def served_by_job(namespace: str) -> str:
-    """Return the client's namespace for the namespace of a job: its own, or that of the backup."""
-    if not namespace.startswith(RETAINED):
-        return namespace
-    return namespace.removeprefix(RETAINED).partition("/")[2]
-
-
 def is_reserved(namespace: str) -> bool:
     """Return True if a namespace contains only copies."""
     return namespace.startswith((SNAPSHOTS, RETAINED))

@@ -45,12 +45,9 @@ def lines_of(file: IO[bytes], limit_bytes: int = LINE_BYTES) -> Iterator[bytes]:
         yield line
 
 
-def header_line(**members: Any) -> bytes:
-    """Return the first line. `members` describe the origin of the rows.
-
-    They are `definition`, of a table (transfer/), or `backup` (store/tables/backup_files.py).
-    """
-    return orjson.dumps({"tablegate": FORMAT, "version": VERSION, **members}) + b"\n"
+def header_line(definition: Mapping[str, Any]) -> bytes:
+    """Return the first line, with the definition of the table (transfer/)."""
+    return orjson.dumps({"tablegate": FORMAT, "version": VERSION, "definition": definition}) + b"\n"
 
 
 def read_header(line: bytes) -> dict[str, Any]:

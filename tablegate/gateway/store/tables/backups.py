@@ -92,15 +92,6 @@ def of_namespace(session: Session, read_table: TableReader, namespace: str | Non
     return _select(session, read_table, f"{where} ORDER BY copy_id", parameters)
 
 
-def in_tables(session: Session, limit: int) -> list[int]:
-    """Return the ids of complete backups that have their rows in tables."""
-    rows = session.query(
-        "SELECT b.id FROM backups b JOIN tables t ON t.id = b.copy_id WHERE b.ready = 1 ORDER BY b.id LIMIT ?",
-        (limit,),
-    )
-    return [int(backup_id) for (backup_id,) in rows]
-
-
 def set_ready(session: Session, copy_id: int) -> None:
     """Mark the backup in this table as complete."""
     session.execute("UPDATE backups SET ready = 1 WHERE copy_id = ?", (copy_id,))

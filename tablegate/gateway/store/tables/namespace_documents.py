@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
@@ -36,19 +36,3 @@ def keep(session: Session, namespace: str, name: str, document: Mapping[str, Any
         " ON CONFLICT (namespace, name) DO UPDATE SET document = excluded.document",
         (namespace, name, orjson.dumps(document).decode()),
     )
-
-
-def present(session: Session, namespace: str, names: Sequence[str]) -> set[str]:
-    """Return the names that have a document."""
-    answers = [
-        session.ask(
-            "SELECT name FROM namespace_properties WHERE namespace = ? AND name = ?", (namespace, name)
-        )
-        for name in names
-    ]
-    return {name for answer in answers for (name,) in answer()}
-
-
-def forget(session: Session, namespace: str, name: str) -> None:
-    """Delete the document of a name."""
-    session.send("DELETE FROM namespace_properties WHERE namespace = ? AND name = ?", (namespace, name))

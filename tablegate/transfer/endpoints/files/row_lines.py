@@ -1,8 +1,5 @@
 """JSON Lines of tablegate (gateway/model/values/row_lines.py) as table files: their definition, and fast parsing of
-rows.
-
-A header has a definition, or it is that of a backup (gateway/store/tables/backup_files.py).
-"""
+rows."""
 
 from __future__ import annotations
 
@@ -17,20 +14,18 @@ from tablegate.gateway.model.values.row_lines import (
     times_of,
 )
 from tablegate.gateway.model.values.rows import Row
-from tablegate.transfer.endpoints.definitions import definition_of, definition_of_backup, document_of
+from tablegate.transfer.endpoints.definitions import definition_of, document_of
 from tablegate.transfer.endpoints.endpoint import Definition
 
 
 def header_line(definition: Definition) -> bytes:
-    return row_lines.header_line(definition=document_of(definition))
+    return row_lines.header_line(document_of(definition))
 
 
 def read_header(line: bytes) -> Definition:
     """Return the definition in a first line. Raises UnreadableFile."""
     header = row_lines.read_header(line)
     try:
-        if "backup" in header:
-            return definition_of_backup(header["backup"])
         return definition_of(header["definition"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise UnreadableFile(f"the header's definition is damaged ({error!r})") from None

@@ -6,13 +6,9 @@ continuous backups), and botocore's model.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-
-from tests.adapters.dynamodb.client import DynamoDBService
 
 ON = {"PointInTimeRecoveryEnabled": True}
 OFF = {"PointInTimeRecoveryEnabled": False}
@@ -450,83 +446,3 @@ def test_a_backup_of_nothing(orders: Any) -> None:
         "TableNotFoundException",
         "Table not found: nowhere",
     )
-
-
-# Backups with rows in files (--backup-directory)
-
-
-@pytest.fixture
-def filing(clock: Any, tmp_path: Path) -> Iterator[Any]:
-    """A service that keeps backups in tmp_path."""
-    with DynamoDBService.opened(clock, backup_directory=tmp_path) as made:
-        yield made
-
-
-def file_away(service: Any) -> None:
-    engine = service.gateway.engine
-    while engine.background_batch() or engine.job_batch():
-        pass
-
-
-def without_id(table: dict[str, Any]) -> dict[str, Any]:
-    return {name: member for name, member in table.items() if name != "TableId"}
-
-
-def test_clients_see_no_difference(service: Any, filing: Any, tmp_path: Path) -> None:
-    """Each answer is the same wherever the rows are, but for the ids of new tables."""
-    told: list[list[Any]] = [[], []]
-    for each, answers in zip((service, filing), told, strict=True):
-        each.clock.ms = 1_700_000_100_000
-        each.table(**WITH_INDEX)
-        put(each, "a", "b", c={"S": "x"})
-        arn = ok(each, "CreateBackup", TableName="orders", BackupName="one")["BackupDetails"]["BackupArn"]
-        file_away(each)
-        put(each, "late")
-        answers += [
-            ok(each, "DescribeBackup", BackupArn=arn),
-            ok(each, "ListBackups"),
-            without_id(
-                ok(each, "RestoreTableFromBackup", BackupArn=arn, TargetTableName="again")["TableDescription"]
-            ),
-            each.error("DeleteBackup", {"BackupArn": arn}),
-            each.error("RestoreTableFromBackup", {"BackupArn": arn, "TargetTableName": "twice"}),
-        ]
-        file_away(each)
-        answers += [
-            ok(each, "Scan", TableName="again", IndexName="by_c"),
-            without_id(ok(each, "DescribeTable", TableName="again")["Table"]),
-            ok(each, "DeleteBackup", BackupArn=arn),
-            each.error("DescribeBackup", {"BackupArn": arn}),
-        ]
-    assert told[1] == told[0]
-    assert len(told[0][5]["Items"]) == 2
-    file_away(filing)
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("broken", "reason"),
-    [
-        (lambda file: file.unlink(), "No such file or directory"),
-        (lambda file: file.write_bytes(file.read_bytes()[:-5]), "its size is not"),
-        (lambda file: file.write_bytes(file.read_bytes()[:-5] + b"12345"), "damaged"),
-    ],
-)
-def test_a_file_that_is_missing_or_broken(
-    filing: Any, tmp_path: Path, broken: Callable[[Path], None], reason: str
-) -> None:
-    """The text is tablegate's, because the service has no such error."""
-    filing.table()
-    put(filing, "a")
-    arn = ok(filing, "CreateBackup", TableName="orders", BackupName="one")["BackupDetails"]["BackupArn"]
-    file_away(filing)
-    [file] = tmp_path.iterdir()
-    broken(file)
-    code, text = filing.error("RestoreTableFromBackup", {"BackupArn": arn, "TargetTableName": "again"})
-    assert code == "BackupNotFoundException"
-    assert text.startswith(f"Backup not found: {arn}: the file {file.name}")
-    assert reason in text
-    assert str(tmp_path) not in text
-    assert ok(filing, "ListTables")["TableNames"] == ["orders"]
-    assert ok(filing, "DescribeBackup", BackupArn=arn)["BackupDescription"]["BackupDetails"]["BackupStatus"]
-    ok(filing, "DeleteBackup", BackupArn=arn)
