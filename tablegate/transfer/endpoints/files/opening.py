@@ -4,28 +4,60 @@ from __future__ import annotations
 
 import glob
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from tablegate.gateway.model.values.row_lines import HEADER_START
 from tablegate.transfer.endpoints.endpoint import Endpoint
+from tablegate.transfer.endpoints.files.cli_rows import CommandLineRows
 from tablegate.transfer.endpoints.files.document_files import is_dynamodump, parts_of
+from tablegate.transfer.endpoints.files.dynamodb_csv import DynamoDBCsv
+from tablegate.transfer.endpoints.files.dynamodb_export import DynamoDBExport
+from tablegate.transfer.endpoints.files.dynamodb_lines import DynamoDBLines
+from tablegate.transfer.endpoints.files.entity_documents import EntityDocuments
 from tablegate.transfer.endpoints.files.file_endpoint import UNFINISHED, LineReader
 from tablegate.transfer.endpoints.files.json_lines import JsonLines, PipedLines
 from tablegate.transfer.endpoints.files.recognition import format_of_documents
+from tablegate.transfer.endpoints.files.stream_records import StreamRecords
+from tablegate.transfer.endpoints.files.typed_csv import TypedCsv
+from tablegate.transfer.endpoints.files.workbench import WorkbenchModel
 from tablegate.transfer.errors import BadAddress
 
+
+class _Format(NamedTuple):
+    """A format of files: its meaning, the function that opens its endpoint, and the options of its addresses."""
+
+    meaning: str
+    open: Callable[[Path, Mapping[str, str]], Endpoint]
+    options: tuple[str, ...] = ()
+
+
+def _open_parquet(path: Path, options: Mapping[str, str]) -> Endpoint:
+    from tablegate.transfer.endpoints.files.parquet import ParquetFile  # it loads pyarrow
+
+    return ParquetFile(path, options)
+
+
 FORMATS = {
-    "jsonl": "JSON Lines of tablegate: typed, lossless",
-    "dynamodb-export": "folder of a DynamoDB export to S3",
-    "dynamodb-json": "DynamoDB items as JSON or Ion",
-    "dynamodb-stream": "records of DynamoDB streams",
-    "dynamodb-csv": "CSV of DynamoDB's console and its import from S3",
-    "nosql-workbench": "data model of NoSQL Workbench",
-    "azure-json": "entities of Azure Table as JSON",
-    "tablestore-json": "rows of Table Store's command line",
-    "csv": "typed CSV of Azure Storage Explorer",
-    "parquet": "Parquet",
+    "jsonl": _Format("JSON Lines of tablegate: typed, lossless", lambda path, _: JsonLines(path)),
+    "dynamodb-export": _Format(
+        "folder of a DynamoDB export to S3", DynamoDBExport, ("keys", "lines", "incremental", "md5")
+    ),
+    "dynamodb-json": _Format("DynamoDB items as JSON or Ion", DynamoDBLines, ("keys", "table")),
+    "dynamodb-stream": _Format("records of DynamoDB streams", StreamRecords, ("keys",)),
+    "dynamodb-csv": _Format(
+        "CSV of DynamoDB's console and its import from S3",
+        DynamoDBCsv,
+        ("keys", "types", "delimiter", "empty"),
+    ),
+    "nosql-workbench": _Format("data model of NoSQL Workbench", WorkbenchModel, ("keys", "table")),
+    "azure-json": _Format("entities of Azure Table as JSON", EntityDocuments, ("types",)),
+    "tablestore-json": _Format("rows of Table Store's command line", CommandLineRows, ("keys",)),
+    "csv": _Format(
+        "typed CSV of Azure Storage Explorer", TypedCsv, ("types", "delimiter", "empty", "formulas")
+    ),
+    "parquet": _Format("Parquet", _open_parquet, ("keys",)),
 }
 _SUMMARY = "manifest-summary.json"
 _NAMES = (
@@ -34,18 +66,6 @@ _NAMES = (
     (re.compile(r"\.csv$", re.IGNORECASE), "csv"),
     (re.compile(r"\.parquet$", re.IGNORECASE), "parquet"),
 )
-_OPTIONS = {
-    "jsonl": frozenset[str](),
-    "dynamodb-export": frozenset({"keys", "lines", "incremental", "md5"}),
-    "dynamodb-json": frozenset({"keys", "table"}),
-    "dynamodb-stream": frozenset({"keys"}),
-    "dynamodb-csv": frozenset({"keys", "types", "delimiter", "empty"}),
-    "nosql-workbench": frozenset({"keys", "table"}),
-    "azure-json": frozenset({"types"}),
-    "tablestore-json": frozenset({"keys"}),
-    "csv": frozenset({"types", "delimiter", "empty", "formulas"}),
-    "parquet": frozenset({"keys"}),
-}
 
 
 def open_file(path: str, options: Mapping[str, str]) -> Endpoint:
@@ -54,52 +74,14 @@ def open_file(path: str, options: Mapping[str, str]) -> Endpoint:
     Raises BadAddress, MissingSoftware.
     """
     file_format = format_of(path, options)
-    unknown = set(options) - _OPTIONS[file_format] - {"format"}
+    found = FORMATS[file_format]
+    unknown = set(options) - {*found.options, "format"}
     if unknown:
-        names = ", ".join(sorted(_OPTIONS[file_format] | {"format"}))
+        names = ", ".join(sorted({*found.options, "format"}))
         raise BadAddress(
             f"file:{path}: {', '.join(sorted(unknown))}: unknown option. Options of format {file_format}: {names}"
         )
-    where = _place(path, file_format)
-    match file_format:
-        case "jsonl":
-            return PipedLines() if path == "-" else JsonLines(where)
-        case "dynamodb-json":
-            from tablegate.transfer.endpoints.files.dynamodb_lines import DynamoDBLines
-
-            return DynamoDBLines(where, options)
-        case "dynamodb-stream":
-            from tablegate.transfer.endpoints.files.stream_records import StreamRecords
-
-            return StreamRecords(where, options)
-        case "dynamodb-csv":
-            from tablegate.transfer.endpoints.files.dynamodb_csv import DynamoDBCsv
-
-            return DynamoDBCsv(where, options)
-        case "nosql-workbench":
-            from tablegate.transfer.endpoints.files.workbench import WorkbenchModel
-
-            return WorkbenchModel(where, options)
-        case "azure-json":
-            from tablegate.transfer.endpoints.files.entity_documents import EntityDocuments
-
-            return EntityDocuments(where, options)
-        case "tablestore-json":
-            from tablegate.transfer.endpoints.files.cli_rows import CommandLineRows
-
-            return CommandLineRows(where, options)
-        case "dynamodb-export":
-            from tablegate.transfer.endpoints.files.dynamodb_export import DynamoDBExport
-
-            return DynamoDBExport(where, options)
-        case "csv":
-            from tablegate.transfer.endpoints.files.typed_csv import TypedCsv
-
-            return TypedCsv(where, options)
-        case _:
-            from tablegate.transfer.endpoints.files.parquet import ParquetFile
-
-            return ParquetFile(where, options)
+    return PipedLines() if path == "-" else found.open(_place(path, file_format), options)
 
 
 def format_of(path: str, options: Mapping[str, str]) -> str:
@@ -177,4 +159,4 @@ def _begins_as_json(path: Path) -> bool:
 
 
 def _format_list() -> str:
-    return ", ".join(f"{name} ({meaning})" for name, meaning in FORMATS.items())
+    return ", ".join(f"{name} ({file_format.meaning})" for name, file_format in FORMATS.items())
