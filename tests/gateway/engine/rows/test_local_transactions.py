@@ -8,7 +8,14 @@ import pytest
 
 from tablegate.gateway.engine.engine import Engine
 from tablegate.gateway.engine.rows import local_transactions
-from tablegate.gateway.model.commands.row_commands import Get, Read, WriteGroup, WriteOutcome
+from tablegate.gateway.model.commands.row_commands import (
+    Get,
+    IdempotencyToken,
+    Read,
+    ReplayedOutcome,
+    WriteGroup,
+    WriteOutcome,
+)
 from tablegate.gateway.model.commands.table_commands import FindTable
 from tablegate.gateway.model.commands.transaction_commands import (
     AbortTransaction,
@@ -101,6 +108,14 @@ def held(things: Client) -> Client:
     """Partition `a` with rows 1 and 2, held by a transaction."""
     things.write(things.put("a", 1, n=decimal(1)), things.put("a", 2, n=decimal(2)), things.put("b", 1))
     return begin(things)
+
+
+def test_a_replay_is_answered_while_a_transaction_holds_its_partition(things: Client) -> None:
+    """API reference of TransactWriteItems, ClientRequestToken: repeated calls have the same effect as a single one."""
+    token = IdempotencyToken("test", "t", b"request", 600_000)
+    ask(things.engine, WriteGroup((things.put("a", 1),), token))
+    held = begin(things)
+    assert isinstance(ask(held.engine, WriteGroup((held.put("a", 1),), token)), ReplayedOutcome)
 
 
 def test_the_transaction_sees_its_own_writes_and_others_do_not(held: Client) -> None:
