@@ -171,7 +171,7 @@ def _range(limit: int) -> list[bytes]:
 
 @contextmanager
 def _full_validator() -> Iterator[None]:
-    checker = operation_schemas.of("2026").checker("PutItem")
+    checker = operation_schemas.checker("PutItem")
     before = checker.fast_check
     object.__setattr__(checker, "fast_check", fast_validator.leave_to_full_validator)
     try:

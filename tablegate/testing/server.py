@@ -39,8 +39,8 @@ class ServerFailed(Exception):
 class Server:
     """A server for tests: a context manager, or a decorator of functions and unittest classes.
 
-    `settings`: those of `tablegate serve` (docs/reference/settings.md). `message_style="classic"` is `--message-style
-    classic`. Without a `database`, all data is in memory. `start_from`: a file from `ControlClient.export`.
+    `settings`: those of `tablegate serve` (docs/reference/settings.md). `auth="strict"` is `--auth strict`. Without a
+    `database`, all data is in memory. `start_from`: a file from `ControlClient.export`.
 
     As a decorator it also sets `environment()` while the function runs. A decorated unittest.TestCase has one server,
     which is emptied before each test.

@@ -118,7 +118,7 @@ from tablegate.gateway.model import fast_paths
 from tablegate.gateway.model.expressions import updates
 from tablegate.transfer.comparing import sides
 assert not fast_paths.ARE_ON
-assert operation_schemas.of("2026").checker("PutItem").fast_check is fast_validator.leave_to_full_validator
+assert operation_schemas.checker("PutItem").fast_check is fast_validator.leave_to_full_validator
 assert (values.render_row, values.render_rows) == (values.render_row_generally, values.render_rows_generally)
 assert entity_renderer._SPLICED == ()
 assert checks._fast_put_of is checks._no_fast_put

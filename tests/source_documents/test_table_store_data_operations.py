@@ -5,7 +5,6 @@ All eight of its GetRange examples are here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,19 +13,10 @@ from tablegate.adapters.tablestore.wire.plainbuffer import Bound, CellOperation,
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tests.adapters.tablestore.client import Refused, cells_of, plain, row, rows_of, units_of
 from tests.support.live_tablestore import LiveTableStore
-from tests.support.running import start
 
 INTEGER, STRING = messages.INTEGER, messages.STRING
 IGNORE, EXPECT_EXIST, EXPECT_NOT_EXIST = messages.IGNORE, messages.EXPECT_EXIST, messages.EXPECT_NOT_EXIST
 MIN, MAX = Bound.INF_MIN, Bound.INF_MAX
-
-
-@pytest.fixture(scope="module")
-def live_as_in_2017(shared_database_url: str) -> Iterator[LiveTableStore]:
-    """A service with EXPECT_NOT_EXIST as in the document of 2017."""
-    running = start(shared_database_url, dialects="tablestore", tablestore_expect_not_exist="2017")
-    yield LiveTableStore(running.url, stem="then")
-    running.stop()
 
 
 @pytest.fixture
@@ -153,22 +143,6 @@ def test_expect_not_exist_succeeds_only_if_the_row_does_not_exist(
         == "OTSConditionCheckFail"
     )
     assert plain(tablestore.get({"pk": 1}, table)) == {"pk": 1, "a": 1}
-
-
-@pytest.mark.parametrize("exists", [False, True])
-def test_updates_and_deletes_of_rows_that_must_not_exist_fail(
-    live_as_in_2017: LiveTableStore, exists: bool
-) -> None:
-    tablestore, table = live_as_in_2017, live_as_in_2017.new_name()
-    tablestore.create(table)
-    if exists:
-        tablestore.put({"pk": 1}, {"a": 1}, table, expect=EXPECT_NOT_EXIST)
-    for ask in (
-        lambda: tablestore.update({"pk": 1}, {"a": 2}, table, expect=EXPECT_NOT_EXIST),
-        lambda: tablestore.delete({"pk": 1}, table, expect=EXPECT_NOT_EXIST),
-    ):
-        assert failing(ask) == "OTSConditionCheckFail"
-    assert plain(tablestore.get({"pk": 1}, table)) == ({"pk": 1, "a": 1} if exists else None)
 
 
 def test_updates_and_deletes_of_rows_that_must_not_exist_today(

@@ -54,7 +54,7 @@ def test_azure(azure_tables, tablegate):
 def test_table_store(tablestore_client):
     assert [*tablestore_client.list_table()] == []
 
-@pytest.mark.tablegate(auth="strict", message_style="classic")
+@pytest.mark.tablegate(auth="strict", namespaces="separate")
 def test_marker(dynamodb_client, tablegate):
     with pytest.raises(Exception, match="UnrecognizedClientException"):
         boto3.client("dynamodb", aws_access_key_id="other", aws_secret_access_key="x").list_tables()
@@ -83,7 +83,6 @@ def test_ini_options(pytester: pytest.Pytester) -> None:
         """
 [pytest]
 tablegate_settings =
-    message-style = classic
     namespaces = separate
 tablegate_clock = 2041-01-01T00:00:00Z
 """
@@ -174,7 +173,7 @@ def test_after_it(tablegate, dynamodb_client):
     client.create_table(**TABLE)
     assert dynamodb_client.list_tables()["TableNames"] == ["things"]
 
-@pytest.mark.tablegate(message_style="classic")
+@pytest.mark.tablegate(namespaces="separate")
 def test_other_settings():
     client.create_table(**TABLE)
 
@@ -193,7 +192,7 @@ def test_mock():
 
 def test_the_environment_of_a_session_needs_no_fixture(pytester: pytest.Pytester) -> None:
     pytester.makeini(
-        "[pytest]\ntablegate_environment = session\ntablegate_settings =\n    message-style = classic"
+        "[pytest]\ntablegate_environment = session\ntablegate_settings =\n    namespaces = separate"
     )
     pytester.makepyfile(
         TABLE

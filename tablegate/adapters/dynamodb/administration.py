@@ -183,8 +183,7 @@ def steps(gateway: Gateway, request: OperationRequest) -> Steps[Answer]:
     authorization = request.authorization
     if authorization is not None:
         authorization.purpose = operation_table.purpose_of(request.operation, request.document)
-    schemas = operation_schemas.of(gateway.settings.message_style)
-    checked = schemas.check(request.operation, request.document)
+    checked = operation_schemas.check(request.operation, request.document)
     caller = Caller(request.access_id, *place_of(request.namespace), request.namespace)
     return calls.begin(CallContext(request.operation, checked, caller, gateway, authorization=authorization))
 

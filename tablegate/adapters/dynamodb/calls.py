@@ -35,7 +35,6 @@ class CallParser:
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
-        self._schemas = operation_schemas.of(gateway.settings.message_style)
 
     def parse(self, request: Request, caller: Caller | None) -> CallContext:
         """Return the call (Dialect.parse). Raises BodyTooLarge, ServiceError, Busy.
@@ -48,7 +47,7 @@ class CallParser:
         text = self._text(request) if "content-encoding" in request.header_map else request.body
         dense = None
         if len(text) > limits.LARGE_REQUEST_BYTES:
-            dense = self._schemas.refusal_of_dense(_operation(request), text)
+            dense = operation_schemas.refusal_of_dense(_operation(request), text)
         if len(text) > MIN_PARSED_BYTES and dense is None:
             self._gateway.memory.hold_json(request, text)
         if len(text) <= limits.LARGE_REQUEST_BYTES or not gc.isenabled():
@@ -87,7 +86,7 @@ class CallParser:
         name = _operation(request)
         parse: Callable[[bytes], Any] = orjson.loads
         if len(text) > limits.LARGE_REQUEST_BYTES:
-            parse = partial(self._schemas.parse, name)
+            parse = partial(operation_schemas.parse, name)
         try:
             body = parse(text) if text and dense is None else None
         except Exception as error:  # also nesting bombs, lone surrogates, NaN and bytes that are not UTF-8
@@ -107,11 +106,11 @@ class CallParser:
         if not text:
             raise serialization()
         if len(text) > limits.LARGE_REQUEST_BYTES:
-            self._schemas.shorten(name, body)
+            operation_schemas.shorten(name, body)
         try:
-            checked = self._schemas.checker(name)(body)
+            checked = operation_schemas.checker(name)(body)
         except ServiceError as refusal:
-            raise self._schemas.error_for_body(name, text, refusal) from None
+            raise operation_schemas.error_for_body(name, text, refusal) from None
         return CallContext(name, checked, caller, gateway, request.header_map, request.authorization)
 
 

@@ -9,6 +9,8 @@ import re
 from collections.abc import Mapping
 from typing import ClassVar
 
+import orjson
+
 from tablegate.adapters.dynamodb import DIALECT, background, calls, request_facts, security_tokens
 from tablegate.adapters.dynamodb.capacity.throughput import Throttle
 from tablegate.adapters.dynamodb.operation_table import NAMES, OPERATIONS
@@ -17,7 +19,6 @@ from tablegate.adapters.dynamodb.wire import auth, http, injectable_faults
 from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext, Caller
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, internal, render
 from tablegate.adapters.dynamodb.wire.refusals import error_for_caller
-from tablegate.adapters.dynamodb.wire.styles import json_encoder
 from tablegate.gateway.dialect import Begun, Dialect, Gateway, Seed
 from tablegate.gateway.exchanges import Steps, exchange_of
 from tablegate.gateway.http import Reply, Request
@@ -73,8 +74,6 @@ class DynamoDB(Dialect):
         super().__init__(gateway)
         background.register(gateway)
         self._calls = calls.CallParser(gateway)
-        self._style = gateway.settings.message_style
-        self._encode = json_encoder(self._style)
         self._throttle = Throttle(gateway.now_ms) if gateway.settings.throughput == "enforce" else None
 
     # Detection of the dialect
@@ -141,7 +140,7 @@ class DynamoDB(Dialect):
     def fault(self, request: Request, name: str) -> Reply:
         """Return an error reply injected by a test (Dialect.fault)."""
         service_error = injectable_faults.ERRORS[name]
-        return http.reply(request, service_error.status, render(service_error, self._style))
+        return http.reply(request, service_error.status, render(service_error))
 
     # From request to reply
 
@@ -176,9 +175,8 @@ class DynamoDB(Dialect):
 
     def render(self, request: Request, caller: Caller | None, answer: Answer) -> Reply:
         """Return the reply with an answer (Dialect.render)."""
-        # Answers of statement batches contain errors. Their texts depend on the message style.
         if not isinstance(answer, bytes):
-            answer = b"" if answer is None else self._encode(answer)
+            answer = b"" if answer is None else orjson.dumps(answer)
         return http.reply(request, 200, answer)
 
     def finalize_authorization(self, request: Request, reply: Reply) -> Reply:
@@ -202,7 +200,7 @@ class DynamoDB(Dialect):
             facts = {"dialect": DIALECT, "operation": self.operation(request), "request_id": request.id}
             level = logging.ERROR if unforeseen else logging.WARNING
             log.log(level, "a request failed: %r", error, exc_info=unforeseen, extra={"facts": facts})
-        return http.reply(request, service_error.status, render(service_error, self._style))
+        return http.reply(request, service_error.status, render(service_error))
 
     def refuse(self, request: Request, error: Exception) -> Reply | None:
         """Return the reply to a request that the server itself rejects (Dialect.refuse)."""
@@ -211,4 +209,4 @@ class DynamoDB(Dialect):
         service_error = internal()
         if isinstance(error, GatewayError):
             service_error = error_for_caller(error, self.operation(request), request.authorization)
-        return http.reply(request, service_error.status, render(service_error, self._style))
+        return http.reply(request, service_error.status, render(service_error))

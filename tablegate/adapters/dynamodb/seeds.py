@@ -36,7 +36,6 @@ from tablegate.adapters.dynamodb.wire.auth import DEFAULT_ACCOUNT, DEFAULT_REGIO
 from tablegate.adapters.dynamodb.wire.call_context import CallContext, Caller, find_table
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
 from tablegate.adapters.dynamodb.wire.gateway_errors import service_error_of
-from tablegate.adapters.dynamodb.wire.styles import LATEST
 from tablegate.gateway.dialect import BadSeed, Gateway, Seed
 from tablegate.gateway.exchanges import drive, each, exchange_of
 from tablegate.gateway.model.commands.commands import AnyCommand, Exchange
@@ -173,7 +172,7 @@ class _SeedLoader:
             self.items[name] += len(batch)
 
     def _call(self, operation: str, arguments: dict[str, Any]) -> None:
-        checked = operation_schemas.of(LATEST).check(operation, arguments)
+        checked = operation_schemas.check(operation, arguments)
         call = CallContext(operation, checked, self._caller, self._gateway)
         try:
             drive(lambda: exchange_of(calls.begin(call)), self._run)

@@ -73,7 +73,6 @@ class TableStore(Dialect):
         super().__init__(gateway)
         gateway.engine.register_view(DIALECT, index_view)
         self._operations = OPERATIONS
-        self._style = gateway.settings.tablestore_message_style
 
     # Detection
 
@@ -211,7 +210,7 @@ class TableStore(Dialect):
         if isinstance(error, errors.ServiceError):
             return error
         if isinstance(error, GatewayError):
-            return errors.service_error_of(error, self._style)
+            return errors.service_error_of(error)
         log.error("request %s (%s) failed", request.id, replies.request_id(request), exc_info=error)
         return errors.INTERNAL
 

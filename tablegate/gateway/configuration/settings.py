@@ -264,11 +264,6 @@ class Settings:
         " https://{account}.table.core.windows.net with auth strict and separate namespaces.",
     )
 
-    message_style: str = _dynamodb(
-        "2026",
-        "DynamoDB: error texts. 2026: the current ones. classic: older ones, for test suites that compare them.",
-        ("2026", "classic"),
-    )
     throughput: str = _dynamodb(
         "off",
         "Provisioned throughput. off: never throttle. enforce: throttle requests over the capacity of a table.",
@@ -337,18 +332,6 @@ class Settings:
 
     tablestore_tables: int = _table_store(
         64, "Table Store: maximum number of tables in an instance. 0 removes the limit.", value="NUMBER"
-    )
-    tablestore_message_style: str = _table_store(
-        "classic",
-        "Table Store: error texts of failed conditions. classic: one text for all, as the SDK test suites expect. 2026: "
-        "texts that give the reason.",
-        ("classic", "2026"),
-    )
-    tablestore_expect_not_exist: str = _table_store(
-        "today",
-        "Table Store: meaning of EXPECT_NOT_EXIST. today: true for an absent row. 2017: UpdateRow and DeleteRow fail with "
-        "it.",
-        ("today", "2017"),
     )
 
     sweep_period: float = _background(

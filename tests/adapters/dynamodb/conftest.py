@@ -17,15 +17,8 @@ def clock() -> Clock:
 
 @pytest.fixture
 def service(clock: Clock) -> Iterator[DynamoDBService]:
-    """Auth dev, texts of 2026, no delays."""
+    """Auth dev, no delays."""
     with DynamoDBService.opened(clock) as made:
-        yield made
-
-
-@pytest.fixture
-def classic(clock: Clock) -> Iterator[DynamoDBService]:
-    """Auth dev, classic texts, no delays."""
-    with DynamoDBService.opened(clock, message_style="classic") as made:
         yield made
 
 

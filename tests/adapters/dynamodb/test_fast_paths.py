@@ -16,7 +16,6 @@ from tablegate.adapters.dynamodb.validation import fast_validator, operation_sch
 from tablegate.adapters.dynamodb.values import values
 from tablegate.adapters.dynamodb.values.values import item_of, render_row, render_rows
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
-from tablegate.adapters.dynamodb.wire.styles import LATEST
 from tablegate.adapters.dynamodb.wire.wording import Wording
 from tablegate.gateway.model.errors import GatewayError
 from tablegate.gateway.model.tables.tables import Rules, State, Table
@@ -183,14 +182,14 @@ WHOLE_VALUES: dict[str, st.SearchStrategy[Any]] = {
 
 @pytest.mark.parametrize("operation", sorted(WHOLE_VALUES))
 def test_both_validators_make_the_same_of_attribute_values(operation: str) -> None:
-    request = operation_schemas.of(LATEST).requests[operation]
+    request = operation_schemas.REQUESTS[operation]
     fast_check = fast_validator.fast_check(fast_validator.strict(request))
 
     @examples(150)
     @given(WHOLE_VALUES[operation])
     def run(body: Any) -> None:
-        general = checked(fast_validator.leave_to_full_validator, operation, LATEST, body)
-        assert checked(fast_check, operation, LATEST, body) == general
+        general = checked(fast_validator.leave_to_full_validator, operation, body)
+        assert checked(fast_check, operation, body) == general
 
     run()
 

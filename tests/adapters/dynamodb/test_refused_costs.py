@@ -64,11 +64,11 @@ def cost_problem(body: bytes, send: Callable[[], Reply]) -> str | None:
     return problem(len(body), lambda: read(body), send, BOUNDS)
 
 
-def refused_at_little_cost(style: str, wanted: set[str] | None) -> set[str]:
+def refused_at_little_cost(wanted: set[str] | None) -> set[str]:
     """Feed the bodies (None: all) and return the labels of what was not refused."""
     wrong: dict[str, str] = {}
     not_refused, seen = set(), set()
-    with DynamoDBService.opened(Clock(), message_style=style) as service:
+    with DynamoDBService.opened(Clock()) as service:
         service.table()
         for name, operation, body in wasteful_requests.dynamodb(SIZE_BYTES, wanted):
             label = f"{operation}: {name}"
@@ -85,13 +85,12 @@ def refused_at_little_cost(style: str, wanted: set[str] | None) -> set[str]:
 
 
 @pytest.mark.fast_paths
-@pytest.mark.parametrize("style", ["2026", "classic"])
-def test_dynamodb_refuses_at_little_cost(style: str) -> None:
+def test_dynamodb_refuses_at_little_cost() -> None:
     """Bodies of 10 MB of those kinds that cost most before: up to 26 s.
 
     The general validator takes 90 % of the bound for "many ScanFilter", the fast one 70 %.
     """
-    assert refused_at_little_cost(style, WORST) == set()
+    assert refused_at_little_cost(WORST) == set()
 
 
 @pytest.mark.soak
@@ -99,9 +98,8 @@ def test_dynamodb_refuses_at_little_cost(style: str) -> None:
     "TABLEGATE_TEST_SOAK_SECONDS" not in os.environ,
     reason="a hundred bodies of 10 MB take minutes: make soak",
 )
-@pytest.mark.parametrize("style", ["2026", "classic"])
-def test_dynamodb_refuses_all_at_little_cost(style: str) -> None:
-    not_refused = refused_at_little_cost(style, None)
+def test_dynamodb_refuses_all_at_little_cost() -> None:
+    not_refused = refused_at_little_cost(None)
     assert {label for label in not_refused if not label.startswith("BatchExecuteStatement: 25 ")} == {
         "ExecuteStatement: many parameters"  # for a statement that takes none
     }

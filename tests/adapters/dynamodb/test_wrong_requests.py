@@ -15,7 +15,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tablegate.adapters.dynamodb.validation import fast_validator, operation_schemas
-from tablegate.adapters.dynamodb.wire.styles import CLASSIC, LATEST
 from tests.adapters.dynamodb.client import DynamoDBService
 from tests.support.clock import Clock
 from tests.support.examples import examples
@@ -154,10 +153,10 @@ def bodies(draw: st.DrawFn, operation: str) -> dict[str, Any]:
     return body
 
 
-@pytest.fixture(scope="module", params=[LATEST, CLASSIC])
-def both(request: pytest.FixtureRequest) -> Iterator[DynamoDBService]:
+@pytest.fixture(scope="module")
+def dynamodb() -> Iterator[DynamoDBService]:
     """A service with the table `orders` with a pair of keys. `missing` is absent."""
-    with DynamoDBService.opened(Clock(), message_style=request.param) as service:
+    with DynamoDBService.opened(Clock()) as service:
         names = ("pk", "sk")
         service.table(
             AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in names],
@@ -178,38 +177,34 @@ def answers(service: DynamoDBService, operation: str, body: Any) -> tuple[int, A
 
 def answers_generally(service: DynamoDBService, operation: str, body: Any) -> tuple[int, Any]:
     """The answer without the fast paths that DynamoDB has in front of the engine."""
-    schemas = operation_schemas.of(service.gateway.settings.message_style)
-    checker = schemas.checker
+    checker = operation_schemas.checker
 
     def general(name: str) -> fast_validator.Checker:
         return replace(checker(name), fast_check=fast_validator.leave_to_full_validator)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(schemas, "checker", general)
+        patch.setattr(operation_schemas, "checker", general)
         return answers(service, operation, body)
 
 
 @pytest.mark.parametrize("operation", sorted(MEMBERS))
-def test_errors_have_equal_texts(both: DynamoDBService, operation: str) -> None:
+def test_errors_have_equal_texts(dynamodb: DynamoDBService, operation: str) -> None:
     @examples(150)
     @given(bodies(operation))
     def run(body: Any) -> None:
-        assert answers(both, operation, body) == answers_generally(both, operation, body)
+        assert answers(dynamodb, operation, body) == answers_generally(dynamodb, operation, body)
 
     run()
 
 
 @pytest.mark.parametrize("name", ["missing", "orders"])
-def test_the_number_of_key_conditions(both: DynamoDBService, name: str) -> None:
-    """Three are refused before the table is looked for in the classic style, and not before in today's."""
+def test_the_number_of_key_conditions(dynamodb: DynamoDBService, name: str) -> None:
+    """The table is looked for before three conditions are refused."""
     body = {
         "TableName": name,
         "KeyConditionExpression": "pk = :a AND sk = :a AND z = :a",
         "ExpressionAttributeValues": {":a": {"S": "x"}},
     }
-    found = answers(both, "Query", body)
-    assert found == answers_generally(both, "Query", body)
-    is_classic = both.gateway.settings.message_style == CLASSIC
-    text = found[0].get("message", "")
-    assert (text == "Conditions can be of length 1 or 2 only") is is_classic
-    assert ("not found" in text) is (name == "missing" and not is_classic)
+    found = answers(dynamodb, "Query", body)
+    assert found == answers_generally(dynamodb, "Query", body)
+    assert ("not found" in found[0]["message"]) is (name == "missing")

@@ -6,7 +6,6 @@ dates, and each part begins with the rows that the part before it left.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -44,11 +43,9 @@ SMALL = {"i": 121, "b": True, "s": "text", "f": 12.65999984741211}
 
 @pytest.fixture
 def recording(service: TableStoreService) -> Recording:
-    """The two tables of the recordings, on a server with the texts of 2026."""
-    options = dataclasses.replace(service.gateway.settings, tablestore_message_style="2026")
-    modern = service.on(dataclasses.replace(service.gateway, settings=options))
+    """The two tables of the recordings."""
     text = messages.STRING
-    modern.create("one", ("name", text))
+    service.create("one", ("name", text))
     defined = [
         ("score", messages.DCT_INTEGER),
         ("time", messages.DCT_STRING),
@@ -71,8 +68,8 @@ def recording(service: TableStoreService) -> Recording:
         ),
     ]
     columns = [messages.DefinedColumnSchema(name=name, type=kind) for name, kind in defined]
-    modern.create("two", ("game", text), ("player", text), defined=columns, index_metas=indexes)
-    return Recording(modern)
+    service.create("two", ("game", text), ("player", text), defined=columns, index_metas=indexes)
+    return Recording(service)
 
 
 PLAYS = [

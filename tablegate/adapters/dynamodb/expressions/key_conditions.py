@@ -60,25 +60,11 @@ def parse_key_condition(text: str, placeholders: Placeholders) -> ConditionNode:
     return tree
 
 
-def key_tests(
-    tree: ConditionNode, placeholders: Placeholders, tests_max: int | None = None
-) -> tuple[KeyTest, ...]:
-    """Return the tests in a key condition, in the order of the text. Raises ServiceError.
-
-    `tests_max`: the maximum number of tests, as far as the request shows it (8 for a named index). In its first decade
-    the service checked it before it looked up the table. Today it does not: None.
-    """
+def key_tests(tree: ConditionNode, placeholders: Placeholders) -> tuple[KeyTest, ...]:
+    """Return the tests in a key condition, in the order of the text. Raises ServiceError."""
     reader = _KeyReader(KEY_CONDITION, placeholders)
     reader.read(tree)
-    tests = tuple(reader.tests.values())
-    check_count(tests, tests_max)
-    return tests
-
-
-def check_count(tests: tuple[KeyTest, ...], tests_max: int | None = None) -> None:
-    """Raise ServiceError if there is no test, or more than `tests_max`."""
-    if not tests or (tests_max is not None and len(tests) > tests_max):
-        raise validation(text_of("key-count"))
+    return tuple(reader.tests.values())
 
 
 ColumnCheck = Callable[[KeyColumn, bool], None]
@@ -137,8 +123,6 @@ def _check_pair(
     tests: Mapping[str, KeyTest], schema: KeySchema, check_column: ColumnCheck | None, index: str
 ) -> None:
     """Check the tests of a key with one HASH and at most one RANGE attribute."""
-    if len(tests) > PAIR:
-        raise validation(text_of("key-count"))
     for column in schema.columns:
         is_hash = column in schema.partition
         if check_column is not None:

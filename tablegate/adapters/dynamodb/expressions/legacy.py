@@ -49,9 +49,7 @@ def filter_condition(conditions: Mapping[str, Mapping[str, Any]], operator: str 
 
 
 def key_conditions(conditions: Mapping[str, Mapping[str, Any]]) -> tuple[KeyTest, ...]:
-    """Return the tests of KeyConditions. key_conditions.py makes a range of them, and checks their number
-    (`check_count`).
-    """
+    """Return the tests of KeyConditions. key_conditions.py makes a range of them."""
     return tuple([KeyTest(*_condition_test(name, condition)) for name, condition in conditions.items()])
 
 

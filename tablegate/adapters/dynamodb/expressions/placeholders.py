@@ -11,7 +11,6 @@ from typing import Any
 from tablegate.adapters.dynamodb.values.values import value_of
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.expression_messages import text_of
-from tablegate.adapters.dynamodb.wire.styles import edited
 from tablegate.adapters.dynamodb.wire.wording import ANY_OPERATION, Wording
 from tablegate.gateway.model.values.values import Value
 
@@ -82,5 +81,5 @@ class Placeholders:
             "UpdateExpression",
         ):
             rule = "size-of-transacted-update"
-        text = edited(text_of(rule, **facts), lambda message: prefix + message)
+        text = prefix + text_of(rule, **facts)
         return validation(self.wording.framed_expression(text))

@@ -39,8 +39,6 @@ from tablegate.gateway.model.values.rows import Row
 Input = Mapping[str, Any]
 
 _PAIR = 2  # attributes of a table's key as it is shown
-_MOST_KEY_PARTS = 8  # attributes of an index key: four of each role (docs/protocols/dynamodb.md rule 37)
-
 
 # Members that make a clause, or that may be wrong without one. A request without any of them needs no parsing.
 _PLACEHOLDERS = frozenset({"ExpressionAttributeNames", "ExpressionAttributeValues"})
@@ -69,9 +67,6 @@ class ReadClauses:
             self._key_tests: tuple[key_conditions.KeyTest, ...] | None = None
             self._filter, self._filter_name, self.projection = ALWAYS, "", None
             return
-        tests_max = None
-        if call.is_classic:
-            tests_max = _MOST_KEY_PARTS if "IndexName" in arguments else _PAIR
         placeholders = Placeholders.of(arguments, call.wording)
         text = arguments.get("KeyConditionExpression")
         key_tree = None if text is None else key_conditions.parse_key_condition(text, placeholders)
@@ -80,10 +75,9 @@ class ReadClauses:
         placeholders.check_all_used()
         self._key_tests = None
         if key_tree is not None:
-            self._key_tests = key_conditions.key_tests(key_tree, placeholders, tests_max)
+            self._key_tests = key_conditions.key_tests(key_tree, placeholders)
         elif "KeyConditions" in arguments:
             self._key_tests = legacy.key_conditions(arguments["KeyConditions"])
-            key_conditions.check_count(self._key_tests, tests_max)
 
     @staticmethod
     def _filter_of(arguments: Input, placeholders: Placeholders) -> tuple[Predicate, str]:

@@ -17,7 +17,6 @@ from tablegate.adapters.dynamodb.values.values import as_kind, value_of
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.gateway_errors import service_error_of
 from tablegate.adapters.dynamodb.wire.messages import bare
-from tablegate.adapters.dynamodb.wire.styles import edited
 from tablegate.gateway.model.errors import BadKey, KeyTooLong
 from tablegate.gateway.model.expressions.ranges import KeyRange
 from tablegate.gateway.model.tables.indexes import Index
@@ -116,7 +115,7 @@ class StartKey:
 
     def _error_of(self, error: BadKey | KeyTooLong) -> ServiceError:
         message = service_error_of(error, "").message or ""
-        return validation(edited(message, lambda text: bare("start-key", text=text)))
+        return validation(bare("start-key", text=message))
 
 
 def _java_text(wire: Mapping[str, Any]) -> str:

@@ -29,7 +29,6 @@ from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, cancelled, validation
 from tablegate.adapters.dynamodb.wire.gateway_errors import service_error_of
-from tablegate.adapters.dynamodb.wire.styles import edited
 from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.row_commands import Get, ReplayedOutcome
 from tablegate.gateway.model.errors import BadKey, GatewayError, TableMissing
@@ -82,7 +81,7 @@ def execute_transaction(call: CallContext) -> Exchange[Answer]:
 
 def _in_member(place: int, error: ServiceError) -> ServiceError:
     head = f"Validation failed in TransactStatements[{place}]: "
-    return validation(edited(error.message or "", lambda text: head + text))
+    return validation(head + (error.message or ""))
 
 
 def _check_in_transaction(place: int, statement: Statement) -> None:

@@ -27,7 +27,7 @@ from tablegate.adapters.dynamodb.tables import (
 from tablegate.adapters.dynamodb.tables.descriptions import describe
 from tablegate.adapters.dynamodb.tables.properties import ON_DEMAND, TableProperties
 from tablegate.adapters.dynamodb.tables.replica_rules import STRONG, in_region
-from tablegate.adapters.dynamodb.tables.tables import find_table, in_state, in_style
+from tablegate.adapters.dynamodb.tables.tables import find_table, in_state
 from tablegate.adapters.dynamodb.wire import messages
 from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext, own_name
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
@@ -211,16 +211,16 @@ def _update_replicas(call: CallContext) -> Exchange[Answer]:
         table = yield from _create(call, table, _by_region(updates), witness)
     elif actions == {"Delete"}:
         yield from _delete(call, table, _by_region(updates))
-        return {"TableDescription": in_style(call, {**before, "TableStatus": "UPDATING"})}
+        return {"TableDescription": {**before, "TableStatus": "UPDATING"}}
     elif actions == {"Disassociate"}:
         table = yield from _disassociate(call, table, updates[0][1])
     else:
         yield from _override(call, table, [entry for _, entry in updates])
-        return {"TableDescription": in_style(call, {**before, "TableStatus": "UPDATING"})}
+        return {"TableDescription": {**before, "TableStatus": "UPDATING"}}
     description = yield from _description(call, table)
     # A replica being added is shown a moment later.
     description["Replicas"] = before.get("Replicas", [])
-    return {"TableDescription": in_style(call, {**description, "TableStatus": "UPDATING"})}
+    return {"TableDescription": {**description, "TableStatus": "UPDATING"}}
 
 
 def _by_region(updates: Sequence[tuple[str, Wire]]) -> list[Wire]:

@@ -15,7 +15,6 @@ from tablegate.adapters.dynamodb import DIALECT
 from tablegate.adapters.dynamodb.tables import billing, encryption, vector_indexes
 from tablegate.adapters.dynamodb.tables.descriptions import describe, index_definition
 from tablegate.adapters.dynamodb.tables.properties import ON_DEMAND, PROVISIONED, TableProperties
-from tablegate.adapters.dynamodb.tables.tables import in_style
 from tablegate.adapters.dynamodb.wire import messages
 from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
@@ -56,7 +55,7 @@ def begin(call: CallContext, source: Table | Backup, at: int | None, summary: Wi
             raise
         raise name_error or _exists(create_command.name) from None
     description = describe(table, None, call.caller, call.gateway.now_ms())
-    return {"TableDescription": in_style(call, description)}
+    return {"TableDescription": description}
 
 
 def _name_error(call: CallContext, name: str) -> Exchange[ServiceError | None]:

@@ -80,7 +80,7 @@ def create_table(call: CallContext) -> Exchange[Answer]:
         raise
     resource_policies.apply_policies(call, table)
     description = describe(in_state(State.CREATING, table, now_ms), None, call.caller, now_ms)
-    return {"TableDescription": in_style(call, _as_created(description, arguments))}
+    return {"TableDescription": _as_created(description, arguments)}
 
 
 def new_table(call: CallContext) -> table_commands.CreateTable:
@@ -153,7 +153,7 @@ def describe_table(call: CallContext) -> Exchange[Answer]:
     now_ms = call.gateway.now_ms()
     description = describe(table, statistics, call.caller, now_ms)
     running_changes.show_deleting(description, running_changes.deleting(table, now_ms).get("deleting", {}))
-    return {"Table": in_style(call, description)}
+    return {"Table": description}
 
 
 def list_tables(call: CallContext) -> Exchange[Answer]:
@@ -226,7 +226,7 @@ def check_update(call: CallContext) -> Exchange[CheckedUpdate]:
             if index["IndexName"] in update.throughput:
                 index["IndexStatus"] = "UPDATING"
         running_changes.show_deleting(description, dropped_indexes)
-        return {"TableDescription": in_style(call, description)}
+        return {"TableDescription": description}
 
     return CheckedUpdate(_alter_command(call, table, update, dropped_indexes), description_of)
 
@@ -319,7 +319,7 @@ def unless_changing(call: CallContext, table: Table, command: Command[R]) -> Exc
     try:
         return (yield from one(command))
     except TableBusy as busy:
-        if busy.state != State.UPDATING.value or call.is_classic:
+        if busy.state != State.UPDATING.value:
             raise
         running = TableProperties.of(table).change
         raise running_changes.refusal(table.name, running, call.input, call.operation) from busy
@@ -366,7 +366,7 @@ def delete_table(call: CallContext) -> Exchange[Answer]:
     description = describe(in_state(State.DELETING, dropped_table, now_ms), statistics, call.caller, now_ms)
     for name in _NOT_OF_DELETED:
         description.pop(name, None)
-    return {"TableDescription": in_style(call, description)}
+    return {"TableDescription": description}
 
 
 _NOT_OF_DELETED = (
@@ -414,14 +414,3 @@ def in_state(state: State, table: Table, now_ms: int) -> Table:
         table_indexes = tuple(replace(index, busy_until_ms=until_ms) for index in table_indexes)
         vectors = tuple(replace(index, busy_until_ms=until_ms) for index in vectors)
     return replace(table, state=state, busy_until_ms=until_ms, indexes=table_indexes, vector_indexes=vectors)
-
-
-def in_style(call: CallContext, description: dict[str, Any]) -> dict[str, Any]:
-    """Return the description without members added later, for the classic style (dynalite compares whole bodies)."""
-    if not call.is_classic:
-        return description
-    if not description.get("DeletionProtectionEnabled"):
-        description.pop("DeletionProtectionEnabled", None)
-    for owner in (description, *description.get("GlobalSecondaryIndexes", ())):
-        owner.pop("WarmThroughput", None)
-    return description

@@ -1,7 +1,7 @@
 """Tags of tables and streams: TagResource, UntagResource, ListTagsOfResource, and the Tags of CreateTable.
 
 The table's properties hold the tags. Requests name their resource by ARN only (rule 40). Texts: measured on the service
-by ack-api-quirks in October 2026 (findings 105 to 110, 372, 373). The classic ones: dynalite.
+by ack-api-quirks in October 2026 (findings 105 to 110, 372, 373).
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext, check_place
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.resources import tagged_table
-from tablegate.adapters.dynamodb.wire.styles import StyledText
 from tablegate.gateway.exchanges import one
 from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.stream_commands import FindStream
@@ -110,10 +109,7 @@ def _resource(call: CallContext) -> Exchange[tuple[Table, str]]:
             raise TableMissing(name)  # ack-api-quirks 101, 104
         return table, label
     except (StreamMissing, TableMissing):
-        head = "Requested resource not found"
-        # The service has had this spelling for ten years.
-        classic = head if call.operation == "UntagResource" else f"{head}: ResourcArn: {arn} not found"
-        text = StyledText(f"{head}: ResourceArn: {arn} not found", classic)
+        text = f"Requested resource not found: ResourceArn: {arn} not found"
         raise ServiceError("ResourceNotFoundException", text) from None
 
 

@@ -23,7 +23,6 @@ from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.constraint_messages import (
     MOST_VIOLATIONS,
     ConstraintViolation,
-    lacks_required_member,
 )
 
 _NULL = "Member must not be null"
@@ -35,9 +34,6 @@ def violations(context: RuleContext, shape: Structure, data: dict[str, Any]) -> 
     # BatchGetItem repeats its map as JSON (paritysuite batchGetItem.test.ts, two regions, 2026-10-09).
     as_json = context.operation == "BatchGetItem"
     _find_in_members(shape, data, ("", ""), _Search(violated, as_json))
-    if context.is_classic and lacks_required_member(violated):
-        violated.clear()
-        _find_in_members(shape, data, ("", ""), _Search(violated, as_json, as_first_decade=True))
     return violated
 
 
@@ -46,15 +42,10 @@ MemberPath = tuple[str, str]
 
 
 class _Search(NamedTuple):
-    """A search for violations.
-
-    `found`: those so far. `as_json`: echo values as JSON. `as_first_decade`: apply the constraints of the first
-    decade.
-    """
+    """A search for violations. `found`: those so far. `as_json`: echo values as JSON."""
 
     found: list[ConstraintViolation]
     as_json: bool
-    as_first_decade: bool = False
 
     def echo_limit(self, count: int) -> int:
         """Return the number of characters to echo for each of `count` violations of one value."""
@@ -63,7 +54,7 @@ class _Search(NamedTuple):
 
 
 def _find(shape: Shape, data: Any, member_path: MemberPath, search: _Search) -> None:
-    constraints = _violated_constraints(shape, data, search)
+    constraints = _violated_constraints(shape, data)
     if constraints:
         echo = _echo(shape, data, search.as_json)[: search.echo_limit(len(constraints))]
         search.found.extend(
@@ -82,7 +73,7 @@ def _find_in_members(shape: Shape, data: Any, member_path: MemberPath, search: _
                 part = data.get(name)
                 if part is not None:
                     _find(member, part, here, search)
-                elif name in shape.required or (search.as_first_decade and name in shape.classic_required):
+                elif name in shape.required:
                     search.found.append(ConstraintViolation(*here, None, "null", _NULL))
         case Sequence():
             for number, part in enumerate(data, 1):
@@ -157,11 +148,11 @@ Broken = tuple[Literal["enum", "pattern", "minimum", "maximum", "keys", "values"
 """A violated constraint: its kind and its text."""
 
 
-def _violated_constraints(shape: Shape, data: Any, search: _Search) -> list[Broken]:
+def _violated_constraints(shape: Shape, data: Any) -> list[Broken]:
     """Return the constraints that this member itself violates."""
     match shape:
         case Text():
-            return _broken_text(shape, data, search)
+            return _broken_text(shape, data)
         case Number():
             return _broken_bounds("value", data, shape.minimum, shape.maximum)
         case Sequence():
@@ -170,7 +161,7 @@ def _violated_constraints(shape: Shape, data: Any, search: _Search) -> list[Brok
             constraints = _broken_bounds("length", len(data), shape.minimum, shape.maximum)
             if shape.keys is not None:
                 listing = _all_of(shape.keys.minimum, shape.keys.maximum, shape.keys.pattern)
-                bad = [key for key in data if _broken_text(shape.keys, key, search)]
+                bad = [key for key in data if _broken_text(shape.keys, key)]
                 constraints += [("keys", f"Map keys must satisfy constraint: [{listing}]")] * len(bad)
             if shape.lengths is not None:
                 listing = _all_of(*shape.lengths)
@@ -181,7 +172,7 @@ def _violated_constraints(shape: Shape, data: Any, search: _Search) -> list[Brok
     return []
 
 
-def _broken_text(shape: Text, data: str, search: _Search) -> list[Broken]:
+def _broken_text(shape: Text, data: str) -> list[Broken]:
     constraints: list[Broken] = []
     if shape.instead and re.fullmatch(shape.instead, data):
         return constraints
@@ -189,11 +180,9 @@ def _broken_text(shape: Text, data: str, search: _Search) -> list[Broken]:
         return [("sentence", shape.sentence)]
     if shape.enum and data not in shape.enum:
         constraints.append(("enum", f"Member must satisfy enum value set: [{', '.join(shape.enum)}]"))
-    accepted = shape.classic_pattern if search.as_first_decade else shape.applied
-    if accepted and not re.fullmatch(accepted, data):
+    if shape.applied and not re.fullmatch(shape.applied, data):
         constraints.append(("pattern", f"Member must satisfy regular expression pattern: {shape.pattern}"))
-    is_empty_today = not (data or search.as_first_decade or shape.empty_minimum is None)
-    minimum = shape.empty_minimum if is_empty_today else shape.minimum
+    minimum = shape.minimum if data or shape.empty_minimum is None else shape.empty_minimum
     return constraints + _broken_bounds("length", len(data), minimum, shape.maximum)
 
 

@@ -1,4 +1,4 @@
-"""The inputs of all operations, as data, and the entry point of the checks: `of(style).check(operation, body)`.
+"""The inputs of all operations, as data, and the entry point of the checks: `check(operation, body)`.
 
 schemas/ has the members, their constraints, and their order of checks. fast_validator.py and full_validator.py
 check a shape. rules/ has the rules about several members.
@@ -10,7 +10,6 @@ dynalite (captured from the service). The service still checks members in this o
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -20,127 +19,32 @@ from tablegate.adapters.dynamodb.validation import fast_validator, long_members,
 from tablegate.adapters.dynamodb.validation.rules import item_rules, resource_rules, table_rules, vector_rules
 from tablegate.adapters.dynamodb.validation.rules.rule_context import RuleContext
 from tablegate.adapters.dynamodb.validation.schemas.backup_schemas import BACKUP_REQUESTS
-from tablegate.adapters.dynamodb.validation.schemas.item_schemas import item_requests
-from tablegate.adapters.dynamodb.validation.schemas.job_schemas import job_requests
+from tablegate.adapters.dynamodb.validation.schemas.item_schemas import ITEM_REQUESTS
+from tablegate.adapters.dynamodb.validation.schemas.job_schemas import JOB_REQUESTS
 from tablegate.adapters.dynamodb.validation.schemas.replication_schemas import replication_requests
 from tablegate.adapters.dynamodb.validation.schemas.resource_schemas import RESOURCE_REQUESTS
 from tablegate.adapters.dynamodb.validation.schemas.schema_types import Request
 from tablegate.adapters.dynamodb.validation.schemas.statement_schemas import STATEMENT_REQUESTS
 from tablegate.adapters.dynamodb.validation.schemas.stream_schemas import STREAM_REQUESTS
-from tablegate.adapters.dynamodb.validation.schemas.table_schemas import table_requests
+from tablegate.adapters.dynamodb.validation.schemas.table_schemas import TABLE_REQUESTS
 from tablegate.adapters.dynamodb.validation.schemas.transaction_schemas import TRANSACTION_REQUESTS
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, serialization
-from tablegate.adapters.dynamodb.wire.styles import CLASSIC, LATEST
+from tablegate.adapters.dynamodb.wire.wording import ITEM_WRITES
 from tablegate.gateway.model import fast_paths
 
-
-class OperationSchemas:
-    """The schemas and checks of all operations in one style. `requests`: by operation."""
-
-    def __init__(self, style: str) -> None:
-        self._is_classic = style == CLASSIC
-        self.requests: dict[str, Request] = {
-            **item_requests(self._is_classic),
-            **TRANSACTION_REQUESTS,
-            **STATEMENT_REQUESTS,
-            **table_requests(self._is_classic),
-            **BACKUP_REQUESTS,
-            **RESOURCE_REQUESTS,
-            **STREAM_REQUESTS,
-            **job_requests(self._is_classic),
-            **replication_requests(),
-        }
-        self.checker: Callable[[str], fast_validator.Checker] = cache(self._new_checker)
-        """The checks of one operation, ready to be called with a body."""
-
-    def check(self, operation: str, body: Any) -> dict[str, Any]:
-        """Return the cleaned input of an operation.
-
-        It has known members only, of the right JSON types, without nulls, and attribute values in canonical form.
-        `body` is decoded JSON and is changed in place. Items of puts become `values.ParsedItem`.
-
-        Raises ServiceError: SerializationException for JSON types, then ValidationException for member
-        constraints and for rules that need no table, in the order of the style. `operation` must be one of
-        OPERATIONS.
-        """
-        return self.checker(operation)(body)
-
-    def parse(self, operation: str, text: bytes) -> Any:
-        """Parse the JSON of a large request.
-
-        Maps and lists that are longer than allowed may be shortened. Raises ValueError.
-        """
-        request = self.requests.get(operation)
-        if request is None:
-            return orjson.loads(text)
-        return long_members.parse(text, shortening.member_limits(request.shape))
-
-    def shorten(self, operation: str, body: Any) -> None:
-        """Drop excess members in place: for large bodies, before `check`."""
-        if operation in self.requests:
-            shortening.shorten(self.requests[operation].shape, body)
-
-    def refusal_of_dense(self, operation: str, text: bytes) -> ServiceError | None:
-        """Return the error for a request that certainly exceeds the operation's limits, so that it need not be
-        parsed. None otherwise.
-        """
-        if operation not in self.requests or not shortening.exceeds_limits(operation, text):
-            return None
-        if operation in ("PutItem", "BatchWriteItem"):
-            return RuleContext(operation, self._is_classic).refused("item-size")
-        return serialization()
-
-    def error_for_body(self, operation: str, text: bytes, refusal: ServiceError) -> ServiceError:
-        """Return the error for a request that `check` rejected, depending on the text of its body.
-
-        Three operations check very deeply nested bodies with the older validation, which uses the texts of the
-        classic style (paritysuite deepRequests.test.ts, two regions, 2026-10-09). The depth of large bodies is
-        not measured.
-        """
-        if operation == "SearchVectors":
-            return vector_rules.refusal_of_body(self.parse(operation, text), text, refusal)
-        if operation in _LEFT_TO_OLDER and not self._is_classic and len(text) <= limits.LARGE_REQUEST_BYTES:
-            if text.count(b"{") + text.count(b"[") <= limits.JSON_LEVELS:
-                return refusal
-            body = orjson.loads(text)
-            if _is_deep(body):
-                try:
-                    of(CLASSIC).check(operation, body)
-                except ServiceError as older:
-                    return older
-        return refusal
-
-    def _new_checker(self, operation: str) -> fast_validator.Checker:
-        request = self.requests[operation]
-        contexts = (
-            RuleContext(operation, self._is_classic, good=False),
-            RuleContext(operation, self._is_classic, good=True),
-        )
-        fast = fast_paths.choose(
-            fast_validator.fast_check(fast_validator.strict(request)), fast_validator.leave_to_full_validator
-        )
-        unruled = item_rules.UNRULED.get(operation, frozenset())
-        return fast_validator.Checker(request, fast, _RULES.get(operation), contexts, unruled)
-
-
-@cache
-def of(style: str) -> OperationSchemas:
-    """Return the schemas of a style. Cached."""
-    return OperationSchemas(style)
-
-
-_LEFT_TO_OLDER = frozenset({"PutItem", "UpdateItem", "DeleteItem"})
-
-
-def _is_deep(body: Any) -> bool:
-    """True if objects and lists are nested deeper than the newer validation reads."""
-    level = [body]
-    for _ in range(limits.JSON_LEVELS + 1):
-        level = [node for node in level if isinstance(node, dict | list)]
-        level = [part for node in level for part in (node.values() if isinstance(node, dict) else node)]
-    return bool(level)
-
+REQUESTS: dict[str, Request] = {
+    **ITEM_REQUESTS,
+    **TRANSACTION_REQUESTS,
+    **STATEMENT_REQUESTS,
+    **TABLE_REQUESTS,
+    **BACKUP_REQUESTS,
+    **RESOURCE_REQUESTS,
+    **STREAM_REQUESTS,
+    **JOB_REQUESTS,
+    **replication_requests(),
+}
+"""The inputs of all operations, by operation."""
 
 _RULES: dict[str, fast_validator.Rule] = {
     "PutItem": item_rules.put_item,
@@ -163,5 +67,83 @@ _RULES: dict[str, fast_validator.Rule] = {
     "GetShardIterator": resource_rules.get_shard_iterator,
 }
 
-OPERATIONS: frozenset[str] = frozenset(of(LATEST).requests)
-"""All operations that `check` accepts."""
+
+@cache
+def checker(operation: str, is_deep: bool = False) -> fast_validator.Checker:
+    """Return the checks of one operation, ready to be called with a body. Cached. `is_deep`: see Wording."""
+    request = REQUESTS[operation]
+    contexts = (RuleContext(operation, is_deep, good=False), RuleContext(operation, is_deep, good=True))
+    fast = fast_paths.choose(
+        fast_validator.fast_check(fast_validator.strict(request)), fast_validator.leave_to_full_validator
+    )
+    unruled = item_rules.UNRULED.get(operation, frozenset())
+    return fast_validator.Checker(request, fast, _RULES.get(operation), contexts, unruled)
+
+
+def check(operation: str, body: Any) -> dict[str, Any]:
+    """Return the cleaned input of an operation, one of REQUESTS.
+
+    It has known members only, of the right JSON types, without nulls, and attribute values in canonical form.
+    `body` is decoded JSON and is changed in place. Items of puts become `values.ParsedItem`.
+
+    Raises ServiceError: SerializationException for JSON types, then ValidationException for member constraints and
+    for rules that need no table, in the service's order.
+    """
+    return checker(operation)(body)
+
+
+def parse(operation: str, text: bytes) -> Any:
+    """Parse the JSON of a large request.
+
+    Maps and lists that are longer than allowed may be shortened. Raises ValueError.
+    """
+    request = REQUESTS.get(operation)
+    if request is None:
+        return orjson.loads(text)
+    return long_members.parse(text, shortening.member_limits(request.shape))
+
+
+def shorten(operation: str, body: Any) -> None:
+    """Drop excess members in place: for large bodies, before `check`."""
+    if operation in REQUESTS:
+        shortening.shorten(REQUESTS[operation].shape, body)
+
+
+def refusal_of_dense(operation: str, text: bytes) -> ServiceError | None:
+    """Return the error for a request that certainly exceeds the operation's limits, so that it need not be parsed.
+    None otherwise.
+    """
+    if operation not in REQUESTS or not shortening.exceeds_limits(operation, text):
+        return None
+    if operation in ("PutItem", "BatchWriteItem"):
+        return RuleContext(operation).refused("item-size")
+    return serialization()
+
+
+def error_for_body(operation: str, text: bytes, refusal: ServiceError) -> ServiceError:
+    """Return the error for a request that `check` rejected, depending on the text of its body.
+
+    Writes of one item with very deeply nested bodies get the texts of an older validation (`Wording.is_deep`). The
+    depth of large bodies is not measured.
+    """
+    if operation == "SearchVectors":
+        return vector_rules.refusal_of_body(parse(operation, text), text, refusal)
+    if operation in ITEM_WRITES and len(text) <= limits.LARGE_REQUEST_BYTES:
+        if text.count(b"{") + text.count(b"[") <= limits.JSON_LEVELS:
+            return refusal
+        body = orjson.loads(text)
+        if _is_deep(body):
+            try:
+                checker(operation, is_deep=True)(body)
+            except ServiceError as older:
+                return older
+    return refusal
+
+
+def _is_deep(body: Any) -> bool:
+    """True if objects and lists are nested deeper than the newer validation reads."""
+    level = [body]
+    for _ in range(limits.JSON_LEVELS + 1):
+        level = [node for node in level if isinstance(node, dict | list)]
+        level = [part for node in level for part in (node.values() if isinstance(node, dict) else node)]
+    return bool(level)

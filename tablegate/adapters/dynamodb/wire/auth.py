@@ -32,7 +32,6 @@ from tablegate.adapters.dynamodb.wire.call_context import Caller
 from tablegate.adapters.dynamodb.wire.canonical_requests import canonical_request
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
 from tablegate.adapters.dynamodb.wire.signature_claims import SignatureClaim, claim_of, claim_of_header
-from tablegate.adapters.dynamodb.wire.styles import StyledText
 from tablegate.gateway.http import Request
 from tablegate.gateway.model.authorization.authorizations import RequestSource
 from tablegate.gateway.security.credentials import CALLERS_KEPT, Credential, Credentials, Scheme
@@ -265,11 +264,9 @@ def _check_signed_headers(request: Request, signed: tuple[str, ...]) -> None:
     """
     for name, header_text in _MUST_BE_SIGNED.items():
         if name not in signed and (name == "host" or request.header(name)):
-            rest = "' must be a 'SignedHeader' in the AWS Authorization."
             name_text = "Host' or ':authority" if name == "host" else header_text
-            raise ServiceError(
-                "InvalidSignatureException", StyledText(f"'{name_text}{rest}", f"'{header_text}{rest}")
-            )
+            text = f"'{name_text}' must be a 'SignedHeader' in the AWS Authorization."
+            raise ServiceError("InvalidSignatureException", text)
 
 
 def _lifetime_ms(expires: str) -> int:

@@ -16,7 +16,6 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 from tablegate.adapters.dynamodb.wire.gateway_errors import foreign_resource
-from tablegate.adapters.dynamodb.wire.styles import CLASSIC
 from tablegate.adapters.dynamodb.wire.wording import Wording, wording_of
 from tablegate.gateway.dialect import Gateway
 from tablegate.gateway.exchanges import SingleStep, Steps, after, one
@@ -59,11 +58,6 @@ class CallContext(NamedTuple):
     @property
     def wording(self) -> Wording:
         return wording_of(self.operation)
-
-    @property
-    def is_classic(self) -> bool:
-        """True if the server behaves like the service in its first decade."""
-        return self.gateway.settings.message_style == CLASSIC
 
 
 Answer = dict[str, Any] | bytes | None

@@ -1,5 +1,4 @@
-"""The service's texts about members that violate constraints of their shapes (docs/protocols/dynamodb.md rule 10),
-in both styles.
+"""The service's texts about members that violate constraints of their shapes (docs/protocols/dynamodb.md rule 10).
 
 validation/constraints.py finds the violations.
 """
@@ -18,7 +17,7 @@ class ConstraintViolation:
     """A member that violates a constraint of its shape.
 
     `path`: with member names as on the wire. `camel_path`: in lower camel case. Keys of maps are unchanged in
-    both. `value`: as the style shows it (None: null). `rule`: the kind of constraint. `constraint`: its text.
+    both. `value`: as the text repeats it (None: null). `rule`: the kind of constraint. `constraint`: its text.
     """
 
     path: str
@@ -37,20 +36,8 @@ _NEW_MEMBERS: dict[str, frozenset[str]] = {
     "Query": frozenset({"TableName", "Limit"}),
     "BatchGetItem": frozenset({"RequestItems", "Keys"}),
 }
-# Earlier state of the same, when nubo-db/dynamodb-conformance 0ba4393 was recorded (eu-west-2, May 2026). Applies
-# if there is no other violation. Texts of several violations are from dynalite.
-_NEW_MEMBERS_IN_MAY: dict[str, frozenset[str]] = {"Query": frozenset({"Limit"})}
 # The new framework lists the only enum of these members in another order and with a typing error.
 _NEW_RETURN_VALUES = "Member must satisfy enum value set: [ALL_OLD, UPDATED_OLD, ALL_NEW, UPDATE_NEW, NONE]"
-
-
-def lacks_required_member(violations: list[ConstraintViolation]) -> bool:
-    """True if a request lacks a required member.
-
-    The service still reports such a request in the older form. So dynalite's recordings of incomplete requests
-    agree with the suites of 2026, which recorded complete ones.
-    """
-    return any(violation.value is None for violation in violations)
 
 
 def constraint_error(wording: Wording, violations: list[ConstraintViolation]) -> ServiceError:
@@ -59,15 +46,12 @@ def constraint_error(wording: Wording, violations: list[ConstraintViolation]) ->
     for violation in violations:
         if violation.rule == "sentence":
             return validation(violation.constraint)
-    if wording.is_classic:
-        is_alone = len(violations) == 1
-        new_members = _NEW_MEMBERS_IN_MAY.get(operation, frozenset()) if is_alone else frozenset()
-        reported = violations
-    elif operation == "UpdateItem" and any(
+    # paritysuite updateItem.test.ts, "member errors beside a missing Key" (eu-west-2, us-east-1, 2026-10-09)
+    lacks_key = operation == "UpdateItem" and any(
         violated.path == "Key" and violated.value is None for violated in violations
-    ):
-        # paritysuite updateItem.test.ts, "member errors beside a missing Key" (eu-west-2, us-east-1, 2026-10-09)
-        new_members, reported = frozenset(), violations
+    )
+    if wording.is_deep or lacks_key:
+        new_members, reported = frozenset[str](), violations
     else:
         new_members, reported = (
             _NEW_MEMBERS.get(operation, frozenset()),
@@ -111,14 +95,14 @@ _NEW_OPERATORS = "Failed to satisfy constraint: Member must satisfy enum value s
 def _text_of(violation: ConstraintViolation, new_members: frozenset[str]) -> str:
     member = violation.path.rpartition(".")[2]
     if violation.value is None or member not in new_members:
-        return _classic_text(violation)
+        return _old_text(violation)
     if violation.rule == "enum":
         return f"Failed to satisfy constraint: {_NEW_RETURN_VALUES}"
     if member in ("TableName", "RequestItems") and violation.rule != "minimum":
-        return _classic_text(violation)
+        return _old_text(violation)
     return f"Value at '{violation.path}' failed to satisfy constraint: {violation.constraint}"
 
 
-def _classic_text(violation: ConstraintViolation) -> str:
+def _old_text(violation: ConstraintViolation) -> str:
     value = "null" if violation.value is None else f"'{violation.value}'"
     return f"Value {value} at '{violation.camel_path}' failed to satisfy constraint: {violation.constraint}"

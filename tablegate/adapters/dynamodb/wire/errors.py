@@ -11,8 +11,6 @@ from typing import Any
 
 import orjson
 
-from tablegate.adapters.dynamodb.wire.styles import CLASSIC, LATEST, edited, json_encoder
-
 
 class ServiceError(Exception):
     """An error reply. `code`: the short name that SDKs show. `extra`: further members of the body, by wire name.
@@ -130,27 +128,22 @@ def full_type(code: str) -> str:
     return "com.amazonaws.dynamodb.v20120810#" + code
 
 
-def render(error: ServiceError, style: str = LATEST) -> bytes:
+def render(error: ServiceError) -> bytes:
     """Return the body of an error reply. Lone surrogates, which JSON input may contain, are shown as question marks."""
     body: dict[str, Any] = {"__type": full_type(error.code)}
     if error.message is not None:
-        # The classic style has `Message` in a failed condition with its item (LocalStack's snapshot of October
-        # 2025). Today it is `message` (moto's TestReturnValuesOnConditionCheckFailure, verified on the service in
-        # August 2026).
-        is_capital = error.code in _CAPITAL_MESSAGE or (style == CLASSIC and "Item" in error.extra)
-        body["Message" if is_capital else "message"] = error.message
+        body["Message" if error.code in _CAPITAL_MESSAGE else "message"] = error.message
     body.update(error.extra)
-    encode = json_encoder(style)
     try:
-        return encode(body)
+        return orjson.dumps(body)
     except TypeError:
-        return encode(_printable(body))
+        return orjson.dumps(_printable(body))
 
 
 def _printable(value: Any) -> Any:
     """Replace lone surrogates in all texts of a member."""
     if isinstance(value, str):
-        return edited(value, lambda text: text.encode("utf-8", "replace").decode())
+        return value.encode("utf-8", "replace").decode()
     if isinstance(value, dict):
         return {_printable(name): _printable(member) for name, member in value.items()}
     if isinstance(value, list):

@@ -1,13 +1,12 @@
-"""The service's texts about expressions: templates by rule, in two styles (wording.py).
+"""The service's texts about expressions: templates by rule.
 
-Sources: dynalite's tests (recorded from the service: `classic`), comments of ScyllaDB's test/alternator, captures
-of 2026 in dynoxide, ExtendDB and floci. Each is named where it differs from the rest.
+Sources: dynalite's tests (recorded from the service), comments of ScyllaDB's test/alternator, captures of 2026 in
+dynoxide, ExtendDB and floci. Each is named where it differs from the rest.
 """
 
 from __future__ import annotations
 
 from tablegate.adapters.dynamodb.wire.messages import EMPTY_KEY, INVALID, NOT_VALID
-from tablegate.adapters.dynamodb.wire.styles import StyledText
 
 _PATHS = "with each other; must remove or rewrite one of these paths; path one: {one}, path two: {two}"
 _BOUNDS = "lower bound operand: AttributeValue: {lower}, upper bound operand: AttributeValue: {upper}"
@@ -66,7 +65,6 @@ _TEXTS = {
     "KeyConditionExpressions cannot have conditions on nested attributes",
     "key-no-name": "Invalid condition in KeyConditionExpression: No key attribute specified",
     "key-twice": "Invalid KeyConditionExpression: KeyConditionExpressions must only contain one condition per key",
-    "key-count": "Conditions can be of length 1 or 2 only",
     "key-too-many": "The number of query conditions ({count}) exceeds "
     "the number of key attributes defined in the schema ({most})",
     "key-missed": "Query condition missed key schema element: {name}",
@@ -88,18 +86,7 @@ _TEXTS = {
     "update-mismatch": "Type mismatch for attribute to update",
 }
 
-_CLASSIC_TEXTS = {
-    "function-in-condition": _TEXTS["function-unknown"],
-    "function-in-update": _TEXTS["function-unknown"],
-    "change-type": "Incorrect operand type for operator or function; operator: {section}, operand type: {kind}",
-    "key-nested-operation": "KeyConditionExpressions cannot contain nested operations",
-    "key-twice": "KeyConditionExpressions must only contain one condition per key",
-    "key-too-many": _TEXTS["key-count"],
-    "key-nested-path": "KeyConditionExpressions cannot have conditions on nested attributes",
-}
-
 
 def text_of(rule: str, **facts: object) -> str:
     """Return the text of a rule about expressions."""
-    text = _TEXTS[rule].format(**facts)
-    return StyledText(text, _CLASSIC_TEXTS[rule].format(**facts)) if rule in _CLASSIC_TEXTS else text
+    return _TEXTS[rule].format(**facts)

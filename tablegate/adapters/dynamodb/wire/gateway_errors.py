@@ -7,7 +7,6 @@ from typing import Any
 
 from tablegate.adapters.dynamodb.wire import errors
 from tablegate.adapters.dynamodb.wire.messages import EMPTY_KEY, INVALID, NOT_VALID, bare
-from tablegate.adapters.dynamodb.wire.styles import StyledText, edited
 from tablegate.gateway.model import errors as model
 from tablegate.gateway.model.values.values import Kind
 
@@ -105,8 +104,7 @@ _BAD_KEYS = {
     "missing": INVALID + "Missing the key {name} in the item",
     "kind": INVALID + "Type mismatch for key {name} expected: {expected} actual: {actual}",
     "empty": NOT_VALID + EMPTY_KEY + "Key: {name}",
-    # classic: dynalite getItem.js
-    "key-empty": StyledText(NOT_VALID + EMPTY_KEY + "Key: {name}", INVALID + EMPTY_KEY + "Key: {name}"),
+    "key-empty": NOT_VALID + EMPTY_KEY + "Key: {name}",
     "index-kind": INVALID
     + "Type mismatch for Index Key {name} Expected: {expected} Actual: {actual} IndexName: {index}",
     "index-empty": NOT_VALID
@@ -142,7 +140,7 @@ def _bad_key(error: model.BadKey, operation: str) -> errors.ServiceError:
     if operation == "BatchWriteItem" and error.rule in ("missing", "kind"):
         return errors.validation(_BAD_KEYS["schema"])
     facts = {"index": "", **_shown_facts(error.facts)}
-    return errors.validation(edited(_BAD_KEYS[error.rule], lambda text: text.format(**facts)))
+    return errors.validation(_BAD_KEYS[error.rule].format(**facts))
 
 
 def _key_too_long(error: model.KeyTooLong, operation: str) -> errors.ServiceError:

@@ -113,14 +113,12 @@ _TEXTS: dict[str, str] = {
     "update-add-type": INVALID + "ADD action is not supported for the type {tag}",
     # Batches and transactions
     "request-items-required": "The requestItems parameter is required for {name}",
-    "too-many-gets": "Too many items requested for the BatchGetItem call",
     "too-many-writes": "Too many items requested for the BatchWriteItem call",
     "duplicate-keys": "Provided list of item keys contains duplicates",
     "not-one-action": "TransactItems can only contain one of Check, Put, Update or Delete",
     "payload-size": "Transaction payload size cannot exceed 4 MB",
     # Tables
     "required": "The parameter '{name}' is required but was not present in the request",
-    "table-name-length": "{name} must be at least 3 characters long and at most 255 characters long",
     "on-demand-with-units": INVALID
     + "Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when BillingMode is PAY_PER_REQUEST",
     "on-demand-update-with-units": INVALID
@@ -149,7 +147,6 @@ _TEXTS: dict[str, str] = {
     "AttributeDefinitions: [{definitions}], keys used: [{keys}]",
     "definitions-missing": INVALID + "AttributeDefinitions is not specified for index: {index}",
     "definition-twice": "Attribute Name is duplicated: {name}",
-    "definition-twice-classic": "Cannot have two attributes with the same name",  # PynamoDB test_discriminator_index.py
     "local-empty": INVALID + "List of LocalSecondaryIndexes is empty",
     "global-empty": INVALID + "List of GlobalSecondaryIndexes is empty",
     "local-without-range": INVALID + "Table KeySchema does not have a range key, "
@@ -178,8 +175,6 @@ _TEXTS: dict[str, str] = {
     "on-demand-range": INVALID
     + "Requested {name} for OnDemandThroughput for table is outside of valid range",
     "nothing-to-update": "At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, "
-    "GlobalSecondaryIndexUpdates or SSESpecification or ReplicaUpdates is required",
-    "nothing-to-update-today": "At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, "
     "GlobalSecondaryIndexUpdates, SSESpecification, ReplicaUpdates, MultiAccountReplicaReady, ReplicaTransitRoleArn, "
     "{consistency}DeletionProtectionEnabled, OnDemandThroughput, WarmThroughput or TableClass is required",
     "replicas-and-more": INVALID + "Replica modification must be the only operation in the request",
@@ -240,7 +235,7 @@ _TEXTS: dict[str, str] = {
 def bare(rule: str, **facts: Any) -> str:
     """Return the text of a rule without a frame.
 
-    Lists are formatted as the classic service echoes them. Long values are cut.
+    Lists are formatted as the service's older texts echo them. Long values are cut.
     """
     formatted = {
         name: echo(beginning(fact)) if isinstance(fact, list | str) else fact for name, fact in facts.items()

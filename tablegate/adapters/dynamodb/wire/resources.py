@@ -12,7 +12,6 @@ from uuid import UUID
 from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.call_context import Caller
 from tablegate.adapters.dynamodb.wire.errors import validation
-from tablegate.adapters.dynamodb.wire.styles import StyledText
 
 _TABLE_ARN = re.compile(r"arn:aws[a-z-]*:dynamodb:[^:/]+:[0-9]+:table/([A-Za-z0-9_.-]+)")
 STREAM_ARN = re.compile(r"(arn:[^/]+/[A-Za-z0-9_.-]+)/stream/([0-9T:.-]+)")
@@ -83,14 +82,12 @@ def table_name_of_arn(arn: str) -> str | None:
 def table_of_arn(arn: str) -> str:
     """Return the table that the ResourceArn of a tag or policy operation names.
 
-    Raises ValidationException for other ARNs (rule 40). ack-api-quirks measured the texts of 2026 in October
-    2026, dynalite the classic one.
+    Raises ValidationException for other ARNs (rule 40). ack-api-quirks measured the texts in October 2026.
     """
     match = _TABLE_ARN.fullmatch(arn)
     if match and limits.TABLE_NAME_MIN_CHARACTERS <= len(match[1]) <= limits.TABLE_NAME_CHARACTERS:
         return match[1]
     arn = arn[: limits.ECHO_CHARACTERS]
-    classic = f"Invalid TableArn: Invalid ResourceArn provided as input {arn}"
     if not arn.startswith("arn:"):
         text = f"{messages.INVALID}ARNs must start with 'arn:': {arn}"
     elif "/index/" in arn:
@@ -99,8 +96,8 @@ def table_of_arn(arn: str) -> str:
     elif "/backup/" in arn:
         text = f"{messages.INVALID}Provided Arn is not a DynamoDB resource arn: {arn}"
     else:
-        text = classic
-    raise validation(StyledText(text, classic))
+        text = f"Invalid TableArn: Invalid ResourceArn provided as input {arn}"
+    raise validation(text)
 
 
 def tagged_table(arn: str) -> tuple[str, str]:

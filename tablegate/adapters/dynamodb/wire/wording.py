@@ -1,7 +1,7 @@
 """Error wording by operation: frames around texts, and texts about bad values.
 
-Most texts are equal in both styles (styles.py). Operations differ in which rules have a frame, and in whether the
-list ends at the first violation. The texts themselves are in messages.py.
+Operations differ in which rules have a frame, and in whether the list ends at the first violation. The texts
+themselves are in messages.py.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from typing import Any
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.messages import INVALID, bare
-from tablegate.adapters.dynamodb.wire.styles import StyledText, classic_of
 
 # Prefix of today's framework. The rules that have it depend on the operation (rule 11).
 _FRAME = "1 validation error detected: "
@@ -77,16 +76,17 @@ _FRAMED: dict[str, frozenset[str]] = {
 class Wording:
     """The wording of an operation ("": no particular one).
 
-    `is_classic`: True for the checks of the first decade, in their order.
+    `is_deep`: True for a write with values nested so deep that the service uses its older validation, whose texts
+    have no frame (paritysuite deepRequests.test.ts, two regions, 2026-10-09).
     """
 
     operation: str = ""
-    is_classic: bool = False
+    is_deep: bool = False
 
     @property
     def uses_new_framework(self) -> bool:
         """True if the operation checks values with today's framework."""
-        return not self.is_classic and self.operation in _TODAYS_VALUES
+        return not self.is_deep and self.operation in _TODAYS_VALUES
 
     def framed_expression(self, text: str) -> str:
         """Return a text about an expression as this operation shows it.
@@ -94,11 +94,11 @@ class Wording:
         Today such errors of writes have a frame. Reads, transactions and errors that depend on the table or item
         have none (paritysuite, eu-west-2 and us-east-1, October 2026).
         """
-        return StyledText(_FRAME + text, classic_of(text)) if self.operation in ITEM_WRITES else text
+        return _FRAME + text if self.operation in ITEM_WRITES else text
 
     def framed(self, rule: str, text: str) -> ServiceError:
         """Return a ValidationException with this text as this operation shows it. `rule`: the family of the text."""
-        is_framed = not self.is_classic and rule in _FRAMED.get(self.operation, ())
+        is_framed = not self.is_deep and rule in _FRAMED.get(self.operation, ())
         return validation(_FRAME + text if is_framed else text)
 
     def refused(self, rule: str, **facts: Any) -> ServiceError:
@@ -117,7 +117,7 @@ class Wording:
                 return f"{INVALID}{bare(rule)}."
             if rule == "empty-number":
                 return bare(rule) + ": "
-        elif rule == "number-overflow" and facts.get("wraps") and not self.is_classic:
+        elif rule == "number-overflow" and facts.get("wraps"):
             # BatchWriteItem and TransactWriteItems, live service, October 2026: the position of the first digit
             # overflows 32 bits and counts as negative.
             rule = "number-underflow"

@@ -260,7 +260,7 @@ def _row_reply(
     if isinstance(row_write, errors.ServiceError):
         result = row_write
     if isinstance(result, GatewayError | errors.ServiceError):
-        service_error = errors.service_error_of(result, call.gateway.settings.tablestore_message_style)
+        service_error = errors.service_error_of(result)
         return messages.RowInBatchWriteRowResponse(is_ok=False, error=service_error.as_message())
     assert isinstance(row_write, RowWrite)
     assert isinstance(result, list)

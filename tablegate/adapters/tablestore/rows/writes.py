@@ -30,7 +30,6 @@ from tablegate.gateway.model.values.values import Kind, Value
 
 ROW_EXISTS = RowExists()
 ROW_MISSING = Not(ROW_EXISTS)
-NEVER = Not(ALWAYS)
 
 
 class RowWrite(NamedTuple):
@@ -67,15 +66,13 @@ class RowWrite(NamedTuple):
 class WriteTarget(NamedTuple):
     """A table, with the properties that every write needs.
 
-    `refuses_absent`: an update or delete that expects no row always fails, as in 2017. `numbers`: the table has an
-    auto-increment column.
+    `numbers`: the table has an auto-increment column.
     """
 
     table: Table
     key_names: tuple[str, ...]
     defined: Mapping[str, Kind]
     has_indexes: bool
-    refuses_absent: bool
     rule: RowRule
     numbers: bool
 
@@ -83,10 +80,9 @@ class WriteTarget(NamedTuple):
     def of(cls, call: CallContext, table: Table) -> WriteTarget:
         names = table.key_schema.names
         defined = {name: DEFINED_KINDS[kind] for name, kind in options.defined_types(table).items()}
-        refuses_absent = call.gateway.settings.tablestore_expect_not_exist == "2017"
         numbers = any(column.auto_increment for column in table.key_schema.columns)
         rule = partial(restored, names)
-        return cls(table, names, defined, bool(table.indexes), refuses_absent, rule, numbers)
+        return cls(table, names, defined, bool(table.indexes), rule, numbers)
 
 
 def parse_put(call: CallContext, target: WriteTarget, put: WireRow | PlainPut, message: Any) -> RowWrite:
@@ -137,7 +133,7 @@ def _row_write(
 ) -> RowWrite:
     if target.numbers:
         _check_expectation(key, message.condition.row_existence)
-    condition = condition_of(message.condition, target.refuses_absent and not isinstance(change, Replace))
+    condition = condition_of(message.condition)
     consumed = capacity.of_write(*sizes, condition is not ALWAYS, target.has_indexes)
     if target.numbers and _names_new_row(key, change):
         condition = ROW_EXISTS if condition is ALWAYS else And((ROW_EXISTS, condition))
@@ -183,17 +179,13 @@ def _check_returned(content: messages.ReturnContent, change: Change) -> None:
             raise invalid(f"Column '{name}' can not be returned: it is not incremented.")
 
 
-def condition_of(condition: messages.Condition, refuses_absent: bool = False) -> Predicate:
-    """Return the condition: first the existence of the row, then the column condition.
-
-    `refuses_absent`: expecting no row always fails. Source: Table Store, "Data operations", 3 August 2017 ("The
-    operation DeleteRow or UpdateRow will fail if ...").
-    """
+def condition_of(condition: messages.Condition) -> Predicate:
+    """Return the condition: first the existence of the row, then the column condition."""
     parts: list[Predicate] = []
     if condition.row_existence == messages.EXPECT_EXIST:
         parts.append(ROW_EXISTS)
     elif condition.row_existence == messages.EXPECT_NOT_EXIST:
-        parts += (ROW_MISSING, NEVER) if refuses_absent else (ROW_MISSING,)
+        parts.append(ROW_MISSING)
     columns = parse_condition(condition.column_condition)
     if columns is not ALWAYS:
         parts.append(columns)

@@ -97,20 +97,15 @@ def invalid(message: str) -> ServiceError:
 INTERNAL = ServiceError("OTSInternalServerError", "Internal server error.")
 
 CONDITION_FAILED = "Condition check failed."
-CONDITION_TEXTS = {
-    # The service of 2026 distinguishes three cases. The suites of the SDKs still expect one text.
-    "exist": "Row does not exist which is expected existent",
-    "not-exist": "Row exists which is expected nonexistent",
-}
 
 
-def service_error_of(error: GatewayError | ServiceError, style: str = "classic") -> ServiceError:
-    """Return the service's error for an error of the gateway. `style` "2026" distinguishes failed conditions."""
+def service_error_of(error: GatewayError | ServiceError) -> ServiceError:
+    """Return the service's error for an error of the gateway."""
     match error:
         case ServiceError():
             return error
         case facts.ConditionFailed():
-            return ServiceError("OTSConditionCheckFail", _condition_text(error, style))
+            return ServiceError("OTSConditionCheckFail", _condition_text(error))
         case facts.TableBusy(index=index) if index:
             # A retry helps, so the code is one of RETRIED.
             return ServiceError("OTSTableNotReady", "Disallow read index table in building base state")
@@ -144,12 +139,13 @@ def service_error_of(error: GatewayError | ServiceError, style: str = "classic")
     return INTERNAL
 
 
-def _condition_text(error: facts.ConditionFailed, style: str) -> str:
-    if style == "2026":
-        if isinstance(error.condition, RowExists):
-            return CONDITION_TEXTS["exist"]
-        if isinstance(error.condition, Not) and isinstance(error.condition.part, RowExists):
-            return CONDITION_TEXTS["not-exist"]
+def _condition_text(error: facts.ConditionFailed) -> str:
+    """Return the text for a failed condition (recordings of salesforce/multicloudj 9fb0aaa85, 31 July 2026)."""
+    match error.condition:
+        case RowExists():
+            return "Row does not exist which is expected existent"
+        case Not(RowExists()):
+            return "Row exists which is expected nonexistent"
     return CONDITION_FAILED
 
 

@@ -18,14 +18,12 @@ from hypothesis import strategies as st
 from tablegate.adapters.dynamodb.expressions import legacy
 from tablegate.adapters.dynamodb.expressions.key_conditions import (
     KeyTest,
-    check_count,
     key_range,
     key_tests,
     parse_key_condition,
 )
 from tablegate.adapters.dynamodb.expressions.placeholders import Placeholders
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
-from tablegate.adapters.dynamodb.wire.styles import CLASSIC, LATEST, classic_of
 from tablegate.adapters.dynamodb.wire.wording import Wording
 from tablegate.gateway.model.expressions.ranges import KeyRange
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
@@ -53,25 +51,24 @@ HASH_ONLY = KeySchema((P,))
 SCHEMA = KeySchema((P,), (S,))
 
 
-def read(expression: str, placeholders: Placeholders, most: int | None) -> tuple[KeyTest, ...]:
-    return key_tests(parse_key_condition(expression, placeholders), placeholders, most)
+def read(expression: str, placeholders: Placeholders) -> tuple[KeyTest, ...]:
+    return key_tests(parse_key_condition(expression, placeholders), placeholders)
 
 
-def parsed(expression: str, most: int | None = None) -> tuple[KeyTest, ...]:
-    return read(expression, Placeholders(NAMES, VALUES, Wording("Query")), most)
+def parsed(expression: str) -> tuple[KeyTest, ...]:
+    return read(expression, Placeholders(NAMES, VALUES, Wording("Query")))
 
 
 def found(expression: str, schema: KeySchema = SCHEMA, **values: Any) -> KeyRange:
     given = {**VALUES, **{f":{name}": value for name, value in values.items()}}
-    return key_range(read(expression, Placeholders(NAMES, given, Wording("Query")), None), schema)
+    return key_range(read(expression, Placeholders(NAMES, given, Wording("Query"))), schema)
 
 
-def refusal(expression: str, schema: KeySchema = SCHEMA, style: str = LATEST) -> str:
+def refusal(expression: str, schema: KeySchema = SCHEMA) -> str:
     with pytest.raises(ServiceError) as raised:
         key_range(parsed(expression), schema)
     assert raised.value.code == "ValidationException"
-    text = raised.value.message or ""
-    return classic_of(text) if style == CLASSIC else str(text)
+    return raised.value.message or ""
 
 
 def has(keys: KeyRange, schema: KeySchema, *values: Value) -> bool:
@@ -330,27 +327,12 @@ def test_a_name_with_a_dot_is_one_name() -> None:
             SCHEMA,
             "The number of query conditions (3) exceeds the number of key attributes defined in the schema (2)",
         ),
-        # For two conditions the service still returns the classic text (test_gsi.py
-        # test_faux_range_key_in_keyconditions).
+        # test_gsi.py test_faux_range_key_in_keyconditions
         ("p = :p and s = :s", HASH_ONLY, "Query key condition not supported"),
     ],
 )
 def test_conditions_that_the_key_does_not_take(expression: str, schema: KeySchema, said: str) -> None:
     assert refusal(expression, schema) == said
-
-
-def test_the_classic_service_counts_before_it_knows_the_schema() -> None:
-    said = "Conditions can be of length 1 or 2 only"
-    with pytest.raises(ServiceError, match=said):
-        parsed("p = :p and s = :s and x = :t", 2)
-    assert refusal("p = :p and s = :s", HASH_ONLY, CLASSIC) == "Query key condition not supported"
-    with pytest.raises(ServiceError, match=said):
-        check_count(())
-
-
-def test_in_the_classic_style_texts_stand_bare() -> None:
-    said = "KeyConditionExpressions must only contain one condition per key"
-    assert refusal("p = :p and p = :s", style=CLASSIC) == said
 
 
 # Keys of several attributes (test_gsi_composite_keys.py)

@@ -30,13 +30,12 @@ def schema(*names: str) -> list[dict[str, str]]:
     ]
 
 
-@pytest.fixture(params=["service", "classic"])
-def pairs(request: pytest.FixtureRequest) -> DynamoDBService:
-    """A service of either style with `pairs`: key a, b.
+@pytest.fixture
+def pairs(service: DynamoDBService) -> DynamoDBService:
+    """A service with `pairs`: key a, b.
 
     Its indexes are `local` on a, c, `single` on c, and `double` on c, d (keys only).
     """
-    service: DynamoDBService = request.getfixturevalue(request.param)
     units = {"ProvisionedThroughput": {"ReadCapacityUnits": 1, "WriteCapacityUnits": 1}}
     keys_only = {"ProjectionType": "KEYS_ONLY"}
     service.table(

@@ -11,8 +11,6 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.dynamodb.validation.test_classic_style import either  # noqa: F401
-
 NEST = "Nesting Levels have exceeded supported limits: Attributes in the item have nested levels beyond supported limit"
 NAMED = f"ExpressionAttributeValues contains invalid value: {NEST} for key :deep"
 EMPTY = "Empty attribute name"
@@ -99,6 +97,6 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_first_error_is_reported(either, case):  # noqa: F811
+def test_the_first_error_is_reported(service, case):
     actions, text = CASES[case]
-    assert either.error("TransactWriteItems", {"TransactItems": actions}) == ("ValidationException", text)
+    assert service.error("TransactWriteItems", {"TransactItems": actions}) == ("ValidationException", text)

@@ -322,31 +322,6 @@ def test_a_provisioned_index_needs_units(service):
     assert "by-g" in service.error("CreateTable", given)[1]
 
 
-@pytest.mark.parametrize(
-    "more",
-    [
-        {"StreamSpecification": {"StreamEnabled": True}},
-        with_index(Projection={"ProjectionType": "INCLUDE"}),
-        with_index(KeySchema=[{"AttributeName": "g", "KeyType": "RANGE"}]),
-        {"AttributeDefinitions": definitions(pk="S", spare="S")},
-        {"BillingMode": "PROVISIONED", "ProvisionedThroughput": UNITS, **with_index()},
-    ],
-)
-def test_no_definition_is_an_internal_error_in_the_classic_style_either(classic, more):
-    classic.call("CreateTable", _simple(**more))
-    assert classic.last.status in (200, 400)
-
-
-def test_classic_descriptions_have_no_members_of_later_years(classic):
-    created = classic.table(**with_index())
-    described = classic.described()
-    for shown in (created, described, described["GlobalSecondaryIndexes"][0]):
-        assert "WarmThroughput" not in shown
-        assert "DeletionProtectionEnabled" not in shown
-    classic.update(DeletionProtectionEnabled=True)
-    assert classic.described()["DeletionProtectionEnabled"] is True
-
-
 # States
 
 

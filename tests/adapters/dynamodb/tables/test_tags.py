@@ -107,13 +107,6 @@ def test_a_resource_that_is_no_table_gets_its_reason(service, bad, text):
     assert refused(service, "TagResource", bad, Tags=tag(a="")) == ("ValidationException", text)
 
 
-def test_in_the_classic_style_an_invalid_resource_is_forbidden(classic):
-    assert refused(classic, "TagResource", "abcd", Tags=tag(a=""))[0] == "ValidationException"
-    code, text = refused(classic, "TagResource", "abcd")
-    assert code == "AccessDeniedException"
-    assert text.endswith("is not authorized to perform: dynamodb:TagResource on resource: abcd")
-
-
 @pytest.mark.parametrize(
     "bad", ["arn:not/a/good/format", "x" * 125, "arn:" + "scylla/" * 15, " ", "незаконные", "a:b"]
 )
@@ -126,11 +119,3 @@ def test_an_index_has_no_tags(service, arn):
     code, text = refused(service, "ListTagsOfResource", f"{arn}/index/by-g")
     assert code == "ValidationException"
     assert "esource" in text
-
-
-def test_classic_words_for_a_missing_table(classic):
-    arn = "arn:aws:dynamodb:us-east-1:000000000000:table/nobody"
-    text = f"Requested resource not found: ResourcArn: {arn} not found"
-    assert refused(classic, "ListTagsOfResource", arn)[1] == text
-    assert refused(classic, "TagResource", arn, Tags=tag(a="b"))[1] == text
-    assert refused(classic, "UntagResource", arn, TagKeys=["a"])[1] == "Requested resource not found"

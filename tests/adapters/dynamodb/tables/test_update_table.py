@@ -511,11 +511,10 @@ def test_only_the_billing_mode_goes_with_something_else(service, given):
 
 
 @pytest.mark.parametrize("given", [{}, {"AttributeDefinitions": definitions(pk="S")}])
-def test_an_update_that_changes_nothing_is_refused(service, classic, given):
-    for either in (service, classic):
-        either.table()
-        code, text = refused(either, **given)
-        assert (code, text[:39]) == (VALIDATION, "At least one of ProvisionedThroughput, ")
+def test_an_update_that_changes_nothing_is_refused(service, given):
+    service.table()
+    code, text = refused(service, **given)
+    assert (code, text[:39]) == (VALIDATION, "At least one of ProvisionedThroughput, ")
 
 
 def test_a_missing_table_is_named(service):
@@ -523,19 +522,3 @@ def test_a_missing_table_is_named(service):
         "ResourceNotFoundException",
         "Requested resource not found: Table: orders not found",
     )
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        adding({**BY_G, "Projection": {}}),
-        adding({**BY_G, "KeySchema": keys("g")}),
-        adding({**BY_G, "KeySchema": keys("nobody*")}),
-        {"StreamSpecification": {"StreamEnabled": True}},
-        {"BillingMode": "PAY_PER_REQUEST", "ProvisionedThroughput": UNITS},
-    ],
-)
-def test_classic_requests_get_an_answer_of_the_service_too(classic, given):
-    classic.table()
-    classic.call("UpdateTable", {"TableName": "orders", **given})
-    assert classic.last.status == 400

@@ -17,23 +17,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tablegate.adapters.dynamodb.validation import operation_schemas
-from tablegate.adapters.dynamodb.validation.rules.resource_rules import _ANY_ARN
 from tablegate.adapters.dynamodb.validation.schemas.job_schemas import _BUCKET
 from tablegate.adapters.dynamodb.values.scalars import InvalidValue, canonical_number
 from tablegate.adapters.dynamodb.values.values import ParsedItem, item_of
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
-from tablegate.adapters.dynamodb.wire.styles import LATEST
 from tests.adapters.dynamodb.client import DynamoDBService
 
-SCHEMAS = operation_schemas.of(LATEST)
 BAD_SIZE = "Item size has exceeded the maximum allowed size"
 
 
 def refusal(operation: str, body: dict[str, Any]) -> str:
-    SCHEMAS.shorten(operation, body)
+    operation_schemas.shorten(operation, body)
     with pytest.raises(ServiceError) as caught:
-        SCHEMAS.check(operation, body)
+        operation_schemas.check(operation, body)
     return f"{caught.value.code}: {caught.value.message}"
 
 
@@ -102,7 +99,7 @@ def test_a_wrong_type_is_reported_first_among_many_values() -> None:
     members = [{"S": ""}] * (2 * limits.TYPED_VALUES)
     assert refusal("PutItem", put({"L": [*members, {"S": 1}]})).startswith("Serialization")
     assert isinstance(
-        SCHEMAS.check("PutItem", put({"L": [*members, {"S": None, "N": "1"}]}))["Item"], ParsedItem
+        operation_schemas.check("PutItem", put({"L": [*members, {"S": None, "N": "1"}]}))["Item"], ParsedItem
     )
 
 
@@ -144,8 +141,8 @@ def test_parameters_from_before_expressions(
         text = f"The expression contains too many operators; operator count: {most + 1}"
         assert told == f"ValidationException: {text}"
     else:
-        SCHEMAS.shorten(operation, body)
-        assert SCHEMAS.check(operation, body)[member] == request_of(most)
+        operation_schemas.shorten(operation, body)
+        assert operation_schemas.check(operation, body)[member] == request_of(most)
 
 
 def one_of(count: int) -> dict[str, Any]:
@@ -190,22 +187,7 @@ def test_the_applied_bucket_pattern_equals_the_documented_one(name: str) -> None
 
 
 @pytest.mark.parametrize("more", [{}, {"TableArn": "arn:aws:dynamodb:us-east-1:000000000000:table/orders"}])
-@pytest.mark.parametrize("style", ["service", "classic"])
-def test_a_long_name_of_a_bucket_is_refused(
-    request: pytest.FixtureRequest, style: str, more: dict[str, str]
-) -> None:
-    service: DynamoDBService = request.getfixturevalue(style)
+def test_a_long_name_of_a_bucket_is_refused(service: DynamoDBService, more: dict[str, str]) -> None:
     given = {"S3Bucket": "a" * LONG + "!", **more}
     code, text = service.error("ExportTableToPointInTime", given)
     assert code == "ValidationException" and f"regular expression pattern: {_BUCKET.pattern}" in text
-
-
-@given(st.text(st.sampled_from("a::/\n"), max_size=18))
-def test_what_may_be_an_arn_has_six_parts(text: str) -> None:
-    parts = re.fullmatch(".+:.+:.+:.+:.+:.+/.+", text)
-    assert (parts is None) == (_ANY_ARN.fullmatch(text) is None)
-
-
-def test_a_long_arn_is_refused(classic: DynamoDBService) -> None:
-    code, _ = classic.error("TagResource", {"ResourceArn": ":" * LONG})
-    assert code == "AccessDeniedException"

@@ -18,7 +18,6 @@ from tablegate.adapters.dynamodb.validation import fast_validator, operation_sch
 from tablegate.adapters.dynamodb.validation.schemas import schema_types
 from tablegate.adapters.dynamodb.values.values import ParsedItem
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, render
-from tablegate.adapters.dynamodb.wire.styles import CLASSIC, LATEST
 from tests.support.examples import examples
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
@@ -74,18 +73,15 @@ def likely(shape: schema_types.Shape) -> st.SearchStrategy[Any]:
             return st.fixed_dictionaries({}, optional=optional) | JSON
 
 
-BODIES = {
-    operation: likely(operation_schemas.of(LATEST).requests[operation].shape)
-    for operation in operation_schemas.OPERATIONS
-}
+BODIES = {operation: likely(request.shape) for operation, request in operation_schemas.REQUESTS.items()}
 
 
-def checked(check: Callable[[Any], bool], operation: str, style: str, body: Any) -> tuple[str, Any, Any]:
+def checked(check: Callable[[Any], bool], operation: str, body: Any) -> tuple[str, Any, Any]:
     """Return the result of a request with this fast check.
 
     It is "cleaned" with the input and the contents of its items, or "refused" with the error and its body.
     """
-    checker = operation_schemas.of(style).checker(operation)
+    checker = operation_schemas.checker(operation)
     try:
         found = replace(checker, fast_check=check)(copy.deepcopy(body))
     except ServiceError as error:
@@ -112,27 +108,16 @@ def _convert_parameters(part: Any) -> None:
         _convert_parameters(member)
 
 
-@pytest.mark.parametrize("operation", sorted(operation_schemas.OPERATIONS))
+@pytest.mark.parametrize("operation", sorted(operation_schemas.REQUESTS))
 def test_any_body_is_cleaned_or_refused(operation: str) -> None:
-    """Both validators make the same of it, and the styles differ only in the texts of refusals."""
-    fast_checks = {
-        style: fast_validator.fast_check(
-            fast_validator.strict(operation_schemas.of(style).requests[operation])
-        )
-        for style in (LATEST, CLASSIC)
-    }
+    """Both validators make the same of it."""
+    fast_check = fast_validator.fast_check(fast_validator.strict(operation_schemas.REQUESTS[operation]))
 
-    @examples(40)
+    @examples(80)
     @given(BODIES[operation])
     def run(body: Any) -> None:
-        results = []
-        for style, fast_check in fast_checks.items():
-            general = checked(fast_validator.leave_to_full_validator, operation, style, body)
-            assert checked(fast_check, operation, style, body) == general
-            results.append(general)
-        latest, classic = results
-        assert latest[0] == classic[0]
-        assert latest == classic or latest[0] == "refused"
+        general = checked(fast_validator.leave_to_full_validator, operation, body)
+        assert checked(fast_check, operation, body) == general
 
     run()
 
@@ -142,4 +127,4 @@ def test_deep_nesting_is_refused_in_bounded_depth() -> None:
     for _ in range(5_000):
         value = {"L": [value]}
     with pytest.raises(ServiceError, match="Nesting Levels"):
-        operation_schemas.of(LATEST).check("PutItem", {"TableName": "abc", "Item": {"a": value}})
+        operation_schemas.check("PutItem", {"TableName": "abc", "Item": {"a": value}})

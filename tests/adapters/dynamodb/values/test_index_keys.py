@@ -268,10 +268,7 @@ ON_KEYS = {
 
 
 @pytest.mark.parametrize("operation", ON_KEYS)
-@pytest.mark.parametrize("style", ["service", "classic"])
-def test_an_empty_key_has_the_text_of_the_style(request, operation, style):
-    service: DynamoDBService = request.getfixturevalue(style)
+def test_an_empty_key_is_refused(service, operation):
     service.table(BillingMode=None, ProvisionedThroughput={"ReadCapacityUnits": 1, "WriteCapacityUnits": 1})
-    head = "were invalid: " if style == "classic" else "are not valid. "
-    told = "One or more parameter values " + head + EMPTY.format("string") + " Key: pk"
+    told = "One or more parameter values are not valid. " + EMPTY.format("string") + " Key: pk"
     assert service.error(operation, ON_KEYS[operation]({"pk": {"S": ""}})) == invalid(told)

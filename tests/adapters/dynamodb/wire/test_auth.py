@@ -11,7 +11,6 @@ from botocore.auth import SigV4Auth
 
 from tablegate.adapters.dynamodb.wire.auth import verify
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
-from tablegate.adapters.dynamodb.wire.styles import classic_of
 from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.http import Request
 from tablegate.gateway.security.credentials import Credential, Credentials, Scheme
@@ -266,22 +265,12 @@ def signed_without(*left_out: str) -> Request:
 def test_what_a_request_means_must_be_signed(name, shown):
     """IAM user guide, "Create a signed AWS API request": host and all x-amz-* headers.
 
-    The text for host is the service's current one (aws-sdk-js-v3, soto and others show it in issues). dynalite recorded
-    an older one.
+    The text for host is the service's current one (aws-sdk-js-v3, soto and others show it in issues).
     """
     code, text = refused(signed_without(name))
     assert (code, text) == (
         "InvalidSignatureException",
         f"'{shown}' must be a 'SignedHeader' in the AWS Authorization.",
-    )
-
-
-def test_in_the_classic_style_the_text_for_host_is_the_older_one():
-    request = signed_without("host")
-    with pytest.raises(ServiceError) as caught:
-        verify(request, credentials(), signed_at(request))
-    assert (
-        classic_of(caught.value.message or "") == "'Host' must be a 'SignedHeader' in the AWS Authorization."
     )
 
 

@@ -12,14 +12,13 @@ from tablegate.adapters.dynamodb.wire import errors, gateway_errors
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, render
 from tablegate.adapters.dynamodb.wire.gateway_errors import service_error_of
 from tablegate.adapters.dynamodb.wire.messages import bare
-from tablegate.adapters.dynamodb.wire.styles import CLASSIC, LATEST
 from tablegate.gateway.model import errors as model
 from tablegate.gateway.model.values.keys import KeyColumn
 from tablegate.gateway.model.values.values import Kind, Value
 
 
-def body(error: ServiceError, style: str = LATEST) -> dict[str, object]:
-    return json.loads(render(error, style))
+def body(error: ServiceError) -> dict[str, object]:
+    return json.loads(render(error))
 
 
 @pytest.mark.parametrize(
@@ -50,16 +49,14 @@ def test_a_lone_surrogate_in_a_text_does_not_break_the_body() -> None:
     assert body(errors.validation("a\ud800b"))["message"] == "a?b"
 
 
-@pytest.mark.parametrize(("style", "member"), [(LATEST, "message"), (CLASSIC, "Message")])
-def test_condition_failed_carries_the_item_beside_the_message(style: str, member: str) -> None:
-    """moto 0af643a5d, TestReturnValuesOnConditionCheckFailure (marked aws_verified, August 2026): `message` and `Item`.
-    LocalStack's snapshot of October 2025 has `Message` beside an item."""
-    assert body(errors.condition_failed(b'{"a":{"S":"x"}}'), style) == {
+def test_condition_failed_carries_the_item_beside_the_message() -> None:
+    """moto 0af643a5d, TestReturnValuesOnConditionCheckFailure (marked aws_verified, August 2026): `message` and `Item`."""
+    assert body(errors.condition_failed(b'{"a":{"S":"x"}}')) == {
         "__type": "com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException",
-        member: "The conditional request failed",
+        "message": "The conditional request failed",
         "Item": {"a": {"S": "x"}},
     }
-    assert body(errors.condition_failed(), style)["message"] == "The conditional request failed"
+    assert body(errors.condition_failed())["message"] == "The conditional request failed"
 
 
 def test_cancelled_lists_positional_reasons_with_short_codes() -> None:

@@ -99,7 +99,7 @@ def test_each_row_for_itself_in_order(table: TableStoreService) -> None:
     assert [result.is_ok for result in part.rows] == [True, True, False, True, False, True]
     assert (part.rows[2].error.code, part.rows[2].error.message) == (
         "OTSConditionCheckFail",
-        "Condition check failed.",
+        "Row does not exist which is expected existent",
     )
     assert part.rows[4].error.code == "OTSInvalidPK"
     assert units_of(part.rows[0]) == (0, 1)

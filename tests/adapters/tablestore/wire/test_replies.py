@@ -162,17 +162,17 @@ def test_an_index_under_construction_is_recognised_by_its_fact() -> None:
     )
 
 
-def test_failed_conditions_can_be_distinguished() -> None:
+def test_failed_conditions_are_distinguished() -> None:
     missing, present = RowExists(), Not(RowExists())
     texts = [
-        errors.service_error_of(facts.ConditionFailed(part, None), "2026").message
-        for part in (missing, present)
+        errors.service_error_of(facts.ConditionFailed(part, None)).message
+        for part in (missing, present, Not(present))
     ]
     assert texts == [
         "Row does not exist which is expected existent",
         "Row exists which is expected nonexistent",
+        "Condition check failed.",
     ]
-    assert errors.service_error_of(facts.ConditionFailed(missing, None)).message == "Condition check failed."
 
 
 def test_a_date_has_six_fractional_digits() -> None:

@@ -14,7 +14,7 @@ from tablegate.adapters.dynamodb.values import values
 from tablegate.adapters.dynamodb.values.scalars import InvalidValue
 from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
-from tablegate.adapters.dynamodb.wire.wording import NUMBERS_AND_DUPLICATES
+from tablegate.adapters.dynamodb.wire.wording import ITEM_WRITES, NUMBERS_AND_DUPLICATES
 
 Input = dict[str, Any]
 
@@ -36,8 +36,6 @@ def check_parameters(
     if present:
         others = [name for name in legacy if name in data]
         if others:
-            if context.is_classic:
-                others = [name for name in others if _was_listed(context.operation, name)] or others
             raise context.refused(
                 "mixed-parameters", others=", ".join(others), expressions=", ".join(present)
             )
@@ -51,7 +49,7 @@ def check_parameters(
 
 def _unused_values_error(users: list[str], context: RuleContext) -> ServiceError:
     """Return the error for values without an expression."""
-    if not context.is_classic and context.operation in ("PutItem", "UpdateItem", "DeleteItem"):
+    if context.uses_new_framework and context.operation in ITEM_WRITES:
         return context.refused("values-alone")
     missing = " and ".join(users) + (" are null" if len(users) > 1 else " is null")
     return context.refused("values-without-expression", missing=missing)
@@ -68,14 +66,6 @@ _CONCERNED = frozenset(
         "UpdateExpression",
     }
 )
-
-
-def _was_listed(operation: str, name: str) -> bool:
-    """True if the classic service listed a parameter among those that exclude each other.
-
-    For writes it did not list ConditionalOperator (dynalite).
-    """
-    return name != "ConditionalOperator" or operation in ("Query", "Scan")
 
 
 def check_placeholders(data: Input, context: RuleContext) -> None:
@@ -137,7 +127,7 @@ def _check_placeholder_value(key: str, member: Any, context: RuleContext) -> Non
             names_key = True  # in eight of ten regions (paritysuite deepRequests.test.ts, 2026-10-09)
         if names_key and refusal.rule in NUMBERS_AND_DUPLICATES:
             names_key = not context.uses_new_framework
-        if context.is_classic or names_key:
+        if context.is_deep or names_key:
             text = messages.bare("values-value", text=text, key=key)
         raise context.framed(refusal.rule, text) from None
 

@@ -1,8 +1,7 @@
 """Rules of CreateTable and UpdateTable about one index or its keys.
 
-The rules of the service's first decade are those of dynalite (validations/createTable.js and updateTable.js),
-today's those of ack-api-quirks (live service, October 2026). table_rules.py has rules about indexes together with
-the table.
+The rules are those of ack-api-quirks (live service, October 2026) and dynalite (validations/createTable.js and
+updateTable.js). table_rules.py has rules about indexes together with the table.
 """
 
 from __future__ import annotations
@@ -16,34 +15,31 @@ from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 Input = dict[str, Any]
 
 
-def check_new(data: Input, definitions: list[str], *, today: bool) -> None:
-    """Check the indexes of a new table. Raises ServiceError.
-
-    `definitions`: the names in AttributeDefinitions. `today`: the rules of today, or those of the first decade.
-    """
+def check_new(data: Input, definitions: list[str]) -> None:
+    """Check the indexes of a new table. Raises ServiceError. `definitions`: the names in AttributeDefinitions."""
     names: set[str] = set()
     if "LocalSecondaryIndexes" in data:
-        _local(data, definitions, names, today)
+        _local(data, definitions, names)
     if "GlobalSecondaryIndexes" in data:
-        _global(data, definitions, names, today)
+        _global(data, definitions, names)
     for index in data.get("VectorIndexes", ()):
         _new_name(index["IndexName"], names)
 
 
-def check_updates(data: Input, *, today: bool) -> None:
+def check_updates(data: Input) -> None:
     """Check the changes of secondary indexes in an UpdateTable. Raises ServiceError."""
     names: set[str] = set()
     for update in data.get("GlobalSecondaryIndexUpdates", ()):
         if not update:
             raise refused("index-update-empty")
-        if today and len(update) > 1:
+        if len(update) > 1:
             raise refused("index-update-several")
         change = update.get("Update") or update.get("Create") or update.get("Delete") or {}
         name = change["IndexName"]
         if name in names:
             raise refused("index-update-twice", index=name)
         names.add(name)
-        if today and "Create" in update:
+        if "Create" in update:
             _check_added(update["Create"], data)
 
 
@@ -52,10 +48,10 @@ def _check_added(index: Input, data: Input) -> None:
         raise refused("definitions-missing", index=index["IndexName"])
     definitions = [definition["AttributeName"] for definition in data["AttributeDefinitions"]]
     check_keys(index, definitions, multiple=True)
-    check_projection(index, today=True)
+    check_projection(index)
 
 
-def check_projection(index: Input, *, today: bool) -> None:
+def check_projection(index: Input) -> None:
     """Check the projection of an index. Raises ServiceError."""
     projection = index["Projection"]
     kind, names = projection.get("ProjectionType"), projection.get("NonKeyAttributes")
@@ -63,7 +59,7 @@ def check_projection(index: Input, *, today: bool) -> None:
         raise refused("projection-null")
     if names is not None and kind != "INCLUDE":
         raise refused("projection-names", type=kind)
-    if not today or kind != "INCLUDE":
+    if kind != "INCLUDE":
         return
     if names is None:
         raise refused("projection-no-names")
@@ -72,7 +68,7 @@ def check_projection(index: Input, *, today: bool) -> None:
             raise refused("projection-twice", name=name)
 
 
-def _local(data: Input, definitions: list[str], names: set[str], today: bool) -> None:
+def _local(data: Input, definitions: list[str], names: set[str]) -> None:
     indexes = data["LocalSecondaryIndexes"]
     if not indexes:
         raise refused("local-empty")
@@ -87,24 +83,24 @@ def _local(data: Input, definitions: list[str], names: set[str], today: bool) ->
         hash_name = schema[0]["AttributeName"]
         if hash_name != table_hash:
             raise refused("local-index-hash", index=name, found=hash_name, wanted=table_hash)
-        check_projection(index, today=today)
+        check_projection(index)
         _new_name(name, names)
     if len(indexes) > limits.LOCAL_INDEXES:
         raise refused("local-count", limit=limits.LOCAL_INDEXES)
 
 
-def _global(data: Input, definitions: list[str], names: set[str], today: bool) -> None:
+def _global(data: Input, definitions: list[str], names: set[str]) -> None:
     indexes = data["GlobalSecondaryIndexes"]
     if not indexes:
         raise refused("global-empty")
     on_demand = data.get("BillingMode") == "PAY_PER_REQUEST"
     for index in indexes:
         name = index["IndexName"]
-        check_keys(index, definitions, multiple=today)
-        check_projection(index, today=today)
+        check_keys(index, definitions, multiple=True)
+        check_projection(index)
         if on_demand and "ProvisionedThroughput" in index:
             raise refused("index-units-on-demand", index=name)
-        if today and not on_demand:
+        if not on_demand:
             _check_units(index)
         _new_name(name, names)
     if len(indexes) > limits.GLOBAL_INDEXES:
@@ -130,8 +126,6 @@ def check_keys(index: Input, definitions: list[str], multiple: bool) -> None:
         check_pair(schema)
         return
     roles = [element["KeyType"] for element in schema]
-    if not {"HASH", "RANGE"}.issuperset(roles):  # checked here by the classic service
-        raise refused("second-not-range")
     if roles[0] != "HASH":
         raise refused("first-not-hash")
     if roles != sorted(roles):  # HASH sorts before RANGE

@@ -168,10 +168,7 @@ def query(data: Input, context: RuleContext) -> None:
     check_placeholders(data, context)
     if "KeyConditionExpression" not in data:
         _legacy_conditions(data, "KeyConditions", context)
-        # Index keys may have eight attributes, so the limit depends on the schema. Today that holds for tables
-        # too.
-        count_max = 2 if context.is_classic and "IndexName" not in data else len(data["KeyConditions"])
-        if not 1 <= len(data["KeyConditions"]) <= count_max:
+        if not data["KeyConditions"]:
             raise context.refused("condition-count")
 
 
@@ -256,8 +253,6 @@ def batch_get(data: Input, context: RuleContext) -> None:
     """Raise ServiceError for a BatchGetItem that violates a rule that needs no table."""
     requests = data["RequestItems"]
     if sum(len(request["Keys"]) for request in requests.values()) > limits.BATCH_GET_KEYS:
-        if context.is_classic:
-            raise context.refused("too-many-gets")
         table = max(requests, key=lambda name: len(requests[name]["Keys"]))
         raise _too_long(f"RequestItems.{table}.member.Keys", limits.BATCH_GET_KEYS)
     # The two kinds of projections exclude each other within one request too (paritysuite batchGetItem.test.ts).

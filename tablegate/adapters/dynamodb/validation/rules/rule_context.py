@@ -1,6 +1,6 @@
 """The context of a rule: the wording of errors, and which checks are already done.
 
-Made once for each operation and style, not for each call.
+Made once for each operation, not for each call.
 """
 
 from __future__ import annotations

@@ -1,14 +1,13 @@
 """Rules about several members of CreateTable and UpdateTable, as far as they need no table.
 
-They cover key schemas, index definitions and throughput, in the service's order of checks. Sources: dynalite
-validations/createTable.js and updateTable.js for the first decade, ack-api-quirks (live service, October 2026)
-for today. Handlers check rules that depend on the stored table, such as missing indexes and unchanged throughput.
+They cover key schemas, index definitions and throughput, in the service's order of checks. Sources: ack-api-quirks
+(live service, October 2026), dynalite validations/createTable.js and updateTable.js. Handlers check rules that
+depend on the stored table, such as missing indexes and unchanged throughput.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from typing import Any
 
 from tablegate.adapters.dynamodb.validation.rules import index_rules, vector_rules
@@ -18,7 +17,6 @@ from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 
 Input = dict[str, Any]
-Rules = Callable[[Input], None]
 
 
 def create_table(data: Input, context: RuleContext) -> None:
@@ -27,7 +25,7 @@ def create_table(data: Input, context: RuleContext) -> None:
     if "GlobalTableSourceArn" in data:
         raise refused("unsupported-member", name="GlobalTableSourceArn")
     _resolve_billing_mode(data)
-    _apply_rules(context, data, _new_table, _old_new_table)
+    _new_table(data)
 
 
 def _resolve_billing_mode(data: Input) -> None:
@@ -45,36 +43,14 @@ def import_table(data: Input, context: RuleContext) -> None:
     create_table(data["TableCreationParameters"], context)
 
 
-def _apply_rules(context: RuleContext, data: Input, rules: Rules, old_rules: Rules) -> None:
-    """Apply today's rules.
-
-    For a rejected request, the classic style reports the first violation in the order of the first decade, if
-    any.
-    """
-    try:
-        rules(data)
-    except ServiceError:
-        if context.is_classic:
-            old_rules(data)
-        raise
-
-
-def _old_new_table(data: Input) -> None:
-    _throughput(data)
-    definitions = [definition["AttributeName"] for definition in data["AttributeDefinitions"]]
-    _table_keys(data, definitions)
-    index_rules.check_new(data, definitions, today=False)
-    _defined_once(definitions, "definition-twice-classic")
-
-
 def _new_table(data: Input) -> None:
     _throughput(data)
     definitions = [definition["AttributeName"] for definition in data["AttributeDefinitions"]]
-    _defined_once(definitions, "definition-twice")
+    _defined_once(definitions)
     _table_keys(data, definitions)
     vector_rules.new_indexes(data, definitions)
     _definitions(data, definitions)
-    index_rules.check_new(data, definitions, today=True)
+    index_rules.check_new(data, definitions)
     _projected_total(data)
     _stream(data)
     _encryption(data)
@@ -99,8 +75,8 @@ def update_table(data: Input, context: RuleContext) -> None:
     _drop_empty(data)
     _replica_updates(data)
     if not _changes(data):
-        raise refused("nothing-to-update") if context.is_classic else _nothing_to_update(data)
-    _apply_rules(context, data, _updated_table, _old_updated_table)
+        raise _nothing_to_update(data)
+    _updated_table(data)
 
 
 def _drop_empty(data: Input) -> None:
@@ -119,7 +95,7 @@ def _drop_empty(data: Input) -> None:
 def _nothing_to_update(data: Input) -> ServiceError:
     """The service lists the possible changes without those in the request (ack-api-quirks 449)."""
     consistency = "" if "MultiRegionConsistency" in data else "MultiRegionConsistency, "
-    return refused("nothing-to-update-today", consistency=consistency)
+    return refused("nothing-to-update", consistency=consistency)
 
 
 # Changes that may be combined with changes of strongly consistent replicas.
@@ -158,12 +134,6 @@ def _replica_updates(data: Input) -> None:
         raise refused("replica-actions-several")
 
 
-def _old_updated_table(data: Input) -> None:
-    _updated_throughput(data)
-    index_rules.check_updates(data, today=False)
-    vector_rules.index_updates(data, today=False)
-
-
 def _updated_table(data: Input) -> None:
     for update in data.get("GlobalSecondaryIndexUpdates", ()):
         if update.get("Update", {}).get("WarmThroughput") == {}:
@@ -173,8 +143,8 @@ def _updated_table(data: Input) -> None:
     _updated_throughput(data)
     if data.get("BillingMode") == "PAY_PER_REQUEST" and "ProvisionedThroughput" in data:
         raise refused("on-demand-update-with-units")
-    index_rules.check_updates(data, today=True)
-    vector_rules.index_updates(data, today=True)
+    index_rules.check_updates(data)
+    vector_rules.index_updates(data)
 
 
 def _updated_throughput(data: Input) -> None:
@@ -260,10 +230,10 @@ def _table_keys(data: Input, definitions: list[str]) -> None:
         raise refused("definitions-unused")
 
 
-def _defined_once(definitions: list[str], rule: str) -> None:
+def _defined_once(definitions: list[str]) -> None:
     for name, count in Counter(definitions).items():
         if count > 1:
-            raise refused(rule, name=name)
+            raise refused("definition-twice", name=name)
 
 
 def _definitions(data: Input, definitions: list[str]) -> None:

@@ -25,7 +25,7 @@ _SCHEMA_ROLES = {"HASH": limits.SEARCH_SCHEMA_HASHES, "INLINE_FILTER": limits.SE
 # Indexes
 
 
-def check_index(index: Input, definitions: Iterable[str], *, today: bool) -> None:
+def check_index(index: Input, definitions: Iterable[str]) -> None:
     """Raise ServiceError for a vector index with members that exclude each other or do not match
     AttributeDefinitions.
     """
@@ -41,7 +41,7 @@ def check_index(index: Input, definitions: Iterable[str], *, today: bool) -> Non
         raise refused("vector-attribute-defined", name=name)
     if index["Dimensions"] > limits.VECTOR_DIMENSIONS:
         raise refused("vector-dimensions", limit=limits.VECTOR_DIMENSIONS)
-    check_projection(index, today=today)
+    check_projection(index)
 
 
 def check_dimensions(existing: Iterable[tuple[str, int]], index: Mapping[str, Any]) -> None:
@@ -65,7 +65,7 @@ def new_indexes(data: Input, definitions: list[str]) -> None:
         raise refused("vector-count", limit=limits.VECTOR_INDEXES)
     earlier: list[tuple[str, int]] = []
     for index in indexes:
-        check_index(index, definitions, today=True)
+        check_index(index, definitions)
         check_dimensions(earlier, index)
         earlier.append((index["VectorAttribute"]["AttributeName"], index["Dimensions"]))
 
@@ -91,7 +91,7 @@ def projected(indexes: Iterable[Input]) -> int:
     return total
 
 
-def index_updates(data: Input, *, today: bool) -> None:
+def index_updates(data: Input) -> None:
     """Raise ServiceError for the VectorIndexUpdates of an UpdateTable."""
     definitions = {definition["AttributeName"] for definition in data.get("AttributeDefinitions", ())}
     for update in data.get("VectorIndexUpdates", ()):
@@ -100,7 +100,7 @@ def index_updates(data: Input, *, today: bool) -> None:
         if len(update) > 1:
             raise refused("index-update-several")
         if "Create" in update:
-            check_index(update["Create"], definitions, today=today)
+            check_index(update["Create"], definitions)
 
 
 # Searches

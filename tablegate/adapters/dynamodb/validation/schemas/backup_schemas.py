@@ -44,8 +44,8 @@ _MOMENT: Members = {
 _RESTORED: Members = {
     "TargetTableName": named("TableName"),
     "BillingModeOverride": table_parts.BILLING,
-    "GlobalSecondaryIndexOverride": table_parts.global_indexes(),
-    "LocalSecondaryIndexOverride": table_parts.local_indexes(),
+    "GlobalSecondaryIndexOverride": table_parts.GLOBAL_INDEXES,
+    "LocalSecondaryIndexOverride": table_parts.LOCAL_INDEXES,
     "VectorIndexOverride": table_parts.VECTOR_INDEXES,
     "ProvisionedThroughputOverride": table_parts.UNITS,
     "OnDemandThroughputOverride": table_parts.ON_DEMAND,

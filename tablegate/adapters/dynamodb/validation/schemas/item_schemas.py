@@ -10,7 +10,6 @@ from tablegate.adapters.dynamodb.validation.schemas.schema_parts import (
     COLLECTION_METRICS,
     INTEGER_FROM_1,
     NAME,
-    NAME_OR_ARN,
     NAMES,
     ON_FAILURE,
     PLACEHOLDERS,
@@ -178,21 +177,9 @@ _SHAPES: Shapes = {
     "Scan": (_SCAN, ("TableName",)),
     "SearchVectors": (_SEARCH, ("TableName", "IndexName", "SearchVector", "TopK")),
 }
-# In the first decade, Query and Scan reported the minimum length of a name for an empty one too (dynalite).
-_CLASSIC_SHAPES: Shapes = {
-    operation: ({**members, "TableName": NAME_OR_ARN}, required)
-    for operation, (members, required) in _SHAPES.items()
-    if operation in ("Query", "Scan", "SearchVectors")
-}
 
 
-def item_requests(is_classic: bool) -> dict[str, Request]:
-    """Return the inputs of operations on items, today's or the first decade's."""
-    shapes = {**_SHAPES, **_CLASSIC_SHAPES} if is_classic else _SHAPES
-    return {**requests_of(shapes), **_batches(is_classic)}
-
-
-def _batches(is_classic: bool) -> dict[str, Request]:
+def _batches() -> dict[str, Request]:
     keys_and_attributes: Members = {
         "Keys": Sequence(ITEM, 1, limits.BATCH_GET_KEYS),
         "AttributesToGet": _ATTRIBUTES_TO_GET,
@@ -207,13 +194,11 @@ def _batches(is_classic: bool) -> dict[str, Request]:
         ),
     }
     request = Structure("WriteRequest", write, printed=("PutRequest", "DeleteRequest"))
-    # Today an empty BatchWriteItem has its own error text (item_rules.py).
-    tables_min = 1 if is_classic else None
+    # An empty BatchWriteItem has its own error text (item_rules.py).
     get_map = Mapping(Structure("KeysAndAttributes", keys_and_attributes, ("Keys",)), 1, None, TABLE_NAME)
-    write_map = Mapping(Sequence(request), tables_min, None, TABLE_NAME, (1, limits.BATCH_WRITE_REQUESTS))
-    get: Members = {"ReturnConsumedCapacity": CAPACITY, "RequestItems": get_map}
-    if not is_classic:  # paritysuite batchOperations.test.ts, two regions, 2026-10-09
-        get = dict(reversed(get.items()))
+    write_map = Mapping(Sequence(request), None, None, TABLE_NAME, (1, limits.BATCH_WRITE_REQUESTS))
+    # The order is that of paritysuite batchOperations.test.ts, two regions, 2026-10-09.
+    get: Members = {"RequestItems": get_map, "ReturnConsumedCapacity": CAPACITY}
     put: Members = {
         "ReturnConsumedCapacity": CAPACITY,
         "ReturnItemCollectionMetrics": COLLECTION_METRICS,
@@ -223,3 +208,6 @@ def _batches(is_classic: bool) -> dict[str, Request]:
         "BatchGetItem": Request(Structure("BatchGetItemInput", get, ("RequestItems",))),
         "BatchWriteItem": Request(Structure("BatchWriteItemInput", put, ("RequestItems",))),
     }
+
+
+ITEM_REQUESTS = {**requests_of(_SHAPES), **_batches()}

@@ -13,12 +13,11 @@ from tablegate.adapters.dynamodb.validation.schemas.schema_parts import (
 )
 from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
     Number,
-    Request,
     Sequence,
     Structure,
     Text,
 )
-from tablegate.adapters.dynamodb.validation.schemas.table_schemas import table_creation_parameters
+from tablegate.adapters.dynamodb.validation.schemas.table_schemas import TABLE_CREATION_PARAMETERS
 from tablegate.adapters.dynamodb.wire import limits
 
 _ARN = Text(minimum=37, maximum=1024)
@@ -38,12 +37,6 @@ _ENCRYPTION: Members = {
 _COMPRESSION = one_of("ZSTD", "NONE", "GZIP")
 _PAGE = Number("Integer", 1, limits.JOBS_PAGE_MOST)
 _HEX_TOKEN = "([0-9a-f]{16})+"
-
-
-def job_requests(is_classic: bool) -> dict[str, Request]:
-    """Return the inputs of these operations, today's or the first decade's."""
-    shapes = {**_exports(), **_imports(is_classic), **_bulk_puts()}
-    return requests_of(shapes)
 
 
 def _exports() -> Shapes:
@@ -83,7 +76,7 @@ def _exports() -> Shapes:
     }
 
 
-def _imports(is_classic: bool) -> Shapes:
+def _imports() -> Shapes:
     name = Text(pattern=r"[\x20-\x21\x23-\x2B\x2D-\x7E]*", minimum=1, maximum=65536)
     options: Members = {
         "Delimiter": Text(pattern=r"[,;:|\t ]", minimum=1, maximum=1),
@@ -99,7 +92,7 @@ def _imports(is_classic: bool) -> Shapes:
         "InputFormat": one_of("DYNAMODB_JSON", "ION", "CSV"),
         "InputFormatOptions": Structure("InputFormatOptions", {"Csv": Structure("CsvOptions", options)}),
         "InputCompressionType": _COMPRESSION,
-        "TableCreationParameters": table_creation_parameters(is_classic),
+        "TableCreationParameters": TABLE_CREATION_PARAMETERS,
     }
     token = Text(pattern=_HEX_TOKEN, minimum=112, maximum=1024)
     return {
@@ -138,3 +131,6 @@ def _bulk_puts() -> Shapes:
         "CancelBulkOperation": arn,
         "ListBulkOperations": ({"MaxResults": _PAGE, "NextToken": token}, ()),
     }
+
+
+JOB_REQUESTS = requests_of({**_exports(), **_imports(), **_bulk_puts()})

@@ -34,12 +34,7 @@ class Text:
     @property
     def applied(self) -> str:
         """The regular expression for texts. "" if there is none."""
-        return self.accepts or self.classic_pattern
-
-    @property
-    def classic_pattern(self) -> str:
-        """The regular expression for texts in the first decade."""
-        return self.linear or self.pattern
+        return self.accepts or self.linear or self.pattern
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,15 +84,13 @@ class Mapping:
 class Structure:
     """A JSON object with known members. Others are dropped. `java`: the class in type errors.
 
-    `classic_required`: further members that the first decade's service reported as missing, if another one was
-    missing. `printed`: the members that the Java object prints when it is echoed, if they differ from `members`
-    or their order.
+    `printed`: the members that the Java object prints when it is echoed, if they differ from `members` or their
+    order.
     """
 
     java: str
     members: dict[str, Shape]
     required: tuple[str, ...] = ()
-    classic_required: tuple[str, ...] = ()
     printed: tuple[str, ...] = ()
 
 
@@ -113,14 +106,11 @@ class Request:
 
     - `named`: the member that is reported first and alone if it is missing ("The parameter 'TableName' is
       required ...").
-    - `reports_length`: True if a wrong length of `named` is reported in the same way.
-    - `alone`: the member with constraints that are reported before all others. The error about its length is then
-      only for incomplete requests.
+    - `alone`: the member with constraints that are reported before all others.
     """
 
     shape: Structure
     named: str = ""
-    reports_length: bool = False
     alone: str = ""
 
 

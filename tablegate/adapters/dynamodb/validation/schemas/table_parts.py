@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tablegate.adapters.dynamodb.validation.schemas.schema_parts import NAME, TEXT, Members, one_of
+from tablegate.adapters.dynamodb.validation.schemas.schema_parts import NAME, Members, one_of
 from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
     Boolean,
     Number,
@@ -69,43 +69,26 @@ VECTOR_INDEX_UPDATES = Sequence(
 )
 
 
-def key_schema(is_typed: bool = True, longest: int = 2) -> Sequence:
-    """Return the shape of a key schema.
-
-    `is_typed`: KeyType is checked here. The classic service checks that of indexes later.
-    """
-    element = Structure(
-        "KeySchemaElement",
-        {"AttributeName": KEY_NAME, "KeyType": one_of("HASH", "RANGE") if is_typed else TEXT},
-        ("AttributeName", "KeyType"),
-    )
-    return Sequence(element, 1, longest)
-
-
-def global_key_schema(is_typed: bool) -> Sequence:
-    """Return the shape of a global secondary index's key schema."""
-    return key_schema(is_typed, 2 * limits.INDEX_KEY_ATTRIBUTES_PER_ROLE)
-
-
+_KEY_ELEMENT = Structure(
+    "KeySchemaElement",
+    {"AttributeName": KEY_NAME, "KeyType": one_of("HASH", "RANGE")},
+    ("AttributeName", "KeyType"),
+)
+KEY_SCHEMA = Sequence(_KEY_ELEMENT, 1, 2)
+GLOBAL_KEY_SCHEMA = Sequence(_KEY_ELEMENT, 1, 2 * limits.INDEX_KEY_ATTRIBUTES_PER_ROLE)
+"""The key schema of a global secondary index."""
 _INDEX_NEEDED = ("IndexName", "KeySchema", "Projection")
-
-
-def local_indexes(is_typed: bool = True) -> Sequence:
-    """Return the shape of new local secondary indexes."""
-    members: Members = {
-        "IndexName": NAME,
-        "KeySchema": key_schema(is_typed),
-        "Projection": PROJECTION,
-    }
-    return Sequence(Structure("LocalSecondaryIndex", members, _INDEX_NEEDED))
-
-
-def global_indexes(is_typed: bool = True) -> Sequence:
-    """Return the shape of new global secondary indexes."""
-    members: Members = {
-        "IndexName": NAME,
-        "KeySchema": global_key_schema(is_typed),
-        "Projection": PROJECTION,
-        **THROUGHPUT,
-    }
-    return Sequence(Structure("GlobalSecondaryIndex", members, _INDEX_NEEDED))
+LOCAL_INDEXES = Sequence(
+    Structure(
+        "LocalSecondaryIndex",
+        {"IndexName": NAME, "KeySchema": KEY_SCHEMA, "Projection": PROJECTION},
+        _INDEX_NEEDED,
+    )
+)
+GLOBAL_INDEXES = Sequence(
+    Structure(
+        "GlobalSecondaryIndex",
+        {"IndexName": NAME, "KeySchema": GLOBAL_KEY_SCHEMA, "Projection": PROJECTION, **THROUGHPUT},
+        _INDEX_NEEDED,
+    )
+)

@@ -13,8 +13,7 @@ from tablegate.adapters.dynamodb.validation.schemas.replication_schemas import (
 from tablegate.adapters.dynamodb.validation.schemas.resource_schemas import TAG
 from tablegate.adapters.dynamodb.validation.schemas.schema_parts import (
     NAME,
-    NAME_PATTERN,
-    TABLE_ARN,
+    NAME_OR_ARN,
     TEXT,
     Members,
     one_of,
@@ -66,79 +65,72 @@ _EXPIRY = Structure(
 )
 
 
-def table_requests(is_classic: bool) -> dict[str, Request]:
-    """Return the inputs of operations on tables, today's or the first decade's."""
-    creation = Structure("CreateTableInput", _creation(is_classic), _NEEDED_TO_CREATE)
-    return {
-        "CreateTable": Request(creation, "TableName", is_classic, "TableName"),
-        "UpdateTable": _named_table(is_classic, "UpdateTableInput", _update(is_classic)),
-        "DeleteTable": _named_table(is_classic, "DeleteTableInput"),
-        "DescribeTable": _named_table(is_classic, "DescribeTableInput"),
-        "ListTables": Request(Structure("ListTablesInput", _LISTED)),
-        "DescribeLimits": Request(Structure("DescribeLimitsInput", {})),
-        "DescribeEndpoints": Request(Structure("DescribeEndpointsRequest", {})),
-        "DescribeTimeToLive": _named_table(is_classic, "DescribeTimeToLiveInput"),
-        "UpdateTimeToLive": _named_table(
-            is_classic,
-            "UpdateTimeToLiveInput",
-            {"TimeToLiveSpecification": _EXPIRY},
-            ("TimeToLiveSpecification",),
-        ),
-    }
+_CREATION: Members = {
+    "AttributeDefinitions": _DEFINITIONS,
+    "TableName": NAME_OR_ARN,
+    **_BILLING,
+    "ProvisionedThroughput": table_parts.UNITS,
+    "KeySchema": table_parts.KEY_SCHEMA,
+    "LocalSecondaryIndexes": table_parts.LOCAL_INDEXES,
+    "GlobalSecondaryIndexes": table_parts.GLOBAL_INDEXES,
+    **_SETTINGS,
+    "Tags": Sequence(TAG),
+    "ResourcePolicy": TEXT,
+    "GlobalTableSourceArn": Text(minimum=1, maximum=limits.TABLE_ARN_CHARACTERS),
+    "VectorIndexes": table_parts.VECTOR_INDEXES,
+}
+_NEEDED_TO_CREATE = ("AttributeDefinitions", "KeySchema")
 
 
-def _creation(is_classic: bool) -> Members:
-    is_typed = not is_classic
-    return {
-        "AttributeDefinitions": _DEFINITIONS,
-        "TableName": _control_name(is_checked=True),
-        **_BILLING,
-        "ProvisionedThroughput": table_parts.UNITS,
-        "KeySchema": table_parts.key_schema(),
-        "LocalSecondaryIndexes": table_parts.local_indexes(is_typed),
-        "GlobalSecondaryIndexes": table_parts.global_indexes(is_typed),
-        **_SETTINGS,
-        "Tags": Sequence(TAG),
-        "ResourcePolicy": TEXT,
-        "GlobalTableSourceArn": Text(minimum=1, maximum=limits.TABLE_ARN_CHARACTERS),
-        "VectorIndexes": table_parts.VECTOR_INDEXES,
-    }
-
-
-def _update(is_classic: bool) -> Members:
-    return {
-        "ProvisionedThroughput": table_parts.UNITS,
-        **_BILLING,
-        "GlobalSecondaryIndexUpdates": _index_updates(is_typed=not is_classic),
-        "AttributeDefinitions": _DEFINITIONS,
-        **_SETTINGS,
-        "ReplicaUpdates": REPLICA_UPDATES,
-        "MultiRegionConsistency": one_of("EVENTUAL", "STRONG"),
-        "GlobalTableWitnessUpdates": WITNESS_UPDATES,
-        "DisassociationProtectionEnabled": Boolean(),
-        "VectorIndexUpdates": table_parts.VECTOR_INDEX_UPDATES,
-    }
-
-
-def _index_updates(is_typed: bool) -> Sequence:
-    once_needed = ("ProvisionedThroughput",)
+def _index_updates() -> Sequence:
     update: Members = {"IndexName": NAME, **table_parts.THROUGHPUT}
     create: Members = {
         "Projection": table_parts.PROJECTION,
         "IndexName": NAME,
         **table_parts.THROUGHPUT,
-        "KeySchema": table_parts.global_key_schema(is_typed),
+        "KeySchema": table_parts.GLOBAL_KEY_SCHEMA,
     }
     required = ("Projection", "IndexName", "KeySchema")
     actions: Members = {
-        "Update": Structure("UpdateGlobalSecondaryIndexAction", update, ("IndexName",), once_needed),
-        "Create": Structure("CreateGlobalSecondaryIndexAction", create, required, once_needed),
+        "Update": Structure("UpdateGlobalSecondaryIndexAction", update, ("IndexName",)),
+        "Create": Structure("CreateGlobalSecondaryIndexAction", create, required),
         "Delete": Structure("DeleteGlobalSecondaryIndexAction", {"IndexName": NAME}, ("IndexName",)),
     }
     return Sequence(Structure("GlobalSecondaryIndexUpdate", actions))
 
 
-_NEEDED_TO_CREATE = ("AttributeDefinitions", "KeySchema")
+_UPDATE: Members = {
+    "TableName": NAME_OR_ARN,
+    "ProvisionedThroughput": table_parts.UNITS,
+    **_BILLING,
+    "GlobalSecondaryIndexUpdates": _index_updates(),
+    "AttributeDefinitions": _DEFINITIONS,
+    **_SETTINGS,
+    "ReplicaUpdates": REPLICA_UPDATES,
+    "MultiRegionConsistency": one_of("EVENTUAL", "STRONG"),
+    "GlobalTableWitnessUpdates": WITNESS_UPDATES,
+    "DisassociationProtectionEnabled": Boolean(),
+    "VectorIndexUpdates": table_parts.VECTOR_INDEX_UPDATES,
+}
+_NAME: Members = {"TableName": NAME_OR_ARN}
+_NEW_EXPIRY: Members = {**_NAME, "TimeToLiveSpecification": _EXPIRY}
+
+TABLE_REQUESTS: dict[str, Request] = {
+    "CreateTable": Request(
+        Structure("CreateTableInput", _CREATION, _NEEDED_TO_CREATE), "TableName", "TableName"
+    ),
+    "UpdateTable": Request(Structure("UpdateTableInput", _UPDATE), "TableName"),
+    "DeleteTable": Request(Structure("DeleteTableInput", _NAME), "TableName"),
+    "DescribeTable": Request(Structure("DescribeTableInput", _NAME), "TableName"),
+    "ListTables": Request(Structure("ListTablesInput", _LISTED)),
+    "DescribeLimits": Request(Structure("DescribeLimitsInput", {})),
+    "DescribeEndpoints": Request(Structure("DescribeEndpointsRequest", {})),
+    "DescribeTimeToLive": Request(Structure("DescribeTimeToLiveInput", _NAME), "TableName"),
+    "UpdateTimeToLive": Request(
+        Structure("UpdateTimeToLiveInput", _NEW_EXPIRY, ("TimeToLiveSpecification",)), "TableName"
+    ),
+}
+
 _OF_IMPORTED_TABLES = (
     "AttributeDefinitions",
     "TableName",
@@ -150,28 +142,9 @@ _OF_IMPORTED_TABLES = (
     "OnDemandThroughput",
     "VectorIndexes",
 )
-
-
-def table_creation_parameters(is_classic: bool) -> Structure:
-    """Return the table parameters of ImportTable: some members of CreateTable."""
-    all_members = _creation(is_classic)
-    members = {name: all_members[name] for name in _OF_IMPORTED_TABLES}
-    members["TableName"] = Text(pattern=NAME_PATTERN, minimum=3, maximum=limits.TABLE_NAME_CHARACTERS)
-    return Structure("TableCreationParameters", members, ("TableName", *_NEEDED_TO_CREATE))
-
-
-def _control_name(is_checked: bool) -> Text:
-    """Return the shape of a table's name in the control plane.
-
-    In the first decade a wrong length had its own error text, except in CreateTable (`Request.reports_length`).
-    Today it is a constraint like any other (ack-api-quirks 448 and 457, two regions, October 2026).
-    """
-    minimum, maximum = (3, limits.TABLE_NAME_CHARACTERS) if is_checked else (None, None)
-    return Text(pattern=NAME_PATTERN, minimum=minimum, maximum=maximum, instead=TABLE_ARN)
-
-
-def _named_table(
-    is_classic: bool, java: str, members: Members | None = None, required: tuple[str, ...] = ()
-) -> Request:
-    members = {"TableName": _control_name(is_checked=not is_classic), **(members or {})}
-    return Request(Structure(java, members, required), "TableName", is_classic)
+TABLE_CREATION_PARAMETERS = Structure(
+    "TableCreationParameters",
+    {name: NAME if name == "TableName" else _CREATION[name] for name in _OF_IMPORTED_TABLES},
+    ("TableName", *_NEEDED_TO_CREATE),
+)
+"""The table parameters of ImportTable: some members of CreateTable."""

@@ -1,9 +1,6 @@
-"""`classic` is a style of texts: what is allowed and what is refused is the same in both. refusals.txt has the texts,
-test_requests_fuzz.py compares what requests of all operations get past."""
+"""Rules that the service has changed since dynalite recorded it. refusals.txt has the texts."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import pytest
 
@@ -13,41 +10,36 @@ from tests.adapters.dynamodb.tables.test_update_table import adding
 NAME = {"TableName": "orders"}
 
 
-@pytest.fixture(params=["service", "classic"])
-def either(request: pytest.FixtureRequest) -> Any:
-    return request.getfixturevalue(request.param)
-
-
-def test_a_table_on_demand_gets_an_index(either):
+def test_a_table_on_demand_gets_an_index(service):
     """nubo-db/dynamodb-conformance, tests/tier2/updateTable/gsi.test.ts: no throughput is given."""
-    either.table()
-    either.update(**adding())
-    [index] = either.described()["GlobalSecondaryIndexes"]
+    service.table()
+    service.update(**adding())
+    [index] = service.described()["GlobalSecondaryIndexes"]
     assert index["IndexStatus"] in ("CREATING", "ACTIVE")
 
 
-def test_an_arn_stands_for_a_name(either):
+def test_an_arn_stands_for_a_name(service):
     """test_item.py test_item_operations_arn of ScyllaDB; API reference, TableName, since 2024."""
-    arn = either.table()["TableArn"]
+    arn = service.table()["TableArn"]
     key = {"pk": {"S": "k"}}
-    either.call("PutItem", {"TableName": arn, "Item": key})
-    assert either.call("GetItem", {"TableName": arn, "Key": key})["Item"] == key
-    assert either.call("Scan", {"TableName": arn})["Count"] == 1
-    assert list(either.call("BatchGetItem", {"RequestItems": {arn: {"Keys": [key]}}})["Responses"]) == [arn]
+    service.call("PutItem", {"TableName": arn, "Item": key})
+    assert service.call("GetItem", {"TableName": arn, "Key": key})["Item"] == key
+    assert service.call("Scan", {"TableName": arn})["Count"] == 1
+    assert list(service.call("BatchGetItem", {"RequestItems": {arn: {"Keys": [key]}}})["Responses"]) == [arn]
 
 
-def test_keys_of_an_index_have_several_attributes(either):
+def test_keys_of_an_index_have_several_attributes(service):
     """ "What's New", November 2025: up to four attributes of each role."""
     names = [f"h{n}" for n in range(4)] + [f"r{n}" for n in range(4)]
     schema = keys(*(f"{name}*" if name[0] == "h" else name for name in names))
-    either.table(
+    service.table(
         AttributeDefinitions=definitions(pk="S", **dict.fromkeys(names, "S")),
         GlobalSecondaryIndexes=[{"IndexName": "wide", **INDEX, "KeySchema": schema}],
     )
     item = {name: {"S": name} for name in ("pk", *names)}
-    either.call("PutItem", {**NAME, "Item": item})
+    service.call("PutItem", {**NAME, "Item": item})
     conditions = {name: {"ComparisonOperator": "EQ", "AttributeValueList": [item[name]]} for name in names}
-    assert either.call("Query", {**NAME, "IndexName": "wide", "KeyConditions": conditions})["Count"] == 1
+    assert service.call("Query", {**NAME, "IndexName": "wide", "KeyConditions": conditions})["Count"] == 1
 
 
 @pytest.mark.parametrize(
@@ -71,19 +63,19 @@ def test_keys_of_an_index_have_several_attributes(either):
         ("CreateTable", {"AttributeDefinitions": definitions(pk="S", g="S"), "KeySchema": keys("pk*")}),
     ],
 )
-def test_what_is_refused_today_is_refused(either, operation, given):
+def test_what_is_refused_today_is_refused(service, operation, given):
     more = {}
     if operation == "CreateTable":
         more = with_index() | {"AttributeDefinitions": definitions(pk="S", g="S", spare="S")}
         more |= {"BillingMode": "PAY_PER_REQUEST"}
     else:
-        either.table()
-    assert either.error(operation, {**NAME, **given, **more})[0] == "ValidationException"
+        service.table()
+    assert service.error(operation, {**NAME, **given, **more})[0] == "ValidationException"
 
 
-def test_documents_are_compared_by_filters_too(either):
+def test_documents_are_compared_by_filters_too(service):
     """test_query_filter.py of ScyllaDB: EQ takes every type."""
-    either.table()
-    either.call("PutItem", {**NAME, "Item": {"pk": {"S": "k"}, "m": {"M": {"a": {"S": "x"}}}}})
+    service.table()
+    service.call("PutItem", {**NAME, "Item": {"pk": {"S": "k"}, "m": {"M": {"a": {"S": "x"}}}}})
     condition = {"ComparisonOperator": "EQ", "AttributeValueList": [{"M": {"a": {"S": "x"}}}]}
-    assert either.call("Scan", {**NAME, "ScanFilter": {"m": condition}})["Count"] == 1
+    assert service.call("Scan", {**NAME, "ScanFilter": {"m": condition}})["Count"] == 1
