@@ -9,9 +9,10 @@ from typing import Any
 from tablegate.adapters.dynamodb import administration_forms, calls, operation_table
 from tablegate.adapters.dynamodb.administration_forms import DEFAULT_REGION, place_of, resource_arn
 from tablegate.adapters.dynamodb.validation import operation_schemas
-from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext, Caller
+from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
 from tablegate.adapters.dynamodb.wire.gateway_errors import service_error_of
+from tablegate.adapters.dynamodb.wire.signature_claims import Caller
 from tablegate.gateway.administration_forms import (
     Cell,
     Describe,

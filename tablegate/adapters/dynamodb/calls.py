@@ -16,9 +16,10 @@ import orjson
 from tablegate.adapters.dynamodb.operation_table import NAMES, OPERATIONS, purpose_of
 from tablegate.adapters.dynamodb.validation import operation_schemas
 from tablegate.adapters.dynamodb.wire import auth, http, limits
-from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext, Caller
+from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, serialization
 from tablegate.adapters.dynamodb.wire.named_resources import named_resources
+from tablegate.adapters.dynamodb.wire.signature_claims import Caller
 from tablegate.gateway.dialect import Gateway
 from tablegate.gateway.exchanges import SingleStep, Steps
 from tablegate.gateway.http import Request

@@ -16,9 +16,10 @@ from tablegate.adapters.dynamodb.capacity.throughput import Throttle
 from tablegate.adapters.dynamodb.operation_table import NAMES, OPERATIONS
 from tablegate.adapters.dynamodb.tables.descriptions import shown_table_keys
 from tablegate.adapters.dynamodb.wire import auth, http, injectable_faults
-from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext, Caller
+from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, internal, render
-from tablegate.adapters.dynamodb.wire.refusals import error_for_caller
+from tablegate.adapters.dynamodb.wire.gateway_errors import error_for_caller
+from tablegate.adapters.dynamodb.wire.signature_claims import Caller
 from tablegate.gateway.dialect import Begun, Dialect, Gateway, Seed
 from tablegate.gateway.exchanges import Steps, exchange_of
 from tablegate.gateway.http import Reply, Request

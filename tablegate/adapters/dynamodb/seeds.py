@@ -33,9 +33,10 @@ from tablegate.adapters.dynamodb.seed_definitions import NoDefinition, SeedTable
 from tablegate.adapters.dynamodb.validation import operation_schemas
 from tablegate.adapters.dynamodb.values.values import ParsedItem, item_of
 from tablegate.adapters.dynamodb.wire.auth import DEFAULT_ACCOUNT, DEFAULT_REGION
-from tablegate.adapters.dynamodb.wire.call_context import CallContext, Caller, find_table
+from tablegate.adapters.dynamodb.wire.call_context import CallContext, find_table
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
 from tablegate.adapters.dynamodb.wire.gateway_errors import service_error_of
+from tablegate.adapters.dynamodb.wire.signature_claims import Caller
 from tablegate.gateway.dialect import BadSeed, Gateway, Seed
 from tablegate.gateway.exchanges import drive, each, exchange_of
 from tablegate.gateway.model.commands.commands import AnyCommand, Exchange

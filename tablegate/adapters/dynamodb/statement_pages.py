@@ -7,9 +7,10 @@ import orjson
 from tablegate.adapters.dynamodb.operation_table import OPERATIONS
 from tablegate.adapters.dynamodb.partiql import parsed_statements, statements
 from tablegate.adapters.dynamodb.partiql.nodes import Select
-from tablegate.adapters.dynamodb.wire.call_context import CallContext, Caller
+from tablegate.adapters.dynamodb.wire.call_context import CallContext
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
 from tablegate.adapters.dynamodb.wire.gateway_errors import service_error_of
+from tablegate.adapters.dynamodb.wire.signature_claims import Caller
 from tablegate.gateway.dialect import Gateway
 from tablegate.gateway.exchanges import exchange_of
 from tablegate.gateway.model.authorization.authorizations import Authorization

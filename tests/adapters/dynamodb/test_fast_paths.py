@@ -15,8 +15,7 @@ from tablegate.adapters.dynamodb.expressions.placeholders import Placeholders
 from tablegate.adapters.dynamodb.validation import fast_validator, operation_schemas
 from tablegate.adapters.dynamodb.values import values
 from tablegate.adapters.dynamodb.values.values import item_of, render_row, render_rows
-from tablegate.adapters.dynamodb.wire.errors import ServiceError
-from tablegate.adapters.dynamodb.wire.wording import Wording
+from tablegate.adapters.dynamodb.wire.errors import ServiceError, Wording
 from tablegate.gateway.model.errors import GatewayError
 from tablegate.gateway.model.tables.tables import Rules, State, Table
 from tablegate.gateway.model.values import bodies

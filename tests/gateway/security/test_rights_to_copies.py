@@ -17,7 +17,8 @@ import pytest
 from tablegate.adapters.dynamodb.jobs.job_documents import definition_of
 from tablegate.adapters.dynamodb.jobs.source_tables import check_readable
 from tablegate.adapters.dynamodb.object_stores.object_store import ObjectStoreRejection
-from tablegate.adapters.dynamodb.wire.call_context import CallContext, Caller
+from tablegate.adapters.dynamodb.wire.call_context import CallContext
+from tablegate.adapters.dynamodb.wire.signature_claims import Caller
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.model.authorization.authorizations import Authorization, RequestSource
 from tablegate.gateway.model.authorization.grants import DENY_ALL, EVERYTHING, NOTHING, Policy

@@ -21,9 +21,10 @@ from tablegate.adapters.dynamodb.capacity import capacity, contributors
 from tablegate.adapters.dynamodb.capacity.capacity import READ, WRITE
 from tablegate.adapters.dynamodb.tables.properties import PROVISIONED, TableProperties
 from tablegate.adapters.dynamodb.tables.replica_settings import of_index, of_table
-from tablegate.adapters.dynamodb.wire.call_context import CallContext, Caller
+from tablegate.adapters.dynamodb.wire.call_context import CallContext
 from tablegate.adapters.dynamodb.wire.limits import BURST_SECONDS, TRANSACTION_FACTOR
 from tablegate.adapters.dynamodb.wire.resources import bare_name, index_arn, table_arn
+from tablegate.adapters.dynamodb.wire.signature_claims import Caller
 from tablegate.gateway.exchanges import Returned, next_commands
 from tablegate.gateway.model.commands.command import R
 from tablegate.gateway.model.commands.commands import AnyCommand, Exchange

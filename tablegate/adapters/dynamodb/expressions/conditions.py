@@ -28,8 +28,8 @@ from tablegate.adapters.dynamodb.expressions.projections import path_text
 from tablegate.adapters.dynamodb.expressions.static_checks import CONDITION, PlaceholderReader, condition_tree
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
-from tablegate.adapters.dynamodb.wire.expression_messages import text_of
 from tablegate.adapters.dynamodb.wire.gateway_errors import type_name
+from tablegate.adapters.dynamodb.wire.messages import expression_text
 from tablegate.gateway.model.expressions.predicates import (
     And,
     Attribute,
@@ -82,7 +82,7 @@ def refuse_filter_on_keys(
     read = {path[0] for path in paths}
     for name in key_names:
         if name in read:
-            raise validation(text_of("filter-key", parameter=parameter, name=name))
+            raise validation(expression_text("filter-key", parameter=parameter, name=name))
 
 
 _COMPARISONS = {comparison.value: comparison for comparison in Comparison}

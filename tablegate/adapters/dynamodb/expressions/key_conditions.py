@@ -29,7 +29,7 @@ from tablegate.adapters.dynamodb.expressions.nodes import (
 from tablegate.adapters.dynamodb.expressions.placeholders import Placeholders
 from tablegate.adapters.dynamodb.expressions.static_checks import KEY_CONDITION, condition_tree
 from tablegate.adapters.dynamodb.wire.errors import validation
-from tablegate.adapters.dynamodb.wire.expression_messages import text_of
+from tablegate.adapters.dynamodb.wire.messages import expression_text
 from tablegate.gateway.model.expressions import ranges
 from tablegate.gateway.model.expressions.predicates import Comparison
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
@@ -82,7 +82,7 @@ def key_range(
     Raises ServiceError if the schema of the table or `index` does not take them.
     """
     if len(tests) > max(PAIR, len(schema.columns)):
-        raise validation(text_of("key-too-many", count=len(tests), most=len(schema.columns)))
+        raise validation(expression_text("key-too-many", count=len(tests), most=len(schema.columns)))
     by_name = {test.name: test for test in tests}
     if len(schema.partition) > 1 or len(schema.sort) > 1:
         _check_parts(tests, schema, check_column, index)
@@ -128,15 +128,15 @@ def _check_pair(
         if check_column is not None:
             check_column(column, is_hash)
         if not schema.sort and len(tests) > 1:
-            raise validation(text_of("key-unsupported"))
+            raise validation(expression_text("key-unsupported"))
         test = tests.get(column.name)
         if test is None:
             if is_hash or len(tests) > 1:
-                raise validation(text_of("key-missed", name=column.name))
+                raise validation(expression_text("key-missed", name=column.name))
             continue
         _check_test(test, column, index)
         if is_hash and test.operator != "EQ":
-            raise validation(text_of("key-unsupported"))
+            raise validation(expression_text("key-unsupported"))
 
 
 def _check_parts(
@@ -154,16 +154,18 @@ def _check_parts(
         if column.name in by_name:
             _check_test(by_name.pop(column.name), column, index)
     if by_name:
-        raise validation(text_of("key-missed", name=schema.names[0]))
+        raise validation(expression_text("key-missed", name=schema.names[0]))
     operators = {test.name: test.operator for test in tests}
     missing = [column.name for column in schema.partition if operators.get(column.name) != "EQ"]
     if missing:
-        raise validation(text_of("key-hash-parts", names=", ".join(missing)))
+        raise validation(expression_text("key-hash-parts", names=", ".join(missing)))
     open_parts: list[str] = []
     for column in schema.sort:
         operator = operators.get(column.name)
         if operator is not None and open_parts:
-            raise validation(text_of("key-range-parts", names=", ".join(open_parts), last=column.name))
+            raise validation(
+                expression_text("key-range-parts", names=", ".join(open_parts), last=column.name)
+            )
         if operator != "EQ":
             open_parts.append(column.name)
 
@@ -171,15 +173,15 @@ def _check_parts(
 def _check_test(test: KeyTest, column: KeyColumn, index: str) -> None:
     """Check that a test of a key attribute is indexable, of the attribute's type, and not empty."""
     if test.operator not in _INDEXABLE:
-        raise validation(text_of("key-not-indexable"))
+        raise validation(expression_text("key-not-indexable"))
     for value in test.values:
         if not is_comparable(value, column):
-            raise validation(text_of("key-kind"))
+            raise validation(expression_text("key-kind"))
     for value in test.values:
         if value.data in ("", b""):
             kind = "string" if value.kind is Kind.TEXT else "binary"
             rule = "index-key-empty" if index else "key-empty"
-            raise validation(text_of(rule, kind=kind, name=column.name, index=index))
+            raise validation(expression_text(rule, kind=kind, name=column.name, index=index))
 
 
 def is_comparable(value: Value, column: KeyColumn) -> bool:

@@ -13,7 +13,7 @@ from tablegate.adapters.dynamodb.expressions.key_conditions import KeyTest
 from tablegate.adapters.dynamodb.expressions.projections import ProjectionPaths, projection_of
 from tablegate.adapters.dynamodb.values.values import value_of
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
-from tablegate.adapters.dynamodb.wire.expression_messages import text_of
+from tablegate.adapters.dynamodb.wire.messages import expression_text
 from tablegate.gateway.model.expressions import updates
 from tablegate.gateway.model.expressions.predicates import (
     ALWAYS,
@@ -128,7 +128,7 @@ def _action(name: str, update: Mapping[str, Any]) -> updates.Action:
 
 def update_mismatch() -> ServiceError:
     """Return the error for a BadOperand of AttributeUpdates."""
-    return validation(text_of("update-mismatch"))
+    return validation(expression_text("update-mismatch"))
 
 
 # Projections

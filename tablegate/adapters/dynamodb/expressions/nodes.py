@@ -110,7 +110,7 @@ ConditionNode = CompareNode | BetweenNode | InNode | CallNode | AndNode | OrNode
 
 
 class ExpressionError(Exception):
-    """An error in an expression: a rule of expression_messages.py, and the facts for its text."""
+    """An error in an expression: a rule of messages.py, and the facts for its text."""
 
     def __init__(self, rule: str, **facts: Any) -> None:
         super().__init__(rule, facts)

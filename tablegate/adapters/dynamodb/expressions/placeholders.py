@@ -9,9 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from tablegate.adapters.dynamodb.values.values import value_of
-from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
-from tablegate.adapters.dynamodb.wire.expression_messages import text_of
-from tablegate.adapters.dynamodb.wire.wording import ANY_OPERATION, Wording
+from tablegate.adapters.dynamodb.wire.errors import ANY_OPERATION, ServiceError, Wording, validation
+from tablegate.adapters.dynamodb.wire.messages import expression_text
 from tablegate.gateway.model.values.values import Value
 
 
@@ -81,5 +80,5 @@ class Placeholders:
             "UpdateExpression",
         ):
             rule = "size-of-transacted-update"
-        text = prefix + text_of(rule, **facts)
+        text = prefix + expression_text(rule, **facts)
         return validation(self.wording.framed_expression(text))

@@ -26,7 +26,7 @@ from tablegate.adapters.dynamodb.values import composites
 from tablegate.adapters.dynamodb.values.keys import check_given_index_keys
 from tablegate.adapters.dynamodb.values.values import render_values
 from tablegate.adapters.dynamodb.wire.call_context import CallContext
-from tablegate.adapters.dynamodb.wire.wording import Wording
+from tablegate.adapters.dynamodb.wire.errors import Wording
 from tablegate.gateway.model.commands.writes import RETURNS_NOTHING, ReturnedRows, Returns
 from tablegate.gateway.model.expressions.predicates import ALWAYS, Path, Predicate, paths_of
 from tablegate.gateway.model.expressions.ranges import KeyRange

@@ -21,8 +21,8 @@ from tablegate.adapters.dynamodb.expressions.nodes import (
 from tablegate.adapters.dynamodb.expressions.placeholders import Placeholders
 from tablegate.adapters.dynamodb.expressions.static_checks import condition_tree
 from tablegate.adapters.dynamodb.wire.errors import validation
-from tablegate.adapters.dynamodb.wire.expression_messages import text_of
 from tablegate.adapters.dynamodb.wire.gateway_errors import type_name
+from tablegate.adapters.dynamodb.wire.messages import expression_text
 from tablegate.gateway.model.tables.indexes import VectorIndex
 from tablegate.gateway.model.values.values import Kind, Value
 from tablegate.gateway.model.values.vectors import is_of_kind
@@ -91,6 +91,6 @@ def check_tests(index: VectorIndex, tests: Mapping[str, Value] | None) -> None:
             )
         if column is index.partition and value.data in ("", b""):
             kind = "binary" if value.kind is Kind.BYTES else "string"
-            raise validation(text_of("key-empty", kind=kind, name=name))
+            raise validation(expression_text("key-empty", kind=kind, name=name))
     if index.partition is not None and index.partition.name not in tests:
         raise validation(f"{_NAME} must have all HASH attributes")

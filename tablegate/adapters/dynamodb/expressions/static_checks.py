@@ -33,7 +33,7 @@ from tablegate.adapters.dynamodb.expressions.placeholders import Placeholders
 from tablegate.adapters.dynamodb.expressions.reserved_words import is_reserved
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.errors import validation
-from tablegate.adapters.dynamodb.wire.expression_messages import text_of
+from tablegate.adapters.dynamodb.wire.messages import expression_text
 from tablegate.gateway.model.expressions.predicates import Path
 from tablegate.gateway.model.values.values import NULL, Value
 
@@ -109,7 +109,7 @@ def refuse_paths_into_keys(
     for role, names in (("Key", table_keys), ("IndexKey", index_keys)):
         for name in names:
             if name in outer_names:
-                raise validation(text_of("key-path", role=role, name=name))
+                raise validation(expression_text("key-path", role=role, name=name))
 
 
 # Checks of the text

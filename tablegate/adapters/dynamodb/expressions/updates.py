@@ -25,8 +25,8 @@ from tablegate.adapters.dynamodb.expressions.projections import PathConflicts, p
 from tablegate.adapters.dynamodb.expressions.static_checks import UPDATE, PlaceholderReader, update_tree
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.errors import validation
-from tablegate.adapters.dynamodb.wire.expression_messages import text_of
 from tablegate.adapters.dynamodb.wire.gateway_errors import type_name
+from tablegate.adapters.dynamodb.wire.messages import expression_text
 from tablegate.gateway.model.expressions import updates
 from tablegate.gateway.model.expressions.predicates import Path
 from tablegate.gateway.model.values.values import NULL, Kind, Value, size_bytes
@@ -58,7 +58,7 @@ def refuse_key_updates(actions: tuple[updates.Action, ...], key_names: Iterable[
     updated_names = set(updates.names_of(actions))
     for name in key_names:
         if name in updated_names:
-            raise validation(text_of("key-update", name=name))
+            raise validation(expression_text("key-update", name=name))
 
 
 def given_values(actions: tuple[updates.Action, ...]) -> dict[str, Value]:

@@ -10,8 +10,9 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 from tablegate.adapters.dynamodb import DIALECT
 from tablegate.adapters.dynamodb.jobs.source_tables import check_readable, table_of
 from tablegate.adapters.dynamodb.object_stores import object_store
-from tablegate.adapters.dynamodb.wire.call_context import CallContext, Caller
+from tablegate.adapters.dynamodb.wire.call_context import CallContext
 from tablegate.adapters.dynamodb.wire.gateway_errors import service_error_of
+from tablegate.adapters.dynamodb.wire.signature_claims import Caller
 from tablegate.gateway.dialect import Gateway
 from tablegate.gateway.model.authorization.authorizations import Authorization
 from tablegate.gateway.model.commands.command import Command

@@ -15,9 +15,8 @@ from tablegate.adapters.dynamodb.expressions.conditions import ConditionReader
 from tablegate.adapters.dynamodb.expressions.nodes import ConditionNode, ValueNode
 from tablegate.adapters.dynamodb.expressions.placeholders import Placeholders
 from tablegate.adapters.dynamodb.values.values import measure, value_of
-from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
-from tablegate.adapters.dynamodb.wire.expression_messages import text_of
-from tablegate.adapters.dynamodb.wire.wording import ANY_OPERATION, Wording
+from tablegate.adapters.dynamodb.wire.errors import ANY_OPERATION, ServiceError, Wording, validation
+from tablegate.adapters.dynamodb.wire.messages import expression_text
 from tablegate.gateway.model.expressions.predicates import ALWAYS, Predicate
 from tablegate.gateway.model.values.values import Value
 
@@ -51,7 +50,7 @@ class Arguments(Placeholders):
         return placeholder
 
     def error(self, rule: str, expression: str = "", **facts: object) -> ServiceError:
-        return validation(text_of(rule, **facts))
+        return validation(expression_text(rule, **facts))
 
     def predicate(self, condition: ConditionNode | None) -> Predicate:
         """Return the predicate of a condition with these arguments. Raises ServiceError."""

@@ -24,7 +24,7 @@ from tablegate.adapters.dynamodb.partiql.reserved_words import RESERVED_WORDS
 from tablegate.adapters.dynamodb.partiql.syntax_errors import INVALID_COMPONENT, not_well_formed, place_of
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.errors import validation
-from tablegate.adapters.dynamodb.wire.expression_messages import text_of
+from tablegate.adapters.dynamodb.wire.messages import expression_text
 
 
 @v_args(inline=True)
@@ -160,7 +160,7 @@ class ExpressionBuilder(Transformer[Token, Any]):
             value = -value
         if not 0 <= value <= limits.EXPRESSION_LIST_INDEX:
             index_text = "".join(tokens)
-            text = text_of("index", index=index_text)
+            text = expression_text("index", index=index_text)
             raise validation(f"{text} at {place_of(digits)}")
         return value
 

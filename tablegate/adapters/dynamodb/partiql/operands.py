@@ -25,7 +25,7 @@ from tablegate.adapters.dynamodb.partiql.literals import Literal, constant
 from tablegate.adapters.dynamodb.partiql.syntax_errors import not_well_formed
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
-from tablegate.adapters.dynamodb.wire.expression_messages import text_of
+from tablegate.adapters.dynamodb.wire.messages import expression_text
 
 _CONDITION_FUNCTIONS = frozenset(
     {"attribute_exists", "attribute_not_exists", "attribute_type", "begins_with", "contains"}
@@ -195,13 +195,13 @@ def check_operators(node: Any) -> None:
             case CompareNode() | BetweenNode() | InNode():
                 count += 1
     if count > limits.EXPRESSION_OPERATORS:
-        raise validation(text_of("operators", count=count))
+        raise validation(expression_text("operators", count=count))
 
 
 def compared_condition(condition: ConditionNode, operator: str, other: Any) -> ConditionNode:
     """Compare the truth of a condition with a boolean. It never equals any other constant."""
     if operator not in ("=", "<>"):
-        raise validation(text_of("operand-type", function=operator, kind="BOOL"))
+        raise validation(expression_text("operand-type", function=operator, kind="BOOL"))
     if not isinstance(other, Literal) or other.tag == "?":
         raise validation("Unsupported token in expression: a condition can only be compared with a literal")
     truth = other.data if other.tag == "BOOL" else None
@@ -222,5 +222,5 @@ def set_change(path: DocumentPath, call: FunctionCall) -> ChangeNode:
     if not isinstance(first, DocumentPath) or first.node != path.node:
         raise validation(f"The first argument to {name} must equal the assignment value at {call.place}")
     if not isinstance(second, Literal) or second.tag not in ("BAG", "?"):
-        raise validation(text_of("set-argument", function=name, place=first.place))
+        raise validation(expression_text("set-argument", function=name, place=first.place))
     return ChangeNode(name.removeprefix("SET_"), path.node, constant(second), first.place)

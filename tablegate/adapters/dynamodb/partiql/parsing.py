@@ -21,7 +21,7 @@ from tablegate.adapters.dynamodb.partiql.statement_builder import StatementBuild
 from tablegate.adapters.dynamodb.partiql.syntax_errors import error_of_token, not_well_formed
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
-from tablegate.adapters.dynamodb.wire.expression_messages import text_of
+from tablegate.adapters.dynamodb.wire.messages import expression_text
 
 # Words, texts, quoted names and comparisons.
 _TOKENS = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|[A-Za-z_$][A-Za-z0-9_$]*|<>|!=|<=|>=|[+<>=]""")
@@ -37,13 +37,13 @@ def _count_operators(text: str) -> None:
     words = [token.upper() for token in _TOKENS.findall(text)]
     signs = words.count("+") // 2  # each may also be the sign of a number
     if signs > limits.EXPRESSION_OPERATORS:
-        raise validation(text_of("operators", count=signs))
+        raise validation(expression_text("operators", count=signs))
     if not {"SET", "TRUE", "FALSE"}.isdisjoint(words):
         return
     comparisons = sum(token in _COMPARISONS for token in words)
     if comparisons + words.count("IN") + words.count("AND") + words.count("OR") > limits.EXPRESSION_OPERATORS:
         count = comparisons + sum(token in _JOINING for token in words)
-        raise validation(text_of("operators", count=count))
+        raise validation(expression_text("operators", count=count))
 
 
 _COMPARISONS = frozenset({"<>", "!=", "<=", ">=", "<", ">", "="})

@@ -20,9 +20,8 @@ from tablegate.adapters.dynamodb.partiql.nodes import (
 )
 from tablegate.adapters.dynamodb.partiql.writing import write_of
 from tablegate.adapters.dynamodb.values import composites, keys
-from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
+from tablegate.adapters.dynamodb.wire.errors import ServiceError, Wording, validation
 from tablegate.adapters.dynamodb.wire.gateway_errors import service_error_of
-from tablegate.adapters.dynamodb.wire.wording import Wording
 from tablegate.gateway.model.commands.writes import Write
 from tablegate.gateway.model.errors import ConditionFailed, GatewayError
 from tablegate.gateway.model.tables.tables import Table

@@ -28,10 +28,8 @@ from tablegate.adapters.dynamodb.partiql.sources import find_source
 from tablegate.adapters.dynamodb.partiql.writing import refusal_of, write_of
 from tablegate.adapters.dynamodb.wire import messages
 from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext
-from tablegate.adapters.dynamodb.wire.errors import ServiceError, short_code, validation
-from tablegate.adapters.dynamodb.wire.gateway_errors import service_error_of
-from tablegate.adapters.dynamodb.wire.refusals import error_for_caller
-from tablegate.adapters.dynamodb.wire.wording import Wording
+from tablegate.adapters.dynamodb.wire.errors import ServiceError, Wording, short_code, validation
+from tablegate.adapters.dynamodb.wire.gateway_errors import error_for_caller, service_error_of
 from tablegate.gateway.exchanges import each
 from tablegate.gateway.model import errors
 from tablegate.gateway.model.commands.command import Command

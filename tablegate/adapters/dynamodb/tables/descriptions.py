@@ -22,8 +22,8 @@ from tablegate.adapters.dynamodb.tables.properties import (
     seconds,
 )
 from tablegate.adapters.dynamodb.tables.replica_settings import of_index, of_table, overrides
-from tablegate.adapters.dynamodb.wire.call_context import Caller
 from tablegate.adapters.dynamodb.wire.resources import index_arn, stable_uuid, stream_arn, table_arn
+from tablegate.adapters.dynamodb.wire.signature_claims import Caller
 from tablegate.gateway.model.commands.table_commands import NewIndex, NewVectorIndex, TableStatistics
 from tablegate.gateway.model.tables.indexes import Index, IndexProjection, VectorIndex
 from tablegate.gateway.model.tables.tables import Replica, State, Table

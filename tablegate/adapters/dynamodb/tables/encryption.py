@@ -15,9 +15,10 @@ from uuid import uuid4
 from tablegate.adapters.dynamodb.tables import running_changes
 from tablegate.adapters.dynamodb.tables.properties import TableProperties
 from tablegate.adapters.dynamodb.wire import limits, messages
-from tablegate.adapters.dynamodb.wire.call_context import CallContext, Caller
+from tablegate.adapters.dynamodb.wire.call_context import CallContext
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.resources import key_arn
+from tablegate.adapters.dynamodb.wire.signature_claims import Caller
 from tablegate.gateway.security.credentials import Scheme
 
 _SERVICE_KEY = "alias/aws/dynamodb"

@@ -13,9 +13,10 @@ from typing import Any
 from tablegate.adapters.dynamodb.tables.descriptions import replica_status
 from tablegate.adapters.dynamodb.tables.properties import TableProperties
 from tablegate.adapters.dynamodb.wire import messages
-from tablegate.adapters.dynamodb.wire.call_context import CallContext, Caller
+from tablegate.adapters.dynamodb.wire.call_context import CallContext
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.resources import key_arn
+from tablegate.adapters.dynamodb.wire.signature_claims import Caller
 from tablegate.gateway.model.tables.tables import ReplicationRule, State, Table
 
 # Regions that can have replicas (Amazon DynamoDB endpoints and quotas, AWS General Reference). They begin in the order

@@ -1,7 +1,4 @@
-"""Violations of member constraints, in the service's order, and the echo of the wrong values.
-
-constraint_messages.py has the texts.
-"""
+"""Violations of member constraints, in the service's order, and the echo of the wrong values. wire/errors.py has the texts."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
     Text,
 )
 from tablegate.adapters.dynamodb.wire import limits, messages
-from tablegate.adapters.dynamodb.wire.constraint_messages import (
+from tablegate.adapters.dynamodb.wire.errors import (
     MOST_VIOLATIONS,
     ConstraintViolation,
 )

@@ -12,9 +12,8 @@ from tablegate.adapters.dynamodb.validation.constraints import violations
 from tablegate.adapters.dynamodb.validation.json_types import ValueBudget, typed_members
 from tablegate.adapters.dynamodb.validation.rules.rule_context import RuleContext
 from tablegate.adapters.dynamodb.validation.schemas.schema_types import Request
-from tablegate.adapters.dynamodb.wire.constraint_messages import constraint_error
-from tablegate.adapters.dynamodb.wire.errors import serialization
-from tablegate.adapters.dynamodb.wire.type_messages import json_type
+from tablegate.adapters.dynamodb.wire.errors import constraint_error, serialization
+from tablegate.adapters.dynamodb.wire.messages import json_type
 
 
 def clean(context: RuleContext, request: Request, body: Any) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
 from tablegate.adapters.dynamodb.values import scalars, values
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.errors import serialization
-from tablegate.adapters.dynamodb.wire.type_messages import json_type
+from tablegate.adapters.dynamodb.wire.messages import json_type
 
 
 class ValueBudget:

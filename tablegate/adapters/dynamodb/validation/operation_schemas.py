@@ -29,8 +29,7 @@ from tablegate.adapters.dynamodb.validation.schemas.stream_schemas import STREAM
 from tablegate.adapters.dynamodb.validation.schemas.table_schemas import TABLE_REQUESTS
 from tablegate.adapters.dynamodb.validation.schemas.transaction_schemas import TRANSACTION_REQUESTS
 from tablegate.adapters.dynamodb.wire import limits
-from tablegate.adapters.dynamodb.wire.errors import ServiceError, serialization
-from tablegate.adapters.dynamodb.wire.wording import ITEM_WRITES
+from tablegate.adapters.dynamodb.wire.errors import ITEM_WRITES, ServiceError, serialization
 from tablegate.gateway.model import fast_paths
 
 REQUESTS: dict[str, Request] = {

@@ -13,9 +13,8 @@ from datetime import date
 from typing import Any, NoReturn
 
 from tablegate.adapters.dynamodb.wire import limits, messages
-from tablegate.adapters.dynamodb.wire.errors import ServiceError, serialization
-from tablegate.adapters.dynamodb.wire.type_messages import json_type
-from tablegate.adapters.dynamodb.wire.wording import Wording
+from tablegate.adapters.dynamodb.wire.errors import ServiceError, Wording, serialization
+from tablegate.adapters.dynamodb.wire.messages import json_type
 from tablegate.gateway.model.values.values import CANONICAL_NUMBER
 
 

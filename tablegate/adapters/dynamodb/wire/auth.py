@@ -28,10 +28,14 @@ from email.utils import parsedate_to_datetime
 from functools import lru_cache
 
 from tablegate.adapters.dynamodb.wire import limits
-from tablegate.adapters.dynamodb.wire.call_context import Caller
 from tablegate.adapters.dynamodb.wire.canonical_requests import canonical_request
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
-from tablegate.adapters.dynamodb.wire.signature_claims import SignatureClaim, claim_of, claim_of_header
+from tablegate.adapters.dynamodb.wire.signature_claims import (
+    Caller,
+    SignatureClaim,
+    claim_of,
+    claim_of_header,
+)
 from tablegate.gateway.http import Request
 from tablegate.gateway.model.authorization.authorizations import RequestSource
 from tablegate.gateway.security.credentials import CALLERS_KEPT, Credential, Credentials, Scheme

@@ -10,13 +10,13 @@ ServiceError (errors.py) or GatewayError. The entry renders both as this dialect
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
+from tablegate.adapters.dynamodb.wire.errors import Wording, wording_of
 from tablegate.adapters.dynamodb.wire.gateway_errors import foreign_resource
-from tablegate.adapters.dynamodb.wire.wording import Wording, wording_of
+from tablegate.adapters.dynamodb.wire.signature_claims import Caller
 from tablegate.gateway.dialect import Gateway
 from tablegate.gateway.exchanges import SingleStep, Steps, after, one
 from tablegate.gateway.model.authorization.authorizations import Authorization
@@ -24,16 +24,6 @@ from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.table_commands import FindTable
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.security.credentials import Scheme
-
-
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """The access key id of a request and the contents of its signature. `namespace` contains the caller's tables."""
-
-    access_id: str
-    account: str
-    region: str
-    namespace: str
 
 
 class CallContext(NamedTuple):

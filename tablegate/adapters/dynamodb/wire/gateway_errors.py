@@ -7,7 +7,12 @@ from typing import Any
 
 from tablegate.adapters.dynamodb.wire import errors
 from tablegate.adapters.dynamodb.wire.messages import EMPTY_KEY, INVALID, NOT_VALID, bare
+from tablegate.adapters.dynamodb.wire.resources import partition_of
 from tablegate.gateway.model import errors as model
+from tablegate.gateway.model.authorization.accesses import ANYWHERE
+from tablegate.gateway.model.authorization.authorizations import Authorization
+from tablegate.gateway.model.authorization.grants import Verdict
+from tablegate.gateway.model.authorization.permissions import Permission
 from tablegate.gateway.model.values.values import Kind
 
 CONTROL_PLANE = frozenset(
@@ -241,7 +246,7 @@ def _not_allowed(error: model.NotAllowed, operation: str) -> errors.ServiceError
 
 
 def _not_permitted(error: model.NotPermitted, operation: str) -> errors.ServiceError:
-    """Fallback without the caller's name, which wire/refusals.py adds."""
+    """Fallback without the caller's name, which `error_for_caller` adds."""
     return errors.ServiceError(
         "AccessDeniedException", f"User is not authorized to perform: dynamodb:{operation}"
     )
@@ -372,3 +377,64 @@ def service_error_of(error: Exception, operation: str) -> errors.ServiceError:
         if convert is not None:
             return convert(error, operation)
     return errors.internal()
+
+
+# Callers without permission. Texts: "Troubleshoot access denied error messages" (IAM guide), and answers of the service
+# quoted in public issues (rebuy-de/aws-nuke 265, terraform-aws-modules/terraform-aws-appsync 7).
+
+_P = Permission
+_PARTS: Mapping[Permission, str] = {
+    _P.READ: "GetItem", _P.PUT: "PutItem", _P.UPDATE: "UpdateItem", _P.DELETE: "DeleteItem",
+    _P.CHECK: "ConditionCheckItem",
+}  # fmt: skip
+_PARTS_OF_STATEMENTS: Mapping[Permission, str] = {
+    _P.READ: "PartiQLSelect", _P.QUERY: "PartiQLSelect", _P.SCAN: "PartiQLSelect", _P.CHECK: "PartiQLSelect",
+    _P.PUT: "PartiQLInsert", _P.UPDATE: "PartiQLUpdate", _P.DELETE: "PartiQLDelete",
+}  # fmt: skip
+_ADDITIONAL: Mapping[Permission, str] = {
+    _P.TAG: "TagResource", _P.WRITE_POLICY: "PutResourcePolicy", _P.READ_STREAM: "GetRecords",
+}  # fmt: skip
+_COPYING: Mapping[Permission, str] = {**_PARTS, _P.QUERY: "Query", _P.SCAN: "Scan"}
+_ACTIONS: Mapping[str, Mapping[Permission, str]] = {
+    "TransactGetItems": _PARTS,
+    "TransactWriteItems": _PARTS,
+    "ExecuteStatement": _PARTS_OF_STATEMENTS,
+    "BatchExecuteStatement": _PARTS_OF_STATEMENTS,
+    "ExecuteTransaction": _PARTS_OF_STATEMENTS,
+    "CreateTable": _ADDITIONAL,
+    "EnableKinesisStreamingDestination": _ADDITIONAL,
+    "RestoreTableFromBackup": _COPYING,
+    "RestoreTableToPointInTime": _COPYING,
+    "ExportTableToPointInTime": _COPYING,
+    "StartBulkPutItems": _COPYING,
+}
+"""Operations with parts that are actions of their own. For all others the action has the operation's name."""
+_ALL_TABLES = frozenset({"ListTables"})
+
+
+def error_for_caller(
+    error: Exception, operation: str, authorization: Authorization | None
+) -> errors.ServiceError:
+    """Return the service's error, with the caller's name if it is NotPermitted. Unknown errors are internal."""
+    if isinstance(error, model.NotPermitted) and authorization is not None:
+        return _not_permitted_caller(error, operation, authorization)
+    return service_error_of(error, operation)
+
+
+def _not_permitted_caller(
+    error: model.NotPermitted, operation: str, authorization: Authorization
+) -> errors.ServiceError:
+    identity, region = authorization.identity, authorization.source.region
+    action = "dynamodb:" + _ACTIONS.get(operation, {}).get(error.permission, operation)
+    prefix = f"arn:{partition_of(region)}:dynamodb:{region}:{identity.account}:"
+    resource = prefix + f"table/{error.path.replace(ANYWHERE, '*')}" if error.path else "*"
+    if operation in _ALL_TABLES:
+        resource = prefix + "table/*"
+    if error.by == Verdict.REFUSED.value:
+        reason = "with an explicit deny in an identity-based policy"
+    elif error.by == Verdict.REFUSED_BY_RESOURCE.value:
+        reason = "with an explicit deny in a resource-based policy"
+    else:
+        reason = f"because no identity-based policy allows the {action} action"
+    text = f"User: {identity.arn} is not authorized to perform: {action} on resource: {resource} {reason}"
+    return errors.ServiceError("AccessDeniedException", text)

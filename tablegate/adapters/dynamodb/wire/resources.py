@@ -10,8 +10,8 @@ import re
 from uuid import UUID
 
 from tablegate.adapters.dynamodb.wire import limits, messages
-from tablegate.adapters.dynamodb.wire.call_context import Caller
 from tablegate.adapters.dynamodb.wire.errors import validation
+from tablegate.adapters.dynamodb.wire.signature_claims import Caller
 
 _TABLE_ARN = re.compile(r"arn:aws[a-z-]*:dynamodb:[^:/]+:[0-9]+:table/([A-Za-z0-9_.-]+)")
 STREAM_ARN = re.compile(r"(arn:[^/]+/[A-Za-z0-9_.-]+)/stream/([0-9T:.-]+)")

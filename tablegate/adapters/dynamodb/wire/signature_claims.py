@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
@@ -15,6 +16,16 @@ from tablegate.adapters.dynamodb.wire.errors import ServiceError
 from tablegate.gateway.http import Request
 
 _SEPARATORS = re.compile(r"[,\s]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """The access key id of a request and the contents of its signature. `namespace` contains the caller's tables."""
+
+    access_id: str
+    account: str
+    region: str
+    namespace: str
 
 
 class SignatureClaim(NamedTuple):

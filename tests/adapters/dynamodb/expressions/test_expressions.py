@@ -32,8 +32,7 @@ from tablegate.adapters.dynamodb.expressions.updates import (
     parse_update,
     refuse_key_updates,
 )
-from tablegate.adapters.dynamodb.wire.errors import ServiceError
-from tablegate.adapters.dynamodb.wire.wording import Wording
+from tablegate.adapters.dynamodb.wire.errors import ServiceError, Wording
 from tablegate.gateway.model.expressions.evaluation import matches
 from tablegate.gateway.model.expressions.predicates import (
     And,

@@ -23,8 +23,7 @@ from tablegate.adapters.dynamodb.expressions.key_conditions import (
     parse_key_condition,
 )
 from tablegate.adapters.dynamodb.expressions.placeholders import Placeholders
-from tablegate.adapters.dynamodb.wire.errors import ServiceError
-from tablegate.adapters.dynamodb.wire.wording import Wording
+from tablegate.adapters.dynamodb.wire.errors import ServiceError, Wording
 from tablegate.gateway.model.expressions.ranges import KeyRange
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.values import Kind, Value, decimal, text

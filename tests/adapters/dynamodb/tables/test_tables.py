@@ -7,8 +7,8 @@ import re
 import pytest
 
 from tablegate.adapters.dynamodb.tables.descriptions import describe
-from tablegate.adapters.dynamodb.wire.call_context import Caller
 from tablegate.adapters.dynamodb.wire.resources import key_arn
+from tablegate.adapters.dynamodb.wire.signature_claims import Caller
 from tablegate.gateway.model.commands.table_commands import CreateTable, NewIndex
 from tablegate.gateway.model.tables.indexes import IndexProjection
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
@@ -430,7 +430,7 @@ def test_integer_keys_look_like_numbers_and_many_columns_like_one_text(service):
 
 
 def _caller(service):
-    from tablegate.adapters.dynamodb.wire.call_context import Caller
+    from tablegate.adapters.dynamodb.wire.signature_claims import Caller
 
     return Caller("a", "000000000000", "us-east-1", "shared")
 

@@ -13,8 +13,7 @@ from tablegate.adapters.dynamodb.validation.rules.rule_context import RuleContex
 from tablegate.adapters.dynamodb.values import values
 from tablegate.adapters.dynamodb.values.scalars import InvalidValue
 from tablegate.adapters.dynamodb.wire import limits, messages
-from tablegate.adapters.dynamodb.wire.errors import ServiceError
-from tablegate.adapters.dynamodb.wire.wording import ITEM_WRITES, NUMBERS_AND_DUPLICATES
+from tablegate.adapters.dynamodb.wire.errors import ITEM_WRITES, NUMBERS_AND_DUPLICATES, ServiceError
 
 Input = dict[str, Any]
 

@@ -24,9 +24,14 @@ from tablegate.adapters.dynamodb.validation.rules.rule_context import RuleContex
 from tablegate.adapters.dynamodb.values import values
 from tablegate.adapters.dynamodb.values.scalars import InvalidValue
 from tablegate.adapters.dynamodb.wire import limits, messages
-from tablegate.adapters.dynamodb.wire.constraint_messages import ConstraintViolation, constraint_error
-from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
-from tablegate.adapters.dynamodb.wire.wording import NUMBERS_AND_DUPLICATES, Wording
+from tablegate.adapters.dynamodb.wire.errors import (
+    NUMBERS_AND_DUPLICATES,
+    ConstraintViolation,
+    ServiceError,
+    Wording,
+    constraint_error,
+    validation,
+)
 
 Input = dict[str, Any]
 
