@@ -117,15 +117,9 @@ def options_of(query: str) -> dict[str, str]:
 
 
 def known_table(call: CallContext, name: str) -> Table | None:
-    """Return the descriptor of a table from the cache. None if the engine must be called.
-
-    It is always None for a missing table and for a table that the caller may not access.
-    """
-    engine = call.gateway.engine
-    cached = engine.cached_azure_table if call.flavour.by_azure_name else engine.cached_table
-    table = cached(call.namespace, name)
-    authorization = call.request.authorization
-    return table if authorization is None or table is None or authorization.reaches(table) else None
+    """Return the descriptor of a table from the cache. None if the engine must look it up."""
+    by_azure_name, authorization = call.flavour.by_azure_name, call.request.authorization
+    return call.gateway.engine.cached_table(call.namespace, name, by_azure_name, authorization)
 
 
 def find_table(call: CallContext, name: str) -> Exchange[Table]:

@@ -73,9 +73,8 @@ class Engine:
         self.replicas = replicas
         """Standbys for reads that may be stale. None to read from the primary."""
         self.cached_table = store.catalog.cache.get
-        """Returns a cached descriptor by namespace and name, or None. The command FindTable then loads it."""
-        self.cached_azure_table = store.catalog.cache.get_azure
-        """Returns a cached descriptor by namespace and Azure name, ignoring case, or None."""
+        """Returns a cached descriptor, or None if the command FindTable must find it. That command also gives the answer for a
+        forbidden table."""
         store.vector_memory_bytes = options.vector_memory_bytes
         store.vector_approximate_from = options.vector_approximate_from
         self._options = options

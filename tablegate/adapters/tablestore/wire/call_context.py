@@ -60,12 +60,8 @@ class CallContext(NamedTuple):
     """Raises Busy if the client is gone and the call only reads."""
 
     def known_table(self, name: str) -> Table | None:
-        """Return the cached descriptor of a table. None if the engine must look it up.
-
-        Forbidden tables are always looked up, like absent ones.
-        """
-        table = self.gateway.engine.cached_table(self.caller.namespace, name)
-        return table if table is None or self.reaches(table) else None
+        """Return the descriptor of a table from the cache. None if the engine must look it up."""
+        return self.gateway.engine.cached_table(self.caller.namespace, name, authorization=self.authorization)
 
     def reaches(self, table: Table, index: str = "") -> bool:
         """Return True if the caller may be allowed to do this to a table, or to an index of it."""
@@ -172,23 +168,14 @@ def _has_invalid_name(part: Any) -> bool:
 
 
 def begin(call: CallContext, handler: Callable[[CallContext], Steps[Message]]) -> Steps[Message]:
-    """Begin an operation, after looking up its tables if a name is forbidden, unknown or unusual."""
-    return handler(call) if _names_known_tables(call) else _after_names(call, handler)
-
-
-def _names_known_tables(call: CallContext) -> bool:
-    """Return True if the operation can begin without look-ups.
-
-    Its tables are cached and the caller can be allowed to use them, or its names are valid and the caller is
-    unrestricted.
-    """
+    """Begin an operation. Its tables are looked up before if a name is invalid, or if the caller is restricted and a table
+    is forbidden or not in the cache."""
     message = call.message
-    if any(map(_has_invalid_name, _naming_parts(message))):
-        return False
-    if call.authorization is None:
-        return True
-    is_known = all(call.known_table(name) is not None for name in named_tables(message))
-    return is_known and getattr(message, "table_meta", None) is None
+    can_begin = not any(map(_has_invalid_name, _naming_parts(message)))
+    if can_begin and call.authorization is not None:
+        is_known = all(call.known_table(name) is not None for name in named_tables(message))
+        can_begin = is_known and getattr(message, "table_meta", None) is None
+    return handler(call) if can_begin else _after_names(call, handler)
 
 
 def _after_names(call: CallContext, handler: Callable[[CallContext], Steps[Message]]) -> Exchange[Message]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 
+from tablegate.gateway.model.authorization.authorizations import Authorization
 from tablegate.gateway.model.tables.tables import Table
 
 # Approximate memory of a descriptor or an index without its properties, and of properties for each byte of their JSON.
@@ -29,20 +30,26 @@ class Cache:
         self._by_azure_name: dict[tuple[str, str], Table] = {}
         self._lock = threading.Lock()
 
-    def get(self, namespace: str, name: str) -> Table | None:
-        """Return the cached descriptor of a table, or None."""
-        table = self._tables.get((namespace, name))
-        if table is not None:
-            try:
-                self._tables.move_to_end((namespace, name))
-            except KeyError:  # another thread has removed it
-                return table
-        return table
+    def get(
+        self,
+        namespace: str,
+        name: str,
+        by_azure_name: bool = False,
+        authorization: Authorization | None = None,
+    ) -> Table | None:
+        """Return the cached descriptor of a table by its name, or by its Azure name in any case.
 
-    def get_azure(self, namespace: str, azure_name: str) -> Table | None:
-        """Return the cached descriptor of a table by its Azure name, in any case, or None."""
-        table = self._by_azure_name.get((namespace, azure_name.lower()))
-        return None if table is None else self.get(namespace, table.name)
+        None if it is absent, or if `authorization` forbids it.
+        """
+        key = namespace, name.lower() if by_azure_name else name
+        table = (self._by_azure_name if by_azure_name else self._tables).get(key)
+        if table is None or (authorization is not None and not authorization.reaches(table)):
+            return None
+        try:
+            self._tables.move_to_end((namespace, table.name))
+        except KeyError:  # another thread has removed it
+            return table
+        return table
 
     def by_id(self, table_id: int) -> Table | None:
         """Return the cached descriptor of a table by its id, or None."""

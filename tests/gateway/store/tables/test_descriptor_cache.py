@@ -25,10 +25,10 @@ def test_the_least_recently_used_is_evicted() -> None:
     for each in tables[:3]:
         cache.keep(each)
     assert cache.get("", "t0") is tables[0]
-    assert cache.get_azure("", "t1") is tables[1]
+    assert cache.get("", "T1", by_azure_name=True) is tables[1]
     cache.keep(tables[3])
     assert [cache.get("", each.name) for each in tables] == [tables[0], tables[1], None, tables[3]]
-    assert cache.get_azure("", "t2") is None
+    assert cache.get("", "T2", by_azure_name=True) is None
     assert cache.by_id(2) is None
 
 
