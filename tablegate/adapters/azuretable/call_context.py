@@ -124,8 +124,7 @@ def known_table(call: CallContext, name: str) -> Table | None:
 
 def find_table(call: CallContext, name: str) -> Exchange[Table]:
     """Return the descriptor of a table by its name. Raises TableMissing, ServiceError."""
-    table = known_table(call, name)
-    return (yield from find_table_now(call, name)) if table is None else table
+    return known_table(call, name) or (yield from find_table_now(call, name))
 
 
 def on_table(call: CallContext, name: str, step_of: Callable[[Table], SingleStep]) -> Steps[OperationReply]:

@@ -179,37 +179,28 @@ def begin(call: CallContext, handler: Callable[[CallContext], Steps[Message]]) -
 
 
 def _after_names(call: CallContext, handler: Callable[[CallContext], Steps[Message]]) -> Exchange[Message]:
-    yield from _authorize_names(call)
-    yield from _check_names(call)
-    return (yield from exchange_of(handler(call)))
+    """Check the names of a call, then begin its operation. So these errors precede those of the rest of the request.
 
-
-def _authorize_names(call: CallContext) -> Exchange[None]:
-    """Raise NotPermitted if a table or index is forbidden, before the rest of the request is validated."""
-    if call.authorization is None:
-        return
-    for name in named_tables(call.message):
-        with suppress(TableMissing, ServiceError):
-            yield from find_target(call, name)
-    table_meta = getattr(call.message, "table_meta", None)
-    if table_meta is not None:
-        resource = NamedResource(
-            call.authorization.purpose.permissions, call.caller.namespace, table_meta.table_name
-        )
-        call.authorization.require_named([resource])
-
-
-def _check_names(call: CallContext) -> Exchange[None]:
-    """Raise ServiceError for an invalid name of a table that does not exist, before the rest of the request is
-    validated.
-
-    Existing tables of other dialects may have names that are invalid here.
+    Raises NotPermitted for a forbidden table or index, and ServiceError for an invalid name. Existing tables of other
+    dialects may have such names.
     """
-    for part in filter(_has_invalid_name, _naming_parts(call.message)):
+    message, authorization = call.message, call.authorization
+    if authorization is not None:
+        for name in named_tables(message):
+            with suppress(TableMissing, ServiceError):
+                yield from find_target(call, name)
+        table_meta = getattr(message, "table_meta", None)
+        if table_meta is not None:
+            permissions = authorization.purpose.permissions
+            authorization.require_named(
+                [NamedResource(permissions, call.caller.namespace, table_meta.table_name)]
+            )
+    for part in filter(_has_invalid_name, _naming_parts(message)):
         try:
             yield from find_target(call, part.table_name)
         except (TableMissing, NotPermitted):
             check_table_name(part.table_name)
+    return (yield from exchange_of(handler(call)))
 
 
 def find_table(call: CallContext, name: str) -> Exchange[Table]:
