@@ -14,6 +14,7 @@ from urllib.parse import unquote
 
 import orjson
 
+from tablegate.gateway.adapter import Adapter
 from tablegate.gateway.dialect import Dialect
 from tablegate.gateway.exchanges import one, write_rows
 from tablegate.gateway.http import Reply, Request
@@ -199,10 +200,10 @@ class KeyValue(Dialect):
         return _json(status, {"error": text}, *([("WWW-Authenticate", "Basic")] if status == 401 else []))
 
 
-create = KeyValue
-"""The dialect on a gateway."""
-
-
 def listed(table: Table) -> tuple[str, str, str]:
     """(name, key, address) of a table of any dialect, for `tablegate tables`."""
     return table.name, ", ".join(table.key_schema.names), f"/kv/{table.name}"
+
+
+ADAPTER = Adapter(KeyValue, listed)
+"""What the gateway loads."""

@@ -1,7 +1,6 @@
 """The protocol of dialects: the steps in which each of them answers a request, and the one loop that runs them.
 
-All adapters are built alike. `adapters/NAME/entry.py` has a class that derives from Dialect, `create(gateway)`, which
-returns one, and `listed(table)`, with which `tablegate tables` shows a table as the dialect's clients address it.
+`adapters/NAME/entry.py` has a class that derives from Dialect.
 
 The steps of a request: `matches`, `authenticate`, `parse`, `begin`, `render` or `render_error`. `Dialect.handle` runs them up to
 the first command. The server's tick, or `Dialect.serve` under WSGI, runs the commands.
@@ -24,6 +23,8 @@ from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.model.commands.commands import AnyCommand, Exchange
 from tablegate.gateway.model.errors import NotAllowed
 from tablegate.gateway.model.request_facts import RequestFacts, RequestKind
+from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.model.values.values import Value
 from tablegate.gateway.observability import metrics
 from tablegate.gateway.request_memory import RequestMemory
 from tablegate.gateway.security import gate
@@ -50,6 +51,8 @@ Begun = ReplyStep | Reply | Exchange[Reply]
 """A request that is being answered: it needs one command, none, or several."""
 Handler = Callable[[Request], Begun]
 """`Dialect.handle`, or a wrapper. It is called again with the same request when a table was stale."""
+DescribeTable = Callable[[Table], tuple[str, str, str]]
+"""Returns the name, key and address of a table as the clients of a dialect know them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,10 +161,16 @@ class Dialect(ABC):
 
     def __init__(self, gateway: Gateway) -> None:
         self.gateway = gateway
+        gateway.engine.register_view(self.name, self.index_view)
 
     @abstractmethod
     def matches(self, request: Request) -> bool:
         """True if a request belongs to this dialect. Called in the order of settings.dialects, before the body has come."""
+
+    @staticmethod
+    def index_view(value: Value, is_partition: bool) -> Value | None:
+        """Return the value of a key column for an index that this dialect created (model.tables.indexes.IndexView)."""
+        return value
 
     # The steps of a request
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tablegate.gateway.adapter_modules import create_dialect, table_describers
+from tablegate.gateway.adapter import adapters, table_describers
 from tablegate.gateway.application import Application
 from tablegate.gateway.clock import Clock
 from tablegate.gateway.configuration.database_urls import hosts_of
@@ -129,7 +129,7 @@ def wire(settings: Settings, open_database: OpenDatabase) -> Application:
         quotas=quotas,
         grants=open_database.credential_store.grants,
     )
-    dialects = tuple(create_dialect(name, gateway) for name in settings.dialects)
+    dialects = tuple(adapter.dialect(gateway) for adapter in adapters(settings).values())
     return Application(
         gateway, dialects, open_database.clock, keeper, partial(administration_of, settings, open_database)
     )

@@ -52,7 +52,7 @@ class Attempts:
     def __init__(self, service: IdentifiedService) -> None:
         self.service = service
         self._dynamodb, self._tablestore = (
-            dynamodb.create(service.gateway), tablestore.create(service.gateway)
+            dynamodb.DynamoDB(service.gateway), tablestore.TableStore(service.gateway)
         )  # fmt: skip
         self.dialects = (service.dialect, self._dynamodb, self._tablestore)
 

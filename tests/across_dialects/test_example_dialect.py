@@ -19,7 +19,7 @@ from azure.core.credentials import AzureNamedKeyCredential
 from azure.data.tables import TableServiceClient
 
 from docs.examples import key_value_dialect as key_value
-from tablegate.gateway.adapter_modules import create_dialect
+from tablegate.gateway.adapter import adapters
 from tablegate.gateway.app import mount
 from tablegate.gateway.application import Application
 from tablegate.gateway.configuration.loading import load
@@ -80,7 +80,8 @@ def client(request: pytest.FixtureRequest, adapter: str, shared_database_url: st
     opened = open_store(settings, connect(settings))
     clock = opened.clock
     gateway = Gateway(opened.engine, Credentials(settings), settings, clock.now_ms, clock.now_ms)
-    app = mount(Application(gateway, tuple(create_dialect(name, gateway) for name in settings.dialects)))
+    dialects = (adapter.dialect(gateway) for adapter in adapters(settings).values())
+    app = mount(Application(gateway, tuple(dialects)))
     running = start_app(app) if request.param == "server" else start_plain(app)
     yield Client(gateway, running, request.param)
     running.stop()

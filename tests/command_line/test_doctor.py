@@ -9,6 +9,7 @@ import random
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import pytest
 from click.testing import CliRunner
 from sqlalchemy import make_url
 
+from tablegate.adapters.tablestore.values.views import index_view
 from tablegate.gateway.__main__ import main
 from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.configuration.settings import BadSetting
@@ -30,7 +32,10 @@ from tablegate.gateway.doctor.findings import (
     findings_of,
 )
 from tablegate.gateway.engine.engine import Engine
-from tablegate.gateway.model.values.values import text
+from tablegate.gateway.model.commands.table_commands import NewIndex
+from tablegate.gateway.model.tables.indexes import IndexProjection
+from tablegate.gateway.model.values.keys import KeySchema
+from tablegate.gateway.model.values.values import Kind, Value, text
 from tablegate.gateway.security.credential_store import CredentialStore
 from tablegate.gateway.security.credentials import Credential, Scheme
 from tablegate.gateway.server.certificates import make_self_signed
@@ -39,7 +44,7 @@ from tablegate.gateway.store.sqlite import page_check
 from tablegate.gateway.store.sqlite.database import SQLITE_PAGE_BYTES
 from tablegate.gateway.store.store import Store
 from tablegate.gateway.wiring import open_store
-from tests.gateway.engine.conftest import Client, by_color, make_table
+from tests.gateway.engine.conftest import Client, by_color, column, make_table
 
 on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 on_postgresql = pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
@@ -314,6 +319,20 @@ def test_deep_reads_every_row_and_entry(database_url: str, database: Database, w
     with database.write() as session:
         session.execute("UPDATE rows SET checksum = NULL, checksum_at = NULL")
     assert deep(database_url, well)["rows and index entries"]["facts"]["without_checksum"] == 700
+
+
+def test_deep_reads_index_keys_with_the_view_of_each_dialect(
+    database_url: str, database: Database, well: int
+) -> None:
+    """Table Store indexes a number of DynamoDB as the integer that its clients see (docs/architecture.md section 7)."""
+    engine = Engine(Store(database))
+    engine.register_view("tablestore", index_view)
+    schema = KeySchema((column("size", Kind.INT64),), ())
+    index = NewIndex("by_size", schema, IndexProjection.ALL, dialect="tablestore")
+    client = Client(engine, make_table(engine, indexes=(index,)))
+    client.write(client.put("a", 1, size=Value(Kind.DECIMAL, Decimal(7))))
+    facts = deep(database_url, well)["rows and index entries"]["facts"]
+    assert (facts["entries"], facts["faults"]) == (1, [])
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import Mock
 
-from tablegate.adapters.azuretable.entry import create
+from tablegate.adapters.azuretable.entry import AzureTable
 from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.dialect import Gateway
 from tablegate.gateway.security.credentials import Credentials
@@ -16,7 +17,7 @@ from tests.support.clock import Clock
 _CLOCK = Clock()
 _CLOCK.ns = NOW_MS * 1_000_000
 _REQUESTS = AzureRequests(_CLOCK)
-_DIALECT = create(Gateway(None, Credentials(Settings()), Settings(), lambda: NOW_MS, lambda: NOW_MS))  # type: ignore[arg-type]
+_DIALECT = AzureTable(Gateway(Mock(), Credentials(Settings()), Settings(), lambda: NOW_MS, lambda: NOW_MS))
 XML = {"Content-Type": "application/xml"}
 ENTITY = "/people(PartitionKey='a',RowKey='1')"
 EVERY_KIND = {

@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 import pytest
 
-from tablegate.adapters.dynamodb.entry import create
+from tablegate.adapters.dynamodb.entry import DynamoDB
 from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.dialect import Gateway
 from tablegate.gateway.http import Request
@@ -102,7 +102,7 @@ def test_dynamodb_answers_503_for_it(error: Exception, monkeypatch: pytest.Monke
     gateway = Gateway(Engines(), Credentials(settings), settings, lambda: 0, lambda: 0)  # type: ignore[arg-type]
     headers = {name.lower(): value for name, value in SIGNED_IN_FORM.items()}
     headers["x-amz-target"] = "DynamoDB_20120810.ListTables"
-    dialect = create(gateway)
+    dialect = DynamoDB(gateway)
     monkeypatch.setattr(orjson, "loads", fails(error))
     reply = dialect.serve(Request("POST", "/", tuple(headers.items()), b"{}"))
     assert (reply.status, b"ServiceUnavailableException" in reply.body) == (503, True)

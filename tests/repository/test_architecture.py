@@ -19,7 +19,7 @@ GROUPS = {
         "model", "exchanges", "configuration", "observability", "request_context", "http", "request_bodies", "request_memory",
         "observability.audit", "store", "observability.audit_sinks", "security", "engine", "security.quota_keeper",
         "security.gate", "clock", "observability.telemetry", "server.flask_bridge", "server.certificates", "dialect",
-        "control", "health", "application", "administration_forms", "adapter_modules", "wiring", "doctor", "console", "app",
+        "control", "health", "application", "administration_forms", "adapter", "wiring", "doctor", "console", "app",
         "background", "server", "command_line", "__main__",
     ),
     "adapters.dynamodb": (
@@ -129,6 +129,7 @@ def test_numpy_is_for_vector_searches() -> None:
 
 def test_an_adapter_imports_only_the_engine_the_model_and_http() -> None:
     entry_points = (
+        "adapter",
         "administration_forms",
         "engine.engine",
         "exchanges",
@@ -221,11 +222,11 @@ def test_no_text_tests_for_a_database_by_name() -> None:
 
 
 def test_only_settings_and_command_lines_name_a_module() -> None:
-    """adapter_modules.py finds an adapter by its name in the settings, and __main__.py a command by its name.
+    """adapter.py finds an adapter by its name in the settings, and __main__.py a command by its name.
 
     Everything else is imported.
     """
-    others = set(FILES) - {"gateway.adapter_modules", "gateway.__main__"}
+    others = set(FILES) - {"gateway.adapter", "gateway.__main__"}
     assert excesses(others, lambda imported: imported != "importlib") == []
     assert [module for module in others if "__import__" in FILES[module].read_text()] == []
 

@@ -47,9 +47,9 @@ from tests.support.waiting import PATIENCE_S
 
 ROOT = Path(__file__).parents[2]
 EVERY_DIALECT = (
-    dynamodb.create,
-    tablestore.create,
-    azuretable.create,
+    dynamodb.DynamoDB,
+    tablestore.TableStore,
+    azuretable.AzureTable,
 )  # Azure takes what no other dialect matches
 ENTRIES = ("server", "wsgi")
 ENTRY = os.environ.get("TABLEGATE_TEST_ENTRY", "server")

@@ -10,7 +10,6 @@ import sqlite3
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache, cached_property
-from types import ModuleType
 from typing import Any, ClassVar, Self
 
 import flask
@@ -51,14 +50,14 @@ def _copy_schema(database: Database) -> None:
 
 
 class Service:
-    """The dialect of `entry` on one gateway. `last` is the reply to the last request."""
+    """A dialect on one gateway. `last` is the reply to the last request."""
 
-    entry: ClassVar[ModuleType]
+    kind: ClassVar[type[Dialect]]
 
     def __init__(self, gateway: Gateway, clock: Clock) -> None:
         self.gateway = gateway
         self.clock = clock
-        self.dialect: Dialect = self.entry.create(gateway)
+        self.dialect: Dialect = self.kind(gateway)
         self.last = Reply(0, ())
 
     @classmethod

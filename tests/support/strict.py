@@ -58,9 +58,9 @@ class Strict:
         self.is_ticked = False
         self.engine_commands: list[str] = []
         self._dialects: dict[str, Dialect] = {
-            "dynamodb": dynamodb.create(gateway),
-            "azuretable": azuretable.create(gateway),
-            "tablestore": tablestore.create(gateway),
+            "dynamodb": dynamodb.DynamoDB(gateway),
+            "azuretable": azuretable.AzureTable(gateway),
+            "tablestore": tablestore.TableStore(gateway),
         }
         self._grants: dict[str, list[Any]] = {FULL: [ALL]}
         self.grant(LIMITED)

@@ -7,12 +7,14 @@ from typing import Any
 
 import orjson
 
+from tablegate.adapters.azuretable import DIALECT
 from tablegate.adapters.azuretable.auth.shared_access import Grant
 from tablegate.adapters.azuretable.call_context import CallContext, OperationReply
 from tablegate.adapters.azuretable.flavours import STORAGE
 from tablegate.adapters.azuretable.operation_table import PLAIN, operation_of, purpose_of
 from tablegate.adapters.azuretable.wire.addresses import Address, TableEntry, TableSet
 from tablegate.adapters.azuretable.wire.errors import ServiceError, service_error_of
+from tablegate.gateway.adapter import DialectAdministration
 from tablegate.gateway.administration_forms import (
     Describe,
     Field,
@@ -31,8 +33,6 @@ from tablegate.gateway.model.errors import GatewayError
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.security.credentials import DEV_AZURE_ACCOUNT, Scheme
 
-TITLE = "Azure Table"
-DEFAULT_NAMESPACE = f"{Scheme.AZURE.value}/{DEV_AZURE_ACCOUNT}"
 _CREATE, _DELETE = "POST TableSet", "DELETE TableEntry"
 PURPOSES: Mapping[str, Purpose] = {
     _CREATE: purpose_of(TableSet(), "POST", PLAIN),
@@ -94,3 +94,9 @@ def text_of(error: Exception, operation: str) -> str | None:
         return None
     found = error if isinstance(error, ServiceError) else service_error_of(error)
     return None if found.status >= 500 else f"{found.code}: {found.text}"
+
+
+ADMINISTRATION = DialectAdministration(
+    DIALECT, "Azure Table", f"{Scheme.AZURE.value}/{DEV_AZURE_ACCOUNT}", FORMS, PURPOSES, sections, steps,
+    answer_of, text_of,
+)  # fmt: skip

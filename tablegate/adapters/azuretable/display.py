@@ -13,17 +13,12 @@ from tablegate.adapters.azuretable.request_code import TYPE_NAMES, request_code
 from tablegate.adapters.azuretable.values import keys, names
 from tablegate.adapters.azuretable.values.values import spell, view
 from tablegate.adapters.azuretable.wire.errors import ServiceError
+from tablegate.gateway.adapter import RowDisplay
 from tablegate.gateway.model.commands.writes import Replace, Write
 from tablegate.gateway.model.errors import BadKey, Busy
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.rows import Contents, Row
 from tablegate.gateway.model.values.values import Kind, Value
-
-__all__ = [
-    "FORM", "TYPE_NAMES", "document_of", "is_own", "request_code", "shown_row", "values_of", "view", "write_of",
-]  # fmt: skip
-
-FORM = "OData"
 
 
 def is_own(table: Table) -> bool:
@@ -85,3 +80,8 @@ def write_of(table: Table, values: Mapping[str, Value], old: Row | None, now_ms:
     nulls = {name: value for name, value in values.items() if value.kind is Kind.NULL}
     contents = Contents.of_values({**checked, **nulls})
     return Write(table, key, Replace(contents), view=view, rule=rule_of(schema.names, are_counted=True))
+
+
+DISPLAY = RowDisplay(
+    "OData", TYPE_NAMES, view, is_own, shown_row, document_of, values_of, write_of, request_code,
+)  # fmt: skip

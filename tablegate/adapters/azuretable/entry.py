@@ -22,6 +22,7 @@ from tablegate.adapters.azuretable.wire.addresses import (
     EntitySet,
 )
 from tablegate.adapters.azuretable.wire.errors import INJECTABLE_FAULTS, ServiceError, service_error_of
+from tablegate.gateway.adapter import Adapter, ConsolePart
 from tablegate.gateway.dialect import Begun, Dialect, Gateway, reply_exchange
 from tablegate.gateway.exchanges import Steps, after
 from tablegate.gateway.http import Reply, Request
@@ -52,11 +53,6 @@ _HINT = (
 _SERVICE_HOSTS = re.compile(
     r"[a-z0-9]{3,24}(?:-secondary)?\.table\.(?:core\.(?:windows\.net|chinacloudapi\.cn|usgovcloudapi\.net)|cosmos\.azure\.com)"
 )
-
-
-def create(gateway: Gateway) -> Dialect:
-    """Create the dialect for a gateway."""
-    return AzureTable(gateway)
 
 
 def listed(table: Table) -> tuple[str, str, str]:
@@ -290,3 +286,13 @@ class AzureTable(Dialect):
         except (ServiceError, GatewayError):
             return []
         return cors.actual(properties["Cors"], request.header_map.get("origin", ""), request.method)
+
+
+def _console() -> ConsolePart:
+    from tablegate.adapters.azuretable.administration import ADMINISTRATION
+    from tablegate.adapters.azuretable.display import DISPLAY
+
+    return ConsolePart(DISPLAY, ADMINISTRATION)
+
+
+ADAPTER = Adapter(AzureTable, listed, _console)

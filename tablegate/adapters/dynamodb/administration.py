@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from tablegate.adapters.dynamodb import administration_forms, calls, operation_table
-from tablegate.adapters.dynamodb.administration_forms import DEFAULT_REGION, place_of, resource_arn
+from tablegate.adapters.dynamodb import DIALECT, calls, operation_table
+from tablegate.adapters.dynamodb.administration_forms import DEFAULT_REGION, FORMS, place_of, resource_arn
 from tablegate.adapters.dynamodb.validation import operation_schemas
 from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
 from tablegate.adapters.dynamodb.wire.gateway_errors import service_error_of
 from tablegate.adapters.dynamodb.wire.signature_claims import Caller
+from tablegate.gateway.adapter import DialectAdministration
 from tablegate.gateway.administration_forms import (
     Cell,
     Describe,
@@ -29,9 +30,6 @@ from tablegate.gateway.model.errors import GatewayError
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.security.credentials import NO_ACCOUNT, Scheme
 
-TITLE = "DynamoDB"
-DEFAULT_NAMESPACE = f"{Scheme.AWS.value}/{NO_ACCOUNT}/{DEFAULT_REGION}"
-FORMS = administration_forms.FORMS
 PURPOSES = {name: operation.purpose for name, operation in operation_table.OPERATIONS.items()}
 
 
@@ -200,3 +198,9 @@ def text_of(error: Exception, operation: str) -> str | None:
         return None
     found = service_error_of(error, operation)
     return None if found.status >= 500 or found.message is None else f"{found.code}: {found.message}"
+
+
+ADMINISTRATION = DialectAdministration(
+    DIALECT, "DynamoDB", f"{Scheme.AWS.value}/{NO_ACCOUNT}/{DEFAULT_REGION}", FORMS, PURPOSES, sections, steps,
+    answer_of, text_of, backups,
+)  # fmt: skip

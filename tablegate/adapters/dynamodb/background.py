@@ -1,14 +1,12 @@
-"""Background work of this dialect, registered with the engine: indexes, jobs on objects, delivery to Kinesis."""
+"""Background work of this dialect, registered with the engine: jobs on objects, delivery to Kinesis."""
 
 from __future__ import annotations
 
-from tablegate.adapters.dynamodb import DIALECT
 from tablegate.adapters.dynamodb.jobs.bulk_put_worker import BulkPutWorker
 from tablegate.adapters.dynamodb.jobs.export_worker import ExportWorker
 from tablegate.adapters.dynamodb.jobs.import_worker import ImportWorker
 from tablegate.adapters.dynamodb.jobs.job_names import BULK, EXPORT, IMPORT
 from tablegate.adapters.dynamodb.object_stores.opening import open_store
-from tablegate.adapters.dynamodb.values import keys
 from tablegate.gateway.configuration.settings import BadSetting
 from tablegate.gateway.dialect import Gateway
 
@@ -16,7 +14,6 @@ from tablegate.gateway.dialect import Gateway
 def register(gateway: Gateway) -> None:
     """Register the work that the settings ask for. Raises BadSetting."""
     engine = gateway.engine
-    engine.register_view(DIALECT, keys.index_view)
     if gateway.settings.has_object_store:
         store = open_store(gateway.settings)
         engine.register_worker(EXPORT.name, ExportWorker(gateway, store))

@@ -14,18 +14,12 @@ from tablegate.adapters.dynamodb.statement_pages import run_statement
 from tablegate.adapters.dynamodb.values.composites import render
 from tablegate.adapters.dynamodb.values.values import is_too_large, item_of, render_values, view
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
+from tablegate.gateway.adapter import RowDisplay
 from tablegate.gateway.model.commands.writes import Write
 from tablegate.gateway.model.errors import BadKey, KeyTooLong
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.model.values.values import Value
-
-__all__ = [
-    "FORM", "TYPE_NAMES", "document_of", "is_own", "request_code", "run_statement", "shown_row", "statement_of",
-    "values_of", "view", "write_of",
-]  # fmt: skip
-
-FORM = "DynamoDB JSON"
 
 
 def is_own(table: Table) -> bool:
@@ -64,3 +58,9 @@ def write_of(table: Table, values: Mapping[str, Value], old: Row | None, now_ms:
         raise ValueError(refusal.message) from None
     except (BadKey, KeyTooLong):
         raise ValueError("a key attribute is missing, of a wrong type or too long") from None
+
+
+DISPLAY = RowDisplay(
+    "DynamoDB JSON", TYPE_NAMES, view, is_own, shown_row, document_of, values_of, write_of, request_code,
+    statement_of, run_statement,
+)  # fmt: skip

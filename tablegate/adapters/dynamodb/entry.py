@@ -15,11 +15,13 @@ from tablegate.adapters.dynamodb import DIALECT, background, calls, request_fact
 from tablegate.adapters.dynamodb.capacity.throughput import Throttle
 from tablegate.adapters.dynamodb.operation_table import NAMES, OPERATIONS
 from tablegate.adapters.dynamodb.tables.descriptions import shown_table_keys
+from tablegate.adapters.dynamodb.values import keys
 from tablegate.adapters.dynamodb.wire import auth, http, injectable_faults
 from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, internal, render
 from tablegate.adapters.dynamodb.wire.gateway_errors import error_for_caller
 from tablegate.adapters.dynamodb.wire.signature_claims import Caller
+from tablegate.gateway.adapter import Adapter, ConsolePart
 from tablegate.gateway.dialect import Begun, Dialect, Gateway, Seed
 from tablegate.gateway.exchanges import Steps, exchange_of
 from tablegate.gateway.http import Reply, Request
@@ -37,11 +39,6 @@ _HINT = (
 _SERVICE_HOSTS = re.compile(
     r"(?:(?:streams\.)?dynamodb(?:-fips)?|streams-dynamodb(?:-fips)?|\d{12}\.ddb)\.[a-z0-9-]+\.(?:amazonaws\.com(?:\.cn)?|api\.aws)"
 )
-
-
-def create(gateway: Gateway) -> Dialect:
-    """Create the dialect for a gateway."""
-    return DynamoDB(gateway)
 
 
 def listed(table: Table) -> tuple[str, str, str]:
@@ -70,6 +67,7 @@ class DynamoDB(Dialect):
     blocking_operations = frozenset(name for name, row in OPERATIONS.items() if row.may_block)
     refusal_statuses = frozenset({400, 403})
     long_from_bytes = request_facts.LONG_FROM_BYTES
+    index_view = staticmethod(keys.index_view)
 
     def __init__(self, gateway: Gateway) -> None:
         super().__init__(gateway)
@@ -211,3 +209,13 @@ class DynamoDB(Dialect):
         if isinstance(error, GatewayError):
             service_error = error_for_caller(error, self.operation(request), request.authorization)
         return http.reply(request, service_error.status, render(service_error))
+
+
+def _console() -> ConsolePart:
+    from tablegate.adapters.dynamodb.administration import ADMINISTRATION
+    from tablegate.adapters.dynamodb.display import DISPLAY
+
+    return ConsolePart(DISPLAY, ADMINISTRATION)
+
+
+ADAPTER = Adapter(DynamoDB, listed, _console)

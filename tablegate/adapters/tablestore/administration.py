@@ -8,11 +8,13 @@ from typing import Any
 from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
 from google.protobuf.message import Message
 
+from tablegate.adapters.tablestore import DIALECT
 from tablegate.adapters.tablestore.operation_table import OPERATIONS
 from tablegate.adapters.tablestore.wire.auth import Caller
 from tablegate.adapters.tablestore.wire.call_context import CallContext, begin
 from tablegate.adapters.tablestore.wire.errors import ServiceError, invalid, service_error_of
 from tablegate.adapters.tablestore.wire.parsing import parse
+from tablegate.gateway.adapter import DialectAdministration
 from tablegate.gateway.administration_forms import (
     BadField,
     Describe,
@@ -35,8 +37,6 @@ from tablegate.gateway.model.errors import GatewayError
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.security.credentials import Scheme
 
-TITLE = "Table Store"
-DEFAULT_NAMESPACE = f"{Scheme.TABLESTORE.value}/instance"
 PURPOSES: Mapping[str, Purpose] = {name: operation.purpose for name, operation in OPERATIONS.items()}
 _KEY_COLUMNS = 4
 _KEY_TYPES = tuple((each, each) for each in ("STRING", "INTEGER", "BINARY"))
@@ -297,3 +297,9 @@ def text_of(error: Exception, operation: str) -> str | None:
         return None
     found = service_error_of(error)
     return None if found.status >= 500 else f"{found.code}: {found.message}"
+
+
+ADMINISTRATION = DialectAdministration(
+    DIALECT, "Table Store", f"{Scheme.TABLESTORE.value}/instance", FORMS, PURPOSES, sections, steps,
+    answer_of, text_of,
+)  # fmt: skip

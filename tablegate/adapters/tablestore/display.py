@@ -24,6 +24,7 @@ from tablegate.adapters.tablestore.wire.call_context import TableOrIndex
 from tablegate.adapters.tablestore.wire.errors import ServiceError
 from tablegate.adapters.tablestore.wire.names import check_column_name
 from tablegate.adapters.tablestore.wire.plainbuffer import WireCell
+from tablegate.gateway.adapter import RowDisplay
 from tablegate.gateway.model.commands.writes import Replace, Write
 from tablegate.gateway.model.expressions.predicates import ALWAYS
 from tablegate.gateway.model.tables.tables import Table
@@ -31,11 +32,6 @@ from tablegate.gateway.model.values.keys import Key
 from tablegate.gateway.model.values.rows import Cell, Contents, Row, VersionWindow
 from tablegate.gateway.model.values.values import INT64_MAX, INT64_MIN, Kind, Value
 
-__all__ = [
-    "FORM", "TYPE_NAMES", "document_of", "is_own", "request_code", "search_code", "shown_row", "values_of", "view", "write_of",
-]  # fmt: skip
-
-FORM = "Table Store cells"
 _KINDS = {name: kind for kind, name in TYPE_NAMES.items()}
 _DATA_TYPES = {Kind.TEXT: str, Kind.INT64: int, Kind.DOUBLE: float, Kind.BOOL: bool, Kind.BYTES: bytes}
 
@@ -159,3 +155,9 @@ def _contents(table: Table, key: Key, seen: Mapping[str, Value], old: Row | None
             versions = (Cell(value, stamp_ms), *versions)[: max(table.rules.max_versions, 1)]
         cells[name] = versions
     return Contents.of_cells(key_values, cells)
+
+
+DISPLAY = RowDisplay(
+    "Table Store cells", TYPE_NAMES, view, is_own, shown_row, document_of, values_of, write_of, request_code,
+    search_code=search_code,
+)  # fmt: skip

@@ -21,6 +21,7 @@ from tablegate.adapters.tablestore.wire.call_context import CallContext, begin
 from tablegate.adapters.tablestore.wire.parsing import parse
 from tablegate.adapters.tablestore.wire.plainbuffer import CELL_BEGINNING
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.gateway.adapter import Adapter, ConsolePart
 from tablegate.gateway.dialect import Dialect, Gateway
 from tablegate.gateway.exchanges import Steps
 from tablegate.gateway.http import Reply, Request
@@ -39,11 +40,6 @@ _HINT = 'OTSClient("{url}", "tablegate", "tablegate", "instance")'
 _SERVICE_HOSTS = re.compile(
     r"[a-z0-9-]+\.[a-z0-9-]+\.(?:ots|ots-internal|vpc\.tablestore|tablestore)\.aliyuncs\.com"
 )
-
-
-def create(gateway: Gateway) -> Dialect:
-    """Create the dialect of a gateway."""
-    return TableStore(gateway)
 
 
 def listed(table: Table) -> tuple[str, str, str]:
@@ -68,10 +64,10 @@ class TableStore(Dialect):
     blocking_operations = SLOW
     batches = frozenset({"BatchGetRow", "BatchWriteRow", "BulkImport"})
     refusal_statuses = frozenset({400, 403})  # 400: without key or signature
+    index_view = staticmethod(index_view)
 
     def __init__(self, gateway: Gateway) -> None:
         super().__init__(gateway)
-        gateway.engine.register_view(DIALECT, index_view)
         self._operations = OPERATIONS
 
     # Detection
@@ -230,3 +226,13 @@ class TableStore(Dialect):
         return replies.reply(
             request, operation_name(request.path), None, service_error, self.gateway.real_now_ms()
         )
+
+
+def _console() -> ConsolePart:
+    from tablegate.adapters.tablestore.administration import ADMINISTRATION
+    from tablegate.adapters.tablestore.display import DISPLAY
+
+    return ConsolePart(DISPLAY, ADMINISTRATION)
+
+
+ADAPTER = Adapter(TableStore, listed, _console)

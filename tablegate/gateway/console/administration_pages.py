@@ -8,7 +8,7 @@ from typing import Any
 
 import flask
 
-from tablegate.gateway.adapter_modules import DialectAdministration
+from tablegate.gateway.adapter import DialectAdministration
 from tablegate.gateway.administration_forms import BadField, PlacedForm, Section
 from tablegate.gateway.console.audit_notes import note_definition
 from tablegate.gateway.console.forms import (

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import flask
 import orjson
 
-from tablegate.gateway.adapter_modules import RowDisplay
+from tablegate.gateway.adapter import RowDisplay
 from tablegate.gateway.console import searches
 from tablegate.gateway.console.audit_notes import note_keys
 from tablegate.gateway.console.pages import Pages, Route

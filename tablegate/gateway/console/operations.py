@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from tablegate.gateway.adapter_modules import DialectAdministration, administrations
+from tablegate.gateway.adapter import DialectAdministration, console_parts
 from tablegate.gateway.administration_forms import OperationRequest
 from tablegate.gateway.console.sign_in import ConsoleUser
 from tablegate.gateway.dialect import Gateway
@@ -27,7 +27,7 @@ class Operations:
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
-        self._all: Mapping[str, DialectAdministration] = administrations(gateway.settings)
+        self._all = {name: part.administration for name, part in console_parts(gateway.settings).items()}
 
     def title(self, dialect: str) -> str:
         """Return the name of the service of a dialect."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import flask
 
-from tablegate.gateway.adapter_modules import RowDisplay, displays
+from tablegate.gateway.adapter import RowDisplay, console_parts
 from tablegate.gateway.console.reading import TableReader
 from tablegate.gateway.console.sign_in import ConsoleUser
 from tablegate.gateway.console.value_texts import text_of
@@ -44,7 +44,7 @@ class Pages:
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
-        self._displays: Mapping[str, RowDisplay] = displays(gateway.settings)
+        self._displays = {name: part.display for name, part in console_parts(gateway.settings).items()}
 
     def reads(self) -> Sequence[Route]:
         """Return the pages that show something."""

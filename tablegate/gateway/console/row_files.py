@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from tablegate.gateway.adapter_modules import RowDisplay
+from tablegate.gateway.adapter import RowDisplay
 from tablegate.gateway.console.parquet_process import NotConverted, lines_of_parquet, parquet_of_lines
 from tablegate.gateway.console.searches import BadSearch
 from tablegate.gateway.console.value_texts import plain, text_of, value_of

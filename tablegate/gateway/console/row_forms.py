@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tablegate.gateway.adapter_modules import RowDisplay
+from tablegate.gateway.adapter import RowDisplay
 from tablegate.gateway.console.searches import BadSearch, kind_of
 from tablegate.gateway.console.value_texts import BadValue, text_of, value_of
 from tablegate.gateway.model.tables.tables import Table

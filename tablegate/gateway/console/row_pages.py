@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import flask
 from werkzeug.datastructures import MultiDict
 
-from tablegate.gateway.adapter_modules import RowDisplay
+from tablegate.gateway.adapter import RowDisplay
 from tablegate.gateway.console import searches
 from tablegate.gateway.console.pages import Pages, Route, number_of, stream_of
 from tablegate.gateway.console.reading import (

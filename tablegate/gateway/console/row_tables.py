@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from tablegate.gateway.adapter_modules import RowDisplay
+from tablegate.gateway.adapter import RowDisplay
 from tablegate.gateway.console.searches import place_of
 from tablegate.gateway.console.value_texts import Cell, cell_of, plain
 from tablegate.gateway.model.errors import BadKey

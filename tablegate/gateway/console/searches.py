@@ -15,7 +15,7 @@ from decimal import Decimal
 
 import orjson
 
-from tablegate.gateway.adapter_modules import RowDisplay
+from tablegate.gateway.adapter import RowDisplay
 from tablegate.gateway.console.value_texts import BadValue, value_of
 from tablegate.gateway.model.commands.row_search import (
     KEY_OPERATORS,

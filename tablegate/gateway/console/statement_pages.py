@@ -21,7 +21,7 @@ from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.security.gate import run
 
 if TYPE_CHECKING:
-    from tablegate.gateway.adapter_modules import RowDisplay, RunStatement
+    from tablegate.gateway.adapter import RowDisplay, RunStatement
 
 _ROWS = 50
 _SECONDS = 2.0

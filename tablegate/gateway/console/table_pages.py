@@ -9,7 +9,7 @@ from typing import Any
 
 import flask
 
-from tablegate.gateway.adapter_modules import table_describers
+from tablegate.gateway.adapter import table_describers
 from tablegate.gateway.console.charts import RANGES, table_chart
 from tablegate.gateway.console.operations import Operations
 from tablegate.gateway.console.pages import Pages, Route, stream_of

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import flask
 
-from tablegate.gateway.adapter_modules import RowDisplay
+from tablegate.gateway.adapter import RowDisplay
 from tablegate.gateway.console.pages import Pages, Route, number_of
 from tablegate.gateway.console.problems import explained
 from tablegate.gateway.console.reading import LOOKING_UP, PUTTING, TableReader

@@ -20,6 +20,7 @@ from tablegate.gateway.control.answers import (
     required,
 )
 from tablegate.gateway.control.table_administration import TableAdministration
+from tablegate.gateway.dialect import DescribeTable
 from tablegate.gateway.engine.engine import Engine
 from tablegate.gateway.model.authorization.quotas import RATES, Quota, credential_owner, namespace_owner
 from tablegate.gateway.model.tables.namespaces import is_reserved
@@ -36,8 +37,6 @@ from tablegate.gateway.store.sql import progress
 from tablegate.gateway.store.sql.databases import Database
 from tablegate.gateway.store.store import Store
 
-DescribeTable = Callable[[Table], tuple[str, str, str]]
-"""Return the name, key and address of a table in a dialect."""
 _NUMBER = (int, float)
 _LIMITS = tuple(field.name for field in dataclasses.fields(Quota))
 _LIMIT_MAX = 2**63 - 1

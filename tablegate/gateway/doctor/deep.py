@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
-from tablegate.gateway.adapter_modules import index_views
+from tablegate.gateway.adapter import index_views
 from tablegate.gateway.doctor.findings import CheckContext, CheckResult, Severity
 from tablegate.gateway.engine.tables import row_counting
 from tablegate.gateway.model.errors import DataCorrupted

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from email.utils import formatdate
 from typing import Any
 
-from tablegate.adapters.azuretable import entry
+from tablegate.adapters.azuretable.entry import AzureTable
 from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.security.credentials import DEV_AZURE_ACCOUNT, DEV_CREDENTIALS, Credential, Scheme
 from tests.support.clock import Clock
@@ -85,7 +85,7 @@ class AzureRequests:
 class AzureTableService(Service, AzureRequests):
     """The calls that tests of the Table service make often."""
 
-    entry = entry
+    kind = AzureTable
 
     def send(
         self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None

@@ -9,7 +9,7 @@ from botocore.auth import SigV4Auth, SigV4QueryAuth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials as BotoCredentials
 
-from tablegate.adapters.dynamodb import entry
+from tablegate.adapters.dynamodb.entry import DynamoDB
 from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.security.credentials import Credential, Scheme
 from tests.support.service import Service
@@ -21,7 +21,7 @@ STORED = Credential(Scheme.AWS, "AKIDEXAMPLE", ("wJalrXUtnFEMI/K7MDENG+bPxRfiCYE
 class DynamoDBService(Service):
     """The calls that tests of DynamoDB make often."""
 
-    entry = entry
+    kind = DynamoDB
 
     def send(self, method: str = "POST", target: str = "/", body: bytes = b"", **headers: str) -> Reply:
         """The reply to any request. Header names with underscores for dashes."""

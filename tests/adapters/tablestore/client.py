@@ -7,7 +7,7 @@ import hashlib
 import hmac
 from typing import Any
 
-from tablegate.adapters.tablestore import entry
+from tablegate.adapters.tablestore.entry import TableStore
 from tablegate.adapters.tablestore.operation_table import OPERATIONS
 from tablegate.adapters.tablestore.wire.auth import string_to_sign
 from tablegate.adapters.tablestore.wire.plainbuffer import (
@@ -149,7 +149,7 @@ class TableStoreCalls:
 class TableStoreService(Service, TableStoreCalls):
     """Table Store in this process."""
 
-    entry = entry
+    kind = TableStore
 
 
 def no_throughput() -> messages.ReservedThroughput:

@@ -14,7 +14,7 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.expected_conditions import staleness_of
 
-from tablegate.gateway.adapter_modules import DialectAdministration, administrations
+from tablegate.gateway.adapter import DialectAdministration, console_parts
 from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.console.account_forms import FORMS
 from tablegate.gateway.observability import audit
@@ -67,7 +67,7 @@ class Walk:
         self._browser = browser
         self._dialect = dialect
         self.table = table
-        self.forms: DialectAdministration = administrations(server.settings)[dialect]
+        self.forms: DialectAdministration = console_parts(server.settings)[dialect].administration
         self.accepted: set[str] = set()
 
     def create(self, **values: str) -> None:

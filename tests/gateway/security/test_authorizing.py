@@ -170,7 +170,7 @@ def watched() -> Iterator[Watched]:
     gateway = wire(made, opened).gateway
     object.__setattr__(gateway, "real_now_ms", lambda: 1_700_000_000_000)
     gateway.credentials.replace([FULL])
-    found = Watched(entry.create(gateway))
+    found = Watched(entry.DynamoDB(gateway))
     index = {
         "IndexName": "byA",
         "KeySchema": [{"AttributeName": "a", "KeyType": "HASH"}],

@@ -64,7 +64,7 @@ class Server:
     def __init__(self, opened: Any, gateway: Any) -> None:
         self.opened = opened
         self.gateway = gateway
-        self.dialect = entry.create(gateway)
+        self.dialect = entry.DynamoDB(gateway)
         self.text = ""
 
     def ask(self, who: str, operation: str, body: Any, prefix: str = "DynamoDB_20120810") -> dict[str, Any]:

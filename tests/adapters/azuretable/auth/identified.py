@@ -35,7 +35,7 @@ class IdentifiedService:
     ) -> None:
         self.issuer = issuer
         self.gateway = gateway
-        self.dialect = entry.create(gateway)
+        self.dialect = entry.AzureTable(gateway)
         self.store = store
         self._operations = {
             (method, path): operation for method, path, operation in administration.operations()

@@ -383,7 +383,7 @@ def test_a_preflight_permits_the_requested_headers(service):
 @pytest.fixture
 def through_flask(service: DynamoDBService) -> Iterator[flask.testing.FlaskClient]:
     app = flask.Flask("test", static_folder=None)
-    app.register_blueprint(entry.create(service.gateway).blueprint())
+    app.register_blueprint(entry.DynamoDB(service.gateway).blueprint())
     with app.test_client() as client:
         yield client
 
