@@ -24,7 +24,6 @@ from tablegate.gateway.app import mount
 from tablegate.gateway.application import Application
 from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.dialect import Gateway
-from tablegate.gateway.model.commands.table_commands import FindTable
 from tablegate.gateway.model.errors import Busy, DatabaseFailed, PartitionLocked, TableBusy
 from tablegate.gateway.security.credentials import DEV_AZURE_ACCOUNT, DEV_AZURE_KEY, Credentials
 from tablegate.gateway.wiring import connect, open_store
@@ -265,8 +264,13 @@ def test_the_console_shows_its_rows_in_the_form_of_another_dialect(client: Clien
 
 def test_a_table_is_listed_as_this_dialect_calls_it(client: Client) -> None:
     name = client.new_table()
-    [table] = client.gateway.engine.run([FindTable("shared", name)])
-    assert key_value.listed(table) == (name, "key", f"/kv/{name}")
+    page = requests.get(
+        f"{client.url}/_tablegate/console/table",
+        {"namespace": "shared", "name": name},
+        timeout=PATIENCE_S,
+    )
+    assert page.status_code == 200
+    assert all(text in page.text for text in ("key_value", f"/kv/{name}"))
 
 
 def test_the_example_is_small() -> None:

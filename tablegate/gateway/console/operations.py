@@ -30,8 +30,8 @@ class Operations:
         self._all = {name: part.administration for name, part in console_parts(gateway.settings).items()}
 
     def title(self, dialect: str) -> str:
-        """Return the name of the service of a dialect."""
-        return self._all[dialect].title
+        """Return the name of the service of a dialect. A dialect without administration has only its own name."""
+        return self._all[dialect].title if dialect in self._all else dialect
 
     def serving(self, namespace: str) -> Sequence[DialectAdministration]:
         """Return the administrations of the dialects whose clients see the tables of a namespace."""
