@@ -18,7 +18,6 @@ import pytest
 from click.testing import CliRunner
 from sqlalchemy import make_url
 
-from tablegate.adapters.tablestore.values.views import index_view
 from tablegate.gateway.__main__ import main
 from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.configuration.settings import BadSetting
@@ -32,7 +31,7 @@ from tablegate.gateway.doctor.findings import (
     findings_of,
 )
 from tablegate.gateway.engine.engine import Engine
-from tablegate.gateway.model.commands.table_commands import NewIndex
+from tablegate.gateway.model.commands.table_commands import AlterTable, NewIndex
 from tablegate.gateway.model.tables.indexes import IndexProjection
 from tablegate.gateway.model.values.keys import KeySchema
 from tablegate.gateway.model.values.values import Kind, Value, text
@@ -321,16 +320,18 @@ def test_deep_reads_every_row_and_entry(database_url: str, database: Database, w
     assert deep(database_url, well)["rows and index entries"]["facts"]["without_checksum"] == 700
 
 
-def test_deep_reads_index_keys_with_the_view_of_each_dialect(
+def test_sweep_and_deep_read_index_keys_as_the_dialect_of_the_index(
     database_url: str, database: Database, well: int
 ) -> None:
     """Table Store indexes a number of DynamoDB as the integer that its clients see (docs/architecture.md section 7)."""
     engine = Engine(Store(database))
-    engine.register_view("tablestore", index_view)
-    schema = KeySchema((column("size", Kind.INT64),), ())
-    index = NewIndex("by_size", schema, IndexProjection.ALL, dialect="tablestore")
-    client = Client(engine, make_table(engine, indexes=(index,)))
+    client = Client(engine, make_table(engine))
     client.write(client.put("a", 1, size=Value(Kind.DECIMAL, Decimal(7))))
+    schema = KeySchema((column("size", Kind.INT64),), ())
+    index = NewIndex("by_size", schema, IndexProjection.ALL)
+    engine.run([AlterTable("tablestore", client.table, add_indexes=(index,))])
+    swept = CliRunner().invoke(main, ["sweep", "--database", database_url])
+    assert swept.exit_code == 0
     facts = deep(database_url, well)["rows and index entries"]["facts"]
     assert (facts["entries"], facts["faults"]) == (1, [])
 

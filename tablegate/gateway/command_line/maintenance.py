@@ -86,7 +86,11 @@ def sweep(settings: Settings, url: str | None) -> None:
             operate("POST", "/sweep")
         click.echo("all expired rows are deleted")
         return
+    from tablegate.gateway.adapter import index_views
+
     with opened_database(settings) as opened:
+        for dialect, view in index_views(settings).items():
+            opened.engine.register_view(dialect, view)
         batches = 0
         while opened.engine.background_batch() or opened.engine.job_batch():
             batches += 1
