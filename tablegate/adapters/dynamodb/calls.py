@@ -7,9 +7,7 @@ operation_schemas.check, then the handler.
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import orjson
 
@@ -38,24 +36,38 @@ class CallParser:
         self._gateway = gateway
 
     def parse(self, request: Request, caller: Caller | None) -> CallContext:
-        """Return the call (Dialect.parse). Raises BodyTooLarge, ServiceError, Busy.
-
-        The garbage collector is off while a large body is parsed. JSON has no cycles, and the collections caused by a
-        million new objects took five times as long as the parsing.
-        """
+        """Return the call (Dialect.parse). Raises BodyTooLarge, ServiceError, Busy."""
         # Nothing can be authorized until the operation is known.
         authorization, request.authorization = request.authorization, None
+        name = NAMES.get(request.header_map.get("x-amz-target", ""), "")
         text = self._text(request) if "content-encoding" in request.header_map else request.body
-        dense = None
         if len(text) > limits.LARGE_REQUEST_BYTES:
-            dense = operation_schemas.refusal_of_dense(_operation(request), text)
-        if len(text) > MIN_PARSED_BYTES and dense is None:
+            return self._parse_large(request, name, text, caller, authorization)
+        if len(text) > MIN_PARSED_BYTES:
             self._gateway.memory.hold_json(request, text)
-        if len(text) <= limits.LARGE_REQUEST_BYTES or not gc.isenabled():
-            return self._read(request, text, caller, authorization, dense)
+        return self._read(request, name, text, caller, authorization)
+
+    def _parse_large(
+        self,
+        request: Request,
+        name: str,
+        text: bytes,
+        caller: Caller | None,
+        authorization: Authorization | None,
+    ) -> CallContext:
+        """Do what `parse` does for a large body.
+
+        The garbage collector is off while it is parsed. JSON has no cycles, and the collections caused by a million new
+        objects took five times as long as the parsing.
+        """
+        dense = operation_schemas.refusal_of_dense(name, text)
+        if dense is None:
+            self._gateway.memory.hold_json(request, text)
+        if not gc.isenabled():
+            return self._read(request, name, text, caller, authorization, dense)
         gc.disable()
         try:
-            return self._read(request, text, caller, authorization, dense)
+            return self._read(request, name, text, caller, authorization, dense)
         except ServiceError as error:
             # The parsed text is released before the collector runs.
             error.__traceback__ = error.__context__ = None
@@ -74,20 +86,19 @@ class CallParser:
     def _read(
         self,
         request: Request,
+        name: str,
         text: bytes,
         caller: Caller | None,
         authorization: Authorization | None,
-        dense: ServiceError | None,
+        dense: ServiceError | None = None,
     ) -> CallContext:
-        """Parse the body.
+        """Parse the body. `name`: the operation, or "" for an unknown one.
 
         `caller`: None if still unknown (auth `dev`). `authorization`: None if the caller is unrestricted. `dense`: the
         refusal of a body that is not parsed.
         """
-        name = _operation(request)
-        parse: Callable[[bytes], Any] = orjson.loads
-        if len(text) > limits.LARGE_REQUEST_BYTES:
-            parse = partial(operation_schemas.parse, name)
+        is_large = len(text) > limits.LARGE_REQUEST_BYTES
+        parse = partial(operation_schemas.parse, name) if is_large else orjson.loads
         try:
             body = parse(text) if text and dense is None else None
         except Exception as error:  # also nesting bombs, lone surrogates, NaN and bytes that are not UTF-8
@@ -106,17 +117,13 @@ class CallParser:
             raise dense
         if not text:
             raise serialization()
-        if len(text) > limits.LARGE_REQUEST_BYTES:
+        if is_large:
             operation_schemas.shorten(name, body)
         try:
             checked = operation_schemas.checker(name)(body)
         except ServiceError as refusal:
             raise operation_schemas.error_for_body(name, text, refusal) from None
         return CallContext(name, checked, caller, gateway, request.header_map, request.authorization)
-
-
-def _operation(request: Request) -> str:
-    return NAMES.get(request.header_map.get("x-amz-target", ""), "")
 
 
 def begin(call: CallContext) -> Steps[Answer]:
