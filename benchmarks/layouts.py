@@ -77,7 +77,7 @@ _BESIDE = (
 )
 _HOT = (*_CLUSTERED, f"CREATE TABLE hot ({_KEY}, {_FACTS}, body BLOB, {_PRIMARY}) WITHOUT ROWID")
 LAYOUTS = (
-    Layout("until 0012: without rowid, 16 KB pages", _CLUSTERED),
+    Layout("without rowid, 16 KB pages", _CLUSTERED),
     Layout("... without the index by slot", _CLUSTERED, by_slot=False),
     Layout("... 4 KB pages", _CLUSTERED, 4_096, checkpoint_pages=8000),
     Layout("... 8 KB pages", _CLUSTERED, 8_192, checkpoint_pages=4000),

@@ -1,38 +1,30 @@
 """Generator of the scripts that create the newest schema: `python -m tablegate.migrations.scripts`.
 
-There is one script for each database, compiled by SQLAlchemy from gateway/store/sql/schema.py.
-`tests/gateway/store/test_migrations.py` fails when they are out of date.
+There is one script for each database, `schemas/REVISION-DATABASE.sql`, compiled by SQLAlchemy from
+gateway/store/sql/schema.py. `tests/gateway/store/test_migrations.py` fails when they are out of date. The scripts of a
+released revision never change: add a revision before the schema changes again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Dialect
 from sqlalchemy.schema import CreateIndex, CreateTable
 
-from tablegate.gateway.store.opening.migrating import steps
+from tablegate.gateway.store.opening.migrating import FOLDER, steps
 from tablegate.gateway.store.sql.schema import metadata
 
-FOLDER = Path(__file__).parent / "schemas"
 DATABASES: dict[str, Dialect] = {"sqlite": sqlite.dialect(), "postgresql": postgresql.dialect()}  # type: ignore[no-untyped-call]
-# The table as Alembic creates it.
-_VERSION_TABLE = """CREATE TABLE alembic_version (
-	version_num VARCHAR(32) NOT NULL,
-	CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
-)"""
 
 
 def script(dialect: Dialect) -> str:
-    """Return the newest revision as a comment and the statements, separated by empty lines."""
-    return "\n\n".join([f"-- {steps()[-1]}", *_statements(dialect)]) + "\n"
+    """Return the statements that create the schema, separated by empty lines."""
+    return "\n\n".join(_statements(dialect)) + "\n"
 
 
 def _statements(dialect: Dialect) -> Iterator[str]:
-    yield _VERSION_TABLE
-    yield f"INSERT INTO alembic_version (version_num) VALUES ('{steps()[-1]}')"
     for table in metadata.sorted_tables:
         yield _tidy(str(CreateTable(table).compile(dialect=dialect)))
         for index in sorted(table.indexes, key=lambda index: str(index.name)):
@@ -45,4 +37,4 @@ def _tidy(statement: str) -> str:
 
 if __name__ == "__main__":
     for name, dialect in DATABASES.items():
-        (FOLDER / f"{name}.sql").write_text(script(dialect))
+        (FOLDER / "schemas" / f"{steps()[-1]}-{name}.sql").write_text(script(dialect))

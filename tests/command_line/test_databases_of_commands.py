@@ -10,10 +10,11 @@ from click.testing import CliRunner, Result
 
 from tablegate.gateway.__main__ import main
 from tablegate.gateway.configuration.database_urls import normalise, without_password
-from tablegate.gateway.store.opening.migrating import steps
+from tablegate.gateway.store.opening import migrating
+from tablegate.gateway.store.opening.migrating import migrate
 from tablegate.gateway.store.opening.opening import open_database
 from tests.conftest import KINDS
-from tests.gateway.store.test_expanding_migrations import bring_to
+from tests.support.later_release import NEWEST, add_revisions, later_migrations, source_with_own_migrations
 from tests.support.running import Process
 
 COMMANDS = [
@@ -67,28 +68,35 @@ def test_a_database_without_our_tables_is_left_alone(empty_url: str, tmp_path: P
         assert "Database:" not in done.stdout
 
 
-def test_migrate_names_each_step_of_an_older_database(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/old.sqlite"
+@pytest.fixture
+def old_url(tmp_path: Path) -> str:
+    """The database that commands and servers in this folder use by default, of this release."""
+    url = f"sqlite:///{tmp_path}/tablegate.sqlite"
     database = open_database(url)
-    bring_to(database, "0011")
+    migrate(database)
     database.close()
-    done = run(tmp_path, "migrate", "--database", url)
+    return url
+
+
+def test_migrate_names_each_step_of_an_older_database(
+    old_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(migrating, "FOLDER", later_migrations(tmp_path))
+    done = run(tmp_path, "migrate", "--database", old_url)
     assert done.exit_code == 0, done.output
-    later = [step for step in steps() if step > "0011"]
-    number = len(later)
-    lines = done.stderr.splitlines()
-    assert lines[0] == f"migrating from schema 0011 to {later[-1]}: {number} steps in one transaction"
-    assert [line.partition(" is done: ")[0] for line in lines[1:]] == [
-        f"step {place} of {number}" for place in range(1, number + 1)
+    assert done.stderr.splitlines() == [
+        f"migrating from schema {NEWEST} to 9002: 2 steps in one transaction",
+        "step 1 of 2 is done: Doubled counters.",
+        "step 2 of 2 is done: Places.",
     ]
-    assert run(tmp_path, "migrate", "--database", url).stderr == ""
+    assert run(tmp_path, "migrate", "--database", old_url).stderr == ""
 
 
+@pytest.mark.usefixtures("old_url")
 def test_a_server_logs_the_migration_of_its_database(tmp_path: Path) -> None:
-    database = open_database(f"sqlite:///{tmp_path}/tablegate.sqlite")
-    bring_to(database, "0011")
-    database.close()
-    server = Process(tmp_path)
+    source = source_with_own_migrations(tmp_path / "source")
+    add_revisions(source / "tablegate" / "migrations")
+    server = Process(tmp_path, environment={"PYTHONPATH": str(source)})
     server.wait_until_ready()
     _, errors = server.terminate()
-    assert "migrating from schema 0011" in errors
+    assert f"migrating from schema {NEWEST}" in errors

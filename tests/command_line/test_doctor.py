@@ -38,12 +38,14 @@ from tablegate.gateway.model.values.values import Kind, Value, text
 from tablegate.gateway.security.credential_store import CredentialStore
 from tablegate.gateway.security.credentials import Credential, Scheme
 from tablegate.gateway.server.certificates import make_self_signed
+from tablegate.gateway.store.opening import migrating
 from tablegate.gateway.store.sql.databases import Database, NodeShards, TablePlacement
 from tablegate.gateway.store.sqlite import page_check
 from tablegate.gateway.store.sqlite.database import SQLITE_PAGE_BYTES
 from tablegate.gateway.store.store import Store
 from tablegate.gateway.wiring import open_store
 from tests.gateway.engine.conftest import Client, by_color, column, make_table
+from tests.support.later_release import later_migrations
 
 on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 on_postgresql = pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
@@ -105,11 +107,11 @@ def test_a_file_that_is_not_there_is_not_made(tmp_path: Path) -> None:
 
 
 def test_an_older_schema_is_a_warning_and_a_newer_one_a_failure(
-    database_url: str, database: Database
+    database_url: str, database: Database, tmp_path: Path
 ) -> None:
-    with database.write() as session:
-        session.execute("UPDATE alembic_version SET version_num = '0001'")
-    checks = examined(own(database_url), code=WARNINGS)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(migrating, "FOLDER", later_migrations(tmp_path))
+        checks = examined(own(database_url), code=WARNINGS)
     assert "tablegate migrate" in checks["schema"]["text"]
     with database.write() as session:
         session.execute("UPDATE alembic_version SET version_num = '9999'")

@@ -6,6 +6,7 @@ The run takes seconds here. `make soak` replaces workers for a minute.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import threading
@@ -20,7 +21,11 @@ import tablestore as ots
 from azure.data.tables import TableServiceClient
 
 from tablegate.gateway.security.credentials import DEV_AZURE_KEY
-from tablegate.gateway.store.sql.databases import Database
+from tablegate.gateway.store.opening import migrating
+from tablegate.gateway.store.opening.migrating import migrate
+from tablegate.gateway.store.opening.opening import open_database
+from tests.support.databases import PostgresServer
+from tests.support.later_release import LATER, add_revisions, later_migrations, source_with_own_migrations
 from tests.support.running import Begin, Process, processes
 from tests.support.waiting import PATIENCE_S, wait_until
 
@@ -91,6 +96,34 @@ def users(url: str) -> list[User]:
     ]
 
 
+@contextlib.contextmanager
+def working(threads: list[User]) -> Iterator[list[User]]:
+    """Let users work in the block. Afterwards no call has failed, and no write is lost."""
+    for thread in threads:
+        thread.start()
+    try:
+        yield threads
+    finally:
+        for thread in threads:
+            thread.is_stopped = True
+        for thread in threads:
+            thread.join()
+    for thread in threads:
+        assert thread.failures == []
+        assert thread.written
+        lost = [key for key in thread.written if not thread._read(key)]
+        assert lost == []
+
+
+def wait_for_more(threads: list[User]) -> None:
+    """Wait until the servers of now have answered each user."""
+    for thread in threads:
+        known = len(thread.written)
+        wait_until(
+            lambda thread=thread, known=known: len(thread.written) >= known + 3 or not thread.is_alive()  # type: ignore[misc]
+        )
+
+
 @pytest.fixture
 def begin(tmp_path: Path) -> Iterator[Begin]:
     """Start a server of two workers."""
@@ -113,35 +146,18 @@ def replaced(server: Process) -> set[int]:
 @on_postgresql
 def test_workers_are_replaced_under_load_and_no_sdk_call_fails(begin: Begin, database_url: str) -> None:
     server = begin(database_url)
-    threads = users(server.url)
-    for thread in threads:
-        thread.start()
-    try:
+    with working(users(server.url)) as threads:
         until = time.monotonic() + SECONDS
         rounds = 0
         while rounds < 1 or time.monotonic() < until:
             replaced(server)
             rounds += 1
-        for thread in threads:  # those that serve now have answered each of them
-            known = len(thread.written)
-            wait_until(
-                lambda thread=thread, known=known: len(thread.written) >= known + 3 or not thread.is_alive()  # type: ignore[misc]
-            )
-    finally:
-        for thread in threads:
-            thread.is_stopped = True
-        for thread in threads:
-            thread.join()
-    for thread in threads:
-        assert thread.failures == []
-        assert thread.written
-        lost = [key for key in thread.written if not thread._read(key)]
-        assert lost == []
+        wait_for_more(threads)
 
 
 @on_postgresql
 def test_new_workers_have_the_settings_of_now_or_the_old_ones_stay(
-    begin: Begin, database_url: str, database: Database, tmp_path: Path
+    begin: Begin, database_url: str, tmp_path: Path
 ) -> None:
     config = tmp_path / "tablegate.toml"
     config.write_text("emulator_health = false\n")
@@ -157,15 +173,40 @@ def test_new_workers_have_the_settings_of_now_or_the_old_ones_stay(
     server.wait_for_error("the old ones stay")
     assert set(server.workers()) == before
     assert requests.get(f"{server.url}/readyz", timeout=PATIENCE_S).status_code == 200
-    # The schema is of another release. A server never migrates a database that others use.
-    config.write_text("")
-    with database.write() as session:
-        session.execute("UPDATE alembic_version SET version_num = '0001'")
-    os.kill(server.pid, signal.SIGHUP)
-    server.wait_for_error("run `tablegate migrate` first", "the old ones stay")
-    assert set(server.workers()) == before
     # One that dies is replaced all the same.
+    config.write_text("")
     os.kill(min(before), signal.SIGKILL)
     server.wait_for_error("died and is being restarted")
     wait_until(lambda: len(server.workers()) == 2)
     assert server.terminate()[0] == 0
+
+
+def test_two_releases_serve_one_database_during_an_upgrade(
+    postgres: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The steps of docs/operate/upgrade.md, on one machine."""
+    url = postgres.empty_database()
+    source = source_with_own_migrations(tmp_path / "source")
+    with contextlib.ExitStack() as stack:
+        server = Process(
+            tmp_path, "--workers", "2", "--database", url, environment={"PYTHONPATH": str(source)}
+        )
+        stack.callback(server.kill)
+        server.wait_until_ready()
+        with working(users(server.url)) as threads:
+            add_revisions(source / "tablegate" / "migrations")  # a later release is installed
+            before = set(server.workers())
+            os.kill(server.pid, signal.SIGHUP)
+            server.wait_for_error("run `tablegate migrate` first", "the old ones stay")
+            assert set(server.workers()) == before
+            with monkeypatch.context() as patched:
+                patched.setattr(migrating, "FOLDER", later_migrations(tmp_path))
+                database = open_database(url)
+                assert migrate(database) == LATER
+                database.close()
+            wait_for_more(threads)
+            old = Process(tmp_path, "--database", url)
+            stack.callback(old.kill)
+            old.wait_until_ready()
+            replaced(server)
+            wait_for_more(threads)

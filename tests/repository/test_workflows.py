@@ -76,19 +76,6 @@ def test_actions_are_pinned_to_commits_and_keep_no_credentials() -> None:
     assert [step for step in checkouts if step["with"]["persist-credentials"] is not False] == []
 
 
-def test_jobs_of_all_tests_have_the_commits_of_earlier_releases() -> None:
-    """tests/durability/test_released_databases.py runs them, and skips those that it does not find."""
-    found = 0
-    for job in jobs():
-        if any(step.get("run", "") in (".ci/run", "make ${{ matrix.target }}") for step in job["steps"]):
-            [checkout] = [
-                step for step in job["steps"] if step.get("uses", "").startswith("actions/checkout@")
-            ]
-            assert checkout["with"]["fetch-depth"] == 0
-            found += 1
-    assert found == 3
-
-
 def test_a_release_has_one_version_everywhere(tmp_path: Path) -> None:
     [step] = [
         step

@@ -141,7 +141,7 @@ def delete_backup(settings: Settings, url: str | None, backup: str, namespace: s
 def recount(settings: Settings, url: str | None, table: str, namespace: str) -> None:
     """Count the rows of a table again, and replace the counts that DescribeTable and quotas read.
 
-    Needed if `doctor --deep` reports wrong row counts, which writes of an earlier release leave behind.
+    Needed if `doctor --deep` reports wrong row counts.
     """
     with administration(settings, url) as operate:
         counted = operate("POST", "/tables/recount", table=table, namespace=namespace)

@@ -137,8 +137,8 @@ def start_from(engine: Engine, path: Path) -> None:
 def remove_unfinished(engine: Engine, is_shared: bool, now_ms: int) -> None:
     """Remove the tables of snapshots that are not in the index.
 
-    Killed servers leave them: tables of a file that was being read, and in earlier releases of a named snapshot. If the database
-    is shared, another server can be reading a file now, so its tables are removed after a day.
+    Killed servers leave them: tables of a file that was being read. If the database is shared, another server can be
+    reading a file now, so its tables are removed after a day.
     """
     index = _index(engine)
     found = {

@@ -147,8 +147,8 @@ def row_counts(context: CheckContext) -> Iterator[CheckResult]:
     store.catalog.views.update(index_views(context.settings))
     wrong = list(islice(row_counting.mismatches(store), _MOST_NAMED))
     if wrong:
-        advice = "Run `tablegate tables recount TABLE` when no server of an earlier release is running"
-        yield CheckResult(Severity.WARNING, f"{'; '.join(wrong)}. {advice}", {"wrong": wrong})
+        text = f"{'; '.join(wrong)}. Run `tablegate tables recount TABLE`"
+        yield CheckResult(Severity.WARNING, text, {"wrong": wrong})
     else:
         yield CheckResult(Severity.OK, "they match the rows", {"wrong": []})
 

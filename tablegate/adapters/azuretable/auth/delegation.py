@@ -31,8 +31,7 @@ _FIRST_VERSION_WITH_TENANT = "2026-04-06"
 _SERVICE = "t"
 _SEALED = "~"
 _MAX_SEALED_CHARACTERS = 4096
-# Keys of earlier releases have no principals. So they are derived for another purpose, and end.
-_PURPOSE = "user delegation key with principals"
+_PURPOSE = "user delegation key"
 
 
 class DelegationKey(NamedTuple):

@@ -129,7 +129,7 @@ def _limits_of(gateway: Gateway, command: Command[Any]) -> Authorization | None:
     if not isinstance(command, AdvanceJob):
         return None
     caller = command.job.definition["caller"]
-    principals = command.job.definition.get("principals", ())  # absent in jobs of earlier releases
+    principals = command.job.definition["principals"]
     return gateway.quotas.of_background_work(
         Scheme.AWS.value, caller["access_id"], caller["namespace"], principals
     )

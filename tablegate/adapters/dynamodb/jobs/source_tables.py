@@ -47,7 +47,7 @@ def _may_read(gateway: Gateway, job: Job, table: str) -> bool:
     source = job.definition["source"]
     if source is None:
         return True
-    principals = job.definition.get("principals")  # absent in jobs of earlier releases
+    principals = job.definition["principals"]
     if principals:
         identity = caller_of(principals[0], caller["account"])
         policy = credentials.policy_of_principals(principals, job.namespace)

@@ -106,7 +106,7 @@ def describe(table: Table, statistics: TableStatistics | None, caller: Caller, n
             for index in table.vector_indexes
         ]
     description |= _stream(table, caller)
-    description |= encryption.description(properties, caller, now_ms)
+    description |= encryption.description(properties, now_ms)
     is_changing = state is State.UPDATING and (properties.change or {}).get("kind") == "class"
     description |= table_class.summary(properties, is_changing)
     description["DeletionProtectionEnabled"] = properties.deletion_protection

@@ -18,7 +18,6 @@ from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.call_context import CallContext
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.resources import key_arn
-from tablegate.adapters.dynamodb.wire.signature_claims import Caller
 from tablegate.gateway.security.credentials import Scheme
 
 _SERVICE_KEY = "alias/aws/dynamodb"
@@ -126,16 +125,15 @@ def _iso(at_ms: int) -> str:
     return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
 
 
-def description(properties: TableProperties, caller: Caller, now_ms: int) -> dict[str, Any]:
+def description(properties: TableProperties, now_ms: int) -> dict[str, Any]:
     """Return the member SSEDescription. A change shows the former key for two fifths of its time, then the new one."""
     key, change = properties.encryption_key, properties.encryption_change
     if change is None or not is_changing(properties, now_ms):
-        return {} if key is None else {"SSEDescription": _description_of(caller, "ENABLED", key)}
+        return {} if key is None else {"SSEDescription": _description_of("ENABLED", key)}
     is_early = now_ms < change["at_ms"] + (change["until_ms"] - change["at_ms"]) * 2 // 5
-    return {"SSEDescription": _description_of(caller, "UPDATING", change["former_key"] if is_early else key)}
+    return {"SSEDescription": _description_of("UPDATING", change["former_key"] if is_early else key)}
 
 
-def _description_of(caller: Caller, status: str, key: str | None) -> dict[str, Any]:
-    # Earlier versions of tablegate stored the alias that a client gave.
-    of_key = {} if key is None else {"SSEType": "KMS", "KMSMasterKeyArn": key_arn(caller, key)}
+def _description_of(status: str, key: str | None) -> dict[str, Any]:
+    of_key = {} if key is None else {"SSEType": "KMS", "KMSMasterKeyArn": key}
     return {"Status": status, **of_key}

@@ -1,8 +1,7 @@
 """Numbers of rows and billed bytes of tables and indexes. Writes maintain them (store/rows/row_counts.py).
 
-A table or index has no stored count if it was filled by an earlier release, a copy or a backfill. The first read of its
-count scans it and stores the result. On a distributed database a scan has no single snapshot. Writes during it can make
-the count inexact.
+A table or index has no stored count if it was filled by a copy or a backfill. The first read of its count scans it and
+stores the result. On a distributed database a scan has no single snapshot. Writes during it can make the count inexact.
 """
 
 from __future__ import annotations

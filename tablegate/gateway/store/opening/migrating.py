@@ -1,8 +1,8 @@
 """Migration of a database to the schema of this release, under a lock. A newer schema is refused, and so is a database of
 another program.
 
-An empty database gets the whole schema from the script that `python -m tablegate.migrations.scripts` wrote. Others are
-upgraded by Alembic (migrations/), which is imported only then to keep an ordinary start fast.
+An empty database gets the whole schema from the script of the newest revision. Others are upgraded by Alembic
+(migrations/), which is imported only then to keep an ordinary start fast.
 """
 
 from __future__ import annotations
@@ -17,13 +17,20 @@ from tablegate.gateway.store.sql.databases import DEFINITION_LOCK, Database, Dat
 if TYPE_CHECKING:
     import sqlalchemy
 
-_FOLDER = Path(migrations.__file__).parent
-OLDEST_COMPATIBLE = "0006"
+FOLDER = Path(migrations.__file__).parent
+"""The folder of the revisions and scripts."""
+OLDEST_COMPATIBLE = "0001"
 """The schema of the oldest release that can serve the newest schema.
 
 A release stops using a part of the schema one release before the part is dropped. See docs/operate/upgrade.md and
 test_expanding_migrations.py.
 """
+
+# The table as Alembic creates it.
+_VERSION_TABLE = (
+    "CREATE TABLE alembic_version"
+    " (version_num VARCHAR(32) NOT NULL, CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num))"
+)
 
 
 class NewerDatabase(Exception):
@@ -36,7 +43,7 @@ class NewerDatabase(Exception):
 
 def steps() -> list[str]:
     """Return all revisions, oldest first."""
-    return sorted(path.name.partition("_")[0] for path in (_FOLDER / "versions").glob("[0-9]*.py"))
+    return sorted(path.name.partition("_")[0] for path in (FOLDER / "versions").glob("[0-9]*.py"))
 
 
 def migrate(database: Database, report: Callable[[str], None] = lambda line: None) -> list[str]:
@@ -73,22 +80,14 @@ def revision_of(database: Database, revisions: list[str] | None = None) -> str:
         return _revision(session, revisions or steps())
 
 
-def script_of(name: str) -> str:
-    """Return the script that creates the newest schema in an empty database of this kind, or "".
-
-    `name`: "sqlite" or "postgresql". Statements are separated by an empty line.
-    """
-    path = _FOLDER / "schemas" / f"{name}.sql"
-    return path.read_text() if path.is_file() else ""
-
-
 def _make_schema(session: Session, name: str, newest: str) -> bool:
     """Create the whole schema. Return False if there is no script of the newest revision."""
-    heading, _, script = script_of(name).partition("\n\n")
-    if heading != f"-- {newest}":
+    path = FOLDER / "schemas" / f"{newest}-{name}.sql"
+    if not path.is_file():
         return False
-    for statement in script.split("\n\n"):
+    for statement in (_VERSION_TABLE, *path.read_text().split("\n\n")):
         session.send(statement)
+    session.send("INSERT INTO alembic_version (version_num) VALUES (?)", (newest,))
     session.send("INSERT INTO schema_compatibility (oldest) VALUES (?)", (OLDEST_COMPATIBLE,))
     return True
 
@@ -135,26 +134,17 @@ def _upgrade(database: Database, revisions: list[str], report: Callable[[str], N
 
             def step_done(step: Any, **_: Any) -> None:
                 number = missing.index(step.up_revision_id) + 1
-                report(f"step {number} of {len(missing)} is done: {step.up_revision.doc}")
+                purpose = " ".join(step.up_revision.doc.split())
+                report(f"step {number} of {len(missing)} is done: {purpose}")
 
             config = Config()
-            config.set_main_option("script_location", str(_FOLDER).replace("%", "%%"))
+            config.set_main_option("script_location", str(FOLDER).replace("%", "%%"))
             config.set_main_option("path_separator", "os")
             config.attributes.update(connection=connection, step_done=step_done)
             command.upgrade(config, "head")
-            _record_oldest(connection)
+            connection.exec_driver_sql(f"UPDATE schema_compatibility SET oldest = '{OLDEST_COMPATIBLE}'")
         connection.commit()
     return previous
-
-
-def _record_oldest(connection: sqlalchemy.Connection) -> None:
-    import sqlalchemy
-
-    if sqlalchemy.inspect(connection).has_table("schema_compatibility"):
-        connection.exec_driver_sql("DELETE FROM schema_compatibility")
-        connection.exec_driver_sql(
-            f"INSERT INTO schema_compatibility (oldest) VALUES ('{OLDEST_COMPATIBLE}')"
-        )
 
 
 def _begin(connection: sqlalchemy.Connection) -> None:

@@ -5,10 +5,9 @@ A step of migrations/versions names the tables that it rewrites (`REWRITES`). Al
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import NamedTuple
 
-from tablegate import migrations
+from tablegate.gateway.store.opening import migrating
 from tablegate.gateway.store.opening.migrating import revision_of, steps
 from tablegate.gateway.store.sql.databases import Database
 
@@ -41,7 +40,7 @@ def plan(database: Database) -> MigrationPlan:
     from alembic.script import ScriptDirectory
 
     revision = revision_of(database)
-    scripts = ScriptDirectory(str(Path(migrations.__file__).parent))
+    scripts = ScriptDirectory(str(migrating.FOLDER))
     planned = []
     with database.read() as session:
         for step in steps():

@@ -4,8 +4,8 @@ A write adds its difference in its own transaction, so a count is exact after a 
 the differences of an owner, so that writers on different connections do not wait for each other. The count is their sum.
 
 The stripe BASE says that the sum is complete. A new table begins with an empty base. An owner without base was filled
-by other means: an earlier release, a copy, the backfill of an index. Its rows are counted once, and the base is what
-the differences do not contain.
+by other means: a copy, the backfill of an index. Its rows are counted once, and the base is what the differences do not
+contain.
 """
 
 from __future__ import annotations

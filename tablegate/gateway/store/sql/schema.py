@@ -80,7 +80,7 @@ Index(
 )
 
 # SQLite stores rows in insertion order, with a separate index of the key. Rows are large: in key order, each would have
-# its own page to be written (docs/explain/performance.md). Databases with rows from before 0012 keep the key order.
+# its own page to be written (docs/explain/performance.md).
 rows = Table(
     "rows",
     metadata,

@@ -263,7 +263,7 @@ def rules_json(rules: tables.Rules) -> str:
 
 def stream_rule(document: Mapping[str, Any]) -> tables.StreamRule:
     """Return the stream rule of a document."""
-    shards = tuple((number, first) for number, first in document.get("shards", ()))
+    shards = tuple((number, first) for number, first in document["shards"])
     return tables.StreamRule(**{**document, "shards": shards})
 
 
@@ -277,8 +277,7 @@ def _replication_rule(document: Mapping[str, Any] | None) -> tables.ReplicationR
 
 def rules_of(document: Mapping[str, Any]) -> tables.Rules:
     """Return the rules of a document from dataclasses.asdict."""
-    expiry, stream, history = document["expiry"], document["stream"], document.get("history")
-    log = document.get("log")
+    expiry, stream, history, log = (document[name] for name in ("expiry", "stream", "history", "log"))
     return tables.Rules(
         **{
             **document,
@@ -286,6 +285,6 @@ def rules_of(document: Mapping[str, Any]) -> tables.Rules:
             "stream": None if stream is None else stream_rule(stream),
             "history": None if history is None else tables.HistoryRule(**history),
             "log": None if log is None else stream_rule(log),
-            "replication": _replication_rule(document.get("replication")),
+            "replication": _replication_rule(document["replication"]),
         }
     )

@@ -144,12 +144,8 @@ class FileEndpoint(endpoint.Endpoint):
         return [self._size_and_time()]
 
     def require_unchanged(self, segment: endpoint.JSON) -> None:
-        """Raise TransferError if the file has changed since `segments`. A position in it is a number of rows.
-
-        Jobs of earlier releases have a text as their segment, and are not checked.
-        """
-        if not isinstance(segment, str):
-            self._require_equal(segment, self._size_and_time())
+        """Raise TransferError if the file has changed since `segments`. A position in it is a number of rows."""
+        self._require_equal(segment, self._size_and_time())
 
     def _require_equal(self, before: endpoint.JSON, now: endpoint.JSON) -> None:
         if before != now:

@@ -34,7 +34,7 @@ def totals(counts: TableStatistics) -> tuple[int, int]:
 
 
 def forget_counts(engine: Engine) -> None:
-    """Leave the database as an earlier release left it."""
+    """Leave the database as a copy or a backfill leaves it."""
     with engine._store.write() as session:
         session.execute("DELETE FROM row_counts WHERE owner_id > ?", (0,))
 

@@ -206,10 +206,11 @@ def test_reading_goes_on_after_a_page(tmp_path):
     found = [{"pk": {"S": "a"}, "sk": {"N": str(number)}} for number in range(1200)]
     for data in (SHAPES["bare lines"](found), SHAPES["aws dynamodb scan"](found)):
         source = open_file(str(put(tmp_path, data)), KEYS)
-        pages = list(source.scan(source.segments(4)[0]))
+        [segment] = source.segments(4)
+        pages = list(source.scan(segment))
         assert len(pages) == 3
         for at, page in enumerate(pages[:-1]):
-            rest = [row.position for each in source.scan("whole", page.resume) for row in each.rows]
+            rest = [row.position for each in source.scan(segment, page.resume) for row in each.rows]
             assert rest == [row.position for each in pages[at + 1 :] for row in each.rows]
 
 

@@ -1,12 +1,3 @@
--- 0020
-
-CREATE TABLE alembic_version (
-	version_num VARCHAR(32) NOT NULL,
-	CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
-)
-
-INSERT INTO alembic_version (version_num) VALUES ('0020')
-
 CREATE TABLE audit_events (
 	at_ms BIGINT NOT NULL,
 	id TEXT NOT NULL,
