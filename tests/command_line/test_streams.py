@@ -38,8 +38,8 @@ def test_resharding(tmp_path: Path) -> None:
     assert "t has 3 open shards: 3, 4, 2" in tablegate(tmp_path, "streams", "reshard", "t", "--shards", "3")
     listed = tablegate(tmp_path, "streams", "list")
     assert "shared\tt\t1\tenabled" in listed
-    assert "shard 0\tslots 0-255\tparents none\tclosed" in listed
-    assert "shard 2\tslots 128-255\tparents 0\topen" in listed
+    assert "shard 0\thashes 0-255\tparents none\tclosed" in listed
+    assert "shard 2\thashes 128-255\tparents 0\topen" in listed
     [found] = opened.engine.run([FindStream("shared", "t", "1")])
     [shards] = opened.engine.run([ListShards(found)])
     assert len(shards) == 4

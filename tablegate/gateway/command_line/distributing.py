@@ -12,8 +12,7 @@ from tablegate.gateway.command_line.help_sections import SectionedCommand
 from tablegate.gateway.command_line.opening import record_command
 from tablegate.gateway.configuration.settings import Settings
 
-# A server sends a statement to each shard, so more shards cost more. There are 256 hash slots, so further shards would be
-# empty.
+# A server sends a statement to each shard, so more shards cost more. 256 shards have four slots each.
 _SHARDS = 8
 _MOST_SHARDS = 256
 
@@ -24,7 +23,8 @@ _MOST_SHARDS = 256
     type=click.IntRange(1, _MOST_SHARDS),
     default=_SHARDS,
     show_default=True,
-    help="Number of shards. Choose one or two for each node that you expect, since nodes added later take over shards.",
+    help="Number of shards, at best a power of two. Choose one or two for each node that you expect, since nodes added later "
+    "take over shards.",
 )
 @with_settings(*DATABASE_SETTINGS, *AUDIT_SETTINGS)
 def distribute(settings: Settings, shards: int) -> None:

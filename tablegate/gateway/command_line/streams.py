@@ -21,7 +21,7 @@ def streams() -> None:
 @streams.command("list")
 @with_settings(*DATABASE_SETTINGS, *AUDIT_SETTINGS)
 def streams_list(settings: Settings) -> None:
-    """List each stream: its table and label, and its shards with their hash slots and parents."""
+    """List each stream: its table and label, and its shards with their ranges of hashes and parents."""
     from tablegate.gateway.store.streams import changes
 
     with opened_database(settings) as opened, opened.store.read() as session:
@@ -29,10 +29,10 @@ def streams_list(settings: Settings) -> None:
             state = "enabled" if stream.ended_at_ms is None else "ended"
             click.echo(f"{stream.namespace}\t{stream.table_name}\t{stream.label}\t{state}")
             for shard in changes.shards_of(session, stream.id):
-                first, last = shard.slots
+                first, last = shard.hashes
                 parents = ", ".join(map(str, shard.parents)) or "none"
                 state = "open" if shard.closed_at_ms is None else "closed"
-                click.echo(f"\tshard {shard.number}\tslots {first}-{last}\tparents {parents}\t{state}")
+                click.echo(f"\tshard {shard.number}\thashes {first}-{last}\tparents {parents}\t{state}")
 
 
 @streams.command("reshard")

@@ -301,8 +301,8 @@ CREATE TABLE search_terms (
 CREATE TABLE shards (
 	stream_id BIGINT NOT NULL,
 	number INTEGER NOT NULL,
-	first_slot SMALLINT NOT NULL,
-	last_slot SMALLINT NOT NULL,
+	first_hash SMALLINT NOT NULL,
+	last_hash SMALLINT NOT NULL,
 	parents TEXT NOT NULL,
 	opened_at_ms BIGINT NOT NULL,
 	closed_at_ms BIGINT,

@@ -40,7 +40,7 @@ def start_local_transaction(call: CallContext) -> Exchange[Message]:
     if not allows_transactions(table):
         raise invalid("Try to call method using explicit transaction on explicit-transaction-disabled table.")
     # The id ends in the slot of the partition, as BeginTransaction requires.
-    transaction = f"{str(uuid.uuid4())[:-2]}{slot_of(partition):02x}"
+    transaction = f"{str(uuid.uuid4())[:-4]}{slot_of(partition):04x}"
     transaction_id = engine_id(call.caller.namespace, transaction)
     yield from one(
         transaction_commands.BeginTransaction(table, partition, transaction_id, limits.TRANSACTION_MS)

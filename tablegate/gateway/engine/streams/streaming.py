@@ -13,6 +13,7 @@ from tablegate.gateway.model.commands import stream_commands
 from tablegate.gateway.model.commands.writes import Write
 from tablegate.gateway.model.errors import PositionExpired, StaleTable, StreamMissing
 from tablegate.gateway.model.tables.changes import (
+    SHARD_HASHES,
     AtTime,
     Change,
     ChangePage,
@@ -23,15 +24,14 @@ from tablegate.gateway.model.tables.changes import (
     is_noop,
     kind_of,
     resolved_actions,
+    shard_hash,
 )
 from tablegate.gateway.model.tables.tables import Rules, StreamRule, Table
-from tablegate.gateway.model.values.keys import slot_of
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.store.sql.databases import Session
 from tablegate.gateway.store.store import Store
 from tablegate.gateway.store.streams import changes, followers
 
-SLOTS = 256
 # Streams checked in one batch of background work.
 _STREAMS = 32
 _CHUNK_ROWS = 100
@@ -69,7 +69,7 @@ def record(session: Session, records: Iterable[RowChange], now_ms: int) -> None:
         actions = (
             write.recording.actions if write.recording is not None else resolved_actions(write, new, now_ms)
         )
-        number = rule.shard_of(slot_of(write.key.position.partition))
+        number = rule.shard_of(shard_hash(write.key.position.partition))
         key_values = dict(zip(write.table.key_schema.names, write.key.values, strict=True))
         change = Change(
             number, 0, kind, key_values, old, new, actions, write.actor, now_ms, is_noop(old, new)
@@ -85,11 +85,11 @@ def record(session: Session, records: Iterable[RowChange], now_ms: int) -> None:
 def begin(session: Session, stream: Stream, shard_count: int, now_ms: int) -> StreamRule:
     """Open a stream of a table and return its rule with its shards."""
     stream_id = stream.id
-    firsts = [number * SLOTS // shard_count for number in range(shard_count)]
+    firsts = [number * SHARD_HASHES // shard_count for number in range(shard_count)]
     rule = dataclasses.replace(stream.rule, id=stream_id, shards=tuple(enumerate(firsts)))
     changes.add_stream(session, dataclasses.replace(stream, rule=rule))
     for number, first in rule.shards:
-        last = firsts[number + 1] - 1 if number + 1 < shard_count else SLOTS - 1
+        last = firsts[number + 1] - 1 if number + 1 < shard_count else SHARD_HASHES - 1
         changes.add_shard(session, stream_id, Shard(number, (first, last), (), now_ms, None, None, 0))
     return rule
 
@@ -194,14 +194,14 @@ def reshard(store: Store, command: stream_commands.Reshard, now_ms: int) -> Tabl
             raise StreamMissing(table.name, "")
         shards = changes.shards_of(session, rule.id)
         plan = _ReshardPlan(shards, now_ms)
-        plan.reach(max(1, min(command.shards, SLOTS)))
+        plan.reach(max(1, min(command.shards, SHARD_HASHES)))
         new_table = _carry_out(session, store, table, plan, now_ms)
     store.catalog.cache.keep(new_table)
     return new_table
 
 
 def _roll(store: Store, stream: Stream, maintenance: StreamMaintenance) -> None:
-    """Close the open shards of a stream that have reached the maximum age, and open a child with the same slots for
+    """Close the open shards of a stream that have reached the maximum age, and open a child with the same hashes for
     each."""
     before_ms = maintenance.now_ms - maintenance.roll_ms
     with store.read() as session:
@@ -240,7 +240,7 @@ def _carry_out(session: Session, store: Store, table: Table, plan: _ReshardPlan,
         changes.add_shard(
             session, rule.id, dataclasses.replace(shard, trimmed_sequence=parent_end, last_sequence=last)
         )
-    rule = dataclasses.replace(rule, shards=tuple((shard.number, shard.slots[0]) for shard in plan.live))
+    rule = dataclasses.replace(rule, shards=tuple((shard.number, shard.hashes[0]) for shard in plan.live))
     changes.update_rule(session, rule)
     table = dataclasses.replace(table, rules=dataclasses.replace(table.rules, stream=rule))
     store.catalog.update(session, table)
@@ -258,7 +258,7 @@ class _ReshardPlan:
 
     def __init__(self, shards: list[Shard], now_ms: int) -> None:
         self.live = sorted(
-            (shard for shard in shards if shard.closed_at_ms is None), key=lambda shard: shard.slots[0]
+            (shard for shard in shards if shard.closed_at_ms is None), key=lambda shard: shard.hashes[0]
         )
         self.closed: list[int] = []
         self.opened: list[Shard] = []
@@ -282,11 +282,11 @@ class _ReshardPlan:
         for at, shard in enumerate(self.live):
             if shard.opened_at_ms <= before_ms:
                 self.closed.append(shard.number)
-                self.live[at] = self._open(shard.slots, (shard.number,))
+                self.live[at] = self._open(shard.hashes, (shard.number,))
 
     def _split(self, at: int) -> None:
         shard = self.live[at]
-        first, last = shard.slots
+        first, last = shard.hashes
         middle = (first + last + 1) // 2
         # A shard opened by this plan is replaced by its halves, which become children of its parents.
         parents = shard.parents if self._retract(shard) else (shard.number,)
@@ -303,7 +303,7 @@ class _ReshardPlan:
                 self.opened[self.opened.index(shard)] = closed_shard
             else:
                 self.closed.append(shard.number)
-        self.live[at : at + 2] = [self._open((left.slots[0], right.slots[1]), (left.number, right.number))]
+        self.live[at : at + 2] = [self._open((left.hashes[0], right.hashes[1]), (left.number, right.number))]
 
     def _retract(self, shard: Shard) -> bool:
         if shard in self.opened:
@@ -312,15 +312,15 @@ class _ReshardPlan:
         self.closed.append(shard.number)
         return False
 
-    def _open(self, slots: tuple[int, int], parents: tuple[int, ...]) -> Shard:
-        shard = Shard(self._next, slots, parents, self._now_ms, None, None, 0)
+    def _open(self, hashes: tuple[int, int], parents: tuple[int, ...]) -> Shard:
+        shard = Shard(self._next, hashes, parents, self._now_ms, None, None, 0)
         self._next += 1
         self.opened.append(shard)
         return shard
 
 
 def _width(shard: Shard) -> int:
-    return shard.slots[1] - shard.slots[0] + 1
+    return shard.hashes[1] - shard.hashes[0] + 1
 
 
 # Tending

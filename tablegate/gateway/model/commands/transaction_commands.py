@@ -15,7 +15,7 @@ class BeginTransaction(BaseCommand[None]):
     """Lock a partition of a table for a local transaction. Outcome: None. Errors: PartitionLocked, StaleTable.
 
     All other writes to the partition fail until the transaction ends or its lifetime is over. The id `transaction` is
-    new and unguessable. It ends in two hexadecimal digits, the slot of the partition (model/values/keys.py), which
+    new and unguessable. It ends in four hexadecimal digits, the slot of the partition (model/values/keys.py), which
     locate the transaction.
     """
 

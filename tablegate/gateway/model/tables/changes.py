@@ -1,8 +1,8 @@
 """Streams of changes, their shards, and the changes. Independent of the dialects.
 
 A stream belongs to one table and begins when it is enabled. Enabling it again creates a new stream. A shard is a range
-of hash slots for a time. Within a shard, sequence order is commit order. All changes of a row are in the shard of its
-slot, or in the successors of that shard.
+of shard hashes for a time. Within a shard, sequence order is commit order. All changes of a row are in the shard of its
+partition's shard hash, or in the successors of that shard.
 """
 
 from __future__ import annotations
@@ -13,9 +13,17 @@ from dataclasses import dataclass
 from tablegate.gateway.model.commands.writes import ChangeKind, Edit, Remove, Replace, Write
 from tablegate.gateway.model.expressions.updates import Action, DeleteCell, DeleteCells, Increment, PutCell
 from tablegate.gateway.model.tables.tables import StreamRule
-from tablegate.gateway.model.values.keys import KeySchema
+from tablegate.gateway.model.values.keys import KeySchema, partition_hash
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.model.values.values import Value
+
+SHARD_HASHES = 256
+"""Number of shard hashes, and maximum number of open shards."""
+
+
+def shard_hash(partition: bytes) -> int:
+    """Return the shard hash of a partition: the top byte of its partition_hash. Stored shards depend on it."""
+    return partition_hash(partition) >> 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +73,13 @@ class Stream:
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """A shard: its first and last slot, its parent shards, and once it is closed its last sequence.
+    """A shard: its first and last shard hash, its parent shards, and once it is closed its last sequence.
 
     `trimmed_sequence`: sequences up to this one are no longer retained, or belong to the parents.
     """
 
     number: int
-    slots: tuple[int, int]
+    hashes: tuple[int, int]
     parents: tuple[int, ...]
     opened_at_ms: int
     closed_at_ms: int | None

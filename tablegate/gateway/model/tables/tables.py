@@ -55,8 +55,8 @@ class ExpiryRule:
 class StreamRule:
     """A change stream of a table: its label (part of its address), its view type, and the retention of changes.
 
-    The engine sets `id` when a rule with a new label is enabled, and `shards`, the open ones as (number, first slot),
-    sorted by slot. They are stored here because a writer has already locked the table's row and needs no further
+    The engine sets `id` when a rule with a new label is enabled, and `shards`, the open ones as (number, first shard
+    hash), sorted by hash. They are stored here because a writer has already locked the table's row and needs no further
     look-up.
     """
 
@@ -69,9 +69,9 @@ class StreamRule:
     id: int = 0
     shards: tuple[tuple[int, int], ...] = ()
 
-    def shard_of(self, slot: int) -> int:
-        """Return the number of the open shard of a slot."""
-        return self.shards[bisect.bisect_right(self.shards, slot, key=lambda shard: shard[1]) - 1][0]
+    def shard_of(self, shard_hash: int) -> int:
+        """Return the number of the open shard of a shard hash."""
+        return self.shards[bisect.bisect_right(self.shards, shard_hash, key=lambda shard: shard[1]) - 1][0]
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from tablegate.gateway.model.errors import BadKey
+from tablegate.gateway.model.values.slots import SLOTS
 from tablegate.gateway.model.values.values import Kind, Value
 
 LOWEST = b""
@@ -33,8 +34,8 @@ partition_hash = zlib.crc32
 """A 32-bit hash of the partition, by which parallel scans divide a table."""
 PARTITION_HASHES = 1 << 32
 """Number of values of `partition_hash`."""
-SLOT_SHIFT = 24
-"""Number of lower bits of a partition_hash that are not part of the slot."""
+SLOT_SHIFT = 22
+"""Number of lower bits of a partition_hash that do not affect the slot."""
 
 
 class Position(NamedTuple):
@@ -119,11 +120,8 @@ def _decode_number(data: bytes, start: int) -> tuple[Decimal, int]:
 
 
 def slot_of(partition: bytes) -> int:
-    """Return the hash slot, 0..255, of a partition: the top byte of its partition_hash.
-
-    Stored rows depend on it, so it must never change.
-    """
-    return partition_hash(partition) >> SLOT_SHIFT
+    """Return the slot of a partition. Stored rows depend on it, so it must never change."""
+    return SLOTS[partition_hash(partition) >> SLOT_SHIFT]
 
 
 class AutoIncrement:

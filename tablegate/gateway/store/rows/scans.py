@@ -12,8 +12,16 @@ from functools import lru_cache
 from typing import Any
 
 from tablegate.gateway.model.expressions.ranges import KeyRange
-from tablegate.gateway.model.values.keys import HIGHEST, LOWEST, Position, partition_hash, slot_of
+from tablegate.gateway.model.values.keys import (
+    HIGHEST,
+    LOWEST,
+    SLOT_SHIFT,
+    Position,
+    partition_hash,
+    slot_of,
+)
 from tablegate.gateway.model.values.rows import Contents, Row
+from tablegate.gateway.model.values.slots import SLOTS
 from tablegate.gateway.store.sql import checksums, positions
 from tablegate.gateway.store.sql.checksums import ROW_COLUMNS, ROW_WIDTH, checksum_of
 from tablegate.gateway.store.sql.databases import Session
@@ -313,14 +321,15 @@ class Walk:
         """
         source = self._source
         alias = source.alias
-        slot, partition, sort = lowest >> 24, LOWEST, LOWEST
+        slot, partition, sort = SLOTS[lowest >> SLOT_SHIFT], LOWEST, LOWEST
         if after is not None:
             stored = positions.stored_position(after)
             slot, partition, sort = stored.slot, stored.partition, stored.sort + b"\x00"
         where = f"({alias}.slot, {alias}.partition, {alias}.sort) >= (?, ?, ?) AND {alias}.slot <= ?"
         order = f"{alias}.slot, {alias}.partition, {alias}.sort"
+        last_slot = SLOTS[(highest - 1) >> SLOT_SHIFT]
         while True:
-            chunk, last = self._fetch(where, (slot, partition, sort, (highest - 1) >> 24), order)
+            chunk, last = self._fetch(where, (slot, partition, sort, last_slot), order)
             inside = [
                 columns
                 for columns in chunk

@@ -14,6 +14,7 @@ import hashlib
 from typing import NamedTuple
 
 from tablegate.gateway.model.values.keys import SLOT_SHIFT, Position, partition_hash
+from tablegate.gateway.model.values.slots import SLOTS
 
 COLUMN_BYTES = 1_280
 KEPT_BYTES = COLUMN_BYTES - hashlib.sha256().digest_size
@@ -36,9 +37,11 @@ def stored_position(position: Position) -> StoredPosition:
     """Return the columns under which a position is stored."""
     partition, sort = position
     if len(partition) < COLUMN_BYTES and len(sort) < COLUMN_BYTES:
-        return _new(StoredPosition, (partition, sort, partition_hash(partition) >> SLOT_SHIFT, None))
+        return _new(StoredPosition, (partition, sort, SLOTS[partition_hash(partition) >> SLOT_SHIFT], None))
     full_key = len(partition).to_bytes(4, "big") + partition + sort
-    return StoredPosition(_clip(partition), _clip(sort), partition_hash(partition) >> SLOT_SHIFT, full_key)
+    return StoredPosition(
+        _clip(partition), _clip(sort), SLOTS[partition_hash(partition) >> SLOT_SHIFT], full_key
+    )
 
 
 def position_of(partition: bytes, sort: bytes, full_key: bytes | None) -> Position:

@@ -206,14 +206,14 @@ streams = Table(
 )
 Index("streams_by_table", streams.c.namespace, streams.c.table_name, streams.c.label)
 
-# A shard is a range of slots for a time. Changes up to `trimmed` are deleted.
+# A shard is a range of shard hashes (model/tables/changes.py) for a time. Changes up to `trimmed` are deleted.
 shards = Table(
     "shards",
     metadata,
     Column("stream_id", BigInteger, nullable=False),
     Column("number", Integer, nullable=False),
-    Column("first_slot", SmallInteger, nullable=False),
-    Column("last_slot", SmallInteger, nullable=False),
+    Column("first_hash", SmallInteger, nullable=False),
+    Column("last_hash", SmallInteger, nullable=False),
     Column("parents", Text, nullable=False),
     Column("opened_at_ms", BigInteger, nullable=False),
     Column("closed_at_ms", BigInteger),

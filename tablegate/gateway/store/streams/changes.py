@@ -25,7 +25,7 @@ from tablegate.gateway.store.sql.databases import Session
 from tablegate.gateway.store.tables.descriptors import key_schema_document, key_schema_of, stream_rule
 
 _STREAM = "id, table_id, namespace, table_name, key_schema, rule, opened_at_ms, ended_at_ms"
-_SHARD = "number, first_slot, last_slot, parents, opened_at_ms, closed_at_ms, last_sequence, trimmed"
+_SHARD = "number, first_hash, last_hash, parents, opened_at_ms, closed_at_ms, last_sequence, trimmed"
 _CHANGE = (
     "shard, sequence, at_ms, kind, noop, actor, key, old_modified_at, old_kinds, old_body,"
     " new_modified_at, new_kinds, new_body, actions"
@@ -152,7 +152,7 @@ def add_shard(session: Session, stream_id: int, shard: Shard) -> None:
         (
             stream_id,
             shard.number,
-            *shard.slots,
+            *shard.hashes,
             orjson.dumps(shard.parents).decode(),
             shard.opened_at_ms,
             shard.closed_at_ms,
@@ -195,8 +195,8 @@ def find_shard(session: Session, shard: ShardKey) -> Shard | None:
 
 
 def _shard(columns: Sequence[Any]) -> Shard:
-    number, first_slot, last_slot, parents, *times_and_sequences = columns
-    return Shard(number, (first_slot, last_slot), tuple(orjson.loads(parents)), *times_and_sequences)
+    number, first_hash, last_hash, parents, *times_and_sequences = columns
+    return Shard(number, (first_hash, last_hash), tuple(orjson.loads(parents)), *times_and_sequences)
 
 
 def last_sequence(session: Session, shard: ShardKey) -> int:

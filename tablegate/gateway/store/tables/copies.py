@@ -114,4 +114,4 @@ def _unpack(mark: bytes | None) -> Mark | None:
     return at, slot, mark[_HEAD.size : split], mark[split:]
 
 
-_HEAD = struct.Struct(">QBI")
+_HEAD = struct.Struct(">QHI")

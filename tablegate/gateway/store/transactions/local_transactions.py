@@ -19,6 +19,7 @@ from tablegate.gateway.model.commands.writes import ChangeKind, StreamRecording
 from tablegate.gateway.model.expressions.updates import Action
 from tablegate.gateway.model.values.keys import LOWEST, Position, slot_of
 from tablegate.gateway.model.values.rows import Contents, Row
+from tablegate.gateway.model.values.slots import SLOTS
 from tablegate.gateway.store.sql import counters
 from tablegate.gateway.store.sql.databases import Session
 from tablegate.gateway.store.sql.positions import COLUMN_BYTES, position_of, stored_position
@@ -61,8 +62,12 @@ def locked_partition(partition: bytes) -> bytes:
 
 
 def slot_of_transaction(transaction: str) -> int:
-    """Return the slot of a transaction, the last two hexadecimal digits of its id (BeginTransaction)."""
-    return int(transaction[-2:], 16)
+    """Return the slot of a transaction, the last four hexadecimal digits of its id (BeginTransaction).
+
+    A client can send any digits. Return the first slot if they are no slot, since it has no such transaction.
+    """
+    slot = int(transaction[-4:], 16)
+    return slot if slot in SLOTS else SLOTS[0]
 
 
 Partition = tuple[int, bytes]

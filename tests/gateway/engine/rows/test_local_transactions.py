@@ -21,6 +21,7 @@ from tablegate.gateway.model.commands.transaction_commands import (
     AbortTransaction,
     BeginTransaction,
     CommitTransaction,
+    FindTransaction,
     StageWrites,
 )
 from tablegate.gateway.model.commands.writes import Replace, Write
@@ -40,6 +41,7 @@ from tablegate.gateway.model.tables.pages import PageLimits
 from tablegate.gateway.model.tables.tables import ExpiryRule, Rules, Table
 from tablegate.gateway.model.values.keys import AUTO_INCREMENT, Key, encode_column, slot_of
 from tablegate.gateway.model.values.rows import Contents, Row
+from tablegate.gateway.model.values.slots import SLOTS
 from tablegate.gateway.model.values.values import decimal, text
 from tablegate.gateway.store.opening.opening import open_database
 from tablegate.gateway.store.sql.databases import Database
@@ -55,7 +57,7 @@ LIMIT = 4 << 20
 
 def named(name: str, p: str = "a") -> str:
     """An id for a transaction of a partition: it ends in the partition's slot."""
-    return f"{name}-{slot_of(encode_column(text(p))):02x}"
+    return f"{name}-{slot_of(encode_column(text(p))):04x}"
 
 
 ID = named("transaction")
@@ -154,18 +156,30 @@ def test_an_empty_transaction_can_end(held: Client) -> None:
     ask(held.engine, AbortTransaction(named("another")))
 
 
+def assert_missing(client: Client, transaction: str) -> None:
+    position = client.key("a").position
+    for command in (
+        FindTransaction(transaction),
+        CommitTransaction(transaction),
+        AbortTransaction(transaction),
+        StageWrites(transaction, (WriteGroup((client.put("a"),)),), LIMIT),
+        Get(client.table, position, transaction),
+        Read(client.table, within(position.partition), PageLimits(), transaction=transaction),
+    ):
+        with pytest.raises(TransactionMissing):
+            ask(client.engine, command)
+
+
 @pytest.mark.parametrize("end", [CommitTransaction, AbortTransaction])
 def test_what_is_over_is_over(held: Client, end: type[CommitTransaction] | type[AbortTransaction]) -> None:
     ask(held.engine, end(ID))
-    for command in (
-        CommitTransaction(ID),
-        AbortTransaction(ID),
-        StageWrites(ID, (WriteGroup((held.put("a"),)),), LIMIT),
-        Get(held.table, held.key("a").position, ID),
-        Read(held.table, within(held.key("a").position.partition), PageLimits(), transaction=ID),
-    ):
-        with pytest.raises(TransactionMissing):
-            ask(held.engine, command)
+    assert_missing(held, ID)
+
+
+@pytest.mark.parametrize("digits", ["1a0a", "7fff", "8000", "ffff"])
+def test_an_id_that_ends_in_no_slot_is_of_no_transaction(held: Client, digits: str) -> None:
+    assert int(digits, 16) not in SLOTS
+    assert_missing(held, f"transaction-{digits}")
 
 
 def test_others_are_kept_out_of_the_partition_and_not_of_others(held: Client) -> None:

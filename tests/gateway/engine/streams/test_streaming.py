@@ -20,9 +20,18 @@ from tablegate.gateway.model.commands.writes import ChangeKind, Replace, StreamR
 from tablegate.gateway.model.errors import GatewayError, PositionExpired, StaleTable, StreamMissing
 from tablegate.gateway.model.expressions.predicates import Not, RowExists
 from tablegate.gateway.model.expressions.updates import Add, DeleteCells, Increment, PutCell
-from tablegate.gateway.model.tables.changes import AtTime, Change, ChangePage, Latest, Oldest, Shard, Stream
+from tablegate.gateway.model.tables.changes import (
+    AtTime,
+    Change,
+    ChangePage,
+    Latest,
+    Oldest,
+    Shard,
+    Stream,
+    shard_hash,
+)
 from tablegate.gateway.model.tables.tables import ExpiryRule, Rules, StreamRule, Table
-from tablegate.gateway.model.values.keys import KeySchema, slot_of
+from tablegate.gateway.model.values.keys import KeySchema
 from tablegate.gateway.model.values.rows import Contents
 from tablegate.gateway.model.values.values import Kind, Value, decimal, text
 from tablegate.gateway.store.opening.opening import open_database
@@ -301,16 +310,16 @@ def four_shards(database: Database, clock: Clock) -> Iterator[Engine]:
     made.close()
 
 
-def test_changes_of_a_partition_are_in_the_shard_of_its_slot(four_shards: Engine) -> None:
+def test_changes_of_a_partition_are_in_the_shard_of_its_hash(four_shards: Engine) -> None:
     table = make(four_shards)
     table.write(*(table.put(f"p{number}", 1) for number in range(40)))
     stream = stream_of(four_shards)
     shards = shards_of(four_shards, stream)
-    assert [shard.slots for shard in shards] == [(0, 63), (64, 127), (128, 191), (192, 255)]
+    assert [shard.hashes for shard in shards] == [(0, 63), (64, 127), (128, 191), (192, 255)]
     for shard in shards:
         for change in drained(four_shards, stream, shard.number)[0]:
             key = stream.key_schema.key(change.key_values)
-            assert shard.slots[0] <= slot_of(key.position.partition) <= shard.slots[1]
+            assert shard.hashes[0] <= shard_hash(key.position.partition) <= shard.hashes[1]
     assert len(everything(four_shards, stream)) == 40
 
 
@@ -333,7 +342,7 @@ def test_splitting_and_merging_loses_nothing_and_keeps_order(engine: Engine, cou
         write_some(table)
     stream = stream_of(engine)
     shards = {shard.number: shard for shard in shards_of(engine, stream)}
-    live = sorted(shard.slots for shard in shards.values() if shard.closed_at_ms is None)
+    live = sorted(shard.hashes for shard in shards.values() if shard.closed_at_ms is None)
     assert len(live) == counts[-1]
     assert live[0][0] == 0
     assert live[-1][1] == 255
@@ -441,7 +450,7 @@ def test_shards_are_rolled_at_their_age(database: Database, clock: Clock) -> Non
         clock.advance(2 * 3600)
         do_background_work(rolling(database, clock, 4))
     shards = shards_of(made, stream)
-    assert [(shard.number, shard.slots, shard.parents) for shard in shards] == [
+    assert [(shard.number, shard.hashes, shard.parents) for shard in shards] == [
         (0, (0, 127), ()),
         (1, (128, 255), ()),
         (2, (0, 127), (0,)),

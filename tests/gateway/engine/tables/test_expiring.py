@@ -231,7 +231,7 @@ def test_expiry_goes_on_beside_a_locked_partition(engine: Engine, clock: Clock) 
     things.write(things.put("free", ttl=in_seconds(clock, -10)))
     lifetime_ms = 600_000
     [opened] = engine.run(
-        [BeginTransaction(things.table, partition, f"id-{slot_of(partition):02x}", lifetime_ms)]
+        [BeginTransaction(things.table, partition, f"id-{slot_of(partition):04x}", lifetime_ms)]
     )
     assert not isinstance(opened, Exception), opened
     [things.table] = engine.run([FindTable("", "things")])

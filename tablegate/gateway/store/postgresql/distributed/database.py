@@ -22,11 +22,12 @@ import sqlalchemy
 
 from tablegate.gateway.model.errors import GatewayError
 from tablegate.gateway.model.values.keys import slot_of
+from tablegate.gateway.model.values.slots import SLOTS
 from tablegate.gateway.store.postgresql.database import SERVER, PostgreSQL, PostgresSession
 from tablegate.gateway.store.postgresql.distributed import placement
 from tablegate.gateway.store.postgresql.distributed.nodes import (
+    PLACES,
     SHARDS,
-    SLOTS,
     Address,
     Nodes,
     SlotPlacement,
@@ -260,13 +261,13 @@ class DistributedPostgreSQL(DistributedNode):
         self._nodes.note_reached(address)
         return session
 
-    def _fetch_places(self) -> list[SlotPlacement]:
+    def _fetch_places(self) -> dict[int, SlotPlacement]:
         try:
             with PostgreSQL.read_one(self, _READER_OF_NODES) as session:
-                slots, shards = session.ask(SLOTS), session.ask(SHARDS)
+                slots, shards = session.ask(PLACES, (list(SLOTS),)), session.ask(SHARDS)
                 return places(slots(), shards())
         except (RetryableFailure, GatewayError):
-            return []
+            return {}
 
     def committed(self, transaction_id: str | None) -> bool | None:
         outcomes = [

@@ -23,13 +23,12 @@ PERIOD_S = 30.0
 # name is known only among the nodes.
 _RETRY_S = 5.0
 
-SLOTS = """
-SELECT n.nodename, n.nodeport, d.shardid, d.shardminvalue FROM (
-    SELECT slot, get_shard_id_for_distribution_column('rows', slot::smallint) AS shardid FROM generate_series(0, 255) slot
+PLACES = """
+SELECT s.slot, n.nodename, n.nodeport, d.shardid, d.shardminvalue FROM (
+    SELECT slot, get_shard_id_for_distribution_column('rows', slot) AS shardid FROM unnest(?::smallint[]) slot
 ) s JOIN pg_dist_shard d ON d.shardid = s.shardid JOIN pg_dist_placement p ON p.shardid = s.shardid
-JOIN pg_dist_node n ON n.groupid = p.groupid AND n.noderole = 'primary' ORDER BY s.slot"""
-"""For each slot, in order: its node, its shard of `rows`, and the value that co-located shards share with that shard.
-"""
+JOIN pg_dist_node n ON n.groupid = p.groupid AND n.noderole = 'primary'"""
+"""For each of these slots: its node, its shard of `rows`, and the value that co-located shards share with that shard."""
 
 SHARDS = """
 SELECT c.relname::text, d.shardid, d.shardminvalue FROM pg_dist_shard d JOIN pg_class c ON c.oid = d.logicalrelid
@@ -81,42 +80,42 @@ class SlotPlacement:
         return f"{clause} {shard}" if alias else f"{clause} {shard} AS {name}"
 
 
-def places(slots: Sequence[Sequence[Any]], shards: Sequence[Sequence[Any]]) -> list[SlotPlacement]:
-    """Return the placement of each slot, from the results of SLOTS and SHARDS."""
+def places(slots: Sequence[Sequence[Any]], shards: Sequence[Sequence[Any]]) -> dict[int, SlotPlacement]:
+    """Return the placement of each slot, from the results of PLACES and SHARDS."""
     shards_by_group: dict[str | None, dict[str, str]] = {}
     for table, number, group in shards:
         shards_by_group.setdefault(group, {})[table] = f"{table}_{number}"
     places_by_number: dict[int, SlotPlacement] = {}
-    for host, port, number, group in slots:
+    for _, host, port, number, group in slots:
         if number not in places_by_number:
             places_by_number[number] = SlotPlacement(
                 (host, int(port)), number, {**shards_by_group.get(None, {}), **shards_by_group[group]}
             )
-    return [places_by_number[number] for _, _, number, _ in slots]
+    return {slot: places_by_number[number] for slot, _, _, number, _ in slots}
 
 
 class Placements:
-    """The placement of each slot, in order, and those of each node. Empty if they are unknown."""
+    """The placement of each slot, and those of each node. Empty if they are unknown."""
 
-    def __init__(self, of_slots: list[SlotPlacement]) -> None:
+    def __init__(self, of_slots: dict[int, SlotPlacement]) -> None:
         self.of_slots = of_slots
         self.by_address: dict[Address, list[SlotPlacement]] = {}
-        for place in dict.fromkeys(of_slots):
+        for place in dict.fromkeys(of_slots.values()):
             self.by_address.setdefault(place.address, []).append(place)
 
 
 class Nodes(Generic[D]):
     """The nodes of a distributed database.
 
-    `ask` fetches the placement of all slots, or an empty list if it is unknown. `open_at` opens the database at an
+    `ask` fetches the placement of all slots, or an empty dict if it is unknown. `open_at` opens the database at an
     address.
     """
 
-    def __init__(self, ask: Callable[[], list[SlotPlacement]], open_at: Callable[[Address], D]) -> None:
+    def __init__(self, ask: Callable[[], dict[int, SlotPlacement]], open_at: Callable[[Address], D]) -> None:
         self._ask = ask
         self._open_at = open_at
         self._lock = threading.Lock()
-        self.placements = Placements([])
+        self.placements = Placements({})
         """The placements at the last fetch. The object is replaced and never changed."""
         self._databases: dict[Address, D] = {}
         self._fetched_at = -PERIOD_S

@@ -47,21 +47,21 @@ class Opened:
     """The statements and connections of each node, as a test records them."""
 
     def __init__(self, *places: SlotPlacement) -> None:
-        self.places = [*places] * (256 // len(places)) if places else []
+        self.places = dict(enumerate(places))
         self.asked = 0
         self.nodes: Nodes[tuple[str, int]] = Nodes(self._ask, lambda address: address)
 
-    def _ask(self) -> list[SlotPlacement]:
+    def _ask(self) -> dict[int, SlotPlacement]:
         self.asked += 1
         return self.places
 
 
 def test_a_slot_has_its_node_and_nodes_are_refreshed_periodically(monkeypatch: pytest.MonkeyPatch) -> None:
     opened = Opened(HERE, THERE)
-    assert [opened.nodes.place_of(slot) for slot in (0, 1, 255)] == [HERE, THERE, THERE]
+    assert [opened.nodes.place_of(slot) for slot in (0, 1)] == [HERE, THERE]
     assert opened.nodes.database_at(THERE.address) is opened.nodes.database_at(THERE.address)
     assert opened.asked == 1
-    opened.places = [THERE] * 256
+    opened.places = {0: THERE}
     assert opened.nodes.place_of(0) is HERE
     monkeypatch.setattr(nodes, "PERIOD_S", 0.0)
     assert opened.nodes.place_of(0) == THERE
@@ -89,7 +89,7 @@ def test_a_node_that_was_never_reached_is_not_tried_again(monkeypatch: pytest.Mo
 def test_what_was_not_where_it_had_been_is_looked_for_at_once() -> None:
     opened = Opened(HERE)
     assert opened.nodes.place_of(0) is HERE
-    opened.places = [THERE] * 256
+    opened.places = {0: THERE}
     opened.nodes.forget()
     assert opened.nodes.place_of(0) is THERE
 
@@ -138,7 +138,7 @@ def test_every_statement_for_rows_can_be_about_shards() -> None:
 
 def test_shards_that_stand_beside_each_other_are_of_one_place() -> None:
     made = places(
-        [("here", 1, 7, "-5"), ("there", 2, 8, "9"), ("here", 1, 7, "-5")],
+        [(0, "here", 1, 7, "-5"), (1, "there", 2, 8, "9"), (2, "here", 1, 7, "-5")],
         [
             ("rows", 7, "-5"),
             ("rows", 8, "9"),
