@@ -120,7 +120,7 @@ def rows_and_entries(context: CheckContext) -> Iterator[CheckResult]:
         tables = store.catalog.all(session)
     named: list[Corruption] = []
     number = 0
-    read = {"rows": 0, "without_checksum": 0, "entries": 0}
+    read = {"rows": 0, "entries": 0}
     for table in tables:
         indexes = [index for index in table.indexes if index.filled]
         entries = (_corrupt_entries(store, table, index, read) for index in indexes)
@@ -129,7 +129,7 @@ def rows_and_entries(context: CheckContext) -> Iterator[CheckResult]:
             if len(named) < _MOST_NAMED:
                 named.append(corruption)
     facts: dict[str, Any] = {**read, "faults": [corruption._asdict() for corruption in named]}
-    text = "{rows} rows ({without_checksum} without a checksum), {entries} index entries".format(**read)
+    text = "{rows} rows, {entries} index entries".format(**read)
     if named:
         shown = "; ".join(f"row {it.row} of table {it.table}: {it.text}" for it in named)
         yield CheckResult(Severity.FAILED, f"{text}, {number} faults: {shown}", facts)
@@ -166,7 +166,6 @@ def _corrupt_rows(
             found = session.query(_ROWS, (table.id, *after, _ROWS_TOGETHER))
             for columns in found:
                 read["rows"] += 1
-                read["without_checksum"] += columns[ROW_WIDTH - 2] is None
                 yield from _check_row(session, table, indexes, columns)
         if len(found) < _ROWS_TOGETHER:
             return
@@ -176,9 +175,9 @@ def _corrupt_rows(
 def _check_row(
     session: Session, table: Table, indexes: list[Index], columns: tuple[Any, ...]
 ) -> Iterator[Corruption]:
-    partition, sort, full_key, _, _, size_bytes, kinds, checksum, body = columns[:ROW_WIDTH]
+    partition, sort, full_key, modified_at, _, size_bytes, kinds, checksum, body = columns[:ROW_WIDTH]
     digest = digest_of(partition, sort)
-    if checksum is not None and checksum != checksum_of(partition, sort, full_key, size_bytes, kinds, body):
+    if checksum != checksum_of(partition, sort, full_key, modified_at, size_bytes, kinds, body):
         yield Corruption(table.name, digest, "it does not match its checksum")
         return
     try:

@@ -250,7 +250,6 @@ CREATE TABLE rows (
 	body BYTEA,
 	full_key BYTEA,
 	checksum BIGINT,
-	checksum_at BIGINT,
 	PRIMARY KEY (table_id, partition, sort, slot)
 )
 

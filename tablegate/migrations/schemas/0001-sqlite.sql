@@ -254,7 +254,6 @@ CREATE TABLE rows (
 	body BLOB,
 	full_key BLOB,
 	checksum BIGINT,
-	checksum_at BIGINT,
 	PRIMARY KEY (table_id, partition, sort, slot)
 )
 

@@ -38,10 +38,9 @@ def encode(rows: Sequence[tuple[Any, ...]]) -> bytes:
         body,
         full_key,
         checksum,
-        checksum_at,
     ) in rows:
         parts += (
-            _head(12, 8, table_id, len(partition)), partition,
+            _head(11, 8, table_id, len(partition)), partition,
             _length(len(sort)), sort,
             _slot_and_time(2, slot, 8, modified_at),
             _NULL if expires_at_ms is None else _bigint(8, expires_at_ms),
@@ -49,7 +48,7 @@ def encode(rows: Sequence[tuple[Any, ...]]) -> bytes:
             _NULL if kinds is None else _length(len(kinds)) + kinds,
             _length(len(body)), body,
             _NULL if full_key is None else _length(len(full_key)) + full_key,
-            _bigint(8, checksum), _bigint(8, checksum_at),
+            _bigint(8, checksum),
         )  # fmt: skip
     parts.append(_TRAILER)
     return b"".join(parts)

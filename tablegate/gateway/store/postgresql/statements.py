@@ -42,7 +42,7 @@ SELECT id, version, {TRANSACTION_ID} FROM locked"""
 # than ten members anew, because the plan for an unknown number, kept with the prepared statement, assumes ten.
 _KEYS = "unnest((SELECT ?::bigint[]), ?::bytea[], ?::bytea[], ?::smallint[])"
 _ROWS = """unnest((SELECT ?::bigint[]), ?::bytea[], ?::bytea[], ?::smallint[], ?::bigint[], ?::bigint[], ?::int[], ?::bytea[],
-    ?::bytea[], ?::bytea[], ?::bigint[], ?::bigint[])"""
+    ?::bytea[], ?::bytea[], ?::bigint[])"""
 _ENTRIES = """unnest((SELECT ?::bigint[]), ?::bytea[], ?::bytea[], ?::smallint[], ?::int[], ?::bytea[], ?::bytea[], ?::smallint[],
     ?::bytea[])"""
 
@@ -83,7 +83,7 @@ ON CONFLICT (table_id, partition, sort, slot) DO UPDATE SET size_bytes = 0 WHERE
 
 _SAVE_MANY = f"""
 UPDATE rows r SET modified_at = k.modified_at, expires_at_ms = k.expires_at_ms, size_bytes = k.size_bytes,
-    kinds = k.kinds, body = k.body, full_key = k.full_key, checksum = k.checksum, checksum_at = k.checksum_at
+    kinds = k.kinds, body = k.body, full_key = k.full_key, checksum = k.checksum
 FROM {_ROWS} AS k({rows.COLUMNS})
 WHERE r.table_id = k.table_id AND r.partition = k.partition AND r.sort = k.sort AND r.slot = k.slot"""
 

@@ -14,7 +14,6 @@ from tablegate.gateway.model.expressions.ranges import KeyRange
 from tablegate.gateway.model.tables.pages import Concatenation
 from tablegate.gateway.model.values.keys import Position
 from tablegate.gateway.store.sql import checksums
-from tablegate.gateway.store.sql.checksums import CHECKSUM
 from tablegate.gateway.store.sql.databases import Session, Statements
 from tablegate.gateway.store.sql.positions import KEPT_BYTES, stored_position
 
@@ -61,7 +60,7 @@ def _fetch_verified(
 ) -> ConcatenatedBodies | None:
     """Verify the checksums of the rows, and return the result of `fetch`."""
     partition = parameters[1]
-    rows = session.query(_statement_for_verifying(reverse, concatenation.moments), parameters)
+    rows = session.query(_statement_for_verifying(reverse), parameters)
     if not rows:
         return ConcatenatedBodies(0, 0, b"", [], Position(partition, b""))
     sorts, sizes, kinds, _, bodies, moments = zip(*rows, strict=True)
@@ -82,9 +81,9 @@ FROM rows r WHERE r.table_id = ? AND r.partition = ? AND r.slot = ? AND r.sort >
 ORDER BY r.sort{} LIMIT ?"""
 
 
-@lru_cache(maxsize=4)
-def _statement_for_verifying(reverse: bool, moments: bool) -> str:
-    columns = f"r.sort, r.size_bytes, r.kinds, {CHECKSUM}, r.body, {'r.modified_at' if moments else 'NULL'}"
+@lru_cache(maxsize=2)
+def _statement_for_verifying(reverse: bool) -> str:
+    columns = "r.sort, r.size_bytes, r.kinds, r.checksum, r.body, r.modified_at"
     return f"SELECT {columns}{_FROM_RANGE.format(' DESC' if reverse else '')}"
 
 

@@ -20,7 +20,9 @@ LOWEST_SLOT = (0, LOWEST, LOWEST)
 # Index of the expiry time in checksums.ROW_COLUMNS.
 _EXPIRES_AT = 4
 
-COLUMNS = "table_id, partition, sort, slot, modified_at, expires_at_ms, size_bytes, kinds, body, full_key, checksum, checksum_at"
+COLUMNS = (
+    "table_id, partition, sort, slot, modified_at, expires_at_ms, size_bytes, kinds, body, full_key, checksum"
+)
 
 # Statements for one row, for every database. `Statements` handles sets of rows.
 GET = (
@@ -33,14 +35,14 @@ SELECT {ROW_COLUMNS}, t.version
 FROM tables t LEFT JOIN rows r ON r.table_id = t.id AND r.partition = ? AND r.sort = ? AND r.slot = ?
 WHERE t.id = ?"""
 
-_INSERT = f"INSERT INTO rows ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_INSERT = f"INSERT INTO rows ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 INSERT = _INSERT + " ON CONFLICT DO NOTHING"
 
 SAVE = f"""
 {_INSERT}
 ON CONFLICT (table_id, partition, sort, slot) DO UPDATE SET modified_at = excluded.modified_at,
     expires_at_ms = excluded.expires_at_ms, size_bytes = excluded.size_bytes, kinds = excluded.kinds,
-    body = excluded.body, full_key = excluded.full_key, checksum = excluded.checksum, checksum_at = excluded.checksum_at"""
+    body = excluded.body, full_key = excluded.full_key, checksum = excluded.checksum"""
 
 REMOVE = "DELETE FROM rows WHERE table_id = ? AND partition = ? AND sort = ? AND slot = ?"
 REMOVE_UNCHANGED = REMOVE + " AND modified_at = ?"
@@ -223,8 +225,7 @@ def _columns(rows: Iterable[tuple[int, Row]]) -> list[tuple[object, ...]]:
                 kinds,
                 body,
                 full_key,
-                checksum_of(partition, sort, full_key, size_bytes, kinds, body),
-                row.modified_at,
+                checksum_of(partition, sort, full_key, row.modified_at, size_bytes, kinds, body),
             )
         )
     return columns
@@ -236,9 +237,7 @@ def _stored_keys(keys: Sequence[RowKey]) -> list[Key]:
 
 def copy(session: Session, table_id: int, to: int, expires: bool) -> None:
     """Copy the rows of a table to another one that is empty. Expiry times are dropped if not `expires`."""
-    columns = (
-        "partition, sort, slot, modified_at, {}, size_bytes, kinds, body, full_key, checksum, checksum_at"
-    )
+    columns = "partition, sort, slot, modified_at, {}, size_bytes, kinds, body, full_key, checksum"
     session.execute(
         f"INSERT INTO rows ({COLUMNS}) SELECT {session.statements.big_number}, "
         f"{columns.format('expires_at_ms' if expires else 'NULL')} FROM rows WHERE table_id = ? AND body IS NOT NULL",

@@ -58,7 +58,7 @@ class StoredRow(Row):
         if (
             checksum is not None
             and checksums.are_verified
-            and checksum != checksum_of(partition, sort, full_key, size_bytes, kinds, body)
+            and checksum != checksum_of(partition, sort, full_key, self.modified_at, size_bytes, kinds, body)
         ):
             raise checksums.mismatch(partition, sort)
         self.columns = columns

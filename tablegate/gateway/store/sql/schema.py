@@ -96,9 +96,8 @@ rows = Table(
     Column("body", LargeBinary),
     # Set if partition or sort was clipped (gateway/store/sql/positions.py).
     Column("full_key", LargeBinary),
-    # Both are NULL if a release before 0014 wrote the row last (gateway/store/sql/checksums.py).
+    # NULL as the body (gateway/store/sql/checksums.py).
     Column("checksum", BigInteger),
-    Column("checksum_at", BigInteger),
     PrimaryKeyConstraint("table_id", "partition", "sort", "slot"),
 )
 Index("rows_by_slot", rows.c.table_id, rows.c.slot, rows.c.partition, rows.c.sort)

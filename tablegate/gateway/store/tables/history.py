@@ -17,7 +17,7 @@ from tablegate.gateway.store.sql.databases import Pending, Session
 from tablegate.gateway.store.sql.positions import position_of, stored_position
 
 COLUMNS = "history_id, changed_at, slot, partition, sort, full_key, modified_at, size_bytes, kinds, body"
-# In the order of checksums.ROW_COLUMNS, with the time of the change in place of the expiry. NULL: no checksums.
+# In the order of checksums.ROW_COLUMNS, with the time of the change in place of the expiry. NULL: they have no checksums.
 _IMAGE = "r.partition, r.sort, r.full_key, r.modified_at, r.changed_at, r.size_bytes, r.kinds, NULL, r.body"
 _CHANGED_AT = 4
 _BATCH_BYTES = 4_000_000
