@@ -101,10 +101,11 @@ def _add_cells(
     parts: list[bytes],
     checksums: bytearray,
 ) -> int:
-    """Encode cells, and add their parts and checksums. Returns the size of their values, or _IS_FOREIGN. Pages spend
-    most time here.
+    """Encode cells, and add their parts and checksums. Return the size of their values, or _IS_FOREIGN.
 
-    `stamps`: those of cells with an own stamp, others have `modified_ms`. None for a key, whose cells have no stamps.
+    Pages spend most of their time here.
+
+    `stamps`: those of cells with an own stamp, others have `modified_ms`. None for a key, which has no stamps.
     """
     size, last_ms = 0, -1
     tail = stamp = b""

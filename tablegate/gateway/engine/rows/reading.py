@@ -140,7 +140,7 @@ def _stale(store: Store, session: Session, commands: list[ReadCommand]) -> set[i
 
 
 def _is_fetched_together(command: ReadCommand) -> bool:
-    """Return True if a command is a point read without a transaction, whose rows are not fetched in steps."""
+    """Return True for a point read without a transaction, unless its rows are fetched in steps."""
     if type(command) is Get:
         return not command.transaction
     return type(command) is ReadAll and not is_byte_limited(command)
