@@ -96,6 +96,9 @@ class FakeEngine:
             return Contended("a lock", self.wait_s)
         return Busy("refused") if said == b"busy" else said
 
+    def register_view(self, dialect: str, view: Any) -> None:
+        pass
+
     def ping(self) -> None:
         pass
 
