@@ -20,7 +20,8 @@ from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.engine.engine import Engine
 from tablegate.gateway.exchanges import SingleStep, Steps, drive
 from tablegate.gateway.http import Reply, Request
-from tablegate.gateway.model.commands.commands import AnyCommand, Exchange
+from tablegate.gateway.model.commands.command import Command
+from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.errors import NotAllowed
 from tablegate.gateway.model.request_facts import RequestFacts, RequestKind
 from tablegate.gateway.model.tables.tables import Table
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 class ReplyStep(NamedTuple):
     """One command, and the function that makes the reply of its outcome, or of the exception that was raised instead."""
 
-    command: AnyCommand
+    command: Command[Any]
     reply: Callable[[Any], Reply]
 
 
@@ -299,7 +300,7 @@ class Dialect(ABC):
             else self.finalize_authorization(request, reply)
         )
 
-    def _run(self, request: Request, commands: list[AnyCommand]) -> list[Any]:
+    def _run(self, request: Request, commands: list[Command[Any]]) -> list[Any]:
         request.check_client()
         # The authorization is known once the handler has begun.
         return gate.run(self.gateway.engine, commands, request.authorization)

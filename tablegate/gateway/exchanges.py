@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 from tablegate.gateway.model.commands import command, row_commands
-from tablegate.gateway.model.commands.command import R
-from tablegate.gateway.model.commands.commands import AnyCommand, Exchange
+from tablegate.gateway.model.commands.command import Command, R
+from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.writes import Write
 from tablegate.gateway.model.errors import Busy, GatewayError, StaleTable
 
@@ -34,7 +34,7 @@ class SingleStep(NamedTuple):
     Both can raise.
     """
 
-    command: AnyCommand
+    command: Command[Any]
     answer: Callable[[Any], Any]
     error_of: Callable[[GatewayError], Exception] | None = None
 
@@ -71,7 +71,7 @@ class Returned(Generic[R]):
     value: R
 
 
-Run = Callable[[list[AnyCommand]], list[Any]]
+Run = Callable[[list[Command[Any]]], list[Any]]
 """Run commands and return their outcomes, or raise."""
 
 
@@ -100,7 +100,7 @@ def drive(begin: Callable[[], Exchange[R]], run: Run) -> R:
 
 def next_commands(
     exchange: Exchange[R], outcomes: list[Any] | Exception | None
-) -> list[AnyCommand] | Returned[R]:
+) -> list[Command[Any]] | Returned[R]:
     """Return the next list of commands of an exchange, or its value. An exception of the engine is raised inside it."""
     try:
         if isinstance(outcomes, Exception):
@@ -115,7 +115,7 @@ def next_commands(
 
 def one(command: command.Command[R]) -> Exchange[R]:
     """Return the outcome of one command. Raises its GatewayError."""
-    [outcome] = yield [command]  # type: ignore[list-item]  # every Command is one of AnyCommand
+    [outcome] = yield [command]
     if isinstance(outcome, GatewayError):
         raise outcome
     return outcome
@@ -125,7 +125,7 @@ def each(commands: Sequence[command.Command[R]]) -> Exchange[list[R | GatewayErr
     """Return the outcome or the GatewayError of every command, in order. An empty list runs nothing."""
     if not commands:
         return []
-    return (yield list(commands))  # type: ignore[arg-type]  # every Command is one of AnyCommand
+    return (yield list(commands))
 
 
 def write_rows(*writes: Write) -> Exchange[list[row_commands.WriteOutcome]]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from tablegate.gateway.adapter import adapters, table_describers
 from tablegate.gateway.application import Application
+from tablegate.gateway.capabilities import new_engine
 from tablegate.gateway.clock import Clock
 from tablegate.gateway.configuration.database_urls import hosts_of
 from tablegate.gateway.configuration.settings import BadSetting, Settings
@@ -93,7 +94,7 @@ def open_store(settings: Settings, database: Database) -> OpenDatabase:
         replication_lag_ms=settings.global_table_lag_ms,
     )
     clock = Clock()
-    engine = Engine(store, options, clock.now_ns, _replicas(settings, database))
+    engine = new_engine(store, options, clock.now_ns, _replicas(settings, database))
     return OpenDatabase(store, engine, CredentialStore(store, lambda: find_key(settings)), clock)
 
 

@@ -22,9 +22,10 @@ from tablegate.adapters.dynamodb import operation_table
 from tablegate.adapters.tablestore.operation_table import OPERATIONS
 from tablegate.gateway import http as gateway_http
 from tablegate.gateway.app import application_of
+from tablegate.gateway.capabilities import new_engine
 from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.dialect import Gateway
-from tablegate.gateway.engine.engine import Engine, EngineOptions
+from tablegate.gateway.engine.engine import EngineOptions
 from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.model.errors import Busy, StaleTable
 from tablegate.gateway.observability import audit
@@ -72,7 +73,7 @@ def _gateway() -> Gateway:
     settings = load({"memory": True, "port": 0, "max_body_bytes": LIMIT_BYTES}, {})
     database = connect(settings)
     migrate(database)
-    engine = Engine(Store(database), EngineOptions(sweep_period_s=0), lambda: NOW_MS * 1_000_000)
+    engine = new_engine(Store(database), EngineOptions(sweep_period_s=0), lambda: NOW_MS * 1_000_000)
     return Gateway(engine, Credentials(settings), settings, lambda: NOW_MS, lambda: NOW_MS)
 
 

@@ -19,6 +19,7 @@ from click.testing import CliRunner
 from sqlalchemy import make_url
 
 from tablegate.gateway.__main__ import main
+from tablegate.gateway.capabilities import new_engine
 from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.configuration.settings import BadSetting
 from tablegate.gateway.doctor import databases as database_checks
@@ -30,7 +31,6 @@ from tablegate.gateway.doctor.findings import (
     Severity,
     findings_of,
 )
-from tablegate.gateway.engine.engine import Engine
 from tablegate.gateway.model.commands.table_commands import AlterTable, NewIndex
 from tablegate.gateway.model.tables.indexes import IndexProjection
 from tablegate.gateway.model.values.keys import KeySchema
@@ -295,7 +295,7 @@ def test_a_distributed_database_has_no_replicas() -> None:
 
 
 def filled(database: Database) -> Client:
-    engine = Engine(Store(database))
+    engine = new_engine(Store(database))
     client = Client(engine, make_table(engine, indexes=(by_color(),)))
     client.write(*(client.put("a", s, color=text("red")) for s in range(700)))
     return client
@@ -324,7 +324,7 @@ def test_sweep_and_deep_read_index_keys_as_the_dialect_of_the_index(
     database_url: str, database: Database, well: int
 ) -> None:
     """Table Store indexes a number of DynamoDB as the integer that its clients see (docs/architecture.md section 7)."""
-    engine = Engine(Store(database))
+    engine = new_engine(Store(database))
     client = Client(engine, make_table(engine))
     client.write(client.put("a", 1, size=Value(Kind.DECIMAL, Decimal(7))))
     schema = KeySchema((column("size", Kind.INT64),), ())

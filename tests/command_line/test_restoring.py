@@ -10,9 +10,9 @@ import pytest
 from click.testing import CliRunner
 
 from tablegate.gateway.__main__ import main
+from tablegate.gateway.capabilities import new_engine
 from tablegate.gateway.command_line.maintenance import sweep
 from tablegate.gateway.command_line.tables import tables
-from tablegate.gateway.engine.engine import Engine
 from tablegate.gateway.model.commands.table_commands import FindTable
 from tablegate.gateway.security.credentials import SHARED_NAMESPACE
 from tablegate.gateway.store.opening.migrating import migrate
@@ -35,7 +35,7 @@ def path(tmp_path: Path) -> Path:
 def test_a_table_is_restored(path: Path) -> None:
     database = open_database(f"sqlite:///{path}")
     migrate(database)
-    engine = Engine(Store(database))
+    engine = new_engine(Store(database))
     [made] = engine.run([make_table_in_shared()])
     client = Client(engine, made)
     client.write(client.put("a", 1))
@@ -62,7 +62,7 @@ def test_backups(path: Path) -> None:
     """Made, listed, restored and deleted without a client of DynamoDB."""
     database = open_database(f"sqlite:///{path}")
     migrate(database)
-    engine = Engine(Store(database))
+    engine = new_engine(Store(database))
     [made] = engine.run([make_table_in_shared()])
     client = Client(engine, made)
     client.write(client.put("a", 1))

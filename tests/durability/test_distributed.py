@@ -24,6 +24,7 @@ from click.testing import CliRunner
 from sqlalchemy import make_url
 
 from tablegate.gateway.__main__ import main
+from tablegate.gateway.capabilities import new_engine
 from tablegate.gateway.engine.engine import Engine, EngineOptions, run_with_retries
 from tablegate.gateway.model.commands.row_commands import Get, Read, ReadAll, WriteGroup
 from tablegate.gateway.model.commands.stream_commands import ListShards, ListStreams, ReadChanges
@@ -61,7 +62,9 @@ def urls(postgres: PostgresServer) -> Iterator[tuple[str, str]]:
 
 @pytest.fixture
 def engines(urls: tuple[str, str]) -> Iterator[list[Engine]]:
-    made = [Engine(Store(open_database(url)), EngineOptions(stream_shards=2, failover_s=1.0)) for url in urls]
+    made = [
+        new_engine(Store(open_database(url)), EngineOptions(stream_shards=2, failover_s=1.0)) for url in urls
+    ]
     yield made
     for engine in made:
         engine.close()
@@ -396,7 +399,7 @@ def test_a_server_refuses_replicas_of_a_distributed_database(urls: tuple[str, st
 def test_what_is_brought_back_is_all_there(postgres: PostgresServer, urls: tuple[str, str]) -> None:
     """A second distribution does nothing. A worker has no local tables at the start."""
     url, at_worker = urls
-    engine = Engine(Store(open_database(url)))
+    engine = new_engine(Store(open_database(url)))
     things = Client(engine, make_table(engine))
     things.write(*(things.put(f"p{n}", n=decimal(n)) for n in range(50)))
     before = contents(things)
@@ -410,13 +413,13 @@ def test_what_is_brought_back_is_all_there(postgres: PostgresServer, urls: tuple
     assert placement_of(url) is None
     with pytest.raises(DatabaseUnusable, match="worker"):
         open_database(at_another_node(url))
-    engine = Engine(Store(open_database(url)))
+    engine = new_engine(Store(open_database(url)))
     assert contents(Client(engine, things.table)) == before
     engine.close()
     assert re.search(
         r"\d+ of \d+: rows \(\d+ .*\), by slot", command("distribute", "--shards", "4", "--database", url)
     )
-    engine = Engine(Store(open_database(at_worker)))
+    engine = new_engine(Store(open_database(at_worker)))
     assert contents(Client(engine, things.table)) == before
     engine.close()
 

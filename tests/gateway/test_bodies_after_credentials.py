@@ -28,9 +28,10 @@ from tablegate.adapters.dynamodb.wire import canonical_requests
 from tablegate.adapters.dynamodb.wire.auth import authorization
 from tablegate.adapters.tablestore import entry as tablestore
 from tablegate.adapters.tablestore.entry import TableStore
+from tablegate.gateway.capabilities import new_engine
 from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.dialect import Gateway
-from tablegate.gateway.engine.engine import Engine, EngineOptions
+from tablegate.gateway.engine.engine import EngineOptions
 from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.security.credentials import (
     DEV_AZURE_ACCOUNT,
@@ -62,7 +63,7 @@ def gateway_of(auth: str) -> Gateway:
     settings = load({"memory": True, "port": 0, "auth": auth}, {})
     database = connect(settings)
     migrate(database)
-    engine = Engine(Store(database), EngineOptions(sweep_period_s=0), time.time_ns)
+    engine = new_engine(Store(database), EngineOptions(sweep_period_s=0), time.time_ns)
 
     def now_ms() -> int:
         return time.time_ns() // 1_000_000

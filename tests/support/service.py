@@ -14,9 +14,10 @@ from typing import Any, ClassVar, Self
 
 import flask
 
+from tablegate.gateway.capabilities import new_engine
 from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.dialect import Dialect, Gateway
-from tablegate.gateway.engine.engine import Engine, EngineOptions
+from tablegate.gateway.engine.engine import EngineOptions
 from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.security.credentials import Credential, Credentials
 from tablegate.gateway.store.opening.migrating import migrate
@@ -73,7 +74,7 @@ class Service:
                 migrate(database)
             store = Store(database)
             options = EngineOptions(table_creation_delay_ms=round(made.table_creation_delay * 1000))
-            engine = Engine(store, options, clock)
+            engine = new_engine(store, options, clock)
             with contextlib.closing(engine):
                 yield cls(Gateway(engine, Credentials(made, stored), made, clock.now_ms, clock.now_ms), clock)
 

@@ -39,7 +39,8 @@ from tablegate.adapters.dynamodb.wire.gateway_errors import service_error_of
 from tablegate.adapters.dynamodb.wire.signature_claims import Caller
 from tablegate.gateway.dialect import BadSeed, Gateway, Seed
 from tablegate.gateway.exchanges import drive, each, exchange_of
-from tablegate.gateway.model.commands.commands import AnyCommand, Exchange
+from tablegate.gateway.model.commands.command import Command
+from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.row_commands import WriteGroup
 from tablegate.gateway.model.errors import GatewayError, TableMissing
 from tablegate.gateway.model.values.json_texts import has_at_most
@@ -180,7 +181,7 @@ class _SeedLoader:
         except GatewayError as error:
             raise service_error_of(error, operation) from None
 
-    def _run(self, commands: list[AnyCommand]) -> list[Any]:
+    def _run(self, commands: list[Command[Any]]) -> list[Any]:
         return gate.run(self._gateway.engine, commands, None)
 
     def _is_of_export(self, path: PurePosixPath) -> bool:

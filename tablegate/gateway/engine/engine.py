@@ -10,7 +10,7 @@ import contextlib
 import logging
 import random
 import time
-from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 from uuid import uuid4
 
@@ -27,7 +27,7 @@ from tablegate.gateway.engine.transactions import Transactions
 from tablegate.gateway.engine.vectors import vector_support
 from tablegate.gateway.model import errors
 from tablegate.gateway.model.commands import row_commands, table_commands
-from tablegate.gateway.model.commands.commands import READS, AnyCommand, ReadCommand, SingleCommand
+from tablegate.gateway.model.commands.command import Command
 from tablegate.gateway.model.tables.indexes import IndexView
 from tablegate.gateway.store.opening.replicas import Standbys
 from tablegate.gateway.store.store import Store
@@ -92,6 +92,15 @@ class Engine:
         self._workers: dict[str, job_runner.JobWorker] = {}
         self._runner = job_runner.JobRunner(store, self._workers)
 
+    def register(self, commands: Mapping[type[Command[Any]], Callable[..., Any]]) -> None:
+        """Register the functions that run the commands of a capability. To be called before the first command.
+
+        A command that only reads has a Reader (engine/rows/reading.py), any other one a Runner (engine/attempts.py).
+        """
+        for kind, function in commands.items():
+            functions = self._transactions.readers if kind.only_reads else self._single_commands.runners
+            functions[kind] = function
+
     def register_view(self, dialect: str, view: IndexView) -> None:
         """Register a dialect's reader of index key columns. To be called before the first command."""
         self._store.catalog.views[dialect] = view
@@ -99,7 +108,7 @@ class Engine:
     def register_worker(self, kind: str, worker: job_runner.JobWorker) -> None:
         self._workers[kind] = worker
 
-    def run(self, commands: list[AnyCommand], nowait: bool = False, log_position: int = 0) -> list[Any]:
+    def run(self, commands: list[Command[Any]], nowait: bool = False, log_position: int = 0) -> list[Any]:
         """Return for each command its outcome or its GatewayError. All writes form one transaction, and all reads use
         one later snapshot.
 
@@ -112,15 +121,14 @@ class Engine:
             return self._single_commands.find_tables(cast("list[table_commands.FindTable]", commands))
         outcomes: list[Any] = [None] * len(commands)
         writes: dict[int, row_commands.WriteGroup] = {}
-        reads: dict[int, ReadCommand] = {}
+        reads: dict[int, Command[Any]] = {}
         for at, command in enumerate(commands):
-            kind = type(command)
-            if kind is row_commands.WriteGroup:
-                writes[at] = cast(row_commands.WriteGroup, command)
-            elif kind in READS:
-                reads[at] = cast(ReadCommand, command)
+            if type(command) is row_commands.WriteGroup:
+                writes[at] = command
+            elif command.only_reads:
+                reads[at] = command
             else:
-                outcomes[at] = self._single_commands.run(cast(SingleCommand, command))
+                outcomes[at] = self._single_commands.run(command)
         if writes:
             for at, answer in zip(writes, self._transactions.write([*writes.values()], nowait), strict=True):
                 outcomes[at] = answer
@@ -140,7 +148,7 @@ class Engine:
         a request belong into one list."""
         return self._store.database.is_distributed
 
-    def node_of(self, groups: Sequence[AnyCommand]) -> Hashable:
+    def node_of(self, groups: Sequence[Command[Any]]) -> Hashable:
         """Return the node that holds all rows of these writes and what follows from them. None if there is no single
         one."""
         writes = [
@@ -153,7 +161,7 @@ class Engine:
         return nodes.pop() if len(nodes) == 1 else None
 
     def run_in_slices(
-        self, commands: list[ReadCommand], outcomes: dict[int, Any], reader: int, log_position: int = 0
+        self, commands: list[Command[Any]], outcomes: dict[int, Any], reader: int, log_position: int = 0
     ) -> Generator[None, None, None]:
         """Run reads of one snapshot, and yield after each slice of a page, so that the thread can do other work.
 
@@ -165,10 +173,18 @@ class Engine:
         try:
             if self.replicas is not None and reading_replicas.may_be_old(commands):
                 yield from reading_replicas.read_in_slices(
-                    self.replicas, commands, now_ms, outcomes, reader, log_position
+                    self.replicas,
+                    commands,
+                    self._transactions.readers,
+                    now_ms,
+                    outcomes,
+                    reader,
+                    log_position,
                 )
             else:
-                yield from reading.read_in_slices(self._store, commands, now_ms, outcomes, reader)
+                yield from reading.read_in_slices(
+                    self._store, commands, self._transactions.readers, now_ms, outcomes, reader
+                )
         except Exception as error:
             log.info("reading pages without slices, after an error: %r", error)
         if len(outcomes) < len(commands):
@@ -275,11 +291,13 @@ class Engine:
         if self.replicas is not None:
             self.replicas.close()
 
-    def _read(self, commands: list[ReadCommand], nowait: bool, log_position: int) -> list[Any]:
+    def _read(self, commands: list[Command[Any]], nowait: bool, log_position: int) -> list[Any]:
         if self.replicas is None or nowait or not reading_replicas.may_be_old(commands):
             return self._transactions.read(commands)
         answers: list[Any] = [
-            *reading_replicas.read(self.replicas, commands, self._now() // 1_000_000, log_position)
+            *reading_replicas.read(
+                self.replicas, commands, self._transactions.readers, self._now() // 1_000_000, log_position
+            )
         ]
         stale = [at for at, answer in enumerate(answers) if isinstance(answer, errors.StaleTable)]
         if stale:
@@ -290,7 +308,7 @@ class Engine:
         return answers
 
 
-def run_with_retries(engine: Engine, commands: list[AnyCommand]) -> list[Any]:
+def run_with_retries(engine: Engine, commands: list[Command[Any]]) -> list[Any]:
     """Return the outcomes of `Engine.run`, with Contended commands repeated after pauses, as the tick does."""
     outcomes = engine.run(commands)
     began = time.monotonic()

@@ -1,35 +1,51 @@
-"""Commands with a transaction of their own: definitions, streams, backups, jobs, bulk loads and local transactions."""
+"""Commands with a transaction of their own, and the functions of those about tables and accounts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from tablegate.gateway.engine.background import job_runner
-from tablegate.gateway.engine.backups import restoring
-from tablegate.gateway.engine.replication import replication
-from tablegate.gateway.engine.rows import loading, local_transactions
-from tablegate.gateway.engine.search import search_definitions
-from tablegate.gateway.engine.streams import following, tunnels
-from tablegate.gateway.engine.tables import table_copies
+from tablegate.gateway.engine.attempts import Attempt, Runners
+from tablegate.gateway.engine.rows import loading
+from tablegate.gateway.engine.streams import following
+from tablegate.gateway.engine.tables import row_counting
 from tablegate.gateway.engine.tables.table_definitions import TableDefiner
 from tablegate.gateway.engine.transactions import Transactions
-from tablegate.gateway.model.commands import job_commands, row_commands, transaction_commands
-from tablegate.gateway.model.commands.account_commands import AccountCommand
-from tablegate.gateway.model.commands.commands import DefinitionCommand, SingleCommand
-from tablegate.gateway.model.commands.table_commands import FindTable, TableCommand
-from tablegate.gateway.model.errors import GatewayError, StaleTable
-from tablegate.gateway.model.values.rows import TICKS_PER_MS
-from tablegate.gateway.store.sql.databases import RetryableFailure
+from tablegate.gateway.model.commands import table_commands
+from tablegate.gateway.model.commands.account_commands import GetProperties, PutProperties
+from tablegate.gateway.model.commands.command import Command
+from tablegate.gateway.model.errors import GatewayError
 from tablegate.gateway.store.store import Store
+from tablegate.gateway.store.tables import namespace_documents
 
-RUNS: Mapping[type, Callable[[Store, TableDefiner, Any, int], Any]] = {
-    command: module.run
-    for module in (following, job_runner, replication, restoring, search_definitions, table_copies, tunnels)
-    for command in module.COMMANDS
+
+def _get_properties(attempt: Attempt, command: GetProperties) -> dict[str, Any] | None:
+    with attempt.store.read() as session:
+        return namespace_documents.find(session, command.namespace, command.name)
+
+
+def _put_properties(attempt: Attempt, command: PutProperties) -> None:
+    with attempt.store.write() as session:
+        namespace_documents.keep(session, command.namespace, command.name, command.document)
+
+
+COMMANDS: Runners = {
+    table_commands.FindTable: lambda attempt, command: attempt.definer.find_all([command], attempt.now_ms)[0],
+    table_commands.ListTables: lambda attempt, command: attempt.definer.list_tables(command, attempt.now_ms),
+    table_commands.CreateTable: lambda attempt, command: attempt.definer.create(command, attempt.now_ms),
+    table_commands.AlterTable: lambda attempt, command: attempt.definer.alter_all([command], attempt.now_ms)[
+        0
+    ],
+    table_commands.AlterTables: lambda attempt, command: attempt.definer.alter_all(
+        command.alterations, attempt.now_ms
+    ),
+    table_commands.DropTable: lambda attempt, command: attempt.definer.drop_table(command, attempt.now_ms),
+    table_commands.CountRows: lambda attempt, command: row_counting.statistics(
+        attempt.store, command.table, attempt.now_ms, command.again
+    ),
+    GetProperties: _get_properties,
+    PutProperties: _put_properties,
 }
-"""The function of each type of command, except those of `TableDefiner.run`. Its last argument is the time in ticks since
-1970."""
 
 
 class SingleCommands:
@@ -42,74 +58,19 @@ class SingleCommands:
         self._transactions = transactions
         self._definer = definer
         self._now = now
+        self.runners = {**COMMANDS, **loading.COMMANDS, **following.COMMANDS}
+        """The function of each type of command, to which capabilities add theirs."""
 
-    def run(self, command: SingleCommand) -> Any:
-        """Run a command and return its outcome."""
-        if isinstance(command, row_commands.BulkLoad):
-            return self._load(command)
-        if isinstance(command, transaction_commands.TransactionCommand):
-            return self._transact(command)
-        return self._transactions.with_retries(self._define, command)
+    def run(self, command: Command[Any]) -> Any:
+        """Run a command and return its outcome or its GatewayError."""
+        return self._transactions.with_retries(self._run_once, command)
 
-    def find_tables(self, commands: Sequence[FindTable]) -> list[Any]:
+    def _run_once(self, command: Command[Any]) -> Any:
+        attempt = Attempt(self._store, self._transactions, self._definer, self._now() // 100)
+        return self.runners[type(command)](attempt, command)
+
+    def find_tables(self, commands: Sequence[table_commands.FindTable]) -> list[Any]:
         """Return the table of each command, or its GatewayError."""
         now_ms = self._now() // 1_000_000
         answer = self._transactions.with_retries(self._definer.find_all, commands, now_ms)
         return [answer] * len(commands) if isinstance(answer, GatewayError) else answer
-
-    def _define(self, command: DefinitionCommand) -> Any:
-        """Return the outcome of one attempt. Raises GatewayError, RetryableFailure."""
-        now = self._now() // 100
-        if isinstance(command, job_commands.AdvanceJob):
-            step = job_runner.JobStep(self._store, self._definer, command, now)
-            self._transactions.run_transaction(step.run)
-            return step.outcome
-        if isinstance(command, TableCommand | AccountCommand):
-            return self._definer.run(command, now // TICKS_PER_MS)
-        return RUNS[type(command)](self._store, self._definer, command, now)
-
-    def _transact(self, command: transaction_commands.TransactionCommand) -> Any:
-        with_retries, store = self._transactions.with_retries, self._store
-        now_ms = self._now() // 1_000_000
-        match command:
-            case transaction_commands.BeginTransaction():
-                return with_retries(local_transactions.begin, store, command, now_ms)
-            case transaction_commands.StageWrites():
-                return with_retries(lambda: local_transactions.stage(store, command, self._now() // 100))
-            case transaction_commands.FindTransaction(transaction):
-                return with_retries(local_transactions.find_locked_partition, store, transaction, now_ms)
-            case transaction_commands.AbortTransaction():
-                return with_retries(local_transactions.end, store, command, now_ms)
-            case transaction_commands.CommitTransaction(transaction):
-                answer = with_retries(self._commit, transaction, now_ms)
-        return answer if isinstance(answer, GatewayError) else None
-
-    def _commit(self, transaction: str, now_ms: int) -> Any:
-        """Make one attempt to commit a local transaction, and return its outcomes or its error.
-
-        Each attempt reads the staged writes again, as more may have been added. Raises RetryableFailure,
-        TransactionMissing.
-        """
-        [answer] = self._transactions.write_once(
-            [local_transactions.commit_group(self._store, transaction, now_ms)]
-        )
-        if isinstance(answer, StaleTable):
-            raise RetryableFailure("the table changed during the commit of a local transaction")
-        return answer
-
-    def _load(self, command: row_commands.BulkLoad) -> GatewayError | None:
-        result = self._transactions.with_retries(lambda: self._load_once(command))
-        if result is not False:
-            return result if isinstance(result, GatewayError) else None
-        [answer] = self._transactions.write([loading.puts_of(command)])
-        return answer if isinstance(answer, GatewayError) else None
-
-    def _load_once(self, command: row_commands.BulkLoad) -> bool:
-        is_loaded = True
-
-        def load() -> None:
-            nonlocal is_loaded
-            is_loaded = loading.load(self._store, command, self._now() // 100)
-
-        self._transactions.run_transaction(load)
-        return is_loaded

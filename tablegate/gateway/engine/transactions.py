@@ -11,7 +11,7 @@ from typing import Any
 from tablegate.gateway.engine.rows import reading
 from tablegate.gateway.engine.rows.writing import WriteBatch
 from tablegate.gateway.model import errors
-from tablegate.gateway.model.commands.commands import ReadCommand
+from tablegate.gateway.model.commands.command import Command
 from tablegate.gateway.model.commands.row_commands import WriteGroup
 from tablegate.gateway.store.sql.databases import (
     CommitInterrupted,
@@ -39,8 +39,10 @@ class Transactions:
         self._store = store
         self._failover_s = failover_s
         self._now = now
+        self.readers: dict[type[Command[Any]], reading.Reader] = {}
+        """The functions of reads that capabilities have registered."""
 
-    def read(self, commands: list[ReadCommand]) -> list[Any]:
+    def read(self, commands: list[Command[Any]]) -> list[Any]:
         """Return the outcome or GatewayError of each read, all from one snapshot."""
         answer = self.with_retries(self._read_once, commands)
         if isinstance(answer, errors.DatabaseFailed) and len(commands) > 1:
@@ -48,9 +50,9 @@ class Transactions:
             return self.read(commands[:half]) + self.read(commands[half:])
         return [answer] * len(commands) if isinstance(answer, errors.GatewayError) else answer
 
-    def _read_once(self, commands: list[ReadCommand]) -> list[Any]:
+    def _read_once(self, commands: list[Command[Any]]) -> list[Any]:
         try:
-            return reading.read(self._store, commands, self._now() // 1_000_000)
+            return reading.read(self._store, commands, self.readers, self._now() // 1_000_000)
         except (errors.GatewayError, RetryableFailure):
             raise
         except Exception as error:

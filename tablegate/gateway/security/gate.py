@@ -23,18 +23,14 @@ from typing import Any, TypeVar, cast
 from tablegate.gateway.engine.engine import Engine, run_with_retries
 from tablegate.gateway.http import Reply
 from tablegate.gateway.model.authorization.authorizations import Authorization
-from tablegate.gateway.model.commands.backup_commands import CreateBackup, RestoreTable
 from tablegate.gateway.model.commands.command import Command
-from tablegate.gateway.model.commands.commands import AnyCommand
 from tablegate.gateway.model.commands.table_commands import CountRows
 from tablegate.gateway.model.errors import GatewayError, NotPermitted
-from tablegate.gateway.model.tables.backups import Backup
-from tablegate.gateway.model.tables.tables import Table
 
 R = TypeVar("R")
 
 
-def run(engine: Engine, commands: list[AnyCommand], authorization: Authorization | None) -> list[Any]:
+def run(engine: Engine, commands: list[Command[Any]], authorization: Authorization | None) -> list[Any]:
     """Return the outcomes of commands. Raises NotPermitted, QuotaExceeded."""
     if authorization is None:
         return run_with_retries(engine, commands)
@@ -47,21 +43,19 @@ def run(engine: Engine, commands: list[AnyCommand], authorization: Authorization
     return authorization.review(commands, outcomes) if authorization.needs_review else outcomes
 
 
-def _with_size(engine: Engine, command: AnyCommand) -> AnyCommand:
+def _with_size(engine: Engine, command: Command[Any]) -> Command[Any]:
     """Return a command with the size of the table that it copies in the background, which quotas of bytes need."""
-    match command:
-        case RestoreTable(source=Backup() as backup):
-            return replace(command, size_bytes=backup.size_bytes)
-        case RestoreTable(source=Table() as table) | CreateBackup(table=table):
-            [statistics] = run_with_retries(engine, [CountRows(table)])
-            size = 0 if isinstance(statistics, GatewayError) else statistics.size_bytes
-            return replace(command, size_bytes=size)
-    return command
+    table = command.copied_table
+    if table is None:
+        return command
+    [statistics] = run_with_retries(engine, [CountRows(table)])
+    size = 0 if isinstance(statistics, GatewayError) else statistics.size_bytes
+    return cast("Command[Any]", replace(cast(Any, command), size_bytes=size))
 
 
 def run_one(engine: Engine, command: Command[R], authorization: Authorization | None) -> R:
     """Return the outcome of one command. Raises GatewayError."""
-    [outcome] = run(engine, [cast(AnyCommand, command)], authorization)
+    [outcome] = run(engine, [command], authorization)
     if isinstance(outcome, GatewayError):
         raise outcome
     return cast(R, outcome)

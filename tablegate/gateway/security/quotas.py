@@ -1,8 +1,8 @@
 """The quotas in force: limits for credentials, identities, groups and namespaces, in all dialects and the console.
 
 `Quotas.enter` counts a request and adds a RequestUsage to its authorization. The gate (security/gate.py) calls
-`RequestUsage.refusal` before commands run and `RequestUsage.charge` afterwards (costs: quota_costs.py). The cost of a command is
-known only after it. So a command is admitted while any units are left, and the excess is a debt. Rates hold over time. Without
+`RequestUsage.refusal` before commands run and `RequestUsage.charge` afterwards (`Command.cost`). The cost of a command is known
+only after it. So a command is admitted while any units are left, and the excess is a debt. Rates hold over time. Without
 quotas `is_on` is False, and this module is not called.
 
 Bytes and tables are counted for a scope. The scope of a namespace's quota is the namespaces that it names. The scope of a
@@ -15,7 +15,6 @@ small table twice a second while a quota is in use (quota_keeper.py).
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
@@ -36,16 +35,9 @@ from tablegate.gateway.model.authorization.quotas import (
     credential_owner,
     namespace_owner,
 )
-from tablegate.gateway.model.commands import (
-    backup_commands,
-    job_commands,
-    replica_commands,
-    table_commands,
-)
-from tablegate.gateway.model.commands.commands import AnyCommand
+from tablegate.gateway.model.commands.command import Command
 from tablegate.gateway.model.errors import GatewayError, QuotaExceeded
 from tablegate.gateway.observability import metrics
-from tablegate.gateway.security import quota_costs
 
 # Minimum share of a rate, so that a process without recent demand can admit requests.
 _LEAST_SHARE = 0.02
@@ -64,12 +56,17 @@ class RequestUsage:
     A rate that has admitted a request does not refuse it later, so that its results so far are not lost.
     """
 
-    __slots__ = ("_admitted", "_quotas", "_scoped_allowances", "exceeded")
+    __slots__ = ("_admitted", "_bounds", "_quotas", "_scoped_allowances", "exceeded")
 
     def __init__(self, quotas: Quotas, allowances: list[ScopedAllowance]) -> None:
         self._quotas = quotas
         self._scoped_allowances = allowances
-        self._admitted: set[quota_costs.CommandCost] = set()
+        self._bounds = tuple(
+            TableLimit(allowance.owner, scope, allowance.quota.tables)
+            for allowance, scope in allowances
+            if allowance.quota.tables is not None
+        )
+        self._admitted: set[str] = set()
         self.exceeded: QuotaExceeded | None = None
 
     def begin(self) -> None:
@@ -84,31 +81,29 @@ class RequestUsage:
         for scoped in self._scoped_allowances:
             scoped.allowance.take(REQUESTS, 1.0)
 
-    def refusal(self, commands: list[AnyCommand]) -> QuotaExceeded | None:
+    def refusal(self, commands: list[Command[Any]]) -> QuotaExceeded | None:
         """Return the reason why commands are refused, or None.
 
         Commands that create tables are replaced in the list by equal ones with the bounds to check.
         """
         try:
             for at, command in enumerate(commands):
-                cost = quota_costs.COSTS.get(type(command), quota_costs.CommandCost.NOTHING)
-                if cost is not quota_costs.CommandCost.NOTHING:
-                    self._check(command, cost)
-                    if cost in quota_costs.OF_TABLES:
-                        commands[at] = self._with_bounds(command)
+                self._check(command)
+                if self._bounds:
+                    commands[at] = command.with_bounds(self._bounds)
         except QuotaExceeded as error:
             self._note(error)
             return error
         return None
 
-    def charge(self, commands: list[AnyCommand], outcomes: list[Any]) -> None:
+    def charge(self, commands: list[Command[Any]], outcomes: list[Any]) -> None:
         """Charge the cost of commands, by their outcomes."""
         for command, outcome in zip(commands, outcomes, strict=True):
             if isinstance(outcome, GatewayError):
                 if isinstance(outcome, QuotaExceeded):  # of tables, which the engine counts
                     self._note(outcome)
                 continue
-            read_units, write_units, added_bytes = quota_costs.cost_of(command, outcome)
+            read_units, write_units, added_bytes = command.cost(outcome)
             for scoped in self._scoped_allowances:
                 if read_units:
                     scoped.allowance.take(READ_UNITS, read_units)
@@ -121,44 +116,19 @@ class RequestUsage:
         self.exceeded = error
         metrics.record_quota_refusal(error.owner, error.kind)
 
-    def _check(self, command: AnyCommand, cost: quota_costs.CommandCost) -> None:
+    def _check(self, command: Command[Any]) -> None:
         """Raises QuotaExceeded."""
-        rate = None if cost in self._admitted else quota_costs.RATE_OF.get(cost)
-        if rate is not None:
+        rate = command.rate
+        if rate is not None and rate not in self._admitted:
             now = self._quotas.now()
             for scoped in self._scoped_allowances:
                 scoped.allowance.check(rate, now)
-            self._admitted.add(cost)
-        added_bytes = quota_costs.min_added_bytes(command)
+            self._admitted.add(rate)
+        added_bytes = command.min_added_bytes()
         for allowance, scope in self._scoped_allowances:
             limit = allowance.quota.bytes
             if limit is not None and added_bytes and self._quotas.stored_bytes(scope) + added_bytes > limit:
                 raise allowance.error(BYTES)
-
-    def _with_bounds(self, command: Any) -> Any:
-        bounds = tuple(
-            TableLimit(allowance.owner, scope, allowance.quota.tables)
-            for allowance, scope in self._scoped_allowances
-            if allowance.quota.tables is not None
-        )
-        if not bounds:
-            return command
-        match command:
-            case table_commands.CreateTable() | job_commands.StartJob(makes_table=True):
-                return dataclasses.replace(command, bounds=bounds)
-            case backup_commands.RestoreTable(definition=definition):
-                return dataclasses.replace(command, definition=dataclasses.replace(definition, bounds=bounds))
-            case job_commands.AdvanceJob(makes=table_commands.CreateTable() as definition):
-                return dataclasses.replace(command, makes=dataclasses.replace(definition, bounds=bounds))
-            case replica_commands.AddReplicas(replicas=replicas):
-                new_replicas = tuple(
-                    dataclasses.replace(
-                        replica, definition=dataclasses.replace(replica.definition, bounds=bounds)
-                    )
-                    for replica in replicas
-                )
-                return dataclasses.replace(command, replicas=new_replicas)
-        return command
 
 
 class Quotas:

@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeVar
 
 from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.engine.engine import Engine
-from tablegate.gateway.model.commands.commands import READS, AnyCommand
+from tablegate.gateway.model.commands.command import Command
 from tablegate.gateway.observability import metrics
 from tablegate.gateway.server.pending_request import PendingRequest, RequestOutcomes
 from tablegate.gateway.server.sliced_reads import SlicedReads
@@ -212,7 +212,7 @@ class Lane:
     def _run_together(self, pending_requests: list[PendingRequest]) -> list[RequestOutcomes]:
         """Run the commands of requests as one list. If that raises, run each request alone."""
         began = perf_counter()
-        commands: list[AnyCommand] = []
+        commands: list[Command[Any]] = []
         for pending in pending_requests:
             commands += pending.commands
         try:
@@ -239,7 +239,7 @@ class Lane:
         """Record the log position on the connections of requests that wrote, for their later reads."""
         position = self._engine.written_up_to
         for pending in pending_requests:
-            if not {type(command) for command in pending.commands} <= READS:
+            if not all(command.only_reads for command in pending.commands):
                 pending.connection.written_up_to = position
 
 

@@ -13,7 +13,8 @@ from tablegate.gateway.control.interceptor import InterceptedRequest
 from tablegate.gateway.dialect import Dialect, Handler
 from tablegate.gateway.engine.engine import contended, longest_wait_s, pauses_between_attempts
 from tablegate.gateway.http import Reply, Request
-from tablegate.gateway.model.commands.commands import AnyCommand, Exchange
+from tablegate.gateway.model.commands.command import Command
+from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.errors import Busy
 
 REFUSAL_DELAY_S = 0.1
@@ -61,7 +62,7 @@ class PendingRequest(Request):
 
     # Set by the tick: the handler, the commands, and the receiver of their outcomes, an exchange or a function.
     handler: Handler
-    commands: list[AnyCommand]
+    commands: list[Command[Any]]
     exchange: Exchange[Reply] | None = None
     finish: Callable[[Any], Reply] | None = None
     has_run = False  # some of its commands

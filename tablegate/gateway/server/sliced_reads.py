@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections import deque
 from time import perf_counter
-from typing import Any, cast
+from typing import Any
 
 from tablegate.gateway.engine.engine import Engine
-from tablegate.gateway.model.commands.commands import ReadCommand
 from tablegate.gateway.model.errors import Busy
 from tablegate.gateway.observability import metrics
 from tablegate.gateway.server.pending_request import PendingRequest, RequestOutcomes
@@ -65,9 +64,7 @@ class _SlicedList:
         self._missing = {pending: len(pending.commands) for pending in pending_requests}
         self._outcomes: dict[int, Any] = {}
         commands = [command for pending in pending_requests for command in pending.commands]
-        self._slices = engine.run_in_slices(
-            cast("list[ReadCommand]", commands), self._outcomes, reader, log_position
-        )
+        self._slices = engine.run_in_slices(commands, self._outcomes, reader, log_position)
 
     def advance(self) -> list[RequestOutcomes]:
         """Read another slice. Return the requests that became complete, or all if every client has closed its connection."""

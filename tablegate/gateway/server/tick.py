@@ -42,16 +42,14 @@ from tablegate.gateway.engine.engine import Engine, contended
 from tablegate.gateway.engine.rows.reading_replicas import may_be_old
 from tablegate.gateway.exchanges import MAX_ATTEMPTS
 from tablegate.gateway.http import Reply
-from tablegate.gateway.model.commands.commands import READS, Exchange, ReadCommand
-from tablegate.gateway.model.commands.row_commands import Read, WriteGroup
+from tablegate.gateway.model.commands.commands import Exchange
+from tablegate.gateway.model.commands.row_commands import Get, Read, ReadAll, WriteGroup
 from tablegate.gateway.model.commands.table_commands import FindTable, ListTables
-from tablegate.gateway.model.commands.vector_commands import SearchVectors
 from tablegate.gateway.model.errors import Busy, Contended, StaleTable
 from tablegate.gateway.observability import metrics
 from tablegate.gateway.server.lane import Lane, Tracer
 from tablegate.gateway.server.pending_request import ABANDONED, LockRetry, PendingRequest, RequestOutcomes
 
-_SLICED = {Read, SearchVectors}
 _WRITES = {WriteGroup}
 _LOOKUPS = {FindTable, ListTables}
 
@@ -114,8 +112,8 @@ class Ticker:
             queues[WriteGroup] = self._write_lane.writes
         queues[FindTable] = self._write_lane.look_ups
         if self._replica_lane is None:
-            queues |= dict.fromkeys(READS - _SLICED, self._read_lane.reads)
-            queues |= dict.fromkeys(_SLICED, self._read_lane.pages)
+            queues[Get] = queues[ReadAll] = self._read_lane.reads
+            queues[Read] = self._read_lane.pages
         return queues
 
     def submit(self, pending: PendingRequest, handler: Handler) -> None:
@@ -205,11 +203,11 @@ class Ticker:
             queue.append(pending)
             return
         kinds = {type(command) for command in commands}
-        if kinds <= READS:
+        if all(kind.only_reads for kind in kinds):
             lane = self._read_lane
-            if self._replica_lane is not None and may_be_old(cast("list[ReadCommand]", commands)):
+            if self._replica_lane is not None and may_be_old(commands):
                 lane = self._replica_lane
-            (lane.reads if _SLICED.isdisjoint(kinds) else lane.pages).append(pending)
+            (lane.pages if any(kind.is_sliced for kind in kinds) else lane.reads).append(pending)
         elif self._forward is not None and not kinds <= _LOOKUPS:
             self._forget_steps(pending)
             self._forward(pending)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tablegate.gateway.capabilities import new_engine
 from tablegate.gateway.engine.engine import Engine, EngineOptions, run_with_retries
 from tablegate.gateway.engine.tables import row_counting
 from tablegate.gateway.model.commands.row_commands import Read, WriteGroup, WriteOutcome
@@ -59,7 +60,7 @@ def clock() -> Clock:
 @pytest.fixture
 def engine(request: pytest.FixtureRequest, database: Database, clock: Clock) -> Iterator[Engine]:
     """An engine with a view. After the test, the stored row counts must be those of the rows."""
-    made = Engine(Store(database), EngineOptions(sweep_period_s=0), clock)
+    made = new_engine(Store(database), EngineOptions(sweep_period_s=0), clock)
     made.register_view("test", lambda value, is_partition: value)
     yield made
     if not request.node.get_closest_marker("damages_rows"):
@@ -70,10 +71,10 @@ def engine(request: pytest.FixtureRequest, database: Database, clock: Clock) -> 
 @pytest.fixture
 def engines(database: Database) -> Iterator[list[Engine]]:
     """Two servers on one database where the database allows it, else one."""
-    made = [Engine(Store(database))]
+    made = [new_engine(Store(database))]
     if database.shared:
         url = database.engine.url.render_as_string(hide_password=False)
-        made.append(Engine(Store(open_database(at_another_node(url)))))
+        made.append(new_engine(Store(open_database(at_another_node(url)))))
     yield made
     for engine in made:
         engine.close()

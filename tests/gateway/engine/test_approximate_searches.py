@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tablegate.gateway.capabilities import new_engine
 from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.configuration.settings import BadSetting
 from tablegate.gateway.engine.engine import Engine, EngineOptions
@@ -303,7 +304,7 @@ def test_servers_that_share_a_database_see_each_others_writes(
 ) -> None:
     """Each server has a separate graph."""
     options = EngineOptions(vector_approximate_from=1)
-    other = Engine(Store(approximate._store.database), options, clock)
+    other = new_engine(Store(approximate._store.database), options, clock)
     other.register_view("test", lambda value, is_partition: value)
     one = make(approximate, by_meaning(Metric.EUCLIDEAN))
     [table] = other.run([FindTable("", "things")])

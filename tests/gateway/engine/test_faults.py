@@ -15,6 +15,7 @@ import psycopg
 import pytest
 from sqlalchemy import make_url
 
+from tablegate.gateway.capabilities import new_engine
 from tablegate.gateway.engine.engine import Engine
 from tablegate.gateway.model.commands.row_commands import Get, Read, WriteGroup
 from tablegate.gateway.model.commands.writes import Replace, Write
@@ -102,7 +103,8 @@ def test_a_lock_holder_that_has_stopped_holds_up_only_what_it_holds(
         )
         blocked.start()
         other = Client(
-            Engine(Store(open_database(str(url).replace("postgresql:", "postgresql+psycopg:")))), things.table
+            new_engine(Store(open_database(str(url).replace("postgresql:", "postgresql+psycopg:")))),
+            things.table,
         )
         other.write(other.put("free", x=text("written meanwhile")))
         assert len(other.rows()) == 2
@@ -120,7 +122,7 @@ def test_locks_that_do_not_yield_leave_the_connection_fit_for_use(database: Data
     things.write(things.put("held", n=decimal(0)))
     url = make_url(database.engine.url).set(drivername="postgresql").render_as_string(hide_password=False)
     increment = [WriteGroup((things.edit("held", 0, INCREMENT),))]
-    other = Engine(Store(open_database(str(url).replace("postgresql:", "postgresql+psycopg:"))))
+    other = new_engine(Store(open_database(str(url).replace("postgresql:", "postgresql+psycopg:"))))
     with psycopg.connect(url) as holder:
         holder.execute("UPDATE rows SET size_bytes = size_bytes")
         for _ in range(6):
@@ -204,7 +206,7 @@ def proxied(database: Database, tmp_path: Path) -> Iterator[tuple[Proxy, Engine]
         pytest.skip("the proxy stands on the unix socket of a server of our own")
     proxy = Proxy(tmp_path, f"{folder}/.s.PGSQL.{url.port or 5432}")
     behind = url.update_query_dict({"host": str(tmp_path), "port": "5432"})
-    engine = Engine(Store(open_database(behind.render_as_string(hide_password=False))))
+    engine = new_engine(Store(open_database(behind.render_as_string(hide_password=False))))
     yield proxy, engine
     engine.close()
     proxy.close()

@@ -22,9 +22,8 @@ from tablegate.gateway.engine.engine import Engine
 from tablegate.gateway.http import Request
 from tablegate.gateway.model.authorization.accesses import Access
 from tablegate.gateway.model.authorization.authorizations import Authorization
-from tablegate.gateway.model.authorization.command_accesses import accesses_of
 from tablegate.gateway.model.authorization.grants import Effect, Policy, Verdict
-from tablegate.gateway.model.commands.commands import AnyCommand
+from tablegate.gateway.model.commands.command import Command
 from tablegate.gateway.security.credentials import Credential, Scheme
 from tablegate.gateway.security.grant_store import WrittenGrant, policy_of
 from tablegate.gateway.store.opening.migrating import migrate
@@ -143,7 +142,7 @@ class Watched:
     """A server's dialect, and what reached its engine while a request was handled."""
 
     dialect: Any
-    reached: list[AnyCommand] = field(default_factory=list)
+    reached: list[Command[Any]] = field(default_factory=list)
 
     def ask(self, access_id: str, operation: str, body: dict[str, Any]) -> tuple[int, Authorization | None]:
         """The status of the reply, and the request's authorization."""
@@ -190,7 +189,7 @@ def watched() -> Iterator[Watched]:
     with pytest.MonkeyPatch.context() as patched:
         plain = Engine.run
 
-        def run(self: Engine, commands: list[AnyCommand], nowait: bool = False) -> list[Any]:
+        def run(self: Engine, commands: list[Command[Any]], nowait: bool = False) -> list[Any]:
             found.reached.extend(commands)
             return plain(self, commands, nowait)
 
@@ -218,7 +217,7 @@ def test_what_a_plain_evaluator_refuses_never_reaches_the_store(
         assert authorization is not None
         judged = 0
         for command in watched.reached:
-            for access in accesses_of(command, authorization.purpose):
+            for access in command.accesses(authorization.purpose):
                 judged += 1
                 verdict = plain_verdict(policy, access, authorization)
                 assert verdict is Verdict.ALLOWED, (operation, body, written)

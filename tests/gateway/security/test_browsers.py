@@ -18,10 +18,11 @@ import requests
 from azure.core.credentials import AzureNamedKeyCredential
 from azure.data.tables import AccountSasPermissions, ResourceTypes, TableCorsRule, generate_account_sas
 
+from tablegate.gateway.capabilities import new_engine
 from tablegate.gateway.configuration.loading import flag_of, load
 from tablegate.gateway.configuration.settings import BadSetting
 from tablegate.gateway.dialect import Gateway
-from tablegate.gateway.engine.engine import Engine, EngineOptions
+from tablegate.gateway.engine.engine import EngineOptions
 from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.model.commands.account_commands import GetProperties
 from tablegate.gateway.security.credentials import DEV_AZURE_ACCOUNT, DEV_AZURE_KEY, Credentials
@@ -50,7 +51,7 @@ class Desk:
         made = load({"memory": True, "port": 0, **settings}, {})
         database = connect(made)
         migrate(database)
-        self._engine = Engine(Store(database), EngineOptions(), lambda: NOW_MS * 1_000_000)
+        self._engine = new_engine(Store(database), EngineOptions(), lambda: NOW_MS * 1_000_000)
         self.done: list[Any] = []
         run = self._engine.run
         self._engine.run = lambda commands, nowait=False: self.done.extend(commands) or run(commands, nowait)  # type: ignore[method-assign]

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from tablegate.adapters.dynamodb.tables.properties import INSIGHTS
 from tablegate.adapters.dynamodb.values.values import render_values, view
-from tablegate.gateway.model.commands.commands import AnyCommand
+from tablegate.gateway.model.commands.command import Command
 from tablegate.gateway.model.commands.row_commands import Get, Read, ReadAll, WriteGroup, WriteOutcome
 from tablegate.gateway.model.commands.writes import Write
 from tablegate.gateway.model.tables.indexes import Index
@@ -134,14 +135,14 @@ def _partition_values(schema: KeySchema, partition: bytes) -> list[Value]:
     return values
 
 
-def count_throttled(command: AnyCommand) -> None:
+def count_throttled(command: Command[Any]) -> None:
     """Count the keys of a throttled command."""
     for table, index, values in _keys_of(command):
         if index in table.properties.get(INSIGHTS, ()):
             _count(table, index, "T", values)
 
 
-def _keys_of(command: AnyCommand) -> Iterator[tuple[Table, str, Iterable[Value]]]:
+def _keys_of(command: Command[Any]) -> Iterator[tuple[Table, str, Iterable[Value]]]:
     match command:
         case Get(table, position):
             yield table, "", table.key_schema.decode(position).values

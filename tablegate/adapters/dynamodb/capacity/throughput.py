@@ -26,8 +26,8 @@ from tablegate.adapters.dynamodb.wire.limits import BURST_SECONDS, TRANSACTION_F
 from tablegate.adapters.dynamodb.wire.resources import bare_name, index_arn, table_arn
 from tablegate.adapters.dynamodb.wire.signature_claims import Caller
 from tablegate.gateway.exchanges import Returned, next_commands
-from tablegate.gateway.model.commands.command import R
-from tablegate.gateway.model.commands.commands import AnyCommand, Exchange
+from tablegate.gateway.model.commands.command import Command, R
+from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.row_commands import Get, Read, ReadAll, WriteGroup, WriteOutcome
 from tablegate.gateway.model.commands.writes import CheckOnly, Edit, Replace, Write
 from tablegate.gateway.model.errors import ConditionFailed, GatewayError, GroupRefused, Throttled
@@ -111,7 +111,7 @@ class Throttle:
             commands = next_commands(exchange, outcomes)
         return commands.value
 
-    def _refusals(self, call: CallContext, commands: list[AnyCommand]) -> list[GatewayError | None]:
+    def _refusals(self, call: CallContext, commands: list[Command[Any]]) -> list[GatewayError | None]:
         """Return the error of each command that is not sent, None for the others.
 
         Commands of one list are counted together.
@@ -146,7 +146,7 @@ class Throttle:
         bucket.fill(rate, now_ms)
         return bucket.units
 
-    def _take(self, call: CallContext, command: AnyCommand, outcome: Any) -> None:
+    def _take(self, call: CallContext, command: Command[Any], outcome: Any) -> None:
         for cost in _actual_costs(call, command, outcome):
             bucket = self._buckets.get(cost.key)
             if bucket is not None:
@@ -158,7 +158,7 @@ class Throttle:
 _TRANSACTIONS = frozenset({"TransactWriteItems", "ExecuteTransaction"})
 
 
-def _minimum_costs(call: CallContext, command: AnyCommand) -> Iterator[CapacityCost]:
+def _minimum_costs(call: CallContext, command: Command[Any]) -> Iterator[CapacityCost]:
     """Yield the minimum cost of a command in each bucket."""
     match command:
         case Get(table):
@@ -179,7 +179,7 @@ def _minimum_costs(call: CallContext, command: AnyCommand) -> Iterator[CapacityC
                 )
 
 
-def _actual_costs(call: CallContext, command: AnyCommand, outcome: Any) -> Iterator[CapacityCost]:
+def _actual_costs(call: CallContext, command: Command[Any], outcome: Any) -> Iterator[CapacityCost]:
     """Yield the cost of a command by its outcome. Errors cost nothing, except failed conditions."""
     match command, outcome:
         case Get(table), _ if not isinstance(outcome, GatewayError):
@@ -230,7 +230,7 @@ def _failed_write_cost(write: Write, error: ConditionFailed) -> CapacityCost:
     return CapacityCost(write.table, None, WRITE, capacity.write_units(size, None))
 
 
-def _refusal(call: CallContext, command: AnyCommand, short: Iterable[CapacityCost]) -> GatewayError:
+def _refusal(call: CallContext, command: Command[Any], short: Iterable[CapacityCost]) -> GatewayError:
     """Return the error of a command that is short of units. For a transaction it identifies the throttled members."""
     tables = {cost.table.id: cost.throttled(call.caller) for cost in short}
     match command:

@@ -23,8 +23,12 @@ from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.messages import INVALID
 from tablegate.adapters.dynamodb.wire.resources import backup_arn, partition_of, table_arn
 from tablegate.gateway.exchanges import one
-from tablegate.gateway.model.authorization.command_accesses import backup_path
-from tablegate.gateway.model.commands.backup_commands import CreateBackup, DeleteBackup, ListBackups
+from tablegate.gateway.model.commands.backup_commands import (
+    CreateBackup,
+    DeleteBackup,
+    ListBackups,
+    backup_path,
+)
 from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.table_commands import TableStatistics
 from tablegate.gateway.model.errors import BackupBusy, BackupMissing

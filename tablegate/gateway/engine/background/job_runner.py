@@ -13,12 +13,12 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from itertools import chain
-from typing import Any, Protocol, get_args
+from typing import Any, Protocol
 
+from tablegate.gateway.engine.attempts import Attempt, Runners
 from tablegate.gateway.engine.background.pacing import BatchDone, BatchSize, FairQueue
 from tablegate.gateway.engine.backups import restoring
 from tablegate.gateway.engine.rows.writing import Answer, WriteBatch
-from tablegate.gateway.engine.tables.table_definitions import TableDefiner
 from tablegate.gateway.model.authorization.quotas import account_of
 from tablegate.gateway.model.commands import job_commands
 from tablegate.gateway.model.errors import LimitExceeded, StaleTable, TokenReused
@@ -32,7 +32,6 @@ from tablegate.gateway.store.transactions import tokens
 
 log = logging.getLogger("tablegate")
 
-COMMANDS = get_args(job_commands.JobCommand)
 _NO_END_MS = 1 << 62
 _REMEMBERED_MS = 90 * 86_400_000
 # Milliseconds after the last renewal of a claim until another server can take over the job.
@@ -47,24 +46,6 @@ _RETRY_LIMIT_S = 300.0
 _PAUSE_S = 1.0
 # Seconds to wait for a batch. A longer one waits for an external service, so other jobs run meanwhile.
 _BATCH_WAIT_S = 0.25
-
-
-def run(store: Store, definer: TableDefiner, command: Any, now: int) -> Any:
-    """Return the outcome of a command. `now`: ticks since 1970. Raises the errors that the command documents."""
-    match command:
-        case job_commands.StartJob():
-            return _start(store, definer, command, now)
-        case job_commands.ListJobs():
-            with store.read() as session:
-                return jobs.page(session, command)
-        case job_commands.ListUnfinishedJobs():
-            with store.read() as session:
-                return jobs.list_unfinished(session, command)
-        case job_commands.CancelJob(job):
-            with store.write() as session:
-                jobs.cancel(session, job.id)
-                return jobs.by_id(session, job.id)
-    raise TypeError(command)
 
 
 def forget_jobs(
@@ -84,8 +65,8 @@ def forget_jobs(
         store.catalog.remove(session, table)
 
 
-def _start(store: Store, definer: TableDefiner, command: job_commands.StartJob, now: int) -> Job:
-    now_ms = now // TICKS_PER_MS
+def _start(attempt: Attempt, command: job_commands.StartJob) -> Job:
+    store, definer, now, now_ms = attempt.store, attempt.definer, attempt.now, attempt.now_ms
     with store.write() as session:
         earlier_job = _job_of_token(session, command, now_ms)
         if earlier_job is not None:
@@ -135,17 +116,37 @@ def _job_of_token(session: Session, command: job_commands.StartJob, now_ms: int)
     return job
 
 
-class JobStep:
+def _list(attempt: Attempt, command: job_commands.ListJobs) -> list[Job]:
+    with attempt.store.read() as session:
+        return jobs.page(session, command)
+
+
+def _list_unfinished(attempt: Attempt, command: job_commands.ListUnfinishedJobs) -> list[Job]:
+    with attempt.store.read() as session:
+        return jobs.list_unfinished(session, command)
+
+
+def _cancel(attempt: Attempt, command: job_commands.CancelJob) -> Job | None:
+    with attempt.store.write() as session:
+        jobs.cancel(session, command.job.id)
+        return jobs.by_id(session, command.job.id)
+
+
+def _advance(attempt: Attempt, command: job_commands.AdvanceJob) -> Job | None:
+    step = _JobStep(attempt, command)
+    attempt.transactions.run_transaction(step.run)
+    return step.outcome
+
+
+class _JobStep:
     """One attempt to advance a job: its writes and its progress. `outcome` is the job afterwards. None if another
     server has it."""
 
-    def __init__(
-        self, store: Store, definer: TableDefiner, command: job_commands.AdvanceJob, now: int
-    ) -> None:
-        self._store = store
-        self._definer = definer
+    def __init__(self, attempt: Attempt, command: job_commands.AdvanceJob) -> None:
+        self._store = attempt.store
+        self._definer = attempt.definer
         self._command = command
-        self._now = now
+        self._now = attempt.now
         self.outcome: Job | None = None
 
     def run(self) -> None:
@@ -192,6 +193,15 @@ class JobStep:
         )
         save(session, job_after)
         self.outcome = job_after
+
+
+COMMANDS: Runners = {
+    job_commands.StartJob: _start,
+    job_commands.ListJobs: _list,
+    job_commands.ListUnfinishedJobs: _list_unfinished,
+    job_commands.CancelJob: _cancel,
+    job_commands.AdvanceJob: _advance,
+}
 
 
 class ClaimLost(Exception):

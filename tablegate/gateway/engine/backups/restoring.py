@@ -11,8 +11,8 @@ A backup is such a copy in a table that clients cannot name. A restored table is
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, get_args
 
+from tablegate.gateway.engine.attempts import Attempt, Runners
 from tablegate.gateway.engine.background.pacing import FairQueue
 from tablegate.gateway.engine.backups import change_windows, history_retention
 from tablegate.gateway.engine.tables import row_counting
@@ -32,33 +32,15 @@ from tablegate.gateway.store.tables.copies import CopyPhase, PendingCopy
 from tablegate.gateway.store.tables.history import HistoryPoint
 
 _FOREVER_MS = 1 << 62
-COMMANDS = get_args(backup_commands.BackupCommand)
 ROWS = "rows"
 """Name of the table with the rows of a copy that belongs to a job."""
-
-
-def run(store: Store, definer: TableDefiner, command: Any, now: int) -> Any:
-    """Return the outcome of a command. `now`: ticks since 1970. Raises the errors that the command documents."""
-    match command:
-        case backup_commands.KeepHistory(table, days):
-            return _keep_history(store, table, days, now // TICKS_PER_MS)
-        case backup_commands.RestoreTable():
-            return _restore(store, definer, command, now)
-        case backup_commands.CreateBackup():
-            return _back_up(store, definer, command, now)
-        case backup_commands.ListBackups():
-            with store.read() as session:
-                return backups.page(session, store.catalog.defined, command)
-        case backup_commands.DeleteBackup(backup):
-            with store.write() as session:
-                return history_retention.delete(store, session, backup.id)
-    raise TypeError(command)
 
 
 # Histories
 
 
-def _keep_history(store: Store, table: Table, days: int | None, now_ms: int) -> Table:
+def _keep_history(attempt: Attempt, command: backup_commands.KeepHistory) -> Table:
+    store, table, days, now_ms = attempt.store, command.table, command.days, attempt.now_ms
     with store.write() as session:
         current = _lock_table(store, session, table)
         if days is not None:
@@ -140,16 +122,15 @@ def _bare(source: Table, namespace: str, name: str) -> CreateTable:
     return CreateTable("", namespace, name, source.key_schema, rules=history_retention.bare(source.rules))
 
 
-def _restore(store: Store, definer: TableDefiner, command: backup_commands.RestoreTable, now: int) -> Table:
-    source = command.source
-    now_ms = now // TICKS_PER_MS
+def _restore(attempt: Attempt, command: backup_commands.RestoreTable) -> Table:
+    store, definer, source, now = attempt.store, attempt.definer, command.source, attempt.now
     moment: HistoryPoint | None = None
     with store.write() as session:
         if isinstance(source, Backup):
             source_id = history_retention.free(store, session, source.id).copy_id
         else:
             source_id, moment = source.id, _moment(store, session, source, command.at, now)
-        target = definer.make(session, command.definition, _FOREVER_MS, now_ms)
+        target = definer.make(session, command.definition, _FOREVER_MS, attempt.now_ms)
         copies.add(session, PendingCopy(target.id, source_id, moment))
     store.catalog.cache.forget(source_id)
     store.catalog.cache.forget(target.id)
@@ -180,8 +161,8 @@ def _fix_moment(store: Store, session: Session, table: Table, rule: HistoryRule,
     return HistoryPoint(rule.id, at)
 
 
-def _back_up(store: Store, definer: TableDefiner, command: backup_commands.CreateBackup, now: int) -> Backup:
-    now_ms = now // TICKS_PER_MS
+def _back_up(attempt: Attempt, command: backup_commands.CreateBackup) -> Backup:
+    store, now, now_ms = attempt.store, attempt.now, attempt.now_ms
     with store.write() as session:
         source = _lock_table(store, session, command.table)
         if source.state_at(now_ms) is State.CREATING:
@@ -198,7 +179,8 @@ def _back_up(store: Store, definer: TableDefiner, command: backup_commands.Creat
         )
         count = row_counting.of_table(session, source)
         backup_id = store.catalog.next_id(session)
-        target = definer.make(session, _bare(source, of_backup(backup_id), source.name), _FOREVER_MS, now_ms)
+        bare = _bare(source, of_backup(backup_id), source.name)
+        target = attempt.definer.make(session, bare, _FOREVER_MS, now_ms)
         copies.add(session, PendingCopy(target.id, source.id, moment))
         backup = Backup(
             backup_id,
@@ -216,6 +198,16 @@ def _back_up(store: Store, definer: TableDefiner, command: backup_commands.Creat
         backups.add(session, backup, descriptors.definition(source))
     store.catalog.cache.forget(source.id)
     return backup
+
+
+def _list(attempt: Attempt, command: backup_commands.ListBackups) -> list[Backup]:
+    with attempt.store.read() as session:
+        return backups.page(session, attempt.store.catalog.defined, command)
+
+
+def _delete(attempt: Attempt, command: backup_commands.DeleteBackup) -> Backup:
+    with attempt.store.write() as session:
+        return history_retention.delete(attempt.store, session, command.backup.id)
 
 
 # Carrying it on
@@ -316,3 +308,12 @@ def _give_up(store: Store, copy: PendingCopy) -> None:
         history_retention.release(store, session, copy.source_id)
     store.catalog.cache.forget(copy.target_id)
     store.catalog.cache.forget(copy.source_id)
+
+
+COMMANDS: Runners = {
+    backup_commands.KeepHistory: _keep_history,
+    backup_commands.RestoreTable: _restore,
+    backup_commands.CreateBackup: _back_up,
+    backup_commands.ListBackups: _list,
+    backup_commands.DeleteBackup: _delete,
+}

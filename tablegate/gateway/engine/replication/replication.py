@@ -15,14 +15,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import NamedTuple, get_args
+from typing import NamedTuple
 
+from tablegate.gateway.engine.attempts import Attempt, Runners
 from tablegate.gateway.engine.background import batch_walk
 from tablegate.gateway.engine.replication.replica_writes import REPLICATED
 from tablegate.gateway.engine.streams import follower_reads, following
-from tablegate.gateway.engine.tables.table_definitions import TableDefiner
 from tablegate.gateway.engine.tables.table_dependents import REPLICA, leave, lock_current, members, save_table
-from tablegate.gateway.model.commands.replica_commands import AddReplicas, RemoveReplicas, ReplicaCommand
+from tablegate.gateway.model.commands.replica_commands import AddReplicas, RemoveReplicas
 from tablegate.gateway.model.commands.row_commands import WriteGroup
 from tablegate.gateway.model.commands.writes import Remove, Replace, StreamRecording, Write, deleted_at
 from tablegate.gateway.model.tables.changes import Change
@@ -41,24 +41,14 @@ _MARGIN_MS = 600_000
 _BATCH_BYTES = 4_000_000
 
 
-COMMANDS = get_args(ReplicaCommand)
-
-
 # Members of a group
 
 
-def run(store: Store, definer: TableDefiner, command: ReplicaCommand, now: int) -> Table:
-    """Return the outcome of a command about replicas. `now`: ticks since 1970."""
-    now_ms = now // TICKS_PER_MS
-    if isinstance(command, AddReplicas):
-        return _add(store, definer, command, now_ms)
-    return _remove(store, definer, command, now_ms)
-
-
-def _add(store: Store, definer: TableDefiner, command: AddReplicas, now_ms: int) -> Table:
+def _add(attempt: Attempt, command: AddReplicas) -> Table:
     """Make replicas of a table. Raises StaleTable, TableExists, TableBusy."""
+    store, definer, now_ms = attempt.store, attempt.definer, attempt.now_ms
     with store.write() as session:
-        table = _lock_and_alter(store, definer, session, command, now_ms)
+        table = _lock_and_alter(attempt, session, command)
         old_members = members(store, session, table)
         is_empty = not rows.positions_after(session, table.id, None, 1, 0)
         until_ms = 0 if command.strong or is_empty else _FOREVER_MS
@@ -84,12 +74,10 @@ def _add(store: Store, definer: TableDefiner, command: AddReplicas, now_ms: int)
     return next(member for member in stored_members if member.id == table.id)
 
 
-def _lock_and_alter(
-    store: Store, definer: TableDefiner, session: Session, command: ReplicaCommand, now_ms: int
-) -> Table:
+def _lock_and_alter(attempt: Attempt, session: Session, command: AddReplicas | RemoveReplicas) -> Table:
     """Lock the table of a command, make its alterations and return the table. Raises StaleTable, TableBusy."""
-    table = lock_current(store, session, command.table)
-    altered_tables = definer.alter(session, command.alterations, now_ms)
+    table = lock_current(attempt.store, session, command.table)
+    altered_tables = attempt.definer.alter(session, command.alterations, attempt.now_ms)
     return next((altered for altered in altered_tables if altered.id == table.id), table)
 
 
@@ -125,10 +113,11 @@ def _link(session: Session, of_table: int, to_table: int) -> Follower | None:
     return next((follower for follower in candidates if follower.table_id == of_table), None)
 
 
-def _remove(store: Store, definer: TableDefiner, command: RemoveReplicas, now_ms: int) -> Table:
+def _remove(attempt: Attempt, command: RemoveReplicas) -> Table:
     """Drop replicas of a table, or detach them as independent tables. Raises StaleTable, TableBusy."""
+    store, definer, now_ms = attempt.store, attempt.definer, attempt.now_ms
     with store.write() as session:
-        table = _lock_and_alter(store, definer, session, command, now_ms)
+        table = _lock_and_alter(attempt, session, command)
         rule = table.rules.replication
         removed_ids = {peer.table_id for peer in rule.peers if peer.name in command.names} if rule else set()
         if rule is not None and rule.name in command.names:
@@ -270,3 +259,6 @@ def trim_tombstones(store: Store, now_ms: int, limit: int) -> int:
         with store.write() as session:
             count += tombstones.trim(session, table_id, (end_ms - _MARGIN_MS) * TICKS_PER_MS, limit)
     return count
+
+
+COMMANDS: Runners = {AddReplicas: _add, RemoveReplicas: _remove}

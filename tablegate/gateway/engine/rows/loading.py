@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from operator import attrgetter
 
+from tablegate.gateway.engine.attempts import Attempt, Runners
 from tablegate.gateway.engine.tables import indexing
 from tablegate.gateway.model import fast_paths
 from tablegate.gateway.model.commands.row_commands import BulkLoad, WriteGroup
 from tablegate.gateway.model.commands.writes import Replace, Write
-from tablegate.gateway.model.errors import StaleTable
+from tablegate.gateway.model.errors import GatewayError, StaleTable
 from tablegate.gateway.model.tables.tables import BUSY_STATES
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.store.rows import entries, rows
@@ -70,3 +71,20 @@ def puts_of(command: BulkLoad) -> WriteGroup:
     return WriteGroup(
         tuple(Write(table, decode(position), Replace(contents)) for position, contents in command.rows)
     )
+
+
+def _run(attempt: Attempt, command: BulkLoad) -> GatewayError | None:
+    is_loaded = True
+
+    def run() -> None:
+        nonlocal is_loaded
+        is_loaded = load(attempt.store, command, attempt.now)
+
+    attempt.transactions.run_transaction(run)
+    if is_loaded:
+        return None
+    [answer] = attempt.transactions.write([puts_of(command)])
+    return answer if isinstance(answer, GatewayError) else None
+
+
+COMMANDS: Runners = {BulkLoad: _run}

@@ -12,6 +12,7 @@ from collections import ChainMap
 from collections.abc import Sequence
 from functools import partial
 
+from tablegate.gateway.engine.attempts import Attempt, Runners
 from tablegate.gateway.model import errors
 from tablegate.gateway.model.commands import transaction_commands
 from tablegate.gateway.model.commands.row_commands import WriteGroup, WriteOutcome
@@ -22,17 +23,18 @@ from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.keys import AUTO_INCREMENT, slot_of
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.store.rows import rows
-from tablegate.gateway.store.sql.databases import Session
+from tablegate.gateway.store.sql.databases import RetryableFailure, Session
 from tablegate.gateway.store.store import Store
 from tablegate.gateway.store.transactions import local_transactions
 from tablegate.gateway.store.transactions.local_transactions import OpenTransaction, StagedWrite
 
 
-def begin(store: Store, command: transaction_commands.BeginTransaction, now_ms: int) -> None:
+def _begin(attempt: Attempt, command: transaction_commands.BeginTransaction) -> None:
     """Lock a partition. The first transaction of a table makes its writers check for partition locks from then on.
 
     Raises PartitionLocked, StaleTable.
     """
+    store, now_ms = attempt.store, attempt.now_ms
     with store.write(near=command.partition) as session:
         table = _exclude_writers(store, session, command)
         if table is None or table.version != command.table.version:
@@ -77,14 +79,14 @@ def _exclude_writers(
     return table
 
 
-def stage(
-    store: Store, command: transaction_commands.StageWrites, now: int
+def _stage(
+    attempt: Attempt, command: transaction_commands.StageWrites
 ) -> list[list[WriteOutcome] | errors.GatewayError]:
-    """Evaluate and stage groups of writes. Return the outcomes or the error of each. `now`: ticks of 100 ns since 1970.
+    """Evaluate and stage groups of writes. Return the outcomes or the error of each.
 
     Raises TransactionMissing, StaleTable.
     """
-    now_ms = now // 10_000
+    store, now, now_ms = attempt.store, attempt.now, attempt.now_ms
     tables = [write.table for group in command.groups for write in group.writes]
     near = next((write.key.position.partition for group in command.groups for write in group.writes), b"")
     with store.write(near=near) as session:
@@ -160,12 +162,20 @@ def staged_view(session: Session, open_transaction: OpenTransaction) -> dict[Row
     return {(open_transaction.table_id, write.position): write.new for write in staged_writes}
 
 
-def commit_group(store: Store, transaction: str, now_ms: int) -> WriteGroup:
-    """Return the group of writes that commits a transaction. Raises TransactionMissing."""
+def _commit(attempt: Attempt, command: transaction_commands.CommitTransaction) -> errors.GatewayError | None:
+    """Apply the staged writes. Raises RetryableFailure, TransactionMissing.
+
+    Each attempt reads the staged writes again, as more may have been added.
+    """
+    store, transaction = attempt.store, command.transaction
     with store.read() as session:
-        _, table = _find(store, session, transaction, now_ms)
+        _, table = _find(store, session, transaction, attempt.now_ms)
         writes = local_transactions.writes_of(session, transaction)
-    return WriteGroup(tuple(_write_of(table, write) for write in writes), transaction=transaction)
+    group = WriteGroup(tuple(_write_of(table, write) for write in writes), transaction=transaction)
+    [answer] = attempt.transactions.write_once([group])
+    if isinstance(answer, errors.StaleTable):
+        raise RetryableFailure("the table changed during the commit of a local transaction")
+    return answer if isinstance(answer, errors.GatewayError) else None
 
 
 def _find(store: Store, session: Session, transaction: str, now_ms: int) -> tuple[OpenTransaction, Table]:
@@ -182,19 +192,20 @@ def _write_of(table: Table, write: StagedWrite) -> Write:
     return Write(table, key, change, recording=write.recording)
 
 
-def find_locked_partition(
-    store: Store, transaction: str, now_ms: int
+def _find_partition(
+    attempt: Attempt, command: transaction_commands.FindTransaction
 ) -> transaction_commands.LockedPartition:
     """Return the table and partition that a transaction has locked. Raises TransactionMissing."""
+    store, now_ms = attempt.store, attempt.now_ms
     with store.read() as session:
-        open_transaction, table = _find(store, session, transaction, now_ms)
+        open_transaction, table = _find(store, session, command.transaction, now_ms)
         return transaction_commands.LockedPartition(table, open_transaction.whole_partition)
 
 
-def end(store: Store, command: transaction_commands.AbortTransaction, now_ms: int) -> None:
+def _abort(attempt: Attempt, command: transaction_commands.AbortTransaction) -> None:
     """Unlock the partition, and discard the staged writes. Raises TransactionMissing."""
-    with store.write() as session:
-        if local_transactions.find(session, command.transaction, now_ms, lock=True) is None:
+    with attempt.store.write() as session:
+        if local_transactions.find(session, command.transaction, attempt.now_ms, lock=True) is None:
             raise errors.TransactionMissing()
         local_transactions.remove(session, command.transaction)
 
@@ -209,3 +220,12 @@ def sweep(store: Store, now_ms: int, limit: int) -> int | None:
         for transaction in expired_ids:
             local_transactions.remove(session, transaction)
     return len(expired_ids)
+
+
+COMMANDS: Runners = {
+    transaction_commands.BeginTransaction: _begin,
+    transaction_commands.StageWrites: _stage,
+    transaction_commands.FindTransaction: _find_partition,
+    transaction_commands.CommitTransaction: _commit,
+    transaction_commands.AbortTransaction: _abort,
+}

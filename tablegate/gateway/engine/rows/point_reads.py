@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Mapping
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 from tablegate.gateway.model import errors
-from tablegate.gateway.model.commands.commands import ReadCommand
+from tablegate.gateway.model.commands.command import Command
 from tablegate.gateway.model.commands.row_commands import Get, Read, ReadAll
-from tablegate.gateway.model.commands.vector_commands import SearchVectors, VectorMatch
 from tablegate.gateway.model.commands.write_groups import RowKey
+from tablegate.gateway.model.tables.indexes import Index, VectorIndex
 from tablegate.gateway.model.tables.pages import Page
 from tablegate.gateway.model.tables.tables import BUSY_STATES, State, Table
 from tablegate.gateway.model.values.rows import Row
@@ -21,14 +21,14 @@ from tablegate.gateway.store.store import Store
 # Rows fetched before their total size is checked.
 _ROWS_PER_FETCH = 10
 
-Outcome = Row | list[Row | None] | Page | list[VectorMatch] | errors.GatewayError | None
+Outcome = Row | list[Any] | Page | errors.GatewayError | None
 
 
 class _ClaimReleased(Exception):
     """Rolls back the claims of rows that were read and are not to be written."""
 
 
-def read_without_snapshot(store: Store, commands: list[ReadCommand], now_ms: int) -> dict[int, Outcome]:
+def read_without_snapshot(store: Store, commands: list[Command[Any]], now_ms: int) -> dict[int, Outcome]:
     """Read, without snapshots, the commands that need a consistent view. Return outcomes by index."""
     by_index = {at: command for at, command in enumerate(commands) if needs_snapshot(command)}
     if not by_index:
@@ -80,19 +80,19 @@ def _read_claimed(store: Store, commands: Mapping[int, ReadAll], now_ms: int) ->
     return outcomes
 
 
-def needs_snapshot(command: ReadCommand) -> TypeGuard[ReadAll]:
+def needs_snapshot(command: Command[Any]) -> TypeGuard[ReadAll]:
     """Return True if the rows of a command must be of one moment."""
     return type(command) is ReadAll and len(command.gets) > 1
 
 
-def is_byte_limited(command: ReadCommand) -> TypeGuard[ReadAll]:
+def is_byte_limited(command: Command[Any]) -> TypeGuard[ReadAll]:
     """Return True if a command limits the bytes of its rows and is long enough to fetch them in steps."""
     return (
         isinstance(command, ReadAll) and command.max_bytes is not None and len(command.gets) > _ROWS_PER_FETCH
     )
 
 
-def stale_tables(commands: Iterable[ReadCommand], versions: Mapping[int, int]) -> set[int]:
+def stale_tables(commands: Iterable[Command[Any]], versions: Mapping[int, int]) -> set[int]:
     """Return the ids of tables of point reads that have another version in the database, or are not in it."""
     gets = fetched_together(commands)
     return {get.table.id for get in gets if versions.get(get.table.id) != get.table.version}
@@ -131,7 +131,7 @@ def _too_large(rows_of_command: list[Row | None], command: ReadAll) -> errors.Li
     )
 
 
-def fetched_together(commands: Iterable[ReadCommand]) -> list[Get]:
+def fetched_together(commands: Iterable[Command[Any]]) -> list[Get]:
     """Return the point reads of commands, except those that are fetched in steps."""
     gets: list[Get] = []
     for command in commands:
@@ -142,12 +142,15 @@ def fetched_together(commands: Iterable[ReadCommand]) -> list[Get]:
     return gets
 
 
-def tables_of(command: ReadCommand) -> list[Table]:
+def tables_of(command: Command[Any]) -> list[Table]:
     """Return the tables of a command, repeatedly if it reads several rows."""
-    return [get.table for get in command.gets] if isinstance(command, ReadAll) else [command.table]
+    if isinstance(command, ReadAll):
+        return [get.table for get in command.gets]
+    table: Table = command.table  # type: ignore[attr-defined]
+    return [table]
 
 
-def refusal_of(command: ReadCommand, stale: set[int], now_ms: int) -> errors.GatewayError | None:
+def refusal_of(command: Command[Any], stale: set[int], now_ms: int) -> errors.GatewayError | None:
     """Return the error of a command whose table or index cannot be read now, or None."""
     for table in tables_of(command):
         if table.id in stale:
@@ -155,11 +158,18 @@ def refusal_of(command: ReadCommand, stale: set[int], now_ms: int) -> errors.Gat
         state = table.state_at(now_ms)
         if state in BUSY_STATES:
             return errors.TableBusy(table.name, state.value)
-    if isinstance(command, Read | SearchVectors) and command.index is not None:
-        name, table = command.index.name, command.table
-        index = table.index(name) if isinstance(command, Read) else table.vector_index(name)
-        if index is None:
-            return errors.IndexMissing(command.table.name, command.index.name)
-        if not index.is_active(now_ms):
-            return errors.TableBusy(command.table.name, State.CREATING.value, command.index.name)
+    if isinstance(command, Read) and command.index is not None:
+        name = command.index.name
+        return refusal_of_index(command.table, name, command.table.index(name), now_ms)
+    return None
+
+
+def refusal_of_index(
+    table: Table, name: str, index: Index | VectorIndex | None, now_ms: int
+) -> errors.GatewayError | None:
+    """Return the error of a read of an index that is missing or not filled yet, or None."""
+    if index is None:
+        return errors.IndexMissing(table.name, name)
+    if not index.is_active(now_ms):
+        return errors.TableBusy(table.name, State.CREATING.value, name)
     return None

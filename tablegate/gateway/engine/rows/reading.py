@@ -6,8 +6,9 @@ All reads of a list use one snapshot. If pages are read in slices, their session
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from time import perf_counter
+from typing import Any
 
 from tablegate.gateway.engine.rows.page_builder import READ_FIELDS, SHOWN_AS_STORED, PageBuilder
 from tablegate.gateway.engine.rows.point_reads import (
@@ -21,12 +22,9 @@ from tablegate.gateway.engine.rows.point_reads import (
     stale_tables,
     tables_of,
 )
-from tablegate.gateway.engine.vectors import vector_support
-from tablegate.gateway.engine.vectors.vector_support import SearchSlices
 from tablegate.gateway.model import errors, fast_paths
-from tablegate.gateway.model.commands.commands import ReadCommand
+from tablegate.gateway.model.commands.command import Command
 from tablegate.gateway.model.commands.row_commands import Get, Read, ReadAll
-from tablegate.gateway.model.commands.vector_commands import SearchVectors
 from tablegate.gateway.model.commands.write_groups import RowKey
 from tablegate.gateway.model.expressions.predicates import ALWAYS
 from tablegate.gateway.model.expressions.ranges import KeyRange
@@ -51,16 +49,26 @@ Slices = Generator[None, None, Page | errors.GatewayError]
 """A page that is being read. It yields after each slice and returns the page."""
 
 
-def read(store: Store, commands: list[ReadCommand], now_ms: int) -> list[Outcome]:
+Reader = Callable[[Store, Session, Any, int], Generator[None, None, Any]]
+"""Reads in slices for a command of a capability, with the current time in milliseconds. Returns its outcome."""
+Readers = Mapping[type[Command[Any]], Reader]
+
+
+def read(store: Store, commands: list[Command[Any]], readers: Readers, now_ms: int) -> list[Outcome]:
     """Return the outcome of each command, all from one snapshot."""
     outcomes: dict[int, Outcome] = {}
-    for _ in read_in_slices(store, commands, now_ms, outcomes):
+    for _ in read_in_slices(store, commands, readers, now_ms, outcomes):
         pass
     return [outcomes[at] for at in range(len(commands))]
 
 
 def read_in_slices(
-    store: Store, commands: list[ReadCommand], now_ms: int, outcomes: dict[int, Outcome], reader: int = 0
+    store: Store,
+    commands: list[Command[Any]],
+    readers: Readers,
+    now_ms: int,
+    outcomes: dict[int, Outcome],
+    reader: int = 0,
 ) -> Iterator[None]:
     """Do what `read` does, and yield after each slice of a page, or after several short pages. Pages take turns.
 
@@ -70,7 +78,7 @@ def read_in_slices(
         outcomes |= read_without_snapshot(store, commands, now_ms)
         if len(outcomes) == len(commands):
             return
-    remaining = {at: command for at, command in enumerate(commands) if at not in outcomes}
+    remaining: dict[int, Any] = {at: command for at, command in enumerate(commands) if at not in outcomes}
     keys = list({(get.table.id, get.position) for get in fetched_together([*remaining.values()])})
     # A single statement is a snapshot.
     is_one_statement = all(map(_is_fetched_together, remaining.values())) and (
@@ -87,23 +95,23 @@ def read_in_slices(
             stale = _stale(store, session, commands)
             rows_by_key = rows.fetch_many(session, keys)
         counts: Counts = {}
-        pages: deque[tuple[int, Slices | SearchSlices]] = deque()
+        pages: deque[tuple[int, Generator[None, None, Any]]] = deque()
         for at, command in remaining.items():
             kind = type(command)
-            table = command.table if kind is Get or kind is Read else None  # type: ignore[union-attr]
+            table = command.table if kind is Get or kind is Read else None
             is_ready = table is not None and table.busy_until_ms <= now_ms and table.id not in stale
-            if is_ready and kind is Get and not command.transaction and table.features <= SHOWN_AS_STORED:  # type: ignore[union-attr]
+            if is_ready and kind is Get and not command.transaction and table.features <= SHOWN_AS_STORED:
                 # The most frequent case. The general code below would find the same row.
-                outcomes[at] = rows_by_key.get((table.id, command.position))  # type: ignore[union-attr]
-            elif is_ready and kind is Read and command.index is None and not command.transaction:  # type: ignore[union-attr]
-                pages.append((at, _page(session, command, now_ms, counts)))  # type: ignore[arg-type]
+                outcomes[at] = rows_by_key.get((table.id, command.position))
+            elif is_ready and kind is Read and command.index is None and not command.transaction:
+                pages.append((at, _page(session, command, now_ms, counts)))
             elif (refusal := refusal_of(command, stale, now_ms)) is not None:
                 outcomes[at] = refusal
-            elif isinstance(command, SearchVectors):
-                pages.append((at, vector_support.search(store, session, command, now_ms)))
             elif isinstance(command, Read):
                 begin = _staged_page if command.transaction else _page
                 pages.append((at, begin(session, command, now_ms, counts)))
+            elif kind in readers:
+                pages.append((at, readers[kind](store, session, command, now_ms)))
             elif _transaction(command):
                 outcomes[at] = _staged_outcome(session, command, rows_by_key, now_ms)
             elif is_byte_limited(command):
@@ -116,7 +124,7 @@ def read_in_slices(
 
 
 def _interleave(
-    pages: deque[tuple[int, Slices | SearchSlices]], outcomes: dict[int, Outcome]
+    pages: deque[tuple[int, Generator[None, None, Any]]], outcomes: dict[int, Outcome]
 ) -> Iterator[None]:
     """Read pages in turns, one slice each, and yield after each slice. Short pages share one."""
     deadline = perf_counter() + _SLICE_S
@@ -134,24 +142,24 @@ def _interleave(
         deadline = perf_counter() + _SLICE_S
 
 
-def _stale(store: Store, session: Session, commands: list[ReadCommand]) -> set[int]:
+def _stale(store: Store, session: Session, commands: list[Command[Any]]) -> set[int]:
     tables = [table for command in commands for table in tables_of(command)]
     return store.catalog.check(session, tables, lock=False)()
 
 
-def _is_fetched_together(command: ReadCommand) -> bool:
+def _is_fetched_together(command: Command[Any]) -> bool:
     """Return True for a point read without a transaction, unless its rows are fetched in steps."""
     if type(command) is Get:
         return not command.transaction
     return type(command) is ReadAll and not is_byte_limited(command)
 
 
-def _transaction(command: ReadCommand) -> str:
-    return "" if isinstance(command, ReadAll | SearchVectors) else command.transaction
+def _transaction(command: Command[Any]) -> str:
+    return command.transaction if isinstance(command, Get) else ""
 
 
 def _staged_outcome(
-    session: Session, command: ReadCommand, rows_by_key: dict[RowKey, Row], now_ms: int
+    session: Session, command: Command[Any], rows_by_key: dict[RowKey, Row], now_ms: int
 ) -> Outcome:
     """Return the outcome of a point read through a local transaction."""
     assert isinstance(command, Get)

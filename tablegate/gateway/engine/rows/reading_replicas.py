@@ -11,18 +11,19 @@ from typing import Any
 
 from tablegate.gateway.engine.rows import reading
 from tablegate.gateway.engine.rows.point_reads import Outcome
-from tablegate.gateway.model.commands.commands import ReadCommand
+from tablegate.gateway.engine.rows.reading import Readers
+from tablegate.gateway.model.commands.command import Command
 from tablegate.gateway.model.errors import StaleTable
 from tablegate.gateway.store.opening.replicas import Standbys
 
 
-def may_be_old(commands: list[ReadCommand]) -> bool:
+def may_be_old(commands: list[Command[Any]]) -> bool:
     """Return True if a standby may answer a list of reads."""
     return all(command.may_be_old for command in commands)
 
 
 def read(
-    replicas: Standbys, commands: list[ReadCommand], now_ms: int, log_position: int
+    replicas: Standbys, commands: list[Command[Any]], readers: Readers, now_ms: int, log_position: int
 ) -> list[Outcome | StaleTable]:
     """Return the outcome of each command. StaleTable marks those that the primary has to answer.
 
@@ -31,7 +32,7 @@ def read(
     replica = replicas.choose(log_position, reader=0)
     if replica is not None:
         try:
-            return [*reading.read(replica, commands, now_ms)]
+            return [*reading.read(replica, commands, readers, now_ms)]
         except Exception as error:
             replicas.set_aside(replica, error)
     return [StaleTable() for _ in commands]
@@ -39,7 +40,8 @@ def read(
 
 def read_in_slices(
     replicas: Standbys,
-    commands: list[ReadCommand],
+    commands: list[Command[Any]],
+    readers: Readers,
     now_ms: int,
     outcomes: dict[int, Any],
     reader: int,
@@ -52,7 +54,7 @@ def read_in_slices(
     outcomes_here: dict[int, Any] = {}
     number = 0
     try:
-        for _ in reading.read_in_slices(replica, commands, now_ms, outcomes_here, reader):
+        for _ in reading.read_in_slices(replica, commands, readers, now_ms, outcomes_here, reader):
             for at in [*outcomes_here][number:]:
                 if not isinstance(outcomes_here[at], StaleTable):
                     outcomes[at] = outcomes_here[at]

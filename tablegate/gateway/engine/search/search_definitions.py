@@ -7,53 +7,26 @@ changes.
 from __future__ import annotations
 
 import dataclasses
-from typing import get_args
 
+from tablegate.gateway.engine.attempts import Attempt, Runners
 from tablegate.gateway.engine.search import searching
 from tablegate.gateway.engine.streams import follower_reads, following
-from tablegate.gateway.engine.tables.table_definitions import TableDefiner
 from tablegate.gateway.engine.tables.table_dependents import lock_current, save_table, without_unused_log
 from tablegate.gateway.model.commands import search_commands
 from tablegate.gateway.model.errors import IndexExists, IndexMissing, LimitExceeded
 from tablegate.gateway.model.search.schema import SearchIndex, SearchIndexState
 from tablegate.gateway.model.tables.tables import Table
-from tablegate.gateway.model.values.rows import TICKS_PER_MS
 from tablegate.gateway.store.search import documents, search_indexes
 from tablegate.gateway.store.sql.databases import Session
-from tablegate.gateway.store.store import Store
 from tablegate.gateway.store.streams import followers
 
-COMMANDS = get_args(search_commands.SearchCommand)
 SEARCH = "search"
 """The kind of followers that are search indexes. The target is the id of the index."""
 
 
-def run(
-    store: Store, definer: TableDefiner, command: search_commands.SearchCommand, now: int
-) -> Table | list[tuple[str, SearchIndex]] | SearchIndexState | search_commands.SearchPage:
-    """Return the outcome of a command about search indexes. `now`: ticks since 1970."""
-    now_ms = now // TICKS_PER_MS
-    match command:
-        case search_commands.CreateSearchIndex():
-            return create(store, definer, command, now_ms)
-        case search_commands.AlterSearchIndex():
-            return alter(store, command)
-        case search_commands.SwapSearchIndexes():
-            return swap(store, command)
-        case search_commands.DropSearchIndex():
-            return drop(store, command, now_ms)
-        case search_commands.ListSearchIndexes():
-            return list_all(store, command)
-        case search_commands.DescribeSearchIndex():
-            return describe(store, command, now_ms)
-        case search_commands.SearchRows():
-            return searching.search(store, command, now_ms)
-
-
-def create(
-    store: Store, definer: TableDefiner, command: search_commands.CreateSearchIndex, now_ms: int
-) -> Table:
+def _create(attempt: Attempt, command: search_commands.CreateSearchIndex) -> Table:
     """Create a search index. Raises StaleTable, IndexExists, LimitExceeded."""
+    store = attempt.store
     with store.write() as session:
         table = lock_current(store, session, command.table)
         number = len(search_indexes.of_table(session, table.id))
@@ -66,18 +39,19 @@ def create(
             command.dialect,
             command.schema,
             command.properties,
-            now_ms,
+            attempt.now_ms,
             command.lifetime_ms,
         )
         if not search_indexes.add(session, index):
             raise IndexExists(table.name, command.name)
-        table = following.with_recording(definer, session, table, now_ms)
+        table = following.with_recording(attempt.definer, session, table, attempt.now_ms)
         following.add(store, session, table, SEARCH, str(index.id), copies=True)
         return save_table(store, session, table)
 
 
-def alter(store: Store, command: search_commands.AlterSearchIndex) -> Table:
+def _alter(attempt: Attempt, command: search_commands.AlterSearchIndex) -> Table:
     """Replace properties, time to live and schema of a search index. Raises StaleTable, IndexMissing."""
+    store = attempt.store
     with store.write() as session:
         table = lock_current(store, session, command.table)
         index = _found(session, table, command.name)
@@ -92,8 +66,9 @@ def alter(store: Store, command: search_commands.AlterSearchIndex) -> Table:
         return save_table(store, session, table)
 
 
-def swap(store: Store, command: search_commands.SwapSearchIndexes) -> Table:
+def _swap(attempt: Attempt, command: search_commands.SwapSearchIndexes) -> Table:
     """Exchange the names of two search indexes. Raises StaleTable, IndexMissing."""
+    store = attempt.store
     with store.write() as session:
         table = lock_current(store, session, command.table)
         index, other = (_found(session, table, name) for name in (command.name, command.other))
@@ -111,8 +86,9 @@ def _found(session: Session, table: Table, name: str) -> SearchIndex:
     return index
 
 
-def drop(store: Store, command: search_commands.DropSearchIndex, now_ms: int) -> Table:
+def _drop(attempt: Attempt, command: search_commands.DropSearchIndex) -> Table:
     """Drop a search index. Raises StaleTable, IndexMissing."""
+    store, now_ms = attempt.store, attempt.now_ms
     with store.write() as session:
         table = lock_current(store, session, command.table)
         index = _found(session, table, command.name)
@@ -122,9 +98,9 @@ def drop(store: Store, command: search_commands.DropSearchIndex, now_ms: int) ->
         return save_table(store, session, without_unused_log(session, table, now_ms))
 
 
-def list_all(store: Store, command: search_commands.ListSearchIndexes) -> list[tuple[str, SearchIndex]]:
+def _list(attempt: Attempt, command: search_commands.ListSearchIndexes) -> list[tuple[str, SearchIndex]]:
     """Return the search indexes of a namespace, or of one table."""
-    with store.read() as session:
+    with attempt.store.read() as session:
         found = search_indexes.of_namespace(session, command.namespace, command.table_name)
         return [each for each in found if not (command.only_filled and _is_filling(session, each[1]))]
 
@@ -145,10 +121,10 @@ def oldest_unindexed_ms(session: Session) -> int | None:
     return min((at_ms for at_ms in times_ms if at_ms is not None), default=None)
 
 
-def describe(store: Store, command: search_commands.DescribeSearchIndex, now_ms: int) -> SearchIndexState:
+def _describe(attempt: Attempt, command: search_commands.DescribeSearchIndex) -> SearchIndexState:
     """Return the progress of a search index. Raises IndexMissing."""
-    table = command.table
-    with store.read() as session:
+    table, now_ms = command.table, attempt.now_ms
+    with attempt.store.read() as session:
         index = _found(session, table, command.name)
         number, size_bytes = documents.size(session, index.id)
         is_filling = False
@@ -159,3 +135,16 @@ def describe(store: Store, command: search_commands.DescribeSearchIndex, now_ms:
             synced_to_ms = now_ms if oldest_ms is None else oldest_ms
     synced_to_ms = 0 if is_filling else synced_to_ms
     return SearchIndexState(index, table.name, is_filling, synced_to_ms, number, size_bytes)
+
+
+COMMANDS: Runners = {
+    search_commands.CreateSearchIndex: _create,
+    search_commands.AlterSearchIndex: _alter,
+    search_commands.SwapSearchIndexes: _swap,
+    search_commands.DropSearchIndex: _drop,
+    search_commands.ListSearchIndexes: _list,
+    search_commands.DescribeSearchIndex: _describe,
+    search_commands.SearchRows: lambda attempt, command: searching.search(
+        attempt.store, command, attempt.now_ms
+    ),
+}

@@ -11,28 +11,21 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import get_args
+from typing import Any
 
+from tablegate.gateway.engine.attempts import Attempt, Runners
 from tablegate.gateway.engine.streams import streaming
 from tablegate.gateway.engine.streams.follower_reads import oldest_pending_ms, pending
 from tablegate.gateway.engine.tables.table_definitions import TableDefiner
 from tablegate.gateway.engine.tables.table_dependents import end, lock_current, save_table, without_unused_log
-from tablegate.gateway.model.commands.stream_commands import (
-    Follow,
-    ListFollowers,
-    Reshard,
-    StreamCommand,
-    Unfollow,
-)
+from tablegate.gateway.model.commands import stream_commands
 from tablegate.gateway.model.tables.changes import Change
 from tablegate.gateway.model.tables.tables import Table
-from tablegate.gateway.model.values.rows import TICKS_PER_MS
 from tablegate.gateway.store.sql.databases import Session
 from tablegate.gateway.store.store import Store
 from tablegate.gateway.store.streams import changes, followers
 from tablegate.gateway.store.streams.followers import Follower
 
-COMMANDS = get_args(StreamCommand)
 # A server that begins a delivery owns the follower for this long. After that, another server may deliver, so a longer
 # delivery may be repeated.
 _OWNED_MS = 5_000
@@ -54,39 +47,25 @@ Deliver = Callable[[Table, str, Sequence[Change]], None]
 is called again with the same changes."""
 
 
-def run(
-    store: Store, definer: TableDefiner, command: StreamCommand, now: int
-) -> streaming.StreamOutcome | list[str]:
-    """Return the outcome of a command about streams or followers. `now`: ticks since 1970."""
-    match command:
-        case Reshard():
-            return streaming.reshard(store, command, now // TICKS_PER_MS)
-        case Follow():
-            return follow(store, definer, command, now // TICKS_PER_MS)
-        case Unfollow():
-            return unfollow(store, command, now // TICKS_PER_MS)
-        case ListFollowers():
-            return targets(store, command)
-    return streaming.read(store, command)
-
-
 # Beginning and ending
 
 
-def follow(store: Store, definer: TableDefiner, command: Follow, now_ms: int) -> Table:
+def _follow(attempt: Attempt, command: stream_commands.Follow) -> Table:
     """Add a follower of a table, which receives all changes from now on. Raises StaleTable."""
+    store = attempt.store
     with store.write() as session:
         table = lock_current(store, session, command.table)
         table = dataclasses.replace(table, properties={**table.properties, **command.properties})
-        table = with_recording(definer, session, table, now_ms)
+        table = with_recording(attempt.definer, session, table, attempt.now_ms)
         same_target = followers.of_target(session, command.kind, command.target)
         if all(follower.table_id != table.id for follower in same_target):
             add(store, session, table, command.kind, command.target)
         return save_table(store, session, table)
 
 
-def unfollow(store: Store, command: Unfollow, now_ms: int) -> Table:
+def _unfollow(attempt: Attempt, command: stream_commands.Unfollow) -> Table:
     """End a follower after the changes written so far. Raises StaleTable."""
+    store, now_ms = attempt.store, attempt.now_ms
     with store.write() as session:
         table = lock_current(store, session, command.table)
         table = dataclasses.replace(table, properties={**table.properties, **command.properties})
@@ -96,9 +75,9 @@ def unfollow(store: Store, command: Unfollow, now_ms: int) -> Table:
         return save_table(store, session, without_unused_log(session, table, now_ms))
 
 
-def targets(store: Store, command: ListFollowers) -> list[str]:
+def _targets(attempt: Attempt, command: stream_commands.ListFollowers) -> list[str]:
     """Return the targets of a table's followers of a kind, including those that are ending."""
-    with store.read() as session:
+    with attempt.store.read() as session:
         return [follower.target for follower in followers.of_table(session, command.table.id, command.kind)]
 
 
@@ -194,3 +173,26 @@ def _remove_if_done(store: Store, follower: Follower, now_ms: int) -> bool:
         if table is not None:
             save_table(store, session, without_unused_log(session, table, now_ms))
     return True
+
+
+def _reading(read: Callable[[Session, Any], Any]) -> Callable[[Attempt, Any], Any]:
+    def run(attempt: Attempt, command: Any) -> Any:
+        with attempt.store.read() as session:
+            return read(session, command)
+
+    return run
+
+
+COMMANDS: Runners = {
+    stream_commands.ListStreams: _reading(streaming.list_streams),
+    stream_commands.FindStream: _reading(streaming.find_stream),
+    stream_commands.ListShards: _reading(streaming.list_shards),
+    stream_commands.FindPosition: _reading(streaming.find_position),
+    stream_commands.ReadChanges: _reading(streaming.read_changes),
+    stream_commands.Reshard: lambda attempt, command: streaming.reshard(
+        attempt.store, command, attempt.now_ms
+    ),
+    stream_commands.Follow: _follow,
+    stream_commands.Unfollow: _unfollow,
+    stream_commands.ListFollowers: _targets,
+}

@@ -36,8 +36,6 @@ from tablegate.gateway.store.streams import changes, followers
 _STREAMS = 32
 _CHUNK_ROWS = 100
 
-StreamOutcome = list[Stream] | Stream | list[Shard] | int | ChangePage | Table
-
 
 # Recording
 
@@ -111,24 +109,25 @@ def is_over(old: Rules, new: Rules | None) -> bool:
 # Reading
 
 
-def read(store: Store, command: stream_commands.StreamCommand) -> StreamOutcome:
-    """Return the outcome of a command that reads. Raises StreamMissing, PositionExpired."""
-    with store.read() as session:
-        match command:
-            case stream_commands.ListStreams(namespace, table_name):
-                return changes.find_streams(session, namespace, table_name)
-            case stream_commands.FindStream(namespace, table_name, label):
-                streams = changes.find_streams(session, namespace, table_name, label)
-                if not streams:
-                    raise StreamMissing(table_name, label)
-                return streams[-1]
-            case stream_commands.ListShards(stream):
-                return changes.shards_of(session, stream.id)
-            case stream_commands.FindPosition(stream, number, at):
-                return position(session, (stream.id, number), at)
-            case stream_commands.ReadChanges():
-                return _page(session, command)
-    raise TypeError(command)
+def list_streams(session: Session, command: stream_commands.ListStreams) -> list[Stream]:
+    return changes.find_streams(session, command.namespace, command.table_name)
+
+
+def find_stream(session: Session, command: stream_commands.FindStream) -> Stream:
+    """Return the newest stream of a table with a label. Raises StreamMissing."""
+    streams = changes.find_streams(session, command.namespace, command.table_name, command.label)
+    if not streams:
+        raise StreamMissing(command.table_name, command.label)
+    return streams[-1]
+
+
+def list_shards(session: Session, command: stream_commands.ListShards) -> list[Shard]:
+    return changes.shards_of(session, command.stream.id)
+
+
+def find_position(session: Session, command: stream_commands.FindPosition) -> int:
+    """Return the first sequence to read of a shard. Raises StreamMissing."""
+    return position(session, (command.stream.id, command.shard), command.at)
 
 
 def _shard(session: Session, shard_key: tuple[int, int]) -> Shard:
@@ -151,7 +150,8 @@ def position(session: Session, shard_key: tuple[int, int], at: Oldest | Latest |
     return changes.last_sequence(session, shard_key) + 1
 
 
-def _page(session: Session, command: stream_commands.ReadChanges) -> ChangePage:
+def read_changes(session: Session, command: stream_commands.ReadChanges) -> ChangePage:
+    """Return a page of the changes of a shard. Raises StreamMissing, PositionExpired."""
     shard_key = command.stream.id, command.shard
     shard = _shard(session, shard_key)
     if command.sequence <= shard.trimmed_sequence:

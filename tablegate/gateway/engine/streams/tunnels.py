@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import get_args
+from typing import Any
 from uuid import uuid4
 
+from tablegate.gateway.engine.attempts import Attempt, Runners
 from tablegate.gateway.engine.streams import following, streaming
 from tablegate.gateway.engine.streams.follower_reads import oldest_pending_ms
-from tablegate.gateway.engine.tables.table_definitions import TableDefiner
 from tablegate.gateway.engine.tables.table_dependents import (
     TUNNEL,
     lock_current,
@@ -43,13 +43,11 @@ from tablegate.gateway.model.tables.tunnels import (
     without_lost_clients,
     without_terminated_shards,
 )
-from tablegate.gateway.model.values.rows import TICKS_PER_MS
 from tablegate.gateway.store.sql.databases import Session
 from tablegate.gateway.store.store import Store
 from tablegate.gateway.store.streams import changes, followers, tunnels
 from tablegate.gateway.store.streams.followers import Follower
 
-COMMANDS = get_args(tunnel_commands.TunnelCommand)
 ROW_CHANNELS = 4
 """Number of channels for the rows of a table."""
 RETENTION_MS = 7 * 86_400_000
@@ -58,38 +56,11 @@ RETENTION_MS = 7 * 86_400_000
 _TERMINATED_SHARDS_KEPT = 100
 
 
-def run(
-    store: Store, definer: TableDefiner, command: tunnel_commands.TunnelCommand, now: int
-) -> Tunnel | list[Tunnel] | ChannelSource | str | None:
-    """Return the outcome of a command. `now`: ticks since 1970. Raises TunnelRefused, LimitExceeded, StaleTable."""
-    now_ms = now // TICKS_PER_MS
-    match command:
-        case tunnel_commands.CreateTunnel():
-            return _create(store, definer, command, now_ms)
-        case tunnel_commands.DeleteTunnel(table, name):
-            _delete(store, table, name, now_ms)
-            return None
-        case tunnel_commands.ListTunnels(table):
-            with store.read() as session:
-                return tunnels.of_table(session, table.id)
-        case tunnel_commands.FindTunnel(namespace, public_id):
-            with store.read() as session:
-                tunnel = tunnels.by_public_id(session, namespace, public_id)
-            if tunnel is None:
-                raise TunnelRefused("missing", name=public_id)
-            return tunnel
-        case tunnel_commands.FindChannel():
-            return _source(store, command, now_ms)
-    with store.write() as session:
-        return _change(session, command, now_ms)
-
-
 # Creation and deletion
 
 
-def _create(
-    store: Store, definer: TableDefiner, command: tunnel_commands.CreateTunnel, now_ms: int
-) -> Tunnel:
+def _create(attempt: Attempt, command: tunnel_commands.CreateTunnel) -> Tunnel:
+    store, definer, now_ms = attempt.store, attempt.definer, attempt.now_ms
     with store.write() as session:
         table = lock_current(store, session, command.table)
         existing = tunnels.of_table(session, table.id)
@@ -131,7 +102,8 @@ def _following(session: Session, table: Table, tunnel: Tunnel) -> Tunnel:
     return dataclasses.replace(tunnel, state=with_shards(tunnel.state, rule.id, shards, starts))
 
 
-def _delete(store: Store, known: Table, name: str, now_ms: int) -> None:
+def _delete(attempt: Attempt, command: tunnel_commands.DeleteTunnel) -> None:
+    store, known, name = attempt.store, command.table, command.name
     with store.write() as session:
         table = store.catalog.lock(session, known.id)
         tunnel = next((each for each in tunnels.of_table(session, known.id) if each.name == name), None)
@@ -139,7 +111,7 @@ def _delete(store: Store, known: Table, name: str, now_ms: int) -> None:
             raise TunnelRefused("missing", name=name)
         tunnels.remove(session, tunnel.id)
         followers.remove(session, tunnel.id)
-        save_table(store, session, without_unused_log(session, table, now_ms))
+        save_table(store, session, without_unused_log(session, table, attempt.now_ms))
 
 
 def expire(store: Store, now_ms: int) -> None:
@@ -163,8 +135,28 @@ def expire(store: Store, now_ms: int) -> None:
 # Clients
 
 
-def _change(session: Session, command: tunnel_commands.ClientCommand, now_ms: int) -> Tunnel | str | None:
+def _find(attempt: Attempt, command: tunnel_commands.FindTunnel) -> Tunnel:
+    with attempt.store.read() as session:
+        tunnel = tunnels.by_public_id(session, command.namespace, command.tunnel_id)
+    if tunnel is None:
+        raise TunnelRefused("missing", name=command.tunnel_id)
+    return tunnel
+
+
+def _list(attempt: Attempt, command: tunnel_commands.ListTunnels) -> list[Tunnel]:
+    with attempt.store.read() as session:
+        return tunnels.of_table(session, command.table.id)
+
+
+def _change(attempt: Attempt, command: tunnel_commands.ClientCommand[Any]) -> Tunnel | str | None:
     """Run a command that changes the state of a tunnel."""
+    with attempt.store.write() as session:
+        return _change_locked(session, command, attempt.now_ms)
+
+
+def _change_locked(
+    session: Session, command: tunnel_commands.ClientCommand[Any], now_ms: int
+) -> Tunnel | str | None:
     tunnel = tunnels.lock(session, command.tunnel.id)
     if tunnel is None:
         raise TunnelRefused("missing", name=command.tunnel.public_id)
@@ -223,14 +215,14 @@ def _after_checkpoint(tunnel: Tunnel, state: TunnelState, command: tunnel_comman
     return dataclasses.replace(channel, position=position, checkpoints=command.number)
 
 
-def _source(store: Store, command: tunnel_commands.FindChannel, now_ms: int) -> ChannelSource:
-    with store.read() as session:
+def _source(attempt: Attempt, command: tunnel_commands.FindChannel) -> ChannelSource:
+    with attempt.store.read() as session:
         tunnel = tunnels.by_public_id(session, command.tunnel.namespace, command.tunnel.public_id)
         if tunnel is None:
             raise TunnelRefused("missing", name=command.tunnel.public_id)
         if tunnel.is_expired:
             raise TunnelRefused("expired", name=tunnel.name)
-        state = without_lost_clients(tunnel.state, now_ms)
+        state = without_lost_clients(tunnel.state, attempt.now_ms)
         if command.client:
             _require_client(state, command.client)
         channel = _channel_of(state, command.client, command.channel)
@@ -284,3 +276,16 @@ def _positions(state: TunnelState, shards: Sequence[Shard]) -> Mapping[int, int]
             is_read = channel.position.finished and end is not None
             positions[channel.number] = end + 1 if is_read and end is not None else channel.position.sequence
     return positions
+
+
+COMMANDS: Runners = {
+    tunnel_commands.CreateTunnel: _create,
+    tunnel_commands.DeleteTunnel: _delete,
+    tunnel_commands.ListTunnels: _list,
+    tunnel_commands.FindTunnel: _find,
+    tunnel_commands.FindChannel: _source,
+    tunnel_commands.ConnectTunnel: _change,
+    tunnel_commands.HeartbeatTunnel: _change,
+    tunnel_commands.LeaveTunnel: _change,
+    tunnel_commands.SaveCheckpoint: _change,
+}

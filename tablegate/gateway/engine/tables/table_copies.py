@@ -6,51 +6,30 @@ that their ETags stay equal. Its stream, if its rule has one, begins anew.
 
 from __future__ import annotations
 
-from typing import Any, assert_never, get_args
+from typing import Any
 
+from tablegate.gateway.engine.attempts import Attempt, Runners
 from tablegate.gateway.engine.background import job_runner
 from tablegate.gateway.engine.backups import history_retention
 from tablegate.gateway.engine.tables import indexing, table_dependents
-from tablegate.gateway.engine.tables.table_definitions import TableDefiner
 from tablegate.gateway.model.commands import snapshot_commands
 from tablegate.gateway.model.errors import InvalidInput, TableBusy, TableMissing
 from tablegate.gateway.model.tables.namespaces import RETAINED, SNAPSHOTS
 from tablegate.gateway.model.tables.tables import State, Table
-from tablegate.gateway.model.values.rows import TICKS_PER_MS, Row
+from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.store.rows import entries, row_counts, rows, vectors
 from tablegate.gateway.store.rows.row_counts import CountChanges
 from tablegate.gateway.store.sql.databases import KeyOccupied, Session
 from tablegate.gateway.store.store import Store
 from tablegate.gateway.store.tables import descriptors, expiry_backfills, namespace_documents
 
-COMMANDS = get_args(snapshot_commands.SnapshotCommand)
 
-
-def run(store: Store, definer: TableDefiner, command: snapshot_commands.SnapshotCommand, now: int) -> Any:
-    """Return the outcome of a command about whole namespaces. `now`: ticks since 1970."""
-    now_ms = now // TICKS_PER_MS
-    match command:
-        case snapshot_commands.ResetTables():
-            return _reset(store, definer, command, now_ms)
-        case snapshot_commands.CopyTables():
-            return _copy(store, definer, command, now_ms)
-        case snapshot_commands.DescribeTables(namespace):
-            return _describe(store, namespace)
-        case snapshot_commands.ListNamespaces(prefix):
-            with store.read() as session:
-                return _namespaces(store, session, prefix)
-        case snapshot_commands.ImportDefinition():
-            return _import_definition(store, definer, command, now_ms)
-        case snapshot_commands.ImportRows():
-            return _import_rows(store, command)
-    assert_never(command)
-
-
-def _reset(store: Store, definer: TableDefiner, command: snapshot_commands.ResetTables, now_ms: int) -> int:
+def _reset(attempt: Attempt, command: snapshot_commands.ResetTables) -> int:
     """Empty or drop tables, each in constant time, and return their number. The rows are purged later.
 
     Jobs of dropped tables are removed too, and with all tables their backups. Raises TableMissing.
     """
+    store, definer, now_ms = attempt.store, attempt.definer, attempt.now_ms
     with store.write() as session:
         namespaces = None if command.namespace is None else {command.namespace}
         tables = _lock_tables(store, session, namespaces, command.names)
@@ -70,11 +49,12 @@ def _reset(store: Store, definer: TableDefiner, command: snapshot_commands.Reset
     return len(tables)
 
 
-def _copy(store: Store, definer: TableDefiner, command: snapshot_commands.CopyTables, now_ms: int) -> int:
+def _copy(attempt: Attempt, command: snapshot_commands.CopyTables) -> int:
     """Replace the tables of some namespaces by those of others. Return their number.
 
     Raises TableBusy, and the errors of the command's document update.
     """
+    store, definer, now_ms = attempt.store, attempt.definer, attempt.now_ms
     targets = dict(command.copies)
     with store.write() as session:
         target_namespaces = set(targets.values())
@@ -102,32 +82,32 @@ def _copy(store: Store, definer: TableDefiner, command: snapshot_commands.CopyTa
     return len(tables)
 
 
-def _describe(store: Store, namespace: str) -> list[tuple[Table, dict[str, Any]]]:
-    with store.read() as session:
-        tables = store.catalog.all(session, "namespace = ? ORDER BY id", (namespace,))
+def _describe(
+    attempt: Attempt, command: snapshot_commands.DescribeTables
+) -> list[tuple[Table, dict[str, Any]]]:
+    with attempt.store.read() as session:
+        tables = attempt.store.catalog.all(session, "namespace = ? ORDER BY id", (command.namespace,))
     return [(table, descriptors.document_of(table)) for table in tables]
 
 
-def _import_definition(
-    store: Store, definer: TableDefiner, command: snapshot_commands.ImportDefinition, now_ms: int
-) -> Table:
+def _import_definition(attempt: Attempt, command: snapshot_commands.ImportDefinition) -> Table:
     """Make an empty table from a document. Its stream, if its rule has one, has not begun. Raises InvalidInput."""
     try:
-        table = descriptors.table_of(command.document, store.catalog.views)
+        table = descriptors.table_of(command.document, attempt.store.catalog.views)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InvalidInput("document", error=repr(error)) from None
-    with store.write() as session:
-        [new_table] = definer.recreate(session, [(table, command.namespace)], now_ms)
+    with attempt.store.write() as session:
+        [new_table] = attempt.definer.recreate(session, [(table, command.namespace)], attempt.now_ms)
     return new_table
 
 
-def _import_rows(store: Store, command: snapshot_commands.ImportRows) -> None:
+def _import_rows(attempt: Attempt, command: snapshot_commands.ImportRows) -> None:
     """Insert rows unchanged, with their index entries. Raises InvalidInput."""
     table = command.table
     new_rows = [Row(row.position, row.contents, row.modified_at) for row in command.rows]
     new_rows.sort(key=lambda row: row.position)
     try:
-        with store.write() as session:
+        with attempt.store.write() as session:
             rows.load(session, ((table.id, row) for row in new_rows))
             counts = CountChanges()
             for row in new_rows:
@@ -136,6 +116,11 @@ def _import_rows(store: Store, command: snapshot_commands.ImportRows) -> None:
             counts.save(session, new_rows[0].position.partition if new_rows else b"")
     except KeyOccupied:
         raise InvalidInput("rows", error="a row is there twice") from None
+
+
+def _list_namespaces(attempt: Attempt, command: snapshot_commands.ListNamespaces) -> list[str]:
+    with attempt.store.read() as session:
+        return _namespaces(attempt.store, session, command.prefix)
 
 
 def _namespaces(store: Store, session: Session, prefix: str) -> list[str]:
@@ -181,3 +166,13 @@ def _copy_rows(session: Session, table: Table, copy: Table) -> None:
         vectors.copy(session, vector_index.id, copied_vector_index.id)
     if not is_snapshot and copy.rules.expiry is not None:
         expiry_backfills.begin(session, copy.id)
+
+
+COMMANDS: Runners = {
+    snapshot_commands.ResetTables: _reset,
+    snapshot_commands.CopyTables: _copy,
+    snapshot_commands.DescribeTables: _describe,
+    snapshot_commands.ListNamespaces: _list_namespaces,
+    snapshot_commands.ImportDefinition: _import_definition,
+    snapshot_commands.ImportRows: _import_rows,
+}

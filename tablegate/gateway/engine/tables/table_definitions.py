@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from tablegate.gateway.engine.backups import history_retention
 from tablegate.gateway.engine.streams import streaming
-from tablegate.gateway.engine.tables import row_counting, table_dependents
+from tablegate.gateway.engine.tables import table_dependents
 from tablegate.gateway.model import errors
 from tablegate.gateway.model.authorization.quotas import TABLES, TableLimit
 from tablegate.gateway.model.commands import table_commands
-from tablegate.gateway.model.commands.account_commands import AccountCommand, GetProperties, PutProperties
 from tablegate.gateway.model.tables.indexes import Index, VectorIndex
 from tablegate.gateway.model.tables.namespaces import FOLLOWED, SNAPSHOTS
 from tablegate.gateway.model.tables.restored_tables import independent_rules
@@ -26,7 +24,7 @@ from tablegate.gateway.store.rows import row_counts
 from tablegate.gateway.store.sql.databases import Session
 from tablegate.gateway.store.store import Store
 from tablegate.gateway.store.streams import changes
-from tablegate.gateway.store.tables import expiry_backfills, namespace_documents
+from tablegate.gateway.store.tables import expiry_backfills
 
 
 class TableDefiner:
@@ -41,36 +39,6 @@ class TableDefiner:
         self._catalog = store.catalog
         self._delay_ms = delay_ms
         self._stream_shards = stream_shards
-
-    def run(self, command: table_commands.TableCommand | AccountCommand, now_ms: int) -> Any:
-        """Run a command and return its outcome. `now_ms`: milliseconds since 1970.
-
-        Raises TableMissing, TableExists, TableBusy, IndexMissing, StaleTable.
-        """
-        match command:
-            case table_commands.FindTable():
-                [found] = self.find_all([command], now_ms)
-                return found
-            case table_commands.ListTables(namespace, after, limit, by_azure_name):
-                with self._store.read() as session:
-                    tables = self._catalog.page(session, namespace, after, limit, by_azure_name)
-                return [table for table in tables if not _is_deleted(table, now_ms)]
-            case table_commands.CreateTable():
-                return self._create(command, now_ms)
-            case table_commands.AlterTable():
-                return self._alter_all([command], now_ms)[0]
-            case table_commands.AlterTables(alterations):
-                return self._alter_all(alterations, now_ms)
-            case table_commands.DropTable(table, delay_ms):
-                return self._drop(table, max(delay_ms, self._delay_ms), now_ms)
-            case table_commands.CountRows(table, again):
-                return row_counting.statistics(self._store, table, now_ms, again)
-            case GetProperties(namespace, name):
-                with self._store.read() as session:
-                    return namespace_documents.find(session, namespace, name)
-            case PutProperties(namespace, name, document):
-                with self._store.write() as session:
-                    return namespace_documents.keep(session, namespace, name, document)
 
     def find_all(
         self, commands: Sequence[table_commands.FindTable], now_ms: int
@@ -88,7 +56,15 @@ class TableDefiner:
                 found.append(table)
         return found
 
-    def _create(self, command: table_commands.CreateTable, now_ms: int) -> Table:
+    def list_tables(self, command: table_commands.ListTables, now_ms: int) -> list[Table]:
+        with self._store.read() as session:
+            tables = self._catalog.page(
+                session, command.namespace, command.after, command.limit, command.by_azure_name
+            )
+        return [table for table in tables if not _is_deleted(table, now_ms)]
+
+    def create(self, command: table_commands.CreateTable, now_ms: int) -> Table:
+        """Create a table. Raises TableExists, TableBusy, QuotaExceeded."""
         with self._store.write() as session:
             table = self.make(session, command, self._busy_until_ms(now_ms), now_ms)
         self._catalog.cache.keep(table)
@@ -298,7 +274,8 @@ class TableDefiner:
             view=self._catalog.views.get(new.dialect or dialect),
         )
 
-    def _alter_all(self, commands: Sequence[table_commands.AlterTable], now_ms: int) -> tuple[Table, ...]:
+    def alter_all(self, commands: Sequence[table_commands.AlterTable], now_ms: int) -> tuple[Table, ...]:
+        """Alter tables in one transaction. Raises StaleTable, TableBusy, IndexMissing."""
         with self._store.write() as session:
             altered_tables = self.alter(session, commands, now_ms)
         for table in altered_tables:
@@ -375,7 +352,9 @@ class TableDefiner:
             raise errors.TableBusy(table.name, state.value)
         return State.UPDATING, self._busy_until_ms(now_ms)
 
-    def _drop(self, table: Table, delay_ms: int, now_ms: int) -> Table:
+    def drop_table(self, command: table_commands.DropTable, now_ms: int) -> Table:
+        """Drop a table, in constant time. Raises TableMissing, TableBusy."""
+        table, delay_ms = command.table, max(command.delay_ms, self._delay_ms)
         with self._store.write() as session:
             locked_table = self._catalog.lock(session, table.id)
             if locked_table is None or _is_deleted(locked_table, now_ms):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Generator
 
+from tablegate.gateway.engine.rows.point_reads import refusal_of_index
 from tablegate.gateway.model.commands.vector_commands import SearchVectors, VectorMatch
 from tablegate.gateway.model.errors import GatewayError, NotInstalled
 from tablegate.gateway.store.sql.databases import Session
@@ -30,8 +31,15 @@ def can_approximate() -> bool:
 
 def search(store: Store, session: Session, command: SearchVectors, now_ms: int) -> SearchSlices:
     """Run a search in slices and return its outcome. The first search loads numpy."""
+    name = command.index.name
+    refusal = refusal_of_index(command.table, name, command.table.vector_index(name), now_ms)
+    if refusal is not None:
+        return refusal
     try:
         from tablegate.gateway.engine.vectors import searching
     except ModuleNotFoundError:
         return NotInstalled("vectors")
     return (yield from searching.search(store, session, command, now_ms))
+
+
+COMMANDS = {SearchVectors: search}

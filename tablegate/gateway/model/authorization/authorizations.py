@@ -7,10 +7,9 @@ authorization object. Pure. Only gateway/security/gate.py calls it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, Protocol
 
 from tablegate.gateway.model.authorization.accesses import Access
-from tablegate.gateway.model.authorization.command_accesses import accesses_of, backup_path
 from tablegate.gateway.model.authorization.conditions import POSSIBLE, AccessFacts, ConditionKey
 from tablegate.gateway.model.authorization.grants import EVERYTHING, NOTHING, Policy, Verdict
 from tablegate.gateway.model.authorization.permissions import (
@@ -19,18 +18,14 @@ from tablegate.gateway.model.authorization.permissions import (
     Permission,
     Purpose,
 )
-from tablegate.gateway.model.commands.backup_commands import ListBackups
-from tablegate.gateway.model.commands.commands import AnyCommand
+from tablegate.gateway.model.commands.command import Command
 from tablegate.gateway.model.commands.row_commands import Get
-from tablegate.gateway.model.commands.stream_commands import FindStream
 from tablegate.gateway.model.commands.table_commands import FindTable
-from tablegate.gateway.model.errors import NotPermitted, QuotaExceeded, StreamMissing, TableMissing
-from tablegate.gateway.model.tables.changes import Stream
+from tablegate.gateway.model.errors import NotPermitted, QuotaExceeded, TableMissing
 from tablegate.gateway.model.tables.tables import RESOURCE_POLICIES, Table
 
 # A global name is faster to read than a member of an enumeration.
 _ALLOWED, _READ = Verdict.ALLOWED, Permission.READ
-_LOOK_UPS = frozenset({FindTable, FindStream, ListBackups})
 _BY_LOOK_UP = frozenset(
     {
         Permission.DESCRIBE, Permission.DESCRIBE_EXPIRY, Permission.DESCRIBE_FEATURES, Permission.READ_TAGS,
@@ -98,10 +93,10 @@ class QuotaMeter(Protocol):
     exceeded: QuotaExceeded | None
     """The quota that a refused part of the request exceeded."""
 
-    def refusal(self, commands: list[AnyCommand]) -> QuotaExceeded | None:
+    def refusal(self, commands: list[Command[Any]]) -> QuotaExceeded | None:
         """Return the reason why commands are refused, or None."""
 
-    def charge(self, commands: list[AnyCommand], outcomes: list[Any]) -> None:
+    def charge(self, commands: list[Command[Any]], outcomes: list[Any]) -> None:
         """Charge the consumption of commands."""
 
 
@@ -184,23 +179,21 @@ class Authorization:
                 return self.identity.access_id
         return None
 
-    def refusal(self, commands: list[AnyCommand]) -> NotPermitted | QuotaExceeded | None:
+    def refusal(self, commands: list[Command[Any]]) -> NotPermitted | QuotaExceeded | None:
         """Return the reason why commands are refused, or None. All are evaluated before any of them runs.
 
         Can replace commands in the list by equal ones with bounds of quotas.
         """
         purpose, policy = self.purpose, self.policy
         for command in commands:
-            kind = type(command)
             is_own_read = False
-            if kind is Get:  # the most frequent command, usually with a cached decision
-                get = cast(Get, command)
-                table = get.table
+            if type(command) is Get:  # the most frequent command, usually with a cached decision
+                table = command.table
                 is_own_read = self._resources is None or RESOURCE_POLICIES not in table.properties
                 if is_own_read:
                     channel, namespace, name = purpose[1], table.namespace, table.name
                     readable = policy.readable
-                    key = channel, namespace, name, get.position.partition
+                    key = channel, namespace, name, command.position.partition
                     if readable and readable.get(key) is table.key_schema:
                         self.is_checked = True
                         continue
@@ -208,7 +201,7 @@ class Authorization:
                     if decision is not None and decision[0] is _ALLOWED:
                         self.is_checked = True
                         continue
-            if kind in _LOOK_UPS:
+            if command.is_look_up:
                 self.needs_review = True
             refusal = self.refusal_of_command(command, is_own_read)
             if refusal is not None:
@@ -218,13 +211,13 @@ class Authorization:
         self.needs_review = True
         return self.usage.refusal(commands)
 
-    def refusal_of_command(self, command: AnyCommand, caches: bool = False) -> NotPermitted | None:
+    def refusal_of_command(self, command: Command[Any], caches: bool = False) -> NotPermitted | None:
         """Return the reason why one command is not permitted, or None. For parts of a request that are authorized
         separately.
 
         `caches`: the command is a Get, and the policy may cache that it is allowed.
         """
-        for access in accesses_of(command, self.purpose):
+        for access in command.accesses(self.purpose):
             self.is_checked = True
             verdict = self.judge(access)
             if verdict is not _ALLOWED:
@@ -322,7 +315,7 @@ class Authorization:
         """
         return permission is Permission.REMOVE_POLICY and self.policy is EVERYTHING
 
-    def review(self, commands: list[AnyCommand], outcomes: list[Any]) -> list[Any]:
+    def review(self, commands: list[Command[Any]], outcomes: list[Any]) -> list[Any]:
         """Return the outcomes, with a refusal in place of each look-up result that the caller may not see. Charges
         quotas. Needed only if `needs_review` is set.
 
@@ -333,29 +326,24 @@ class Authorization:
         if self.usage is not None:
             self.usage.charge(commands, outcomes)
         for at, command in enumerate(commands):
-            if isinstance(command, (FindTable, FindStream, ListBackups)):
+            if command.is_look_up:
                 refusal = self._refusal_of_result(command, outcomes[at])
                 if refusal is not None:
                     self.is_checked = True
                     outcomes = [*outcomes[:at], refusal, *outcomes[at + 1 :]]
         return outcomes
 
-    def _refusal_of_result(
-        self, look_up: FindTable | FindStream | ListBackups, outcome: Any
-    ) -> NotPermitted | None:
-        namespace = look_up.namespace
-        match look_up, outcome:
-            case ListBackups(), _:
-                return self._refusal_of_backups(look_up, outcome)
-            case _, Table():
-                return self._refusal_of_table(namespace, outcome.name, outcome)
-            case _, Stream():
-                return self._refusal_of_stream(namespace, outcome.table_name, outcome.label)
-            case FindTable(), TableMissing():
-                return self._refusal_of_table(namespace, look_up.name, None)
-            case FindStream(), StreamMissing():
-                return self._refusal_of_stream(namespace, look_up.table_name, look_up.label)
-        return None
+    def _refusal_of_result(self, look_up: Command[Any], outcome: Any) -> NotPermitted | None:
+        if isinstance(look_up, FindTable):
+            if isinstance(outcome, Table):
+                return self._refusal_of_table(look_up.namespace, outcome.name, outcome)
+            if isinstance(outcome, TableMissing):
+                return self._refusal_of_table(look_up.namespace, look_up.name, None)
+        paths = look_up.found_paths(outcome, self.purpose, self._named)
+        namespace: str = look_up.namespace  # type: ignore[attr-defined]
+        return self.refusal_of_named(
+            [NamedResource(self.purpose.permissions, namespace, path) for path in paths]
+        )
 
     def _refusal_of_table(self, namespace: str, name: str, table: Table | None) -> NotPermitted | None:
         permissions, channel, *_ = self.purpose
@@ -369,26 +357,6 @@ class Authorization:
         access = Access(permissions[0], channel, namespace, path or name, None, table)
         verdict = self.judge(access)
         return None if verdict is _ALLOWED else NotPermitted(permissions[0], access.path, verdict.value)
-
-    def _refusal_of_stream(self, namespace: str, table: str, label: str) -> NotPermitted | None:
-        return self.refusal_of_named(
-            [NamedResource(self.purpose.permissions, namespace, f"{table}/stream/{label}")]
-        )
-
-    def _refusal_of_backups(self, command: ListBackups, outcome: Any) -> NotPermitted | None:
-        """Refuse a list of backups that was read to find one of them, if the caller may not access that backup."""
-        if Permission.LIST_BACKUPS in self.purpose.permissions or not isinstance(outcome, list):
-            return None
-        name, permissions = command.table_name or "", self.purpose.permissions
-        if outcome:
-            resources = [
-                NamedResource(permissions, backup.namespace, backup_path(backup)) for backup in outcome
-            ]
-        elif (command.namespace, name) in self._named:
-            resources = []
-        else:
-            resources = [NamedResource(permissions, command.namespace, f"{name}/backup/")]
-        return self.refusal_of_named(resources)
 
     def refusal_before_access(self, is_error: bool) -> NotPermitted | None:
         """Return the refusal of a request that was answered before any authorization.

@@ -2,7 +2,7 @@
 precedence.
 
     Action       a permission and the channel by which it is requested (model/authorization/permissions.py)
-    Access       an operation of a command on one resource (model/authorization/command_accesses.py lists them)
+    Access       an operation of a command on one resource (`Command.accesses`)
     Statement    allows or denies actions on resources if its conditions hold
     Policy       a tuple of statements
 

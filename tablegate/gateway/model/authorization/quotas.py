@@ -1,10 +1,15 @@
 """Quotas: the limits of an owner, the remaining rates, and the bounds that the engine checks.
 
-Pure: the time is an argument. gateway/security/quotas.py decides which quotas apply and what commands consume.
+Pure: the time is an argument. Commands say what they cost (model/commands/command.py). gateway/security/quotas.py
+decides which quotas apply.
+
+In all dialects, a read unit is 4 KiB and a write unit is 1 KiB of a row, rounded up.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 from typing import NamedTuple
 
@@ -21,6 +26,27 @@ BURST_S = 0.25
 
 PRINCIPALS_OF_TOKENS = ("entra/", "group/")
 """The beginnings of identities and of groups, in grants and in owners of quotas."""
+
+
+class Cost(NamedTuple):
+    """What a finished command has taken of quotas."""
+
+    read_units: float = 0.0
+    write_units: float = 0.0
+    added_bytes: int = 0
+
+
+NO_COST = Cost()
+
+
+def read_units(sizes: Iterable[int]) -> float:
+    """Return the units of reads of these sizes, each rounded up. A read takes at least one unit."""
+    return float(sum(max(1, math.ceil(size / READ_UNIT_BYTES)) for size in sizes))
+
+
+def write_units(sizes: Iterable[int]) -> float:
+    """Return the units of writes of rows of these sizes, each rounded up. A write takes at least one unit."""
+    return float(sum(max(1, math.ceil(size / WRITE_UNIT_BYTES)) for size in sizes))
 
 
 class TableLimit(NamedTuple):

@@ -6,24 +6,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tablegate.gateway.model.commands.command import BaseCommand
+from tablegate.gateway.model.authorization.permissions import Permission
+from tablegate.gateway.model.commands.command import AccountRead, ControlCommand
 
 
 @dataclass(frozen=True, slots=True)
-class GetProperties(BaseCommand[dict[str, Any] | None]):
+class GetProperties(AccountRead[dict[str, Any] | None]):
     """Read a document of a namespace by name. Outcome: the document, or None."""
 
     namespace: str
     name: str
 
+    permission = Permission.READ_ACCOUNT
+
 
 @dataclass(frozen=True, slots=True)
-class PutProperties(BaseCommand[None]):
+class PutProperties(ControlCommand[None]):
     """Store a document (plain JSON values) of a namespace by name. Outcome: None."""
 
     namespace: str
     name: str
     document: Mapping[str, Any]
 
-
-AccountCommand = GetProperties | PutProperties
+    permission = Permission.WRITE_ACCOUNT

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tablegate.gateway.model.authorization.quotas import TableLimit
-from tablegate.gateway.model.commands.command import BaseCommand
+from tablegate.gateway.model.authorization.accesses import Access, finer
+from tablegate.gateway.model.authorization.permissions import Permission, Purpose
+from tablegate.gateway.model.authorization.quotas import NO_COST, Cost, TableLimit
+from tablegate.gateway.model.commands.command import Command, ControlCommand
 from tablegate.gateway.model.commands.row_commands import IdempotencyToken, WriteGroup
 from tablegate.gateway.model.commands.table_commands import CreateTable
+from tablegate.gateway.model.commands.writes import Replace
 from tablegate.gateway.model.tables.jobs import Job
+from tablegate.gateway.model.tables.namespaces import is_reserved
 from tablegate.gateway.model.tables.tables import Table
+
+_ALSO = {Permission.EXPORT: (Permission.SCAN,), Permission.LOAD: (Permission.PUT,)}
 
 
 @dataclass(frozen=True, slots=True)
-class StartJob(BaseCommand[Job]):
+class StartJob(Command[Job]):
     """Start a job, which a worker runs (Engine.register_worker). Outcome: Job.
 
     If an equal command has used the token before, the outcome is the job of that command. Errors: TokenReused,
@@ -41,9 +47,27 @@ class StartJob(BaseCommand[Job]):
     stores_rows: bool = False
     bounds: tuple[TableLimit, ...] = ()
 
+    rate = None
+
+    def accesses(self, purpose: Purpose) -> Iterable[Access]:
+        """Return the accesses of a job, which reads or writes the whole table.
+
+        An export also needs the permission to scan its table, a bulk put the permission to put rows. So denials of
+        these apply to jobs.
+        """
+        job_permission = finer(purpose, Permission.EXPORT, Permission.IMPORT, Permission.LOAD)
+        for permission in (job_permission, *_ALSO.get(job_permission, ())):
+            yield Access(permission, purpose.channel, self.namespace, self.table_name, self, self.source)
+
+    def min_added_bytes(self) -> int:
+        return int(self.stores_rows)
+
+    def with_bounds(self, bounds: tuple[TableLimit, ...]) -> StartJob:
+        return replace(self, bounds=bounds) if self.makes_table else self
+
 
 @dataclass(frozen=True, slots=True)
-class ListJobs(BaseCommand[list[Job]]):
+class ListJobs(ControlCommand[list[Job]]):
     """List jobs of a kind in a namespace, newest first, after a Job.place, at most `limit`. Outcome: list of Job.
 
     The other members filter, if given: by table, by start. `path`: the path in grants, if the list finds a single job.
@@ -58,9 +82,21 @@ class ListJobs(BaseCommand[list[Job]]):
     before_ms: int | None = None
     path: str = ""
 
+    def accesses(self, purpose: Purpose) -> Iterable[Access]:
+        """Return the access of a list of jobs, or of the look-up of one job to describe, cancel or deduplicate it."""
+        permission = finer(
+            purpose,
+            Permission.LIST_JOBS,
+            Permission.DESCRIBE_JOB,
+            Permission.CANCEL_JOB,
+            Permission.IMPORT,
+            Permission.LOAD,
+        )
+        yield Access(permission, purpose.channel, self.namespace, self.path or self.table_name or "", self)
+
 
 @dataclass(frozen=True, slots=True)
-class ListUnfinishedJobs(BaseCommand[list[Job]]):
+class ListUnfinishedJobs(ControlCommand[list[Job]]):
     """List unfinished jobs of all kinds and namespaces, oldest first, at most `limit`, or the one with an id.
 
     Outcome: list of Job.
@@ -69,9 +105,11 @@ class ListUnfinishedJobs(BaseCommand[list[Job]]):
     job_id: int | None = None
     limit: int = 1_000
 
+    permission = Permission.ADMINISTER
+
 
 @dataclass(frozen=True, slots=True)
-class CancelJob(BaseCommand["Job | None"]):
+class CancelJob(ControlCommand["Job | None"]):
     """Request the cancellation of a job. The worker ends it before its next batch. `path`: as in ListJobs.
 
     Outcome: Job.
@@ -80,9 +118,13 @@ class CancelJob(BaseCommand["Job | None"]):
     job: Job
     path: str = ""
 
+    def accesses(self, purpose: Purpose) -> Iterable[Access]:
+        path = self.path or self.job.table_name
+        yield Access(Permission.CANCEL_JOB, purpose.channel, self.job.namespace, path, self)
+
 
 @dataclass(frozen=True, slots=True)
-class AdvanceJob(BaseCommand["Job | None"]):
+class AdvanceJob(Command["Job | None"]):
     """Save a batch of a job atomically: its writes and its progress. Outcome: Job.
 
     The outcome is None, and nothing was saved, if another server has the claim. Errors: StaleTable, TableExists,
@@ -106,5 +148,20 @@ class AdvanceJob(BaseCommand["Job | None"]):
     state: str | None = None
     ended: bool = False
 
+    permission = Permission.ADMINISTER
+    rate = None
 
-JobCommand = StartJob | ListJobs | ListUnfinishedJobs | CancelJob | AdvanceJob
+    def min_added_bytes(self) -> int:
+        """Return the bytes of the rows that it puts into tables of its caller."""
+        return sum(
+            write.change.contents.size_bytes
+            for group in self.groups
+            for write in group.writes
+            if isinstance(write.change, Replace) and not is_reserved(write.table.namespace)
+        )
+
+    def cost(self, outcome: Job | None) -> Cost:
+        return NO_COST if outcome is None else Cost(added_bytes=self.min_added_bytes())
+
+    def with_bounds(self, bounds: tuple[TableLimit, ...]) -> AdvanceJob:
+        return self if self.makes is None else replace(self, makes=self.makes.with_bounds(bounds))

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
-from tablegate.gateway.model.commands.command import BaseCommand
+from tablegate.gateway.model.authorization.accesses import Access, on_table
+from tablegate.gateway.model.authorization.permissions import Permission, Purpose
+from tablegate.gateway.model.authorization.quotas import TableLimit
+from tablegate.gateway.model.commands.command import ControlCommand
 from tablegate.gateway.model.commands.table_commands import AlterTable, CreateTable
 from tablegate.gateway.model.tables.tables import Table
 
@@ -18,7 +22,7 @@ class NewReplica:
 
 
 @dataclass(frozen=True, slots=True)
-class AddReplicas(BaseCommand[Table]):
+class AddReplicas(ControlCommand[Table]):
     """Create replicas of a table. Each then follows the changes of the others. Outcome: the Table.
 
     - `name`: the name of the table itself within the group.
@@ -34,9 +38,20 @@ class AddReplicas(BaseCommand[Table]):
     witness: str = ""
     alterations: tuple[AlterTable, ...] = ()
 
+    def accesses(self, purpose: Purpose) -> Iterable[Access]:
+        yield on_table(self, self.table, Permission.ALTER, purpose)
+        for command in (*self.alterations, *(replica.definition for replica in self.replicas)):
+            yield from command.accesses(purpose)
+
+    def with_bounds(self, bounds: tuple[TableLimit, ...]) -> AddReplicas:
+        replicas = [
+            replace(replica, definition=replica.definition.with_bounds(bounds)) for replica in self.replicas
+        ]
+        return replace(self, replicas=tuple(replicas))
+
 
 @dataclass(frozen=True, slots=True)
-class RemoveReplicas(BaseCommand[Table]):
+class RemoveReplicas(ControlCommand[Table]):
     """Drop replicas of a table by name. Outcome: the Table. Error: StaleTable.
 
     `keeps`: only detach them. `alterations`: changes of the remaining replicas in the same transaction.
@@ -47,5 +62,13 @@ class RemoveReplicas(BaseCommand[Table]):
     keeps: bool = False
     alterations: tuple[AlterTable, ...] = ()
 
+    def accesses(self, purpose: Purpose) -> Iterable[Access]:
+        """Return the accesses to the remaining table and, under the same name, to the dropped ones.
 
-ReplicaCommand = AddReplicas | RemoveReplicas
+        All replicas have the same table name, and their namespaces belong to one account.
+        """
+        yield on_table(self, self.table, Permission.ALTER, purpose)
+        for alteration in self.alterations:
+            yield from alteration.accesses(purpose)
+        if not self.keeps:
+            yield on_table(self, self.table, Permission.DROP, purpose)

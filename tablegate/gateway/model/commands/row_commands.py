@@ -1,24 +1,34 @@
 """Commands that read and write rows.
 
-Commands that are created for each request or row are named tuples. These are immutable and three times as fast to
-create as frozen dataclasses.
+Commands that are created for each request or row derive from named tuples (command.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
-from tablegate.gateway.model.commands.command import BaseCommand
-from tablegate.gateway.model.commands.writes import Write
+from tablegate.gateway.model.authorization.accesses import Access, any_rows, finer, leading_keys
+from tablegate.gateway.model.authorization.conditions import EVERYTHING, ConditionKey, FactValues
+from tablegate.gateway.model.authorization.permissions import Permission, Purpose
+from tablegate.gateway.model.authorization.quotas import (
+    NO_COST,
+    READ_UNITS,
+    WRITE_UNITS,
+    Cost,
+    read_units,
+    write_units,
+)
+from tablegate.gateway.model.commands.command import Command
+from tablegate.gateway.model.commands.writes import PERMISSIONS, Write, names_in
 from tablegate.gateway.model.errors import GatewayError
 from tablegate.gateway.model.expressions.predicates import ALWAYS, Predicate, View
 from tablegate.gateway.model.expressions.ranges import KeyRange
 from tablegate.gateway.model.tables.indexes import Index
 from tablegate.gateway.model.tables.pages import Concatenation, Page, PageLimits, Segment
 from tablegate.gateway.model.tables.tables import Table
-from tablegate.gateway.model.values.keys import Position
+from tablegate.gateway.model.values.keys import HIGHEST, LOWEST, Position
 from tablegate.gateway.model.values.rows import Contents, Row
 
 
@@ -37,7 +47,27 @@ class VisibleNames(NamedTuple):
     names: frozenset[str]
 
 
-class Get(NamedTuple):
+def attributes_with(names: set[str], visible: VisibleAttributes | None) -> FactValues:
+    """Return names and the visible attributes. None: everything is visible."""
+    return EVERYTHING if visible is None else frozenset(names | visible.names)
+
+
+def _select(visible: VisibleAttributes | None, whole: str = "ALL_ATTRIBUTES") -> FactValues:
+    """Return the Select value of a read, as DynamoDB names it."""
+    if visible is None:
+        return (whole,)
+    return ("SPECIFIC_ATTRIBUTES" if visible.names else "COUNT",)
+
+
+class _GetFields(NamedTuple):
+    table: Table
+    position: Position
+    transaction: str = ""
+    may_be_old: bool = False
+    visible_attributes: VisibleAttributes | None = None
+
+
+class Get(_GetFields, Command["Row | None"]):
     """Read one row. Outcome: Row or None. Error: TransactionMissing.
 
     - `transaction`: the id of an open local transaction. The read sees its staged writes.
@@ -45,19 +75,31 @@ class Get(NamedTuple):
     - `visible_attributes`: the visible part of the row. None: everything.
     """
 
-    table: Table
-    position: Position
-    transaction: str = ""
-    may_be_old: bool = False
-    visible_attributes: VisibleAttributes | None = None
+    __slots__ = ()
 
-    def outcome(self) -> Row | None:
-        """Never called. See Command."""
-        raise NotImplementedError
+    only_reads = True
+    rate = READ_UNITS
+
+    def accesses(self, purpose: Purpose) -> Iterable[Access]:
+        table = self.table
+        return (Access(Permission.READ, purpose.channel, table.namespace, table.name, self, table),)
+
+    def fact(self, key: ConditionKey) -> FactValues:
+        match key:
+            case ConditionKey.LEADING_KEYS:
+                return leading_keys(self.table.key_schema, self.position.partition)
+            case ConditionKey.ATTRIBUTES:
+                return attributes_with({*self.table.key_schema.names}, self.visible_attributes)
+            case ConditionKey.SELECT:
+                return _select(self.visible_attributes)
+        return None
+
+    def cost(self, outcome: Row | None) -> Cost:
+        return Cost(read_units=read_units([0 if outcome is None else outcome.size_bytes]))
 
 
 @dataclass(frozen=True, slots=True)
-class ReadAll(BaseCommand[list[Row | None]]):
+class ReadAll(Command[list[Row | None]]):
     """Read rows of any tables in one snapshot. Outcome: list of Row or None, in order.
 
     `max_bytes`: maximum billed size of all rows together. The outcome of the row that exceeds it is LimitExceeded
@@ -66,23 +108,19 @@ class ReadAll(BaseCommand[list[Row | None]]):
 
     gets: tuple[Get, ...]
     max_bytes: int | None = None
-    may_be_old: ClassVar[bool] = False
+
+    only_reads = True
+    rate = READ_UNITS
+
+    def accesses(self, purpose: Purpose) -> Iterable[Access]:
+        for get in self.gets:
+            yield from get.accesses(purpose)
+
+    def cost(self, outcome: list[Row | None]) -> Cost:
+        return Cost(read_units=read_units([0 if row is None else row.size_bytes for row in outcome]))
 
 
-class Read(NamedTuple):
-    """Read a page of a table or one of its indexes, in key order. Outcome: Page. Errors: IndexMissing, TableBusy.
-
-    - `range`: positions of rows, or of entries if there is an index.
-    - `segment`: a part of a parallel scan. The range is ignored, and `after` (position of a row or entry) resumes.
-    - `whole_rows`: read all of each row through an index, not only its projection.
-    - `cut`: a pure function that returns the visible part of a row (columns, versions), or None. Filter, limits and
-      page use the visible part. A row without one counts as evaluated, has no bytes and is not returned.
-    - `transaction`: the id of an open local transaction. The read sees its staged writes in the table, not in indexes.
-      Error: TransactionMissing.
-    - `concatenation`: the reader needs only this part of each row, so rows may be concatenated (Page.concatenated).
-    - `may_be_old`, `visible_attributes`: as in Get.
-    """
-
+class _ReadFields(NamedTuple):
     table: Table
     range: KeyRange
     limits: PageLimits
@@ -99,9 +137,76 @@ class Read(NamedTuple):
     may_be_old: bool = False
     visible_attributes: VisibleAttributes | None = None
 
-    def outcome(self) -> Page:
-        """Never called. See Command."""
-        raise NotImplementedError
+
+class Read(_ReadFields, Command[Page]):
+    """Read a page of a table or one of its indexes, in key order. Outcome: Page. Errors: IndexMissing, TableBusy.
+
+    - `range`: positions of rows, or of entries if there is an index.
+    - `segment`: a part of a parallel scan. The range is ignored, and `after` (position of a row or entry) resumes.
+    - `whole_rows`: read all of each row through an index, not only its projection.
+    - `cut`: a pure function that returns the visible part of a row (columns, versions), or None. Filter, limits and
+      page use the visible part. A row without one counts as evaluated, has no bytes and is not returned.
+    - `transaction`: the id of an open local transaction. The read sees its staged writes in the table, not in indexes.
+      Error: TransactionMissing.
+    - `concatenation`: the reader needs only this part of each row, so rows may be concatenated (Page.concatenated).
+    - `may_be_old`, `visible_attributes`: as in Get.
+    """
+
+    __slots__ = ()
+
+    only_reads = True
+    is_sliced = True
+    rate = READ_UNITS
+
+    def accesses(self, purpose: Purpose) -> Iterable[Access]:
+        table, index = self.table, self.index
+        if Permission.DESCRIBE in purpose.permissions:  # counted, not shown
+            permission = Permission.DESCRIBE
+        elif Permission.SPLIT in purpose.permissions:
+            permission = Permission.SPLIT
+        elif self.partition is None:
+            permission = Permission.SCAN
+        else:
+            permission = finer(purpose, Permission.QUERY, Permission.READ)
+        path = table.name if index is None else f"{table.name}/index/{index.name}"
+        yield Access(permission, purpose.channel, table.namespace, path, self, table)
+
+    @property
+    def partition(self) -> bytes | None:
+        """The only partition that the page can be in. None: there may be several."""
+        lower, upper = self.range
+        if self.segment is not None or lower.partition != upper.partition:
+            return None
+        return None if lower.partition in (LOWEST, HIGHEST) else lower.partition
+
+    def fact(self, key: ConditionKey) -> FactValues:
+        match key:
+            case ConditionKey.LEADING_KEYS:
+                schema = (self.index or self.table).key_schema
+                return EVERYTHING if self.partition is None else leading_keys(schema, self.partition)
+            case ConditionKey.ATTRIBUTES:
+                names = self._names_of_range() | names_in(self.filter)
+                if self.visible_attributes is None and self.index is not None and not self.whole_rows:
+                    projected_names = self.index.projected_names
+                    return EVERYTHING if projected_names is None else frozenset(names | projected_names)
+                return attributes_with(names, self.visible_attributes)
+            case ConditionKey.SELECT:
+                is_projected = self.index is not None and not self.whole_rows
+                whole = "ALL_PROJECTED_ATTRIBUTES" if is_projected else "ALL_ATTRIBUTES"
+                return _select(self.visible_attributes, whole)
+        return None
+
+    def _names_of_range(self) -> set[str]:
+        """Return the key columns that the range constrains."""
+        if self.partition is None:
+            return set()
+        schema = self.table.key_schema if self.index is None else self.index.key_schema
+        lower, upper = self.range
+        bounds_sort = lower.sort != LOWEST or upper.sort != HIGHEST
+        return set(schema.names if bounds_sort else [column.name for column in schema.partition])
+
+    def cost(self, outcome: Page) -> Cost:
+        return Cost(read_units=read_units([outcome.scanned_bytes]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +219,13 @@ class IdempotencyToken:
     lifetime_ms: int
 
 
-class WriteGroup(NamedTuple):
+class _WriteGroupFields(NamedTuple):
+    writes: tuple[Write, ...]
+    token: IdempotencyToken | None = None
+    transaction: str = ""
+
+
+class WriteGroup(_WriteGroupFields, Command["list[WriteOutcome] | ReplayedOutcome"]):
     """Atomic writes. Outcome: a list of WriteOutcome, one for each write, in order.
 
     A group of one write fails with the error of that write, a larger one with GroupRefused. If an equal request has
@@ -122,16 +233,24 @@ class WriteGroup(NamedTuple):
     PartitionLocked. `transaction`: the local transaction that these writes commit.
     """
 
-    writes: tuple[Write, ...]
-    token: IdempotencyToken | None = None
-    transaction: str = ""
+    __slots__ = ()
 
-    def outcome(self) -> list[WriteOutcome] | ReplayedOutcome:
-        """Never called. See Command."""
-        raise NotImplementedError
+    rate = WRITE_UNITS
+
+    def accesses(self, purpose: Purpose) -> Iterable[Access]:
+        for write in self.writes:
+            table, permission = write.table, PERMISSIONS[type(write.change)]
+            yield Access(permission, purpose.channel, table.namespace, table.name, write, table)
+
+    def min_added_bytes(self) -> int:
+        return int(any(write.adds_bytes for write in self.writes))
+
+    def cost(self, outcome: list[WriteOutcome] | ReplayedOutcome) -> Cost:
+        return cost_of_writes(outcome) if isinstance(outcome, list) else NO_COST
 
 
-class BulkLoad(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class BulkLoad(Command[None]):
     """Put many rows of one table atomically, replacing existing ones. Outcome: None, or the error that the group would
     get.
 
@@ -141,9 +260,18 @@ class BulkLoad(NamedTuple):
     table: Table
     rows: Sequence[tuple[Position, Contents]]
 
-    def outcome(self) -> None:
-        """Never called. See Command."""
-        raise NotImplementedError
+    permission = Permission.PUT
+    rate = WRITE_UNITS
+
+    def fact(self, key: ConditionKey) -> FactValues:
+        return any_rows(key)
+
+    def min_added_bytes(self) -> int:
+        return 1
+
+    def cost(self, outcome: None) -> Cost:
+        sizes = [contents.size_bytes for _, contents in self.rows]
+        return Cost(0.0, write_units(sizes), sum(sizes))
 
 
 class WriteOutcome(NamedTuple):
@@ -163,3 +291,11 @@ class ReplayedOutcome:
 
 GroupOutcome = list[WriteOutcome] | ReplayedOutcome | GatewayError
 """The outcome or the error of a group of writes. ReplayedOutcome: only for groups with a token."""
+
+
+def cost_of_writes(outcomes: Sequence[WriteOutcome]) -> Cost:
+    """Return the cost of writes. Each takes units for the larger of its old and its new row."""
+    sizes = [
+        (0 if old is None else old.size_bytes, 0 if new is None else new.size_bytes) for old, new in outcomes
+    ]
+    return Cost(0.0, write_units(map(max, sizes)), sum(new - old for old, new in sizes))

@@ -6,8 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from tablegate.gateway.model.commands.command import BaseCommand
-from tablegate.gateway.model.commands.row_commands import VisibleAttributes
+from tablegate.gateway.model.authorization.accesses import any_rows
+from tablegate.gateway.model.authorization.conditions import ConditionKey, FactValues
+from tablegate.gateway.model.authorization.permissions import Permission
+from tablegate.gateway.model.authorization.quotas import READ_UNIT_BYTES, READ_UNITS, Cost, read_units
+from tablegate.gateway.model.commands.command import AccountRead, Command, ControlCommand
+from tablegate.gateway.model.commands.row_commands import VisibleAttributes, attributes_with
 from tablegate.gateway.model.search.aggregations import NOTHING, Aggregations, Inner, sources_of
 from tablegate.gateway.model.search.highlighting import NO_HIGHLIGHT, Highlight
 from tablegate.gateway.model.search.hits import Details, fields_of_hits, has_inner_hits
@@ -27,7 +31,7 @@ from tablegate.gateway.model.values.rows import Row
 
 
 @dataclass(frozen=True, slots=True)
-class CreateSearchIndex(BaseCommand[Table]):
+class CreateSearchIndex(ControlCommand[Table]):
     """Create a search index, which is filled in the background. Outcome: Table.
 
     `dialect`: values are indexed as it shows them. `most`: the maximum number of search indexes of the table.
@@ -42,9 +46,11 @@ class CreateSearchIndex(BaseCommand[Table]):
     most: int
     lifetime_ms: int | None = None
 
+    permission = Permission.CREATE_INDEX
+
 
 @dataclass(frozen=True, slots=True)
-class AlterSearchIndex(BaseCommand[Table]):
+class AlterSearchIndex(ControlCommand[Table]):
     """Replace the properties and the time to live of a search index. Outcome: Table. Errors: StaleTable, IndexMissing.
 
     An index that gets a time to live is filled again, because its documents need the times of their rows. So is one that
@@ -57,26 +63,32 @@ class AlterSearchIndex(BaseCommand[Table]):
     lifetime_ms: int | None
     schema: SearchSchema | None = None
 
+    permission = Permission.CREATE_INDEX
+
 
 @dataclass(frozen=True, slots=True)
-class SwapSearchIndexes(BaseCommand[Table]):
+class SwapSearchIndexes(ControlCommand[Table]):
     """Exchange the names of two search indexes. Outcome: Table. Errors: StaleTable, IndexMissing."""
 
     table: Table
     name: str
     other: str
 
+    permission = Permission.CREATE_INDEX
+
 
 @dataclass(frozen=True, slots=True)
-class DropSearchIndex(BaseCommand[Table]):
+class DropSearchIndex(ControlCommand[Table]):
     """Drop a search index. Outcome: Table. Errors: StaleTable, IndexMissing."""
 
     table: Table
     name: str
 
+    permission = Permission.DROP_INDEX
+
 
 @dataclass(frozen=True, slots=True)
-class ListSearchIndexes(BaseCommand["list[tuple[str, SearchIndex]]"]):
+class ListSearchIndexes(AccountRead["list[tuple[str, SearchIndex]]"]):
     """List the search indexes of a namespace, or of one table, by name. Outcome: list of (table name, SearchIndex).
 
     `only_filled`: without those that do not have all existing rows yet.
@@ -86,13 +98,17 @@ class ListSearchIndexes(BaseCommand["list[tuple[str, SearchIndex]]"]):
     table_name: str = ""
     only_filled: bool = False
 
+    permission = Permission.LIST_FEATURES
+
 
 @dataclass(frozen=True, slots=True)
-class DescribeSearchIndex(BaseCommand[SearchIndexState]):
+class DescribeSearchIndex(ControlCommand[SearchIndexState]):
     """Return the progress of a search index. Outcome: SearchIndexState. Error: IndexMissing."""
 
     table: Table
     name: str
+
+    permission = Permission.DESCRIBE
 
 
 class SearchPosition(NamedTuple):
@@ -104,7 +120,7 @@ class SearchPosition(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class SearchRows(BaseCommand["SearchPage"]):
+class SearchRows(Command["SearchPage"]):
     """Find rows by a search index.
 
     - `sorters`: the order of the results.
@@ -134,6 +150,9 @@ class SearchRows(BaseCommand["SearchPage"]):
     visible_attributes: VisibleAttributes | None = None
     timeout_ms: int = 30_000
 
+    permission = Permission.SCAN  # the results can be any rows
+    rate = READ_UNITS
+
     @property
     def needs_scores(self) -> bool:
         """True if the results, their order or their number depend on scores."""
@@ -161,6 +180,16 @@ class SearchRows(BaseCommand["SearchPage"]):
             fields.append(self.collapse)
         return frozenset(schema.top(field).source for field in fields)
 
+    def fact(self, key: ConditionKey) -> FactValues:
+        if key is ConditionKey.ATTRIBUTES:
+            names = {*self.table.key_schema.names, *self.columns}
+            return attributes_with(names, self.visible_attributes)
+        return any_rows(key)
+
+    def cost(self, outcome: SearchPage) -> Cost:
+        evaluated = outcome.evaluated_bytes / READ_UNIT_BYTES
+        return Cost(max(1.0, read_units([row.size_bytes for row in outcome.rows]) + evaluated))
+
 
 class SearchPage(NamedTuple):
     """The rows that a search found.
@@ -181,14 +210,3 @@ class SearchPage(NamedTuple):
     scores: Sequence[float] = ()
     details: Sequence[Details] = ()
     evaluated_bytes: int = 0
-
-
-SearchCommand = (
-    CreateSearchIndex
-    | AlterSearchIndex
-    | SwapSearchIndexes
-    | DropSearchIndex
-    | ListSearchIndexes
-    | DescribeSearchIndex
-    | SearchRows
-)

@@ -6,13 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from tablegate.gateway.model.commands.command import BaseCommand
+from tablegate.gateway.model.authorization.permissions import Permission
+from tablegate.gateway.model.commands.command import ControlCommand
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.rows import Row
 
 
 @dataclass(frozen=True, slots=True)
-class ResetTables(BaseCommand[int]):
+class ResetTables(ControlCommand[int]):
     """Drop tables, or empty them, atomically. Outcome: number of tables. Error: TableMissing if one of `names` does not
     exist.
 
@@ -24,6 +25,8 @@ class ResetTables(BaseCommand[int]):
     namespace: str | None = None
     names: frozenset[str] | None = None
     keeps_definitions: bool = False
+
+    permission = Permission.ADMINISTER
 
 
 class DocumentChange(NamedTuple):
@@ -39,7 +42,7 @@ class DocumentChange(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class CopyTables(BaseCommand[int]):
+class CopyTables(ControlCommand[int]):
     """Replace the tables of namespaces by copies of the tables of others, with their rows, in one snapshot.
 
     `copies`: (source, target), each target once. `empties`: prefix of further namespaces to empty. Outcome: number of
@@ -50,16 +53,20 @@ class CopyTables(BaseCommand[int]):
     empties: str = ""
     records: DocumentChange | None = None
 
+    permission = Permission.ADMINISTER
+
 
 @dataclass(frozen=True, slots=True)
-class DescribeTables(BaseCommand[list[tuple[Table, dict[str, Any]]]]):
+class DescribeTables(ControlCommand[list[tuple[Table, dict[str, Any]]]]):
     """Describe the tables of a namespace. Outcome: each Table with its document for `ImportDefinition`, by id."""
 
     namespace: str
 
+    permission = Permission.ADMINISTER
+
 
 @dataclass(frozen=True, slots=True)
-class ImportDefinition(BaseCommand[Table]):
+class ImportDefinition(ControlCommand[Table]):
     """Create an empty table from a document, in a namespace of copies. Outcome: Table.
 
     No other command writes to such a namespace. Errors: TableExists, InvalidInput `document`.
@@ -68,21 +75,24 @@ class ImportDefinition(BaseCommand[Table]):
     namespace: str
     document: Mapping[str, Any]
 
+    permission = Permission.ADMINISTER
+
 
 @dataclass(frozen=True, slots=True)
-class ImportRows(BaseCommand[None]):
+class ImportRows(ControlCommand[None]):
     """Put unchanged rows into an empty table that ImportDefinition has created. Outcome: None. Error: InvalidInput
     `rows`."""
 
     table: Table
     rows: Sequence[Row]
 
+    permission = Permission.ADMINISTER
+
 
 @dataclass(frozen=True, slots=True)
-class ListNamespaces(BaseCommand[list[str]]):
+class ListNamespaces(ControlCommand[list[str]]):
     """List the namespaces that have tables and begin with `prefix`. Outcome: sorted names."""
 
     prefix: str = ""
 
-
-SnapshotCommand = ResetTables | CopyTables | DescribeTables | ImportDefinition | ImportRows | ListNamespaces
+    permission = Permission.ADMINISTER

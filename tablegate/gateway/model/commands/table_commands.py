@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from tablegate.gateway.model.authorization.accesses import Access, Path, also, finer, on_table
+from tablegate.gateway.model.authorization.permissions import Permission, Purpose
 from tablegate.gateway.model.authorization.quotas import TableLimit
-from tablegate.gateway.model.commands.command import BaseCommand
+from tablegate.gateway.model.commands.command import AccountRead, ControlCommand
 from tablegate.gateway.model.tables.indexes import IndexProjection
-from tablegate.gateway.model.tables.tables import Rules, Table
+from tablegate.gateway.model.tables.tables import RESOURCE_POLICIES, Rules, Table
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.vectors import Metric
+
+_ALTERING = (
+    Permission.ALTER, Permission.TAG, Permission.UNTAG, Permission.ALTER_EXPIRY, Permission.WRITE_POLICY,
+    Permission.REMOVE_POLICY, Permission.CREATE_INDEX, Permission.DROP_INDEX, Permission.ALTER_FEATURES,
+    Permission.ADD_COLUMNS, Permission.DROP_COLUMNS,
+    Permission.ALTER_INSIGHTS, Permission.ALTER_DELIVERIES, Permission.ALTER_RECOVERY,
+)  # fmt: skip
+_OF_POLICIES = (Permission.WRITE_POLICY, Permission.REMOVE_POLICY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +55,22 @@ class NewVectorIndex:
 
 
 @dataclass(frozen=True, slots=True)
-class FindTable(BaseCommand[Table]):
+class FindTable(ControlCommand[Table]):
     """Look a table up by name, or by its Azure name. Outcome: Table. Error: TableMissing."""
 
     namespace: str
     name: str
     by_azure_name: bool = False
 
+    is_look_up = True
+
+    def accesses(self, purpose: Purpose) -> Iterable[Access]:
+        """Return none. The table is authorized under its own name afterwards."""
+        return ()
+
 
 @dataclass(frozen=True, slots=True)
-class ListTables(BaseCommand[list[Table]]):
+class ListTables(AccountRead[list[Table]]):
     """List tables of a namespace by name, after a name, at most `limit`. Outcome: list of Table."""
 
     namespace: str
@@ -62,9 +78,11 @@ class ListTables(BaseCommand[list[Table]]):
     limit: int | None = None
     by_azure_name: bool = False
 
+    permission = Permission.LIST
+
 
 @dataclass(frozen=True, slots=True)
-class CreateTable(BaseCommand[Table]):
+class CreateTable(ControlCommand[Table]):
     """Create a table. Outcome: Table. Errors: TableExists, TableBusy, QuotaExceeded.
 
     `dialect` interprets the key columns of its indexes. `ignoring_case`: a table whose Azure name differs only in case
@@ -82,9 +100,16 @@ class CreateTable(BaseCommand[Table]):
     vector_indexes: tuple[NewVectorIndex, ...] = ()
     bounds: tuple[TableLimit, ...] = ()
 
+    def accesses(self, purpose: Purpose) -> Iterable[Access]:
+        for permission in (Permission.CREATE, *purpose.also):
+            yield Access(permission, purpose.channel, self.namespace, self.name, self)
+
+    def with_bounds(self, bounds: tuple[TableLimit, ...]) -> CreateTable:
+        return replace(self, bounds=bounds)
+
 
 @dataclass(frozen=True, slots=True)
-class AlterTable(BaseCommand[Table]):
+class AlterTable(ControlCommand[Table]):
     """Change rules, properties or indexes of a table. Outcome: Table. Errors: StaleTable, TableBusy, IndexMissing.
 
     - `properties`: the new properties, by dialect. Those of other dialects stay.
@@ -103,16 +128,36 @@ class AlterTable(BaseCommand[Table]):
     instant: bool = False
     add_vector_indexes: tuple[NewVectorIndex, ...] = ()
 
+    def accesses(self, purpose: Purpose) -> Iterable[Access]:
+        table = self.table
+        permission = finer(purpose, *_ALTERING)
+        paths = self._paths_of_policies() if permission in _OF_POLICIES else [table.name]
+        for path in paths:
+            yield Access(permission, purpose.channel, table.namespace, path, self, table)
+        yield from also(self, table, purpose)
+
+    def _paths_of_policies(self) -> Iterable[Path]:
+        """Return the resources with changed policies: the table, or streams of it."""
+        old = self.table.properties.get(RESOURCE_POLICIES, {})
+        new = (self.properties or {}).get(RESOURCE_POLICIES, {})
+        labels = [label for label in dict.fromkeys((*old, *new)) if old.get(label) != new.get(label)]
+        for label in labels or [""]:
+            yield f"{self.table.name}/stream/{label}" if label else self.table.name
+
 
 @dataclass(frozen=True, slots=True)
-class AlterTables(BaseCommand["tuple[Table, ...]"]):
+class AlterTables(ControlCommand["tuple[Table, ...]"]):
     """Change several tables in one transaction. Outcome: the tables in this order. Errors: those of AlterTable."""
 
     alterations: tuple[AlterTable, ...]
 
+    def accesses(self, purpose: Purpose) -> Iterable[Access]:
+        for alteration in self.alterations:
+            yield from alteration.accesses(purpose)
+
 
 @dataclass(frozen=True, slots=True)
-class DropTable(BaseCommand[Table]):
+class DropTable(ControlCommand[Table]):
     """Drop a table, in constant time. Outcome: the former Table. Errors: TableMissing, TableBusy.
 
     `delay_ms`: minimum time for which the table is DELETING and its name taken.
@@ -121,9 +166,11 @@ class DropTable(BaseCommand[Table]):
     table: Table
     delay_ms: int = 0
 
+    permission = Permission.DROP
+
 
 @dataclass(frozen=True, slots=True)
-class CountRows(BaseCommand["TableStatistics"]):
+class CountRows(ControlCommand["TableStatistics"]):
     """Return the number of rows and bytes of a table. Outcome: TableStatistics.
 
     `again`: count them by a scan, and replace the counts that writes maintain.
@@ -131,6 +178,10 @@ class CountRows(BaseCommand["TableStatistics"]):
 
     table: Table
     again: bool = False
+
+    def accesses(self, purpose: Purpose) -> Iterable[Access]:
+        """Return the access of the request's own permission, because counts are part of its answer."""
+        yield on_table(self, self.table, purpose.permissions[0], purpose)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +191,3 @@ class TableStatistics:
     rows: int
     size_bytes: int
     indexes: Mapping[str, tuple[int, int]]
-
-
-TableCommand = FindTable | ListTables | CreateTable | AlterTable | AlterTables | DropTable | CountRows

@@ -2,16 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from tablegate.gateway.model.commands.command import BaseCommand
-from tablegate.gateway.model.commands.row_commands import GroupOutcome, WriteGroup
+from tablegate.gateway.model.authorization.accesses import ANYWHERE, Access, leading_keys, on_table
+from tablegate.gateway.model.authorization.conditions import EVERYTHING, ConditionKey, FactValues
+from tablegate.gateway.model.authorization.permissions import Permission, Purpose
+from tablegate.gateway.model.authorization.quotas import WRITE_UNITS, Cost
+from tablegate.gateway.model.commands.command import Command, ControlCommand
+from tablegate.gateway.model.commands.row_commands import GroupOutcome, WriteGroup, cost_of_writes
 from tablegate.gateway.model.tables.tables import Table
 
 
+class LockedPartition(NamedTuple):
+    """The partition that a local transaction has locked. `partition`: None if the key is too long to be returned."""
+
+    table: Table
+    partition: bytes | None
+
+
+def _on_locked(
+    command: Any, locked: LockedPartition | None, permission: Permission, purpose: Purpose
+) -> Access:
+    """Return the access of a commit or an abort.
+
+    Writes are authorized when they are staged. Ending needs its own permission, because a known transaction id must not
+    be enough to end a transaction on a foreign table or partition.
+    """
+    if locked is None:
+        return Access(permission, purpose.channel, "", ANYWHERE, command)
+    return on_table(command, locked.table, permission, purpose)
+
+
+def _locked_fact(locked: LockedPartition | None, key: ConditionKey) -> FactValues:
+    if key is not ConditionKey.LEADING_KEYS:
+        return None
+    if locked is None or locked.partition is None:
+        return EVERYTHING
+    return leading_keys(locked.table.key_schema, locked.partition)
+
+
 @dataclass(frozen=True, slots=True)
-class BeginTransaction(BaseCommand[None]):
+class BeginTransaction(ControlCommand[None]):
     """Lock a partition of a table for a local transaction. Outcome: None. Errors: PartitionLocked, StaleTable.
 
     All other writes to the partition fail until the transaction ends or its lifetime is over. The id `transaction` is
@@ -24,9 +57,14 @@ class BeginTransaction(BaseCommand[None]):
     transaction: str
     lifetime_ms: int
 
+    permission = Permission.BEGIN
+
+    def fact(self, key: ConditionKey) -> FactValues:
+        return _locked_fact(LockedPartition(self.table, self.partition), key)
+
 
 @dataclass(frozen=True, slots=True)
-class StageWrites(BaseCommand[list[GroupOutcome]]):
+class StageWrites(Command[list[GroupOutcome]]):
     """Write inside a local transaction. Conditions are evaluated on the rows with its earlier writes applied.
 
     Outcome: for each group the outcome or error of a WriteGroup, or InvalidInput `other-partition` or `auto-increment`,
@@ -37,23 +75,32 @@ class StageWrites(BaseCommand[list[GroupOutcome]]):
     groups: tuple[WriteGroup, ...]
     limit_bytes: int
 
+    rate = WRITE_UNITS
 
-class LockedPartition(NamedTuple):
-    """The partition that a local transaction has locked. `partition`: None if the key is too long to be returned."""
+    def accesses(self, purpose: Purpose) -> Iterable[Access]:
+        for group in self.groups:
+            yield from group.accesses(purpose)
 
-    table: Table
-    partition: bytes | None
+    def min_added_bytes(self) -> int:
+        return int(any(group.min_added_bytes() for group in self.groups))
+
+    def cost(self, outcome: list[GroupOutcome]) -> Cost:
+        return cost_of_writes([write for answer in outcome if isinstance(answer, list) for write in answer])
 
 
 @dataclass(frozen=True, slots=True)
-class FindTransaction(BaseCommand[LockedPartition]):
+class FindTransaction(ControlCommand[LockedPartition]):
     """Look up the partition of an open local transaction. Outcome: LockedPartition. Error: TransactionMissing."""
 
     transaction: str
 
+    def accesses(self, purpose: Purpose) -> Iterable[Access]:
+        """Return none. The transaction is authorized when it ends."""
+        return ()
+
 
 @dataclass(frozen=True, slots=True)
-class CommitTransaction(BaseCommand[None]):
+class CommitTransaction(ControlCommand[None]):
     """Apply the staged writes of a local transaction atomically. Outcome: None. Error: TransactionMissing.
 
     `locked_partition`: the locked partition, used for authorization. If None, only unrestricted callers may commit.
@@ -62,9 +109,15 @@ class CommitTransaction(BaseCommand[None]):
     transaction: str
     locked_partition: LockedPartition | None = None
 
+    def accesses(self, purpose: Purpose) -> Iterable[Access]:
+        yield _on_locked(self, self.locked_partition, Permission.COMMIT, purpose)
+
+    def fact(self, key: ConditionKey) -> FactValues:
+        return _locked_fact(self.locked_partition, key)
+
 
 @dataclass(frozen=True, slots=True)
-class AbortTransaction(BaseCommand[None]):
+class AbortTransaction(ControlCommand[None]):
     """Discard the staged writes of a local transaction. Outcome: None. Error: TransactionMissing.
 
     `locked_partition`: as in CommitTransaction.
@@ -73,5 +126,8 @@ class AbortTransaction(BaseCommand[None]):
     transaction: str
     locked_partition: LockedPartition | None = None
 
+    def accesses(self, purpose: Purpose) -> Iterable[Access]:
+        yield _on_locked(self, self.locked_partition, Permission.ABORT, purpose)
 
-TransactionCommand = BeginTransaction | StageWrites | FindTransaction | CommitTransaction | AbortTransaction
+    def fact(self, key: ConditionKey) -> FactValues:
+        return _locked_fact(self.locked_partition, key)

@@ -7,16 +7,19 @@ database, so attempts can be repeated and tests need no server.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
+from tablegate.gateway.model.authorization.accesses import key_text
+from tablegate.gateway.model.authorization.conditions import EVERYTHING, ConditionKey, FactValues
+from tablegate.gateway.model.authorization.permissions import Permission
 from tablegate.gateway.model.errors import ConditionFailed
 from tablegate.gateway.model.expressions import updates
 from tablegate.gateway.model.expressions.evaluation import failing_part
-from tablegate.gateway.model.expressions.predicates import ALWAYS, Predicate, View
-from tablegate.gateway.model.expressions.updates import Action, EditContext
+from tablegate.gateway.model.expressions.predicates import ALWAYS, Predicate, View, paths_of
+from tablegate.gateway.model.expressions.updates import Action, EditContext, SetTo, names_of, paths_read
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.keys import AUTO_INCREMENT, Key
 from tablegate.gateway.model.values.rows import TICKS_PER_MS, Contents, Row
@@ -54,6 +57,12 @@ class CheckOnly:
 
 
 Change = Replace | Edit | Remove | CheckOnly
+PERMISSIONS: Mapping[type, Permission] = {
+    Replace: Permission.PUT,
+    Edit: Permission.UPDATE,
+    Remove: Permission.DELETE,
+    CheckOnly: Permission.CHECK,
+}
 
 
 class ChangeKind(Enum):
@@ -93,6 +102,7 @@ class ReturnedRows(NamedTuple):
 
 
 RETURNS_NOTHING = ReturnedRows()
+_WHOLE_ROWS = frozenset({Returns.OLD, Returns.NEW})
 
 
 RowRule = Callable[[Row | None, Contents], Contents]
@@ -123,6 +133,49 @@ class Write(NamedTuple):
     recording: StreamRecording | None = None
     returned_rows: ReturnedRows = RETURNS_NOTHING
     stamp: int | None = None
+
+    @property
+    def adds_bytes(self) -> bool:
+        """True if the write can add bytes. Quotas always admit deletes and checks."""
+        return isinstance(self.change, Replace | Edit)
+
+    def fact(self, key: ConditionKey) -> FactValues:
+        """Return a fact about the row that it writes (Command.fact)."""
+        match key:
+            case ConditionKey.LEADING_KEYS:
+                value = self.key.values[0]
+                return (key_text(value),) if isinstance(value, Value) else EVERYTHING
+            case ConditionKey.ATTRIBUTES:
+                return self._attributes()
+            case ConditionKey.RETURN_VALUES:
+                return frozenset(mode.value for mode in self.returned_rows)
+        return None
+
+    def _attributes(self) -> FactValues:
+        """Return the top-level attributes of its key, its condition, its change and its reply."""
+        if not _WHOLE_ROWS.isdisjoint(self.returned_rows):
+            return EVERYTHING
+        names = {*self.table.key_schema.names, *names_in(self.condition)}
+        match self.change:
+            case Replace(contents):
+                names.update(contents.latest)
+            case Edit(actions):
+                names.update(_names_of_edit(actions))
+            case _:
+                pass
+        return frozenset(names)
+
+
+def names_in(predicate: Predicate) -> set[str]:
+    """Return the top-level attributes that a condition or filter tests."""
+    return set() if predicate is ALWAYS else {str(path[0]) for path in paths_of(predicate)}
+
+
+def _names_of_edit(actions: tuple[Action, ...]) -> Iterator[str]:
+    yield from names_of(actions)
+    for action in actions:
+        if isinstance(action, SetTo):
+            yield from (str(path[0]) for path in paths_read(action.operand))
 
 
 def apply(write: Write, old: Row | None, now: int) -> Row | None:

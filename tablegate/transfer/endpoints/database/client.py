@@ -11,7 +11,7 @@ from tablegate.gateway.configuration.database_urls import BadDatabaseURL, normal
 from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.configuration.settings import BadSetting
 from tablegate.gateway.model import errors
-from tablegate.gateway.model.commands.commands import AnyCommand
+from tablegate.gateway.model.commands.command import Command
 from tablegate.gateway.model.commands.table_commands import AlterTable, FindTable
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.security import gate
@@ -106,7 +106,7 @@ class Client:
             raise TableAbsent(f"{self.shown}: no such database")
 
     def on_table(
-        self, commands_on: Callable[[Table], list[AnyCommand]], returns_errors: bool = False
+        self, commands_on: Callable[[Table], list[Command[Any]]], returns_errors: bool = False
     ) -> list[Any]:
         """Return the outcomes of commands that name the table, with retries while another process changes it."""
         until = time.monotonic() + _PATIENCE_S
@@ -127,7 +127,7 @@ class Client:
         self.remember(altered)
         return altered
 
-    def run(self, commands: Sequence[AnyCommand], returns_errors: bool = False) -> list[Any]:
+    def run(self, commands: Sequence[Command[Any]], returns_errors: bool = False) -> list[Any]:
         """Return the outcomes of commands. Transient errors are retried for minutes.
 
         With `returns_errors`, other errors are returned as outcomes. Otherwise they are raised. Raises `_EXPECTED`,

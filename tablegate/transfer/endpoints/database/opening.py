@@ -10,6 +10,7 @@ from tablegate.adapters.dynamodb import DIALECT as DYNAMODB
 from tablegate.adapters.dynamodb.values.keys import index_view as dynamodb_view
 from tablegate.adapters.tablestore import DIALECT as TABLE_STORE
 from tablegate.adapters.tablestore.values.views import index_view as tablestore_view
+from tablegate.gateway.capabilities import new_engine
 from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.engine.engine import Engine
@@ -108,7 +109,7 @@ def _open_store(settings: Settings, shown: str) -> Store:
 
 
 def _engine_on(store: Store) -> Engine:
-    engine = Engine(store)
+    engine = new_engine(store)
     engine.register_view(DYNAMODB, dynamodb_view)
     engine.register_view(TABLE_STORE, tablestore_view)
     return engine

@@ -11,7 +11,6 @@ from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
 from tablegate.gateway.engine.search import searching
 from tablegate.gateway.model.commands.search_commands import SearchPage, SearchRows
 from tablegate.gateway.model.values.keys import Position
-from tablegate.gateway.security.quota_costs import cost_of
 from tablegate.gateway.store.search import documents
 from tests.adapters.tablestore.client import Refused, TableStoreService
 from tests.adapters.tablestore.search.search_messages import Searches, match_all, wildcard
@@ -64,7 +63,7 @@ def test_a_quota_counts_the_documents_that_are_evaluated(
 
     def counted(store: Any, command: SearchRows, now_ms: int) -> SearchPage:
         page = search(store, command, now_ms)
-        units.append(cost_of(command, page)[0])
+        units.append(command.cost(page).read_units)
         return page
 
     monkeypatch.setattr(searching, "search", counted)

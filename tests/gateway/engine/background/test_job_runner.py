@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tablegate.gateway.capabilities import new_engine
 from tablegate.gateway.engine.background import job_runner
 from tablegate.gateway.engine.engine import Engine, EngineOptions
 from tablegate.gateway.model.commands.backup_commands import KeepHistory
@@ -90,7 +91,7 @@ def found(engine: Engine) -> list[Job]:
 @pytest.fixture
 def other(database: Database, clock: Clock) -> Engine:
     """Another server on the same database."""
-    return Engine(Store(database), EngineOptions(), clock)
+    return new_engine(Store(database), EngineOptions(), clock)
 
 
 def test_a_job_is_carried_on_until_it_ends(engine: Engine, clock: Clock) -> None:

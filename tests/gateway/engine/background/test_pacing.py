@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tablegate.gateway import background
+from tablegate.gateway.capabilities import new_engine
 from tablegate.gateway.engine.background import pacing
 from tablegate.gateway.engine.background.pacing import (
     BATCH_S,
@@ -211,7 +212,7 @@ def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def reopened(engine: Engine, clock: Clock) -> Engine:
     """Open the database as a new process would: only stored state remains."""
-    made = Engine(Store(engine._store.database), EngineOptions(sweep_period_s=0), clock)
+    made = new_engine(Store(engine._store.database), EngineOptions(sweep_period_s=0), clock)
     made.register_view("test", lambda value, is_partition: value)
     return made
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tablegate.gateway.capabilities import new_engine
 from tablegate.gateway.engine.background import pacing
 from tablegate.gateway.engine.background.pacing import MIN_ROWS
 from tablegate.gateway.engine.engine import Engine, EngineOptions
@@ -74,7 +75,7 @@ def test_a_drop_leaves_the_rows_of_other_tables(
 def test_a_drop_continues_after_a_crash(engine: Engine, going: Client, staying: Client) -> None:
     engine.run([DropTable(going.table)])
     purge_a_little(engine)
-    other = Engine(Store(engine._store.database), EngineOptions(sweep_period_s=0))
+    other = new_engine(Store(engine._store.database), EngineOptions(sweep_period_s=0))
     assert ROWS < numbers_left(other)[0] < 2 * ROWS
     do_background_work(other)
     assert numbers_left(other) == [ROWS, ROWS, 0, 0]

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from tablegate.gateway.capabilities import new_engine
 from tablegate.gateway.engine.engine import Engine, EngineOptions, run_with_retries
 from tablegate.gateway.model.commands.backup_commands import (
     CreateBackup,
@@ -405,7 +406,7 @@ def test_a_backup_outlives_its_table(engine: Engine, things: Client) -> None:
 
 
 def test_a_copy_is_resumed_by_the_next_server(database: Database, clock: Clock) -> None:
-    first = Engine(Store(database), EngineOptions(), clock)
+    first = new_engine(Store(database), EngineOptions(), clock)
     client = Client(first, make_table(first))
     client.write(*[client.put("a", number) for number in range(1_000)])
     client = keeping(first, client.table)
@@ -415,7 +416,7 @@ def test_a_copy_is_resumed_by_the_next_server(database: Database, clock: Clock) 
     client.write(*[client.remove("a", number) for number in range(0, 1_000, 2)])
     first.background_batch()
     assert found(first, "again").state_at(clock.ms) is State.CREATING
-    second = Engine(Store(database), EngineOptions(), clock)
+    second = new_engine(Store(database), EngineOptions(), clock)
     do_background_work(second)
     made = found(second, "again")
     assert made.state_at(clock.ms) is State.ACTIVE

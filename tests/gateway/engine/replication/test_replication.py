@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from tablegate.gateway.capabilities import new_engine
 from tablegate.gateway.engine.engine import Engine, EngineOptions
 from tablegate.gateway.engine.replication import replication
 from tablegate.gateway.model.commands.account_commands import GetProperties
@@ -229,7 +230,7 @@ def test_deletes_and_expired_rows_go_everywhere(engine: Engine, clock) -> None:
 
 
 def test_a_write_stays_at_home_for_as_long_as_the_lag(database, clock) -> None:
-    engine = Engine(Store(database), EngineOptions(replication_lag_ms=1_000), clock)
+    engine = new_engine(Store(database), EngineOptions(replication_lag_ms=1_000), clock)
     engine.register_view("test", lambda value, is_partition: value)
     group = Group(engine)
     north = group.client("north")

@@ -273,8 +273,8 @@ def test_looking_up_in_one_statement_finds_what_a_transaction_finds(engine: Engi
             for _ in range(chance.randrange(1, 4))
         ]
         now_ms = 1_700_000_000_000 + chance.choice([0, 90_000_000])
-        looked_up = reading.read(engine._store, list(commands), now_ms)
+        looked_up = reading.read(engine._store, list(commands), {}, now_ms)
         # A list with a page is read in a transaction.
         page = Read(things.table, EVERYTHING, PageLimits(scanned=1))
-        *found, _ = reading.read(engine._store, [*commands, page], now_ms)
+        *found, _ = reading.read(engine._store, [*commands, page], {}, now_ms)
         assert outline(looked_up) == outline(found), commands

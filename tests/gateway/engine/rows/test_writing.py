@@ -7,6 +7,7 @@ import threading
 
 import pytest
 
+from tablegate.gateway.capabilities import new_engine
 from tablegate.gateway.engine.engine import Engine
 from tablegate.gateway.model.commands.row_commands import Get, IdempotencyToken, ReplayedOutcome, WriteGroup
 from tablegate.gateway.model.commands.table_commands import AlterTable, DropTable
@@ -233,10 +234,10 @@ def test_nothing_is_put_into_a_table_that_is_gone(engine: Engine, database: Data
 
 
 def test_puts_of_two_servers_neither_deadlock_nor_lose_a_revision(database: Database) -> None:
-    engines = [Engine(Store(database))]
+    engines = [new_engine(Store(database))]
     if database.shared:
         url = database.engine.url.render_as_string(hide_password=False)
-        engines.append(Engine(Store(open_database(at_another_node(url)))))
+        engines.append(new_engine(Store(open_database(at_another_node(url)))))
     table = make_table(engines[0])
     lists, keys = 40, [f"p{number}" for number in range(6)]
     together = threading.Barrier(4)

@@ -6,6 +6,7 @@ import dataclasses
 
 import pytest
 
+from tablegate.gateway.capabilities import new_engine
 from tablegate.gateway.engine.engine import Engine
 from tablegate.gateway.engine.streams.following import DeliveryFailed
 from tablegate.gateway.model.commands.snapshot_commands import ResetTables
@@ -188,7 +189,7 @@ def test_another_server_waits_for_its_turn(database, things, target, clock):
     store = things.engine._store
     if not store.database.shared:
         pytest.skip("one process is alone with this database")
-    other = Engine(store, now=clock)
+    other = new_engine(store, now=clock)
     other.deliveries["test"] = target
     things.engine.deliveries["test"] = lambda *_: assert_nothing(other, target)
     things.engine.deliver("test", 1)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tablegate.gateway.capabilities import new_engine
 from tablegate.gateway.engine.engine import Engine, EngineOptions
 from tablegate.gateway.engine.streams import streaming
 from tablegate.gateway.model.commands import stream_commands
@@ -305,7 +306,7 @@ def test_pages_by_number_and_by_size(engine: Engine) -> None:
 
 @pytest.fixture
 def four_shards(database: Database, clock: Clock) -> Iterator[Engine]:
-    made = Engine(Store(database), EngineOptions(sweep_period_s=0, stream_shards=4), clock)
+    made = new_engine(Store(database), EngineOptions(sweep_period_s=0, stream_shards=4), clock)
     yield made
     made.close()
 
@@ -413,7 +414,7 @@ def test_a_writer_with_an_old_descriptor_parses_again(engine: Engine) -> None:
 def rolling(database: Database, clock: Clock, hours: int) -> Engine:
     """Return an engine with new background work."""
     options = EngineOptions(sweep_period_s=0, stream_shards=2, stream_roll_ms=hours * HOUR_MS)
-    return Engine(Store(database), options, clock)
+    return new_engine(Store(database), options, clock)
 
 
 def test_shards_are_rolled_at_their_age(database: Database, clock: Clock) -> None:
@@ -549,10 +550,10 @@ def test_a_reader_sees_each_change_once_and_in_order_while_many_write(database: 
 
     The reader does not skip a writer that commits late.
     """
-    engines = [Engine(Store(database), EngineOptions(stream_shards=2))]
+    engines = [new_engine(Store(database), EngineOptions(stream_shards=2))]
     if database.shared:
         url = database.engine.url.render_as_string(hide_password=False)
-        engines.append(Engine(Store(open_database(at_another_node(url))), EngineOptions(stream_shards=2)))
+        engines.append(new_engine(Store(open_database(at_another_node(url))), EngineOptions(stream_shards=2)))
     table = make(engines[0])
     stream = stream_of(engines[0])
     done = threading.Event()

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tablegate.gateway.capabilities import new_engine
 from tablegate.gateway.engine.background import background
 from tablegate.gateway.engine.background.pacing import MIN_ROWS
 from tablegate.gateway.engine.engine import Engine, EngineOptions
@@ -200,7 +201,7 @@ def finish(engine: Engine) -> None:
 
 def frozen(engine: Engine, clock: Clock) -> Engine:
     """Another engine on the database, with a clock that does not advance when it is read."""
-    made = Engine(engine._store, EngineOptions(sweep_period_s=0), Clock(start_ns=clock()))
+    made = new_engine(engine._store, EngineOptions(sweep_period_s=0), Clock(start_ns=clock()))
     made.register_view("test", lambda value, is_partition: value)
     return made
 

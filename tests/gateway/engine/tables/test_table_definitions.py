@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tablegate.gateway.capabilities import new_engine
 from tablegate.gateway.engine.engine import Engine, EngineOptions
 from tablegate.gateway.model.commands import table_commands
 from tablegate.gateway.model.commands.row_commands import Get, WriteGroup
@@ -86,7 +87,7 @@ def test_tables_are_listed_in_code_point_order(engine: Engine) -> None:
 def test_a_missing_table_is_looked_for_again(engine: Engine, database: Database, clock: Clock) -> None:
     """Another process may have made it in the meantime."""
     assert isinstance(engine.run([table_commands.FindTable("", "late")])[0], TableMissing)
-    make_table(Engine(Store(database), now=clock), "late")
+    make_table(new_engine(Store(database), now=clock), "late")
     assert isinstance(engine.run([table_commands.FindTable("", "late")])[0], Table)
 
 
@@ -125,7 +126,7 @@ def test_rows_and_bytes_are_counted(things: Client) -> None:
 @pytest.fixture
 def slow(database: Database, clock: Clock) -> Engine:
     """An engine that takes ten seconds to create, update or delete a table."""
-    return Engine(Store(database), EngineOptions(table_creation_delay_ms=10_000), clock)
+    return new_engine(Store(database), EngineOptions(table_creation_delay_ms=10_000), clock)
 
 
 def test_a_table_is_creating_until_its_delay_is_over(slow: Engine, clock: Clock) -> None:

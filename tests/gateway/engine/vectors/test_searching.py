@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tablegate.gateway.capabilities import new_engine
 from tablegate.gateway.engine.engine import Engine, EngineOptions
 from tablegate.gateway.model.commands import table_commands
 from tablegate.gateway.model.commands.backup_commands import KeepHistory, RestoreTable
@@ -411,7 +412,7 @@ def test_a_search_in_slices_sees_one_moment(engine: Engine) -> None:
 
 def test_servers_that_share_a_database_see_each_others_writes(engine: Engine, clock: Clock) -> None:
     """Each server has a separate image."""
-    other = Engine(Store(engine._store.database), EngineOptions(), clock)
+    other = new_engine(Store(engine._store.database), EngineOptions(), clock)
     other.register_view("test", lambda value, is_partition: value)
     one = make(engine, by_meaning(Metric.EUCLIDEAN))
     [table] = other.run([table_commands.FindTable("", "things")])

@@ -1,4 +1,4 @@
-"""Accesses of commands: every command type and every operation of every dialect declares its accesses."""
+"""Accesses of commands, and the purposes of the operations of all dialects."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ import pytest
 from tablegate.adapters.azuretable.operation_table import OPERATIONS as AZURE
 from tablegate.adapters.dynamodb.operation_table import OPERATIONS as DYNAMODB
 from tablegate.adapters.tablestore.operation_table import OPERATIONS as TABLE_STORE
-from tablegate.gateway.model.authorization.command_accesses import ACCESSES, accesses_of
 from tablegate.gateway.model.authorization.permissions import UNKNOWN_PURPOSE, Permission, Purpose
-from tablegate.gateway.model.commands import commands, job_commands
+from tablegate.gateway.model.commands import job_commands
+from tablegate.gateway.model.commands.command import Command
 from tablegate.gateway.security.policies import iam_actions, ram_documents
 from tests.support.ram import action_of
 
 
-def test_every_type_of_command_declares_its_accesses() -> None:
-    assert set(ACCESSES) == set(typing.get_args(commands.AnyCommand))
+def test_a_command_that_declares_no_access_needs_an_unrestricted_caller() -> None:
+    class Undeclared(Command[None]):
+        """A command without accesses, on a table that the caller may read."""
 
+        table = "music"
 
-def test_a_command_of_an_unknown_type_needs_an_unrestricted_caller() -> None:
-    [access] = accesses_of(object(), Purpose((Permission.READ,)))  # type: ignore[arg-type]
-    assert access.permission is Permission.ADMINISTER
+    [access] = Undeclared().accesses(Purpose((Permission.READ,)))
+    assert (access.permission, access.namespace, access.path) == (Permission.ADMINISTER, "", "")
 
 
 @pytest.mark.parametrize("operations", [DYNAMODB, AZURE, TABLE_STORE])
@@ -60,7 +61,7 @@ def test_who_puts_many_rows_may_put_one() -> None:
         (Permission.IMPORT, [Permission.IMPORT]),
     ):
         command = job_commands.StartJob("kind", "space", "music", {}, "running", 1)
-        found = list(accesses_of(command, Purpose((permission,))))
+        found = list(command.accesses(Purpose((permission,))))
         assert [(access.permission, access.path) for access in found] == [
             (each, "music") for each in expected
         ]
@@ -69,10 +70,10 @@ def test_who_puts_many_rows_may_put_one() -> None:
 @pytest.mark.parametrize("permission", [Permission.DESCRIBE_JOB, Permission.CANCEL_JOB])
 def test_one_job_is_authorized_by_its_own_name(permission: Permission) -> None:
     command = job_commands.ListJobs("space", "kind", table_name="music", path="music/export/1-2")
-    [access] = accesses_of(command, Purpose((permission,)))
+    [access] = command.accesses(Purpose((permission,)))
     assert (access.permission, access.path) == (permission, "music/export/1-2")
 
 
 def test_a_list_of_jobs_is_of_the_account() -> None:
-    [access] = accesses_of(job_commands.ListJobs("space", "kind"), Purpose((Permission.LIST_JOBS,)))
+    [access] = job_commands.ListJobs("space", "kind").accesses(Purpose((Permission.LIST_JOBS,)))
     assert (access.permission, access.path) == (Permission.LIST_JOBS, "")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tablegate.gateway.engine.engine import Engine
+from tablegate.gateway.capabilities import new_engine
 from tablegate.gateway.model.commands.table_commands import AlterTable
 from tablegate.gateway.model.tables.tables import RESOURCE_POLICIES
 from tablegate.gateway.store.sql.databases import Database
@@ -13,7 +13,7 @@ from tests.gateway.engine.conftest import make_table
 
 def test_resource_policies_are_read_without_a_scan_of_all_tables(database: Database) -> None:
     """Every server reads them every few seconds."""
-    engine = Engine(Store(database))
+    engine = new_engine(Store(database))
     table, _ = make_table(engine, "with"), make_table(engine, "without")
     policies = {"": {"policy": "{}"}}
     engine.run([AlterTable("test", table, properties={RESOURCE_POLICIES: policies})])
