@@ -98,7 +98,7 @@ def read_in_slices(
         pages: deque[tuple[int, Generator[None, None, Any]]] = deque()
         for at, command in remaining.items():
             kind = type(command)
-            table = command.table if kind is Get or kind is Read else None
+            table: Any = command.table if kind is Get or kind is Read else None
             is_ready = table is not None and table.busy_until_ms <= now_ms and table.id not in stale
             if is_ready and kind is Get and not command.transaction and table.features <= SHOWN_AS_STORED:
                 # The most frequent case. The general code below would find the same row.

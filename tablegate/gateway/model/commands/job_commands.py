@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tablegate.gateway.model.authorization.accesses import Access, finer
+from tablegate.gateway.model.authorization.accesses import Access, any_rows, finer
+from tablegate.gateway.model.authorization.conditions import ConditionKey, FactValues
 from tablegate.gateway.model.authorization.permissions import Permission, Purpose
 from tablegate.gateway.model.authorization.quotas import NO_COST, Cost, TableLimit
 from tablegate.gateway.model.commands.command import Command, ControlCommand
@@ -150,6 +151,9 @@ class AdvanceJob(Command["Job | None"]):
 
     permission = Permission.ADMINISTER
     rate = None
+
+    def fact(self, key: ConditionKey) -> FactValues:
+        return any_rows(key)
 
     def min_added_bytes(self) -> int:
         """Return the bytes of the rows that it puts into tables of its caller."""
