@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
+from tablegate.gateway.capabilities import CAPABILITIES
 from tests.support.reference_pages import purpose_of
 from tests.support.sources import FILES, FOLDERS, PRODUCT, ROOT, imports, tree
 
@@ -17,7 +18,8 @@ from tests.support.sources import FILES, FOLDERS, PRODUCT, ROOT, imports, tree
 GROUPS = {
     "gateway": (
         "model", "exchanges", "configuration", "observability", "request_context", "http", "request_bodies", "request_memory",
-        "observability.audit", "store", "observability.audit_sinks", "security", "engine", "security.quota_keeper",
+        "observability.audit", "store", "observability.audit_sinks", "security", "engine", "capabilities",
+        "security.quota_keeper",
         "security.gate", "clock", "observability.telemetry", "server.flask_bridge", "server.certificates", "dialect",
         "control", "health", "application", "administration_forms", "adapter", "wiring", "doctor", "console", "app",
         "background", "server", "command_line", "__main__",
@@ -125,6 +127,38 @@ def test_numpy_is_for_vector_searches() -> None:
                 for name in node.names
                 if f"gateway.engine.{name.name}" in at_need
             ], module
+
+
+# The modules of commands that every server uses. The others belong to capabilities.
+CORE_COMMANDS = {
+    "account_commands", "command", "commands", "row_commands", "row_search", "stream_commands", "table_commands",
+    "write_groups", "writes",
+}  # fmt: skip
+# The other modules that know the commands of a capability.
+PARTS_OF_CAPABILITIES = (
+    "gateway.engine.backups", "gateway.engine.search", "gateway.engine.vectors", "gateway.store.jobs",
+    "gateway.store.tables.backups",
+)  # fmt: skip
+
+
+def test_the_core_imports_no_command_of_a_capability() -> None:
+    """The gate, quotas, the tick and the engine ask the command itself (issue 47, point 1)."""
+    commands = {module for module in of("gateway.model.commands") if module.count(".") > 2}
+    commands -= {f"gateway.model.commands.{name}" for name in CORE_COMMANDS}
+    registered = {capability.__name__.removeprefix("tablegate.") for capability in CAPABILITIES}
+    owners = (*commands, *registered, *PARTS_OF_CAPABILITIES)
+    core = [
+        module
+        for layer in ("model", "store", "engine", "security", "server", "exchanges", "dialect")
+        for module in of(f"gateway.{layer}")
+        if not any(within(module, owner) for owner in owners)
+    ]
+    assert len(commands) >= len(registered) - 1
+    assert excesses(core, lambda imported: imported not in commands) == []
+    runs_commands = [
+        f"gateway.engine.{name}" for name in ("attempts", "single_commands", "transactions", "rows.reading")
+    ]
+    assert excesses(runs_commands, lambda imported: imported not in registered) == []
 
 
 def test_an_adapter_imports_only_the_engine_the_model_and_http() -> None:

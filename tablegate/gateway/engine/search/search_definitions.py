@@ -99,7 +99,6 @@ def _drop(attempt: Attempt, command: search_commands.DropSearchIndex) -> Table:
 
 
 def _list(attempt: Attempt, command: search_commands.ListSearchIndexes) -> list[tuple[str, SearchIndex]]:
-    """Return the search indexes of a namespace, or of one table."""
     with attempt.store.read() as session:
         found = search_indexes.of_namespace(session, command.namespace, command.table_name)
         return [each for each in found if not (command.only_filled and _is_filling(session, each[1]))]

@@ -110,6 +110,7 @@ def is_over(old: Rules, new: Rules | None) -> bool:
 
 
 def list_streams(session: Session, command: stream_commands.ListStreams) -> list[Stream]:
+    """Return the streams of a namespace or of one table, by name and age."""
     return changes.find_streams(session, command.namespace, command.table_name)
 
 
@@ -122,6 +123,7 @@ def find_stream(session: Session, command: stream_commands.FindStream) -> Stream
 
 
 def list_shards(session: Session, command: stream_commands.ListShards) -> list[Shard]:
+    """Return the shards of a stream, parents before children."""
     return changes.shards_of(session, command.stream.id)
 
 
