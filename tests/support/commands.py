@@ -7,18 +7,15 @@ import pkgutil
 from typing import Any
 
 from tablegate.gateway.model import commands
-from tablegate.gateway.model.commands.command import AccountRead, Command, ControlCommand
-from tablegate.gateway.model.commands.tunnel_commands import ClientCommand
-
-_BASES = {Command, ControlCommand, AccountRead, ClientCommand}
+from tablegate.gateway.model.commands.command import Command
 
 
-def _members() -> list[Any]:
+def _classes() -> set[type[Command[Any]]]:
     modules = pkgutil.iter_modules(commands.__path__, f"{commands.__name__}.")
-    return [member for module in modules for member in vars(importlib.import_module(module.name)).values()]
+    members = [each for module in modules for each in vars(importlib.import_module(module.name)).values()]
+    return {each for each in members if isinstance(each, type) and issubclass(each, Command)}
 
 
-COMMANDS: list[type[Command[Any]]] = sorted(
-    {member for member in _members() if isinstance(member, type) and issubclass(member, Command)} - _BASES,
-    key=lambda command: command.__name__,
-)
+_BASES = {base for each in _classes() for base in each.__mro__[1:]}
+COMMANDS = sorted(_classes() - _BASES, key=lambda command: command.__name__)
+"""All classes of commands without subclasses."""

@@ -25,6 +25,6 @@ class Attempt(NamedTuple):
         return self.now // TICKS_PER_MS
 
 
-Runners = Mapping[type[Command[Any]], Callable[[Attempt, Any], Any]]
-"""The function of each type of command. It returns the outcome, or raises the errors that the command documents,
-RetryableFailure or CommitInterrupted."""
+Runner = Callable[[Attempt, Any], Any]
+"""Runs a command. Returns its outcome, or raises the errors that it documents, RetryableFailure or CommitInterrupted."""
+Runners = Mapping[type[Command[Any]], Runner]

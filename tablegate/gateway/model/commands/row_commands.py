@@ -21,7 +21,7 @@ from tablegate.gateway.model.authorization.quotas import (
     write_units,
 )
 from tablegate.gateway.model.commands.command import Command
-from tablegate.gateway.model.commands.writes import PERMISSIONS, Write, names_in
+from tablegate.gateway.model.commands.writes import PERMISSION_OF_CHANGE, Write, names_in
 from tablegate.gateway.model.errors import GatewayError
 from tablegate.gateway.model.expressions.predicates import ALWAYS, Predicate, View
 from tablegate.gateway.model.expressions.ranges import KeyRange
@@ -239,7 +239,7 @@ class WriteGroup(_WriteGroupFields, Command["list[WriteOutcome] | ReplayedOutcom
 
     def accesses(self, purpose: Purpose) -> Iterable[Access]:
         for write in self.writes:
-            table, permission = write.table, PERMISSIONS[type(write.change)]
+            table, permission = write.table, PERMISSION_OF_CHANGE[type(write.change)]
             yield Access(permission, purpose.channel, table.namespace, table.name, write, table)
 
     def min_added_bytes(self) -> int:

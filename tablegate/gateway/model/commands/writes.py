@@ -57,7 +57,7 @@ class CheckOnly:
 
 
 Change = Replace | Edit | Remove | CheckOnly
-PERMISSIONS: Mapping[type, Permission] = {
+PERMISSION_OF_CHANGE: Mapping[type, Permission] = {
     Replace: Permission.PUT,
     Edit: Permission.UPDATE,
     Remove: Permission.DELETE,

@@ -9,7 +9,14 @@ import pytest
 from tablegate.adapters.azuretable.operation_table import OPERATIONS as AZURE
 from tablegate.adapters.dynamodb.operation_table import OPERATIONS as DYNAMODB
 from tablegate.adapters.tablestore.operation_table import OPERATIONS as TABLE_STORE
-from tablegate.gateway.model.authorization.permissions import UNKNOWN_PURPOSE, Permission, Purpose
+from tablegate.gateway.model.authorization.authorizations import (
+    Authorization,
+    CallerIdentity,
+    RequestSource,
+)
+from tablegate.gateway.model.authorization.globs import EVERY
+from tablegate.gateway.model.authorization.grants import EVERYTHING, Effect, Policy, Resources, Statement
+from tablegate.gateway.model.authorization.permissions import UNKNOWN_PURPOSE, Channel, Permission, Purpose
 from tablegate.gateway.model.commands import job_commands
 from tablegate.gateway.model.commands.command import Command
 from tablegate.gateway.security.policies import iam_actions, ram_documents
@@ -24,6 +31,11 @@ def test_a_command_that_declares_no_access_needs_an_unrestricted_caller() -> Non
 
     [access] = Undeclared().accesses(Purpose((Permission.READ,)))
     assert (access.permission, access.namespace, access.path) == (Permission.ADMINISTER, "", "")
+    reader = Statement(Effect.ALLOW, frozenset({(Permission.READ, Channel.SINGLE)}), (Resources(EVERY),))
+    for policy, may in ((EVERYTHING, True), (Policy((reader,)), False)):
+        caller = Authorization(policy, CallerIdentity("", "", "", ""), RequestSource("", False), 0)
+        caller.purpose = Purpose((Permission.READ,))
+        assert (caller.refusal([Undeclared()]) is None) is may
 
 
 @pytest.mark.parametrize("operations", [DYNAMODB, AZURE, TABLE_STORE])
