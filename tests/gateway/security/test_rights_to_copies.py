@@ -104,6 +104,16 @@ def test_an_export_needs_scan_of_its_table(server: Strict) -> None:
     server.ok("ExportTableToPointInTime", LIMITED, **given)
 
 
+@pytest.mark.parametrize("condition", ["dynamodb:Attributes", "dynamodb:LeadingKeys"])
+def test_scan_of_some_rows_or_attributes_allows_no_export(server: Strict, condition: str) -> None:
+    """An export has all rows and attributes, as a scan without a projection does (docs/operate/grants.md)."""
+    some = allow("Scan", on="secret")
+    some["Statement"][0]["Condition"] = {"ForAllValues:StringEquals": {condition: ["pk"]}}
+    server.grant(LIMITED, allow("ExportTableToPointInTime", on="secret"), some)
+    given = {"TableArn": f"{ARN}secret", "S3Bucket": "bucket"}
+    assert refused(server.dynamodb(LIMITED, "ExportTableToPointInTime", **given), "Scan", "secret")
+
+
 def test_a_streaming_destination_needs_the_right_to_read_the_stream(server: Strict) -> None:
     """All images of the table go to it."""
     given = {"TableName": "orders", "StreamArn": KINESIS}

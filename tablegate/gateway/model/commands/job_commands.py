@@ -60,6 +60,9 @@ class StartJob(Command[Job]):
         for permission in (job_permission, *_ALSO.get(job_permission, ())):
             yield Access(permission, purpose.channel, self.namespace, self.table_name, self, self.source)
 
+    def fact(self, key: ConditionKey) -> FactValues:
+        return any_rows(key)
+
     def min_added_bytes(self) -> int:
         return int(self.stores_rows)
 
