@@ -32,7 +32,7 @@ from benchmarks.generator import Generator
 from benchmarks.processes import Tree
 from benchmarks.rounds import AtRound, Player
 from benchmarks.workloads import Workload
-from tablegate.gateway.engine.engine import Engine
+from tablegate.gateway.capabilities import new_engine
 from tablegate.gateway.model.commands.row_commands import BulkLoad
 from tablegate.gateway.model.commands.table_commands import CreateTable
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema, Position
@@ -58,7 +58,7 @@ class _Database:
     def __init__(self, url: str, others: Tree | None) -> None:
         self.database = open_database(url)
         migrate(self.database)
-        self.engine = Engine(Store(self.database))
+        self.engine = new_engine(Store(self.database))
         [self.table] = self.engine.run([CreateTable("bench", "", "things", _PAIR)])
         self._others = others
         self._numbers = {_OURS: itertools.count(), _RAW: itertools.count()}

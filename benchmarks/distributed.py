@@ -20,7 +20,8 @@ import psycopg
 from sqlalchemy import make_url
 
 from benchmarks.processes import Tree
-from tablegate.gateway.engine.engine import Engine, run_with_retries
+from tablegate.gateway.capabilities import new_engine
+from tablegate.gateway.engine.engine import run_with_retries
 from tablegate.gateway.model.commands.row_commands import Get, Read, ReadAll, WriteGroup
 from tablegate.gateway.model.commands.table_commands import CreateTable, NewIndex
 from tablegate.gateway.model.commands.writes import Replace, Write
@@ -50,7 +51,7 @@ class Entry:
 
     def __init__(self, name: str, url: str, processes: list[int]) -> None:
         self.name = name
-        self.engine = Engine(Store(open_database(url)))
+        self.engine = new_engine(Store(open_database(url)))
         self.engine.register_view("dynamodb", lambda value, is_partition: value)
         self._tree = Tree(processes) if processes else None
         self._numbers = iter(range(1 << 60))

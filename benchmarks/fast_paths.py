@@ -43,7 +43,8 @@ from tablegate.adapters.tablestore.rows import checks as tablestore_checks
 from tablegate.adapters.tablestore.rows import selections
 from tablegate.adapters.tablestore.wire.plainbuffer import WireCell
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from tablegate.gateway.engine.engine import Engine, EngineOptions
+from tablegate.gateway.capabilities import new_engine
+from tablegate.gateway.engine.engine import EngineOptions
 from tablegate.gateway.engine.rows import loading, reading
 from tablegate.gateway.engine.tables import expiring
 from tablegate.gateway.model.commands.row_commands import BulkLoad
@@ -282,7 +283,7 @@ def _alone(
 def _load(folder: Path) -> None:
     database = open_database(f"sqlite:///{folder}/loaded.sqlite", synchronous="off")
     migrate(database)
-    engine = Engine(Store(database))
+    engine = new_engine(Store(database))
     [table] = engine.run([CreateTable("bench", "", "things", _PAIR)])
 
     def load() -> None:
@@ -301,7 +302,7 @@ def _load(folder: Path) -> None:
 def _expire(folder: Path) -> None:
     database = open_database(f"sqlite:///{folder}/expired.sqlite", synchronous="off")
     migrate(database)
-    engine = Engine(Store(database), EngineOptions(sweep_period_s=0))
+    engine = new_engine(Store(database), EngineOptions(sweep_period_s=0))
     rules = Rules(expiry=ExpiryRule(attribute="t"))
     [table] = engine.run([CreateTable("bench", "", "things", _PAIR, rules=rules)])
 

@@ -18,12 +18,15 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 from benchmarks.contestants import Postgres, Workspace
 from benchmarks.processes import Tree
 from benchmarks.report import count, table
 from tablegate.gateway.configuration.loading import load
+from tablegate.gateway.engine.background.pacing import BatchDone
+from tablegate.gateway.engine.background.scheduler import Batch
 from tablegate.gateway.engine.engine import Engine
 from tablegate.gateway.model.commands.row_commands import WriteGroup
 from tablegate.gateway.model.commands.table_commands import CreateTable, DropTable, NewIndex
@@ -69,12 +72,12 @@ def _fill(engine: Engine, made: Table, rows: int, expires_at_s: int) -> None:
 
 
 def _speed(
-    cpu_seconds: Callable[[], float], batch: Callable[[int], int | None], limit: int, most: int
+    cpu_seconds: Callable[[], float], batch: Callable[[int], int | BatchDone | None], limit: int, most: int
 ) -> float:
     """Return the rows per second of CPU of batches with at most `limit` rows, until `most` rows or the end."""
     began, rows = cpu_seconds(), 0
     while rows < most and (done := batch(limit)) is not None:
-        rows += done
+        rows += done if isinstance(done, int) else done.rows
     return rows / max(cpu_seconds() - began, 1e-9)
 
 
@@ -99,16 +102,15 @@ def _measure(
     _fill(engine, things, rows, hour_hence)
     _fill(engine, recorded, _MEASURED * len(batches), _NEVER_S)
     background = engine.background
-    background._now = lambda: (hour_hence + _HOUR_S) * 10**9
+    now_ms = (hour_hence + _HOUR_S) * 1_000
 
-    def line(name: str, work: Callable[[int], int | None], most: int) -> list[str]:
-        return [name, *(count(_speed(cpu_seconds, work, limit, most)) for limit in batches)]
+    def line(name: str, work: Batch, most: int) -> list[str]:
+        return [name, *(count(_speed(cpu_seconds, partial(work, now_ms), limit, most)) for limit in batches)]
 
-    yield line("expiry, rows with an entry", background._sweep, _MEASURED)
-    background._next_maintenance = 0.0
-    yield line("trimming, changes", background._maintain_streams, _MEASURED)
+    yield line("expiry, rows with an entry", background.works["expiry_sweep"].batch, _MEASURED)
+    yield line("trimming, changes", background.works["stream_trim"].batch, _MEASURED)
     engine.run([DropTable(things)])
-    yield line("drop, rows and entries", background._purge, rows // len(batches))
+    yield line("drop, rows and entries", background.works["purge"].batch, rows // len(batches))
     opened.close()
 
 

@@ -20,8 +20,9 @@ from typing import Any
 
 from benchmarks.distributed import Entry, processes_of
 from benchmarks.processes import Tree
-from tablegate.gateway.background import StandbyMonitor
-from tablegate.gateway.engine.engine import Engine, EngineOptions
+from tablegate.gateway.background import TaskThread, replica_check
+from tablegate.gateway.capabilities import new_engine
+from tablegate.gateway.engine.engine import EngineOptions
 from tablegate.gateway.model.commands.row_commands import Get, WriteGroup
 from tablegate.gateway.model.values.values import decimal, text
 from tablegate.gateway.store.opening.opening import open_database, open_replica
@@ -40,9 +41,9 @@ class Gateway(Entry):
         replicas = None
         if standby is not None:
             replicas = Standbys(database, [Standby(open_replica(standby), "standby")], lag_ms, wait_ms=0)
-            self._watch = StandbyMonitor(replicas)
+            self._watch = TaskThread("replicas", [replica_check(replicas)], set())
             self._watch.start()
-        self.engine = Engine(Store(database), EngineOptions(), replicas=replicas)
+        self.engine = new_engine(Store(database), EngineOptions(), replicas=replicas)
         self._numbers = iter(range(1 << 60))
         self.table = self._created_table("read")
         self.written = self.table

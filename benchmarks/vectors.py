@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 
 from benchmarks import machine
 from benchmarks.contestants import Postgres, Workspace
+from tablegate.gateway.capabilities import new_engine
 from tablegate.gateway.engine.engine import Engine, EngineOptions
 from tablegate.gateway.model.commands.table_commands import CreateTable, NewVectorIndex
 from tablegate.gateway.model.commands.vector_commands import SearchVectors, VectorMatch
@@ -119,7 +120,7 @@ def measure(name: str, url: str, array: Array, queries: Array, approximately: bo
     database = open_database(url, "normal")
     migrate(database)
     store = Store(database)
-    engine = Engine(store, EngineOptions(vector_memory_bytes=4 << 30))
+    engine = new_engine(store, EngineOptions(vector_memory_bytes=4 << 30))
     table = filled(store, engine, array)
     [index] = table.vector_indexes
 
@@ -147,7 +148,7 @@ def compare_approximate(store: Store, engine: Engine, array: Array, queries: Arr
     store.vector_images, store.vector_approximate_from = None, 1_000
     search(queries[0], {})
     began, cpu_before = time.perf_counter(), time.process_time()
-    while engine.background.vector_graph_batch() is not None:
+    while store.vector_images.grow_graph():
         pass
     took, cpu = time.perf_counter() - began, time.process_time() - cpu_before
     print(f"  the graph of approximate searches        {took:10.1f} s, CPU {cpu:.1f} s")

@@ -1,18 +1,18 @@
-"""The capabilities of the engine. Each is one line here, and the engine itself imports none of them."""
+"""The capabilities of the engine, which itself imports none of them."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 
-from tablegate.gateway.engine.background import job_runner
-from tablegate.gateway.engine.backups import restoring
+from tablegate.gateway.engine.background import housekeeping, job_runner
+from tablegate.gateway.engine.backups import history_retention, restoring
 from tablegate.gateway.engine.engine import Engine, EngineOptions
 from tablegate.gateway.engine.replication import replication
 from tablegate.gateway.engine.rows import local_transactions
-from tablegate.gateway.engine.search import search_definitions
-from tablegate.gateway.engine.streams import tunnels
-from tablegate.gateway.engine.tables import table_copies
+from tablegate.gateway.engine.search import search_definitions, search_maintenance
+from tablegate.gateway.engine.streams import streaming, tunnels
+from tablegate.gateway.engine.tables import expiring, indexing, table_copies, table_definitions
 from tablegate.gateway.engine.vectors import vector_support
 from tablegate.gateway.store.opening.replicas import Standbys
 from tablegate.gateway.store.store import Store
@@ -40,4 +40,25 @@ def new_engine(
     engine = Engine(store, options, now, replicas)
     for capability in CAPABILITIES:
         engine.register(capability.COMMANDS)
+    _add_works(engine, options)
     return engine
+
+
+def _add_works(engine: Engine, options: EngineOptions) -> None:
+    """Register the background works in the order of `Scheduler.catch_up`.
+
+    Expired rows are deleted first, because the changes that this makes are then replicated and indexed.
+    """
+    background = engine.background
+    expiring.add_works(background, options.sweep_period_s)
+    streaming.add_works(background, options.stream_roll_ms)
+    tunnels.add_works(background)
+    local_transactions.add_works(background)
+    housekeeping.add_works(background)
+    history_retention.add_works(background)
+    replication.add_works(background, options.replication_lag_ms)
+    search_maintenance.add_works(background)
+    table_definitions.add_works(background)
+    indexing.add_works(background)
+    restoring.add_works(background)
+    vector_support.add_works(background)

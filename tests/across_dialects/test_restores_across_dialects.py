@@ -239,7 +239,7 @@ def served(shared_database_url: str) -> Iterator[tuple[Across, Engine]]:
 def restored(engine: Engine, definition: Table, source: Any, at: int | None, name: str) -> Table:
     run(engine, RestoreTable(copied_definition(definition, SHARED_NAMESPACE, name), source, at))
     while (made := found(engine, name)).state_at(1 << 50) is State.CREATING:
-        engine.background_batch()  # beside the server's own background work
+        engine.background.next_batch()  # beside the server's own background work
     return made
 
 

@@ -21,7 +21,7 @@ from benchmarks.background import fill
 from tablegate.gateway.__main__ import main
 from tablegate.gateway.app import create_app
 from tablegate.gateway.configuration.loading import load
-from tablegate.gateway.engine.engine import Engine
+from tablegate.gateway.engine.background.job_runner import JobRunner
 from tablegate.gateway.model.commands.table_commands import CreateTable, FindTable, ListTables, NewIndex
 from tablegate.gateway.model.tables.indexes import IndexProjection
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
@@ -183,7 +183,7 @@ def started(database_url: str, monkeypatch: pytest.MonkeyPatch, tables: int, wan
         create_app(settings, opened)
         [table] = opened.engine.run([FindTable("", wanted)])
         assert table.name == wanted
-        while opened.engine.background_batch():
+        while opened.engine.background.next_batch():
             pass
     opened.close()
     return seen[0], seen[1]
@@ -259,13 +259,12 @@ def neighbour(client: RawClient, is_over: Any, seconds: float = 3_600.0) -> tupl
 
 @on_sqlite
 def test_claims_on_jobs_are_renewed_however_rarely_credentials_are_read(
-    database_url: str, monkeypatch: pytest.MonkeyPatch
+    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A claim lasts for 6 s. Without renewals, another server would take the job over."""
     renewals: list[float] = []
-    monkeypatch.setattr(Engine, "has_workers", True)
-    monkeypatch.setattr(Engine, "renew_claims", lambda self: renewals.append(time.monotonic()))
-    server = start(database_url, credentials_period=3600.0)
+    monkeypatch.setattr(JobRunner, "renew", lambda self: renewals.append(time.monotonic()))
+    server = start(database_url, credentials_period=3600.0, s3_folder=tmp_path)
     try:
         wait_until(lambda: len(renewals) >= 2)
     finally:

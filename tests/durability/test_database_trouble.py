@@ -137,7 +137,7 @@ def test_a_lost_database_is_one_line_of_background_work(
     migrate(database)
     opened = open_store(settings, database)
     rounds: list[bool] = []
-    work = opened.engine.background_batch
+    work = opened.engine.background.next_batch
 
     def counted(beside_clients: bool) -> Any:
         rounds.append(False)
@@ -145,7 +145,7 @@ def test_a_lost_database_is_one_line_of_background_work(
         rounds[-1] = True
         return done
 
-    monkeypatch.setattr(opened.engine, "background_batch", counted)
+    monkeypatch.setattr(opened.engine.background, "next_batch", counted)
     thread = background.BackgroundWork(opened.engine, opened.credential_store, Credentials(settings), 0.25)
     name = make_url(url).database
     with caplog.at_level(logging.INFO):

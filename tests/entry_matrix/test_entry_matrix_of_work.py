@@ -41,6 +41,7 @@ from tests.gateway.observability.test_audit_of_entries import (
     make_music,
 )
 from tests.gateway.security.named_requests import ACCOUNT, SCHEMA, furnish
+from tests.support.job_runners import runner_of
 from tests.support.soak import minutes_long
 from tests.support.strict import FULL, dynamodb_request
 
@@ -86,7 +87,7 @@ def matrix(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Matrix]:
 
 
 def test_every_kind_of_job_has_cells(matrix: Matrix) -> None:
-    assert set(matrix.opened.engine._workers) == JOBS.keys() == ENDS.keys()
+    assert set(runner_of(matrix.opened.engine)._workers) == JOBS.keys() == ENDS.keys()
 
 
 @pytest.mark.parametrize("happening", _STORES_ROWS)
@@ -131,7 +132,7 @@ def test_jobs_on_behalf_of_a_caller(matrix: Matrix, kind: str, happening: str, t
 
 def _work(matrix: Matrix) -> None:
     engine = matrix.opened.engine
-    while engine.background_batch() or engine.job_batch():
+    while engine.background.next_batch() or engine.background.batch_of("jobs"):
         pass
 
 

@@ -106,6 +106,21 @@ def test_the_engine_imports_only_the_store_and_the_model() -> None:
     assert excesses(of("gateway.engine"), may_import) == []
 
 
+def test_the_scheduler_imports_no_work() -> None:
+    """Capabilities register their works (issue 47, point 3)."""
+
+    def may_import(imported: str) -> bool:
+        layers = (
+            "gateway.engine.background.pacing",
+            "gateway.store.sql",
+            "gateway.store.store",
+            "gateway.model.errors",
+        )
+        return not within(imported, "gateway") or any(within(imported, layer) for layer in layers)
+
+    assert excesses(["gateway.engine.background.scheduler"], may_import) == []
+
+
 @pytest.mark.extended
 def test_numpy_is_for_vector_searches() -> None:
     """numpy is optional and slow to load.
@@ -165,6 +180,7 @@ def test_an_adapter_imports_only_the_engine_the_model_and_http() -> None:
     entry_points = (
         "adapter",
         "administration_forms",
+        "engine.background.job_runner",
         "engine.engine",
         "exchanges",
         "model",

@@ -9,16 +9,19 @@ from tablegate.adapters.dynamodb.jobs.job_names import BULK, EXPORT, IMPORT
 from tablegate.adapters.dynamodb.object_stores.opening import open_store
 from tablegate.gateway.configuration.settings import BadSetting
 from tablegate.gateway.dialect import Gateway
+from tablegate.gateway.engine.background.job_runner import JobWorker, add_workers
 
 
 def register(gateway: Gateway) -> None:
     """Register the work that the settings ask for. Raises BadSetting."""
-    engine = gateway.engine
     if gateway.settings.has_object_store:
         store = open_store(gateway.settings)
-        engine.register_worker(EXPORT.name, ExportWorker(gateway, store))
-        engine.register_worker(IMPORT.name, ImportWorker(gateway, store))
-        engine.register_worker(BULK.name, BulkPutWorker(gateway, store))
+        workers: dict[str, JobWorker] = {
+            EXPORT.name: ExportWorker(gateway, store),
+            IMPORT.name: ImportWorker(gateway, store),
+            BULK.name: BulkPutWorker(gateway, store),
+        }
+        add_workers(gateway.engine.background, workers)
     if gateway.settings.kinesis_endpoint_url:
         _deliver_to_kinesis(gateway)
 
@@ -30,4 +33,4 @@ def _deliver_to_kinesis(gateway: Gateway) -> None:
         from tablegate.adapters.dynamodb.kinesis.producer import Producer
     except ModuleNotFoundError:
         raise BadSetting("{} needs boto3: pip install 'tablegate[clouds]'", "kinesis_endpoint_url") from None
-    gateway.engine.deliveries[KIND] = Producer(gateway.settings).deliver
+    gateway.engine.add_delivery(KIND, Producer(gateway.settings).deliver)

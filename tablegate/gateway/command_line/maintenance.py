@@ -76,7 +76,7 @@ _WAITING = {
 @URL_OPTION
 @with_settings(*ADMINISTRATION_SETTINGS)
 def sweep(settings: Settings, url: str | None) -> None:
-    """Run all due background work: delete expired rows, fill new indexes, purge dropped tables, run jobs.
+    """Run all due background work: delete expired rows, fill new indexes, purge dropped tables.
 
     A running server does this by itself. Use the command if no server runs. With --url a running server does at once
     what it would do within --sweep-period.
@@ -92,7 +92,7 @@ def sweep(settings: Settings, url: str | None) -> None:
         for dialect, view in index_views(settings).items():
             opened.engine.register_view(dialect, view)
         batches = 0
-        while opened.engine.background_batch() or opened.engine.job_batch():
+        while opened.engine.background.next_batch():
             batches += 1
         click.echo(f"background work finished after {batches} batches")
 

@@ -1,27 +1,21 @@
 """The entry point for adapters: it runs commands and returns their outcomes.
 
-Reads and writes go to transactions.py, all other commands to single_commands.py. The threads of gateway/background.py
-also call it for background work and jobs.
+Reads and writes go to transactions.py, all other commands to single_commands.py. Capabilities register their background
+work with `Engine.background` (gateway/capabilities.py).
 """
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import random
 import time
 from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, cast
-from uuid import uuid4
 
-from tablegate.gateway.engine.background import job_runner
-from tablegate.gateway.engine.background.background import Background, BackgroundOptions
-from tablegate.gateway.engine.background.pacing import BatchDone
+from tablegate.gateway.engine.background.scheduler import Scheduler
 from tablegate.gateway.engine.rows import reading, reading_replicas
-from tablegate.gateway.engine.search import search_definitions
 from tablegate.gateway.engine.single_commands import SingleCommands
-from tablegate.gateway.engine.streams import follower_reads, following
-from tablegate.gateway.engine.streams.following import Deliver
+from tablegate.gateway.engine.streams import following
 from tablegate.gateway.engine.tables.table_definitions import TableDefiner
 from tablegate.gateway.engine.transactions import Transactions
 from tablegate.gateway.engine.vectors import vector_support
@@ -77,20 +71,19 @@ class Engine:
         forbidden table."""
         store.vector_memory_bytes = options.vector_memory_bytes
         store.vector_approximate_from = options.vector_approximate_from
-        self._options = options
         self._now = now
         definer = TableDefiner(store, options.table_creation_delay_ms, options.stream_shards)
         self._transactions = Transactions(store, options.failover_s, now)
         self._single_commands = SingleCommands(store, self._transactions, definer, now)
-        pauses = BackgroundOptions(options.sweep_period_s, options.stream_roll_ms, options.replication_lag_ms)
-        self.background = Background(store, self._transactions, pauses, now)
-        self._owner = uuid4().hex
+        self.background = Scheduler(
+            store,
+            self._transactions.write,
+            self._transactions.with_retries,
+            lambda: now() // 1_000_000,
+            idle_s=min(0.25, max(0.01, options.sweep_period_s)),
+        )
         self.run_count = 0
         """Number of lists of commands that were run, by which background work notices clients."""
-        self.deliveries: dict[str, Deliver] = {}
-        """The delivery function of each kind of followers (`deliver`)."""
-        self._workers: dict[str, job_runner.JobWorker] = {}
-        self._runner = job_runner.JobRunner(store, self._workers)
 
     def register(self, commands: Mapping[type[Command[Any]], Callable[..., Any]]) -> None:
         """Register the functions that run the commands of a capability. To be called before the first command.
@@ -105,8 +98,9 @@ class Engine:
         """Register a dialect's reader of index key columns. To be called before the first command."""
         self._store.catalog.views[dialect] = view
 
-    def register_worker(self, kind: str, worker: job_runner.JobWorker) -> None:
-        self._workers[kind] = worker
+    def add_delivery(self, kind: str, deliver: following.Deliver) -> None:
+        """Register the delivery of changes to the followers of a kind."""
+        following.add_delivery(self.background, kind, deliver)
 
     def run(self, commands: list[Command[Any]], nowait: bool = False, log_position: int = 0) -> list[Any]:
         """Return for each command its outcome or its GatewayError. All writes form one transaction, and all reads use
@@ -198,57 +192,6 @@ class Engine:
         """True if the packages for vector search are installed."""
         return vector_support.can_search()
 
-    @property
-    def approximates_vectors(self) -> bool:
-        return self._store.vector_approximate_from > 0
-
-    def background_batch(self, beside_clients: bool = False) -> BatchDone | None:
-        """Do one batch of background work of a bounded time. None if there is no work now. Call again after
-        `idle_s`. A batch is shorter beside clients."""
-        with self._recording_damage():
-            return self.background.next_batch(beside_clients)
-
-    @property
-    def has_workers(self) -> bool:
-        return bool(self._workers)
-
-    def job_batch(self) -> BatchDone | None:
-        """Advance one job by a batch. None if no job can run now. Call again after `idle_s`."""
-        with self._recording_damage():
-            return self._runner.next_batch()
-
-    def renew_claims(self) -> None:
-        """Renew the claims on running jobs. To be called every one or two seconds, from another thread."""
-        self._runner.renew()
-
-    @property
-    def idle_s(self) -> float:
-        """Seconds between two checks for background work when there is none."""
-        return min(0.25, max(0.01, self._options.sweep_period_s))
-
-    def deliver(self, kind: str, limit: int, after: int = 0) -> tuple[int, int]:
-        """Deliver changes to the next follower of a kind after an id. Return (number of changes, id of the follower or
-        0).
-
-        Raises DeliveryFailed.
-        """
-        with self._recording_damage():
-            return following.deliver_next(
-                self._store, kind, self.deliveries[kind], self._owner, self._now() // 1_000_000, limit, after
-            )
-
-    def lag_s(self, kind: str) -> float:
-        """Return the age of the oldest undelivered change for followers of a kind, in seconds. 0 if there is none."""
-        try:
-            with self._store.read() as session:
-                if kind == search_definitions.SEARCH:
-                    oldest_ms = search_definitions.oldest_unindexed_ms(session)
-                else:
-                    oldest_ms = follower_reads.oldest_of_kind(session, kind)
-        except Exception:
-            return 0.0
-        return 0.0 if oldest_ms is None else max(0.0, (self._now() // 1_000_000 - oldest_ms) / 1000)
-
     def ping(self) -> None:
         """Read from the database. Raises its error if it does not answer, SchemaTooNew, OutOfSpace while it refuses
         writes, and DataCorrupted after damaged data was read."""
@@ -263,14 +206,6 @@ class Engine:
         """Raise SchemaTooNew if a later release has migrated the database to a schema that this release cannot
         serve."""
         self._store.check_schema()
-
-    @contextlib.contextmanager
-    def _recording_damage(self) -> Iterator[None]:
-        try:
-            yield
-        except errors.DataCorrupted as error:
-            self._store.note_damage(error)
-            raise
 
     def retry_writes(self) -> None:
         """Check the database's files. If writes were refused for lack of space, try one. Raises OutOfSpace if it is

@@ -37,11 +37,6 @@ class QuotaSync:
         self._process = secrets.token_hex(8)
         self._shared_at = self._counted_at = -math.inf
 
-    @property
-    def period_s(self) -> float:
-        """Seconds until the next call of `run`."""
-        return _SHARING_S if self._quotas.is_on else math.inf
-
     def reload(self) -> None:
         """Load the stored quotas if they have changed."""
         with self._store.read() as session:

@@ -152,5 +152,5 @@ def things(engine: Engine) -> Client:
 
 def do_background_work(engine: Engine) -> None:
     """Everything that waits to be done in the background."""
-    while engine.background_batch():
+    while engine.background.next_batch():
         pass

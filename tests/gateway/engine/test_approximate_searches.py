@@ -15,7 +15,7 @@ from tablegate.gateway.capabilities import new_engine
 from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.configuration.settings import BadSetting
 from tablegate.gateway.engine.engine import Engine, EngineOptions
-from tablegate.gateway.engine.vectors import exact_search, searching, vector_graphs
+from tablegate.gateway.engine.vectors import exact_search, searching, vector_graphs, vector_support
 from tablegate.gateway.engine.vectors.exact_search import NearestSoFar, VectorSearch
 from tablegate.gateway.engine.vectors.index_images import IndexImage, IndexImages
 from tablegate.gateway.engine.vectors.vector_graphs import BYTES_PER_VECTOR, VectorGraph
@@ -39,7 +39,7 @@ MEMORY = 1 << 30
 def grow(engine: Engine) -> int:
     """Add all vectors in images to the graphs. Returns their number."""
     rows = 0
-    while (batch := engine.background.vector_graph_batch()) is not None:
+    while (batch := engine.background.batch_of("vector_graphs")) is not None:
         rows += batch.rows
     return rows
 
@@ -78,6 +78,7 @@ def approximate(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Engine:
         )
     monkeypatch.setattr(searching, "_GRAPH_COST", 0)
     engine._store.vector_approximate_from = 1
+    vector_support.add_works(engine.background)
     return engine
 
 
@@ -423,17 +424,17 @@ def test_searches_that_are_exact_load_nothing(engine: Engine, without_usearch: N
     client = make(engine, by_meaning(Metric.EUCLIDEAN))
     client.write(*(client.put(f"p{n}", v=list_of((n, 1, 1))) for n in range(100)))
     check(client, Metric.EUCLIDEAN, (7, 1, 1))
-    assert not engine.approximates_vectors and engine.background.vector_graph_batch() is None
+    assert "vector_graphs" not in engine.background.works
 
 
 def test_the_setting_is_refused_without_what_it_needs(engine: Engine, without_usearch: None) -> None:
     with pytest.raises(BadSetting, match=r"vector_approximate_from.*pip install 'tablegate\[vectors\]'"):
         open_store(load({"vector_approximate_from": 5}, {}), engine._store.database)
-    assert not open_store(load({}, {}), engine._store.database).engine.approximates_vectors
+    assert "vector_graphs" not in open_store(load({}, {}), engine._store.database).engine.background.works
 
 
 def test_the_setting_reaches_the_engine(engine: Engine) -> None:
     opened = open_store(load({"vector_approximate_from": 5}, {}), engine._store.database)
-    assert opened.engine.approximates_vectors and opened.store.vector_approximate_from == 5
+    assert "vector_graphs" in opened.engine.background.works and opened.store.vector_approximate_from == 5
     with pytest.raises(BadSetting):
         load({"vector_approximate_from": -1}, {})

@@ -67,7 +67,7 @@ def server(database_url: str, tmp_path: Path) -> Iterator[Strict]:
 def work(server: Strict) -> None:
     """Everything that is to be done in the background."""
     engine = server.gateway.engine
-    while engine.background_batch() or engine.job_batch():
+    while engine.background.next_batch() or engine.background.batch_of("jobs"):
         pass
 
 
@@ -371,7 +371,7 @@ def test_an_export_stays_bound_without_its_job_and_its_table(server: Strict) -> 
 def test_an_export_that_ends_while_an_import_runs_is_not_read(server: Strict) -> None:
     server.grant(LIMITED, {"admin": ["orders*"]})
     begun = server.ok("ImportTable", LIMITED, **importing("out/"))["ImportTableDescription"]["ImportArn"]
-    server.gateway.engine.job_batch()
+    server.gateway.engine.background.batch_of("jobs")
     exported(server)
     work(server)
     shown = server.ok("DescribeImport", LIMITED, ImportArn=begun)["ImportTableDescription"]

@@ -1,7 +1,7 @@
 """Jobs: starting, running and ending them.
 
 A job's writes and its progress are saved in one transaction, under a claim that only one server holds. Workers of the
-dialects define what each kind of job does (`Engine.register_worker`).
+dialects define what each kind of job does (`add_workers`).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 from tablegate.gateway.engine.attempts import Attempt, Runners
 from tablegate.gateway.engine.background.pacing import BatchDone, BatchSize, FairQueue
+from tablegate.gateway.engine.background.scheduler import Scheduler, Work
 from tablegate.gateway.engine.backups import restoring
 from tablegate.gateway.engine.rows.writing import Answer, WriteBatch
 from tablegate.gateway.model.authorization.quotas import account_of
@@ -83,16 +84,8 @@ def _start(attempt: Attempt, command: job_commands.StartJob) -> Job:
             restoring.begin_window(store, definer, session, source, namespace, command.window, now)
         elif source is not None:
             progress["at"] = restoring.begin_copy(store, definer, session, source, namespace, command.at, now)
-        job = Job(
-            job_id,
-            command.kind,
-            command.namespace,
-            command.table_name,
-            command.definition,
-            progress,
-            command.state,
-            now_ms,
-        )
+        kind, given = command.kind, command.definition
+        job = Job(job_id, kind, command.namespace, command.table_name, given, progress, command.state, now_ms)
         jobs.add(session, job)
         if command.token is not None:
             token = command.token
@@ -241,6 +234,14 @@ class JobWorker(Protocol):
     def abandon(self, job_id: int) -> None:
         """Drop the resources of a job without closing them: an abandoned batch still uses them on another thread."""
         ...
+
+
+def add_workers(background: Scheduler, workers: Mapping[str, JobWorker]) -> None:
+    """Register the jobs of these kinds as background work."""
+    runner = JobRunner(background.store, workers)
+    background.add(
+        Work("jobs", lambda now_ms, limit: runner.next_batch(), own_thread=True, renew=runner.renew)
+    )
 
 
 class _BatchAttempt(threading.Thread):

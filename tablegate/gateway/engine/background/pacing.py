@@ -1,21 +1,16 @@
 """Pacing of background work: batches of a bounded duration, followed by a pause in proportion to it.
 
-This module decides the size of a batch, the next piece of work and the length of the pause. The thread in
-gateway/background.py takes the pauses.
+This module decides the size of a batch, the next piece of work and the length of the pause. The scheduler runs the
+batches (scheduler.py), and the threads of gateway/background.py take the pauses.
 """
 
 from __future__ import annotations
 
-import logging
-import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from itertools import zip_longest
 from typing import NamedTuple
 
-from tablegate.gateway.store.sql.databases import LockTimeout
 from tablegate.gateway.store.sql.progress import COUNTED_ROWS
-
-log = logging.getLogger(__name__)
 
 # Duration of a batch in seconds. It bounds the wait of a request for SQLite's write lock and for the interpreter. Beside
 # clients, batches are divided into this number of parts, which costs a tenth of the speed.
@@ -25,13 +20,6 @@ BATCH_S, PARTS_BESIDE_CLIENTS = 0.02, 2
 MIN_ROWS, MAX_ROWS = 128, 4_096
 # A large backlog: so many rows, or so many seconds of work at a whole core. More rows are not counted.
 LARGE_BACKLOG_ROWS, LARGE_BACKLOG_S = COUNTED_ROWS, 100.0
-# Maximum share of the time for counting the remaining rows, and the minimum interval.
-_COUNTING_SHARE = 0.01
-_SECONDS_BETWEEN_COUNTS = 1.0
-
-Batch = Callable[[int], int | None]
-"""Runs a batch of at most this number of rows. Returns the number of processed rows, or None if there is no work
-now."""
 
 
 def pause_after(took_s: float, share: float) -> float:
@@ -118,58 +106,3 @@ class FairQueue:
 
     def take(self, owner: str, piece: int) -> None:
         self._owner, self._last[owner] = owner, piece
-
-
-class RoundRobin:
-    """Kinds of work that take turns, one batch each. `count` returns the remaining rows of the `countable` ones."""
-
-    def __init__(
-        self, works: Mapping[str, Batch], countable: Collection[str], count: Callable[[], dict[str, int]]
-    ) -> None:
-        self._works = {work: (do, BatchSize()) for work, do in works.items()}
-        self._countable = countable
-        self._count = count
-        self._count_again_at = 0.0
-        self.left: dict[str, int] = {}
-        """Approximate number of remaining rows, by the name of the work. A missing name has none, or an unknown
-        number."""
-
-    @property
-    def has_large_backlog(self) -> bool:
-        """True if much work is left, as far as its length is known."""
-        sizes = {work: size for work, (_, size) in self._works.items()}
-        seconds = (
-            rows / sizes[work].rows_per_s for work, rows in self.left.items() if sizes[work].rows_per_s
-        )
-        return sum(self.left.values()) >= LARGE_BACKLOG_ROWS or sum(seconds) > LARGE_BACKLOG_S
-
-    def next_batch(self, beside_clients: bool = False) -> BatchDone | None:
-        """Run one batch of the next work that has any, a short one beside clients. None if there is nothing to do."""
-        parts = PARTS_BESIDE_CLIENTS if beside_clients else 1
-        for work in list(self._works):
-            # Move it to the end of the order.
-            do, size = self._works[work] = self._works.pop(work)
-            began = time.monotonic()
-            try:
-                rows = do(size.rows // parts)
-            except LockTimeout as reason:
-                log.info("%s waits for a lock: %s", work, reason)
-                rows = 0
-            if rows is None:
-                continue
-            size.took(rows * parts, (time.monotonic() - began) * parts)
-            if rows and work in self._countable:
-                self._keep_count(work, rows)
-            return BatchDone(work, rows)
-        self.left = {}
-        self._count_again_at = 0.0
-        return None
-
-    def _keep_count(self, work: str, rows: int) -> None:
-        began = time.monotonic()
-        if began < self._count_again_at and work in self.left:
-            self.left[work] = max(0, self.left[work] - rows)
-            return
-        self.left = {work: 0} | self._count()
-        now = time.monotonic()
-        self._count_again_at = now + max(_SECONDS_BETWEEN_COUNTS, (now - began) / _COUNTING_SHARE)

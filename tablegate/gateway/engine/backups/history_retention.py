@@ -7,7 +7,9 @@ Copies of tables as of a moment are in restoring.py.
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 
+from tablegate.gateway.engine.background.scheduler import MAINTENANCE_PERIOD_S, Scheduler, Work
 from tablegate.gateway.engine.tables import row_counting
 from tablegate.gateway.model.errors import BackupBusy, BackupMissing
 from tablegate.gateway.model.tables.backups import RECOVERY_DAYS, Backup, BackupKind
@@ -146,8 +148,14 @@ def _forget(store: Store, session: Session, deleted_backups: list[Backup]) -> No
         store.catalog.remove(session, table)
 
 
-def delete_expired(store: Store, now_ms: int, limit: int) -> int:
-    """Delete at most `limit` expired history entries, and expired backups. Return the number deleted."""
+def add_works(background: Scheduler) -> None:
+    """Register the works of this module."""
+    batch = partial(delete_expired, background.store)
+    background.add(Work("history_trim", batch, period_s=MAINTENANCE_PERIOD_S))
+
+
+def delete_expired(store: Store, now_ms: int, limit: int) -> int | None:
+    """Delete at most `limit` expired history entries, and expired backups. Return the number deleted, or None."""
     with store.read() as session:
         histories = history.with_retention(session)
         expired_backups = backups.expired(session, store.catalog.defined, now_ms)
@@ -166,4 +174,4 @@ def delete_expired(store: Store, now_ms: int, limit: int) -> int:
                 count += 1
             except (BackupBusy, BackupMissing):
                 continue
-    return count
+    return count or None

@@ -14,6 +14,7 @@ import dataclasses
 
 from tablegate.gateway.engine.attempts import Attempt, Runners
 from tablegate.gateway.engine.background.pacing import FairQueue
+from tablegate.gateway.engine.background.scheduler import Scheduler, Work
 from tablegate.gateway.engine.backups import change_windows, history_retention
 from tablegate.gateway.engine.tables import row_counting
 from tablegate.gateway.engine.tables.table_definitions import TableDefiner
@@ -25,6 +26,7 @@ from tablegate.gateway.model.tables.backups import Backup, BackupKind
 from tablegate.gateway.model.tables.namespaces import RETAINED, is_reserved, of_backup
 from tablegate.gateway.model.tables.tables import HistoryRule, State, Table
 from tablegate.gateway.model.values.rows import TICKS_PER_MS
+from tablegate.gateway.store.sql import progress
 from tablegate.gateway.store.sql.databases import Session
 from tablegate.gateway.store.store import Store
 from tablegate.gateway.store.tables import backups, copies, descriptors, history
@@ -211,6 +213,12 @@ def _delete(attempt: Attempt, command: backup_commands.DeleteBackup) -> Backup:
 
 
 # Carrying it on
+
+
+def add_works(background: Scheduler) -> None:
+    """Register the works of this module."""
+    turns = FairQueue()
+    background.add(Work(progress.COPY, lambda now_ms, limit: advance(background.store, turns, limit)))
 
 
 def advance(store: Store, turns: FairQueue, limit: int) -> int | None:

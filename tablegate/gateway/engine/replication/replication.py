@@ -14,17 +14,20 @@ Strong replicas need no followers: the write path writes to all of them at once 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
 
 from tablegate.gateway.engine.attempts import Attempt, Runners
 from tablegate.gateway.engine.background import batch_walk
+from tablegate.gateway.engine.background.scheduler import MAINTENANCE_PERIOD_S, Scheduler, Work
 from tablegate.gateway.engine.replication.replica_writes import REPLICATED
 from tablegate.gateway.engine.streams import follower_reads, following
 from tablegate.gateway.engine.tables.table_dependents import REPLICA, leave, lock_current, members, save_table
 from tablegate.gateway.model.commands.replica_commands import AddReplicas, RemoveReplicas
 from tablegate.gateway.model.commands.row_commands import WriteGroup
 from tablegate.gateway.model.commands.writes import Remove, Replace, StreamRecording, Write, deleted_at
+from tablegate.gateway.model.errors import GatewayError
 from tablegate.gateway.model.tables.changes import Change
 from tablegate.gateway.model.tables.tables import Replica, ReplicationRule, State, Table
 from tablegate.gateway.model.values.rows import TICKS_PER_MS, Contents
@@ -135,6 +138,21 @@ def _remove(attempt: Attempt, command: RemoveReplicas) -> Table:
 # Batches for a replica
 
 
+def add_works(background: Scheduler, lag_ms: int) -> None:
+    """Register the works of this module. `lag_ms`: minimum age of the changes that are sent to other replicas."""
+    store = background.store
+
+    def advance(follower: Follower, now_ms: int, limit: int) -> int | None:
+        with store.read() as session:
+            batch = replication_batch(store, session, follower, now_ms - lag_ms, limit)
+        if batch is None or not apply(store, background.write, batch):
+            return None
+        return max(1, batch.length)
+
+    background.add(Work("tombstones", partial(trim_tombstones, store), period_s=MAINTENANCE_PERIOD_S))
+    background.add(Work("replication", follower_reads.in_turns(store, REPLICA, advance)))
+
+
 class ReplicationBatch(NamedTuple):
     """Writes that apply the changes of one replica to another, and its follower with the position before and after
     them."""
@@ -143,22 +161,6 @@ class ReplicationBatch(NamedTuple):
     follower: Follower
     after: Follower
     length: int
-
-
-def next_replication_batch(
-    store: Store, until_ms: int, limit: int, after: int
-) -> ReplicationBatch | int | None:
-    """Return the next batch for a follower after an id.
-
-    Returns the id of the follower if it has nothing pending, and None if there is no follower after the id.
-    """
-    with store.read() as session:
-        follower = followers.of_kind(session, REPLICA, after)
-        return (
-            None
-            if follower is None
-            else replication_batch(store, session, follower, until_ms, limit) or follower.id
-        )
 
 
 def replication_batch(
@@ -214,13 +216,16 @@ def _write_of(target: Table, change: Change) -> Write:
     return Write(target, key, Remove(), actor=REPLICATED, recording=recording, stamp=stamp)
 
 
-def record_progress(store: Store, batch: ReplicationBatch) -> None:
-    """Record an applied batch. A replica becomes ready with the last of the existing rows."""
+def apply(store: Store, write: Callable[[list[WriteGroup]], list[Any]], batch: ReplicationBatch) -> bool:
+    """Apply a batch to a replica, which becomes ready with the last of the existing rows. False if it cannot be applied
+    now."""
+    if batch.groups and any(isinstance(answer, GatewayError) for answer in write(batch.groups)):
+        return False
     with store.write() as session:
-        if not followers.advance(session, batch.follower, batch.after):
-            return
-        if batch.follower.copying and not batch.after.copying:
+        is_advanced = followers.advance(session, batch.follower, batch.after)
+        if is_advanced and batch.follower.copying and not batch.after.copying:
             _set_ready(store, session, int(batch.follower.target))
+    return True
 
 
 def _set_ready(store: Store, session: Session, table_id: int) -> None:
@@ -244,8 +249,8 @@ def _set_ready(store: Store, session: Session, table_id: int) -> None:
 # Tombstones
 
 
-def trim_tombstones(store: Store, now_ms: int, limit: int) -> int:
-    """Delete at most `limit` tombstones that no pending write of a replica can predate. Return the number deleted."""
+def trim_tombstones(store: Store, now_ms: int, limit: int) -> int | None:
+    """Delete at most `limit` tombstones that no pending write of a replica can predate. Return their number, or None."""
     count = 0
     with store.read() as session:
         ends = {
@@ -258,7 +263,7 @@ def trim_tombstones(store: Store, now_ms: int, limit: int) -> int:
     for table_id, end_ms in ends.items():
         with store.write() as session:
             count += tombstones.trim(session, table_id, (end_ms - _MARGIN_MS) * TICKS_PER_MS, limit)
-    return count
+    return count or None
 
 
 COMMANDS: Runners = {AddReplicas: _add, RemoveReplicas: _remove}

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from tablegate.gateway.engine.attempts import Attempt, Runners
+from tablegate.gateway.engine.background.scheduler import MAINTENANCE_PERIOD_S, Scheduler, Work
 from tablegate.gateway.model import errors
 from tablegate.gateway.model.commands import transaction_commands
 from tablegate.gateway.model.commands.row_commands import WriteGroup, WriteOutcome
@@ -208,6 +209,12 @@ def _abort(attempt: Attempt, command: transaction_commands.AbortTransaction) -> 
         if local_transactions.find(session, command.transaction, attempt.now_ms, lock=True) is None:
             raise errors.TransactionMissing()
         local_transactions.remove(session, command.transaction)
+
+
+def add_works(background: Scheduler) -> None:
+    """Register the works of this module."""
+    batch = partial(sweep, background.store)
+    background.add(Work("local_transactions", batch, period_s=MAINTENANCE_PERIOD_S))
 
 
 def sweep(store: Store, now_ms: int, limit: int) -> int | None:

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tablegate.gateway.engine.background import batch_walk
-from tablegate.gateway.engine.search.search_definitions import SEARCH
+from tablegate.gateway.engine.background.scheduler import Scheduler, Work
+from tablegate.gateway.engine.search.search_definitions import SEARCH, oldest_unindexed_ms
 from tablegate.gateway.engine.streams import follower_reads
 from tablegate.gateway.engine.tables.table_dependents import save_table, without_unused_log
 from tablegate.gateway.model.search.documents import WRITTEN_AT, document_of
@@ -29,30 +30,21 @@ from tablegate.gateway.store.streams.followers import Follower
 _BATCH_BYTES = 4_000_000
 
 
+def add_works(background: Scheduler) -> None:
+    """Register the works of this module."""
+    advance = SearchMaintenance(background.store).advance
+    batch = follower_reads.in_turns(background.store, SEARCH, advance)
+    background.add(Work(SEARCH, batch, oldest_ms=oldest_unindexed_ms))
+
+
 class SearchMaintenance:
-    """The maintenance of all search indexes of a store, in turns."""
+    """The maintenance of all search indexes of a store."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._after = 0
 
-    def next_batch(self, now_ms: int, limit: int) -> int | None:
-        """Bring the next index that lags behind further up to date. Return the number of rows, None if none lags."""
-        passes = 0 if self._after else 1
-        while passes < 2:
-            with self._store.read() as session:
-                follower = followers.of_kind(session, SEARCH, self._after)
-            if follower is None:  # the end of the list: start again from the first
-                self._after = 0
-                passes += 1
-                continue
-            self._after = follower.id
-            number = self._advance(follower, now_ms, limit)
-            if number is not None:
-                return number
-        return None
-
-    def _advance(self, follower: Follower, now_ms: int, limit: int) -> int | None:
+    def advance(self, follower: Follower, now_ms: int, limit: int) -> int | None:
+        """Bring an index further up to date. Return the number of rows, or None if it lacks nothing."""
         store = self._store
         with store.read() as session:
             index = search_indexes.by_id(session, int(follower.target))

@@ -1,13 +1,15 @@
-"""The pending changes of followers (following.py), read from the streams of their tables."""
+"""The pending changes of followers (following.py), read from the streams of their tables, and the turns of followers."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from tablegate.gateway.engine.background.scheduler import Batch
 from tablegate.gateway.model.tables.changes import Change, Shard
 from tablegate.gateway.store.sql.databases import Session
+from tablegate.gateway.store.store import Store
 from tablegate.gateway.store.streams import changes, followers
 from tablegate.gateway.store.streams.followers import Follower
 
@@ -49,6 +51,32 @@ def pending(session: Session, follower: Follower, until_ms: int, limit: int) -> 
     if pending_changes:
         return PendingDelivery(pending_changes, follower._replace(positions=positions))
     return _next_stream(session, follower, shards)
+
+
+def in_turns(store: Store, kind: str, advance: Callable[[Follower, int, int], int | None]) -> Batch:
+    """Return a batch of background work that advances the next follower of a kind.
+
+    `advance` gets the time and a limit. It returns the number of rows, or None if the follower lacks nothing.
+    """
+    after = 0
+
+    def next_batch(now_ms: int, limit: int) -> int | None:
+        nonlocal after
+        passes = 0 if after else 1
+        while passes < 2:
+            with store.read() as session:
+                follower = followers.of_kind(session, kind, after)
+            if follower is None:  # the end of the list: start again from the first
+                after = 0
+                passes += 1
+                continue
+            after = follower.id
+            number = advance(follower, now_ms, limit)
+            if number is not None:
+                return number
+        return None
+
+    return next_batch
 
 
 class _ShardRange(NamedTuple):

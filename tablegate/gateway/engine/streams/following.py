@@ -11,11 +11,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
+from uuid import uuid4
 
 from tablegate.gateway.engine.attempts import Attempt, Runners
+from tablegate.gateway.engine.background.scheduler import Scheduler, TargetFailed, Work
 from tablegate.gateway.engine.streams import streaming
-from tablegate.gateway.engine.streams.follower_reads import oldest_pending_ms, pending
+from tablegate.gateway.engine.streams.follower_reads import oldest_of_kind, oldest_pending_ms, pending
 from tablegate.gateway.engine.tables.table_definitions import TableDefiner
 from tablegate.gateway.engine.tables.table_dependents import end, lock_current, save_table, without_unused_log
 from tablegate.gateway.model.commands import stream_commands
@@ -29,17 +32,10 @@ from tablegate.gateway.store.streams.followers import Follower
 # A server that begins a delivery owns the follower for this long. After that, another server may deliver, so a longer
 # delivery may be repeated.
 _OWNED_MS = 5_000
+_DELIVERED_TOGETHER = 500
 # Time for which a failing target is retried after its follower has ended. It equals the time for which clients may read
 # an ended stream.
 _TRIED_AFTER_END_MS = 86_400_000
-
-
-class DeliveryFailed(Exception):
-    """Changes did not arrive at a follower, or their arrival is unknown."""
-
-    def __init__(self, follower_id: int, reason: str) -> None:
-        super().__init__(reason)
-        self.follower_id = follower_id
 
 
 Deliver = Callable[[Table, str, Sequence[Change]], None]
@@ -115,39 +111,56 @@ def add(
 # Delivering
 
 
-def deliver_next(
-    store: Store, kind: str, deliver: Deliver, owner: str, now_ms: int, limit: int, after: int = 0
-) -> tuple[int, int]:
-    """Deliver changes to the next follower of a kind after an id. Return (number of changes, id of the follower or 0).
+def add_delivery(background: Scheduler, kind: str, deliver: Deliver) -> None:
+    """Register the delivery of changes to the followers of a kind. Their targets are outside of the database."""
+    store, owner = background.store, uuid4().hex
 
-    Raises DeliveryFailed if nothing counts as delivered.
-    """
+    def next_batch(now_ms: int, limit: int) -> int | None:
+        """Deliver changes to each follower. Raises TargetFailed after all of them if one failed."""
+        number, last_id, failure = 0, 0, None
+        while True:
+            with store.read() as session:
+                follower = followers.of_kind(session, kind, last_id)
+            if follower is None:
+                break
+            last_id = follower.id
+            try:
+                number += _deliver(store, follower, deliver, owner, now_ms, min(limit, _DELIVERED_TOGETHER))
+            except TargetFailed as error:
+                failure = error
+        if failure is not None:
+            raise failure
+        return number or None
+
+    background.add(Work(kind, next_batch, own_thread=True, oldest_ms=partial(oldest_of_kind, kind=kind)))
+
+
+def _deliver(store: Store, follower: Follower, deliver: Deliver, owner: str, now_ms: int, limit: int) -> int:
+    """Deliver the next changes to a follower. Return their number. Raises TargetFailed if nothing counts as
+    delivered."""
     with store.read() as session:
-        follower = followers.of_kind(session, kind, after)
-        delivery = None if follower is None else pending(session, follower, now_ms, limit)
-    if follower is None:
-        return 0, 0
+        delivery = pending(session, follower, now_ms, limit)
     if delivery is None:
-        return int(follower.ending is not None and _remove_if_done(store, follower, now_ms)), follower.id
+        return int(follower.ending is not None and _remove_if_done(store, follower, now_ms))
     if store.database.shared:
         with store.write() as session:
             if not followers.acquire(session, follower, owner, now_ms, now_ms + _OWNED_MS):
-                return 0, follower.id
+                return 0
             if followers.by_id(session, follower.id) != follower:
-                return 0, follower.id
+                return 0
     table = _table_of(store, follower)
     if table is None:  # dropped since the follower was read, so that it has an ending now
-        return 0, follower.id
+        return 0
     if delivery.changes:
         try:
             deliver(table, follower.target, delivery.changes)
         except Exception as error:
             if _is_given_up(follower, now_ms):
-                return int(_remove_if_done(store, follower, now_ms)), follower.id
-            raise DeliveryFailed(follower.id, str(error)) from error
+                return int(_remove_if_done(store, follower, now_ms))
+            raise TargetFailed(str(error)) from error
     with store.write() as session:
         followers.advance(session, follower, delivery.after)
-    return max(1, len(delivery.changes)), follower.id
+    return max(1, len(delivery.changes))
 
 
 def _table_of(store: Store, follower: Follower) -> Table | None:

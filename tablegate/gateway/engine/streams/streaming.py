@@ -9,6 +9,7 @@ import dataclasses
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from tablegate.gateway.engine.background.scheduler import MAINTENANCE_PERIOD_S, Scheduler, Work
 from tablegate.gateway.model.commands import stream_commands
 from tablegate.gateway.model.commands.writes import Write
 from tablegate.gateway.model.errors import PositionExpired, StaleTable, StreamMissing
@@ -28,6 +29,7 @@ from tablegate.gateway.model.tables.changes import (
 )
 from tablegate.gateway.model.tables.tables import Rules, StreamRule, Table
 from tablegate.gateway.model.values.rows import Row
+from tablegate.gateway.store.sql import progress
 from tablegate.gateway.store.sql.databases import Session
 from tablegate.gateway.store.store import Store
 from tablegate.gateway.store.streams import changes, followers
@@ -326,6 +328,22 @@ def _width(shard: Shard) -> int:
 
 
 # Tending
+
+
+def add_works(background: Scheduler, roll_ms: int) -> None:
+    """Register the works of this module."""
+    up_to = 0
+
+    def next_batch(now_ms: int, limit: int) -> int | None:
+        nonlocal up_to
+        number, after = maintain(background.store, StreamMaintenance(now_ms, roll_ms, limit), up_to)
+        up_to = after or 0
+        return None if after is None else number
+
+    def count(session: Session, now_ms: int) -> int:
+        return count_expired(session, now_ms, up_to, progress.COUNTED_ROWS)
+
+    background.add(Work("stream_trim", next_batch, period_s=MAINTENANCE_PERIOD_S, count=count))
 
 
 class StreamMaintenance(NamedTuple):

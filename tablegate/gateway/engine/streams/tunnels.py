@@ -13,12 +13,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
 from tablegate.gateway.engine.attempts import Attempt, Runners
+from tablegate.gateway.engine.background.scheduler import MAINTENANCE_PERIOD_S, Scheduler, Work
 from tablegate.gateway.engine.streams import following, streaming
-from tablegate.gateway.engine.streams.follower_reads import oldest_pending_ms
+from tablegate.gateway.engine.streams.follower_reads import oldest_of_kind, oldest_pending_ms
 from tablegate.gateway.engine.tables.table_dependents import (
     TUNNEL,
     lock_current,
@@ -114,8 +116,14 @@ def _delete(attempt: Attempt, command: tunnel_commands.DeleteTunnel) -> None:
         save_table(store, session, without_unused_log(session, table, attempt.now_ms))
 
 
-def expire(store: Store, now_ms: int) -> None:
-    """Expire the tunnels with a change that was not delivered within the retention. Its changes can then be trimmed."""
+def add_works(background: Scheduler) -> None:
+    """Register the works of this module."""
+    expire_all, oldest_ms = partial(expire, background.store), partial(oldest_of_kind, kind=TUNNEL)
+    background.add(Work(TUNNEL, expire_all, period_s=MAINTENANCE_PERIOD_S, oldest_ms=oldest_ms))
+
+
+def expire(store: Store, now_ms: int, limit: int) -> None:
+    """Expire all tunnels with a change that was not delivered within the retention. Its changes can then be trimmed."""
     follower_id = 0
     while True:
         with store.read() as session:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from tablegate.gateway.engine.background import batch_walk
+from tablegate.gateway.engine.background.scheduler import Scheduler, Work
 from tablegate.gateway.engine.tables import indexing
 from tablegate.gateway.model import fast_paths
 from tablegate.gateway.model.commands.row_commands import WriteGroup
@@ -22,6 +23,7 @@ from tablegate.gateway.model.values.keys import Key
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.store.rows import entries, rows
 from tablegate.gateway.store.rows.row_counts import CountChanges
+from tablegate.gateway.store.sql import progress
 from tablegate.gateway.store.sql.databases import RetryableFailure
 from tablegate.gateway.store.store import Store
 from tablegate.gateway.store.tables import expiry_backfills
@@ -31,6 +33,20 @@ _FEATURES = frozenset({"expiry.attribute", "expiry.age_ms", "indexes", "max_vers
 """Features (Table.features) that `fast_remove` supports: the row alone says what else must be deleted."""
 
 ExpiredRow = tuple[Table, Row]
+
+
+def add_works(background: Scheduler, sweep_period_s: float) -> None:
+    """Register the works of this module."""
+    sweep, most = Sweep(background.store, background.write), progress.COUNTED_ROWS
+    background.add(Work(progress.EXPIRY_BACKFILL, lambda now_ms, limit: backfill(background.store, limit)))
+    background.add(
+        Work(
+            "expiry_sweep",
+            sweep.next_batch,
+            period_s=sweep_period_s,
+            count=lambda session, now_ms: rows.count_expired(session, now_ms, most),
+        )
+    )
 
 
 class DueRows(NamedTuple):
@@ -83,7 +99,7 @@ def due(store: Store, now_ms: int, limit: int, from_ms: int = 0, offset: int = 0
 
 
 class Sweep:
-    """A pass over all rows that are due, oldest first. `write` runs groups of writes (Transactions.write).
+    """Passes over all rows that are due, oldest first. `write` runs groups of writes (Transactions.write).
 
     Rows that cannot be deleted now are passed over: those of locked partitions, of tables in BUSY_STATES, and
     damaged ones.
@@ -95,9 +111,10 @@ class Sweep:
         self._from_ms = self._staying = 0
 
     def next_batch(self, now_ms: int, limit: int) -> int | None:
-        """Delete the next rows. Return the number of deleted and corrected ones, or None at the end."""
+        """Delete the next rows. Return the number of deleted and corrected ones, or None at the end of a pass."""
         batch = due(self._store, now_ms, limit, self._from_ms, self._staying)
         if batch is None:
+            self._from_ms = self._staying = 0
             return None
         rows_to_write = remove(self._store, batch.rows)
         answers = self._write(deletes_of(rows_to_write)) if rows_to_write else []

@@ -10,6 +10,7 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 
 from tablegate.gateway.engine.background import batch_walk
+from tablegate.gateway.engine.background.scheduler import Scheduler, Work
 from tablegate.gateway.model.tables.indexes import Entry, Index, VectorEntry, VectorIndex
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.rows import Row
@@ -80,6 +81,11 @@ def _update_vectors(
             changed_entries.append(after)
     if new_entries or changed_entries or old_entries:
         vectors.save_many(session, index.id, new_entries, changed_entries, old_entries)
+
+
+def add_works(background: Scheduler) -> None:
+    """Register the works of this module."""
+    background.add(Work(progress.INDEX_BACKFILL, lambda now_ms, limit: backfill(background.store, limit)))
 
 
 def backfill(store: Store, limit: int) -> int | None:

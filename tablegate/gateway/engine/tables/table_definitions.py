@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Sequence
+from functools import partial
 
+from tablegate.gateway.engine.background.scheduler import Scheduler, Work
 from tablegate.gateway.engine.backups import history_retention
 from tablegate.gateway.engine.streams import streaming
 from tablegate.gateway.engine.tables import table_dependents
@@ -387,6 +389,11 @@ def _with_engine_rules(new: Rules, old: Rules) -> Rules:
 def _is_deleted(table: Table, now_ms: int) -> bool:
     """Return True if a deleted table is no longer visible. Background work removes it."""
     return table.state is State.DELETING and now_ms >= table.busy_until_ms
+
+
+def add_works(background: Scheduler) -> None:
+    """Register the works of this module."""
+    background.add(Work("dropped_names", partial(remove_deleted, background.store)))
 
 
 def remove_deleted(store: Store, now_ms: int, limit: int) -> int | None:

@@ -23,7 +23,7 @@ _ALSO = {Permission.EXPORT: (Permission.SCAN,), Permission.LOAD: (Permission.PUT
 
 @dataclass(frozen=True, slots=True)
 class StartJob(Command[Job]):
-    """Start a job, which a worker runs (Engine.register_worker). Outcome: Job.
+    """Start a job, which a worker runs (job_runner.add_workers). Outcome: Job.
 
     If an equal command has used the token before, the outcome is the job of that command. Errors: TokenReused,
     LimitExceeded `jobs`, TableMissing, TimeNotRetained, QuotaExceeded.

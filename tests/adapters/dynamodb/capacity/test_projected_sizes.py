@@ -124,7 +124,7 @@ def test_the_size_of_an_index_that_is_made_later_is_the_same(items: DynamoDBServ
         AttributeDefinitions=[{"AttributeName": "g", "AttributeType": "S"}],
         GlobalSecondaryIndexUpdates=[{"Create": later}],
     )
-    while items.gateway.engine.background_batch():
+    while items.gateway.engine.background.next_batch():
         pass
     assert sizes(items)["later"] == KEYS_BYTES + SHOWN_NAME_BYTES + 100
 

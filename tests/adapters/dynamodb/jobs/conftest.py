@@ -61,12 +61,12 @@ class Exporter:
     def work(self) -> None:
         """Everything that is to be done in the background."""
         engine = self.service.gateway.engine
-        while engine.background_batch() or engine.job_batch():
+        while engine.background.next_batch() or engine.background.batch_of("jobs"):
             pass
 
     def step(self) -> bool:
         """One batch of a job."""
-        return self.service.gateway.engine.job_batch() is not None
+        return self.service.gateway.engine.background.batch_of("jobs") is not None
 
     def done_of_total(self) -> tuple[int, int] | None:
         """The work done and the whole work of the only unfinished job."""

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import gzip
 import io
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 import orjson
@@ -26,7 +25,6 @@ from tablegate.adapters.dynamodb.object_stores.object_store import (
     OpenObject,
     StoredObject,
 )
-from tablegate.gateway import background
 from tablegate.gateway.engine.background import pacing
 from tablegate.gateway.engine.background.pacing import MAX_ROWS, MIN_ROWS
 from tablegate.gateway.model.commands.row_commands import Read, ReadAll
@@ -190,20 +188,6 @@ def test_lines_do_not_depend_on_blocks(monkeypatch: pytest.MonkeyPatch, cut: int
     ]
 
 
-class Looks(threading.Event):
-    """A stop flag that calls a function at each check, and requests a stop after a number of checks."""
-
-    def __init__(self, look: Callable[[], None], most: int) -> None:
-        super().__init__()
-        self._look = look
-        self._left = most
-
-    def wait(self, timeout: float | None = None) -> bool:
-        self._look()
-        self._left -= 1
-        return self._left <= 0
-
-
 def test_the_stop_flag_is_looked_at_while_an_object_of_newlines_is_read(
     exporter: Exporter, inflated: list[int]
 ) -> None:
@@ -216,9 +200,9 @@ def test_the_stop_flag_is_looked_at_while_an_object_of_newlines_is_read(
         inflated.clear()
 
     engine = exporter.service.gateway.engine
-    work = background.PacedWorker("jobs", engine.job_batch, 0.0, pacing.CpuShare(1.0, lambda: 0))
-    work._stopping = Looks(look, 12)
-    work.run()
+    for _ in range(12):
+        look()
+        engine.background.batch_of("jobs")
     assert 0 < max(most) <= MAX_ROWS * 1024 + BLOCK_BYTES
     assert sum(most) < 64 * MIB
     shown = described(exporter, arn)
@@ -255,7 +239,7 @@ def test_an_export_of_large_items(exporter: Exporter, monkeypatch: pytest.Monkey
     window = {"ExportFromTime": begin / 1000, "ExportToTime": exporter.service.clock.ms / 1000}
     exporter.export(S3Prefix="window", ExportType="INCREMENTAL_EXPORT", IncrementalExportSpecification=window)
     engine = exporter.service.gateway.engine
-    while engine.background_batch():
+    while engine.background.next_batch():
         pass
     total = 0
     while exporter.step():

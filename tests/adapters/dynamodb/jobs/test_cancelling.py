@@ -17,6 +17,7 @@ from tablegate.gateway.model.tables.jobs import Job
 from tablegate.gateway.security.gate import run_one
 from tests.adapters.dynamodb.jobs.conftest import TABLE_ARN, Exporter
 from tests.adapters.dynamodb.jobs.test_import_api import begun, described, line, parameters
+from tests.support.job_runners import runner_of
 
 NEWLINES = gzip.compress(b"\n" * (32 << 20), 1)
 
@@ -73,7 +74,7 @@ def test_an_export(exporter: Exporter, batches: int) -> None:
     for batch in range(batches):
         exporter.step()
         if batch:
-            while exporter.service.gateway.engine.background_batch():
+            while exporter.service.gateway.engine.background.next_batch():
                 pass
     [job] = unfinished(exporter)
     cancel(exporter, job)
@@ -144,7 +145,7 @@ def test_a_reset_ends_jobs(exporter: Exporter, given: dict[str, Any]) -> None:
     other = begun(exporter, InputCompressionType="GZIP", TableCreationParameters=parameters("other"))
     for _ in range(6):
         exporter.step()
-    worker = exporter.service.gateway.engine._workers["dynamodb-import"]
+    worker = runner_of(exporter.service.gateway.engine)._workers["dynamodb-import"]
     assert len(worker._open) == 2  # type: ignore[attr-defined]
     run_one(exporter.service.gateway.engine, ResetTables(**given), None)
     assert exporter.error("DescribeImport", ImportArn=arn)[0] == "ImportNotFoundException"

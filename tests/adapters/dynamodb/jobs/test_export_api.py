@@ -166,7 +166,7 @@ def test_several_files_and_a_restart_in_between(orders: Exporter, monkeypatch: p
     monkeypatch.setattr(data_files, "FILE_ITEMS", 7)
     orders.put(*(f"{number:03}" for number in range(40)))
     arn = orders.export()["ExportArn"]
-    while orders.service.gateway.engine.background_batch():
+    while orders.service.gateway.engine.background.next_batch():
         pass
     progress = set()
     while orders.step():
@@ -492,7 +492,7 @@ def test_a_window_goes_on_where_a_killed_server_was(orders: Exporter) -> None:
     orders.put(*keys[:100], n={"N": "1"})
     batches = 0
     while orders.is_copying():
-        orders.service.gateway.engine.background_batch()
+        orders.service.gateway.engine.background.next_batch()
         orders.restart()
         batches += 1
     assert batches > 5

@@ -51,8 +51,8 @@ class Accounts:
             shown = self.call(account, operation, **arn)[member]
             if shown[status] != "IN_PROGRESS":
                 break
-            self.engine.background_batch()
-            assert self.engine.job_batch() is not None
+            self.engine.background.next_batch()
+            assert self.engine.background.batch_of("jobs") is not None
             self.job_batches += 1
         assert shown[status] == "COMPLETED", shown
 
@@ -83,7 +83,7 @@ def test_a_short_job_beside_long_ones_of_nine_accounts(accounts: Accounts) -> No
             )
             long[told["ImportTableDescription"]["ImportArn"]] = account, accounts.region
     for _ in range(20):
-        accounts.engine.job_batch()
+        accounts.engine.background.batch_of("jobs")
     last, accounts.region = ACCOUNTS[-1], "us-east-1"
     arn = accounts.table(last, 1)
     export = accounts.call(last, "ExportTableToPointInTime", TableArn=arn, S3Bucket="some-bucket")
@@ -129,7 +129,7 @@ def test_a_short_export_beside_long_copies(accounts: Accounts) -> None:
         [(newest,)] = session.query("SELECT max(target_id) FROM copies")
     waiting = {newest}
     while newest in waiting:
-        batch = accounts.engine.background_batch()
+        batch = accounts.engine.background.next_batch()
         assert batch is not None
         copies += batch.work == "copy"
         with accounts.engine._store.read() as session:

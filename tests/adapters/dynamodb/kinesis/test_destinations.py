@@ -72,7 +72,7 @@ def streaming(clock: Clock, kinesis: Kinesis) -> Iterator[DynamoDBService]:
 
 
 def deliver(service: DynamoDBService) -> None:
-    while service.gateway.engine.deliver("kinesis", 100)[0]:
+    while service.gateway.engine.background.batch_of("kinesis"):
         pass
 
 

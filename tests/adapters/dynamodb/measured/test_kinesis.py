@@ -96,7 +96,7 @@ def put(service: DynamoDBService, *keys: str) -> None:
 
 
 def deliver(service: DynamoDBService) -> None:
-    while service.gateway.engine.deliver("kinesis", 100)[0]:
+    while service.gateway.engine.background.batch_of("kinesis"):
         pass
 
 

@@ -270,7 +270,7 @@ def update(*updates: dict[str, Any], **more: Any) -> dict[str, Any]:
 
 
 def settle(service) -> None:
-    while service.gateway.engine.background_batch():
+    while service.gateway.engine.background.next_batch():
         pass
 
 

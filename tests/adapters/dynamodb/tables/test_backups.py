@@ -55,7 +55,7 @@ def put(service: Any, *keys: str, **more: Any) -> None:
 
 
 def background(service: Any) -> None:
-    while service.gateway.engine.background_batch():
+    while service.gateway.engine.background.next_batch():
         pass
 
 

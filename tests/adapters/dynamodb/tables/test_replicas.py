@@ -40,7 +40,7 @@ class Regions:
         return self.call(region, "DescribeTable", {"TableName": "orders"})["Table"]
 
     def settle(self) -> None:
-        while self.service.gateway.engine.background_batch():
+        while self.service.gateway.engine.background.next_batch():
             pass
 
     def items(self, region: str) -> list[Any]:

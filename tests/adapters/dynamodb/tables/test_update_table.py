@@ -38,7 +38,7 @@ def index_of(description, name: str = "by-g"):
 
 
 def indexes_are_filled(service) -> None:
-    while service.gateway.engine.background_batch():
+    while service.gateway.engine.background.next_batch():
         pass
 
 

@@ -216,9 +216,9 @@ def test_lag_and_statistics_in_all_phases(stored: Searches) -> None:
     answer = described(table)
     assert (answer.sync_stat.sync_phase, answer.sync_stat.current_sync_timestamp) == (messages.FULL, 0)
     assert (answer.metering_info.row_count, answer.metering_info.storage_size) == (0, 0)
-    assert engine.lag_s("search") == 5
+    assert engine.background.lag_s("search") == 5
     table.catch_up()
-    assert engine.lag_s("search") == 0
+    assert engine.background.lag_s("search") == 0
     answer = described(table)
     assert answer.sync_stat.sync_phase == messages.INCR
     assert answer.sync_stat.current_sync_timestamp == service.clock.ms * 1_000_000
@@ -226,14 +226,14 @@ def test_lag_and_statistics_in_all_phases(stored: Searches) -> None:
     service.put({"pk": 2}, {"k": "bb"})
     written_at_ms = service.clock.ms
     service.clock.ms += 3_000
-    assert engine.lag_s("search") == 3
+    assert engine.background.lag_s("search") == 3
     assert described(table).sync_stat.current_sync_timestamp == written_at_ms * 1_000_000
     table.catch_up()
     assert described(table).metering_info.storage_size == len(b'{"k":["a"]}{"k":["bb"]}')
     service.delete({"pk": 1})
     table.catch_up()
     assert described(table).metering_info.row_count == 1
-    assert engine.lag_s("search") == 0
+    assert engine.background.lag_s("search") == 0
 
 
 # The time to live. Source: "Specify the TTL of a search index" and "UpdateSearchIndex" (2026)

@@ -139,7 +139,7 @@ def test_a_dropped_table_leaves_nothing(table: Searches) -> None:
     assert not table.service.call("ListSearchIndex", table_name="t").indices
     table.catch_up()
     engine = table.service.gateway.engine
-    while engine.background_batch() is not None:
+    while engine.background.next_batch() is not None:
         pass
     with engine._store.read() as session:
         for name in ("search_documents", "search_terms", "followers"):

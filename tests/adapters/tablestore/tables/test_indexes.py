@@ -49,7 +49,7 @@ def everything(
 
 
 def fill(service: TableStoreService) -> None:
-    while service.gateway.engine.background_batch():
+    while service.gateway.engine.background.next_batch():
         pass
 
 

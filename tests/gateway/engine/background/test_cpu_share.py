@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tablegate.gateway.engine.background import pacing
+from tablegate.gateway.engine.background import scheduler
 from tablegate.gateway.engine.background.pacing import (
     BATCH_S,
     LARGE_BACKLOG_ROWS,
@@ -12,9 +12,10 @@ from tablegate.gateway.engine.background.pacing import (
     MIN_ROWS,
     PARTS_BESIDE_CLIENTS,
     CpuShare,
-    RoundRobin,
 )
+from tablegate.gateway.engine.background.scheduler import Work
 from tablegate.gateway.engine.engine import Engine
+from tests.gateway.engine.background.test_pacing import scheduler_of
 from tests.gateway.engine.conftest import make_table
 
 
@@ -48,16 +49,19 @@ def test_a_backlog_is_large_by_its_rows_or_by_the_speed_of_batches(
     monkeypatch: pytest.MonkeyPatch, rows: int, batch_s: float, is_large: bool
 ) -> None:
     now = [128.0]
-    monkeypatch.setattr(pacing.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(scheduler.time, "monotonic", lambda: now[0])
 
-    def work(limit: int) -> int:
+    def work(now_ms: int, limit: int) -> int:
         now[0] += batch_s
         return 50
 
-    round_robin = RoundRobin({"a": work, "b": lambda limit: None}, ("a",), lambda: {"a": rows - 9, "b": 9})
-    assert not round_robin.has_large_backlog
-    round_robin.next_batch()
-    assert round_robin.has_large_backlog is is_large
+    background = scheduler_of(
+        Work("a", work, count=lambda session, now_ms: rows - 9),
+        Work("b", lambda now_ms, limit: None, count=lambda session, now_ms: 9),
+    )
+    assert not background.has_large_backlog
+    background.next_batch()
+    assert background.has_large_backlog is is_large
 
 
 def test_commands_of_clients_are_noticed(engine: Engine) -> None:
@@ -66,24 +70,24 @@ def test_commands_of_clients_are_noticed(engine: Engine) -> None:
     assert share.after_batch() == 0.5
     make_table(engine)
     assert share.after_batch() == 0.25
-    engine.background_batch()
+    engine.background.next_batch()
     assert share.after_batch() == 0.5
 
 
 def test_batches_are_shorter_beside_clients(monkeypatch: pytest.MonkeyPatch) -> None:
     """They grow as the others do, so that each takes half of the time."""
     now, limits = [100.0], []
-    monkeypatch.setattr(pacing.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(scheduler.time, "monotonic", lambda: now[0])
 
-    def work(limit: int) -> int:
+    def work(now_ms: int, limit: int) -> int:
         limits.append(limit)
         now[0] += limit * 1e-5
         return limit
 
-    round_robin = RoundRobin({"a": work}, (), dict)
+    background = scheduler_of(Work("a", work))
     for _ in range(8):
-        round_robin.next_batch(beside_clients=True)
+        background.next_batch(beside_clients=True)
     assert limits[0] == MIN_ROWS // PARTS_BESIDE_CLIENTS
     assert BATCH_S / 2 <= limits[-1] * 1e-5 * PARTS_BESIDE_CLIENTS <= BATCH_S
-    round_robin.next_batch()
+    background.next_batch()
     assert limits[-1] == limits[-2] * PARTS_BESIDE_CLIENTS

@@ -27,6 +27,7 @@ from tablegate.gateway.store.store import Store
 from tests.gateway.engine.backups.test_restoring import run
 from tests.gateway.engine.conftest import PAIR, Client, do_background_work, make_table
 from tests.support.clock import Clock
+from tests.support.job_runners import runner_of
 
 KIND = "kind"
 
@@ -46,7 +47,7 @@ class Counting:
         self.saved: Job | None = None
         self.begun = threading.Semaphore(0)
         self.answers = threading.Event()
-        engine.register_worker(KIND, self)
+        job_runner.add_workers(engine.background, {KIND: self})
 
     def carry_on(self, job: Job, limit: int) -> int | None:
         if self.fails:
@@ -97,7 +98,7 @@ def other(database: Database, clock: Clock) -> Engine:
 def test_a_job_is_carried_on_until_it_ends(engine: Engine, clock: Clock) -> None:
     worker = Counting(engine, 3)
     job = start(engine)
-    while engine.job_batch():
+    while engine.background.batch_of("jobs"):
         pass
     [ended] = found(engine)
     assert (ended.id, ended.progress, ended.definition) == (job.id, {"number": 3}, {"a": 1})
@@ -111,7 +112,7 @@ def test_turns_are_taken(engine: Engine) -> None:
     for _ in range(3):
         start(engine)
     for _ in range(6):
-        engine.job_batch()
+        engine.background.batch_of("jobs")
     assert [job.progress["number"] for job in found(engine)] == [2, 2, 2]
 
 
@@ -129,10 +130,10 @@ def test_namespaces_take_turns_and_then_their_jobs(engine: Engine) -> None:
         for _ in range(5):
             start(engine, namespace=space, max_jobs=9)
     for _ in range(9):
-        assert engine.job_batch() is not None
+        assert engine.background.batch_of("jobs") is not None
     start(engine, namespace=spaces[0])
     for _ in range(40):
-        assert engine.job_batch() is not None
+        assert engine.background.batch_of("jobs") is not None
     done = {space: sum(numbers(engine, space)) for space in spaces}
     assert done[spaces[0]] == 4
     assert {done[space] for space in spaces[1:]} == {5}
@@ -153,8 +154,8 @@ def test_no_job_waits_for_good(engine: Engine, monkeypatch: pytest.MonkeyPatch) 
         start(engine, namespace=spaces[0], max_jobs=99)
     held = set()
     for _ in range(4 * len(spaces) * 13):
-        assert engine.job_batch() is not None
-        held.add(len(engine._runner._active))
+        assert engine.background.batch_of("jobs") is not None
+        held.add(len(runner_of(engine)._active))
     assert max(held) == job_runner._MAX_ACTIVE_JOBS
     done = {space: numbers(engine, space) for space in spaces}
     assert all(all(each) for each in done.values())
@@ -170,7 +171,7 @@ def test_jobs_that_wait_hold_up_no_others(engine: Engine) -> None:
     start(engine, namespace="many", max_jobs=99)
     start(engine, namespace="one")
     for _ in range(60):
-        engine.job_batch()
+        engine.background.batch_of("jobs")
     assert numbers(engine, "one") == [3]
     assert numbers(engine, "many")[-1] == 3
 
@@ -185,11 +186,11 @@ def test_what_fails_is_given_up_though_others_take_its_place(
         start(engine)
     worker.fails = True
     for _ in range(6):
-        engine.job_batch()
+        engine.background.batch_of("jobs")
     assert worker.given_up == []
     monkeypatch.setattr(job_runner, "_RETRY_LIMIT_S", -1.0)
     for _ in range(6):
-        engine.job_batch()
+        engine.background.batch_of("jobs")
     assert len(worker.given_up) == 3
 
 
@@ -199,7 +200,7 @@ def test_there_are_only_so_many(engine: Engine) -> None:
     with pytest.raises(LimitExceeded):
         start(engine)
     Counting(engine, 1)
-    while engine.job_batch():
+    while engine.background.batch_of("jobs"):
         pass
     start(engine)
 
@@ -217,14 +218,14 @@ def test_tokens(engine: Engine, clock: Clock) -> None:
 def test_one_server_at_a_time(engine: Engine, other: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = Counting(engine), Counting(other)
     start(engine)
-    assert engine.job_batch() is not None
+    assert engine.background.batch_of("jobs") is not None
     held = first.saved
     assert held is not None
     if engine._store.database.shared:
-        assert other.job_batch() is None
+        assert other.background.batch_of("jobs") is None
         monkeypatch.setattr(job_runner, "_CLAIM_LIFETIME_MS", -1)
-        engine.renew_claims()  # it has not renewed them in time
-    assert other.job_batch() is not None
+        runner_of(engine).renew()  # it has not renewed them in time
+    assert other.background.batch_of("jobs") is not None
     assert second.saved is not None
     assert second.saved.progress == {"number": 2}
     # Later work of the first worker has no effect.
@@ -241,10 +242,10 @@ def test_a_claim_is_renewed(engine: Engine, other: Engine, monkeypatch: pytest.M
     Counting(engine), Counting(other)
     start(engine)
     monkeypatch.setattr(job_runner, "_CLAIM_LIFETIME_MS", -1)
-    engine.job_batch()
+    engine.background.batch_of("jobs")
     monkeypatch.setattr(job_runner, "_CLAIM_LIFETIME_MS", 60_000)
-    engine.renew_claims()
-    assert other.job_batch() is None
+    runner_of(engine).renew()
+    assert other.background.batch_of("jobs") is None
 
 
 def test_what_is_written_and_how_far_it_came_are_one(engine: Engine) -> None:
@@ -293,16 +294,16 @@ def test_what_fails_is_tried_again_and_then_given_up(engine: Engine, monkeypatch
     start(engine)
     worker.fails = True
     for _ in range(5):
-        assert engine.job_batch() is not None
+        assert engine.background.batch_of("jobs") is not None
     assert worker.given_up == []
     worker.fails = False
-    engine.job_batch()
+    engine.background.batch_of("jobs")
     assert found(engine)[0].progress == {"number": 1}
     worker.fails = True
     monkeypatch.setattr(job_runner, "_RETRY_LIMIT_S", -1.0)
-    engine.job_batch()
+    engine.background.batch_of("jobs")
     assert worker.given_up == ["nobody answers"]
-    assert engine.job_batch() is None
+    assert engine.background.batch_of("jobs") is None
 
 
 def test_jobs_without_a_worker_here_delay_no_others(engine: Engine) -> None:
@@ -310,7 +311,7 @@ def test_jobs_without_a_worker_here_delay_no_others(engine: Engine) -> None:
         run(engine, StartJob("elsewhere", "", "t", {}, "running", 99))
     Counting(engine, 1)
     start(engine)
-    assert engine.job_batch() is not None
+    assert engine.background.batch_of("jobs") is not None
 
 
 def test_a_reset_forgets_jobs(engine: Engine, clock: Clock) -> None:
@@ -319,13 +320,13 @@ def test_a_reset_forgets_jobs(engine: Engine, clock: Clock) -> None:
     client = Client(engine, make_table(engine))
     token = IdempotencyToken("scope", "one", b"digest", 1_000)
     start(engine, token=token)
-    while engine.job_batch():
+    while engine.background.batch_of("jobs"):
         pass
     kept = run(engine, KeepHistory(client.table, 35))
     start(engine, source=kept)
     start(engine, namespace="another")
-    assert engine.job_batch() is not None
-    assert engine.job_batch() is not None  # one of each namespace
+    assert engine.background.batch_of("jobs") is not None
+    assert engine.background.batch_of("jobs") is not None  # one of each namespace
     run(engine, ResetTables("", keeps_definitions=True))
     assert len(found(engine)) == 2
     run(engine, ResetTables(""))
@@ -353,7 +354,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def batches_until(engine: Engine, holds: Callable[[], bool]) -> None:
     while not holds():
-        engine.job_batch()
+        engine.background.batch_of("jobs")
 
 
 def attempts() -> list[threading.Thread]:
@@ -383,8 +384,8 @@ def test_a_batch_that_hangs_holds_up_neither_other_jobs_nor_its_cancellation(
     assert ended.progress == ({"number": 1} if hangs == "until cancelled" else {"failed": True})
     assert worker.given_up == ([] if hangs == "until cancelled" else ["a cancelled job did not end"])
     assert hung.id in worker.abandoned
-    engine.job_batch()
-    assert engine._runner._active == {}
+    engine.background.batch_of("jobs")
+    assert runner_of(engine)._active == {}
     # Once it answers, what the batch saves does not count.
     worker.answers.set()
     for thread in attempts():
@@ -395,11 +396,11 @@ def test_a_batch_that_hangs_holds_up_neither_other_jobs_nor_its_cancellation(
 def test_a_cancelled_job_has_one_turn(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     worker = Counting(engine)
     job = start(engine, definition={"waits": True})
-    assert engine.job_batch() is None
+    assert engine.background.batch_of("jobs") is None
     run(engine, CancelJob(job))
     turns = []
     monkeypatch.setattr(worker, "carry_on", lambda job, limit: turns.append(job.cancelled))
-    assert engine.job_batch() is None
+    assert engine.background.batch_of("jobs") is None
     assert turns == [True]
 
 
@@ -411,7 +412,7 @@ def test_a_batch_that_hangs_goes_on_once_it_is_answered(
     job = start(engine, definition={"hangs": "until cancelled"})
     batches_until(engine, lambda: worker.begun.acquire(blocking=False))
     for _ in range(5):
-        assert engine.job_batch() is None
+        assert engine.background.batch_of("jobs") is None
     worker.answers.set()
     for thread in attempts():
         thread.join()
@@ -428,7 +429,7 @@ def test_a_reset_does_not_wait_for_a_batch_that_hangs(engine: Engine) -> None:
     job = start(engine, definition={"hangs": "until cancelled"})
     batches_until(engine, lambda: worker.begun.acquire(blocking=False))
     run(engine, ResetTables())
-    assert engine.job_batch() is None
+    assert engine.background.batch_of("jobs") is None
     assert worker.abandoned == [job.id]
     worker.answers.set()
     for thread in attempts():
@@ -440,6 +441,6 @@ def test_a_batch_reports_the_cpu_time_of_its_thread(engine: Engine) -> None:
     worker = Counting(engine)
     worker.used_s = 0.01
     start(engine)
-    batch = engine.job_batch()
+    batch = engine.background.batch_of("jobs")
     assert batch is not None
     assert batch.apart_s >= worker.used_s

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import threading
+from collections.abc import Iterator
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,18 +14,17 @@ import pytest
 
 from tablegate.gateway import background
 from tablegate.gateway.capabilities import new_engine
-from tablegate.gateway.engine.background import pacing
+from tablegate.gateway.engine.background import pacing, scheduler
 from tablegate.gateway.engine.background.pacing import (
     BATCH_S,
     MAX_ROWS,
     MIN_ROWS,
     BatchDone,
     BatchSize,
-    CpuShare,
     FairQueue,
-    RoundRobin,
     pause_after,
 )
+from tablegate.gateway.engine.background.scheduler import Scheduler, TargetFailed, Work
 from tablegate.gateway.engine.engine import Engine, EngineOptions
 from tablegate.gateway.model.commands.table_commands import AlterTable, DropTable, FindTable
 from tablegate.gateway.model.tables.tables import ExpiryRule, Rules
@@ -67,17 +69,37 @@ def test_a_partial_batch_does_not_change_the_next_size() -> None:
     assert size.rows == MIN_ROWS
 
 
+class Empty:
+    """A store of an empty database, and its session."""
+
+    @contextlib.contextmanager
+    def read(self) -> Iterator[Empty]:
+        yield self
+
+    def query(self, *_: Any) -> list[Any]:
+        return []
+
+
+def scheduler_of(*works: Work) -> Scheduler:
+    """Return a scheduler of these works, without a database."""
+    store: Any = Empty()
+    made = Scheduler(store, lambda groups: [], lambda do, work: do(work), lambda: 0, idle_s=0.25)
+    for work in works:
+        made.add(work)
+    return made
+
+
 def test_works_take_turns() -> None:
     left = {"a": 2, "b": 3, "c": 0}
 
-    def work(name: str, limit: int) -> int | None:
+    def work(name: str, now_ms: int, limit: int) -> int | None:
         if not left[name]:
             return None
         left[name] -= 1
         return 1
 
-    round_robin = RoundRobin({name: lambda limit, name=name: work(name, limit) for name in left}, (), dict)  # type: ignore[misc]
-    assert [round_robin.next_batch() for _ in range(6)] == [BatchDone(name, 1) for name in "ababb"] + [None]
+    background = scheduler_of(*(Work(name, partial(work, name)) for name in left))
+    assert [background.next_batch() for _ in range(6)] == [BatchDone(name, 1) for name in "ababb"] + [None]
 
 
 def test_owners_take_turns_and_then_their_pieces() -> None:
@@ -97,14 +119,82 @@ def test_owners_take_turns_and_then_their_pieces() -> None:
 
 
 def test_a_lock_timeout_counts_as_an_empty_batch() -> None:
-    def work(limit: int) -> int | None:
+    def work(now_ms: int, limit: int) -> int | None:
         raise LockTimeout("taken")
 
-    assert RoundRobin({"a": work}, (), dict).next_batch() == BatchDone("a", 0)
+    assert scheduler_of(Work("a", work)).next_batch() == BatchDone("a", 0)
 
 
-class Ended(Exception):
-    pass
+def test_a_work_rests_for_its_period_after_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, answers = [100.0], [1, None, 1, None]
+    monkeypatch.setattr(scheduler.time, "monotonic", lambda: now[0])
+    background = scheduler_of(Work("a", lambda now_ms, limit: answers.pop(0), period_s=60.0))
+    assert [background.next_batch() for _ in range(3)] == [BatchDone("a", 1), None, None]
+    now[0] += 60.0
+    assert background.next_batch() == BatchDone("a", 1)
+
+
+def test_a_work_of_another_thread_is_passed_over() -> None:
+    """`catch_up` holds the lock of a work until it is done."""
+    background = scheduler_of(Work("a", lambda now_ms, limit: 1), Work("b", lambda now_ms, limit: 1))
+    with background.works["a"].lock:
+        assert [background.next_batch() for _ in range(2)] == [BatchDone("b", 1)] * 2
+    assert background.next_batch() == BatchDone("a", 1)
+
+
+def test_catch_up_runs_due_works_in_the_order_of_registration_and_leaves_backlogs() -> None:
+    ran: list[str] = []
+
+    def work(name: str, now_ms: int, limit: int) -> int | None:
+        ran.append(name)
+        return None
+
+    names = ("b", INDEX_BACKFILL, "a", "network")
+    background = scheduler_of(
+        *(Work(name, partial(work, name), period_s=60.0, own_thread=name == "network") for name in names)
+    )
+    background.next_batch()
+    ran.clear()
+    background.catch_up()
+    assert ran == ["b", "b", "a", "a"]
+
+
+def threads_of(credential_store: Any, *works: Work) -> list[background.TaskThread]:
+    """Return the threads of these works at a quarter of a core, on an engine without clients."""
+    engine: Any = SimpleNamespace(
+        background=scheduler_of(*works),
+        replicas=None,
+        run_count=0,
+        check_schema=lambda: None,
+        retry_writes=lambda: None,
+    )
+    return background.BackgroundWork(engine, credential_store, None, 0.25)._threads  # type: ignore[arg-type]
+
+
+def test_failures_of_a_target_are_retried_with_growing_pauses(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each failure is logged without a traceback."""
+    rests: list[float] = []
+    now = [100.0]
+
+    def work(now_ms: int, limit: int) -> int | None:
+        raise TargetFailed("nobody is there")
+
+    class Waiting(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            assert timeout is not None
+            rests.append(timeout)
+            now[0] += timeout
+            return len(rests) == 6
+
+    monkeypatch.setattr(background, "monotonic", lambda: now[0])
+    monkeypatch.setattr(background.threading, "Event", Waiting)
+    _, thread = threads_of(None, Work("kinesis", work, own_thread=True))
+    thread.run()
+    assert rests == [0.0, 1.0, 2.0, 4.0, 5.0, 5.0]
+    assert [record.exc_info for record in caplog.records] == [None] * 5
+    assert caplog.records[0].facts == {"work": "kinesis", "reason": "nobody is there"}  # type: ignore[attr-defined]
 
 
 def test_the_thread_pauses_after_each_batch_according_to_its_share(
@@ -116,27 +206,10 @@ def test_the_thread_pauses_after_each_batch_according_to_its_share(
     """
     now, batches, looks = [100.0], [], []
 
-    class Working:
-        background = SimpleNamespace(rows_left={}, has_large_backlog=False)
-        replicas = None
-        deliveries = ()
-        has_workers = False
-        idle_s = 0.25
-        run_count = 0
-
-        def check_schema(self) -> None:
-            pass
-
-        def retry_writes(self) -> None:
-            pass
-
-        def lag_s(self, kind: str) -> float:
-            return 0.0
-
-        def background_batch(self, beside_clients: bool) -> BatchDone:
-            batches.append(now[0])
-            now[0] += 1.0
-            return BatchDone(PURGE, 1)
+    def work(now_ms: int, limit: int) -> int:
+        batches.append(now[0])
+        now[0] += 1.0
+        return 1
 
     class Watched:
         def changes(self) -> None:
@@ -150,8 +223,7 @@ def test_the_thread_pauses_after_each_batch_according_to_its_share(
 
     monkeypatch.setattr(background, "monotonic", lambda: now[0])
     monkeypatch.setattr(background.threading, "Event", Waiting)
-    made: Any = background.BackgroundWork(Working(), Watched(), None, 0.25)  # type: ignore[arg-type]
-    made.run()
+    threads_of(Watched(), Work(PURGE, work))[0].run()
     # Before the first batch, clients may have sent requests. The share is doubled after it.
     assert batches == [100.0, *(104 + 2.0 * number for number in range(24))]
     assert max(after - before for before, after in itertools.pairwise(looks)) <= 3.0
@@ -160,9 +232,9 @@ def test_the_thread_pauses_after_each_batch_according_to_its_share(
 def test_cpu_time_of_the_thread_of_a_batch_counts_for_the_share(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches of jobs run on threads of their own. What they wait for does not count."""
     rests: list[float] = []
-    used = [0.0]
+    used, now = [0.0], [100.0]
 
-    def work() -> BatchDone:
+    def work(now_ms: int, limit: int) -> BatchDone:
         used[0] += 1.0
         return BatchDone("jobs", 1, apart_s=2.0)
 
@@ -170,12 +242,14 @@ def test_cpu_time_of_the_thread_of_a_batch_counts_for_the_share(monkeypatch: pyt
         def wait(self, timeout: float | None = None) -> bool:
             assert timeout is not None
             rests.append(timeout)
+            now[0] += timeout
             return len(rests) == 3
 
+    monkeypatch.setattr(background, "monotonic", lambda: now[0])
     monkeypatch.setattr(background, "thread_time", lambda: used[0])
     monkeypatch.setattr(background.threading, "Event", Waiting)
-    made = background.PacedWorker("jobs", work, 0.0, CpuShare(0.25, lambda: 0))
-    made.run()
+    _, thread = threads_of(None, Work("jobs", work, own_thread=True))
+    thread.run()
     assert rests == [0.0, 9.0, 3.0]
 
 
@@ -198,7 +272,7 @@ def work_a_little(engine: Engine, work: str) -> int:
     """Run some batches of a job, but not all. Returns the number of rows visited."""
     rows = 0
     while rows < 2 * MIN_ROWS:
-        batch = engine.background_batch()
+        batch = engine.background.next_batch()
         assert batch is not None
         rows += batch.rows if batch.work == work else 0
     assert rows < ROWS
@@ -226,7 +300,9 @@ def test_an_index_backfill_reports_progress_and_continues_after_a_crash(
     done = work_a_little(engine, INDEX_BACKFILL)
     assert listed(engine) == [WorkProgress(INDEX_BACKFILL, index.id, done, ROWS - done)]
     other = reopened(engine, clock)
-    rows = sum(batch.rows for batch in iter(other.background_batch, None) if batch.work == INDEX_BACKFILL)
+    rows = sum(
+        batch.rows for batch in iter(other.background.next_batch, None) if batch.work == INDEX_BACKFILL
+    )
     assert rows == ROWS - done
     assert listed(other) == []
     with other._store.read() as session:
@@ -243,7 +319,8 @@ def test_a_purge_reports_progress_and_continues_after_a_crash(
     assert listed(engine) == [WorkProgress(PURGE, full.table.id, done, ROWS - done)]
     other = reopened(engine, clock)
     assert (
-        sum(batch.rows for batch in iter(other.background_batch, None) if batch.work == PURGE) == ROWS - done
+        sum(batch.rows for batch in iter(other.background.next_batch, None) if batch.work == PURGE)
+        == ROWS - done
     )
     with other._store.read() as session:
         for name in ("rows", "purges", "progress"):
@@ -260,7 +337,7 @@ def test_new_expiry_times_report_progress_and_continue_after_a_crash(
     assert listed(engine) == [WorkProgress(EXPIRY_BACKFILL, full.table.id, done, ROWS - done)]
     other = reopened(engine, clock)
     assert (
-        sum(batch.rows for batch in iter(other.background_batch, None) if batch.work == EXPIRY_BACKFILL)
+        sum(batch.rows for batch in iter(other.background.next_batch, None) if batch.work == EXPIRY_BACKFILL)
         == ROWS - done
     )
     assert listed(other) == []
@@ -279,7 +356,7 @@ def test_what_waits_under_a_table_that_is_dropped_is_forgotten(engine: Engine, f
 def test_the_engine_reports_remaining_work_until_it_is_done(engine: Engine, full: Client) -> None:
     engine.run([DropTable(full.table)])
     left = []
-    while (batch := engine.background_batch()) is not None:
+    while (batch := engine.background.next_batch()) is not None:
         if batch.work == PURGE:
             left.append(engine.background.rows_left[PURGE])
     assert left[0] == ROWS - MIN_ROWS
@@ -295,7 +372,7 @@ def test_what_begins_while_something_else_is_worked_on_is_counted_at_once(
     second = make_table(engine, "second")
     Client(engine, second).write(*(Client(engine, second).put(f"p{n}") for n in range(2 * MIN_ROWS)))
     engine.run([DropTable(second)])
-    while (batch := engine.background_batch()) is not None and batch.work != PURGE:
+    while (batch := engine.background.next_batch()) is not None and batch.work != PURGE:
         pass
     assert engine.background.rows_left[PURGE] == MIN_ROWS
     assert 0 < engine.background.rows_left[INDEX_BACKFILL] < ROWS
@@ -345,7 +422,7 @@ def test_a_batch_has_few_large_rows(engine: Engine) -> None:
 
 
 def batches_of(engine: Engine, work: str) -> list[int]:
-    return [batch.rows for batch in iter(engine.background_batch, None) if batch.work == work]
+    return [batch.rows for batch in iter(engine.background.next_batch, None) if batch.work == work]
 
 
 class Counting:
@@ -409,7 +486,7 @@ def test_looking_for_work_is_a_search_of_a_small_index(engine: Engine) -> None:
     with engine._store.read() as session:
         connection = session._connection
     connection.set_trace_callback(seen.append)
-    while engine.background_batch():
+    while engine.background.next_batch():
         pass
     connection.set_trace_callback(None)
     with engine._store.read() as session:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tablegate.gateway.capabilities import new_engine
@@ -38,8 +40,23 @@ def staying(engine: Engine, going: Client, monkeypatch: pytest.MonkeyPatch) -> C
     return things
 
 
+@pytest.fixture
+def walks(monkeypatch: pytest.MonkeyPatch) -> list[purges._PageWalk]:
+    """The walks over pages that purges have begun."""
+    begun: list[purges._PageWalk] = []
+    find = purges._page_walk
+
+    def page_walk(*arguments: Any) -> purges._PageWalk | None:
+        walk = find(*arguments)
+        begun.extend([] if walk is None else [walk])
+        return walk
+
+    monkeypatch.setattr(purges, "_page_walk", page_walk)
+    return begun
+
+
 def purge_a_little(engine: Engine) -> None:
-    while (batch := engine.background_batch()) is not None:
+    while (batch := engine.background.next_batch()) is not None:
         if batch.work == PURGE and batch.rows:
             return
     pytest.fail("nothing was purged")
@@ -81,20 +98,21 @@ def test_a_drop_continues_after_a_crash(engine: Engine, going: Client, staying: 
     assert numbers_left(other) == [ROWS, ROWS, 0, 0]
 
 
-def test_rows_that_moved_to_a_page_before_are_deleted(engine: Engine, going: Client, staying: Client) -> None:
+def test_rows_that_moved_to_a_page_before_are_deleted(
+    engine: Engine, going: Client, staying: Client, walks: list[purges._PageWalk]
+) -> None:
     engine.run([DropTable(going.table)])
     purge_a_little(engine)
-    walk = engine.background._purges._walk
-    if walk is not None:
+    for walk in walks:
         walk._page = 1_000_000
     do_background_work(engine)
     assert numbers_left(engine) == [ROWS, ROWS, 0, 0]
 
 
-def test_a_few_rows_are_deleted_by_key(engine: Engine, going: Client) -> None:
+def test_a_few_rows_are_deleted_by_key(engine: Engine, going: Client, walks: list[purges._PageWalk]) -> None:
     """A walk would read the pages of all other tables."""
     going.write(*(going.put(f"p{n}") for n in range(3)))
     engine.run([DropTable(going.table)])
     do_background_work(engine)
-    assert engine.background._purges._walk is None
+    assert walks == []
     assert numbers_left(engine) == [0, 0, 0, 0]

@@ -64,7 +64,7 @@ def test_windows_equal_a_model(engine: Engine, clock: Clock) -> None:
             begun.append((job.id, (first, last)))  # type: ignore[attr-defined]
             client = Client(engine, run(engine, FindTable("", "t")))  # type: ignore[arg-type]
             if chance.random() < 0.5:
-                engine.background_batch()
+                engine.background.next_batch()
     do_background_work(engine)
 
     def at(moment: int) -> dict[object, object]:

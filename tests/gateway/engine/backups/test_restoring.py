@@ -172,7 +172,7 @@ def restores_like_the_model(engine: Engine, clock: Clock, seed: int, restores: i
         run(engine, RestoreTable(as_was(source, name), source, at))
         for _ in range(dice.randrange(4)):  # it is written while it is copied
             model.step()
-            engine.background_batch()
+            engine.background.next_batch()
         do_background_work(engine)
         made = found(engine, name)
         assert made.state_at(clock.ms) is State.ACTIVE
@@ -375,7 +375,7 @@ def test_a_backup_has_the_rows_of_its_moment(engine: Engine, clock: Clock) -> No
     for number in range(0, 300, 3):
         client = Client(engine, found(engine, "things"))
         client.write(client.remove("a", number), client.put("b", number), client.put("a", number + 1))
-        engine.background_batch()
+        engine.background.next_batch()
     do_background_work(engine)
     [backup] = run(engine, ListBackups(""))  # type: ignore[misc]
     assert backup.ready
@@ -414,7 +414,7 @@ def test_a_copy_is_resumed_by_the_next_server(database: Database, clock: Clock) 
     run(first, RestoreTable(as_was(client.table, "again"), client.table))
     client = Client(first, found(first, "things"))
     client.write(*[client.remove("a", number) for number in range(0, 1_000, 2)])
-    first.background_batch()
+    first.background.next_batch()
     assert found(first, "again").state_at(clock.ms) is State.CREATING
     second = new_engine(Store(database), EngineOptions(), clock)
     do_background_work(second)
@@ -486,7 +486,7 @@ def test_a_backup_under_writers_is_a_state_that_was(engine: Engine) -> None:
             [backup] = run_with_retries(engine, [CreateBackup(found(engine, "things"), name)])
             assert isinstance(backup, Backup), backup
             taken.append((before, list(acknowledged)))
-            engine.background_batch()
+            engine.background.next_batch()
         last = list(acknowledged)
         wait_until(lambda: failures or all(now > then for now, then in zip(acknowledged, last, strict=True)))
     finally:

@@ -6,13 +6,14 @@ import dataclasses
 import os
 import random
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import pytest
 
 from tablegate.gateway.capabilities import new_engine
 from tablegate.gateway.engine.engine import Engine, EngineOptions
 from tablegate.gateway.engine.replication import replication
+from tablegate.gateway.engine.tables.table_dependents import REPLICA
 from tablegate.gateway.model.commands.account_commands import GetProperties
 from tablegate.gateway.model.commands.replica_commands import AddReplicas, NewReplica, RemoveReplicas
 from tablegate.gateway.model.commands.row_commands import WriteGroup
@@ -32,6 +33,7 @@ from tablegate.gateway.model.tables.changes import Change, Oldest
 from tablegate.gateway.model.tables.tables import ExpiryRule, Rules, State, StreamRule, Table
 from tablegate.gateway.model.values.values import decimal, text
 from tablegate.gateway.store.store import Store
+from tablegate.gateway.store.streams import followers
 from tests.gateway.engine.conftest import PAIR, Client, by_color, do_background_work
 
 ROUNDS = int(os.environ.get("TABLEGATE_TEST_REPLICATION_ROUNDS", "4"))
@@ -46,6 +48,17 @@ def run(engine: Engine, command: object) -> object:
     [outcome] = engine.run([command])  # type: ignore[list-item]
     assert not isinstance(outcome, Exception), outcome
     return outcome
+
+
+def pending_batches(engine: Engine, limit: Callable[[], int]) -> Iterator[replication.ReplicationBatch]:
+    """Yield the next batch of each follower that lags behind."""
+    store, after = engine._store, 0
+    with store.read() as session:
+        while (follower := followers.of_kind(session, REPLICA, after)) is not None:
+            batch = replication.replication_batch(store, session, follower, 1 << 60, limit())
+            if batch is not None:
+                yield batch
+            after = follower.id
 
 
 class Group:
@@ -99,21 +112,14 @@ class Group:
         """A step of replication between two regions that are not cut off from each other."""
         store = self.engine._store
         by_id = {self.client(region).table.id: region for region in self.regions}
-        after, steps = 0, []
-        while True:
-            found = replication.next_replication_batch(store, 1 << 60, chosen.randint(1, 5), after)
-            if found is None:
-                break
-            if isinstance(found, int):
-                after = found
-                continue
-            after = found.follower.id
-            link = by_id[found.follower.table_id], by_id[int(found.follower.target)]
-            if link not in cut:
-                steps.append(found)
+        steps = [
+            found
+            for found in pending_batches(self.engine, lambda: chosen.randint(1, 5))
+            if (by_id[found.follower.table_id], by_id[int(found.follower.target)]) not in cut
+        ]
         if steps:
             step = chosen.choice(steps)
-            self.engine.background.apply(step)
+            replication.apply(store, self.engine.background.write, step)
             if chosen.random() < 0.2:  # a server that was killed before it noted how far it had come
                 answers = self.engine.run(list(step.groups))
                 assert not [
@@ -373,8 +379,4 @@ def test_what_is_behind_comes_in_large_parts(engine: Engine) -> None:
     north = group.client("north")
     for first in range(0, 1_000, 100):
         north.write(*(north.put(f"k{n}") for n in range(first, first + 100)))
-    found = replication.next_replication_batch(engine._store, 1 << 60, 750, 0)
-    while isinstance(found, int):
-        found = replication.next_replication_batch(engine._store, 1 << 60, 750, found)
-    assert isinstance(found, replication.ReplicationBatch)
-    assert found.length == 750
+    assert [found.length for found in pending_batches(engine, lambda: 750)] == [750]

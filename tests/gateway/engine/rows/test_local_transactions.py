@@ -302,7 +302,7 @@ def test_the_sweep_leaves_a_held_partition_alone(engine: Engine, clock: Clock) -
     table.write(table.put("a", 1, dies=decimal(clock.ms // 1000 + 1)))
     table = begin(table, lifetime_ms=600_000)
     clock.advance(5)
-    engine.background_batch()
+    engine.background.next_batch()
     assert seen(table, "a", 1) is not None
     ask(engine, AbortTransaction(ID))
     engine.background.catch_up()  # a new sweep

@@ -7,8 +7,8 @@ import dataclasses
 import pytest
 
 from tablegate.gateway.capabilities import new_engine
+from tablegate.gateway.engine.background.scheduler import TargetFailed
 from tablegate.gateway.engine.engine import Engine
-from tablegate.gateway.engine.streams.following import DeliveryFailed
 from tablegate.gateway.model.commands.snapshot_commands import ResetTables
 from tablegate.gateway.model.commands.stream_commands import (
     Follow,
@@ -44,7 +44,7 @@ class Target:
 @pytest.fixture
 def target(engine: Engine) -> Target:
     made = Target()
-    engine.deliveries["test"] = made
+    engine.add_delivery("test", made)
     return made
 
 
@@ -58,11 +58,14 @@ def follow(client: Client) -> None:
     client.table = run(client.engine, Follow(client.table, "test", "there"))  # type: ignore[assignment]
 
 
+def deliver_some(engine: Engine, limit: int) -> object:
+    background = engine.background
+    return background.works["test"].batch(background.now_ms(), limit)
+
+
 def deliver(engine: Engine) -> None:
-    while True:
-        number, _ = engine.deliver("test", 3)
-        if not number:
-            return
+    while deliver_some(engine, 3):
+        pass
 
 
 def put(client: Client, p: str, n: int) -> None:
@@ -126,7 +129,7 @@ def test_changes_of_shards_that_split_and_merge_stay_in_order(engine, target, cl
         if n in (10, 20, 30):
             client.table = run(engine, Reshard(client.table, {10: 4, 20: 1, 30: 3}[n]))
         if n == 15:
-            engine.deliver("test", 2)
+            deliver_some(engine, 2)
     deliver(engine)
     assert sorted(target.got) == sorted((f"k{n % 4}", n) for n in range(40))
     for key in {key for key, _ in target.got}:
@@ -138,7 +141,7 @@ def test_what_could_not_be_delivered_is_delivered_again(things, target):
     follow(things)
     put(things, "a", 1)
     target.fails = True
-    with pytest.raises(DeliveryFailed, match="nobody"):
+    with pytest.raises(TargetFailed, match="nobody"):
         deliver(things.engine)
     target.fails = False
     things.write(things.remove("a"))
@@ -150,7 +153,7 @@ def test_undelivered_changes_are_not_trimmed(things, target, clock):
     follow(things)
     for n in range(5):
         put(things, "a", n)
-    things.engine.deliver("test", 2)
+    deliver_some(things.engine, 2)
     clock.advance(10 * 86_400)
     things.engine.background.catch_up()
     deliver(things.engine)
@@ -190,14 +193,14 @@ def test_another_server_waits_for_its_turn(database, things, target, clock):
     if not store.database.shared:
         pytest.skip("one process is alone with this database")
     other = new_engine(store, now=clock)
-    other.deliveries["test"] = target
-    things.engine.deliveries["test"] = lambda *_: assert_nothing(other, target)
-    things.engine.deliver("test", 1)
+    other.add_delivery("test", target)
+    things.engine.add_delivery("test", lambda *_: assert_nothing(other, target))
+    deliver_some(things.engine, 1)
     assert isinstance(run(things.engine, FindTable("", "things")), Table)
 
 
 def assert_nothing(other: Engine, target: Target) -> None:
-    assert other.deliver("test", 1)[0] == 0
+    assert deliver_some(other, 1) is None
     assert target.got == []
 
 
@@ -212,7 +215,7 @@ def test_an_ending_follower_gets_the_earlier_writes(things, target, clock, has_s
     follow(things)
     for n in range(5):
         put(things, "a", n)
-    things.engine.deliver("test", 2)
+    deliver_some(things.engine, 2)
     things.table = run(things.engine, Unfollow(things.table, "test", "there"))
     put(things, "a", 9)
     assert followers_of(things) == ["there"]
@@ -271,8 +274,8 @@ def test_a_target_that_takes_nothing_is_given_up_a_day_after_its_end(things, tar
     run(things.engine, DropTable(things.table))
     target.fails = True
     clock.advance(86_000)
-    with pytest.raises(DeliveryFailed):
-        things.engine.deliver("test", 3)
+    with pytest.raises(TargetFailed):
+        deliver_some(things.engine, 3)
     clock.advance(1_000)
     deliver(things.engine)
     assert followers_of(things) == []

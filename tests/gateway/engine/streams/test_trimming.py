@@ -22,7 +22,7 @@ def test_expired_changes_are_counted_as_work_that_is_left(
     clock.advance(3_601)
     table.write(*(table.put("b", n) for n in range(5)))
     left = []
-    while (batch := engine.background_batch()) is not None:
+    while (batch := engine.background.next_batch()) is not None:
         if batch.work == "stream_trim" and batch.rows:
             assert batch.rows <= MIN_ROWS
             left.append(engine.background.rows_left["stream_trim"])

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tablegate.gateway.capabilities import new_engine
-from tablegate.gateway.engine.background import background
+from tablegate.gateway.engine.background import scheduler
 from tablegate.gateway.engine.background.pacing import MIN_ROWS
 from tablegate.gateway.engine.engine import Engine, EngineOptions
 from tablegate.gateway.engine.tables import expiring
@@ -194,7 +194,7 @@ def test_a_table_is_dropped_while_its_rows_expire(engine: Engine, clock: Clock) 
 def finish(engine: Engine) -> None:
     """Run background work until there is none, which must come with a clock that stands still, too."""
     for _ in range(30):
-        if engine.background_batch() is None:
+        if engine.background.next_batch() is None:
             return
     pytest.fail("background work does not end")
 
@@ -307,7 +307,7 @@ def test_rows_due_at_the_same_time_go_beside_another_sweep(
     """Another thread or server may delete the whole batch after it was read. The others of that time go, too."""
     things = expiring_table(engine)
     things.write(*(things.put("p", n, ttl=in_seconds(clock, -20)) for n in range(3 * MIN_ROWS)))
-    monkeypatch.setattr(background, "_CATCH_UP_ROWS", MIN_ROWS)
+    monkeypatch.setattr(scheduler, "_CATCH_UP_ROWS", MIN_ROWS)
     remove = expiring.remove
     others = [True]
 

@@ -286,7 +286,7 @@ def test_a_new_index_is_filled_with_what_was_there(engine: Engine, things: Clien
     with pytest.raises(TableBusy):
         search(things, (1, 0, 0))
     # Meanwhile rows are written, before and behind the place that filling has come to.
-    engine.background_batch()
+    engine.background.next_batch()
     things.write(
         things.remove("p7", 7),
         things.put("p8", 8, v=list_of((1, 1, 1))),

@@ -1,0 +1,13 @@
+"""The runner of a server's jobs, which its background work has."""
+
+from __future__ import annotations
+
+from tablegate.gateway.engine.background.job_runner import JobRunner
+from tablegate.gateway.engine.engine import Engine
+
+
+def runner_of(engine: Engine) -> JobRunner:
+    """Return the runner of the jobs of an engine."""
+    found = getattr(engine.background.works["jobs"].renew, "__self__", None)
+    assert isinstance(found, JobRunner)
+    return found
