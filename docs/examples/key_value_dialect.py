@@ -16,11 +16,9 @@ import orjson
 
 from tablegate.gateway.adapter import Adapter
 from tablegate.gateway.dialect import Dialect
-from tablegate.gateway.exchanges import one, write_rows
 from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.model import errors
-from tablegate.gateway.model.commands.commands import Exchange
-from tablegate.gateway.model.commands.row_commands import Get
+from tablegate.gateway.model.commands.row_commands import Get, WriteGroup
 from tablegate.gateway.model.commands.table_commands import CreateTable, FindTable
 from tablegate.gateway.model.commands.writes import Change, Remove, Replace, Write
 from tablegate.gateway.model.expressions.predicates import ALWAYS, Not, Predicate, RevisionIs, RowExists
@@ -84,15 +82,15 @@ def key_of(table: Table, key: str) -> Key:
     return table.key_schema.key({columns[0].name: Value(Kind.TEXT, key)})
 
 
-# The operations, all of them generators: what they yield goes to the engine, and they are sent the outcomes.
-def create_table(namespace: str, name: str) -> Exchange[Reply]:
+# The operations, all of them coroutines: the engine runs the commands that they await.
+async def create_table(namespace: str, name: str) -> Reply:
     if not TABLE_NAME.fullmatch(name):
         raise ServiceError(400, "a table's name has 3 to 255 of A-Z, a-z, 0-9, '_', '.' and '-'")
-    yield from one(CreateTable(KeyValue.name, namespace, name, SCHEMA))
+    await CreateTable(KeyValue.name, namespace, name, SCHEMA)
     return _json(201, {"table": name})
 
 
-def put(request: Request, table: Table, key: Key) -> Exchange[Reply]:
+async def put(request: Request, table: Table, key: Key) -> Reply:
     [key_name] = table.key_schema.names
     try:
         members = orjson.loads(request.body)
@@ -104,25 +102,25 @@ def put(request: Request, table: Table, key: Key) -> Exchange[Reply]:
     contents = Contents.of_values({key_name: key.values[0], **values})
     if contents.size_bytes > OBJECT_MAX_BYTES:
         raise ServiceError(413, f"an object has at most {OBJECT_MAX_BYTES} bytes")
-    return (yield from _write(request, table, key, Replace(contents)))
+    return await _write(request, table, key, Replace(contents))
 
 
-def delete(request: Request, table: Table, key: Key) -> Exchange[Reply]:
-    return (yield from _write(request, table, key, Remove()))
+async def delete(request: Request, table: Table, key: Key) -> Reply:
+    return await _write(request, table, key, Remove())
 
 
-def _write(request: Request, table: Table, key: Key, change: Change) -> Exchange[Reply]:
+async def _write(request: Request, table: Table, key: Key, change: Change) -> Reply:
     """One write on the request's condition."""
     condition: Predicate = Not(RowExists()) if request.header("if-none-match") == "*" else ALWAYS
     if etag := request.header("if-match"):
         # What is no ETag of ours is that of no row.
         condition = RevisionIs(int(etag[1:-1]) if re.fullmatch('"[0-9]{1,19}"', etag) else -1)
-    [outcome] = yield from write_rows(Write(table, key, change, condition))
+    [outcome] = await WriteGroup((Write(table, key, change, condition),))
     return Reply(204, _etag(outcome.new))
 
 
-def get(request: Request, table: Table, key: Key) -> Exchange[Reply]:
-    row = yield from one(Get(table, key.position))
+async def get(request: Request, table: Table, key: Key) -> Reply:
+    row = await Get(table, key.position)
     if row is None:
         raise ServiceError(404, "there is no object under this key")
     members = {name: shown(value) for name, value in row.latest.items() if name not in table.key_schema.names}
@@ -181,13 +179,13 @@ class KeyValue(Dialect):
             raise ServiceError(405, "there are PUT /kv/TABLE and PUT, GET and DELETE /kv/TABLE/KEY")
         return request, caller, name, keys
 
-    def begin(self, call: Call) -> Exchange[Reply]:
+    async def execute(self, call: Call) -> Reply:
         request, namespace, name, keys = call
         if not keys:
-            return (yield from create_table(namespace, name))
+            return await create_table(namespace, name)
         cached = self.gateway.engine.cached_table(namespace, name)
-        table = cached or (yield from one(FindTable(namespace, name)))
-        return (yield from OPERATIONS[request.method](request, table, key_of(table, keys[0])))
+        table = cached or await FindTable(namespace, name)
+        return await OPERATIONS[request.method](request, table, key_of(table, keys[0]))
 
     def render(self, request: Request, caller: str, answer: Reply) -> Reply:
         return answer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tablegate.gateway.configuration.settings import BadSetting, Settings
@@ -13,10 +13,8 @@ from tablegate.gateway.model.tables.tables import Table
 
 if TYPE_CHECKING:
     from tablegate.gateway.administration_forms import Describe, Form, OperationRequest, Section
-    from tablegate.gateway.exchanges import Steps
     from tablegate.gateway.model.authorization.authorizations import Authorization
     from tablegate.gateway.model.authorization.permissions import Purpose
-    from tablegate.gateway.model.commands.commands import Exchange
     from tablegate.gateway.model.commands.row_search import RowSearch, StatementPage
     from tablegate.gateway.model.commands.writes import Write
     from tablegate.gateway.model.expressions.predicates import View
@@ -25,7 +23,9 @@ if TYPE_CHECKING:
     from tablegate.gateway.model.values.rows import Row
     from tablegate.gateway.model.values.values import Kind, Value
 
-    RunStatement = Callable[[Gateway, str, Authorization | None, str, str], Exchange[StatementPage]]
+    RunStatement = Callable[
+        [Gateway, str, Authorization | None, str, str], Coroutine[Any, Any, StatementPage]
+    ]
 
 
 class RowDisplay(NamedTuple):
@@ -71,7 +71,7 @@ class DialectAdministration(NamedTuple):
     forms: key -> form. `create` makes a table.
     purposes: operation -> the permissions that it needs.
     sections: returns the settings of a table.
-    steps: begins an operation. Raises any exception.
+    execute: carries out an operation. Raises any exception.
     answer_of: returns the answer of an operation as a JSON document.
     text_of: returns the service's text for an exception, None for an error of the server.
     backups: returns the backups of a namespace. None if the dialect has no backups.
@@ -83,7 +83,7 @@ class DialectAdministration(NamedTuple):
     forms: Mapping[str, Form]
     purposes: Mapping[str, Purpose]
     sections: Callable[[Table, Describe], list[Section]]
-    steps: Callable[[Gateway, OperationRequest], Steps[Any]]
+    execute: Callable[[Gateway, OperationRequest], Coroutine[Any, Any, Any]]
     answer_of: Callable[[Any], Any]
     text_of: Callable[[Exception, str], str | None]
     backups: Callable[[Describe], Section | None] | None = None

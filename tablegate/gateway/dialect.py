@@ -2,26 +2,25 @@
 
 `adapters/NAME/entry.py` has a class that derives from Dialect.
 
-The steps of a request: `matches`, `authenticate`, `parse`, `begin`, `render` or `render_error`. `Dialect.handle` runs them up to
-the first command. The server's tick, or `Dialect.serve` under WSGI, runs the commands.
+The steps of a request: `matches`, `authenticate`, `parse`, `execute`, `render` or `render_error`. `Dialect.handle` is the
+coroutine of these steps. The server's tick, or `Dialect.serve` under WSGI, runs the commands that it awaits.
 """
 
 from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 
 from tablegate.gateway.configuration.settings import Settings
+from tablegate.gateway.coroutines import drive
 from tablegate.gateway.engine.engine import Engine
-from tablegate.gateway.exchanges import SingleStep, Steps, drive
 from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.model.commands.command import Command
-from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.errors import NotAllowed
 from tablegate.gateway.model.request_facts import RequestFacts, RequestKind
 from tablegate.gateway.model.tables.tables import Table
@@ -41,16 +40,7 @@ if TYPE_CHECKING:
     import flask
 
 
-class ReplyStep(NamedTuple):
-    """One command, and the function that makes the reply of its outcome, or of the exception that was raised instead."""
-
-    command: Command[Any]
-    reply: Callable[[Any], Reply]
-
-
-Begun = ReplyStep | Reply | Exchange[Reply]
-"""A request that is being answered: it needs one command, none, or several."""
-Handler = Callable[[Request], Begun]
+Handler = Callable[[Request], Coroutine[Any, Any, Reply]]
 """`Dialect.handle`, or a wrapper. It is called again with the same request when a table was stale."""
 DescribeTable = Callable[[Table], tuple[str, str, str]]
 """Returns the name, key and address of a table as the clients of a dialect know them."""
@@ -109,20 +99,6 @@ _QUICK_VALUES = 1_000
 _LONG_BYTES = 256 << 10
 THROTTLING, INTERNAL, CONFLICT, LIMIT = "throttling", "internal", "conflict", "limit"
 """Errors that every dialect has under some name."""
-
-
-def reply_exchange(start: Begun) -> Exchange[Reply]:
-    """Return a request that is being answered as an exchange."""
-    match start:
-        case ReplyStep(command, reply):
-            try:
-                [outcome] = yield [command]
-            except Exception as error:
-                return reply(error)
-            return reply(outcome)
-        case Reply():
-            return start
-    return (yield from start)
 
 
 class Dialect(ABC):
@@ -188,8 +164,8 @@ class Dialect(ABC):
         Sets the purpose of the request's authorization, and admits the request to quotas and to the memory budget."""
 
     @abstractmethod
-    def begin(self, call: Any) -> Steps[Any]:
-        """Authorize the resources that a call names, and return the steps of its operation."""
+    def execute(self, call: Any) -> Awaitable[Any]:
+        """Authorize the resources that a call names, carry out its operation, and return the answer."""
 
     @abstractmethod
     def render(self, request: Request, caller: Any, answer: Any) -> Reply:
@@ -199,29 +175,15 @@ class Dialect(ABC):
     def render_error(self, request: Request, caller: Any, error: Exception) -> Reply:
         """Return the error reply for any exception. Unforeseen ones become the dialect's internal error and are logged."""
 
-    def handle(self, request: Request) -> Begun:
-        """Begin to answer a request. Raises nothing: errors are replies."""
+    async def handle(self, request: Request) -> Reply:
+        """Answer a request. Raises nothing: errors are replies."""
         caller = None
         try:
             caller = self.authenticate(request)
-            steps = self.begin(self.parse(request, caller))
+            answer = await self.execute(self.parse(request, caller))
+            return self.render(request, caller, answer)
         except Exception as error:
             request.is_unauthenticated = caller is None and not self.gateway.credentials.is_dev
-            return self.render_error(request, caller, error)
-        if type(steps) is SingleStep:
-            return ReplyStep(steps.command, partial(self._finish, request, caller, steps))
-        return self._run_steps(request, caller, cast("Exchange[Any]", steps))
-
-    def _finish(self, request: Request, caller: Any, step: SingleStep, outcome: Any) -> Reply:
-        try:
-            return self.render(request, caller, step.result(outcome))
-        except Exception as error:
-            return self.render_error(request, caller, error)
-
-    def _run_steps(self, request: Request, caller: Any, exchange: Exchange[Any]) -> Exchange[Reply]:
-        try:
-            return self.render(request, caller, (yield from exchange))
-        except Exception as error:
             return self.render_error(request, caller, error)
 
     @cached_property
@@ -288,7 +250,7 @@ class Dialect(ABC):
     def serve(self, request: Request) -> Reply:
         """Handle one request from beginning to end. Raises Busy if its tables never stop changing, and what `handle` raises."""
         try:
-            reply = drive(lambda: reply_exchange(self.handle(request)), partial(self._run, request))
+            reply = drive(partial(self.handle, request), partial(self._run, request))
         finally:
             self.gateway.memory.release(request)
         if metrics.is_due():

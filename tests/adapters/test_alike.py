@@ -48,7 +48,7 @@ def test_an_adapter_is_a_class_with_the_methods_of_all(name: str, dialect: Diale
     assert kind.__bases__ == (Dialect,)
     assert kind.__module__ == f"tablegate.adapters.{name}.entry"
     public = {member for member in vars(kind) if not member.startswith("_")}
-    steps = {"matches", "authenticate", "parse", "begin", "render", "render_error"}
+    steps = {"matches", "authenticate", "parse", "execute", "render", "render_error"}
     assert {"name", "hint", "service_hosts", "operation", "refuse"} | steps <= public
     assert public <= set(dir(Dialect)) | {"name"}
     assert name == dialect.name == importlib.import_module(f"tablegate.adapters.{name}").DIALECT

@@ -17,7 +17,7 @@ from tests.support.sources import FILES, FOLDERS, PRODUCT, ROOT, imports, tree
 # single module. A module inside a folder can be a separate, lower group than the rest of the folder.
 GROUPS = {
     "gateway": (
-        "model", "exchanges", "configuration", "observability", "request_context", "http", "request_bodies", "request_memory",
+        "model", "coroutines", "configuration", "observability", "request_context", "http", "request_bodies", "request_memory",
         "observability.audit", "store", "observability.audit_sinks", "security", "engine", "capabilities",
         "security.quota_keeper",
         "security.gate", "clock", "observability.telemetry", "server.flask_bridge", "server.certificates", "dialect",
@@ -182,7 +182,7 @@ def test_an_adapter_imports_only_the_engine_the_model_and_http() -> None:
         "administration_forms",
         "engine.background.job_runner",
         "engine.engine",
-        "exchanges",
+        "coroutines",
         "model",
         "security.credentials",
         "security.gate",

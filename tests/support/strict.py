@@ -21,8 +21,8 @@ from tablegate.adapters.dynamodb.wire.auth import authorization as dynamodb_sign
 from tablegate.adapters.tablestore import entry as tablestore
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.configuration.loading import load
-from tablegate.gateway.dialect import Dialect, Gateway, reply_exchange
-from tablegate.gateway.exchanges import drive
+from tablegate.gateway.coroutines import drive
+from tablegate.gateway.dialect import Dialect, Gateway
 from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.security.credentials import Credential, Scheme
 from tablegate.gateway.security.grant_store import ALL, WrittenGrant, policy_of, written_of
@@ -187,9 +187,7 @@ def tablestore_request(
 
 def _ticked(dialect: Dialect, request: Request) -> Reply:
     """The reply to a request as server/tick.py makes it, alone."""
-    reply = drive(
-        lambda: reply_exchange(dialect.handle(request)), lambda commands: dialect._run(request, commands)
-    )
+    reply = drive(lambda: dialect.handle(request), lambda commands: dialect._run(request, commands))
     authorization = request.authorization
     return (
         reply

@@ -26,7 +26,6 @@ from tablegate.gateway.administration_forms import (
     typed_name,
 )
 from tablegate.gateway.dialect import Gateway
-from tablegate.gateway.exchanges import Steps
 from tablegate.gateway.http import Request
 from tablegate.gateway.model.authorization.permissions import Purpose
 from tablegate.gateway.model.errors import GatewayError
@@ -68,8 +67,8 @@ def sections(table: Table, describe: Describe) -> list[Section]:
     return [Section("Delete", forms=(PlacedForm("delete"),))]
 
 
-def steps(gateway: Gateway, request: OperationRequest) -> Steps[OperationReply]:
-    """Begin an operation. Raises ServiceError."""
+async def execute(gateway: Gateway, request: OperationRequest) -> OperationReply:
+    """Carry out an operation. Raises ServiceError."""
     method = request.operation.partition(" ")[0]
     _, _, account = request.namespace.partition("/")
     resource = TableSet() if request.operation == _CREATE else TableEntry(request.document["TableName"])
@@ -80,7 +79,7 @@ def steps(gateway: Gateway, request: OperationRequest) -> Steps[OperationReply]:
         sent.authorization.purpose = PURPOSES[request.operation]
     address = Address(account or DEV_AZURE_ACCOUNT, False, "", resource)
     call = CallContext(sent, address, method, {}, "", request.namespace, Grant(), gateway, STORAGE)
-    return operation_of(call).handler(call, resource)
+    return await operation_of(call).handler(call, resource)
 
 
 def answer_of(answer: OperationReply) -> Any:
@@ -97,6 +96,6 @@ def text_of(error: Exception, operation: str) -> str | None:
 
 
 ADMINISTRATION = DialectAdministration(
-    DIALECT, "Azure Table", f"{Scheme.AZURE.value}/{DEV_AZURE_ACCOUNT}", FORMS, PURPOSES, sections, steps,
+    DIALECT, "Azure Table", f"{Scheme.AZURE.value}/{DEV_AZURE_ACCOUNT}", FORMS, PURPOSES, sections, execute,
     answer_of, text_of,
 )  # fmt: skip

@@ -17,9 +17,8 @@ from tablegate.adapters.azuretable.values.values import UNIX_EPOCH_TICKS, timest
 from tablegate.adapters.azuretable.wire import addresses, errors, limits, multipart
 from tablegate.adapters.azuretable.wire.addresses import Batch, Entity, EntitySet, Resource
 from tablegate.adapters.azuretable.wire.multipart import InnerHead, InnerReply, InnerRequest
-from tablegate.gateway.exchanges import exchange_of, write_rows
 from tablegate.gateway.http import Request
-from tablegate.gateway.model.commands.commands import Exchange
+from tablegate.gateway.model.commands.row_commands import WriteGroup
 from tablegate.gateway.model.errors import GatewayError, GroupRefused, NotPermitted
 from tablegate.gateway.model.tables.tables import Table
 
@@ -35,7 +34,7 @@ class _ChangeFailed(Exception):
         self.error = error
 
 
-def run(call: call_context.CallContext, resource: Batch) -> Exchange[call_context.OperationReply]:
+async def run(call: call_context.CallContext, resource: Batch) -> call_context.OperationReply:
     """POST /$batch: run a changeset as a whole, or one query. The answer is multipart/mixed.
 
     A rejected change is a part of the answer. Raises ServiceError for a body that is no batch.
@@ -45,11 +44,11 @@ def run(call: call_context.CallContext, resource: Batch) -> Exchange[call_contex
         raise errors.ServiceError("InvalidHeaderValue")
     batch = multipart.parse(call.request.header("content-type"), call.request.body, limits.CHANGES_MAX)
     if batch.is_query:
-        answer = yield from _query(call, batch.requests[0])
+        answer = await _query(call, batch.requests[0])
         answers = [(answer, batch.requests[0].content_id)]
     else:
         try:
-            answers = yield from _changes(call, batch.requests)
+            answers = await _changes(call, batch.requests)
         except _ChangeFailed as failure:
             content_id = batch.requests[min(failure.index, len(batch.requests) - 1)].content_id
             answers = [(_refusal(call, failure.error, failure.index), content_id)]
@@ -57,17 +56,17 @@ def run(call: call_context.CallContext, resource: Batch) -> Exchange[call_contex
     return call_context.OperationReply(202, [("Content-Type", media_type)], body)
 
 
-def _query(call: call_context.CallContext, request: InnerRequest) -> Exchange[InnerReply]:
+async def _query(call: call_context.CallContext, request: InnerRequest) -> InnerReply:
     if request.head.method != "GET":
         raise errors.ServiceError("InvalidInput")
     inner, resource = _inner_call(call, request.head)
     try:
         if isinstance(resource, Entity | EntitySet):
-            yield from call_context.authorize_table(inner, resource.table)
+            await call_context.authorize_table(inner, resource.table)
         if isinstance(resource, Entity):
-            answer = yield from exchange_of(entities.get(inner, resource))
+            answer = await entities.get(inner, resource)
         elif isinstance(resource, EntitySet):
-            answer = yield from queries.query(inner, resource)
+            answer = await queries.query(inner, resource)
         else:
             raise errors.ServiceError("InvalidInput")
     except errors.ServiceError as error:
@@ -79,19 +78,19 @@ def _query(call: call_context.CallContext, request: InnerRequest) -> Exchange[In
     return _inner_answer(answer)
 
 
-def _changes(
+async def _changes(
     call: call_context.CallContext, requests: tuple[InnerRequest, ...]
-) -> Exchange[list[tuple[InnerReply, str | None]]]:
+) -> list[tuple[InnerReply, str | None]]:
     if len(requests) > limits.CHANGES_MAX:
         raise _ChangeFailed(
             limits.CHANGES_MAX - 1, errors.ServiceError("InvalidInput", errors.TOO_MANY_CHANGES)
         )
-    prepared = yield from _prepare_all(call, requests)
+    prepared = await _prepare_all(call, requests)
     if not prepared:
         return []
     call_context.count_transaction(prepared[0].write.table, "write")
     try:
-        outcomes = yield from write_rows(*[write.write for write in prepared])
+        outcomes = await WriteGroup(tuple(write.write for write in prepared))
     except GroupRefused as refused:
         index, reason = next((at, reason) for at, reason in enumerate(refused.reasons) if reason is not None)
         raise _ChangeFailed(index, errors.service_error_of(reason)) from None
@@ -105,9 +104,9 @@ def _changes(
     ]
 
 
-def _prepare_all(
+async def _prepare_all(
     call: call_context.CallContext, requests: tuple[InnerRequest, ...]
-) -> Exchange[list[PreparedEntityWrite]]:
+) -> list[PreparedEntityWrite]:
     """Return the prepared write of every change, checked against the ones before it."""
     table: Table | None = None
     prepared: list[PreparedEntityWrite] = []
@@ -119,7 +118,7 @@ def _prepare_all(
             if writer is None:
                 inner, resource = _change_call(call, request.head)
                 if table is None:
-                    table = yield from call_context.find_table(inner, resource.table)
+                    table = await call_context.find_table(inner, resource.table)
                 elif not call.flavour.is_name_of(table, resource.table):
                     raise errors.ServiceError("CommandsInBatchActOnDifferentPartitions")
                 writer = writers[id(request.head)] = entities.writer(inner, resource, table)

@@ -1,14 +1,13 @@
 """One call of an operation: input and reply of a handler, and table lookup.
 
-A handler is a function `operation(call, resource) -> Steps[OperationReply]` (gateway/exchanges.py), usually a generator
-function. It parses the request to commands and returns a reply. It raises ServiceError (errors.py) or GatewayError. The
-entry renders both.
+A handler is a coroutine function `operation(call, resource) -> OperationReply` (gateway/coroutines.py). It parses the
+request, awaits commands and returns a reply. It raises ServiceError (errors.py) or GatewayError. The entry renders both.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from urllib.parse import unquote, unquote_plus
@@ -20,9 +19,7 @@ from tablegate.adapters.azuretable.wire import limits
 from tablegate.adapters.azuretable.wire.addresses import Address
 from tablegate.adapters.azuretable.wire.errors import ServiceError
 from tablegate.gateway.dialect import Gateway
-from tablegate.gateway.exchanges import SingleStep, Steps, after, one
 from tablegate.gateway.http import Request
-from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.table_commands import FindTable
 from tablegate.gateway.model.errors import TableMissing
 from tablegate.gateway.model.tables.tables import Table
@@ -122,22 +119,16 @@ def known_table(call: CallContext, name: str) -> Table | None:
     return call.gateway.engine.cached_table(call.namespace, name, by_azure_name, authorization)
 
 
-def find_table(call: CallContext, name: str) -> Exchange[Table]:
+async def find_table(call: CallContext, name: str) -> Table:
     """Return the descriptor of a table by its name. Raises TableMissing, ServiceError."""
-    return known_table(call, name) or (yield from find_table_now(call, name))
+    return known_table(call, name) or await find_table_now(call, name)
 
 
-def on_table(call: CallContext, name: str, step_of: Callable[[Table], SingleStep]) -> Steps[OperationReply]:
-    """Return the steps of an operation on a table: one, if the table is cached. Raises TableMissing, ServiceError."""
-    table = known_table(call, name)
-    return step_of(table) if table is not None else after(find_table_now(call, name), step_of)
-
-
-def authorize_table(call: CallContext, name: str) -> Exchange[None]:
+async def authorize_table(call: CallContext, name: str) -> None:
     """Check that the caller may access a table, before other checks of the request. Raises NotPermitted."""
     if call.request.authorization is not None:
         with suppress(TableMissing, ServiceError):
-            yield from find_table(call, name)
+            await find_table(call, name)
 
 
 def count_transaction(table: Table, kind: str) -> None:
@@ -148,10 +139,10 @@ def count_transaction(table: Table, kind: str) -> None:
     metrics.record_consumption((DIALECT, table.name, "", kind, 1.0))
 
 
-def find_table_now(call: CallContext, name: str) -> Exchange[Table]:
+async def find_table_now(call: CallContext, name: str) -> Table:
     """Return the current descriptor of a table, to describe or change it. Raises TableMissing, ServiceError.
 
     It always calls the engine, so that access to the table is authorized.
     """
     call.flavour.check_name(name)
-    return (yield from one(FindTable(call.namespace, name, by_azure_name=call.flavour.by_azure_name)))
+    return await FindTable(call.namespace, name, by_azure_name=call.flavour.by_azure_name)

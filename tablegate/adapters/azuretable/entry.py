@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Coroutine
+from typing import Any
 
 from tablegate.adapters.azuretable import DIALECT, call_context, replies, request_facts
 from tablegate.adapters.azuretable.auth import auth
@@ -23,10 +25,8 @@ from tablegate.adapters.azuretable.wire.addresses import (
 )
 from tablegate.adapters.azuretable.wire.errors import INJECTABLE_FAULTS, ServiceError, service_error_of
 from tablegate.gateway.adapter import Adapter, ConsolePart
-from tablegate.gateway.dialect import Begun, Dialect, Gateway, reply_exchange
-from tablegate.gateway.exchanges import Steps, after
+from tablegate.gateway.dialect import Dialect, Gateway
 from tablegate.gateway.http import Reply, Request
-from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.errors import (
     Busy,
     GatewayError,
@@ -129,35 +129,39 @@ class AzureTable(Dialect):
         """Return True if a request only reads (Dialect.only_reads)."""
         return request.method == "GET" and "x-http-method" not in request.header_map
 
-    def handle(self, request: Request) -> Begun:
-        """Start answering a request (Dialect.handle). CORS rules apply to requests of pages in a browser."""
+    def handle(self, request: Request) -> Coroutine[Any, Any, Reply]:
+        """Answer a request (Dialect.handle). CORS rules apply to requests of pages in a browser."""
         if request.method == "OPTIONS" or request.header_map.get("origin", ""):
             return self._handle_cross_origin(request)
         return super().handle(request)
 
-    def _handle_cross_origin(self, request: Request) -> Exchange[Reply]:
+    async def _handle_cross_origin(self, request: Request) -> Reply:
         if request.method == "OPTIONS":
-            return (yield from self._run_steps(request, None, self._preflight(request)))
+            return await self._preflight(request)
         try:
-            yield from self._check_origin(request)
+            await self._check_origin(request)
         except (ServiceError, GatewayError) as error:
             reply = self.render_error(request, None, error)
         else:
-            reply = yield from reply_exchange(super().handle(request))
+            reply = await super().handle(request)
         status, headers, body = reply
-        return Reply(status, [*headers, *(yield from self._cors_headers(request))], body)
+        return Reply(status, [*headers, *await self._cors_headers(request)], body)
 
-    def _preflight(self, request: Request) -> Exchange[call_context.OperationReply]:
-        account = auth.account_of(self.gateway, addresses.account_of(request.path, self._host(request)))
-        return (yield from service.preflight(request, account.namespace, account.name))
+    async def _preflight(self, request: Request) -> Reply:
+        try:
+            account = auth.account_of(self.gateway, addresses.account_of(request.path, self._host(request)))
+            answer = await service.preflight(request, account.namespace, account.name)
+            return replies.reply(request, answer, self.gateway)
+        except Exception as error:
+            return self.render_error(request, None, error)
 
-    def _check_origin(self, request: Request) -> Exchange[None]:
+    async def _check_origin(self, request: Request) -> None:
         """Check that the server's settings or a CORS rule of the account allow the page. Raises NotAllowed."""
         refusal = self.refusal_of_origin(request)
         if refusal is None:
             return
         account = auth.account_of(self.gateway, addresses.account_of(request.path, self._host(request)))
-        properties = yield from service.load(account.namespace, account.name)
+        properties = await service.load(account.namespace, account.name)
         if not cors.allows(properties["Cors"], request.header_map.get("origin", ""), request.method):
             raise refusal
 
@@ -170,24 +174,15 @@ class AzureTable(Dialect):
             self.gateway.memory.hold_json(request, request.body)
         return caller
 
-    def begin(self, call: call_context.CallContext) -> Steps[call_context.OperationReply]:
-        """Authorize the table that a call names, and start its operation (Dialect.begin)."""
+    async def execute(self, call: call_context.CallContext) -> call_context.OperationReply:
+        """Authorize the table that a call names, and carry out its operation (Dialect.execute)."""
         access = call.grant.access
         if access is not None and access.policy_id is not None:
-            return after(tables.with_stored_policy(call, access), self._begin_granted)
-        return self._begin_granted(call)
-
-    def _begin_granted(self, call: call_context.CallContext) -> Steps[call_context.OperationReply]:
+            call = await tables.with_stored_policy(call, access)
         handler, resource = operation_of(call).handler, call.address.resource
-        if (
-            call.request.authorization is not None
-            and isinstance(resource, (EntitySet, Entity))
-            and call_context.known_table(call, resource.table) is None
-        ):
-            return after(
-                call_context.authorize_table(call, resource.table), lambda _: handler(call, resource)
-            )
-        return handler(call, resource)
+        if call.request.authorization is not None and isinstance(resource, (EntitySet, Entity)):
+            await call_context.authorize_table(call, resource.table)
+        return await handler(call, resource)
 
     def render(
         self, request: Request, caller: call_context.CallContext, answer: call_context.OperationReply
@@ -279,10 +274,10 @@ class AzureTable(Dialect):
             flavour=flavour,
         )
 
-    def _cors_headers(self, request: Request) -> Exchange[list[tuple[str, str]]]:
+    async def _cors_headers(self, request: Request) -> list[tuple[str, str]]:
         try:
             account = auth.account_of(self.gateway, addresses.account_of(request.path, self._host(request)))
-            properties = yield from service.load(account.namespace, account.name)
+            properties = await service.load(account.namespace, account.name)
         except (ServiceError, GatewayError):
             return []
         return cors.actual(properties["Cors"], request.header_map.get("origin", ""), request.method)

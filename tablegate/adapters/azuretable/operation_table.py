@@ -6,7 +6,7 @@ answered with 405.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple
 
 from tablegate.adapters.azuretable import batches
@@ -16,9 +16,7 @@ from tablegate.adapters.azuretable.queries import queries
 from tablegate.adapters.azuretable.tables import service, tables
 from tablegate.adapters.azuretable.wire import addresses
 from tablegate.adapters.azuretable.wire.errors import KEY_COUNT, ServiceError
-from tablegate.gateway.exchanges import Steps
 from tablegate.gateway.model.authorization.permissions import UNKNOWN_PURPOSE, Channel, Permission, Purpose
-from tablegate.gateway.model.commands.commands import Exchange
 
 
 class Operation(NamedTuple):
@@ -27,7 +25,7 @@ class Operation(NamedTuple):
     `purpose`: the permissions that a caller needs.
     """
 
-    handler: Callable[..., Steps[OperationReply]]
+    handler: Callable[..., Awaitable[OperationReply]]
     purpose: Purpose = UNKNOWN_PURPOSE
 
 
@@ -95,7 +93,7 @@ def purpose_of(resource: addresses.Resource, method: str, comp: str) -> Purpose:
     return Purpose((_P.READ,)) if row is None else row.purpose
 
 
-def _refuse_nested(call: CallContext, resource: addresses.Nested) -> Exchange[OperationReply]:
+async def _refuse_nested(call: CallContext, resource: addresses.Nested) -> OperationReply:
     """Reject a request of a client with an account URL that ends in a table's name: /T/Tables, /T/$batch and similar.
 
     The service has no such resources, and rejects each with another error. SDKs recognise code and text, and explain
@@ -107,10 +105,10 @@ def _refuse_nested(call: CallContext, resource: addresses.Nested) -> Exchange[Op
         case addresses.Batch():
             raise ServiceError("MediaTypeNotSupported")
         case addresses.TableSet():
-            yield from find_table(call, resource.table)
+            await find_table(call, resource.table)
             raise ServiceError("PropertiesNeedValue" if call.method == "POST" else "InvalidInput")
         case addresses.TableEntry():
-            yield from find_table(call, resource.table)
+            await find_table(call, resource.table)
             raise ServiceError("InvalidInput", KEY_COUNT)
 
 

@@ -25,7 +25,6 @@ from tablegate.gateway.administration_forms import (
     SectionRow,
 )
 from tablegate.gateway.dialect import Gateway
-from tablegate.gateway.exchanges import Steps
 from tablegate.gateway.model.errors import GatewayError
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.security.credentials import NO_ACCOUNT, Scheme
@@ -177,14 +176,15 @@ def _deletion(table: dict[str, Any]) -> Section:
 # Operations
 
 
-def steps(gateway: Gateway, request: OperationRequest) -> Steps[Answer]:
-    """Begin an operation. Raises ServiceError, NotPermitted."""
+async def execute(gateway: Gateway, request: OperationRequest) -> Answer:
+    """Carry out an operation. Raises ServiceError, NotPermitted."""
     authorization = request.authorization
     if authorization is not None:
         authorization.purpose = operation_table.purpose_of(request.operation, request.document)
     checked = operation_schemas.check(request.operation, request.document)
     caller = Caller(request.access_id, *place_of(request.namespace), request.namespace)
-    return calls.begin(CallContext(request.operation, checked, caller, gateway, authorization=authorization))
+    call = CallContext(request.operation, checked, caller, gateway, authorization=authorization)
+    return await calls.execute(call)
 
 
 def answer_of(answer: Answer) -> Any:
@@ -201,6 +201,6 @@ def text_of(error: Exception, operation: str) -> str | None:
 
 
 ADMINISTRATION = DialectAdministration(
-    DIALECT, "DynamoDB", f"{Scheme.AWS.value}/{NO_ACCOUNT}/{DEFAULT_REGION}", FORMS, PURPOSES, sections, steps,
+    DIALECT, "DynamoDB", f"{Scheme.AWS.value}/{NO_ACCOUNT}/{DEFAULT_REGION}", FORMS, PURPOSES, sections, execute,
     answer_of, text_of, backups,
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Calls of operations: how a request becomes a call, and how a call begins.
+"""Calls of operations: how a request becomes a call, and how a call is carried out.
 
 The checks have the service's order (docs/protocols/dynamodb.md rule 5): JSON, target, signature, then
 operation_schemas.check, then the handler.
@@ -7,19 +7,20 @@ operation_schemas.check, then the handler.
 from __future__ import annotations
 
 import gc
+from collections.abc import Coroutine
 from functools import partial
+from typing import Any
 
 import orjson
 
 from tablegate.adapters.dynamodb.operation_table import NAMES, OPERATIONS, purpose_of
 from tablegate.adapters.dynamodb.validation import operation_schemas
 from tablegate.adapters.dynamodb.wire import auth, http, limits
-from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext
+from tablegate.adapters.dynamodb.wire.call_context import ONE_COMMAND, Answer, CallContext, authorize_names
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, serialization
 from tablegate.adapters.dynamodb.wire.named_resources import named_resources
 from tablegate.adapters.dynamodb.wire.signature_claims import Caller
 from tablegate.gateway.dialect import Gateway
-from tablegate.gateway.exchanges import SingleStep, Steps
 from tablegate.gateway.http import Request
 from tablegate.gateway.model.authorization.authorizations import Authorization
 from tablegate.gateway.model.errors import Busy
@@ -126,16 +127,11 @@ class CallParser:
         return CallContext(name, checked, caller, gateway, request.header_map, request.authorization)
 
 
-def begin(call: CallContext) -> Steps[Answer]:
-    """Start the operation of a call, and authorize the resources that it names. Raises ServiceError, NotPermitted.
-
-    A single step needs no authorization here: its command names its only table and is authorized before the engine.
-    """
-    steps = OPERATIONS[call.operation].handler(call)
-    if call.authorization is not None and type(steps) is not SingleStep:
-        purpose = call.authorization.purpose
-        call.authorization.require_named(named_resources(call.input, purpose, call.caller.namespace))
-    return steps
+def execute(call: CallContext) -> Coroutine[Any, Any, Answer]:
+    """Authorize the resources that a call names, and return the coroutine of its operation. Raises NotPermitted."""
+    if call.authorization is not None and call.operation not in ONE_COMMAND:
+        authorize_names(call, call.authorization)
+    return OPERATIONS[call.operation].handler(call)
 
 
 def authorize_rejected(request: Request, gateway: Gateway) -> None:

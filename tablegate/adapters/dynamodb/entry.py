@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping
-from typing import ClassVar
+from collections.abc import Awaitable, Coroutine, Mapping
+from typing import Any, ClassVar
 
 import orjson
 
@@ -22,8 +22,7 @@ from tablegate.adapters.dynamodb.wire.errors import ServiceError, internal, rend
 from tablegate.adapters.dynamodb.wire.gateway_errors import error_for_caller
 from tablegate.adapters.dynamodb.wire.signature_claims import Caller
 from tablegate.gateway.adapter import Adapter, ConsolePart
-from tablegate.gateway.dialect import Begun, Dialect, Gateway, Seed
-from tablegate.gateway.exchanges import Steps, exchange_of
+from tablegate.gateway.dialect import Dialect, Gateway, Seed
 from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.model.errors import GatewayError, LimitExceeded, NotPermitted
 from tablegate.gateway.model.request_facts import RequestFacts, RequestKind, only_reads_rows
@@ -143,10 +142,11 @@ class DynamoDB(Dialect):
 
     # From request to reply
 
-    def handle(self, request: Request) -> Begun:
-        """Start answering a request (Dialect.handle). The token service, health checks and CORS are answered directly."""
-        if http.is_call(request):
-            return super().handle(request)
+    def handle(self, request: Request) -> Coroutine[Any, Any, Reply]:
+        """Answer a request (Dialect.handle). The token service, health checks and CORS are answered directly."""
+        return super().handle(request) if http.is_call(request) else self._answer_directly(request)
+
+    async def _answer_directly(self, request: Request) -> Reply:
         if security_tokens.matches(request):
             return security_tokens.answer(request, self.gateway)
         health = http.emulator_health(request) if self.gateway.settings.emulator_health else None
@@ -167,10 +167,10 @@ class DynamoDB(Dialect):
         """Return the call (Dialect.parse). Raises BodyTooLarge, ServiceError, Busy."""
         return self._calls.parse(request, caller)
 
-    def begin(self, call: CallContext) -> Steps[Answer]:
-        """Authorize the resources that a call names, and start its operation (Dialect.begin)."""
-        steps = calls.begin(call)
-        return steps if self._throttle is None else self._throttle.limited(call, exchange_of(steps))
+    def execute(self, call: CallContext) -> Awaitable[Answer]:
+        """Authorize the resources that a call names, and carry out its operation (Dialect.execute)."""
+        operation = calls.execute(call)
+        return operation if self._throttle is None else self._throttle.limited(call, operation)
 
     def render(self, request: Request, caller: Caller | None, answer: Answer) -> Reply:
         """Return the reply with an answer (Dialect.render)."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator, Mapping
+from functools import partial
 from itertools import islice
 from pathlib import PurePosixPath
 from typing import Any, BinaryIO, cast
@@ -37,10 +38,9 @@ from tablegate.adapters.dynamodb.wire.call_context import CallContext, find_tabl
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
 from tablegate.adapters.dynamodb.wire.gateway_errors import service_error_of
 from tablegate.adapters.dynamodb.wire.signature_claims import Caller
+from tablegate.gateway.coroutines import all_of, drive
 from tablegate.gateway.dialect import BadSeed, Gateway, Seed
-from tablegate.gateway.exchanges import drive, each, exchange_of
 from tablegate.gateway.model.commands.command import Command
-from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.row_commands import WriteGroup
 from tablegate.gateway.model.errors import GatewayError, TableMissing
 from tablegate.gateway.model.values.json_texts import has_at_most
@@ -154,10 +154,10 @@ class _SeedLoader:
         positions: list[Position] = []
         while batch := list(islice(items, _ITEMS_AT_ONCE)):
 
-            def puts(batch: list[ParsedItem] = batch) -> Exchange[None]:
+            async def puts(batch: list[ParsedItem] = batch) -> None:
                 call = CallContext("PutItem", {}, self._caller, self._gateway)
                 try:
-                    table = yield from find_table(call, name)
+                    table = await find_table(call, name)
                 except TableMissing:
                     raise NoDefinition(
                         f"there is no table {name}. Add a .json file with its definition to the seed"
@@ -165,7 +165,7 @@ class _SeedLoader:
                 writes = [put_write(table, item, None) for item in batch]
                 positions[:] = [write.key.position for write in writes]
                 _require_new(positions, seen)
-                for outcome in (yield from each([WriteGroup((write,)) for write in writes])):
+                for outcome in await all_of([WriteGroup((write,)) for write in writes]):
                     if isinstance(outcome, GatewayError):
                         raise outcome
 
@@ -177,7 +177,7 @@ class _SeedLoader:
         checked = operation_schemas.check(operation, arguments)
         call = CallContext(operation, checked, self._caller, self._gateway)
         try:
-            drive(lambda: exchange_of(calls.begin(call)), self._run)
+            drive(partial(calls.execute, call), self._run)
         except GatewayError as error:
             raise service_error_of(error, operation) from None
 

@@ -12,9 +12,7 @@ from tablegate.adapters.dynamodb.wire.errors import ServiceError
 from tablegate.adapters.dynamodb.wire.gateway_errors import service_error_of
 from tablegate.adapters.dynamodb.wire.signature_claims import Caller
 from tablegate.gateway.dialect import Gateway
-from tablegate.gateway.exchanges import exchange_of
 from tablegate.gateway.model.authorization.authorizations import Authorization
-from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.row_search import StatementPage
 from tablegate.gateway.model.errors import BadKey, IndexMissing, InvalidInput
 from tablegate.gateway.model.values.bodies import untagged_all
@@ -24,9 +22,9 @@ _LIMIT = 200
 _LONGEST = 8192  # characters (docs/protocols/dynamodb.md: the length of a statement)
 
 
-def run_statement(
+async def run_statement(
     gateway: Gateway, namespace: str, authorization: Authorization | None, statement: str, token: str
-) -> Exchange[StatementPage]:
+) -> StatementPage:
     """Return a page of a SELECT. Raises ValueError for a statement that is refused."""
     if authorization is not None:
         authorization.purpose = OPERATIONS[_OPERATION].purpose
@@ -38,7 +36,7 @@ def run_statement(
         select = parsed_statements.parsed(statement).statement
         if not isinstance(select, Select):
             raise ValueError("only SELECT statements run here")
-        answer = yield from exchange_of(statements.execute_statement(call))
+        answer = await statements.execute_statement(call)
     except ServiceError as refusal:
         raise ValueError(refusal.message) from None
     except (BadKey, InvalidInput, IndexMissing) as error:

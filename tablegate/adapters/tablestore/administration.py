@@ -10,8 +10,8 @@ from google.protobuf.message import Message
 
 from tablegate.adapters.tablestore import DIALECT
 from tablegate.adapters.tablestore.operation_table import OPERATIONS
+from tablegate.adapters.tablestore.wire import call_context
 from tablegate.adapters.tablestore.wire.auth import Caller
-from tablegate.adapters.tablestore.wire.call_context import CallContext, begin
 from tablegate.adapters.tablestore.wire.errors import ServiceError, invalid, service_error_of
 from tablegate.adapters.tablestore.wire.parsing import parse
 from tablegate.gateway.adapter import DialectAdministration
@@ -31,7 +31,6 @@ from tablegate.gateway.administration_forms import (
     words,
 )
 from tablegate.gateway.dialect import Gateway
-from tablegate.gateway.exchanges import Steps
 from tablegate.gateway.model.authorization.permissions import Purpose
 from tablegate.gateway.model.errors import GatewayError
 from tablegate.gateway.model.tables.tables import Table
@@ -268,8 +267,8 @@ def _indexes(metas: list[dict[str, Any]]) -> Section:
 # Operations
 
 
-def steps(gateway: Gateway, request: OperationRequest) -> Steps[Message]:
-    """Begin an operation. Raises ServiceError, Busy."""
+async def execute(gateway: Gateway, request: OperationRequest) -> Message:
+    """Carry out an operation. Raises ServiceError, Busy."""
     operation = OPERATIONS[request.operation]
     if request.authorization is not None:
         request.authorization.purpose = operation.purpose
@@ -280,10 +279,10 @@ def steps(gateway: Gateway, request: OperationRequest) -> Steps[Message]:
     message = parse(operation.request, given.SerializePartialToString(), "the ProtoBuf message")
     _, _, instance = request.namespace.partition("/")
     caller = Caller(request.access_id, instance, request.namespace, b"")
-    call = CallContext(
+    call = call_context.CallContext(
         request.operation, message, caller, gateway, gateway.now_ms(), authorization=request.authorization
     )
-    return begin(call, operation.handler)
+    return await call_context.execute(call, operation.handler)
 
 
 def answer_of(answer: Message) -> Any:
@@ -300,6 +299,6 @@ def text_of(error: Exception, operation: str) -> str | None:
 
 
 ADMINISTRATION = DialectAdministration(
-    DIALECT, "Table Store", f"{Scheme.TABLESTORE.value}/instance", FORMS, PURPOSES, sections, steps,
+    DIALECT, "Table Store", f"{Scheme.TABLESTORE.value}/instance", FORMS, PURPOSES, sections, execute,
     answer_of, text_of,
 )  # fmt: skip

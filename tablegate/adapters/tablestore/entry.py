@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Awaitable
 from functools import partial
 
 from google.protobuf.message import Message
@@ -17,13 +18,12 @@ from tablegate.adapters.tablestore.values.values import key_type
 from tablegate.adapters.tablestore.values.views import index_view
 from tablegate.adapters.tablestore.wire import auth, errors, limits, replies
 from tablegate.adapters.tablestore.wire.auth import Caller
-from tablegate.adapters.tablestore.wire.call_context import CallContext, begin
+from tablegate.adapters.tablestore.wire.call_context import CallContext, execute
 from tablegate.adapters.tablestore.wire.parsing import parse
 from tablegate.adapters.tablestore.wire.plainbuffer import CELL_BEGINNING
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.adapter import Adapter, ConsolePart
 from tablegate.gateway.dialect import Dialect, Gateway
-from tablegate.gateway.exchanges import Steps
 from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.model.authorization.quotas import account_of
 from tablegate.gateway.model.errors import GatewayError, HeadTooLong, LimitExceeded
@@ -134,9 +134,9 @@ class TableStore(Dialect):
         operation = operation_name(request.path)
         return auth.verify(request, operation, gateway.credentials, gateway.real_now_ms(), has_body)
 
-    def begin(self, call: CallContext) -> Steps[Message]:
-        """Authorize the tables that a call names, and begin its operation (Dialect.begin)."""
-        return begin(call, self._operations[call.operation].handler)
+    def execute(self, call: CallContext) -> Awaitable[Message]:
+        """Authorize the tables that a call names, and carry out its operation (Dialect.execute)."""
+        return execute(call, self._operations[call.operation].handler)
 
     def render(self, request: Request, caller: Caller, answer: Message) -> Reply:
         """Return the signed reply (Dialect.render)."""

@@ -5,7 +5,7 @@ Any other operation is answered with OTSParameterInvalid.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -16,11 +16,10 @@ from tablegate.adapters.tablestore.search import parallel_scans, search, search_
 from tablegate.adapters.tablestore.streams import streams
 from tablegate.adapters.tablestore.tables import indexes, splits, tables
 from tablegate.adapters.tablestore.tunnels import clients, tunnels
-from tablegate.adapters.tablestore.wire.call_context import CallContext
+from tablegate.adapters.tablestore.wire.call_context import CallContext, Handler
 from tablegate.adapters.tablestore.wire.protocol import search_pb2 as search_messages
 from tablegate.adapters.tablestore.wire.protocol import sql_pb2, tunnel_pb2
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from tablegate.gateway.exchanges import Steps
 from tablegate.gateway.model.authorization.permissions import UNKNOWN_PURPOSE, Channel, Permission, Purpose
 
 
@@ -28,15 +27,15 @@ class Operation(NamedTuple):
     """An operation of the API. The handler returns the message of the reply. `purpose`: the needed permissions."""
 
     request: type[Message]
-    handler: Callable[[CallContext], Steps[Message]]
+    handler: Handler
     purpose: Purpose = UNKNOWN_PURPOSE
 
 
-def _sql_query(call: CallContext) -> Steps[Message]:
+async def _sql_query(call: CallContext) -> Message:
     # Imported here, since few servers get SQL and its modules take a megabyte (docs/architecture.md section 11).
     from tablegate.adapters.tablestore.sql import statements
 
-    return statements.sql_query(call)
+    return await statements.sql_query(call)
 
 
 _P = Permission

@@ -9,8 +9,8 @@ from typing import Any
 from tablegate.gateway.adapter import DialectAdministration, console_parts
 from tablegate.gateway.administration_forms import OperationRequest
 from tablegate.gateway.console.sign_in import ConsoleUser
+from tablegate.gateway.coroutines import drive
 from tablegate.gateway.dialect import Gateway
-from tablegate.gateway.exchanges import drive, exchange_of
 from tablegate.gateway.model.authorization.authorizations import NamedResource
 from tablegate.gateway.model.authorization.grants import Verdict
 from tablegate.gateway.model.errors import NotPermitted, QuotaExceeded, TableMissing
@@ -115,7 +115,7 @@ class Operations:
         request = OperationRequest(operation, document, namespace, visitor.name, authorization)
         try:
             answer = drive(
-                lambda: exchange_of(administration.steps(gateway, request)),
+                partial(administration.execute, gateway, request),
                 partial(gate.run, gateway.engine, authorization=authorization),
             )
         except (NotPermitted, QuotaExceeded):

@@ -14,7 +14,7 @@ from tablegate.gateway.console.reading import LOOKING_UP
 from tablegate.gateway.console.rendering import address, refusal, render
 from tablegate.gateway.console.row_tables import row_table
 from tablegate.gateway.console.sign_in import ConsoleUser
-from tablegate.gateway.exchanges import drive
+from tablegate.gateway.coroutines import drive
 from tablegate.gateway.model.commands.row_search import RowSearch, StatementPage
 from tablegate.gateway.model.errors import GatewayError, NotPermitted, TableMissing
 from tablegate.gateway.model.tables.tables import Table

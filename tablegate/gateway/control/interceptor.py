@@ -6,17 +6,16 @@ Both entries call it, but only if there are faults or requests are recorded (`Re
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+import types
+from collections.abc import Callable, Coroutine, Generator, Sequence
 from functools import partial
 from typing import Any
 
 from tablegate.gateway import request_context
 from tablegate.gateway.control.faults import FaultEffect, Faults
 from tablegate.gateway.control.requests import RequestLog
-from tablegate.gateway.dialect import Begun, Dialect, Handler, ReplyStep
-from tablegate.gateway.exchanges import Returned, next_commands
+from tablegate.gateway.dialect import Dialect, Handler
 from tablegate.gateway.http import CUT, Reply, Request
-from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.request_facts import RequestFacts
 from tablegate.gateway.request_context import RequestContext
 
@@ -92,29 +91,23 @@ class InterceptedRequest:
         return CUT if any(effect.cut == "after" for effect in self._effects) else reply
 
 
-def _handle_in(context: RequestContext, handler: Handler, request: Request) -> Begun:
-    with request_context.current(context):
-        begun = handler(request)
-    match begun:
-        case ReplyStep(command, reply):
-            return ReplyStep(command, partial(_reply_in, context, reply))
-        case Reply():
-            return begun
-    return _run_in(context, begun)
+async def _handle_in(context: RequestContext, handler: Handler, request: Request) -> Reply:
+    return await _run_in(context, handler(request))
 
 
-def _reply_in(context: RequestContext, reply: Callable[[Any], Reply], outcome: Any) -> Reply:
-    with request_context.current(context):
-        return reply(outcome)
-
-
-def _run_in(context: RequestContext, exchange: Exchange[Reply]) -> Exchange[Reply]:
+@types.coroutine
+def _run_in(context: RequestContext, coroutine: Coroutine[Any, Any, Reply]) -> Generator[Any, Any, Reply]:
     outcomes: list[Any] | Exception | None = None
     while True:
         with request_context.current(context):
-            commands = next_commands(exchange, outcomes)
-        if isinstance(commands, Returned):
-            return commands.value
+            try:
+                if isinstance(outcomes, Exception):
+                    commands = coroutine.throw(outcomes)
+                else:
+                    commands = coroutine.send(outcomes)
+            except StopIteration as end:
+                reply: Reply = end.value
+                return reply
         try:
             outcomes = yield commands
         except Exception as error:

@@ -5,7 +5,7 @@ It holds the state that each of the three needs, without behaviour.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Coroutine
 from time import monotonic
 from typing import Any, Protocol
 
@@ -14,7 +14,6 @@ from tablegate.gateway.dialect import Dialect, Handler
 from tablegate.gateway.engine.engine import contended, longest_wait_s, pauses_between_attempts
 from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.model.commands.command import Command
-from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.errors import Busy
 
 REFUSAL_DELAY_S = 0.1
@@ -60,11 +59,10 @@ class PendingRequest(Request):
     takes_long = False
     span: Any = None  # with OpenTelemetry only
 
-    # Set by the tick: the handler, the commands, and the receiver of their outcomes, an exchange or a function.
+    # Set by the tick: the handler, its coroutine, and the commands that the coroutine awaits.
     handler: Handler
     commands: list[Command[Any]]
-    exchange: Exchange[Reply] | None = None
-    finish: Callable[[Any], Reply] | None = None
+    coroutine: Coroutine[Any, Any, Reply]
     has_run = False  # some of its commands
     restarts = 0
     lock_retry: LockRetry | None = None

@@ -1,11 +1,10 @@
 """The tick: the commands of all requests that are ready in one iteration of the event loop form one list for the
 database.
 
-A request is an exchange (model/commands/commands.py): a generator that yields commands, is sent their outcomes and
-returns its reply. If one command is enough, it is that command and a function from its outcome to the reply
-(dialect.ReplyStep). The commands of all ready requests go to `engine.run` together, and each request receives its own
-outcomes. Requests that yield again join the next tick. One transaction and one fsync serve all requests that arrived
-while the previous list was running. A server process has no other concurrency.
+A request is a coroutine (coroutines.py): it yields the commands that it awaits, is sent their outcomes and returns its
+reply. The commands of all ready requests go to `engine.run` together, and each request receives its own outcomes.
+Requests that await again join the next tick. One transaction and one fsync serve all requests that arrived while the
+previous list was running. A server process has no other concurrency.
 
 The engine is called in a lane: in the event loop (`inline`), or on the one database thread (`thread`). With `split`,
 requests that only read use the loop and others the thread. Reads that may be stale have a lane of their own if there
@@ -37,12 +36,11 @@ from functools import partial
 from typing import Any, TypeVar, cast
 
 from tablegate.gateway.configuration.settings import Settings
-from tablegate.gateway.dialect import Handler, ReplyStep
+from tablegate.gateway.coroutines import MAX_ATTEMPTS
+from tablegate.gateway.dialect import Handler
 from tablegate.gateway.engine.engine import Engine, contended
 from tablegate.gateway.engine.rows.reading_replicas import may_be_old
-from tablegate.gateway.exchanges import MAX_ATTEMPTS
 from tablegate.gateway.http import Reply
-from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.row_commands import Get, Read, ReadAll, WriteGroup
 from tablegate.gateway.model.commands.table_commands import FindTable, ListTables
 from tablegate.gateway.model.errors import Busy, Contended, StaleTable
@@ -167,15 +165,8 @@ class Ticker:
         if pending.connection.is_lost and pending.may_be_dropped:
             return ABANDONED
         try:
-            result = pending.handler(pending)
-            if type(result) is ReplyStep:
-                command, pending.finish = result
-                pending.commands = [command]
-            elif type(result) is Reply:
-                return result
-            else:
-                pending.exchange = cast("Exchange[Reply]", result)
-                pending.commands = next(pending.exchange)
+            coroutine = pending.coroutine = pending.handler(pending)
+            pending.commands = coroutine.send(None)
         except StopIteration as end:
             return cast(Reply, end.value)
         except Exception as error:
@@ -209,7 +200,7 @@ class Ticker:
                 lane = self._replica_lane
             (lane.pages if any(kind.is_sliced for kind in kinds) else lane.reads).append(pending)
         elif self._forward is not None and not kinds <= _LOOKUPS:
-            self._forget_steps(pending)
+            pending.coroutine.close()
             self._forward(pending)
         elif kinds == _WRITES:
             self._write_lane.writes.append(pending)
@@ -218,7 +209,7 @@ class Ticker:
 
     def drop(self, pending: PendingRequest) -> None:
         """End a request without a reply, because its client has closed the connection."""
-        self._forget_steps(pending)
+        pending.coroutine.close()
         self._answer(pending, ABANDONED)
 
     def deliver(self, answers: list[RequestOutcomes]) -> None:
@@ -268,9 +259,8 @@ class Ticker:
         """Pass outcomes to the handler of a request. Return its reply, or None if it has further commands."""
         pending.has_run = True
         if pending.connection.is_lost and pending.is_abandoned_read:
-            self._forget_steps(pending)
+            pending.coroutine.close()
             return ABANDONED
-        exchange = pending.exchange
         if (
             pending.authorization is not None
             and pending.authorization.needs_review
@@ -278,15 +268,10 @@ class Ticker:
         ):
             outcomes = pending.authorization.review(pending.commands, outcomes)
         try:
-            if exchange is None:
-                # `finish` refers to the request, so drop it to leave no reference cycle.
-                finish, pending.finish = pending.finish, None
-                assert finish is not None
-                return finish(outcomes if isinstance(outcomes, Exception) else outcomes[0])
             if isinstance(outcomes, Exception):
-                pending.commands = exchange.throw(outcomes)
+                pending.commands = pending.coroutine.throw(outcomes)
             else:
-                pending.commands = exchange.send(outcomes)
+                pending.commands = pending.coroutine.send(outcomes)
         except StopIteration as end:
             return cast(Reply, end.value)
         except Exception as error:
@@ -295,7 +280,7 @@ class Ticker:
 
     def _restart(self, pending: PendingRequest) -> None:
         """Start a request again, because a table was stale."""
-        self._forget_steps(pending)
+        pending.coroutine.close()
         pending.restarts += 1
         pending.lock_retry = None
         if pending.restarts < MAX_ATTEMPTS:
@@ -303,8 +288,3 @@ class Ticker:
             self.wake()
         else:
             self._answer(pending, self._refuse(pending, Busy("tables keep changing")))
-
-    def _forget_steps(self, pending: PendingRequest) -> None:
-        if pending.exchange is not None:
-            pending.exchange.close()
-        pending.exchange = pending.finish = None

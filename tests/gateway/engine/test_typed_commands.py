@@ -1,16 +1,14 @@
-"""Types between handlers and the engine: every command declares the type of its outcome.
-
-`one`, `each` and `write_rows` keep it.
-"""
+"""Types between handlers and the engine: every command declares the type of its outcome, which `await` returns."""
 
 import sys
+from collections.abc import Awaitable
 from typing import Any, get_args, get_origin
 
 import pytest
 
-from tablegate.gateway.exchanges import Returned, each, next_commands, one, write_rows
+from tablegate.gateway.coroutines import all_of, drive, next_tick
 from tablegate.gateway.model.commands.command import Command
-from tablegate.gateway.model.commands.row_commands import WriteGroup, WriteOutcome
+from tablegate.gateway.model.commands.row_commands import WriteGroup
 from tablegate.gateway.model.commands.table_commands import FindTable, ListTables
 from tablegate.gateway.model.errors import TableMissing
 from tests.support.commands import COMMANDS
@@ -33,31 +31,39 @@ def test_a_command_is_no_larger_for_its_type() -> None:
     assert sys.getsizeof(WriteGroup(())) == sys.getsizeof(((), None, ""))
 
 
-def test_one_gives_the_outcome_or_raises_the_error() -> None:
-    command = FindTable("n", "t")
-    exchange = one(command)
-    assert next_commands(exchange, None) == [command]
-    assert next_commands(exchange, ["found"]) == Returned("found")
-    exchange = one(command)
-    next(exchange)
+async def _awaited(awaitable: Awaitable[Any]) -> Any:
+    return await awaitable
+
+
+def _value(awaitable: Awaitable[Any], *outcomes: Any) -> tuple[Any, list[Any]]:
+    """Return the value of an awaitable, and the lists of commands that it ran. Each list has these outcomes."""
+    lists: list[list[Any]] = []
+
+    def run(commands: list[Any]) -> list[Any]:
+        lists.append(commands)
+        return [*outcomes]
+
+    return drive(lambda: _awaited(awaitable), run), lists
+
+
+@each_row("command", [FindTable("n", "t"), WriteGroup(())])
+def test_await_gives_the_outcome_of_a_command(command: Any) -> None:
+    assert _value(command, "found") == ("found", [[command]])
+
+
+def test_await_raises_the_error_of_a_command() -> None:
     with pytest.raises(TableMissing):
-        exchange.send([TableMissing("t")])
+        _value(FindTable("n", "t"), TableMissing("t"))
 
 
-def test_each_gives_outcomes_and_errors_in_order() -> None:
-    commands = [ListTables("n"), ListTables("m")]
-    exchange = each(commands)
-    assert next_commands(exchange, None) == commands
-    missing = TableMissing("t")
-    assert next_commands(exchange, [[], missing]) == Returned([[], missing])
+def test_all_of_gives_outcomes_and_errors_in_order() -> None:
+    commands, missing = [ListTables("n"), ListTables("m")], TableMissing("t")
+    assert _value(all_of(commands), [], missing) == ([[], missing], [commands])
 
 
-def test_each_of_no_commands_does_not_call_the_engine() -> None:
-    assert next_commands(each([]), None) == Returned([])
+def test_all_of_no_commands_does_not_call_the_engine() -> None:
+    assert _value(all_of([])) == ([], [])
 
 
-def test_write_rows_is_one_group_without_a_token() -> None:
-    exchange = write_rows()
-    [group] = next(exchange)
-    assert group == WriteGroup(())
-    assert next_commands(exchange, [[WriteOutcome(None, None)]]) == Returned([WriteOutcome(None, None)])
+def test_next_tick_runs_an_empty_list() -> None:
+    assert _value(next_tick()) == (None, [[]])

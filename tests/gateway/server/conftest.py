@@ -19,9 +19,9 @@ import pytest
 from tablegate.gateway.app import mount
 from tablegate.gateway.application import Application
 from tablegate.gateway.configuration.loading import load
+from tablegate.gateway.coroutines import all_of
 from tablegate.gateway.dialect import Dialect, Gateway
 from tablegate.gateway.http import Reply, Request
-from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.row_commands import Read, ReadAll, WriteGroup
 from tablegate.gateway.model.commands.table_commands import FindTable
 from tablegate.gateway.model.errors import (
@@ -130,54 +130,54 @@ def page(said: bytes) -> Read:
     return Read(said, KeyRange(Position(b"", b""), Position(b"", b"")), PageLimits())  # type: ignore[arg-type]
 
 
-def handle(request: Request) -> Exchange:
+async def handle(request: Request) -> Reply:
     """The toy's one handler."""
     match request.path:
         case "/echo":
-            yield [write(request.body)]
+            await all_of([write(request.body)])
             body = orjson.dumps(
                 [request.method, request.target, request.body.decode("latin-1"), request.client]
             )
             return Reply(200, (("Content-Type", "application/json"), ("x-id", request.id)), body)
         case "/say":
-            [outcome] = yield [write(request.body)]
+            [outcome] = await all_of([write(request.body)])
             if isinstance(outcome, GatewayError):
                 return Reply(503, (), b"toy: busy")
             return Reply(200, (), outcome)
         case "/read":
-            [outcome] = yield [read(request.body)]
+            [outcome] = await all_of([read(request.body)])
             return Reply(200, (), outcome)
         case "/page":
-            [outcome] = yield [page(request.body)]
+            [outcome] = await all_of([page(request.body)])
             return Reply(200, (), outcome)
         case "/find":
-            [outcome] = yield [find(request.body)]
+            [outcome] = await all_of([find(request.body)])
             return Reply(200, (), outcome)
         case "/both":
-            outcomes = yield [read(b"read"), write(b"written")]
+            outcomes = await all_of([read(b"read"), write(b"written")])
             return Reply(200, (), b" ".join(outcomes))
         case "/each":
-            outcomes = yield [write(word) for word in request.body.split()]
+            outcomes = await all_of([write(word) for word in request.body.split()])
             return Reply(200, (), b" ".join(outcomes))
         case "/many":
             for round_number in range(int(request.body)):
-                yield [write(b"round %d" % round_number)]
+                await all_of([write(b"round %d" % round_number)])
             return Reply(200, (), b"done")
         case "/at-once":
             return Reply(200, (), b"no engine")
         case "/big":
-            yield [write(b"")]
+            await all_of([write(b"")])
             return Reply(200, (), b"x" * int(request.body))
         case "/empty":
-            yield [write(b"")]
+            await all_of([write(b"")])
             return Reply(204, (), b"this is not sent")
         case "/breakout":
-            yield [write(b"")]
+            await all_of([write(b"")])
             return Reply(200, (("x-bad", "a\r\nx-injected: b"),), b"")
         case "/raise-first":
             raise RuntimeError("before the engine")
         case "/raise-later":
-            yield [write(b"")]
+            await all_of([write(b"")])
             raise RuntimeError("after the engine")
         case "/flask/raise":
             raise RuntimeError("in Flask")
@@ -206,8 +206,8 @@ class Toy(Dialect):
     def parse(self, request: Request, caller: None) -> Request:
         return request
 
-    def begin(self, call: Request) -> Exchange:
-        return handle(call)
+    async def execute(self, call: Request) -> Reply:
+        return await handle(call)
 
     def render(self, request: Request, caller: None, answer: Reply) -> Reply:
         return answer

@@ -235,12 +235,12 @@ def test_one_request_of_a_connection_at_a_time(toy, wire, engine: FakeEngine) ->
     assert engine.lists == [[b"1"], [b"2"], [b"3"]]
 
 
-def test_an_exchange_can_call_the_engine_repeatedly(toy, wire, lane: str, engine: FakeEngine) -> None:
+def test_a_handler_can_call_the_engine_repeatedly(toy, wire, lane: str, engine: FakeEngine) -> None:
     assert wire(toy(lane)).post("/many", b"4").reply()[2] == b"done"
     assert engine.lists == [[b"round %d" % number] for number in range(4)]
 
 
-def test_a_stale_table_begins_the_exchange_anew(toy, wire, lane: str, engine: FakeEngine) -> None:
+def test_a_stale_table_begins_the_handler_anew(toy, wire, lane: str, engine: FakeEngine) -> None:
     engine.stale = 3
     assert wire(toy(lane)).post("/say", b"stale").reply()[2] == b"stale"
     assert len(engine.lists) == 4
@@ -283,7 +283,7 @@ def test_what_stays_contended_ends_in_busy(toy, wire, lane: str, engine: FakeEng
 @pytest.mark.parametrize(
     ("target", "words"), [("/raise-first", b"before the engine"), ("/raise-later", b"after the engine")]
 )
-def test_an_exchange_that_raises_is_answered_by_its_dialect(
+def test_a_handler_that_raises_is_answered_by_its_dialect(
     toy, wire, lane: str, target: str, words: bytes
 ) -> None:
     connection = wire(toy(lane))

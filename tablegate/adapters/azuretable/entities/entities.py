@@ -17,7 +17,8 @@ from tablegate.adapters.azuretable.call_context import (
     CallContext,
     OperationReply,
     count_transaction,
-    on_table,
+    find_table_now,
+    known_table,
 )
 from tablegate.adapters.azuretable.entities import entity_renderer
 from tablegate.adapters.azuretable.entities.entity_parser import ParsedEntity, parse_entity
@@ -33,7 +34,6 @@ from tablegate.adapters.azuretable.values.names import unspelled
 from tablegate.adapters.azuretable.values.values import view
 from tablegate.adapters.azuretable.wire.addresses import Entity, EntitySet, key_predicate, quoted
 from tablegate.adapters.azuretable.wire.errors import ServiceError
-from tablegate.gateway.exchanges import SingleStep, Steps
 from tablegate.gateway.model.commands import row_commands
 from tablegate.gateway.model.commands.writes import Change, Edit, Remove, Replace, Write
 from tablegate.gateway.model.expressions import updates
@@ -42,7 +42,7 @@ from tablegate.gateway.model.expressions.updates import PutCell, SetTo
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values import bodies
 from tablegate.gateway.model.values.keys import Key
-from tablegate.gateway.model.values.rows import FOREIGN_KINDS, Contents, Row
+from tablegate.gateway.model.values.rows import FOREIGN_KINDS, Contents
 from tablegate.gateway.model.values.values import Kind, Value, size_bytes
 
 _EXISTS = RowExists()
@@ -58,7 +58,7 @@ class PreparedEntityWrite(NamedTuple):
     answer: Callable[[row_commands.WriteOutcome], OperationReply]
 
 
-def write(call: CallContext, resource: EntitySet | Entity) -> Steps[OperationReply]:
+async def write(call: CallContext, resource: EntitySet | Entity) -> OperationReply:
     """Write one entity. Raises ServiceError, TableMissing, ConditionFailed.
 
     - POST /T: insert an entity that does not exist yet. The answer is the entity or, by the Prefer header, empty.
@@ -66,36 +66,28 @@ def write(call: CallContext, resource: EntitySet | Entity) -> Steps[OperationRep
       is the condition. Without that header PUT, MERGE and PATCH create a missing entity.
     """
     call.grant.check(action_of(call, resource), resource.table)
-
-    def step_of(table: Table) -> SingleStep:
-        prepared = writer(call, resource, table)(call.request.body)
-        count_transaction(table, "write")
-        return SingleStep(
-            row_commands.WriteGroup((prepared.write,)), lambda outcomes: prepared.answer(outcomes[0])
-        )
-
-    return on_table(call, resource.table, step_of)
+    table = known_table(call, resource.table) or await find_table_now(call, resource.table)
+    prepared = writer(call, resource, table)(call.request.body)
+    count_transaction(table, "write")
+    [outcome] = await row_commands.WriteGroup((prepared.write,))
+    return prepared.answer(outcome)
 
 
-def get(call: CallContext, resource: Entity) -> Steps[OperationReply]:
+async def get(call: CallContext, resource: Entity) -> OperationReply:
     """GET /T(PartitionKey='p',RowKey='r'): an entity, or its properties in $select. Raises ServiceError, TableMissing."""
     call.grant.check(Action.QUERY, resource.table)
     names = selected_names(call)
     format_of = format_reader(call, names)
-
-    def step_of(table: Table) -> SingleStep:
-        key = keys.key_of(table.key_schema, resource.partition_key, resource.row_key)
-        if key is None or not call.grant.covers(resource.partition_key, resource.row_key):
-            raise ServiceError("ResourceNotFound")
-        count_transaction(table, "read")
-        may_be_old = call.address.secondary or call.gateway.settings.replica_reads == "all"
-        get = row_commands.Get(table, key.position, may_be_old=may_be_old, visible_attributes=shown_of(names))
-        return SingleStep(get, partial(_get_reply, format_of(table)))
-
-    return on_table(call, resource.table, step_of)
-
-
-def _get_reply(entity_format: EntityFormat, row: Row | None) -> OperationReply:
+    table = known_table(call, resource.table) or await find_table_now(call, resource.table)
+    key = keys.key_of(table.key_schema, resource.partition_key, resource.row_key)
+    if key is None or not call.grant.covers(resource.partition_key, resource.row_key):
+        raise ServiceError("ResourceNotFound")
+    count_transaction(table, "read")
+    may_be_old = call.address.secondary or call.gateway.settings.replica_reads == "all"
+    entity_format = format_of(table)
+    row = await row_commands.Get(
+        table, key.position, may_be_old=may_be_old, visible_attributes=shown_of(names)
+    )
     if row is None:
         raise ServiceError("ResourceNotFound")
     headers = [

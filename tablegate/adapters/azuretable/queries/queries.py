@@ -23,8 +23,6 @@ from tablegate.adapters.azuretable.values.values import view
 from tablegate.adapters.azuretable.wire import limits
 from tablegate.adapters.azuretable.wire.addresses import EntitySet
 from tablegate.adapters.azuretable.wire.errors import ServiceError
-from tablegate.gateway.exchanges import one
-from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.row_commands import Read
 from tablegate.gateway.model.expressions.predicates import (
     ALWAYS,
@@ -55,7 +53,7 @@ _REFUSED_OPTIONS = (
 _ROWS_TO_JOIN = 64
 
 
-def query(call: CallContext, resource: EntitySet) -> Exchange[OperationReply]:
+async def query(call: CallContext, resource: EntitySet) -> OperationReply:
     """GET /T(): a page of the entities that match $filter. Headers hold the token of the next page.
 
     Raises ServiceError, TableMissing.
@@ -65,7 +63,7 @@ def query(call: CallContext, resource: EntitySet) -> Exchange[OperationReply]:
     format_of = format_reader(call, names)
     check_options(call)
     top = top_of(call)
-    table = yield from find_table(call, resource.table)
+    table = await find_table(call, resource.table)
     entity_format = format_of(table)
     page = Page([], 0, 0, None, None)
     if top:
@@ -73,7 +71,7 @@ def query(call: CallContext, resource: EntitySet) -> Exchange[OperationReply]:
         count_transaction(table, "read")
         if entity_format.is_spliced and top >= _ROWS_TO_JOIN:
             read = read._replace(concatenation=fast_pages.CONCATENATION)
-        page = yield from one(read)
+        page = await read
     headers = [("Content-Type", entity_renderer.content_type(entity_format.level))]
     if page.next is not None:
         partition, sort = page.next.position

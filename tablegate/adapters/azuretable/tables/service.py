@@ -12,35 +12,33 @@ from tablegate.adapters.azuretable.tables.documents import DEFAULT_PROPERTIES, P
 from tablegate.adapters.azuretable.wire import cors
 from tablegate.adapters.azuretable.wire.addresses import Service
 from tablegate.adapters.azuretable.wire.errors import ServiceError
-from tablegate.gateway.exchanges import one
 from tablegate.gateway.http import Request
 from tablegate.gateway.model.commands.account_commands import GetProperties, PutProperties
-from tablegate.gateway.model.commands.commands import Exchange
 
 _XML = ("Content-Type", "application/xml")
 
 
-def get_properties(call: CallContext, resource: Service) -> Exchange[OperationReply]:
+async def get_properties(call: CallContext, resource: Service) -> OperationReply:
     """GET /?restype=service&comp=properties: the account's properties, as XML."""
     call.grant.check(Action.READ_SERVICE)
-    properties = yield from load(call.namespace, call.address.account)
+    properties = await load(call.namespace, call.address.account)
     return OperationReply(200, [_XML], documents.properties_xml(properties))
 
 
-def set_properties(call: CallContext, resource: Service) -> Exchange[OperationReply]:
+async def set_properties(call: CallContext, resource: Service) -> OperationReply:
     """PUT /?restype=service&comp=properties: set the account's properties from XML. Raises ServiceError.
 
     Absent parts keep their value.
     """
     call.grant.check(Action.WRITE_SERVICE)
     changes = documents.read_properties(call.request.body)
-    properties = yield from load(call.namespace, call.address.account)
+    properties = await load(call.namespace, call.address.account)
     name = _store_name(call.address.account)
-    yield from one(PutProperties(call.namespace, name, {**properties, **changes}))
+    await PutProperties(call.namespace, name, {**properties, **changes})
     return OperationReply(202)
 
 
-def get_delegation_key(call: CallContext, resource: Service) -> Exchange[OperationReply]:
+async def get_delegation_key(call: CallContext, resource: Service) -> OperationReply:
     """POST /?restype=service&comp=userdelegationkey: a key with which the identity of a token may sign. Raises ServiceError.
 
     Callers with an account key or a signature are refused.
@@ -62,11 +60,10 @@ def get_delegation_key(call: CallContext, resource: Service) -> Exchange[Operati
     except ServiceError:
         raise ServiceError("InvalidXmlDocument") from None
     value = key.value(call.gateway, account)
-    yield from ()
     return OperationReply(200, [_XML], delegation.document(key, value))
 
 
-def get_statistics(call: CallContext, resource: Service) -> Exchange[OperationReply]:
+async def get_statistics(call: CallContext, resource: Service) -> OperationReply:
     """GET /?restype=service&comp=stats: the replication state, on the secondary only. Raises ServiceError.
 
     The secondary is the same store, so it lacks nothing.
@@ -74,16 +71,15 @@ def get_statistics(call: CallContext, resource: Service) -> Exchange[OperationRe
     call.grant.check(Action.READ_SERVICE)
     if not call.address.secondary:
         raise ServiceError("InvalidQueryParameterValue")
-    yield from ()
     settings = call.gateway.settings
     behind_ms = settings.replica_lag_ms if settings.replica else 0
     synchronised_at = formatdate((call.gateway.now_ms() - behind_ms) // 1000, usegmt=True)
     return OperationReply(200, [_XML], documents.statistics_xml(synchronised_at))
 
 
-def load(namespace: str, account: str) -> Exchange[Properties]:
+async def load(namespace: str, account: str) -> Properties:
     """Return the properties of an account."""
-    stored = yield from one(GetProperties(namespace, _store_name(account)))
+    stored = await GetProperties(namespace, _store_name(account))
     return DEFAULT_PROPERTIES if stored is None else {**DEFAULT_PROPERTIES, **stored}
 
 
@@ -91,7 +87,7 @@ def _store_name(account: str) -> str:
     return f"azuretable/{account}"
 
 
-def preflight(request: Request, namespace: str, account: str) -> Exchange[OperationReply]:
+async def preflight(request: Request, namespace: str, account: str) -> OperationReply:
     """OPTIONS of any path: the answer of the matching CORS rule. Raises ServiceError if no rule matches.
 
     Never authenticated, since browsers send no credentials with it.
@@ -100,7 +96,7 @@ def preflight(request: Request, namespace: str, account: str) -> Exchange[Operat
     method = request.header("access-control-request-method")
     if not origin or not method:
         raise ServiceError("MissingRequiredHeader", "A required CORS header is not present.")
-    properties = yield from load(namespace, account)
+    properties = await load(namespace, account)
     headers = cors.preflight(
         properties["Cors"], origin, method, request.header("access-control-request-headers")
     )

@@ -20,8 +20,6 @@ from tablegate.adapters.azuretable.values import keys
 from tablegate.adapters.azuretable.wire import limits
 from tablegate.adapters.azuretable.wire.addresses import EntitySet, TableEntry, TableSet, quoted
 from tablegate.adapters.azuretable.wire.errors import ServiceError
-from tablegate.gateway.exchanges import one
-from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.table_commands import AlterTable, CreateTable, DropTable, ListTables
 from tablegate.gateway.model.errors import TableMissing
 from tablegate.gateway.model.expressions.evaluation import matches
@@ -31,7 +29,7 @@ from tablegate.gateway.model.values.rows import Contents, Row
 from tablegate.gateway.model.values.values import text
 
 
-def query(call: CallContext, resource: TableSet) -> Exchange[OperationReply]:
+async def query(call: CallContext, resource: TableSet) -> OperationReply:
     """GET /Tables: a page of the tables that match $filter and that the caller may list. Raises ServiceError."""
     call.grant.check(Action.LIST_TABLES)
     level = entity_renderer.level_of(call.options.get("$format") or call.request.header("accept"))
@@ -44,8 +42,8 @@ def query(call: CallContext, resource: TableSet) -> Exchange[OperationReply]:
     name_of = call.flavour.name_of
     has_more = top > 0
     while has_more and len(page) <= top:
-        tables = yield from one(
-            ListTables(call.namespace, after, limits.PAGE_MAX_ENTITIES + 1, call.flavour.by_azure_name)
+        tables = await ListTables(
+            call.namespace, after, limits.PAGE_MAX_ENTITIES + 1, call.flavour.by_azure_name
         )
         has_more = len(tables) > limits.PAGE_MAX_ENTITIES
         page += [
@@ -89,11 +87,11 @@ def _table_document(call: CallContext, level: MetadataLevel, name: str) -> bytes
     return orjson.dumps({**head, **_member(call, level, name)})
 
 
-def get(call: CallContext, resource: TableEntry) -> Exchange[OperationReply]:
+async def get(call: CallContext, resource: TableEntry) -> OperationReply:
     """GET /Tables('T'): one table as an entry of the set of tables. Raises ServiceError."""
     call.grant.check(Action.LIST_TABLES)
     level = entity_renderer.level_of(call.options.get("$format") or call.request.header("accept"))
-    table = yield from _existing(call, resource.name)
+    table = await _existing(call, resource.name)
     return OperationReply(
         200,
         [("Content-Type", entity_renderer.content_type(level))],
@@ -101,7 +99,7 @@ def get(call: CallContext, resource: TableEntry) -> Exchange[OperationReply]:
     )
 
 
-def create(call: CallContext, resource: TableSet) -> Exchange[OperationReply]:
+async def create(call: CallContext, resource: TableSet) -> OperationReply:
     """POST /Tables: create a table. Raises ServiceError, TableExists, TableBusy."""
     call.grant.check(Action.CREATE_TABLE)
     level = entity_renderer.level_of(call.options.get("$format") or call.request.header("accept"))
@@ -112,7 +110,7 @@ def create(call: CallContext, resource: TableSet) -> Exchange[OperationReply]:
         raise ServiceError("InvalidInput")
     call.flavour.check_new_name(name)
     ignoring_case = call.flavour.by_azure_name
-    yield from one(CreateTable(DIALECT, call.namespace, name, keys.OWN_SCHEMA, ignoring_case=ignoring_case))
+    await CreateTable(DIALECT, call.namespace, name, keys.OWN_SCHEMA, ignoring_case=ignoring_case)
     location = f"{call.origin}/Tables('{quoted(name)}')"
     headers = [("Location", location)]
     preference = preference_of(call)
@@ -124,44 +122,44 @@ def create(call: CallContext, resource: TableSet) -> Exchange[OperationReply]:
     return OperationReply(201, headers, _table_document(call, level, name))
 
 
-def delete(call: CallContext, resource: TableEntry) -> Exchange[OperationReply]:
+async def delete(call: CallContext, resource: TableEntry) -> OperationReply:
     """DELETE /Tables('T'): drop a table. Raises ServiceError, TableBusy."""
     call.grant.check(Action.DELETE_TABLE)
-    table = yield from _existing(call, resource.name)
+    table = await _existing(call, resource.name)
     delay_ms = int(call.gateway.settings.table_deletion_delay * 1000)
-    yield from one(DropTable(table, delay_ms))
+    await DropTable(table, delay_ms)
     return OperationReply(204)
 
 
-def _existing(call: CallContext, name: str) -> Exchange[Table]:
+async def _existing(call: CallContext, name: str) -> Table:
     """Return the table as an entry of the set of tables. Raises ServiceError ResourceNotFound if it is missing."""
     try:
-        return (yield from find_table_now(call, name))
+        return await find_table_now(call, name)
     except TableMissing:
         raise ServiceError("ResourceNotFound") from None
 
 
-def get_access_policies(call: CallContext, resource: EntitySet) -> Exchange[OperationReply]:
+async def get_access_policies(call: CallContext, resource: EntitySet) -> OperationReply:
     """GET or HEAD of /T?comp=acl: the table's stored access policies, as XML. Raises ServiceError, TableMissing."""
     call.grant.check(Action.ACCESS_POLICY, resource.table)
-    table = yield from find_table_now(call, resource.table)
+    table = await find_table_now(call, resource.table)
     body = b"" if call.method == "HEAD" else documents.policies_xml(_policies_of(table))
     return OperationReply(200, [("Content-Type", "application/xml")], body)
 
 
-def set_access_policies(call: CallContext, resource: EntitySet) -> Exchange[OperationReply]:
+async def set_access_policies(call: CallContext, resource: EntitySet) -> OperationReply:
     """PUT /T?comp=acl: replace the stored access policies by those of the XML body.
 
     Raises ServiceError, TableMissing.
     """
     call.grant.check(Action.ACCESS_POLICY, resource.table)
     policies = documents.read_policies(call.request.body)
-    table = yield from find_table(call, resource.table)
+    table = await find_table(call, resource.table)
     own = {
         **table.properties.get(DIALECT, {}),
         "policies": [dataclasses.asdict(policy) for policy in policies],
     }
-    yield from one(AlterTable(DIALECT, table, properties={DIALECT: own}))
+    await AlterTable(DIALECT, table, properties={DIALECT: own})
     return OperationReply(204)
 
 
@@ -169,9 +167,9 @@ def _policies_of(table: Table) -> list[Policy]:
     return [Policy(**stored) for stored in table.properties.get(DIALECT, {}).get("policies", ())]
 
 
-def with_stored_policy(call: CallContext, access: SharedAccess) -> Exchange[CallContext]:
+async def with_stored_policy(call: CallContext, access: SharedAccess) -> CallContext:
     """Return a call with its token completed by the stored policy that it names."""
     assert access.table is not None  # account tokens name no policy
-    table = yield from find_table(call, access.table)
+    table = await find_table(call, access.table)
     complete = access.with_policy(_policies_of(table), call.gateway.now_ms() / 1000)
     return dataclasses.replace(call, grant=Grant(complete))

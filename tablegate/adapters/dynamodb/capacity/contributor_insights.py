@@ -20,8 +20,7 @@ from tablegate.adapters.dynamodb.tables.tables import find_table
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext, own_name
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
-from tablegate.gateway.exchanges import one
-from tablegate.gateway.model.commands.commands import Exchange
+from tablegate.gateway.coroutines import all_of
 from tablegate.gateway.model.commands.table_commands import AlterTable, FindTable, ListTables
 from tablegate.gateway.model.tables.tables import State, Table
 
@@ -29,13 +28,13 @@ from tablegate.gateway.model.tables.tables import State, Table
 _RULES = {ACCESSED: ("PKC", "PKT", "SKC", "SKT"), THROTTLED: ("PKT", "SKT")}
 
 
-def update_contributor_insights(call: CallContext) -> Exchange[Answer]:
+async def update_contributor_insights(call: CallContext) -> Answer:
     """UpdateContributorInsights: switch insights on or off, or change the mode. The current state changes nothing.
 
     Raises ServiceError, TableMissing.
     """
     arguments = call.input
-    table = yield from find_table(call)
+    table = await find_table(call)
     index = _index_name(call, table)
     now_ms = call.gateway.now_ms()
     state = table.state_at(now_ms)
@@ -63,7 +62,7 @@ def update_contributor_insights(call: CallContext) -> Exchange[Answer]:
     if not is_going:  # otherwise they are deleted with the table or index
         properties = TableProperties.of(table)
         document = replace(properties, insights={**properties.insights, index: new_insights}).document()
-        yield from one(AlterTable(DIALECT, table, properties=document, instant=True))
+        await AlterTable(DIALECT, table, properties=document, instant=True)
     if not is_enabling:
         forget(table, index)
     return {
@@ -78,12 +77,12 @@ def _not_active(member: str) -> ServiceError:
     return validation(f"{text}{member} must be ACTIVE to enable ContributorInsights.")
 
 
-def describe_contributor_insights(call: CallContext) -> Exchange[Answer]:
+async def describe_contributor_insights(call: CallContext) -> Answer:
     """DescribeContributorInsights: the state of insights of a table or a global index.
 
     Raises ServiceError, TableMissing.
     """
-    table = yield from find_table(call)
+    table = await find_table(call)
     index = _index_name(call, table)
     insights = _insights_by_index(call, table).get(index)
     if insights is None:
@@ -96,7 +95,7 @@ def describe_contributor_insights(call: CallContext) -> Exchange[Answer]:
     return answer
 
 
-def list_contributor_insights(call: CallContext) -> Exchange[Answer]:
+async def list_contributor_insights(call: CallContext) -> Answer:
     """ListContributorInsights: insights of one table or of all, a table before its indexes.
 
     A page of one table counts the listed entries. A page of all tables counts all candidates, so it may be empty
@@ -108,12 +107,12 @@ def list_contributor_insights(call: CallContext) -> Exchange[Answer]:
         limit = limits.INSIGHTS_PAGE
     after = _token(arguments.get("NextToken"))
     if "TableName" in arguments:
-        table = yield from one(FindTable(call.caller.namespace, own_name(call, arguments["TableName"])))
+        table = await FindTable(call.caller.namespace, own_name(call, arguments["TableName"]))
         candidates = [candidate for candidate in _candidates(call, table, after) if candidate[1]]
     else:
-        tables = yield from one(ListTables(call.caller.namespace, after[0], limit + 1))
+        tables = await ListTables(call.caller.namespace, after[0], limit + 1)
         if after[0]:
-            [first] = yield [FindTable(call.caller.namespace, after[0])]
+            [first] = await all_of([FindTable(call.caller.namespace, after[0])])
             tables = [first, *tables] if isinstance(first, Table) else tables
         candidates = [candidate for table in tables for candidate in _candidates(call, table, after)]
     page = candidates[:limit]

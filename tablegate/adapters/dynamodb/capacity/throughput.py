@@ -12,8 +12,9 @@ bucket if a maximum was set for it. Each server process has its own buckets, whi
 
 from __future__ import annotations
 
+import types
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,9 +26,7 @@ from tablegate.adapters.dynamodb.wire.call_context import CallContext
 from tablegate.adapters.dynamodb.wire.limits import BURST_SECONDS, TRANSACTION_FACTOR
 from tablegate.adapters.dynamodb.wire.resources import bare_name, index_arn, table_arn
 from tablegate.adapters.dynamodb.wire.signature_claims import Caller
-from tablegate.gateway.exchanges import Returned, next_commands
 from tablegate.gateway.model.commands.command import Command, R
-from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.row_commands import Get, Read, ReadAll, WriteGroup, WriteOutcome
 from tablegate.gateway.model.commands.writes import CheckOnly, Edit, Replace, Write
 from tablegate.gateway.model.errors import ConditionFailed, GatewayError, GroupRefused, Throttled
@@ -97,10 +96,16 @@ class Throttle:
         self._now_ms = now_ms
         self._buckets: OrderedDict[tuple[int, str, str], CapacityBucket] = OrderedDict()
 
-    def limited(self, call: CallContext, exchange: Exchange[R]) -> Exchange[R]:
-        """Wrap an exchange so that it yields only commands that have throughput. The others get a Throttled outcome."""
-        commands = next_commands(exchange, None)
-        while not isinstance(commands, Returned):
+    @types.coroutine
+    def limited(self, call: CallContext, operation: Coroutine[Any, Any, R]) -> Generator[Any, Any, R]:
+        """Run an operation so that it runs only commands that have throughput. The others get a Throttled outcome."""
+        outcomes: list[Any] | None = None
+        while True:
+            try:
+                commands = operation.send(outcomes)
+            except StopIteration as end:
+                value: R = end.value
+                return value
             refusals = self._refusals(call, commands)
             admitted = [command for command, refusal in zip(commands, refusals, strict=True) if not refusal]
             answers = iter((yield admitted) if admitted else ())
@@ -108,8 +113,6 @@ class Throttle:
             for command, outcome, refusal in zip(commands, outcomes, refusals, strict=True):
                 if refusal is None:
                     self._take(call, command, outcome)
-            commands = next_commands(exchange, outcomes)
-        return commands.value
 
     def _refusals(self, call: CallContext, commands: list[Command[Any]]) -> list[GatewayError | None]:
         """Return the error of each command that is not sent, None for the others.

@@ -15,8 +15,6 @@ from tablegate.adapters.dynamodb.tables.tables import find_table
 from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
-from tablegate.gateway.exchanges import one
-from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.job_commands import CancelJob, StartJob
 from tablegate.gateway.model.errors import TableBusy
 from tablegate.gateway.model.tables.jobs import Job
@@ -25,7 +23,7 @@ from tablegate.gateway.model.tables.tables import State
 WITH_ERRORS = "COMPLETED_WITH_ERRORS"
 
 
-def start_bulk_put_items(call: CallContext) -> Exchange[Answer]:
+async def start_bulk_put_items(call: CallContext) -> Answer:
     """StartBulkPutItems: start to put the items of objects into a table.
 
     Raises ServiceError, TableMissing, TableBusy, TokenReused, NotInstalled.
@@ -39,7 +37,7 @@ def start_bulk_put_items(call: CallContext) -> Exchange[Answer]:
         raise validation(f"{messages.INVALID_REQUEST}KMS Key Id is not supported for this encryption type")
     if arguments["InputS3Configuration"]["InputFormat"] == "ION":
         ion.reader()
-    table = yield from find_table(call)
+    table = await find_table(call)
     state = table.state_at(call.gateway.now_ms())
     if state not in (State.ACTIVE, State.UPDATING):
         raise TableBusy(table.name, state.value)
@@ -59,43 +57,43 @@ def start_bulk_put_items(call: CallContext) -> Exchange[Answer]:
         job_names.token_of(call, job_names.BULK, arguments),
         stores_rows=True,
     )
-    return {"BulkOperationDescription": describe((yield from job_documents.start_job(job_names.BULK, start)))}
+    return {"BulkOperationDescription": describe(await job_documents.start_job(job_names.BULK, start))}
 
 
-def describe_bulk_operation(call: CallContext) -> Exchange[Answer]:
+async def describe_bulk_operation(call: CallContext) -> Answer:
     """DescribeBulkOperation: the progress of a bulk put. Raises ServiceError."""
-    job = yield from _find(call)
+    job = await _find(call)
     return {"BulkOperationDescription": describe(job)}
 
 
-def list_bulk_operations(call: CallContext) -> Exchange[Answer]:
+async def list_bulk_operations(call: CallContext) -> Answer:
     """ListBulkOperations: a page of bulk puts, newest first. Raises ServiceError."""
     arguments = call.input
-    jobs, next_token = yield from job_names.page(
+    jobs, next_token = await job_names.page(
         call, job_names.BULK, arguments.get("MaxResults"), arguments.get("NextToken")
     )
     return {"BulkOperationsSummaryList": [_summary(job) for job in jobs], **next_token}
 
 
-def cancel_bulk_operation(call: CallContext) -> Exchange[Answer]:
+async def cancel_bulk_operation(call: CallContext) -> Answer:
     """CancelBulkOperation: stop a bulk put.
 
     Items put already stay. If it has ended, its state is returned. Raises ServiceError.
     """
-    job = yield from _find(call)
-    cancelled = yield from one(CancelJob(job, job_names.path_of(call.input["BulkOperationArn"])))
+    job = await _find(call)
+    cancelled = await CancelJob(job, job_names.path_of(call.input["BulkOperationArn"]))
     state = job_documents.status_of(job if cancelled is None else cancelled)
     return {"BulkOperationArn": call.input["BulkOperationArn"], "BulkOperationStatus": state}
 
 
-def _find(call: CallContext) -> Exchange[Job]:
+async def _find(call: CallContext) -> Job:
     arn = call.input["BulkOperationArn"]
 
     def missing(elsewhere: bool) -> ServiceError:
         text = f"Requested resource not found: Bulk operation: {arn} not found"
         return ServiceError("ResourceNotFoundException", text)
 
-    return (yield from job_names.find(call, job_names.BULK, arn, missing))
+    return await job_names.find(call, job_names.BULK, arn, missing)
 
 
 def _summary(job: Job) -> dict[str, Any]:

@@ -19,8 +19,7 @@ from tablegate.adapters.dynamodb.values.composites import shown_schema
 from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
-from tablegate.gateway.exchanges import one
-from tablegate.gateway.model.commands.commands import Exchange
+from tablegate.gateway.coroutines import all_of
 from tablegate.gateway.model.commands.job_commands import StartJob
 from tablegate.gateway.model.commands.table_commands import FindTable
 from tablegate.gateway.model.errors import TableMissing, TimeNotRetained
@@ -36,20 +35,20 @@ NEW_AND_OLD = "NEW_AND_OLD_IMAGES"
 _KEY = re.compile(r"[a-zA-Z0-9:/_.-]+")
 
 
-def export_table(call: CallContext) -> Exchange[Answer]:
+async def export_table(call: CallContext) -> Answer:
     """ExportTableToPointInTime: start an export. Raises ServiceError, TimeNotRetained."""
     _check_members(call)
     arguments, arn = call.input, call.input["TableArn"]
     location = _place(call, arn)
     job_names.require_object_store(call)
     try:
-        table = yield from one(FindTable(call.caller.namespace, location.table))
+        table = await FindTable(call.caller.namespace, location.table)
         if table.state_at(call.gateway.now_ms()) is State.CREATING:
             raise TableMissing(table.name)
         window = _window(call, table)
         at_ms = None if window is not None else _moment(call, table)
         definition = _definition(call, table, window, at_ms)
-        job = yield from job_documents.start_job(
+        job = await job_documents.start_job(
             job_names.EXPORT,
             StartJob(
                 job_names.EXPORT.name,
@@ -73,7 +72,7 @@ def export_table(call: CallContext) -> Exchange[Answer]:
     return {"ExportDescription": describe(job)}
 
 
-def describe_export(call: CallContext) -> Exchange[Answer]:
+async def describe_export(call: CallContext) -> Answer:
     """DescribeExport: the progress of an export. Raises ServiceError."""
     arn = call.input["ExportArn"]
 
@@ -81,11 +80,11 @@ def describe_export(call: CallContext) -> Exchange[Answer]:
         tail = "Invalid export arn" if elsewhere else f"Export not found: {arn}"
         return ServiceError("ExportNotFoundException", f"Export not found: {tail}")
 
-    job = yield from job_names.find(call, job_names.EXPORT, arn, missing)
+    job = await job_names.find(call, job_names.EXPORT, arn, missing)
     return {"ExportDescription": describe(job)}
 
 
-def list_exports(call: CallContext) -> Exchange[Answer]:
+async def list_exports(call: CallContext) -> Answer:
     """ListExports: a page of exports, newest first.
 
     With TableArn, those of the existing table of that name. Raises ServiceError.
@@ -94,11 +93,11 @@ def list_exports(call: CallContext) -> Exchange[Answer]:
     name, since_ms = None, 0
     if "TableArn" in arguments:
         name = _place(call, arguments["TableArn"]).table
-        [table] = yield [FindTable(call.caller.namespace, name)]
+        [table] = await all_of([FindTable(call.caller.namespace, name)])
         if not isinstance(table, Table):
             return {"ExportSummaries": []}
         since_ms = table.created_at_ms
-    jobs, next_token = yield from job_names.page(
+    jobs, next_token = await job_names.page(
         call, job_names.EXPORT, arguments.get("MaxResults"), arguments.get("NextToken"), name, since_ms
     )
     summaries = [

@@ -15,15 +15,14 @@ from tablegate.adapters.dynamodb.tables.tables import new_table
 from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
-from tablegate.gateway.exchanges import one
-from tablegate.gateway.model.commands.commands import Exchange
+from tablegate.gateway.coroutines import all_of
 from tablegate.gateway.model.commands.job_commands import ListJobs, StartJob
 from tablegate.gateway.model.commands.table_commands import FindTable
 from tablegate.gateway.model.tables.jobs import Job
 from tablegate.gateway.model.tables.tables import Table
 
 
-def import_table(call: CallContext) -> Exchange[Answer]:
+async def import_table(call: CallContext) -> Answer:
     """ImportTable: start an import into a new table. Raises ServiceError, NotInstalled."""
     job_names.require_object_store(call)
     arguments = call.input
@@ -34,11 +33,11 @@ def import_table(call: CallContext) -> Exchange[Answer]:
         ion.reader()
     # A token covers the name of the table only. Other changes to a request with the same token are not detected.
     token = job_names.token_of(call, job_names.IMPORT, name)
-    [existing] = yield [FindTable(call.caller.namespace, name)]
+    [existing] = await all_of([FindTable(call.caller.namespace, name)])
     if isinstance(existing, Table):
         running = None
         if token is not None:
-            running = yield from _running_import(call, existing)
+            running = await _running_import(call, existing)
         if running is None or running.definition["token"] != arguments["ClientToken"]:
             raise ServiceError("ResourceInUseException", f"Table already exists: {name}")
         return {"ImportTableDescription": describe(running)}
@@ -53,29 +52,26 @@ def import_table(call: CallContext) -> Exchange[Answer]:
         makes_table=True,
         stores_rows=True,
     )
-    return {"ImportTableDescription": describe((yield from job_documents.start_job(job_names.IMPORT, start)))}
+    return {"ImportTableDescription": describe(await job_documents.start_job(job_names.IMPORT, start))}
 
 
-def _running_import(call: CallContext, table: Table) -> Exchange[Job | None]:
-    """Return the running import that creates a table, or None."""
-    jobs = yield from one(
-        ListJobs(call.caller.namespace, job_names.IMPORT.name, table_name=table.name, limit=50)
-    )
+async def _running_import(call: CallContext, table: Table) -> Job | None:
+    jobs = await ListJobs(call.caller.namespace, job_names.IMPORT.name, table_name=table.name, limit=50)
     return next((job for job in jobs if job.id == table.id and job.ended_at_ms is None), None)
 
 
-def describe_import(call: CallContext) -> Exchange[Answer]:
+async def describe_import(call: CallContext) -> Answer:
     """DescribeImport: the progress of an import. Raises ServiceError."""
     arn = call.input["ImportArn"]
 
     def missing(elsewhere: bool) -> ServiceError:
         return ServiceError("ImportNotFoundException", f"Import not found: {arn}")
 
-    job = yield from job_names.find(call, job_names.IMPORT, arn, missing)
+    job = await job_names.find(call, job_names.IMPORT, arn, missing)
     return {"ImportTableDescription": describe(job)}
 
 
-def list_imports(call: CallContext) -> Exchange[Answer]:
+async def list_imports(call: CallContext) -> Answer:
     """ListImports: a page of imports, newest first. Raises ServiceError."""
     arguments = call.input
     name = None
@@ -88,7 +84,7 @@ def list_imports(call: CallContext) -> Exchange[Answer]:
                 raise job_names.denied()
             return {"ImportSummaryList": []}
         name = location.table
-    jobs, next_token = yield from job_names.page(
+    jobs, next_token = await job_names.page(
         call, job_names.IMPORT, arguments.get("PageSize"), arguments.get("NextToken"), name
     )
     return {"ImportSummaryList": [_summary(job) for job in jobs], **next_token}

@@ -9,8 +9,6 @@ from tablegate.adapters.dynamodb.tables.properties import seconds
 from tablegate.adapters.dynamodb.wire.call_context import CallContext
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
 from tablegate.adapters.dynamodb.wire.resources import table_arn
-from tablegate.gateway.exchanges import one
-from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.job_commands import StartJob
 from tablegate.gateway.model.errors import LimitExceeded, TokenReused
 from tablegate.gateway.model.tables.jobs import Job
@@ -41,13 +39,13 @@ def definition_of(call: CallContext, table_name: str, **further: Any) -> dict[st
     }
 
 
-def start_job(kind: JobKind, command: StartJob) -> Exchange[Job]:
+async def start_job(kind: JobKind, command: StartJob) -> Job:
     """Start a job and return it.
 
     Raises ServiceError, TableMissing, TimeNotRetained. Raises TokenReused if the kind has no conflict error of its own.
     """
     try:
-        return (yield from one(command))
+        return await command
     except TokenReused:
         if not kind.conflict:
             raise

@@ -17,8 +17,6 @@ import orjson
 from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.call_context import CallContext
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
-from tablegate.gateway.exchanges import one
-from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.job_commands import ListJobs
 from tablegate.gateway.model.commands.row_commands import IdempotencyToken
 from tablegate.gateway.model.tables.jobs import Job
@@ -88,9 +86,7 @@ def denied() -> ServiceError:
     return ServiceError("AccessDeniedException", "Access is denied")
 
 
-def find(
-    call: CallContext, kind: JobKind, arn: str, missing: Callable[[bool], ServiceError]
-) -> Exchange[Job]:
+async def find(call: CallContext, kind: JobKind, arn: str, missing: Callable[[bool], ServiceError]) -> Job:
     """Find the job of an ARN.
 
     `missing` makes the error for an unknown job. Its argument is True if the ARN is of another region. Raises
@@ -110,7 +106,7 @@ def find(
         before_ms=at_ms + 1,
         path=path_of(arn),
     )
-    for job in (yield from one(command)):
+    for job in await command:
         if _digits(job) == location.rest["digits"]:
             return job
     raise missing(False)
@@ -154,14 +150,14 @@ def position_of_token(kind: JobKind, token: str | None) -> tuple[int, int] | Non
     )
 
 
-def page(
+async def page(
     call: CallContext,
     kind: JobKind,
     size: int | None,
     token: str | None,
     table: str | None = None,
     since_ms: int = 0,
-) -> Exchange[tuple[list[Job], dict[str, str]]]:
+) -> tuple[list[Job], dict[str, str]]:
     """Return a page of jobs, newest first, and the NextToken if more follow.
 
     Jobs that the caller may not list are omitted, so a page may be empty. Raises ServiceError.
@@ -176,7 +172,7 @@ def page(
         table,
         max(since_ms, oldest),
     )
-    jobs = yield from one(command)
+    jobs = await command
     next_page = {"NextToken": next_token(kind, jobs[limit - 1])} if len(jobs) > limit else {}
     return [job for job in jobs[:limit] if call.can_list(path_of(kind.arn(job)))], next_page
 

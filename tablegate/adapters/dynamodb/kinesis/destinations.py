@@ -27,8 +27,6 @@ from tablegate.adapters.dynamodb.tables.tables import find_table
 from tablegate.adapters.dynamodb.wire import messages
 from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext
 from tablegate.adapters.dynamodb.wire.errors import validation
-from tablegate.gateway.exchanges import one
-from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.stream_commands import Follow, ListFollowers, Unfollow
 from tablegate.gateway.model.commands.table_commands import AlterTable
 from tablegate.gateway.model.tables.tables import State, Table
@@ -40,13 +38,13 @@ _ELSEWHERE = "The kinesis Arn used to enable kinesis replication belongs to a st
 _PRECISION = "ApproximateCreationDateTimePrecision"
 
 
-def describe_destination(call: CallContext) -> Exchange[Answer]:
+async def describe_destination(call: CallContext) -> Answer:
     """DescribeKinesisStreamingDestination: the live destination of a table, and former and failed ones.
 
     Raises TableMissing.
     """
-    table = yield from find_table(call)
-    statuses = yield from _statuses(call, table)
+    table = await find_table(call)
+    statuses = await _statuses(call, table)
     descriptions = []
     for destination in TableProperties.of(table).kinesis:
         description = {"StreamArn": destination["arn"], "DestinationStatus": statuses[destination["arn"]]}
@@ -58,13 +56,13 @@ def describe_destination(call: CallContext) -> Exchange[Answer]:
     return {"TableName": table.name, "KinesisDataStreamDestinations": descriptions}
 
 
-def enable_destination(call: CallContext) -> Exchange[Answer]:
+async def enable_destination(call: CallContext) -> Answer:
     """EnableKinesisStreamingDestination: deliver all later changes to a stream. Raises ServiceError, TableMissing."""
     arguments = call.input
     arn = arguments["StreamArn"]
     requested = arguments.get("EnableKinesisStreamingConfiguration", {})
-    table = yield from find_table(call)
-    statuses = yield from _statuses(call, table)
+    table = await find_table(call)
+    statuses = await _statuses(call, table)
     if any(status in _LIVE for status in statuses.values()):
         text = (
             "EnableKinesisStreamingDestination must be DISABLED or ENABLE_FAILED to perform ENABLE operation."
@@ -81,9 +79,9 @@ def enable_destination(call: CallContext) -> Exchange[Answer]:
     }
     document = _with_destination(table, entry)
     if failure is None:
-        yield from one(Follow(table, KIND, arn, document))
+        await Follow(table, KIND, arn, document)
     else:
-        yield from one(AlterTable(DIALECT, table, properties=document, instant=True))
+        await AlterTable(DIALECT, table, properties=document, instant=True)
     return {
         "TableName": table.name,
         "StreamArn": arn,
@@ -108,7 +106,7 @@ def _failure(call: CallContext, arn: str) -> str | None:
     return Producer(call.gateway.settings).failure_of(arn)
 
 
-def disable_destination(call: CallContext) -> Exchange[Answer]:
+async def disable_destination(call: CallContext) -> Answer:
     """DisableKinesisStreamingDestination: deliver the changes written so far, then stop.
 
     Raises ServiceError, TableMissing.
@@ -117,19 +115,19 @@ def disable_destination(call: CallContext) -> Exchange[Answer]:
     arn = arguments["StreamArn"]
     if arguments.get("EnableKinesisStreamingConfiguration"):
         raise validation("Stream cannot be disabled using EnableKinesisStreamingConfiguration parameters")
-    table = yield from find_table(call)
+    table = await find_table(call)
     destination = find_destination(table, arn)
-    status = (yield from _statuses(call, table)).get(arn)
+    status = (await _statuses(call, table)).get(arn)
     if destination is None or status not in ("ACTIVE", "DISABLING"):
         text = "KinesisStreamingDestination must be ACTIVE to perform DISABLE operation."
         raise validation(_NOT_VALID + text)
     if status == "ACTIVE":
         disabled = {**destination, "on": False, "changed_at_ms": call.gateway.now_ms()}
-        yield from one(Unfollow(table, KIND, arn, _with_destination(table, disabled)))
+        await Unfollow(table, KIND, arn, _with_destination(table, disabled))
     return {"TableName": table.name, "StreamArn": arn, "DestinationStatus": "DISABLING"}
 
 
-def update_destination(call: CallContext) -> Exchange[Answer]:
+async def update_destination(call: CallContext) -> Answer:
     """UpdateKinesisStreamingDestination: change the precision of times. Raises ServiceError, TableMissing."""
     arguments = call.input
     arn = arguments["StreamArn"]
@@ -140,12 +138,12 @@ def update_destination(call: CallContext) -> Exchange[Answer]:
             "UpdateKinesisStreamingConfiguration cannot be null or contain only null values"
         )
         raise validation(text)
-    table = yield from find_table(call)
+    table = await find_table(call)
     destination = find_destination(table, arn)
     if destination is None:
         text = f"No streaming destination with streamArn: {arn} found for table with tableName: {table.name}"
         raise validation(_NOT_VALID + text)
-    if (yield from _statuses(call, table))[arn] != "ACTIVE":
+    if (await _statuses(call, table))[arn] != "ACTIVE":
         text = "Kinesis streaming is not in ACTIVE state. Updates are only allowed in ACTIVE state."
         raise validation(f"{_NOT_VALID}{text} TableName: {table.name}, kdsArn: {arn}")
     precision = requested[_PRECISION]
@@ -158,7 +156,7 @@ def update_destination(call: CallContext) -> Exchange[Answer]:
         "updating": True,
         "changed_at_ms": call.gateway.now_ms(),
     }
-    yield from one(AlterTable(DIALECT, table, properties=_with_destination(table, updated), instant=True))
+    await AlterTable(DIALECT, table, properties=_with_destination(table, updated), instant=True)
     return {
         "TableName": table.name,
         "StreamArn": arn,
@@ -172,12 +170,12 @@ _LISTED = 50
 _LIVE = ("ENABLING", "ACTIVE", "UPDATING", "DISABLING")
 
 
-def _statuses(call: CallContext, table: Table) -> Exchange[dict[str, str]]:
+async def _statuses(call: CallContext, table: Table) -> dict[str, str]:
     """Return the state of each destination, by the ARN of its stream."""
     destinations = TableProperties.of(table).kinesis
     followed_arns: list[str] = []
     if any(not destination["on"] for destination in destinations):
-        followed_arns = yield from one(ListFollowers(table, KIND))
+        followed_arns = await ListFollowers(table, KIND)
     return {
         destination["arn"]: _status(call, table, destination, destination["arn"] in followed_arns)
         for destination in destinations

@@ -18,9 +18,8 @@ from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext, f
 from tablegate.adapters.dynamodb.wire.errors import validation
 from tablegate.adapters.dynamodb.wire.resources import bare_name, table_arn
 from tablegate.gateway import request_context
-from tablegate.gateway.exchanges import each
+from tablegate.gateway.coroutines import all_of
 from tablegate.gateway.model.commands.command import Command, R
-from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.row_commands import Get, WriteGroup, WriteOutcome
 from tablegate.gateway.model.commands.writes import Write
 from tablegate.gateway.model.errors import Busy, GatewayError, Throttled
@@ -28,7 +27,7 @@ from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.rows import Row
 
 
-def batch_get_item(call: CallContext) -> Exchange[Answer]:
+async def batch_get_item(call: CallContext) -> Answer:
     """BatchGetItem: items of several tables by their keys.
 
     Keys past 16 MB of items are returned as UnprocessedKeys, with the options of their table. Raises ServiceError,
@@ -39,13 +38,13 @@ def batch_get_item(call: CallContext) -> Exchange[Answer]:
     gets: list[Get] = []
     owners: list[tuple[str, int]] = []
     for name, request in requests.items():
-        table_gets = yield from _gets_of_table(call, name, request, clauses[name])
+        table_gets = await _gets_of_table(call, name, request, clauses[name])
         gets += table_gets
         owners += [(name, at) for at in range(len(table_gets))]
     rows = (
-        yield from each(gets)
+        await all_of(gets)
         if request_context.is_left_out is None
-        else _leave_out_some(call, owners, gets, READ)
+        else await _leave_out_some(call, owners, gets, READ)
     )
     responses: dict[str, list[Any]] = {name: [] for name in requests}
     unprocessed: dict[str, dict[str, Any]] = {}
@@ -73,11 +72,11 @@ def batch_get_item(call: CallContext) -> Exchange[Answer]:
     }
 
 
-def _gets_of_table(
+async def _gets_of_table(
     call: CallContext, name: str, request: dict[str, Any], clauses: ReadClauses
-) -> Exchange[list[Get]]:
+) -> list[Get]:
     """Return the reads of one table of a BatchGetItem. Raises ServiceError, TableMissing, BadKey."""
-    table = yield from find_table(call, name)
+    table = await find_table(call, name)
     positions = [keys.key_of(table, key).position for key in request["Keys"]]
     clauses.check_projection(table)
     if len(set(positions)) < len(positions):
@@ -94,7 +93,7 @@ def _return_key(unprocessed: dict[str, dict[str, Any]], name: str, request: dict
     unprocessed.setdefault(name, {**options, "Keys": []})["Keys"].append(request["Keys"][at])
 
 
-def batch_write_item(call: CallContext) -> Exchange[Answer]:
+async def batch_write_item(call: CallContext) -> Answer:
     """BatchWriteItem: puts and deletes, each a write group of its own.
 
     Members rejected for a temporary reason are returned as UnprocessedItems. Raises ServiceError, TableMissing, BadKey.
@@ -103,15 +102,17 @@ def batch_write_item(call: CallContext) -> Exchange[Answer]:
     writes: list[Write] = []
     owners: list[tuple[str, dict[str, Any]]] = []
     for name, members in requests.items():
-        table = yield from find_table(call, name)
+        table = await find_table(call, name)
         table_writes = list(_writes(table, members))
         if len({write.key.position for write in table_writes}) < len(table_writes):
             raise validation(messages.bare("duplicate-keys"))
         writes += table_writes
         owners += [(name, member) for member in members]
     groups = [WriteGroup((write,)) for write in writes]
-    answers = yield from (
-        each(groups) if request_context.is_left_out is None else _leave_out_some(call, owners, groups, WRITE)
+    answers = (
+        await all_of(groups)
+        if request_context.is_left_out is None
+        else await _leave_out_some(call, owners, groups, WRITE)
     )
     unprocessed: dict[str, list[dict[str, Any]]] = {}
     outcomes: list[tuple[str, Write, WriteOutcome]] = []
@@ -137,9 +138,9 @@ def _writes(table: Table, members: list[dict[str, Any]]) -> Iterator[Write]:
             yield delete_write(table, member["DeleteRequest"]["Key"], None)
 
 
-def _leave_out_some(
+async def _leave_out_some(
     call: CallContext, owners: Sequence[tuple[str, Any]], commands: Sequence[Command[R]], kind: str
-) -> Exchange[list[R | GatewayError]]:
+) -> list[R | GatewayError]:
     """Return the outcome of every command, in order.
 
     It is Throttled for members that a test fault leaves out (gateway/request_context.py). `owners`: for each command a
@@ -148,7 +149,7 @@ def _leave_out_some(
     is_left_out = request_context.is_left_out or bool
     left_out = [is_left_out() for _ in commands]
     outcomes = iter(
-        (yield from each([command for command, is_out in zip(commands, left_out, strict=True) if not is_out]))
+        await all_of([command for command, is_out in zip(commands, left_out, strict=True) if not is_out])
     )
     return [
         Throttled(table_arn(call.caller, bare_name(name)), kind) if is_out else next(outcomes)

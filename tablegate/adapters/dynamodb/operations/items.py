@@ -1,12 +1,12 @@
 """Single items: GetItem, PutItem, UpdateItem, DeleteItem.
 
-Each is a single step (call_context.on_table). As in the service, input errors that need no table come first:
-expressions are parsed before the table is looked up, and keys are checked against its schema afterwards.
+As in the service, input errors that need no table come first: expressions are parsed before the table is looked up, and
+keys are checked against its schema afterwards.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -21,59 +21,59 @@ from tablegate.adapters.dynamodb.tables.properties import INSIGHTS
 from tablegate.adapters.dynamodb.values import composites, keys, vectors
 from tablegate.adapters.dynamodb.values.values import ParsedItem, keep_kinds, render_values, view
 from tablegate.adapters.dynamodb.wire import limits
-from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext, on_table
+from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext, find_table
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, condition_failed
-from tablegate.gateway.exchanges import SingleStep, exchange_of
-from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.row_commands import Get, WriteGroup, WriteOutcome
 from tablegate.gateway.model.commands.writes import RETURNS_NOTHING, CheckOnly, Edit, Remove, Replace, Write
-from tablegate.gateway.model.errors import BadOperand, ConditionFailed, GatewayError
+from tablegate.gateway.model.errors import BadOperand, ConditionFailed
 from tablegate.gateway.model.expressions.predicates import ALWAYS
 from tablegate.gateway.model.tables.tables import Table
-from tablegate.gateway.model.values.rows import Row
 
 
-def _get(call: CallContext, clauses: ReadClauses, table: Table) -> SingleStep:
+async def get_item(call: CallContext) -> Answer:
+    """GetItem: read an item. Raises ServiceError, TableMissing, BadKey."""
+    clauses = ReadClauses(call, call.input)
+    table = await find_table(call, call.input["TableName"])
     key = keys.key_of(table, call.input["Key"])
     if clauses.projection is not None:
         clauses.check_projection(table)
     may_be_old = not call.input.get("ConsistentRead")
     get = Get(table, key.position, may_be_old=may_be_old, visible_attributes=clauses.projection)
-    return SingleStep(get, partial(_get_answer, call, clauses, get))
-
-
-def _get_answer(call: CallContext, clauses: ReadClauses, get: Get, row: Row | None) -> Answer:
+    row = await get
     blocks = consumed_capacity.item_read(call, row)
-    if get.table.properties.get(INSIGHTS):
+    if table.properties.get(INSIGHTS):
         contributors.count_read(get)
     if row is None:
         return blocks
-    item = clauses.cut(get.table, row)
+    item = clauses.cut(table, row)
     return {"Item": orjson.Fragment(item), **blocks} if blocks else b'{"Item":' + item + b"}"
 
 
-def _put(call: CallContext, clauses: WriteClauses, table: Table) -> SingleStep:
-    return _single_write(call, put_write(table, call.input["Item"], clauses))
+async def put_item(call: CallContext) -> Answer:
+    """PutItem: put an item in place of one with its key. Raises ServiceError, TableMissing, BadKey."""
+    clauses = WriteClauses(call, call.input)
+    table = await find_table(call, call.input["TableName"])
+    return await run_write(call, put_write(table, call.input["Item"], clauses))
 
 
-def _delete(call: CallContext, clauses: WriteClauses, table: Table) -> SingleStep:
-    return _single_write(call, delete_write(table, call.input["Key"], clauses))
+async def delete_item(call: CallContext) -> Answer:
+    """DeleteItem: delete an item. Raises ServiceError, TableMissing, BadKey."""
+    clauses = WriteClauses(call, call.input)
+    table = await find_table(call, call.input["TableName"])
+    return await run_write(call, delete_write(table, call.input["Key"], clauses))
 
 
-def _update(call: CallContext, clauses: WriteClauses, table: Table) -> SingleStep:
+async def update_item(call: CallContext) -> Answer:
+    """UpdateItem: update an item, or create one. Raises ServiceError, TableMissing, BadKey."""
+    clauses = WriteClauses(call, call.input)
+    table = await find_table(call, call.input["TableName"])
     write = update_write(table, call.input["Key"], clauses)
     assert isinstance(write.change, Edit)
     if "UpdateExpression" in call.input:
         # In transactions, PartiQL and AttributeUpdates only the size of the updated item counts (paritysuite, October
         # 2026).
         check_statement_size(clauses.facts, write.change.actions)
-    return _single_write(call, write)
-
-
-def _single_write(call: CallContext, write: Write) -> SingleStep:
-    return SingleStep(
-        WriteGroup((write,)), partial(_write_answer, call, write), partial(_write_error, call, write)
-    )
+    return await run_write(call, write)
 
 
 # Writes, also as parts of batches and transactions
@@ -120,31 +120,23 @@ def check_write(table: Table, wire_key: Mapping[str, Any], clauses: WriteClauses
 # Answers
 
 
-def run_write(call: CallContext, write: Write) -> Exchange[dict[str, Any]]:
+async def run_write(call: CallContext, write: Write) -> dict[str, Any]:
     """Run the write of one item, and return the members of the answer, with consumed capacity.
 
     Raises ServiceError if the condition fails, else the error of the write.
     """
-    members: dict[str, Any] = yield from exchange_of(_single_write(call, write))
-    return members
-
-
-def _write_answer(call: CallContext, write: Write, outcomes: Sequence[WriteOutcome]) -> dict[str, Any]:
-    """Return the answer to a write."""
-    [outcome] = outcomes
+    try:
+        [outcome] = await WriteGroup((write,))
+    except ConditionFailed as error:
+        raise failed_condition(call.input, write.table, error) from None
+    except BadOperand:
+        if "AttributeUpdates" in call.input:
+            raise legacy.update_mismatch() from None
+        raise
     blocks = consumed_capacity.item_write(call, write, outcome)
     if write.table.properties.get(INSIGHTS):
         contributors.count_write(write, outcome)
     return {**returned(call, write, outcome), **blocks} if "ReturnValues" in call.input else blocks
-
-
-def _write_error(call: CallContext, write: Write, error: GatewayError) -> Exception:
-    """Return the error of a failed write."""
-    if isinstance(error, ConditionFailed):
-        return failed_condition(call.input, write.table, error)
-    if isinstance(error, BadOperand) and "AttributeUpdates" in call.input:
-        return legacy.update_mismatch()
-    return error
 
 
 def failed_condition(arguments: Mapping[str, Any], table: Table, error: ConditionFailed) -> ServiceError:
@@ -171,9 +163,3 @@ def returned(call: CallContext, write: Write, outcome: WriteOutcome) -> dict[str
     assert isinstance(write.change, Edit)
     attributes = updated_parts(write.change.actions, row.contents)
     return {"Attributes": render_values(attributes)} if attributes else {}
-
-
-get_item = on_table(ReadClauses, _get)
-put_item = on_table(WriteClauses, _put)
-delete_item = on_table(WriteClauses, _delete)
-update_item = on_table(WriteClauses, _update)

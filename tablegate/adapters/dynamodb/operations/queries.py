@@ -6,8 +6,6 @@ Both become one Read: a key range (or a hash segment) of the table or of an inde
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import orjson
@@ -19,10 +17,9 @@ from tablegate.adapters.dynamodb.tables.properties import INSIGHTS
 from tablegate.adapters.dynamodb.values.composites import shown_key, shown_schema
 from tablegate.adapters.dynamodb.values.values import render_values, view
 from tablegate.adapters.dynamodb.wire import limits, messages
-from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext, on_table
+from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext, find_table
 from tablegate.adapters.dynamodb.wire.errors import validation
 from tablegate.adapters.dynamodb.wire.gateway_errors import index_filling
-from tablegate.gateway.exchanges import SingleStep
 from tablegate.gateway.model.commands.row_commands import Read, VisibleNames
 from tablegate.gateway.model.errors import IndexMissing
 from tablegate.gateway.model.expressions.predicates import ALWAYS, And, Predicate
@@ -169,17 +166,23 @@ def _limits(call: CallContext) -> PageLimits:
     return PageLimits(scanned=call.input.get("Limit"), filled_bytes=limits.PAGE_BYTES)
 
 
-def _page_step(
-    read_of: Callable[[CallContext, ReadClauses, Table], Read],
-    call: CallContext,
-    clauses: ReadClauses,
-    table: Table,
-) -> SingleStep:
-    read = read_of(call, clauses, table)
-    return SingleStep(read, partial(_page, call, clauses, read))
+async def query(call: CallContext) -> Answer:
+    """Query: a page of items of one partition. Raises ServiceError, TableMissing, IndexMissing, BadKey."""
+    clauses = ReadClauses(call, call.input)
+    table = await find_table(call, call.input["TableName"])
+    read = _query(call, clauses, table)
+    return _answer(call, clauses, read, await read)
 
 
-def _page(call: CallContext, clauses: ReadClauses, read: Read, page: Page) -> Answer:
+async def scan(call: CallContext) -> Answer:
+    """Scan: a page of all items. Raises ServiceError, TableMissing, IndexMissing, BadKey."""
+    clauses = ReadClauses(call, call.input)
+    table = await find_table(call, call.input["TableName"])
+    read = _scan(call, clauses, table)
+    return _answer(call, clauses, read, await read)
+
+
+def _answer(call: CallContext, clauses: ReadClauses, read: Read, page: Page) -> Answer:
     count = len(page.rows) + sum([concatenated.number for concatenated in page.concatenated])
     counts = {"Count": count, "ScannedCount": page.scanned}
     rest: dict[str, Any] = {}
@@ -219,7 +222,3 @@ def last_key(table: Table, index: Index | None, row: Row) -> dict[str, Any]:
     if index is not None:
         key = {**row.contents.some(index.key_schema.names), **key}
     return render_values(key)
-
-
-query = on_table(ReadClauses, partial(_page_step, _query))
-scan = on_table(ReadClauses, partial(_page_step, _scan))

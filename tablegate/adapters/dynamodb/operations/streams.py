@@ -22,9 +22,7 @@ from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext, check_place, own_name
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.resources import stream_arn
-from tablegate.gateway.exchanges import one
 from tablegate.gateway.model.commands import stream_commands
-from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.errors import StreamMissing
 from tablegate.gateway.model.tables.changes import AtTime, Change, Latest, Oldest, Shard, Stream
 
@@ -38,11 +36,11 @@ _EXPIRY_PRINCIPAL = {"PrincipalId": "dynamodb.amazonaws.com", "Type": "Service"}
 _MAX_SCANNED_CHANGES = 10_000
 
 
-def list_streams(call: CallContext) -> Exchange[Answer]:
+async def list_streams(call: CallContext) -> Answer:
     """ListStreams: a page of the caller's streams, or of one table's, by name and age. Raises ServiceError."""
     arguments = call.input
     name = own_name(call, arguments["TableName"]) if "TableName" in arguments else None
-    streams = yield from one(stream_commands.ListStreams(call.caller.namespace, name))
+    streams = await stream_commands.ListStreams(call.caller.namespace, name)
     after = arguments.get("ExclusiveStartStreamArn")
     arns = [(_arn_of(call, stream), stream) for stream in streams]
     if after is not None:
@@ -61,14 +59,14 @@ def list_streams(call: CallContext) -> Exchange[Answer]:
     return answer
 
 
-def describe_stream(call: CallContext) -> Exchange[Answer]:
+async def describe_stream(call: CallContext) -> Answer:
     """DescribeStream: a stream with a page of its shards. ShardFilter CHILD_SHARDS selects the children of one shard.
 
     Raises ServiceError.
     """
     arguments = call.input
-    stream = yield from _find(call, arguments["StreamArn"])
-    shards = yield from one(stream_commands.ListShards(stream))
+    stream = await _find(call, arguments["StreamArn"])
+    shards = await stream_commands.ListShards(stream)
     shard_filter = arguments.get("ShardFilter")
     if shard_filter is not None:
         for member in ("Type", "ShardId"):
@@ -97,15 +95,15 @@ def describe_stream(call: CallContext) -> Exchange[Answer]:
     return {"StreamDescription": description}
 
 
-def get_shard_iterator(call: CallContext) -> Exchange[Answer]:
+async def get_shard_iterator(call: CallContext) -> Answer:
     """GetShardIterator: an iterator of a shard. Raises ServiceError.
 
     Types: TRIM_HORIZON, LATEST, AT_SEQUENCE_NUMBER, AFTER_SEQUENCE_NUMBER, AT_TIMESTAMP.
     """
     arguments = call.input
-    stream = yield from _find(call, arguments["StreamArn"])
+    stream = await _find(call, arguments["StreamArn"])
     number = _shard_number(stream, arguments["ShardId"], arguments["StreamArn"])
-    shards = yield from one(stream_commands.ListShards(stream))
+    shards = await stream_commands.ListShards(stream)
     if all(shard.number != number for shard in shards):
         raise _no_such_shard(arguments["StreamArn"], arguments["ShardId"])
     kind = arguments["ShardIteratorType"]
@@ -117,12 +115,12 @@ def get_shard_iterator(call: CallContext) -> Exchange[Answer]:
         if kind == "AT_TIMESTAMP":
             at_s = max(0, min(arguments.get("Timestamp", 0), limits.LATEST_SECONDS))
             at = AtTime(int(at_s * 1000))
-        sequence = yield from one(stream_commands.FindPosition(stream, number, at))
+        sequence = await stream_commands.FindPosition(stream, number, at)
     shard_iterator = _Iterator(arguments["StreamArn"], number, sequence, call.gateway.now_ms())
     return {"ShardIterator": shard_iterator.text()}
 
 
-def get_records(call: CallContext) -> Exchange[Answer]:
+async def get_records(call: CallContext) -> Answer:
     """GetRecords: at most 1,000 records, or 1 MB of them, from an iterator on.
 
     NextShardIterator is absent after the end of a closed shard. Raises ServiceError, PositionExpired.
@@ -132,7 +130,7 @@ def get_records(call: CallContext) -> Exchange[Answer]:
     if now_ms - place.issued_at_ms > limits.STREAM_ITERATOR_LIFETIME_MS:
         text = "Iterator expired. The iterator was created at time {} while now is {}"
         raise ServiceError("ExpiredIteratorException", text.format(place.issued_at_ms, now_ms))
-    stream = yield from _find(call, place.arn)
+    stream = await _find(call, place.arn)
     limit = call.input.get("Limit", limits.STREAM_RECORDS)
     if limit > limits.STREAM_RECORDS:
         raise _too_high(limit, limits.STREAM_RECORDS)
@@ -140,8 +138,8 @@ def get_records(call: CallContext) -> Exchange[Answer]:
     sequence: int | None = place.sequence
     bytes_left, scanned = limits.STREAM_RECORDS_BYTES, 0
     while sequence is not None and len(records) < limit and bytes_left > 0 and scanned < _MAX_SCANNED_CHANGES:
-        page = yield from one(
-            stream_commands.ReadChanges(stream, place.shard, sequence, limit - len(records), bytes_left)
+        page = await stream_commands.ReadChanges(
+            stream, place.shard, sequence, limit - len(records), bytes_left
         )
         page_records = list(_records(call, stream, page.changes))
         records += page_records
@@ -186,10 +184,10 @@ def _table_and_label(call: CallContext, arn: str) -> tuple[str, str]:
     return match["table"], match["label"]
 
 
-def _find(call: CallContext, arn: str) -> Exchange[Stream]:
+async def _find(call: CallContext, arn: str) -> Stream:
     table, label = _table_and_label(call, arn)
     try:
-        return (yield from one(stream_commands.FindStream(call.caller.namespace, table, label)))
+        return await stream_commands.FindStream(call.caller.namespace, table, label)
     except StreamMissing:
         text = f"Requested resource not found: Stream: {arn} not found"
         raise ServiceError("ResourceNotFoundException", text) from None

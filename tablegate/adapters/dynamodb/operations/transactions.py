@@ -26,9 +26,7 @@ from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext, find_table
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, cancelled, validation
 from tablegate.adapters.dynamodb.wire.gateway_errors import service_error_of
-from tablegate.gateway.exchanges import one
 from tablegate.gateway.model.commands import row_commands
-from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.writes import Write
 from tablegate.gateway.model.errors import (
     BadKey,
@@ -47,7 +45,7 @@ REASON_RULES = frozenset({"schema", "missing", "kind", "index-kind"})
 """Rules of BadKey that cancel the transaction. All others reject the request (rule 36)."""
 
 
-def transact_write_items(call: CallContext) -> Exchange[Answer]:
+async def transact_write_items(call: CallContext) -> Answer:
     """TransactWriteItems: all actions or none. A request with a known token is answered without effect.
 
     Raises ServiceError. It is TransactionCanceled, with a reason for each action, if an action was rejected.
@@ -56,7 +54,7 @@ def transact_write_items(call: CallContext) -> Exchange[Answer]:
     parsed = [WriteClauses(call, action) for _, action in actions]
     tables = []
     for _, action in actions:
-        table = yield from find_table(call, action["TableName"])
+        table = await find_table(call, action["TableName"])
         tables.append(table)
     writes: list[Write] = []
     reasons: list[ServiceError | None] = []
@@ -70,7 +68,7 @@ def transact_write_items(call: CallContext) -> Exchange[Answer]:
             reasons.append(service_error_of(error, call.operation))
     if any(reasons):
         raise cancelled(_only_first_invalid(reasons))
-    outcomes = yield from write_together(
+    outcomes = await write_together(
         call, "TransactItems", writes, lambda errors: _cancellation_error(actions, writes, errors)
     )
     names = [action["TableName"] for _, action in actions]
@@ -83,7 +81,7 @@ def transact_write_items(call: CallContext) -> Exchange[Answer]:
     return consumed_capacity.transaction_write(call, list(zip(names, writes, outcomes, strict=True)))
 
 
-def transact_get_items(call: CallContext) -> Exchange[Answer]:
+async def transact_get_items(call: CallContext) -> Answer:
     """TransactGetItems: items of one snapshot.
 
     Raises ServiceError. It is TransactionCanceled, with a reason for each action, if an action was rejected.
@@ -93,7 +91,7 @@ def transact_get_items(call: CallContext) -> Exchange[Answer]:
     gets: list[row_commands.Get] = []
     reasons: list[ServiceError | None] = []
     for member, clause in zip(members, clauses, strict=True):
-        table = yield from find_table(call, member["TableName"])
+        table = await find_table(call, member["TableName"])
         clause.check_projection(table)
         try:
             gets.append(
@@ -108,7 +106,7 @@ def transact_get_items(call: CallContext) -> Exchange[Answer]:
             reasons.append(service_error_of(error, call.operation))
     if any(reasons):
         raise cancelled(_only_first_invalid(reasons))
-    rows = yield from read_together(gets)
+    rows = await read_together(gets)
     for get in gets:
         if get.table.properties.get(INSIGHTS):
             contributors.count_read(get)
@@ -133,19 +131,19 @@ def _write(name: str, table: Table, action: dict[str, Any], clauses: WriteClause
     return check_write(table, action["Key"], clauses)
 
 
-def read_together(gets: list[row_commands.Get]) -> Exchange[list[Row | None]]:
+async def read_together(gets: list[row_commands.Get]) -> list[Row | None]:
     """Return the rows of a transaction's reads. Raises LimitExceeded, and ServiceError if two reads are of one item."""
     if len({(get.table.id, get.position) for get in gets}) < len(gets):
         raise validation(_TWICE)
-    return (yield from one(row_commands.ReadAll(tuple(gets), limits.TRANSACTION_BYTES)))
+    return await row_commands.ReadAll(tuple(gets), limits.TRANSACTION_BYTES)
 
 
-def write_together(
+async def write_together(
     call: CallContext,
     member: str,
     writes: list[Write],
     cancelled_by: Callable[[Sequence[GatewayError | None]], ServiceError],
-) -> Exchange[list[row_commands.WriteOutcome] | row_commands.ReplayedOutcome]:
+) -> list[row_commands.WriteOutcome] | row_commands.ReplayedOutcome:
     """Return the outcomes of a transaction's writes, or ReplayedOutcome for a known token.
 
     `member`: the member of the request with the actions. Raises ServiceError if two writes are of one item. If writes
@@ -154,7 +152,7 @@ def write_together(
     if len({(write.table.id, write.key.position) for write in writes}) < len(writes):
         raise validation(_TWICE)
     try:
-        return (yield from one(row_commands.WriteGroup(tuple(writes), _token_of(call, member))))
+        return await row_commands.WriteGroup(tuple(writes), _token_of(call, member))
     except TokenReused:
         raise
     except GroupRefused as refused:

@@ -6,7 +6,6 @@ The answer has the attributes that the index projects. It has the vector only if
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 from tablegate.adapters.dynamodb.capacity import consumed_capacity
@@ -17,9 +16,8 @@ from tablegate.adapters.dynamodb.values import vectors
 from tablegate.adapters.dynamodb.values.composites import shown_schema, visible_attributes
 from tablegate.adapters.dynamodb.values.values import render_values
 from tablegate.adapters.dynamodb.wire import limits, messages
-from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext, on_table
+from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext, find_table
 from tablegate.adapters.dynamodb.wire.errors import validation
-from tablegate.gateway.exchanges import SingleStep
 from tablegate.gateway.model.commands.vector_commands import SearchVectors, VectorMatch
 from tablegate.gateway.model.errors import IndexMissing
 from tablegate.gateway.model.tables.indexes import VectorIndex
@@ -44,8 +42,11 @@ class _SearchClauses:
         placeholders.check_all_used()
 
 
-def _search(call: CallContext, clauses: _SearchClauses, table: Table) -> SingleStep:
+async def search_vectors(call: CallContext) -> Answer:
+    """SearchVectors: the items with the nearest vectors. Raises ServiceError, TableMissing, IndexMissing."""
     arguments = call.input
+    clauses = _SearchClauses(call, arguments)
+    table = await find_table(call, arguments["TableName"])
     index = _index(call, table)
     vector = arguments["SearchVector"]
     if len(vector) != index.dimensions:
@@ -54,7 +55,7 @@ def _search(call: CallContext, clauses: _SearchClauses, table: Table) -> SingleS
     tests = dict(clauses.tests or {})
     partition = None if index.partition is None else tests.pop(index.partition.name)
     search = SearchVectors(table, index, pack(vector), arguments["TopK"], partition, tests)
-    return SingleStep(search, partial(_answer, call, clauses, search))
+    return _answer(call, clauses, search, await search)
 
 
 def _index(call: CallContext, table: Table) -> VectorIndex:
@@ -107,6 +108,3 @@ def _item(search: SearchVectors, projection: ProjectionPaths | None, nearest: Ve
         if "." not in element["N"]:  # as in the index: 1.0 (paritysuite, vectorSearch/search.test.ts)
             element["N"] += ".0"
     return rendered
-
-
-search_vectors = on_table(_SearchClauses, _search)

@@ -25,8 +25,6 @@ from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.call_context import CallContext
 from tablegate.adapters.dynamodb.wire.errors import validation
 from tablegate.adapters.dynamodb.wire.gateway_errors import index_filling
-from tablegate.gateway.exchanges import one
-from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.row_commands import Read
 from tablegate.gateway.model.expressions.ranges import EVERYTHING, KeyRange
 from tablegate.gateway.model.tables.indexes import Index
@@ -36,11 +34,11 @@ from tablegate.gateway.model.values.keys import KeySchema
 from tablegate.gateway.model.values.rows import Row
 
 
-def select(call: CallContext, statement: Select, arguments: Arguments) -> Exchange[bytes]:
+async def select(call: CallContext, statement: Select, arguments: Arguments) -> bytes:
     """Return one page of a SELECT, as the answer of ExecuteStatement."""
     predicate = arguments.predicate(statement.where)
     page_start = page_tokens.page_start_of(call)
-    table = yield from find_source(call, statement)
+    table = await find_source(call, statement)
     index = _queried_index(call, table, statement)
     whole_rows = _needs_whole_rows(statement, table, index)
     schema = composites.shown_schema(table.key_schema) if index is None else index.key_schema
@@ -65,7 +63,7 @@ def select(call: CallContext, statement: Select, arguments: Arguments) -> Exchan
         may_be_old=not call.input.get("ConsistentRead"),
         visible_attributes=shown_by(statement),
     )
-    return (yield from _pages(call, statement, base, bounds, page_start, is_scan=key_branches is None))
+    return await _pages(call, statement, base, bounds, page_start, is_scan=key_branches is None)
 
 
 # Its index and order
@@ -148,14 +146,14 @@ def _order_ranges(
 # Pages
 
 
-def _pages(
+async def _pages(
     call: CallContext,
     statement: Select,
     base: Read,
     bounds: list[KeyRange],
     page_start: page_tokens.PageStart,
     is_scan: bool,
-) -> Exchange[bytes]:
+) -> bytes:
     """Read range after range up to a limit, and return the answer."""
     table, index = base.table, base.index
     charge = TableConsumption(table.name, READ)
@@ -174,7 +172,7 @@ def _pages(
         )
         if is_scan and start is not None:
             read = read._replace(after=page_tokens.position_of(base, start))
-        page = yield from one(read)
+        page = await read
         rows += page.rows
         charge.add_page(page, index, consistent)
         if base.whole_rows:

@@ -9,7 +9,6 @@ from tablegate.adapters.dynamodb.wire.call_context import CallContext, find_tabl
 from tablegate.adapters.dynamodb.wire.resources import bare_name
 from tablegate.gateway.model.authorization.authorizations import NamedResource
 from tablegate.gateway.model.authorization.permissions import Permission
-from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.tables.tables import Table
 
 _P = Permission
@@ -23,11 +22,11 @@ _NEEDED: Mapping[type, tuple[Permission, ...]] = {
 """The alternative permissions for a statement: one of them is needed. Its commands determine which."""
 
 
-def find_source(call: CallContext, statement: Statement) -> Exchange[Table]:
+async def find_source(call: CallContext, statement: Statement) -> Table:
     """Return the descriptor of a statement's table. Raises NotPermitted, TableMissing, ServiceError."""
     table, *index = statement.source
     if call.authorization is not None:
         path = "/index/".join([bare_name(table), *index])
         resource = NamedResource(_NEEDED[type(statement)], call.caller.namespace, path)
         call.authorization.require_named([resource])
-    return (yield from find_table(call, table))
+    return await find_table(call, table)

@@ -29,7 +29,7 @@ from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, cancelled, validation
 from tablegate.adapters.dynamodb.wire.gateway_errors import service_error_of
-from tablegate.gateway.model.commands.commands import Exchange
+from tablegate.gateway.coroutines import next_tick
 from tablegate.gateway.model.commands.row_commands import Get, ReplayedOutcome
 from tablegate.gateway.model.errors import BadKey, GatewayError, TableMissing
 
@@ -42,7 +42,7 @@ _MIXED_TRANSACTION = (
 )
 
 
-def execute_transaction(call: CallContext) -> Exchange[Answer]:
+async def execute_transaction(call: CallContext) -> Answer:
     """ExecuteTransaction: run all statements or none. A repeated token gets the answer without effect.
 
     Raises ServiceError: TransactionCanceled if a statement fails.
@@ -55,7 +55,7 @@ def execute_transaction(call: CallContext) -> Exchange[Answer]:
     for place, request in enumerate(call.input["TransactStatements"]):
         try:
             if len(request["Statement"]) > LONG_STATEMENT:
-                yield []
+                await next_tick()
             parsed.append(parsed_statements.parsed(request["Statement"]))
         except ServiceError as error:
             raise _in_member(place, error) from None
@@ -67,7 +67,7 @@ def execute_transaction(call: CallContext) -> Exchange[Answer]:
             raise _in_member(place, error) from None
     for place, (statement, arguments) in enumerate(read):
         try:
-            table = yield from find_source(call, statement)
+            table = await find_source(call, statement)
         except TableMissing:
             members.append(None)
             continue
@@ -75,8 +75,8 @@ def execute_transaction(call: CallContext) -> Exchange[Answer]:
         _check_in_transaction(place, statement)
         members.append(member)
     if isinstance(read[0][0], Select):
-        return (yield from _transact_reads(call, members))
-    return (yield from _transact_writes(call, members))
+        return await _transact_reads(call, members)
+    return await _transact_writes(call, members)
 
 
 def _in_member(place: int, error: ServiceError) -> ServiceError:
@@ -94,9 +94,9 @@ def _check_in_transaction(place: int, statement: Statement) -> None:
         raise _in_member(place, validation(text))
 
 
-def _transact_reads(call: CallContext, members: list[PreparedStatement | None]) -> Exchange[Answer]:
+async def _transact_reads(call: CallContext, members: list[PreparedStatement | None]) -> Answer:
     prepared, gets = _prepare_all(members, lambda member: _get_of(member, call.operation))
-    rows = yield from read_together(gets)
+    rows = await read_together(gets)
     responses = []
     for member, row in zip(prepared, rows, strict=True):
         assert isinstance(member.statement, Select)
@@ -106,11 +106,11 @@ def _transact_reads(call: CallContext, members: list[PreparedStatement | None]) 
     return {"Responses": responses, **consumed_capacity.transaction_read(call, names, rows)}
 
 
-def _transact_writes(call: CallContext, members: list[PreparedStatement | None]) -> Exchange[Answer]:
+async def _transact_writes(call: CallContext, members: list[PreparedStatement | None]) -> Answer:
     prepared, writes = _prepare_all(members, member_write)
     if sum(map(_payload_of, prepared)) > limits.TRANSACTION_BYTES:
         raise validation(messages.bare("payload-size"))
-    outcomes = yield from write_together(
+    outcomes = await write_together(
         call, "TransactStatements", writes, lambda errors: _cancellation_error(call, prepared, errors)
     )
     names = [member.table.name for member in prepared]

@@ -30,10 +30,9 @@ from tablegate.adapters.dynamodb.wire import messages
 from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, Wording, short_code, validation
 from tablegate.adapters.dynamodb.wire.gateway_errors import error_for_caller, service_error_of
-from tablegate.gateway.exchanges import each
+from tablegate.gateway.coroutines import all_of, next_tick
 from tablegate.gateway.model import errors
 from tablegate.gateway.model.commands.command import Command
-from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.row_commands import Get, GroupOutcome, WriteGroup
 from tablegate.gateway.model.values.rows import Row
 
@@ -54,7 +53,7 @@ def _read(members: statement_members.Input, wording: Wording) -> tuple[Statement
 # ExecuteStatement
 
 
-def execute_statement(call: CallContext) -> Exchange[Answer]:
+async def execute_statement(call: CallContext) -> Answer:
     """ExecuteStatement: run one statement. Raises ServiceError, and the errors of the read or write.
 
     A SELECT returns a page, with a NextToken if there is more. A write returns the attributes in its RETURNING.
@@ -63,11 +62,11 @@ def execute_statement(call: CallContext) -> Exchange[Answer]:
     if isinstance(statement, Exists):
         raise validation(_EXISTS_ELSEWHERE)
     if isinstance(statement, Select):
-        return (yield from select(call, statement, arguments))
-    table = yield from find_source(call, statement)
+        return await select(call, statement, arguments)
+    table = await find_source(call, statement)
     write = statement_members.with_shown(write_of(statement, table, arguments), statement, call.input)
     try:
-        answer = yield from run_write(_as_item_call(call, statement, call.input), write)
+        answer = await run_write(_as_item_call(call, statement, call.input), write)
     except (ServiceError, errors.RowRuleViolated) as error:
         raise refusal_of(statement, error, service_error_of(error, call.operation)) from None
     attributes = answer.pop("Attributes", None)
@@ -90,14 +89,14 @@ def _as_item_call(
 # BatchExecuteStatement
 
 
-def batch_execute_statement(call: CallContext) -> Exchange[Answer]:
+async def batch_execute_statement(call: CallContext) -> Answer:
     """BatchExecuteStatement: run each statement separately. Raises ServiceError if the batch as a whole is invalid.
 
     A statement that fails or is forbidden has an error at its place in the answer.
     """
     members = call.input["Statements"]
     answers: list[dict[str, Any]] = [{} for _ in members]
-    parsed = yield from _parsed_members(members, answers)
+    parsed = await _parsed_members(members, answers)
     statements = [each.statement for each in parsed.values() if not isinstance(each.statement, Exists)]
     statement_members.refuse_mixture(statements, _MIXED_BATCH)
     jobs: list[tuple[int, statement_members.PreparedStatement, Get | WriteGroup]] = []
@@ -106,7 +105,7 @@ def batch_execute_statement(call: CallContext) -> Exchange[Answer]:
             statement, arguments = statement_members.with_arguments(
                 parsed_statement, members[place], call.wording
             )
-            table = yield from find_source(call, statement)
+            table = await find_source(call, statement)
         except (ServiceError, errors.TableMissing, errors.NotPermitted) as error:
             answers[place] = _error_answer(error_for_caller(error, call.operation, call.authorization))
             continue
@@ -125,7 +124,7 @@ def batch_execute_statement(call: CallContext) -> Exchange[Answer]:
     if len(set(places)) < len(places):
         raise validation(messages.bare("duplicate-keys"))
     commands: list[Command[MemberOutcome]] = [command for _, _, command in jobs]
-    outcomes = yield from each(commands)
+    outcomes = await all_of(commands)
     results = []
     for (place, member, command), outcome in zip(jobs, outcomes, strict=True):
         answers[place] |= _batch_answer(call, member, command, outcome)
@@ -133,15 +132,13 @@ def batch_execute_statement(call: CallContext) -> Exchange[Answer]:
     return {"Responses": answers, **_batch_charges(call, results)}
 
 
-def _parsed_members(
-    members: list[dict[str, Any]], answers: list[dict[str, Any]]
-) -> Exchange[dict[int, Parsed]]:
+async def _parsed_members(members: list[dict[str, Any]], answers: list[dict[str, Any]]) -> dict[int, Parsed]:
     """Return the parsed statements of a batch, by position. Errors of the others are put into `answers`."""
     parsed: dict[int, Parsed] = {}
     for place, member in enumerate(members):
         try:
             if len(member["Statement"]) > statement_members.LONG_STATEMENT:
-                yield []
+                await next_tick()
             check_parameters(member.get("Parameters", []))
             parsed[place] = parsed_statements.parsed(member["Statement"])
         except ServiceError as error:

@@ -22,14 +22,12 @@ from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext, o
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.messages import INVALID
 from tablegate.adapters.dynamodb.wire.resources import backup_arn, partition_of, table_arn
-from tablegate.gateway.exchanges import one
 from tablegate.gateway.model.commands.backup_commands import (
     CreateBackup,
     DeleteBackup,
     ListBackups,
     backup_path,
 )
-from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.table_commands import TableStatistics
 from tablegate.gateway.model.errors import BackupBusy, BackupMissing
 from tablegate.gateway.model.tables.backups import Backup, BackupKind
@@ -45,29 +43,29 @@ _SYSTEM_DIGITS = "00000000"
 _KINDS = {"USER": BackupKind.USER, "SYSTEM": BackupKind.SYSTEM}
 
 
-def create_backup(call: CallContext) -> Exchange[Answer]:
+async def create_backup(call: CallContext) -> Answer:
     """CreateBackup: start a backup of a table. Raises ServiceError, TableMissing."""
-    table = yield from find_table(call)
-    backup = yield from one(CreateBackup(table, call.input["BackupName"]))
+    table = await find_table(call)
+    backup = await CreateBackup(table, call.input["BackupName"])
     return {"BackupDetails": _details(call, backup)}
 
 
-def describe_backup(call: CallContext) -> Exchange[Answer]:
+async def describe_backup(call: CallContext) -> Answer:
     """DescribeBackup: a backup and the table at its time. Raises ServiceError."""
-    backup = yield from _find(call)
+    backup = await _find(call)
     return {"BackupDescription": _description(call, backup)}
 
 
-def delete_backup(call: CallContext) -> Exchange[Answer]:
+async def delete_backup(call: CallContext) -> Answer:
     """DeleteBackup: delete a backup that is not a system backup. Raises ServiceError."""
-    backup = yield from _find(call)
+    backup = await _find(call)
     arn = call.input["BackupArn"]
     if backup.kind is BackupKind.SYSTEM:
         expires = seconds(backup.expires_at_ms or 0)
         text = f"User is not allowed to delete the system backup with arn {arn}. It will automatically expire on {expires}"
         raise validation(messages.INVALID_REQUEST + text)
     try:
-        yield from one(DeleteBackup(backup))
+        await DeleteBackup(backup)
     except BackupMissing:
         raise _missing(arn) from None
     except BackupBusy as error:
@@ -77,7 +75,7 @@ def delete_backup(call: CallContext) -> Exchange[Answer]:
     return {"BackupDescription": description}
 
 
-def list_backups(call: CallContext) -> Exchange[Answer]:
+async def list_backups(call: CallContext) -> Answer:
     """ListBackups: a page of backups by table and age. LastEvaluatedBackupArn is absent from the last page.
 
     Backups that the caller may not list are omitted, so a page may be empty. Raises ServiceError.
@@ -91,16 +89,14 @@ def list_backups(call: CallContext) -> Exchange[Answer]:
     name = arguments.get("TableName")
     if kind == "AWS_BACKUP":  # made by AWS Backup, which does not exist here
         return {"BackupSummaries": []}
-    backups = yield from one(
-        ListBackups(
-            call.caller.namespace,
-            _after(call),
-            limit + 1,
-            None if name is None else own_name(call, name),
-            _KINDS.get(kind),
-            _milliseconds(lower),
-            _milliseconds(upper),
-        )
+    backups = await ListBackups(
+        call.caller.namespace,
+        _after(call),
+        limit + 1,
+        None if name is None else own_name(call, name),
+        _KINDS.get(kind),
+        _milliseconds(lower),
+        _milliseconds(upper),
     )
     visible_backups = [backup for backup in backups[:limit] if call.can_list(backup_path(backup))]
     answer: dict[str, Any] = {"BackupSummaries": [_summary(call, backup) for backup in visible_backups]}
@@ -113,18 +109,18 @@ def _milliseconds(at: float | None) -> int | None:
     return None if at is None else round(max(0.0, min(at, 1e12)) * 1000)
 
 
-def restore_from_backup(call: CallContext) -> Exchange[Answer]:
+async def restore_from_backup(call: CallContext) -> Answer:
     """RestoreTableFromBackup: create a table with the rows of a backup. Raises ServiceError."""
     arn = call.input["BackupArn"]
     restores.require_key(call, _arn_match(call, arn)["region"])
-    backup = yield from _find(call)
+    backup = await _find(call)
     summary = {
         "SourceBackupArn": arn,
         "SourceTableArn": table_arn(call.caller, backup.table_name),
         "RestoreDateTime": seconds(backup.created_at_ms),
     }
     try:
-        return (yield from restores.begin(call, backup, None, summary))
+        return await restores.begin(call, backup, None, summary)
     except BackupMissing:
         raise _missing(arn) from None
     except BackupBusy as error:
@@ -167,7 +163,7 @@ def _in_use(arn: str, error: BackupBusy, text_of_restore: str) -> ServiceError:
     return ServiceError("BackupInUseException", f"{text}: {arn}")
 
 
-def _find(call: CallContext) -> Exchange[Backup]:
+async def _find(call: CallContext) -> Backup:
     """Return the backup that BackupArn names. Raises ServiceError."""
     arn = call.input["BackupArn"]
     match = _arn_match(call, arn)
@@ -178,7 +174,7 @@ def _find(call: CallContext) -> Exchange[Backup]:
     command = ListBackups(
         call.caller.namespace, table_name=match["table"], from_ms=at_ms, before_ms=at_ms + 1
     )
-    for backup in (yield from one(command)):
+    for backup in await command:
         if _digits(backup) == match["digits"]:
             return backup
     raise _missing(arn)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from tablegate.adapters.dynamodb.wire import messages
 from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
-from tablegate.gateway.model.commands.commands import Exchange
 
 # The regions that had global tables before version 2019.11.21.
 _REGIONS = (
@@ -27,33 +26,28 @@ _REGIONS = (
 )
 
 
-def list_global_tables(call: CallContext) -> Exchange[Answer]:
+async def list_global_tables(call: CallContext) -> Answer:
     """ListGlobalTables: always empty."""
-    yield from ()
     return {"GlobalTables": []}
 
 
-def describe_global_table(call: CallContext) -> Exchange[Answer]:
+async def describe_global_table(call: CallContext) -> Answer:
     """DescribeGlobalTable: always missing. Raises ServiceError."""
-    yield from ()
     raise _table_missing(call, "Global table not found: ")
 
 
-def refuse_settings(call: CallContext) -> Exchange[Answer]:
+async def refuse_settings(call: CallContext) -> Answer:
     """DescribeGlobalTableSettings and UpdateGlobalTableSettings: always missing. Raises ServiceError."""
-    yield from ()
     raise _table_missing(call)
 
 
-def create_global_table(call: CallContext) -> Exchange[Answer]:
+async def create_global_table(call: CallContext) -> Answer:
     """CreateGlobalTable: no longer supported. Raises ServiceError."""
-    yield from ()
     raise _unsupported(call)
 
 
-def update_global_table(call: CallContext) -> Exchange[Answer]:
+async def update_global_table(call: CallContext) -> Answer:
     """UpdateGlobalTable: always missing, or no longer supported if it adds a replica. Raises ServiceError."""
-    yield from ()
     updates = call.input["ReplicaUpdates"]
     if not all(updates) or not updates:
         raise validation(messages.INVALID.removesuffix(": "))

@@ -20,9 +20,7 @@ from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext, check_place
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.resources import table_arn, table_name_of_arn
-from tablegate.gateway.exchanges import one
 from tablegate.gateway.model.commands.backup_commands import KeepHistory
-from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.table_commands import AlterTable, FindTable
 from tablegate.gateway.model.errors import TableMissing, TimeNotRetained
 from tablegate.gateway.model.tables.backups import RECOVERY_DAYS
@@ -31,13 +29,13 @@ from tablegate.gateway.model.values.rows import TICKS_PER_MS
 from tablegate.gateway.security.credentials import Scheme
 
 
-def describe_continuous_backups(call: CallContext) -> Exchange[Answer]:
+async def describe_continuous_backups(call: CallContext) -> Answer:
     """DescribeContinuousBackups: the state of recovery and the restorable times of a table. Raises TableMissing."""
-    table = yield from find_table(call)
+    table = await find_table(call)
     return _description(call, table)
 
 
-def update_continuous_backups(call: CallContext) -> Exchange[Answer]:
+async def update_continuous_backups(call: CallContext) -> Answer:
     """UpdateContinuousBackups: switch point-in-time recovery on or off, without delay.
 
     Raises ServiceError, TableMissing.
@@ -47,17 +45,15 @@ def update_continuous_backups(call: CallContext) -> Exchange[Answer]:
     if not is_on and days is not None:
         text = "Cannot specify RecoveryPeriodInDays when disabling point-in-time recovery."
         raise validation(messages.INVALID_REQUEST + text)
-    table = yield from find_table(call)
+    table = await find_table(call)
     _refuse_new(call, table)
     rule = table.rules.history
     if is_on and days is None:
         days = rule.days if rule is not None and rule.days is not None else RECOVERY_DAYS
-    new_table = yield from one(KeepHistory(table, days if is_on else None))
+    new_table = await KeepHistory(table, days if is_on else None)
     if is_on and _is_new(call, new_table) and new_table.state_at(call.gateway.now_ms()) is not State.DELETING:
         properties = replace(TableProperties.of(new_table), continuous_backups=True)
-        new_table = yield from one(
-            AlterTable(DIALECT, new_table, properties=properties.document(), instant=True)
-        )
+        new_table = await AlterTable(DIALECT, new_table, properties=properties.document(), instant=True)
     return _description(call, new_table)
 
 
@@ -100,7 +96,7 @@ def _description(call: CallContext, table: Table) -> Answer:
     }
 
 
-def restore_to_point_in_time(call: CallContext) -> Exchange[Answer]:
+async def restore_to_point_in_time(call: CallContext) -> Answer:
     """RestoreTableToPointInTime: create a table with the rows of another at a given time.
 
     Raises ServiceError, TableMissing.
@@ -109,7 +105,7 @@ def restore_to_point_in_time(call: CallContext) -> Exchange[Answer]:
     requested = arguments.get("RestoreDateTime")
     _check_times(requested, arguments.get("UseLatestRestorableTime", False))
     name = _source_name(call)
-    source = yield from one(FindTable(call.caller.namespace, name))
+    source = await FindTable(call.caller.namespace, name)
     if source.state_at(call.gateway.now_ms()) is State.CREATING:
         raise TableMissing(name)
     at = None if requested is None else round(requested * 1000) * TICKS_PER_MS
@@ -118,7 +114,7 @@ def restore_to_point_in_time(call: CallContext) -> Exchange[Answer]:
         "RestoreDateTime": seconds(call.gateway.now_ms()) if requested is None else requested,
     }
     try:
-        return (yield from restores.begin(call, source, at, summary))
+        return await restores.begin(call, source, at, summary)
     except TimeNotRetained as refused:
         if refused.earliest_ms is None or refused.latest_ms is None:
             raise

@@ -25,7 +25,7 @@ from tablegate.adapters.dynamodb.tables.replicas import change_all_regions
 from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext, own_name
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.resources import bare_name
-from tablegate.gateway.model.commands.commands import Exchange
+from tablegate.gateway.coroutines import all_of
 from tablegate.gateway.model.commands.table_commands import FindTable
 from tablegate.gateway.model.tables.indexes import Index
 from tablegate.gateway.model.tables.tables import State, Table
@@ -35,15 +35,15 @@ Wire = Mapping[str, Any]
 _LEAST_TARGET, _MOST_TARGET = 10.0, 90.0
 
 
-def describe_replica_auto_scaling(call: CallContext) -> Exchange[Answer]:
+async def describe_replica_auto_scaling(call: CallContext) -> Answer:
     """DescribeTableReplicaAutoScaling: the settings of every region of a global table. Raises ServiceError."""
-    table = yield from _find(call)
+    table = await _find(call)
     return _description(call, table)
 
 
-def update_replica_auto_scaling(call: CallContext) -> Exchange[Answer]:
+async def update_replica_auto_scaling(call: CallContext) -> Answer:
     """UpdateTableReplicaAutoScaling: store settings. The answer shows the former ones. Raises ServiceError."""
-    table = yield from _find(call)
+    table = await _find(call)
     failed = f"Failed to update settings for global table with name: \u2018{table.name}\u2019"
     updates = list(_updates(call, table, failed))
     if not updates:
@@ -57,16 +57,16 @@ def update_replica_auto_scaling(call: CallContext) -> Exchange[Answer]:
         else:
             scaling[place] = settings_of(call, table.name, place, kind, update)
     answer = _description(call, table)
-    yield from change_all_regions(
+    await change_all_regions(
         call, lambda _, properties_of_region: replace(properties_of_region, auto_scaling=scaling)
     )
     return answer
 
 
-def _find(call: CallContext) -> Exchange[Table]:
+async def _find(call: CallContext) -> Table:
     """Return the global table of a request. Raises ServiceError if it is missing or has one region only."""
     name = call.input["TableName"]
-    [table] = yield [FindTable(call.caller.namespace, own_name(call, name))]
+    [table] = await all_of([FindTable(call.caller.namespace, own_name(call, name))])
     if not isinstance(table, Table) or table.rules.replication is None:
         text = f"Global table with name: '{bare_name(name)}' does not exist."
         raise ServiceError("ResourceNotFoundException", text)

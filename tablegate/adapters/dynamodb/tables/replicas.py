@@ -32,8 +32,7 @@ from tablegate.adapters.dynamodb.wire import messages
 from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext, own_name
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.resources import key_arn
-from tablegate.gateway.exchanges import one
-from tablegate.gateway.model.commands.commands import Exchange
+from tablegate.gateway.coroutines import all_of
 from tablegate.gateway.model.commands.replica_commands import AddReplicas, NewReplica, RemoveReplicas
 from tablegate.gateway.model.commands.table_commands import (
     AlterTable,
@@ -66,17 +65,17 @@ Wire = Mapping[str, Any]
 # UpdateTable, DeleteTable, UpdateTimeToLive of a table with replicas
 
 
-def update_table(call: CallContext) -> Exchange[Answer]:
+async def update_table(call: CallContext) -> Answer:
     """UpdateTable: change a table or its replicas. Settings of the group are changed in all regions.
 
     Raises ServiceError and the errors of the change of a single table.
     """
     arguments = call.input
     if "ReplicaUpdates" in arguments:  # required for any change of replicas (table_rules.py)
-        return (yield from _update_replicas(call))
-    [table] = yield [FindTable(call.caller.namespace, own_name(call, arguments["TableName"]))]
+        return await _update_replicas(call)
+    [table] = await all_of([FindTable(call.caller.namespace, own_name(call, arguments["TableName"]))])
     if not isinstance(table, Table) or table.rules.replication is None:
-        return (yield from tables.update_table(call))
+        return await tables.update_table(call)
     auto_scaling_settings.check_new_indexes(table, arguments)
     is_coming = bool(replica_rules.incomplete_regions(table, call.gateway.now_ms()))
     # Switching off the stream has another error text.
@@ -86,26 +85,26 @@ def update_table(call: CallContext) -> Exchange[Answer]:
     specification = arguments.get("SSESpecification")
     if specification is not None and "KMSMasterKeyId" not in specification:
         shared["SSESpecification"] = specification
-    elsewhere = yield from _calls_in_other_regions(call)
+    elsewhere = await _calls_in_other_regions(call)
     is_shared = bool(set(shared) - {"AttributeDefinitions"})
     if is_shared and table.state_at(call.gateway.now_ms()) is State.ACTIVE:  # otherwise another error applies
-        yield from _refuse_changing(elsewhere, shared)
-    update = yield from tables.check_update(call)
+        await _refuse_changing(elsewhere, shared)
+    update = await tables.check_update(call)
     alterations = {call.caller.region: update.command}
     for region_call in elsewhere:
         region = region_call.caller.region
         if is_shared:
             input_ = {**shared, "TableName": region_call.input["TableName"]}
-            alterations[region] = (yield from tables.check_update(region_call._replace(input=input_))).command
+            alterations[region] = (await tables.check_update(region_call._replace(input=input_))).command
         elif "SSESpecification" in arguments:
-            alterations |= yield from _alteration(region_call)
+            alterations |= await _alteration(region_call)
     settings = _shared_settings(call, alterations)
 
     def change(properties: TableProperties) -> TableProperties:
         return auto_scaling_settings.with_new_indexes(call, arguments, _with_settings(settings, properties))
 
     commands = tuple(_with_change(alteration, change) for alteration in alterations.values())
-    altered, *_ = yield from tables.unless_changing(call, table, AlterTables(commands))
+    altered, *_ = await tables.unless_changing(call, table, AlterTables(commands))
     return update.describe(altered)
 
 
@@ -126,10 +125,10 @@ def _shared_settings(call: CallContext, alterations: Mapping[str, AlterTable]) -
     return settings
 
 
-def _refuse_changing(calls: Sequence[CallContext], shared: Wire) -> Exchange[None]:
+async def _refuse_changing(calls: Sequence[CallContext], shared: Wire) -> None:
     """Check that all tables of a group, one for each call, can be changed now. Raises ServiceError."""
     for call in calls:
-        table = yield from find_table(call)
+        table = await find_table(call)
         now_ms = call.gateway.now_ms()
         is_changing = table.state_at(now_ms) is State.UPDATING and _WAITING & shared.keys()
         is_encrypted = "SSESpecification" in shared and encryption.is_changing(
@@ -147,21 +146,21 @@ def _with_settings(settings_by_region: Mapping[str, Wire], properties: TableProp
     return replace(properties, replicas=settings)
 
 
-def update_time_to_live(call: CallContext) -> Exchange[Answer]:
+async def update_time_to_live(call: CallContext) -> Answer:
     """UpdateTimeToLive, in all regions. Raises ServiceError, TableMissing."""
-    table = yield from find_table(call)
+    table = await find_table(call)
     for region in replica_rules.incomplete_regions(table, call.gateway.now_ms()):
         raise replica_rules.being_added(table, region)
     alterations = []
-    for region_call in [call, *(yield from _calls_in_other_regions(call))]:
-        alterations.append((yield from time_to_live.check_update(region_call)))
-    yield from one(AlterTables(tuple(alterations)))
+    for region_call in [call, *await _calls_in_other_regions(call)]:
+        alterations.append(await time_to_live.check_update(region_call))
+    await AlterTables(tuple(alterations))
     return {"TimeToLiveSpecification": call.input["TimeToLiveSpecification"]}
 
 
-def delete_table(call: CallContext) -> Exchange[Answer]:
+async def delete_table(call: CallContext) -> Answer:
     """DeleteTable: the table of this region leaves its group. Raises ServiceError, TableMissing, TableBusy."""
-    table = yield from find_table(call)
+    table = await find_table(call)
     rule = table.rules.replication
     if rule is not None:
         if rule.strong:
@@ -170,15 +169,15 @@ def delete_table(call: CallContext) -> Exchange[Answer]:
             raise running_changes.in_use(f"Table: {table.name} is being used.")
         _refuse_protected(table, call.caller.region)
         replica_rules.refuse_source(call, table)
-    before = yield from _description(call, table)
-    answer: Any = yield from tables.delete_table(call)
+    before = await _description(call, table)
+    answer: Any = await tables.delete_table(call)
     answer["TableDescription"] |= {name: before[name] for name in _SHOWN_OF_GROUP if name in before}
     return answer
 
 
-def _calls_in_other_regions(call: CallContext) -> Exchange[list[CallContext]]:
+async def _calls_in_other_regions(call: CallContext) -> list[CallContext]:
     """Return the call about a table once for each of its other regions."""
-    table = yield from find_table(call)
+    table = await find_table(call)
     rule = table.rules.replication
     input_ = {**call.input, "TableName": table.name}
     others = () if rule is None else rule.others
@@ -188,9 +187,9 @@ def _calls_in_other_regions(call: CallContext) -> Exchange[list[CallContext]]:
 # ReplicaUpdates
 
 
-def _update_replicas(call: CallContext) -> Exchange[Answer]:
+async def _update_replicas(call: CallContext) -> Answer:
     arguments = call.input
-    table = yield from find_table(call)
+    table = await find_table(call)
     now_ms = call.gateway.now_ms()
     updates = [next(iter(update.items())) for update in arguments["ReplicaUpdates"]]
     witness = [
@@ -205,19 +204,19 @@ def _update_replicas(call: CallContext) -> Exchange[Answer]:
             "Update table operation with more than one create or delete replica actions not allowed"
         )
     replica_rules.refuse_busy(table, updates, now_ms)
-    before = yield from _description(call, table)
+    before = await _description(call, table)
     actions = {action for action, _ in updates}
     if actions == {"Create"}:
-        table = yield from _create(call, table, _by_region(updates), witness)
+        table = await _create(call, table, _by_region(updates), witness)
     elif actions == {"Delete"}:
-        yield from _delete(call, table, _by_region(updates))
+        await _delete(call, table, _by_region(updates))
         return {"TableDescription": {**before, "TableStatus": "UPDATING"}}
     elif actions == {"Disassociate"}:
-        table = yield from _disassociate(call, table, updates[0][1])
+        table = await _disassociate(call, table, updates[0][1])
     else:
-        yield from _override(call, table, [entry for _, entry in updates])
+        await _override(call, table, [entry for _, entry in updates])
         return {"TableDescription": {**before, "TableStatus": "UPDATING"}}
-    description = yield from _description(call, table)
+    description = await _description(call, table)
     # A replica being added is shown a moment later.
     description["Replicas"] = before.get("Replicas", [])
     return {"TableDescription": {**description, "TableStatus": "UPDATING"}}
@@ -227,8 +226,8 @@ def _by_region(updates: Sequence[tuple[str, Wire]]) -> list[Wire]:
     return list({entry["RegionName"]: entry for _, entry in updates}.values())
 
 
-def _description(call: CallContext, table: Table) -> Exchange[dict[str, Any]]:
-    statistics = yield from one(CountRows(table))
+async def _description(call: CallContext, table: Table) -> dict[str, Any]:
+    statistics = await CountRows(table)
     now_ms = call.gateway.now_ms()
     return describe(in_state(State.UPDATING, table, now_ms), statistics, call.caller, now_ms)
 
@@ -236,18 +235,18 @@ def _description(call: CallContext, table: Table) -> Exchange[dict[str, Any]]:
 # Adding
 
 
-def _create(
+async def _create(
     call: CallContext, table: Table, entries: Sequence[Wire], witness: Sequence[tuple[str, Wire]]
-) -> Exchange[Table]:
+) -> Table:
     properties_before = TableProperties.of(table)
     if properties_before.billing != ON_DEMAND and table.rules.replication is None:
         raise validation("Table write capacity should either be Pay-Per-Request or AutoScaled.")
     replica_rules.check_keys(call, properties_before, entries)
     for entry in entries:
-        outcomes = yield [FindTable(in_region(call, entry["RegionName"]).namespace, table.name)]
+        outcomes = await all_of([FindTable(in_region(call, entry["RegionName"]).namespace, table.name)])
         if isinstance(outcomes[0], Table | TableBusy):
             raise _already_there(table)
-    table = yield from _with_stream(call, table)
+    table = await _with_stream(call, table)
     now_ms = call.gateway.now_ms()
     settings = _settings_with(call, table, entries)
     new_replicas = [_new_replica(call, table, entry, settings) for entry in entries]
@@ -259,14 +258,10 @@ def _create(
         new_sourced = sourced if region == own_region else properties.sourced
         return replace(properties, replicas=settings, sourced=new_sourced)
 
-    alterations = yield from _alterations(call, with_settings)
+    alterations = await _alterations(call, with_settings)
     witness_region = witness[0][1]["RegionName"] if witness else ""
     try:
-        return (
-            yield from one(
-                AddReplicas(table, own_region, tuple(new_replicas), strong, witness_region, alterations)
-            )
-        )
+        return await AddReplicas(table, own_region, tuple(new_replicas), strong, witness_region, alterations)
     except (TableExists, TableBusy):
         raise _already_there(table) from None
 
@@ -301,13 +296,13 @@ def _already_there(table: Table) -> ServiceError:
     )
 
 
-def _with_stream(call: CallContext, table: Table) -> Exchange[Table]:
+async def _with_stream(call: CallContext, table: Table) -> Table:
     """Return the table with a stream, which replicas need. An existing stream is kept."""
     if table.rules.stream is not None and table.rules.stream.enabled:
         return table
     rule = stream_specifications.new_rule("NEW_AND_OLD_IMAGES", call.gateway.now_ms())
     rules = replace(table.rules, stream=rule)
-    return (yield from one(AlterTable(DIALECT, table, rules, instant=True)))
+    return await AlterTable(DIALECT, table, rules, instant=True)
 
 
 def _new_replica(call: CallContext, table: Table, entry: Wire, settings: Wire) -> NewReplica:
@@ -349,7 +344,7 @@ def _new_replica(call: CallContext, table: Table, entry: Wire, settings: Wire) -
     return NewReplica(region, create_command)
 
 
-def _override(call: CallContext, table: Table, entries: Sequence[Wire]) -> Exchange[None]:
+async def _override(call: CallContext, table: Table, entries: Sequence[Wire]) -> None:
     """Change the settings of replicas, one after the other. Raises ServiceError."""
     properties = TableProperties.of(table)
     classes: dict[str, dict[str, Any]] = {}
@@ -366,7 +361,7 @@ def _override(call: CallContext, table: Table, entries: Sequence[Wire]) -> Excha
     def with_overrides(region: str, of_region: TableProperties) -> TableProperties:
         return replace(of_region, replicas=properties.replicas, **classes.get(region, {}))
 
-    yield from change_all_regions(call, with_overrides)
+    await change_all_regions(call, with_overrides)
 
 
 def _class_settings(call: CallContext, properties: TableProperties, entry: Wire) -> dict[str, Any]:
@@ -382,27 +377,27 @@ RegionalChange = Callable[[str, TableProperties], TableProperties]
 """Returns the new properties of the table in a region."""
 
 
-def change_all_regions(call: CallContext, change: RegionalChange) -> Exchange[None]:
+async def change_all_regions(call: CallContext, change: RegionalChange) -> None:
     """Change the properties of a table in all its regions."""
-    yield from one(AlterTables((yield from _alterations(call, change))))
+    await AlterTables(await _alterations(call, change))
 
 
-def _alterations(
+async def _alterations(
     call: CallContext, change: RegionalChange, removed_regions: Collection[str] = ()
-) -> Exchange[tuple[AlterTable, ...]]:
+) -> tuple[AlterTable, ...]:
     """Return the commands that change the properties in all regions except removed ones."""
     alterations: dict[str, AlterTable] = {}
-    for region_call in [call, *(yield from _calls_in_other_regions(call))]:
+    for region_call in [call, *await _calls_in_other_regions(call)]:
         if region_call.caller.region not in removed_regions:
-            alterations |= yield from _alteration(region_call)
+            alterations |= await _alteration(region_call)
     return tuple(
         _with_change(alteration, partial(change, region)) for region, alteration in alterations.items()
     )
 
 
-def _alteration(call: CallContext) -> Exchange[dict[str, AlterTable]]:
+async def _alteration(call: CallContext) -> dict[str, AlterTable]:
     """Return region -> a command that changes nothing. Empty for a table being created, which has its properties."""
-    table = yield from one(FindTable(call.caller.namespace, own_name(call, call.input["TableName"])))
+    table = await FindTable(call.caller.namespace, own_name(call, call.input["TableName"]))
     if table.state_at(call.gateway.now_ms()) is State.CREATING:
         return {}
     return {call.caller.region: AlterTable(DIALECT, table, properties={}, instant=True)}
@@ -422,11 +417,11 @@ def _with_change(alteration: AlterTable, change: Callable[[TableProperties], Tab
 # Removing
 
 
-def _delete(call: CallContext, table: Table, entries: Sequence[Wire]) -> Exchange[None]:
+async def _delete(call: CallContext, table: Table, entries: Sequence[Wire]) -> None:
     names = [entry["RegionName"] for entry in entries]
     for region in names:
         namespace = in_region(call, region).namespace
-        [replica] = yield [FindTable(namespace, table.name)]
+        [replica] = await all_of([FindTable(namespace, table.name)])
         if not isinstance(replica, Table):
             continue
         _refuse_protected(replica, region)
@@ -436,10 +431,10 @@ def _delete(call: CallContext, table: Table, entries: Sequence[Wire]) -> Exchang
     rule, settings = table.rules.replication, TableProperties.of(table).replicas
     is_group = rule is not None and not set(rule.others) <= set(names)
     kept = {region: settings[region] for region in settings if is_group and region not in names}
-    alterations = yield from _alterations(
+    alterations = await _alterations(
         call, lambda _, properties: _without(properties, kept, names), removed_regions=names
     )
-    yield from one(RemoveReplicas(table, tuple(names), alterations=alterations))
+    await RemoveReplicas(table, tuple(names), alterations=alterations)
 
 
 def _refuse_protected(table: Table, region: str) -> None:
@@ -455,7 +450,7 @@ def _without(properties: TableProperties, settings: Wire, names: Sequence[str]) 
     return replace(properties, replicas=settings, sourced=sourced)
 
 
-def _disassociate(call: CallContext, table: Table, entry: Wire) -> Exchange[Table]:
+async def _disassociate(call: CallContext, table: Table, entry: Wire) -> Table:
     """Remove the caller's replica from its group and keep the table. Raises ServiceError."""
     rule = table.rules.replication
     if rule is None or entry["RegionName"] != call.caller.region:
@@ -466,4 +461,4 @@ def _disassociate(call: CallContext, table: Table, entry: Wire) -> Exchange[Tabl
     if TableProperties.of(table).disassociation_protection:
         text = "Replica cannot be disassociated while DisassociationProtectionEnabled is true"
         raise validation(messages.INVALID + text)
-    return (yield from one(RemoveReplicas(table, (rule.name,), keeps=True)))
+    return await RemoveReplicas(table, (rule.name,), keeps=True)

@@ -20,13 +20,11 @@ from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.resources import partition_of
-from tablegate.gateway.exchanges import one
 from tablegate.gateway.model.authorization import authorizations
 from tablegate.gateway.model.authorization.accesses import Access
 from tablegate.gateway.model.authorization.conditions import POSSIBLE, ConditionKey
 from tablegate.gateway.model.authorization.grants import EVERYTHING, Policy, Verdict
 from tablegate.gateway.model.authorization.permissions import Channel, Permission
-from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.stream_commands import FindStream
 from tablegate.gateway.model.commands.table_commands import AlterTable, FindTable
 from tablegate.gateway.model.errors import StreamMissing, TableMissing
@@ -53,7 +51,7 @@ _Policies = Mapping[str, Mapping[str, str]]
 """By stream label ("" for the table). The entry of a deleted policy has no text, and the revision of its deletion."""
 
 
-def put_resource_policy(call: CallContext) -> Exchange[Answer]:
+async def put_resource_policy(call: CallContext) -> Answer:
     """PutResourcePolicy: set the policy of a table or stream.
 
     An equivalent policy changes nothing. Raises ServiceError.
@@ -62,7 +60,7 @@ def put_resource_policy(call: CallContext) -> Exchange[Answer]:
     name, label = _resource(call)
     path = f"{name}/stream/{label}" if label else name
     text, decision = _read(call, arguments["Policy"], path)
-    table = yield from _find(call, name, label)
+    table = await _find(call, name, label)
     if not (arguments.get("ConfirmRemoveSelfResourceAccess") or _is_confirmed_in_head(call)):
         _check_access_is_kept(call, decision, path)
     policies = _policies(table)
@@ -70,7 +68,7 @@ def put_resource_policy(call: CallContext) -> Exchange[Answer]:
     if label in policies and policies[label].get("text") == text:
         return {"RevisionId": policies[label]["revision"]}
     policy = {"text": text, "revision": _next_revision(call, policies.get(label))}
-    yield from _save(call, table, {**policies, label: policy})
+    await _save(call, table, {**policies, label: policy})
     return {"RevisionId": policy["revision"]}
 
 
@@ -83,30 +81,30 @@ def _is_confirmed_in_head(call: CallContext) -> bool:
     return call.headers.get("x-amz-confirm-remove-self-resource-access", "").lower() == "true"
 
 
-def get_resource_policy(call: CallContext) -> Exchange[Answer]:
+async def get_resource_policy(call: CallContext) -> Answer:
     """GetResourcePolicy: the policy of a table or stream in its canonical form. Raises ServiceError."""
     name, label = _resource(call)
-    table = yield from _find(call, name, label)
+    table = await _find(call, name, label)
     policy = _policies(table).get(label, {})
     if "text" not in policy:
         raise _not_found(call.input["ResourceArn"])
     return {"Policy": policy_documents.with_version(policy["text"]), "RevisionId": policy["revision"]}
 
 
-def delete_resource_policy(call: CallContext) -> Exchange[Answer]:
+async def delete_resource_policy(call: CallContext) -> Answer:
     """DeleteResourcePolicy: remove the policy of a table or stream. Raises ServiceError.
 
     The answer has the revision of the policy, of its earlier deletion, or none.
     """
     name, label = _resource(call)
-    table = yield from _find(call, name, label)
+    table = await _find(call, name, label)
     policies = _policies(table)
     _expect(call, table, label)
     policy = policies.get(label)
     if policy is None:
         return {}
     if "text" in policy:
-        yield from _save(call, table, {**policies, label: {"revision": _next_revision(call, policy)}})
+        await _save(call, table, {**policies, label: {"revision": _next_revision(call, policy)}})
     return {"RevisionId": policy["revision"]}
 
 
@@ -135,9 +133,9 @@ def _next_revision(call: CallContext, former: Mapping[str, str] | None) -> str:
     return str(max(call.gateway.now_ms(), int(former["revision"]) + 1 if former else 0))
 
 
-def _save(call: CallContext, table: Table, policies: _Policies) -> Exchange[None]:
+async def _save(call: CallContext, table: Table, policies: _Policies) -> None:
     properties = {RESOURCE_POLICIES: dict(policies)}
-    altered = yield from one(AlterTable(DIALECT, table, properties=properties, instant=True))
+    altered = await AlterTable(DIALECT, table, properties=properties, instant=True)
     apply_policies(call, altered)
 
 
@@ -184,13 +182,13 @@ def _resource(call: CallContext) -> tuple[str, str]:
     return match["table"], match["part"] or ""
 
 
-def _find(call: CallContext, name: str, label: str) -> Exchange[Table]:
+async def _find(call: CallContext, name: str, label: str) -> Table:
     """Return the table, after checking that a named stream exists. Raises ServiceError, TableMissing."""
     namespace = call.caller.namespace
     try:
         if label:
-            yield from one(FindStream(namespace, name, label))
-        table = yield from one(FindTable(namespace, name))
+            await FindStream(namespace, name, label)
+        table = await FindTable(namespace, name)
         if is_being_filled(table, call.gateway.now_ms()):
             raise TableMissing(name)
         return table

@@ -18,9 +18,8 @@ from tablegate.adapters.dynamodb.tables.properties import ON_DEMAND, PROVISIONED
 from tablegate.adapters.dynamodb.wire import messages
 from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
-from tablegate.gateway.exchanges import one
+from tablegate.gateway.coroutines import all_of
 from tablegate.gateway.model.commands.backup_commands import RestoreTable
-from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.table_commands import CreateTable, FindTable, NewIndex
 from tablegate.gateway.model.errors import BackupBusy, TableBusy, TableExists
 from tablegate.gateway.model.tables.backups import Backup
@@ -40,7 +39,7 @@ def require_key(call: CallContext, region: str) -> None:
         )
 
 
-def begin(call: CallContext, source: Table | Backup, at: int | None, summary: Wire) -> Exchange[Answer]:
+async def begin(call: CallContext, source: Table | Backup, at: int | None, summary: Wire) -> Answer:
     """Start a restore and describe the table.
 
     `summary`: its RestoreSummary. Raises ServiceError and errors of RestoreTable.
@@ -48,9 +47,9 @@ def begin(call: CallContext, source: Table | Backup, at: int | None, summary: Wi
     definition = source if isinstance(source, Table) else source.source
     create_command = _target(call, definition, summary)
     try:
-        table = yield from one(RestoreTable(create_command, source, at))
+        table = await RestoreTable(create_command, source, at)
     except (TableExists, TableBusy, BackupBusy) as error:
-        name_error = yield from _name_error(call, create_command.name)
+        name_error = await _name_error(call, create_command.name)
         if name_error is None and isinstance(error, BackupBusy):
             raise
         raise name_error or _exists(create_command.name) from None
@@ -58,9 +57,9 @@ def begin(call: CallContext, source: Table | Backup, at: int | None, summary: Wi
     return {"TableDescription": description}
 
 
-def _name_error(call: CallContext, name: str) -> Exchange[ServiceError | None]:
+async def _name_error(call: CallContext, name: str) -> ServiceError | None:
     """Return the error for the name of an existing table, or None. It precedes that for a backup in use."""
-    [existing] = yield [FindTable(call.caller.namespace, name)]
+    [existing] = await all_of([FindTable(call.caller.namespace, name)])
     if not isinstance(existing, Table):
         return None
     if existing.state_at(call.gateway.now_ms()) is State.CREATING:

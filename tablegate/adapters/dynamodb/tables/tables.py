@@ -1,6 +1,6 @@
 """The control plane of tables: CreateTable, DescribeTable, ListTables, UpdateTable, DeleteTable.
 
-Each handler yields commands and describes the outcome. Descriptors are read from the store, not from the cache, so that
+Each handler awaits commands and describes the outcome. Descriptors are read from the store, not from the cache, so that
 a description shows the latest change.
 """
 
@@ -32,22 +32,19 @@ from tablegate.adapters.dynamodb.tables.properties import (
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext, own_name
 from tablegate.adapters.dynamodb.wire.errors import validation
-from tablegate.gateway.exchanges import one
+from tablegate.gateway.coroutines import all_of
 from tablegate.gateway.model.commands import table_commands
 from tablegate.gateway.model.commands.command import Command, R
-from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.errors import NotInstalled, TableBusy, TableExists, TableMissing
 from tablegate.gateway.model.tables.tables import Rules, State, Table
 
 
-def find_table(call: CallContext) -> Exchange[Table]:
+async def find_table(call: CallContext) -> Table:
     """Return the current table that TableName names.
 
     Raises TableMissing, also for a table that is still being filled by a restore or as a replica.
     """
-    table = yield from one(
-        table_commands.FindTable(call.caller.namespace, own_name(call, call.input["TableName"]))
-    )
+    table = await table_commands.FindTable(call.caller.namespace, own_name(call, call.input["TableName"]))
     is_found = call.operation in _OF_FILLED or "ReplicaUpdates" in call.input
     if is_being_filled(table, call.gateway.now_ms()) and not is_found:
         raise TableMissing(table.name)
@@ -60,7 +57,7 @@ _OF_FILLED = ("DescribeTable", "DeleteTable")
 # CreateTable
 
 
-def create_table(call: CallContext) -> Exchange[Answer]:
+async def create_table(call: CallContext) -> Answer:
     """CreateTable: create a table with its indexes and describe it.
 
     An existing name is ResourceInUseException, in any state of that table. Raises ServiceError, TableExists.
@@ -68,11 +65,11 @@ def create_table(call: CallContext) -> Exchange[Answer]:
     arguments, now_ms = call.input, call.gateway.now_ms()
     command = new_table(call)
     try:
-        table = yield from one(command)
+        table = await command
     except TableBusy as busy:
         raise TableExists(busy.name) from busy
     except TableExists as taken:
-        [existing] = yield [table_commands.FindTable(command.namespace, taken.name)]
+        [existing] = await all_of([table_commands.FindTable(command.namespace, taken.name)])
         if isinstance(existing, Table) and is_being_restored(existing, now_ms):
             raise running_changes.in_use(f"Table is being used: {taken.name}") from taken
         if isinstance(existing, Table) and existing.state_at(now_ms) is State.CREATING:
@@ -143,24 +140,24 @@ def _as_created(description: dict[str, Any], arguments: Mapping[str, Any]) -> di
 # DescribeTable, ListTables
 
 
-def describe_table(call: CallContext) -> Exchange[Answer]:
+async def describe_table(call: CallContext) -> Answer:
     """DescribeTable: describe a table.
 
     Counts are exact for small tables and cached for large ones. Raises TableMissing.
     """
-    table = yield from find_table(call)
-    statistics = yield from one(table_commands.CountRows(table))
+    table = await find_table(call)
+    statistics = await table_commands.CountRows(table)
     now_ms = call.gateway.now_ms()
     description = describe(table, statistics, call.caller, now_ms)
     running_changes.show_deleting(description, running_changes.deleting(table, now_ms).get("deleting", {}))
     return {"Table": description}
 
 
-def list_tables(call: CallContext) -> Exchange[Answer]:
+async def list_tables(call: CallContext) -> Answer:
     """ListTables: a page of names, in byte order. LastEvaluatedTableName is absent from the last page."""
     limit = call.input.get("Limit", limits.LIST_TABLES_NAMES)
     after = call.input.get("ExclusiveStartTableName", "")
-    tables = yield from one(table_commands.ListTables(call.caller.namespace, after, limit + 1))
+    tables = await table_commands.ListTables(call.caller.namespace, after, limit + 1)
     names = [table.name for table in tables]
     answer: dict[str, Any] = {"TableNames": names[:limit]}
     if len(names) > limit:
@@ -198,22 +195,22 @@ class CheckedUpdate(NamedTuple):
     """Returns the answer, for the altered table."""
 
 
-def update_table(call: CallContext) -> Exchange[Answer]:
+async def update_table(call: CallContext) -> Answer:
     """UpdateTable: change throughput, indexes, the stream or a setting. Raises ServiceError, TableMissing, TableBusy."""
-    update = yield from check_update(call)
-    altered = yield from unless_changing(call, update.command.table, update.command)
+    update = await check_update(call)
+    altered = await unless_changing(call, update.command.table, update.command)
     return update.describe(altered)
 
 
-def check_update(call: CallContext) -> Exchange[CheckedUpdate]:
+async def check_update(call: CallContext) -> CheckedUpdate:
     """Check an UpdateTable. Raises ServiceError, TableMissing.
 
     The answer describes the table before the change, with the states of the parts being changed.
     """
     arguments, now_ms = call.input, call.gateway.now_ms()
-    table = yield from find_table(call)
+    table = await find_table(call)
     update = _update_of(call, table)
-    statistics = yield from one(table_commands.CountRows(table))
+    statistics = await table_commands.CountRows(table)
     before = describe(table, statistics, call.caller, now_ms)
     dropped_indexes = running_changes.being_deleted(before, update.dropped)
 
@@ -314,10 +311,10 @@ NOT_MEANWHILE = frozenset(
 """Members of UpdateTable that are rejected while the table is being changed, even if they change nothing."""
 
 
-def unless_changing(call: CallContext, table: Table, command: Command[R]) -> Exchange[R]:
+async def unless_changing(call: CallContext, table: Table, command: Command[R]) -> R:
     """Run a command on a table. If a change is running, the error names it. Raises ServiceError, TableBusy."""
     try:
-        return (yield from one(command))
+        return await command
     except TableBusy as busy:
         if busy.state != State.UPDATING.value:
             raise
@@ -343,13 +340,13 @@ def _show_setting_changes(call: CallContext, description: dict[str, Any], before
 # DeleteTable
 
 
-def delete_table(call: CallContext) -> Exchange[Answer]:
+async def delete_table(call: CallContext) -> Answer:
     """DeleteTable: drop a table. Raises ServiceError, TableMissing, TableBusy.
 
     The answer omits keys, indexes and creation time (rule 40).
     """
     now_ms = call.gateway.now_ms()
-    table = yield from find_table(call)
+    table = await find_table(call)
     if TableProperties.of(table).deletion_protection:
         raise validation(
             "Resource cannot be deleted as it is currently protected against deletion. Disable deletion protection first."
@@ -361,8 +358,8 @@ def delete_table(call: CallContext) -> Exchange[Answer]:
         )
     if encryption.is_changing(TableProperties.of(table), now_ms):
         raise running_changes.refusal(table.name, None, call.input, call.operation)
-    statistics = yield from one(table_commands.CountRows(table))
-    dropped_table = yield from unless_changing(call, table, table_commands.DropTable(table))
+    statistics = await table_commands.CountRows(table)
+    dropped_table = await unless_changing(call, table, table_commands.DropTable(table))
     description = describe(in_state(State.DELETING, dropped_table, now_ms), statistics, call.caller, now_ms)
     for name in _NOT_OF_DELETED:
         description.pop(name, None)

@@ -17,8 +17,6 @@ from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext, check_place
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.resources import tagged_table
-from tablegate.gateway.exchanges import one
-from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.stream_commands import FindStream
 from tablegate.gateway.model.commands.table_commands import AlterTable, FindTable
 from tablegate.gateway.model.errors import StreamMissing, TableMissing
@@ -28,35 +26,35 @@ _CHARACTERS = re.compile(r"[\w\s_.:/=+\-@]*")
 _RESERVED_PREFIX = "aws:"
 
 
-def tag_resource(call: CallContext) -> Exchange[None]:
+async def tag_resource(call: CallContext) -> None:
     """TagResource: add tags to a table, or change their values. The answer has no body.
 
     Raises ServiceError, and then changes nothing.
     """
     added = new_tags(call.input["Tags"])
-    table, label = yield from _resource(call)
+    table, label = await _resource(call)
     tags = {**_tags(table, label), **added}
     _check_count(tags)
     size = sum(len(f"{key}{value}".encode()) for key, value in tags.items())
     if size > limits.TAGS_BYTES:
         raise validation(f"Tag set size {size} bytes is above max size limit of {limits.TAGS_BYTES} bytes")
-    yield from _save(table, label, tags)
+    await _save(table, label, tags)
 
 
-def untag_resource(call: CallContext) -> Exchange[None]:
+async def untag_resource(call: CallContext) -> None:
     """UntagResource: remove tags. Unknown keys are ignored. The answer has no body. Raises ServiceError."""
     keys = call.input["TagKeys"]
     for key in keys:
         _check_key(key)
     _check_count(keys)
-    table, label = yield from _resource(call)
+    table, label = await _resource(call)
     tags = {key: value for key, value in _tags(table, label).items() if key not in keys}
-    yield from _save(table, label, tags)
+    await _save(table, label, tags)
 
 
-def list_tags(call: CallContext) -> Exchange[Answer]:
+async def list_tags(call: CallContext) -> Answer:
     """ListTagsOfResource: all tags of a table, in one page. NextToken is ignored. Raises ServiceError."""
-    table, label = yield from _resource(call)
+    table, label = await _resource(call)
     return {"Tags": [{"Key": key, "Value": value} for key, value in _tags(table, label).items()]}
 
 
@@ -96,15 +94,15 @@ def _tags(table: Table, label: str) -> Mapping[str, str]:
     return properties.stream_tags.get(label, {}) if label else properties.tags
 
 
-def _resource(call: CallContext) -> Exchange[tuple[Table, str]]:
+async def _resource(call: CallContext) -> tuple[Table, str]:
     """Return the table of ResourceArn, and the label if it names a stream. Raises ServiceError, TableMissing."""
     arn = call.input["ResourceArn"]
     name, label = tagged_table(arn)
     check_place(call, arn)
     try:
         if label:
-            yield from one(FindStream(call.caller.namespace, name, label))
-        table = yield from one(FindTable(call.caller.namespace, name))
+            await FindStream(call.caller.namespace, name, label)
+        table = await FindTable(call.caller.namespace, name)
         if table.state_at(call.gateway.now_ms()) in BUSY_STATES:
             raise TableMissing(name)  # ack-api-quirks 101, 104
         return table, label
@@ -113,7 +111,7 @@ def _resource(call: CallContext) -> Exchange[tuple[Table, str]]:
         raise ServiceError("ResourceNotFoundException", text) from None
 
 
-def _save(table: Table, label: str, tags: dict[str, str]) -> Exchange[None]:
+async def _save(table: Table, label: str, tags: dict[str, str]) -> None:
     """Store the tags of a table or stream, if they have changed."""
     if dict(_tags(table, label)) == tags:
         return
@@ -124,4 +122,4 @@ def _save(table: Table, label: str, tags: dict[str, str]) -> Exchange[None]:
         new_properties = replace(properties, stream_tags={**others, label: tags})
     else:
         new_properties = replace(properties, tags=tags)
-    yield from one(AlterTable(DIALECT, table, properties=new_properties.document(), instant=True))
+    await AlterTable(DIALECT, table, properties=new_properties.document(), instant=True)

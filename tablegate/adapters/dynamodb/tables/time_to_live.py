@@ -15,20 +15,19 @@ from tablegate.adapters.dynamodb.tables.tables import find_table
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext
 from tablegate.adapters.dynamodb.wire.errors import validation
-from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.table_commands import AlterTable
 from tablegate.gateway.model.errors import TableMissing
 from tablegate.gateway.model.tables.tables import BUSY_STATES, ExpiryRule, State, Table
 
 
-def check_update(call: CallContext) -> Exchange[AlterTable]:
+async def check_update(call: CallContext) -> AlterTable:
     """Return the command of UpdateTimeToLive, which switches expiry on or off. Raises ServiceError, TableMissing.
 
     It is not idempotent. The right attribute must be named even to switch expiry off.
     """
     specification = call.input["TimeToLiveSpecification"]
     attribute, enabled = specification["AttributeName"], specification["Enabled"]
-    table = yield from find_table(call)
+    table = await find_table(call)
     _refuse_inactive(call, table)
     current = _attribute(table)
     if current is not None and current != attribute:
@@ -44,12 +43,12 @@ def check_update(call: CallContext) -> Exchange[AlterTable]:
     return AlterTable(DIALECT, table, rules, properties.document(), instant=True)
 
 
-def describe_time_to_live(call: CallContext) -> Exchange[Answer]:
+async def describe_time_to_live(call: CallContext) -> Answer:
     """DescribeTimeToLive: the state of expiry and its attribute. Raises ServiceError, TableMissing.
 
     After expiry is switched off, the answer is the same as for a table that never had it.
     """
-    table = yield from find_table(call)
+    table = await find_table(call)
     state = table.state_at(call.gateway.now_ms())
     if state in BUSY_STATES:
         name = state.value.upper()

@@ -1,26 +1,22 @@
 """One call of an operation: the input of a handler, and access to its table.
 
-A handler is a function `operation(call) -> Steps[Answer]` (gateway/exchanges.py), usually a generator function.
-It parses `call.input` to commands and returns the answer: a dict, or the bytes of a JSON object. It raises
-ServiceError (errors.py) or GatewayError. The entry renders both as this dialect's error replies.
-
-`on_table` makes the handler of an operation on one table that needs one command.
+A handler is a coroutine function `operation(call) -> Answer` (gateway/coroutines.py). It parses `call.input`, awaits
+commands and returns the answer: a dict, or the bytes of a JSON object. It raises ServiceError (errors.py) or
+GatewayError. The entry renders both as this dialect's error replies.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Callable, Coroutine, Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from tablegate.adapters.dynamodb.wire.errors import Wording, wording_of
 from tablegate.adapters.dynamodb.wire.gateway_errors import foreign_resource
+from tablegate.adapters.dynamodb.wire.named_resources import named_resources
 from tablegate.adapters.dynamodb.wire.signature_claims import Caller
 from tablegate.gateway.dialect import Gateway
-from tablegate.gateway.exchanges import SingleStep, Steps, after, one
 from tablegate.gateway.model.authorization.authorizations import Authorization
-from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.table_commands import FindTable
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.security.credentials import Scheme
@@ -54,39 +50,26 @@ Answer = dict[str, Any] | bytes | None
 """The body of an answer: an object, or its JSON if the handler has spliced it. None: no body."""
 
 
-Handler = Callable[[CallContext], Steps[Answer]]
-"""An operation: a generator function, or a function that returns a SingleStep if the table is cached."""
-Clauses = TypeVar("Clauses")
+Handler = Callable[[CallContext], Coroutine[Any, Any, Answer]]
+ONE_COMMAND = frozenset({"GetItem", "PutItem", "UpdateItem", "DeleteItem", "Query", "Scan", "SearchVectors"})
+"""Operations of one command, which accesses all that the request names and is authorized before the engine. So the names
+are authorized only if the table must be looked up."""
 
 
-def on_table(
-    clauses_of: Callable[[CallContext, dict[str, Any]], Clauses],
-    step_of: Callable[[CallContext, Clauses, Table], SingleStep],
-) -> Handler:
-    """Return the handler of an operation on the table that its call names.
-
-    `clauses_of`: parses and checks what does not depend on the table. `step_of`: makes the command. Both raise
-    ServiceError and GatewayError.
-    """
-
-    def handler(call: CallContext) -> Steps[Answer]:
-        clauses = clauses_of(call, call.input)
-        name = call.input["TableName"]
-        table = call.gateway.engine.cached_table(call.caller.namespace, name)
-        if table is not None:
-            return step_of(call, clauses, table)
-        return after(find_table(call, name), partial(step_of, call, clauses))
-
-    return handler
+def authorize_names(call: CallContext, authorization: Authorization) -> None:
+    """Authorize the resources that a call names. Raises NotPermitted."""
+    authorization.require_named(named_resources(call.input, authorization.purpose, call.caller.namespace))
 
 
-def find_table(call: CallContext, name: str) -> Exchange[Table]:
+async def find_table(call: CallContext, name: str) -> Table:
     """Return the descriptor of the caller's table, by name or ARN. Raises TableMissing, ServiceError."""
     if name.startswith("arn:"):
         name = own_name(call, name)
     table = call.gateway.engine.cached_table(call.caller.namespace, name)
     if table is None:
-        table = yield from one(FindTable(call.caller.namespace, name))
+        if call.authorization is not None and call.operation in ONE_COMMAND:
+            authorize_names(call, call.authorization)
+        table = await FindTable(call.caller.namespace, name)
     return table
 
 

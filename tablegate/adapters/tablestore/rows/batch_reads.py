@@ -19,9 +19,8 @@ from tablegate.adapters.tablestore.wire import errors, limits
 from tablegate.adapters.tablestore.wire.call_context import CallContext, TableOrIndex, find_target
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway import request_context
-from tablegate.gateway.exchanges import each
+from tablegate.gateway.coroutines import all_of, next_tick
 from tablegate.gateway.model.commands.command import Command
-from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.errors import GatewayError
 from tablegate.gateway.model.expressions.predicates import patterns_of
 from tablegate.gateway.model.tables.pages import Page
@@ -41,7 +40,7 @@ class _TablePart(NamedTuple):
     reads: list[_ReadRow | errors.ServiceError]
 
 
-def batch_get_row(call: CallContext) -> Exchange[Message]:
+async def batch_get_row(call: CallContext) -> Message:
     """BatchGetRow: read rows of several tables by their keys.
 
     The reply has the errors of single rows. Raises ServiceError, TableMissing for errors of the request as a whole.
@@ -55,11 +54,11 @@ def batch_get_row(call: CallContext) -> Exchange[Message]:
     parts: list[_TablePart] = []
     for table in tables:
         selection = selections.parse(table, _NO_VERSION)
-        target = yield from find_target(call, table.table_name)
+        target = await find_target(call, table.table_name)
         reads = [_command_or_error(call, target, selection, data) for data in table.primary_key]
         parts.append(_TablePart(target, selection, reads))
     commands = [read for part in parts for read in part.reads if not isinstance(read, errors.ServiceError)]
-    outcomes = iter((yield from each(commands)))
+    outcomes = iter(await all_of(commands))
     answer = messages.BatchGetRowResponse()
     for table, part in zip(tables, parts, strict=True):
         results = [
@@ -71,7 +70,7 @@ def batch_get_row(call: CallContext) -> Exchange[Message]:
         is_slow = any(patterns_of(part.selection.predicate))
         for result in results:
             if is_slow:
-                yield []  # let other requests run between rows with slow filters
+                await next_tick()  # let other requests run between rows with slow filters
             _add_reply(replies, part, next(encoded_rows) if isinstance(result, Row) else result)
     return answer
 

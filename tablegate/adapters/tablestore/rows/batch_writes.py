@@ -31,8 +31,7 @@ from tablegate.adapters.tablestore.wire.names import check_table_name
 from tablegate.adapters.tablestore.wire.plainbuffer import WireRow
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway import request_context
-from tablegate.gateway.exchanges import each
-from tablegate.gateway.model.commands.commands import Exchange
+from tablegate.gateway.coroutines import all_of
 from tablegate.gateway.model.commands.row_commands import GroupOutcome, WriteGroup
 from tablegate.gateway.model.errors import GatewayError, GroupRefused, TableMissing
 from tablegate.gateway.model.expressions.patterns import reach_bytes
@@ -45,7 +44,7 @@ _KINDS: dict[int, tuple[Callable[..., Any], Callable[[CallContext, WriteTarget, 
 }
 
 
-def batch_write_row(call: CallContext) -> Exchange[Message]:
+async def batch_write_row(call: CallContext) -> Message:
     """BatchWriteRow: write each row separately or, with is_atomic, all rows of a table together.
 
     The reply has the errors of single rows. Raises ServiceError, TableMissing for errors of the request as a whole.
@@ -66,20 +65,20 @@ def batch_write_row(call: CallContext) -> Exchange[Message]:
         raise errors.invalid("Atomic batch write can not be used in a transaction.")
     checked = []
     for part in message.tables:
-        checked += yield from _validate_rows(call, part.table_name, part.rows)
+        checked += await _validate_rows(call, part.table_name, part.rows)
     _check_size(checked)
     wires = iter(checked)
     row_writes: list[RowWrite | errors.ServiceError] = []
     for table_part in message.tables:
-        table = yield from find_written(call, table_part.table_name)
+        table = await find_written(call, table_part.table_name)
         target = WriteTarget.of(call, table)
         parsed = [_parse_row(call, target, next(wires), row) for row in table_part.rows]
         row_writes += _validate_atomic(parsed) if message.is_atomic else parsed
     row_writes = _limit_patterns(row_writes)
     if message.is_atomic:
-        results = yield from _write_together([len(part.rows) for part in message.tables], row_writes)
+        results = await _write_together([len(part.rows) for part in message.tables], row_writes)
     else:
-        results = yield from _write_each(row_writes, message.transaction_id)
+        results = await _write_each(row_writes, message.transaction_id)
     answer = messages.BatchWriteRowResponse()
     pairs = iter(zip(row_writes, results, strict=True))
     for table_part in message.tables:
@@ -91,7 +90,7 @@ def batch_write_row(call: CallContext) -> Exchange[Message]:
     return answer
 
 
-def bulk_import(call: CallContext) -> Exchange[Message]:
+async def bulk_import(call: CallContext) -> Message:
     """BulkImport: write rows of one table separately, without conditions.
 
     The reply has the errors of single rows. Raises ServiceError, TableMissing for errors of the request as a whole.
@@ -102,10 +101,10 @@ def bulk_import(call: CallContext) -> Exchange[Message]:
         limits.BATCH_WRITE_ROWS_MAX,
         [(message.table_name, len(message.rows))] if message.rows else [],
     )
-    checked = yield from _validate_rows(call, message.table_name, message.rows)
+    checked = await _validate_rows(call, message.table_name, message.rows)
     _check_size(checked)
     try:
-        table = yield from find_written(call, message.table_name)
+        table = await find_written(call, message.table_name)
     except TableMissing as error:
         # An error of each row, unlike in BatchWriteRow (aliyun-tablestore-java-sdk, TestBulkImportFunction).
         failed = messages.RowInBulkImportResponse(
@@ -120,7 +119,7 @@ def bulk_import(call: CallContext) -> Exchange[Message]:
     for row, wire in zip(message.rows, checked, strict=True):
         unconditional.type = row.type
         row_writes.append(_parse_row(call, target, wire, unconditional))
-    results = yield from _write_each(row_writes, "")
+    results = await _write_each(row_writes, "")
     answer = messages.BulkImportResponse(table_name=message.table_name)
     for row_write, result in zip(row_writes, results, strict=True):
         row_reply = _row_reply(call, row_write, result)
@@ -133,14 +132,12 @@ def bulk_import(call: CallContext) -> Exchange[Message]:
     return answer
 
 
-def _validate_rows(
-    call: CallContext, table_name: str, rows: Sequence[Any]
-) -> Exchange[list[WireRow | PlainPut]]:
+async def _validate_rows(call: CallContext, table_name: str, rows: Sequence[Any]) -> list[WireRow | PlainPut]:
     """Validate the rows of one table. Raises ServiceError."""
     wires: list[WireRow | PlainPut] = []
     for row in rows:
         check, _ = _KINDS[row.type]
-        wires.append((yield from foreign_names.checked(call, table_name, check, row.row_change)))
+        wires.append(await foreign_names.checked(call, table_name, check, row.row_change))
     return wires
 
 
@@ -205,19 +202,17 @@ def _limit_patterns(row_writes: list[RowWrite | errors.ServiceError]) -> list[Ro
     ]
 
 
-def _write_each(
-    row_writes: Sequence[RowWrite | errors.ServiceError], transaction: str
-) -> Exchange[list[Result]]:
+async def _write_each(row_writes: Sequence[RowWrite | errors.ServiceError], transaction: str) -> list[Result]:
     groups = [WriteGroup((row_write.write,)) for row_write in row_writes if isinstance(row_write, RowWrite)]
-    answers = iter((yield from write_groups(groups, transaction)))
+    answers = iter(await write_groups(groups, transaction))
     return [
         row_write if isinstance(row_write, errors.ServiceError) else next(answers) for row_write in row_writes
     ]
 
 
-def _write_together(
+async def _write_together(
     counts: Sequence[int], written: Sequence[RowWrite | errors.ServiceError]
-) -> Exchange[list[Result]]:
+) -> list[Result]:
     """Write groups of as many rows as `counts` says. If a write fails, its whole group fails with the error."""
     groups: list[WriteGroup] = []
     results: list[Result] = [[]] * len(written)
@@ -232,7 +227,7 @@ def _write_together(
             begins.append(start)
             groups.append(WriteGroup(tuple(each.write for each in rows if isinstance(each, RowWrite))))
         start += count
-    answers = yield from each(groups)
+    answers = await all_of(groups)
     for start, group, answer in zip(begins, groups, answers, strict=True):
         if isinstance(answer, GroupRefused):
             for write, reason in zip(group.writes, answer.reasons, strict=True):

@@ -15,8 +15,6 @@ from tablegate.adapters.tablestore.wire.call_context import CallContext, find_wr
 from tablegate.adapters.tablestore.wire.errors import ServiceError
 from tablegate.adapters.tablestore.wire.names import ColumnNameInvalid
 from tablegate.adapters.tablestore.wire.plainbuffer import WireRow
-from tablegate.gateway.exchanges import one
-from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.row_commands import Get
 from tablegate.gateway.model.errors import TableMissing
 
@@ -25,25 +23,25 @@ Check = Callable[..., Made]
 """`check(data)`, `check(data, known)`: a function that decodes and validates a row, but accepts the known names."""
 
 
-def checked(call: CallContext, table_name: str, check: Check[Made], data: bytes) -> Exchange[Made]:
+async def checked(call: CallContext, table_name: str, check: Check[Made], data: bytes) -> Made:
     """Return the result of `check` for a row to be written. Raises ServiceError."""
     try:
         return check(data)
     except ColumnNameInvalid:
-        permitted_names = yield from _permitted_names(call, table_name, keys.decode(data))
+        permitted_names = await _permitted_names(call, table_name, keys.decode(data))
         return check(data, permitted_names)
 
 
-def _permitted_names(call: CallContext, table_name: str, wire: WireRow) -> Exchange[Container[str]]:
+async def _permitted_names(call: CallContext, table_name: str, wire: WireRow) -> Container[str]:
     """Return the forbidden names that the row may have. Empty if the table or the key is invalid, so that names are
     reported first."""
     permitted_names: Container[str] = ()
     try:
-        table = yield from find_written(call, table_name)
+        table = await find_written(call, table_name)
         key = keys.key_of(table, wire.key)
     except (TableMissing, ServiceError):
         return permitted_names
     if not was_created_by_table_store(table):
         return {cell.name for cell in wire.cells}
-    row = yield from one(Get(table, key.position))
+    row = await Get(table, key.position)
     return permitted_names if row is None else row.latest

@@ -23,8 +23,6 @@ from tablegate.adapters.tablestore.wire.call_context import CallContext, TableOr
 from tablegate.adapters.tablestore.wire.errors import invalid
 from tablegate.adapters.tablestore.wire.plainbuffer import HEADER, WireRow, encode_row
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from tablegate.gateway.exchanges import one
-from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.row_commands import Read
 from tablegate.gateway.model.expressions.ranges import KeyRange
 from tablegate.gateway.model.tables.pages import PageLimits
@@ -33,7 +31,7 @@ from tablegate.gateway.model.values.rows import Row
 NO_MATRIX_COLUMN = "DBT_SIMPLE_ROW_MATRIX need at least one column to get."
 
 
-def get_range(call: CallContext) -> Exchange[Message]:
+async def get_range(call: CallContext) -> Message:
     """GetRange: a page of a range of keys of a table or an index, and the start of the next page.
 
     Raises ServiceError, TableMissing.
@@ -48,12 +46,12 @@ def get_range(call: CallContext) -> Exchange[Message]:
     if is_matrix and not message.columns_to_get:
         raise invalid(NO_MATRIX_COLUMN)
     reverse = message.direction == messages.BACKWARD
-    target = yield from find_target(call, message.table_name)
+    target = await find_target(call, message.table_name)
     whole_keys = message.return_entire_primary_keys
     command = _page_of(target, selection, message, reverse, encodes=whole_keys and not is_matrix)
     transaction = engine_id(call.caller.namespace, message.transaction_id)
     may_be_old = call.may_be_old and not transaction
-    page = yield from one(command._replace(transaction=transaction, may_be_old=may_be_old))
+    page = await command._replace(transaction=transaction, may_be_old=may_be_old)
     consumed = capacity.of_read(page.scanned_bytes)
     consumed_capacity.count_read(target, consumed)
     answer = messages.GetRangeResponse(
@@ -69,7 +67,7 @@ def get_range(call: CallContext) -> Exchange[Message]:
     return answer
 
 
-def bulk_export(call: CallContext) -> Exchange[Message]:
+async def bulk_export(call: CallContext) -> Message:
     """BulkExport: a page of the newest versions of a range in ascending order, and the start of the next page.
 
     It is a matrix unless the request selects PlainBuffer. Raises ServiceError, TableMissing.
@@ -80,9 +78,9 @@ def bulk_export(call: CallContext) -> Exchange[Message]:
     if is_matrix and not names:
         raise invalid(NO_MATRIX_COLUMN)
     selection = selections.everything(names, parse_filter(message.filter).predicate)
-    target = yield from find_target(call, message.table_name)
+    target = await find_target(call, message.table_name)
     command = _page_of(target, selection, message, False, encodes=not is_matrix)
-    page = yield from one(command._replace(may_be_old=call.may_be_old))
+    page = await command._replace(may_be_old=call.may_be_old)
     # A matrix has the requested key columns, PlainBuffer all of them (aliyun-tablestore-java-sdk,
     # functiontest/TestBulkExportFunciton).
     answer = messages.BulkExportResponse(

@@ -4,52 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, cast
+from typing import Any
 
 from google.protobuf.message import Message
 
 from tablegate.adapters.tablestore.capacity import capacity, consumed_capacity
 from tablegate.adapters.tablestore.rows import selections, writes
 from tablegate.adapters.tablestore.rows.checks import checked_delete, checked_put, checked_update
-from tablegate.adapters.tablestore.rows.fast_rows import PlainPut
 from tablegate.adapters.tablestore.rows.foreign_names import checked
 from tablegate.adapters.tablestore.rows.transactions import engine_id, write_groups
 from tablegate.adapters.tablestore.values import keys
 from tablegate.adapters.tablestore.wire import call_context
-from tablegate.adapters.tablestore.wire.names import ColumnNameInvalid
 from tablegate.adapters.tablestore.wire.plainbuffer import HEADER, WireRow
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from tablegate.gateway.exchanges import SingleStep, Steps, after, exchange_of
-from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.row_commands import Get, Read, WriteGroup
 from tablegate.gateway.model.errors import GatewayError
 from tablegate.gateway.model.tables.pages import Page
-from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.rows import Row
 
 
-def get_row(call: call_context.CallContext) -> Steps[Message]:
+async def get_row(call: call_context.CallContext) -> Message:
     """GetRow: the requested columns and versions of a row, or zero bytes without a row. Raises ServiceError,
     TableMissing."""
     message = call.message
     selection = selections.parse(message, selections.NO_VERSION)
     wire = keys.decode(message.primary_key)
-    step_of = partial(_get_step, call, wire, selection)
-    table = call.known_table(message.table_name)
-    if table is not None:
-        return step_of(call_context.TableOrIndex.of(table))
-    return after(call_context.find_target(call, message.table_name), step_of)
-
-
-def _get_step(
-    call: call_context.CallContext,
-    wire: WireRow,
-    selection: selections.RowSelection,
-    target: call_context.TableOrIndex,
-) -> SingleStep:
-    command = command_to_read(call, target, wire, selection, call.message.transaction_id)
-    return SingleStep(command, partial(_get_reply, target, selection))
+    target = await call_context.find_target(call, message.table_name)
+    row = found_row(await command_to_read(call, target, wire, selection, message.transaction_id))
+    visible = None if row is None else selection.encoder(target)(row)
+    row_data, consumed = shown_row(target, selection, visible)
+    consumed_capacity.count_read(target, consumed)
+    return messages.GetRowResponse(consumed=consumed, row=row_data)
 
 
 def command_to_read(
@@ -68,16 +53,6 @@ def command_to_read(
     transaction_id = engine_id(target.table.namespace, transaction)
     may_be_old = call.may_be_old and not transaction_id
     return Get(target.table, key.position, transaction_id, may_be_old, shown)
-
-
-def _get_reply(
-    target: call_context.TableOrIndex, selection: selections.RowSelection, outcome: Any
-) -> Message:
-    row = found_row(outcome)
-    visible = None if row is None else selection.encoder(target)(row)
-    row_data, consumed = shown_row(target, selection, visible)
-    consumed_capacity.count_read(target, consumed)
-    return messages.GetRowResponse(consumed=consumed, row=row_data)
 
 
 def found_row(outcome: Row | Page | None) -> Row | None:
@@ -115,47 +90,22 @@ class _Writing:
     parse: Callable[..., writes.RowWrite]
     answer: Callable[..., Message]
 
-    def __call__(self, call: call_context.CallContext) -> Steps[Message]:
+    async def __call__(self, call: call_context.CallContext) -> Message:
         """Run the operation as a handler. Raises ServiceError, TableMissing, ConditionFailed."""
         message = call.message
-        table = None if message.transaction_id else call.known_table(message.table_name)
-        if table is None:
-            return self._looked_up(call)
-        try:
-            wire = self.check(getattr(message, self.field))
-        except ColumnNameInvalid:
-            return self._looked_up(call)
-        return self._step(call, wire, table)
-
-    def _looked_up(self, call: call_context.CallContext) -> Exchange[Message]:
-        """Run the operation if the table, or the permitted names of columns, must be looked up first."""
-        message = call.message
-        wire = yield from checked(call, message.table_name, self.check, getattr(message, self.field))
-        table = yield from call_context.find_written(call, message.table_name)
-        step = self._step(call, wire, table)
-        if not message.transaction_id:
-            return (yield from exchange_of(step))
-        [outcomes] = yield from write_groups([cast(WriteGroup, step.command)], message.transaction_id)
-        answer: Message = step.result(outcomes)
-        return answer
-
-    def _step(self, call: call_context.CallContext, wire: WireRow | PlainPut, table: Table) -> SingleStep:
-        message = call.message
+        wire = await checked(call, message.table_name, self.check, getattr(message, self.field))
+        table = await call_context.find_written(call, message.table_name)
         row_write = self.parse(call, writes.WriteTarget.of(call, table), wire, message)
-        return SingleStep(
-            WriteGroup((row_write.write,)),
-            partial(self._reply, row_write),
-            partial(_count_failure, row_write),
-        )
-
-    def _reply(self, row_write: writes.RowWrite, outcomes: Any) -> Message:
+        try:
+            [outcomes] = await write_groups([WriteGroup((row_write.write,))], message.transaction_id)
+            if isinstance(outcomes, GatewayError):
+                raise outcomes
+        except GatewayError as error:
+            consumed_capacity.count_failed_write(row_write.write, error)
+            raise
+        assert isinstance(outcomes, list)
         consumed_capacity.count_write(row_write.write, row_write.consumed)
         return self.answer(consumed=row_write.consumed, row=row_write.returned(outcomes[0]))
-
-
-def _count_failure(row_write: writes.RowWrite, error: GatewayError) -> GatewayError:
-    consumed_capacity.count_failed_write(row_write.write, error)
-    return error
 
 
 put_row = _Writing("row", checked_put, writes.parse_put, messages.PutRowResponse)

@@ -19,50 +19,47 @@ from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.call_context import CallContext, find_written
 from tablegate.adapters.tablestore.wire.errors import invalid
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from tablegate.gateway.exchanges import each, one
+from tablegate.gateway.coroutines import all_of
 from tablegate.gateway.model.commands import transaction_commands
-from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.row_commands import GroupOutcome, WriteGroup
 from tablegate.gateway.model.values.keys import slot_of
 
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
-def start_local_transaction(call: CallContext) -> Exchange[Message]:
+async def start_local_transaction(call: CallContext) -> Message:
     """StartLocalTransaction: begin a transaction that locks a partition, given by a key of one column. Returns its id.
 
     Raises ServiceError, TableMissing, PartitionLocked.
     """
     message = call.message
     wire = keys.decode(message.key)
-    table = yield from find_written(call, message.table_name)
+    table = await find_written(call, message.table_name)
     partition = keys.partition_of(table, wire.key)
     if not allows_transactions(table):
         raise invalid("Try to call method using explicit transaction on explicit-transaction-disabled table.")
     # The id ends in the slot of the partition, as BeginTransaction requires.
     transaction = f"{str(uuid.uuid4())[:-4]}{slot_of(partition):04x}"
     transaction_id = engine_id(call.caller.namespace, transaction)
-    yield from one(
-        transaction_commands.BeginTransaction(table, partition, transaction_id, limits.TRANSACTION_MS)
-    )
+    await transaction_commands.BeginTransaction(table, partition, transaction_id, limits.TRANSACTION_MS)
     return messages.StartLocalTransactionResponse(
         transaction_id=transaction, consumed=capacity.consumed(0, 1)
     )
 
 
-def commit_transaction(call: CallContext) -> Exchange[Message]:
+async def commit_transaction(call: CallContext) -> Message:
     """CommitTransaction: apply all writes of the transaction atomically. Raises ServiceError, TransactionMissing."""
     transaction = _ended_id(call)
-    partition = yield from one(transaction_commands.FindTransaction(transaction))
-    yield from one(transaction_commands.CommitTransaction(transaction, partition))
+    partition = await transaction_commands.FindTransaction(transaction)
+    await transaction_commands.CommitTransaction(transaction, partition)
     return messages.CommitTransactionResponse(consumed=capacity.consumed(0, 1))
 
 
-def abort_transaction(call: CallContext) -> Exchange[Message]:
+async def abort_transaction(call: CallContext) -> Message:
     """AbortTransaction: discard all writes of the transaction. Raises ServiceError, TransactionMissing."""
     transaction = _ended_id(call)
-    partition = yield from one(transaction_commands.FindTransaction(transaction))
-    yield from one(transaction_commands.AbortTransaction(transaction, partition))
+    partition = await transaction_commands.FindTransaction(transaction)
+    await transaction_commands.AbortTransaction(transaction, partition)
     return messages.AbortTransactionResponse(consumed=capacity.consumed(0, 1))
 
 
@@ -82,12 +79,11 @@ def engine_id(namespace: str, transaction: str) -> str:
     return f"{namespace}/{transaction}"
 
 
-def write_groups(groups: Sequence[WriteGroup], transaction: str) -> Exchange[list[GroupOutcome]]:
+async def write_groups(groups: Sequence[WriteGroup], transaction: str) -> Sequence[GroupOutcome]:
     """Return the outcome or error of each group of writes, in a transaction if there is an id. Raises
     TransactionMissing."""
     transaction_id = engine_id(groups[0].writes[0].table.namespace, transaction) if groups else ""
-    return (
-        one(transaction_commands.StageWrites(transaction_id, tuple(groups), limits.TRANSACTION_MAX_BYTES))
-        if transaction_id
-        else each(groups)
-    )
+    if not transaction_id:
+        return await all_of(groups)
+    limit = limits.TRANSACTION_MAX_BYTES
+    return await transaction_commands.StageWrites(transaction_id, tuple(groups), limit)

@@ -18,8 +18,6 @@ from tablegate.adapters.tablestore.wire.errors import ServiceError, invalid
 from tablegate.adapters.tablestore.wire.parsing import parse
 from tablegate.adapters.tablestore.wire.plainbuffer import HEADER
 from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
-from tablegate.gateway.exchanges import one
-from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.search_commands import SearchPosition, SearchRows
 from tablegate.gateway.model.search.schema import SearchIndex
 from tablegate.gateway.model.tables.tables import Table
@@ -31,23 +29,23 @@ _EXPIRED = ServiceError(
 )
 
 
-def compute_splits(call: CallContext) -> Exchange[Message]:
+async def compute_splits(call: CallContext) -> Message:
     """ComputeSplits: a session of parallel scans. Raises ServiceError."""
     message = call.message
     if not message.search_index_splits_options.index_name:
         raise invalid("[search index splits options] must not be null")
-    _, index = yield from _find(call, message.search_index_splits_options.index_name)
+    _, index = await _find(call, message.search_index_splits_options.index_name)
     expires_at_ms = call.now_ms + limits.SCAN_ALIVE_DEFAULT_S * 1000
     return messages.ComputeSplitsResponse(
         session_id=tokens.encode(index.id, expires_at_ms), splits_size=_SPLITS
     )
 
 
-def parallel_scan(call: CallContext) -> Exchange[Message]:
+async def parallel_scan(call: CallContext) -> Message:
     """ParallelScan: the next rows of a session. Raises ServiceError."""
     message = call.message
     scan = parse(messages.ScanQuery, message.scan_query, "the scan query")
-    table, index = yield from _find(call, message.index_name)
+    table, index = await _find(call, message.index_name)
     _check(scan)
     if message.columns_to_get.return_type == messages.RETURN_ALL and message.columns_to_get.HasField(
         "return_type"
@@ -63,7 +61,7 @@ def parallel_scan(call: CallContext) -> Exchange[Message]:
         visible_attributes=selection,
         timeout_ms=timeout_ms_of(message),
     )
-    page = yield from one(command)
+    page = await command
     target = TableOrIndex.of(table)
     cut = selection.cutter(target)
     answer = messages.ParallelScanResponse(
@@ -75,9 +73,9 @@ def parallel_scan(call: CallContext) -> Exchange[Message]:
     return answer
 
 
-def _find(call: CallContext, index_name: str) -> Exchange[tuple[Table, SearchIndex]]:
-    table: Table = yield from find_indexed_table(call, call.message.table_name)
-    index = yield from find_search_index(table, index_name)
+async def _find(call: CallContext, index_name: str) -> tuple[Table, SearchIndex]:
+    table = await find_indexed_table(call, call.message.table_name)
+    index = await find_search_index(table, index_name)
     return table, index
 
 

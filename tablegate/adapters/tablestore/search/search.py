@@ -24,26 +24,23 @@ from tablegate.adapters.tablestore.wire.call_context import CallContext, TableOr
 from tablegate.adapters.tablestore.wire.parsing import parse
 from tablegate.adapters.tablestore.wire.plainbuffer import HEADER
 from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
-from tablegate.gateway.exchanges import one
-from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.search.hits import Details
-from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.keys import Position
 from tablegate.gateway.model.values.rows import Row
 
 _NOT_COUNTED = -1
 
 
-def search(call: CallContext) -> Exchange[Message]:
+async def search(call: CallContext) -> Message:
     """Search: rows that match a query, in an order. Raises ServiceError."""
     message = call.message
     request = parse(messages.SearchQuery, message.search_query, "the search query")
-    table: Table = yield from find_indexed_table(call, message.table_name)
-    named = yield from find_search_index(table, message.index_name)
-    index = yield from directed(table, named, request.token)
+    table = await find_indexed_table(call, message.table_name)
+    named = await find_search_index(table, message.index_name)
+    index = await directed(table, named, request.token)
     selection = selection_of(message.columns_to_get, table, index)
     command = command_of(request, table, index, selection, timeout_ms_of(message))
-    page = yield from one(command)
+    page = await command
     target = TableOrIndex.of(table)
     cut = selection.cutter(target)
 

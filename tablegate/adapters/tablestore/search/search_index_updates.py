@@ -23,14 +23,12 @@ from tablegate.adapters.tablestore.tables import options
 from tablegate.adapters.tablestore.wire.call_context import CallContext
 from tablegate.adapters.tablestore.wire.errors import invalid
 from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
-from tablegate.gateway.exchanges import one
-from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.search_commands import AlterSearchIndex, SwapSearchIndexes
 from tablegate.gateway.model.search.schema import SearchIndex
 from tablegate.gateway.model.tables.tables import Table
 
 
-def update_search_index(call: CallContext) -> Exchange[Message]:
+async def update_search_index(call: CallContext) -> Message:
     """UpdateSearchIndex: change one thing of a search index. Raises ServiceError."""
     message = call.message
     asked = [
@@ -44,44 +42,42 @@ def update_search_index(call: CallContext) -> Exchange[Message]:
             "UpdateSearchIndex must have one of switch_index_name, query_flow_weight, time_to_live and"
             " added_field_schemas."
         )
-    table: Table = yield from find_indexed_table(call, message.table_name)
-    index = yield from find_search_index(table, message.index_name)
+    table = await find_indexed_table(call, message.table_name)
+    index = await find_search_index(table, message.index_name)
     if message.switch_index_name:
-        yield from _switch(table, index, message.switch_index_name)
+        await _switch(table, index, message.switch_index_name)
     elif message.query_flow_weight:
-        yield from _set_weights(table, index, message)
+        await _set_weights(table, index, message)
     elif message.added_field_schemas:
-        yield from _add_fields(table, index, message.added_field_schemas)
+        await _add_fields(table, index, message.added_field_schemas)
     else:
         lifetime_ms = lifetime_ms_of(message.time_to_live)
         options.check_search_indexes(table.rules, options.allows_update(table), [lifetime_ms])
-        yield from one(AlterSearchIndex(table, index.name, index.properties, lifetime_ms))
+        await AlterSearchIndex(table, index.name, index.properties, lifetime_ms)
     return messages.UpdateSearchIndexResponse()
 
 
-def _switch(table: Table, index: SearchIndex, name: str) -> Exchange[None]:
+async def _switch(table: Table, index: SearchIndex, name: str) -> None:
     """Exchange the names of two indexes, of which one was made to replace the other."""
-    yield from find_search_index(table, name)
-    other = yield from find_pair(table, index)
+    await find_search_index(table, name)
+    other = await find_pair(table, index)
     if other is None or other.name != name:
         raise invalid(f"The search indexes are not a source index and its reindex: '{index.name}', '{name}'.")
-    yield from one(SwapSearchIndexes(table, index.name, name))
+    await SwapSearchIndexes(table, index.name, name)
 
 
-def _add_fields(table: Table, index: SearchIndex, fields: Sequence[messages.FieldSchema]) -> Exchange[None]:
+async def _add_fields(table: Table, index: SearchIndex, fields: Sequence[messages.FieldSchema]) -> None:
     """Add fields to an index, which is then filled again."""
     wanted = described_schema(index)
     wanted.field_schemas.extend(fields)
     schema = index_schemas.schema_of(wanted)
     properties = {**index.properties, "schema": index_schemas.encoded(index_schemas.normalized(wanted))}
-    yield from one(AlterSearchIndex(table, index.name, properties, index.lifetime_ms, schema))
+    await AlterSearchIndex(table, index.name, properties, index.lifetime_ms, schema)
 
 
-def _set_weights(
-    table: Table, index: SearchIndex, message: messages.UpdateSearchIndexRequest
-) -> Exchange[None]:
+async def _set_weights(table: Table, index: SearchIndex, message: messages.UpdateSearchIndexRequest) -> None:
     weights = [(each.index_name, each.weight) for each in message.query_flow_weight]
-    other = yield from find_pair(table, index)
+    other = await find_pair(table, index)
     ids = {each.name: each.id for each in (index, other) if each is not None}
     if len(weights) != 2 or {name for name, _ in weights} != ids.keys():
         raise invalid("query_flow_weight must name a source index and its reindex.")
@@ -90,4 +86,4 @@ def _set_weights(
             f"The weights must be in range: [0, {WHOLE_WEIGHT}], and their sum must be {WHOLE_WEIGHT}."
         )
     properties = {**index.properties, "weights": [(ids[name], weight) for name, weight in weights]}
-    yield from one(AlterSearchIndex(table, index.name, properties, index.lifetime_ms))
+    await AlterSearchIndex(table, index.name, properties, index.lifetime_ms)

@@ -21,8 +21,6 @@ from tablegate.adapters.tablestore.wire.call_context import CallContext, find_ta
 from tablegate.adapters.tablestore.wire.errors import ServiceError, invalid
 from tablegate.adapters.tablestore.wire.names import is_name
 from tablegate.adapters.tablestore.wire.protocol import search_pb2 as messages
-from tablegate.gateway.exchanges import one
-from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.search_commands import (
     CreateSearchIndex,
     DescribeSearchIndex,
@@ -40,7 +38,7 @@ _REINDEX = "_reindex"
 """The end of the name of an index that is made to replace another one, as in the Go SDK's search_api_test.go."""
 
 
-def create_search_index(call: CallContext) -> Exchange[Message]:
+async def create_search_index(call: CallContext) -> Message:
     """CreateSearchIndex: create a search index, with the existing rows. Raises ServiceError, IndexExists."""
     message = call.message
     if not is_name(message.index_name):
@@ -49,23 +47,21 @@ def create_search_index(call: CallContext) -> Exchange[Message]:
     schema = index_schemas.schema_of(message.schema)
     complete = index_schemas.normalized(message.schema)
     sorters_of(complete.index_sort, schema)
-    table: Table = yield from find_indexed_table(call, message.table_name)
+    table = await find_indexed_table(call, message.table_name)
     _check_routing(table, message.schema)
     options.check_search_indexes(table.rules, options.allows_update(table), [lifetime_ms])
     source_id = 0
     if message.source_index_name:
         if not message.index_name.endswith(_REINDEX):
             raise invalid(f"The name of a search index with a source index must end with '{_REINDEX}'.")
-        source_id = (yield from find_search_index(table, message.source_index_name)).id
+        source_id = (await find_search_index(table, message.source_index_name)).id
     properties = {
         "schema": index_schemas.encoded(complete),
         "source": source_id,
         "weights": [],
     }
     most = limits.SEARCH_INDEXES_MAX
-    yield from one(
-        CreateSearchIndex(table, message.index_name, DIALECT, schema, properties, most, lifetime_ms)
-    )
+    await CreateSearchIndex(table, message.index_name, DIALECT, schema, properties, most, lifetime_ms)
     return messages.CreateSearchIndexResponse()
 
 
@@ -90,13 +86,13 @@ def _check_routing(table: Table, schema: messages.IndexSchema) -> None:
             raise invalid(f"The routing field must be a primary key column: '{name}'.")
 
 
-def describe_search_index(call: CallContext) -> Exchange[Message]:
+async def describe_search_index(call: CallContext) -> Message:
     """DescribeSearchIndex: the schema with its defaults, and the progress. Raises ServiceError."""
     message = call.message
-    table: Table = yield from find_indexed_table(call, message.table_name)
-    index = yield from find_search_index(table, message.index_name)
-    other = yield from find_pair(table, index)
-    state = yield from one(DescribeSearchIndex(table, index.name))
+    table = await find_indexed_table(call, message.table_name)
+    index = await find_search_index(table, message.index_name)
+    other = await find_pair(table, index)
+    state = await DescribeSearchIndex(table, index.name)
     phase = messages.FULL if state.is_filling else messages.INCR
     return messages.DescribeSearchIndexResponse(
         schema=described_schema(index),
@@ -127,50 +123,50 @@ def described_schema(index: SearchIndex) -> messages.IndexSchema:
     return messages.IndexSchema.FromString(base64.b64decode(index.properties["schema"]))
 
 
-def list_search_index(call: CallContext) -> Exchange[Message]:
+async def list_search_index(call: CallContext) -> Message:
     """ListSearchIndex: the search indexes of a table, or of all tables. An absent table has none."""
     name = call.message.table_name
-    indexes = yield from one(ListSearchIndexes(call.caller.namespace, name))
+    indexes = await ListSearchIndexes(call.caller.namespace, name)
     return messages.ListSearchIndexResponse(
         indices=[messages.IndexInfo(table_name=table, index_name=index.name) for table, index in indexes]
     )
 
 
-def delete_search_index(call: CallContext) -> Exchange[Message]:
+async def delete_search_index(call: CallContext) -> Message:
     """DeleteSearchIndex: delete a search index. Raises ServiceError."""
     message = call.message
-    table: Table = yield from find_indexed_table(call, message.table_name)
-    index = yield from find_search_index(table, message.index_name)
-    yield from one(DropSearchIndex(table, index.name))
+    table = await find_indexed_table(call, message.table_name)
+    index = await find_search_index(table, message.index_name)
+    await DropSearchIndex(table, index.name)
     return messages.DeleteSearchIndexResponse()
 
 
-def find_indexed_table(call: CallContext, name: str) -> Exchange[Table]:
+async def find_indexed_table(call: CallContext, name: str) -> Table:
     """Return a table to search, or to change or describe its search indexes. Raises ServiceError.
 
     Source: parallel_scan_test.py of the Python SDK, and TableOperationFunctiontest of the Java SDK.
     """
     try:
-        return (yield from find_table(call, name))
+        return await find_table(call, name)
     except TableMissing:
         raise invalid(f"table [{name}] does not exist") from None
 
 
-def find_search_index(table: Table, name: str) -> Exchange[SearchIndex]:
+async def find_search_index(table: Table, name: str) -> SearchIndex:
     """Return a search index of a table. Raises ServiceError."""
-    for index in (yield from _indexes_of(table)):
+    for index in await _indexes_of(table):
         if index.name == name:
             return index
     raise ServiceError("OTSMetaNotMatch", f"search index [{name}] does not exist")
 
 
-def directed(table: Table, index: SearchIndex, token: bytes) -> Exchange[SearchIndex]:
+async def directed(table: Table, index: SearchIndex, token: bytes) -> SearchIndex:
     """Return the index that answers a search of an index: itself, or by its weights the other one of the pair.
 
     A further page comes from the index of its token.
     """
     weights = dict(index.properties.get("weights", ()))
-    other = (yield from find_pair(table, index)) if weights else None
+    other = await find_pair(table, index) if weights else None
     if other is None:
         return index
     if token:
@@ -178,14 +174,14 @@ def directed(table: Table, index: SearchIndex, token: bytes) -> Exchange[SearchI
     return other if secrets.randbelow(WHOLE_WEIGHT) < weights.get(other.id, 0) else index
 
 
-def find_pair(table: Table, index: SearchIndex) -> Exchange[SearchIndex | None]:
+async def find_pair(table: Table, index: SearchIndex) -> SearchIndex | None:
     """Return the index that was made to replace this one, or that this one was made to replace. None if there is none."""
-    for other in (yield from _indexes_of(table)):
+    for other in await _indexes_of(table):
         if index.id == other.properties.get("source") or other.id == index.properties.get("source"):
             return other
     return None
 
 
-def _indexes_of(table: Table) -> Exchange[list[SearchIndex]]:
-    indexes = yield from one(ListSearchIndexes(table.namespace, table.name))
+async def _indexes_of(table: Table) -> list[SearchIndex]:
+    indexes = await ListSearchIndexes(table.namespace, table.name)
     return [index for _, index in indexes]

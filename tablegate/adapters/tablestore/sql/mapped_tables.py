@@ -15,8 +15,6 @@ from tablegate.adapters.tablestore.sql import mappings
 from tablegate.adapters.tablestore.sql.sql_types import SqlColumn, SqlType, sql_error
 from tablegate.adapters.tablestore.wire.call_context import CallContext, TableOrIndex
 from tablegate.adapters.tablestore.wire.names import check_table_name
-from tablegate.gateway.exchanges import one
-from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.table_commands import FindTable, ListTables
 from tablegate.gateway.model.errors import NotPermitted, TableMissing
 from tablegate.gateway.model.search.schema import FieldType, SearchField, SearchIndex
@@ -45,15 +43,15 @@ class MappedTable:
         return self.target.table
 
 
-def find_mapped(call: CallContext, name: str) -> Exchange[MappedTable]:
+async def find_mapped(call: CallContext, name: str) -> MappedTable:
     """Return what a name stands for. Raises TableMissing, ServiceError."""
-    table = yield from find_owner(call, name)
+    table = await find_owner(call, name)
     index = None if table.name == name else table.index(name)
     if table.name == name or index is not None:
         target = TableOrIndex.of(table, index)
         return MappedTable(name, target, mappings.mapping_of(target))
     mapping = mappings.search_mappings(table)[name]
-    search_index = yield from find_search_index(table, mapping.search_index)
+    search_index = await find_search_index(table, mapping.search_index)
     columns = with_fields(mapping.columns, mapped_fields(search_index))
     return MappedTable(name, TableOrIndex.of(table), columns, search_index)
 
@@ -64,24 +62,24 @@ def check_database(call: CallContext, name: str) -> None:
         raise sql_error(f"Unknown database '{name[:64]}'.")
 
 
-def find_owner(call: CallContext, name: str) -> Exchange[Table]:
+async def find_owner(call: CallContext, name: str) -> Table:
     """Return the table with a name, or else that with an index or a mapping of the name. Raises TableMissing,
     ServiceError."""
     namespace = call.caller.namespace
     try:
-        return (yield from one(FindTable(namespace, name)))
+        return await FindTable(namespace, name)
     except (TableMissing, NotPermitted) as unknown:
-        owners = yield from _owners(call, name)
+        owners = await _owners(call, name)
         if not owners:
             if isinstance(unknown, TableMissing):
                 check_table_name(name)
             raise unknown
-        return (yield from one(FindTable(namespace, owners[0].name)))
+        return await FindTable(namespace, owners[0].name)
 
 
-def _owners(call: CallContext, name: str) -> Exchange[list[Table]]:
+async def _owners(call: CallContext, name: str) -> list[Table]:
     """Return the tables with an index or a mapping of that name. The permission is checked when it is read."""
-    tables = yield from one(ListTables(call.caller.namespace))
+    tables = await ListTables(call.caller.namespace)
     return [
         table
         for table in tables

@@ -35,9 +35,7 @@ from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.call_context import CallContext, find_table
 from tablegate.adapters.tablestore.wire.errors import ServiceError
 from tablegate.adapters.tablestore.wire.names import check_table_name
-from tablegate.gateway.exchanges import one
 from tablegate.gateway.model.authorization.permissions import Channel, Permission
-from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.search_commands import ListSearchIndexes
 from tablegate.gateway.model.commands.table_commands import AlterTable, ListTables
 from tablegate.gateway.model.errors import TableMissing
@@ -68,21 +66,21 @@ def _narrow(call: CallContext, permission: Permission) -> None:
 # Descriptions
 
 
-def show_tables(call: CallContext, statement: ShowTables) -> Exchange[Result]:
+async def show_tables(call: CallContext, statement: ShowTables) -> Result:
     """SHOW TABLES: the names of the mappings."""
     _narrow(call, Permission.LIST)
     check_database(call, statement.database)
-    tables = yield from one(ListTables(call.caller.namespace))
+    tables = await ListTables(call.caller.namespace)
     names = sorted(name for table in tables for name in mapped_names(table))
     rows = [[name] for name in names if _is_like(name, statement.pattern)]
     return Result([ResultColumn(f"Tables_in_{call.caller.instance}", _TEXT)], rows)
 
 
-def show_columns(call: CallContext, statement: ShowColumns) -> Exchange[Result]:
+async def show_columns(call: CallContext, statement: ShowColumns) -> Result:
     """DESCRIBE and SHOW COLUMNS: the columns of a mapping."""
     _narrow(call, Permission.DESCRIBE)
     check_database(call, statement.database)
-    mapped: MappedTable = yield from find_mapped(call, statement.table)
+    mapped = await find_mapped(call, statement.table)
     labels = _FULLY_DESCRIBED if statement.is_full else _DESCRIBED
     rows = []
     for column in mapped.columns:
@@ -106,12 +104,12 @@ def _is_like(name: str, pattern: str) -> bool:
     return is_match(like_pattern(pattern.lower(), "\\"), name.lower())
 
 
-def show_index(call: CallContext, statement: ShowIndex) -> Exchange[Result]:
+async def show_index(call: CallContext, statement: ShowIndex) -> Result:
     """SHOW INDEX: the columns of the key of a table and of its indexes, or of the index that a mapping names."""
     _narrow(call, Permission.DESCRIBE)
     check_database(call, statement.database)
     name = statement.table
-    mapped: MappedTable = yield from find_mapped(call, name)
+    mapped = await find_mapped(call, name)
     table = mapped.table
     if mapped.search_index is not None:
         rows = _search_index_rows(name, mapped.search_index)
@@ -124,7 +122,7 @@ def show_index(call: CallContext, statement: ShowIndex) -> Exchange[Result]:
         for index in table.indexes:
             if index.dialect == DIALECT:
                 rows += _secondary_index_rows(name, table, index)
-        for _, search_index in (yield from one(ListSearchIndexes(table.namespace, table.name))):
+        for _, search_index in await ListSearchIndexes(table.namespace, table.name):
             rows += _search_index_rows(name, search_index)
     return Result([ResultColumn(label, kind) for label, kind in _INDEXED], rows)
 
@@ -167,7 +165,7 @@ class _Engine(NamedTuple):
     is_strong: bool = False
 
 
-def create(call: CallContext, statement: CreateMapping) -> Exchange[None]:
+async def create(call: CallContext, statement: CreateMapping) -> None:
     """CREATE TABLE: map an existing table or index."""
     _narrow(call, Permission.ALTER)
     tree = statement.tree
@@ -175,41 +173,41 @@ def create(call: CallContext, statement: CreateMapping) -> Exchange[None]:
         raise sql_error("CREATE TABLE must list the columns.")
     name, engine = tree.this.this.name, _engine_of(tree.args.get("properties"))
     if engine.search_index:
-        is_new = yield from _create_of_search_index(call, name, tree, engine)
+        is_new = await _create_of_search_index(call, name, tree, engine)
     else:
-        is_new = yield from _create_of_table(call, name, tree, engine)
+        is_new = await _create_of_table(call, name, tree, engine)
     if not is_new and not tree.args.get("exists"):
         raise sql_error(f"Table '{name}' already exists.")
 
 
-def _create_of_table(call: CallContext, name: str, tree: Any, engine: _Engine) -> Exchange[bool]:
-    mapped: MappedTable = yield from find_mapped(call, name)
+async def _create_of_table(call: CallContext, name: str, tree: Any, engine: _Engine) -> bool:
+    mapped = await find_mapped(call, name)
     if _is_stored(mapped):
         return False
     table, index = mapped.table, mapped.target.index
     mapping = mappings.declared_mapping(tree, mapped.target.key)
     if index is not None:
-        yield from _store_index_mapping(table, name, mappings.IndexMapping("", mapping))
+        await _store_index_mapping(table, name, mappings.IndexMapping("", mapping))
         return True
     properties = {
         mappings.PROPERTY: mappings.document_of(mapping),
         mappings.IS_STRONG_PROPERTY: engine.is_strong,
     }
-    yield from one(AlterTable(DIALECT, table, properties=properties, instant=True))
+    await AlterTable(DIALECT, table, properties=properties, instant=True)
     return True
 
 
-def _create_of_search_index(call: CallContext, name: str, tree: Any, engine: _Engine) -> Exchange[bool]:
+async def _create_of_search_index(call: CallContext, name: str, tree: Any, engine: _Engine) -> bool:
     check_table_name(name)
-    table: Table = yield from find_table(call, engine.table)
-    index = yield from find_search_index(table, engine.search_index)
+    table = await find_table(call, engine.table)
+    index = await find_search_index(table, engine.search_index)
     mapping = mappings.declared_mapping(tree, ())
     for column in mapping:
         check_mapped(column, index)
     try:
-        yield from find_mapped(call, name)
+        await find_mapped(call, name)
     except TableMissing:
-        yield from _store_index_mapping(table, name, mappings.IndexMapping(index.name, mapping))
+        await _store_index_mapping(table, name, mappings.IndexMapping(index.name, mapping))
         return True
     except ServiceError as error:  # a mapping of a search index that was deleted
         if error.code != "OTSMetaNotMatch":
@@ -224,16 +222,16 @@ def _is_stored(mapped: MappedTable) -> bool:
     return mapped.name in mappings.index_mappings(mapped.table)
 
 
-def _store_index_mapping(table: Table, name: str, mapping: mappings.IndexMapping) -> Exchange[None]:
+async def _store_index_mapping(table: Table, name: str, mapping: mappings.IndexMapping) -> None:
     stored = mappings.index_mappings(table)
     if len(stored) >= limits.SQL_INDEX_MAPPINGS_MAX:
         raise sql_error(f"The number of mappings of indexes exceeds {limits.SQL_INDEX_MAPPINGS_MAX}.")
-    yield from _store(table, {**stored, name: mapping})
+    await _store(table, {**stored, name: mapping})
 
 
-def _store(table: Table, stored: dict[str, mappings.IndexMapping]) -> Exchange[None]:
+async def _store(table: Table, stored: dict[str, mappings.IndexMapping]) -> None:
     properties = {mappings.OF_INDEXES_PROPERTY: mappings.document_of_index_mappings(stored)}
-    yield from one(AlterTable(DIALECT, table, properties=properties, instant=True))
+    await AlterTable(DIALECT, table, properties=properties, instant=True)
 
 
 def _engine_of(properties: Any) -> _Engine:
@@ -270,7 +268,7 @@ def _json_of(text: str) -> dict[str, Any]:
     return attributes
 
 
-def drop(call: CallContext, names: tuple[str, ...]) -> Exchange[None]:
+async def drop(call: CallContext, names: tuple[str, ...]) -> None:
     """DROP MAPPING TABLE: remove mappings. The tables and indexes stay.
 
     It succeeds without a mapping too (aliyun-tablestore-nodejs-sdk, test/sql.test.js).
@@ -279,16 +277,16 @@ def drop(call: CallContext, names: tuple[str, ...]) -> Exchange[None]:
     if len(names) > limits.SQL_INDEX_MAPPINGS_MAX:
         raise sql_error(f"The number of mappings exceeds {limits.SQL_INDEX_MAPPINGS_MAX}.")
     for name in names:
-        table: Table = yield from find_owner(call, name)
+        table = await find_owner(call, name)
         stored = mappings.index_mappings(table)
         if table.name == name and mappings.has_mapping(table):
             properties = {mappings.PROPERTY: None, mappings.IS_STRONG_PROPERTY: False}
-            yield from one(AlterTable(DIALECT, table, properties=properties, instant=True))
+            await AlterTable(DIALECT, table, properties=properties, instant=True)
         elif table.name != name and name in stored:
-            yield from _store(table, {each: stored[each] for each in stored if each != name})
+            await _store(table, {each: stored[each] for each in stored if each != name})
 
 
-def alter(call: CallContext, statement: AlterMapping) -> Exchange[None]:
+async def alter(call: CallContext, statement: AlterMapping) -> None:
     """ALTER TABLE: add or drop one attribute column of a stored mapping."""
     _narrow(call, Permission.ALTER)
     tree = statement.tree
@@ -297,16 +295,16 @@ def alter(call: CallContext, statement: AlterMapping) -> Exchange[None]:
     if others or not (is_drop or action.key == "columndef"):
         raise sql_error("ALTER TABLE must add or drop one column.")
     name = tree.this.name
-    mapped: MappedTable = yield from find_mapped(call, name)
+    mapped = await find_mapped(call, name)
     table, stored = mapped.table, mappings.index_mappings(mapped.table)
     if not _is_stored(mapped):
         raise sql_error(f"Table '{name}' has no mapping that CREATE TABLE made.")
     columns = _without(mapped, action) if is_drop else _with(mapped, action)
     if mapped.target.index is None and mapped.search_index is None:
         properties = {mappings.PROPERTY: mappings.document_of(columns)}
-        yield from one(AlterTable(DIALECT, table, properties=properties, instant=True))
+        await AlterTable(DIALECT, table, properties=properties, instant=True)
     else:
-        yield from _store(table, {**stored, name: stored[name]._replace(columns=columns)})
+        await _store(table, {**stored, name: stored[name]._replace(columns=columns)})
 
 
 def _with(mapped: MappedTable, definition: Any) -> mappings.Mapping:

@@ -14,8 +14,6 @@ from tablegate.adapters.tablestore.values.values import key_value_shown
 from tablegate.adapters.tablestore.values.views import view
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.call_context import TableOrIndex
-from tablegate.gateway.exchanges import one
-from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.row_commands import Read, VisibleNames
 from tablegate.gateway.model.commands.search_commands import SearchRows
 from tablegate.gateway.model.expressions.ranges import KeyRange
@@ -54,16 +52,16 @@ class Wanted(NamedTuple):
     most: int | None = None
 
 
-def read(table: Table, access: AccessPath, wanted: Wanted, work: Work) -> Exchange[list[Row]]:
+async def read(table: Table, access: AccessPath, wanted: Wanted, work: Work) -> list[Row]:
     """Return the wanted rows of a table."""
     if work.explains:
         work.steps.append(_step_of(table, access, wanted))
     if access.search_index is not None:
-        return (yield from _search(table, access, wanted, work))
-    return (yield from _read_range(table, access, wanted, work))
+        return await _search(table, access, wanted, work)
+    return await _read_range(table, access, wanted, work)
 
 
-def _read_range(table: Table, access: AccessPath, wanted: Wanted, work: Work) -> Exchange[list[Row]]:
+async def _read_range(table: Table, access: AccessPath, wanted: Wanted, work: Work) -> list[Row]:
     page_rows = 1 if work.explains else limits.SQL_PAGE_ROWS
     page_limits = PageLimits(scanned=page_rows, filled_bytes=limits.STREAM_MAX_BYTES, seconds=1.0, peek=True)
     index, rest = access.index, access.range
@@ -71,7 +69,7 @@ def _read_range(table: Table, access: AccessPath, wanted: Wanted, work: Work) ->
     collector = _Collector(table, wanted, work)
     while not rest.is_empty:
         visible = VisibleNames(wanted.used_names)
-        page = yield from one(Read(table, rest, page_limits, index, visible_attributes=visible))
+        page = await Read(table, rest, page_limits, index, visible_attributes=visible)
         work.add_page(target, page.scanned, page.scanned_bytes)
         if collector.add(page.rows, page.scanned_bytes) or page.next is None:
             break
@@ -85,7 +83,7 @@ def _read_range(table: Table, access: AccessPath, wanted: Wanted, work: Work) ->
     return collector.rows
 
 
-def _search(table: Table, access: AccessPath, wanted: Wanted, work: Work) -> Exchange[list[Row]]:
+async def _search(table: Table, access: AccessPath, wanted: Wanted, work: Work) -> list[Row]:
     assert access.search_index is not None
     target, after = TableOrIndex.of(table), None
     collector = _Collector(table, wanted, work)
@@ -106,7 +104,7 @@ def _search(table: Table, access: AccessPath, wanted: Wanted, work: Work) -> Exc
             visible_attributes=visible,
             timeout_ms=work.rest_ms,
         )
-        page = yield from one(command)
+        page = await command
         size_bytes = sum(row.size_bytes for row in page.rows)
         found_rows, found_bytes = found_rows + len(page.rows), found_bytes + size_bytes
         work.add_page(target, len(page.rows), size_bytes, access.search_index.name)

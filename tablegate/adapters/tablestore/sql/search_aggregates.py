@@ -16,8 +16,6 @@ from tablegate.adapters.tablestore.sql.sql_types import SqlType
 from tablegate.adapters.tablestore.sql.sql_values import checked
 from tablegate.adapters.tablestore.sql.work import Step, Work
 from tablegate.adapters.tablestore.wire.call_context import TableOrIndex
-from tablegate.gateway.exchanges import one
-from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.row_commands import VisibleNames
 from tablegate.gateway.model.commands.search_commands import SearchRows
 from tablegate.gateway.model.search.aggregations import Inner, Metric, MetricKind
@@ -44,14 +42,14 @@ def fields_of(aggregates: Sequence[Aggregate], scope: Scope) -> list[SearchField
     return fields
 
 
-def aggregate(
+async def aggregate(
     table: Table,
     access: AccessPath,
     aggregates: Sequence[Aggregate],
     fields: Sequence[SearchField | None],
     used_names: frozenset[str],
     work: Work,
-) -> Exchange[list[Any] | None]:
+) -> list[Any] | None:
     """Return the results of aggregates, None if a number of them may be inexact."""
     assert access.search_index is not None
     index, metrics = access.search_index, []
@@ -69,7 +67,7 @@ def aggregate(
         visible_attributes=VisibleNames(used_names),
         timeout_ms=work.rest_ms,
     )
-    page = yield from one(command)
+    page = await command
     work.add_page(TableOrIndex.of(table), 0, 0, index.name)
     if work.explains:
         return [None] * len(aggregates)

@@ -16,7 +16,6 @@ from tablegate.adapters.tablestore.sql.sql_types import ResultColumn, SqlColumn,
 from tablegate.adapters.tablestore.sql.trees import own_nodes
 from tablegate.adapters.tablestore.sql.work import Work
 from tablegate.adapters.tablestore.wire.call_context import CallContext
-from tablegate.gateway.model.commands.commands import Exchange
 
 _SUPPORTED = frozenset(
     {
@@ -45,47 +44,47 @@ class Result(NamedTuple):
     search_units: Mapping[tuple[str, str], int] = MappingProxyType({})
 
 
-def run_select(call: CallContext, select: Select) -> Exchange[Result]:
+async def run_select(call: CallContext, select: Select) -> Result:
     """Run a SELECT. Raises ServiceError, TableMissing."""
     work = Work(call.hold, call.check_client)
-    prepared = yield from _prepare(call, select, work)
+    prepared = await _prepare(call, select, work)
     return Result(prepared.columns, prepared.rows_for(()), work.units, work.search_units)
 
 
-def explain(call: CallContext, select: Select) -> Exchange[Result]:
+async def explain(call: CallContext, select: Select) -> Result:
     """Return the accesses of a SELECT, in their order. Raises ServiceError, TableMissing.
 
     Each access reads one row, so the caller needs the same permissions as for the statement.
     """
     work = Work(call.hold, call.check_client, explains=True)
-    yield from _prepare(call, select, work)
+    await _prepare(call, select, work)
     columns = [ResultColumn(name, SqlType.STRING) for name in ("Table", "Access", "Index", "Condition")]
     return Result([*columns, ResultColumn("Rows_max", SqlType.LONG)], work.steps)
 
 
-def _prepare(
+async def _prepare(
     call: CallContext, select: Select, work: Work, outer: Scope | None = None
-) -> Exchange[PreparedSelect]:
+) -> PreparedSelect:
     """Read what a SELECT needs. `outer`: the columns of the statement around it, which it may use."""
     tree = select.tree
     _check_supported(tree)
 
-    def run_derived(part: Any) -> Exchange[tuple[Columns, Sequence[Row]]]:
-        derived = yield from _prepare_subquery(call, part, work, None)
+    async def run_derived(part: Any) -> tuple[Columns, Sequence[Row]]:
+        derived = await _prepare_subquery(call, part, work, None)
         columns = tuple(SqlColumn(column.name, column.type, "") for column in derived.columns)
         return columns, derived.rows_for(())
 
-    sources = yield from find_sources(call, tree, run_derived)
+    sources = await find_sources(call, tree, run_derived)
     scope = Scope(columns_of(sources), None, outer)
-    subqueries = yield from _subqueries(call, tree, work, scope)
+    subqueries = await _subqueries(call, tree, work, scope)
     scope = Scope(columns_of(sources), subqueries, outer, work.check_time)
-    given = yield from input_of(call, tree, sources, scope)
+    given = await input_of(call, tree, sources, scope)
     selection = Selection(select, given.scope, work)
     columns = [ResultColumn(item.label, item.compiled.type) for item in selection.items]
     own = len(given.scope.own)
     outer_places = frozenset(place - own for place in places_of(tree, given.scope) if place >= own)
     if outer_places:
-        rows_of = yield from read_correlated(call, given, work)
+        rows_of = await read_correlated(call, given, work)
         width = len(given.scope.columns) - own
 
         def results_for(row: Row) -> Sequence[Row]:
@@ -93,26 +92,24 @@ def _prepare(
             return selection.results(rows_of(outer_values), outer_values)
 
         return PreparedSelect(columns, outer_places, results_for)
-    results = yield from _results(call, given, selection, work)
+    results = await _results(call, given, selection, work)
     return PreparedSelect(columns, outer_places, lambda row: results)
 
 
-def _results(call: CallContext, given: Input, selection: Selection, work: Work) -> Exchange[Sequence[Row]]:
+async def _results(call: CallContext, given: Input, selection: Selection, work: Work) -> Sequence[Row]:
     """Return the rows of a SELECT that uses no column of an outer statement."""
     if selection.is_one_group:
-        aggregates = yield from read_aggregates(call, given, work, selection.aggregates)
+        aggregates = await read_aggregates(call, given, work, selection.aggregates)
         if aggregates is not None:
             return selection.results_of_group(aggregates)
     drops_rows = selection.is_grouped or selection.is_distinct or selection.having is not None
     is_enough = selection.limit is not None and not drops_rows
     most = selection.offset + (selection.limit or 0) if is_enough else None
-    rows = yield from read_rows(call, given, work, most)
+    rows = await read_rows(call, given, work, most)
     return selection.results(rows)
 
 
-def _subqueries(
-    call: CallContext, tree: Any, work: Work, scope: Scope
-) -> Exchange[dict[int, PreparedSelect]]:
+async def _subqueries(call: CallContext, tree: Any, work: Work, scope: Scope) -> dict[int, PreparedSelect]:
     """Prepare the subqueries in the expressions of a SELECT."""
     subqueries: dict[int, PreparedSelect] = {}
     for node in own_nodes(tree):
@@ -120,13 +117,11 @@ def _subqueries(
             node.parent is not None and node.parent.key in ("from", "join") and node.arg_key == "this"
         )
         if node is not tree and node.key in ("subquery", "exists") and not is_derived:
-            subqueries[id(node)] = yield from _prepare_subquery(call, node, work, scope)
+            subqueries[id(node)] = await _prepare_subquery(call, node, work, scope)
     return subqueries
 
 
-def _prepare_subquery(
-    call: CallContext, node: Any, work: Work, outer: Scope | None
-) -> Exchange[PreparedSelect]:
+async def _prepare_subquery(call: CallContext, node: Any, work: Work, outer: Scope | None) -> PreparedSelect:
     work.add_subquery()
     tree = node.this
     while tree.key == "subquery" and not tree.alias:
@@ -134,7 +129,7 @@ def _prepare_subquery(
     if tree.key != "select":
         raise sql_error(f"Unsupported SQL expression: {tree.key}.")
     labels = tuple(each.sql(dialect="mysql") for each in tree.expressions)
-    prepared = yield from _prepare(call, Select(tree, labels), work, outer)
+    prepared = await _prepare(call, Select(tree, labels), work, outer)
     if not prepared.outer_places:
         work.keep(len(prepared.rows_for(())), len(prepared.columns), 0)
     return prepared

@@ -24,12 +24,11 @@ from tablegate.adapters.tablestore.sql.trees import conjuncts
 from tablegate.adapters.tablestore.sql.work import Work
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.call_context import CallContext
-from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.search.ordering import BY_KEY, ScoreSort
 from tablegate.gateway.model.values.hash_keys import hash_key
 
 
-def read_rows(call: CallContext, given: Input, work: Work, most: int | None) -> Exchange[list[Row]]:
+async def read_rows(call: CallContext, given: Input, work: Work, most: int | None) -> list[Row]:
     """Return the rows of a SELECT that fulfil its WHERE. `most`: only so many are needed, the first ones in its order."""
     conditions = [Compiler(given.scope).compile(each).value for each in given.conditions]
 
@@ -50,14 +49,14 @@ def read_rows(call: CallContext, given: Input, work: Work, most: int | None) -> 
                 enough = enough if access.sorters != BY_KEY else None
             keep = is_wanted if given.single and conditions else None
             wanted = Wanted(source.columns, given.used_names(at), keep, enough)
-            found = yield from read(source.mapped.table, access, wanted, work)
+            found = await read(source.mapped.table, access, wanted, work)
         rows = found if source.join is None else _joined(rows, found, given, at, work)
     return rows if given.single else [row for row in rows if is_wanted(row)]
 
 
-def read_aggregates(
+async def read_aggregates(
     call: CallContext, given: Input, work: Work, aggregates: Sequence[Aggregate]
-) -> Exchange[list[Any] | None]:
+) -> list[Any] | None:
     """Return the aggregates of all rows that fulfil the WHERE of a SELECT. None if only the rows can tell."""
     source = given.single
     if source is None or source.mapped is None or source.search_index is None or source.nearest is not None:
@@ -67,9 +66,7 @@ def read_aggregates(
     if fields is None or not access.is_exact:
         return None
     names = given.used_names(0)
-    return (
-        yield from search_aggregates.aggregate(source.mapped.table, access, aggregates, fields, names, work)
-    )
+    return await search_aggregates.aggregate(source.mapped.table, access, aggregates, fields, names, work)
 
 
 def _access(call: CallContext, given: Input, at: int) -> AccessPath:
@@ -128,7 +125,7 @@ def _joined(left: list[Row], right: list[Row], given: Input, at: int, work: Work
     return joined
 
 
-def read_correlated(call: CallContext, given: Input, work: Work) -> Exchange[Callable[[Row], list[Row]]]:
+async def read_correlated(call: CallContext, given: Input, work: Work) -> Callable[[Row], list[Row]]:
     """Read the rows of a subquery once. Return the function of those that fulfil its WHERE for an outer row."""
     scope = given.scope
     own: list[Any] = []
@@ -136,7 +133,7 @@ def read_correlated(call: CallContext, given: Input, work: Work) -> Exchange[Cal
     for condition in given.conditions:
         is_own = all(place in scope.own for place in places_of(condition, scope))
         (own if is_own else others).append(condition)
-    rows = yield from read_rows(call, given._replace(conditions=own), work, None)
+    rows = await read_rows(call, given._replace(conditions=own), work, None)
     pairs = _Pairs(rows, scope.own, others, scope, work)
 
     def rows_of(outer: Row) -> list[Row]:

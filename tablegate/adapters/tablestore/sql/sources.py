@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 
 from tablegate.adapters.tablestore import DIALECT
@@ -22,8 +22,6 @@ from tablegate.adapters.tablestore.sql.sql_types import SqlColumn, sql_error
 from tablegate.adapters.tablestore.sql.trees import conjuncts
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.call_context import CallContext
-from tablegate.gateway.exchanges import one
-from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.search_commands import ListSearchIndexes
 from tablegate.gateway.model.search.queries import Nearest
 from tablegate.gateway.model.search.schema import SearchIndex
@@ -59,11 +57,11 @@ class Source:
         return self.join is not None and self.join.side == "RIGHT"
 
 
-def find_sources(
+async def find_sources(
     call: CallContext,
     tree: Any,
-    run_derived: Callable[[Any], Exchange[tuple[mappings.Mapping, Sequence[Row]]]],
-) -> Exchange[list[Source]]:
+    run_derived: Callable[[Any], Awaitable[tuple[mappings.Mapping, Sequence[Row]]]],
+) -> list[Source]:
     """Return the sources of a SELECT. `run_derived` runs a subquery. Raises ServiceError, TableMissing."""
     first, joins = tree.args.get("from_"), tree.args.get("joins") or []
     if first is None or (not joins and _is_dual(first.this)):
@@ -74,11 +72,11 @@ def find_sources(
     for part, join in [(first.this, None), *((join.this, join) for join in joins)]:
         _check_join(part, join)
         if part.key == "subquery":
-            columns, rows = yield from run_derived(part)
+            columns, rows = await run_derived(part)
             source = Source(part.alias, columns, join, rows=rows)
         else:
             check_database(call, part.db)
-            mapped = yield from find_mapped(call, part.name)
+            mapped = await find_mapped(call, part.name)
             source = Source(part.alias or part.name, mapped.columns, join, mapped, (), mapped.search_index)
         if any(each.name.lower() == source.name.lower() for each in sources):
             raise sql_error(f"Not unique table or alias: '{source.name}'.")
@@ -189,14 +187,14 @@ class Input(NamedTuple):
         return [] if is_optional else self.conditions
 
 
-def input_of(call: CallContext, tree: Any, sources: Sequence[Source], scope: Scope) -> Exchange[Input]:
+async def input_of(call: CallContext, tree: Any, sources: Sequence[Source], scope: Scope) -> Input:
     """Return what a SELECT reads, with a search index for each table that has one with all columns in use."""
     where = tree.args.get("where")
     conditions = [] if where is None else list(conjuncts(where.this))
     given = Input(tree, sources, scope, conditions)
     selected = []
     for at, source in enumerate(sources):
-        index = yield from _search_index_for(call, given, at)
+        index = await _search_index_for(call, given, at)
         if index is not None and source.search_index is None:
             columns = with_fields(source.columns, column_fields(index))
             source = dataclasses.replace(source, search_index=index, columns=columns)
@@ -224,7 +222,7 @@ def rows_in_clause(tree: Any, name: str) -> int | None:
 # Search indexes
 
 
-def _search_index_for(call: CallContext, given: Input, at: int) -> Exchange[SearchIndex | None]:
+async def _search_index_for(call: CallContext, given: Input, at: int) -> SearchIndex | None:
     """Return the search index that finds the rows of a source, None if they are read by a key."""
     source = given.sources[at]
     mapped = source.mapped
@@ -233,15 +231,15 @@ def _search_index_for(call: CallContext, given: Input, at: int) -> Exchange[Sear
     is_strong = bool(mapped.table.properties.get(mappings.IS_STRONG_PROPERTY))
     if is_strong or fixes_partition(given.comparisons(at), mapped.table.key_schema):
         return None
-    return (yield from _covering_search_index(call, mapped, given.used_names(at)))
+    return await _covering_search_index(call, mapped, given.used_names(at))
 
 
-def _covering_search_index(
+async def _covering_search_index(
     call: CallContext, mapped: MappedTable, names: frozenset[str]
-) -> Exchange[SearchIndex | None]:
+) -> SearchIndex | None:
     """Return a search index that copies these columns of all rows. One with a time to live does not have all rows."""
     table = mapped.table
-    indexes = yield from one(ListSearchIndexes(table.namespace, table.name, only_filled=True))
+    indexes = await ListSearchIndexes(table.namespace, table.name, only_filled=True)
     covering = [
         index
         for _, index in indexes

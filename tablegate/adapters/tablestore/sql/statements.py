@@ -20,36 +20,35 @@ from tablegate.adapters.tablestore.sql.selecting import Result, explain, run_sel
 from tablegate.adapters.tablestore.wire.call_context import CallContext
 from tablegate.adapters.tablestore.wire.errors import invalid
 from tablegate.adapters.tablestore.wire.protocol import sql_pb2 as messages
-from tablegate.gateway.model.commands.commands import Exchange
 
 
-def sql_query(call: CallContext) -> Exchange[Message]:
+async def sql_query(call: CallContext) -> Message:
     """SQLQuery: run one statement. Raises ServiceError, TableMissing."""
     if call.message.version == messages.SQL_PLAIN_BUFFER and call.message.HasField("version"):
         raise invalid("SQL payload version must be SQL_FLAT_BUFFERS.")
     statement = parse_statement(call.message.query)
     match statement:
         case Select():
-            return _answer(messages.SQL_SELECT, (yield from run_select(call, statement)))
+            return _answer(messages.SQL_SELECT, await run_select(call, statement))
         case Explain(select):
-            return _answer(messages.SQL_SELECT, (yield from explain(call, select)))
+            return _answer(messages.SQL_SELECT, await explain(call, select))
         case ShowTables():
-            result = yield from mapping_statements.show_tables(call, statement)
+            result = await mapping_statements.show_tables(call, statement)
             return _answer(messages.SQL_SHOW_TABLE, result)
         case ShowColumns():
-            result = yield from mapping_statements.show_columns(call, statement)
+            result = await mapping_statements.show_columns(call, statement)
             return _answer(messages.SQL_DESCRIBE_TABLE, result)
         case ShowIndex():
-            result = yield from mapping_statements.show_index(call, statement)
+            result = await mapping_statements.show_index(call, statement)
             return _answer(messages.SQL_SHOW_TABLE, result)
         case DropMapping(names):
-            yield from mapping_statements.drop(call, names)
+            await mapping_statements.drop(call, names)
             return _answer(messages.SQL_DROP_TABLE, None)
         case CreateMapping():
-            yield from mapping_statements.create(call, statement)
+            await mapping_statements.create(call, statement)
             return _answer(messages.SQL_CREATE_TABLE, None)
         case AlterMapping():
-            yield from mapping_statements.alter(call, statement)
+            await mapping_statements.alter(call, statement)
             return _answer(messages.SQL_ALTER_TABLE, None)
 
 

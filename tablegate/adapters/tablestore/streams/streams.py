@@ -17,9 +17,7 @@ from tablegate.adapters.tablestore.wire import limits, plainbuffer
 from tablegate.adapters.tablestore.wire.call_context import CallContext
 from tablegate.adapters.tablestore.wire.errors import ServiceError, invalid
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from tablegate.gateway.exchanges import one
 from tablegate.gateway.model.commands import stream_commands
-from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.writes import ChangeKind
 from tablegate.gateway.model.errors import StreamMissing
 from tablegate.gateway.model.expressions.updates import DeleteCell, DeleteCells, PutCell
@@ -40,11 +38,11 @@ def stream_id(stream: Stream) -> str:
     return f"{stream.table_name}_{stream.label}"
 
 
-def list_stream(call: CallContext) -> Exchange[Message]:
+async def list_stream(call: CallContext) -> Message:
     """ListStream: the enabled streams of one table or of all tables."""
     message = call.message
     name = message.table_name if message.HasField("table_name") else None
-    streams = yield from one(stream_commands.ListStreams(call.caller.namespace, name))
+    streams = await stream_commands.ListStreams(call.caller.namespace, name)
     return messages.ListStreamResponse(
         streams=[
             messages.Stream(
@@ -58,11 +56,11 @@ def list_stream(call: CallContext) -> Exchange[Message]:
     )
 
 
-def describe_stream(call: CallContext) -> Exchange[Message]:
+async def describe_stream(call: CallContext) -> Message:
     """DescribeStream: a page of the shards of a stream, parents before their children. Raises ServiceError."""
     message = call.message
-    stream: Stream = yield from _find(call, message.stream_id)
-    shards = yield from one(stream_commands.ListShards(stream))
+    stream = await _find(call, message.stream_id)
+    shards = await stream_commands.ListShards(stream)
     if message.HasField("inclusive_start_shard_id"):
         first = _shard_number(message.inclusive_start_shard_id)
         shards = [shard for shard in shards if shard.number >= first]
@@ -106,29 +104,29 @@ def _shard_number(shard_id: str) -> int:
     return int(digits)
 
 
-def get_shard_iterator(call: CallContext) -> Exchange[Message]:
+async def get_shard_iterator(call: CallContext) -> Message:
     """GetShardIterator: an iterator at the oldest retained record, or at the first one at or after a time. Raises
     ServiceError."""
     message = call.message
-    stream: Stream = yield from _find(call, message.stream_id)
+    stream = await _find(call, message.stream_id)
     number = _shard_number(message.shard_id)
     # Records have times in milliseconds, so a time between two milliseconds is rounded up.
     at = AtTime(-(-message.timestamp // 1000)) if message.HasField("timestamp") else Oldest()
     try:
-        sequence = yield from one(stream_commands.FindPosition(stream, number, at))
+        sequence = await stream_commands.FindPosition(stream, number, at)
     except StreamMissing:
         raise _no_shard(message.shard_id) from None
     return messages.GetShardIteratorResponse(shard_iterator=_iterator(message.stream_id, number, sequence))
 
 
-def get_stream_record(call: CallContext) -> Exchange[Message]:
+async def get_stream_record(call: CallContext) -> Message:
     """GetStreamRecord: records from an iterator on, and the next iterator, which is unchanged without new records.
 
     Raises ServiceError, PositionExpired.
     """
     message = call.message
     stream_name, number, sequence = _parse_iterator(message.shard_iterator)
-    stream: Stream = yield from _find(call, stream_name)
+    stream = await _find(call, stream_name)
     if len(stream.table_name) > limits.STREAM_TABLE_NAME_MAX:
         raise invalid(f"Invalid stream id: '{stream_name}'.")
     limit = message.limit if message.HasField("limit") else limits.STREAM_RECORDS_MAX
@@ -136,9 +134,7 @@ def get_stream_record(call: CallContext) -> Exchange[Message]:
         raise invalid("The limit must be greater than 0.")
     limit = min(limit, limits.STREAM_RECORDS_MAX)
     try:
-        page = yield from one(
-            stream_commands.ReadChanges(stream, number, sequence, limit, limits.STREAM_MAX_BYTES)
-        )
+        page = await stream_commands.ReadChanges(stream, number, sequence, limit, limits.STREAM_MAX_BYTES)
     except StreamMissing:
         raise _no_shard(_id_of(number)) from None
     records = [stream_record(stream, change) for change in page.changes]
@@ -152,13 +148,13 @@ def get_stream_record(call: CallContext) -> Exchange[Message]:
     return answer
 
 
-def _find(call: CallContext, name: str) -> Exchange[Stream]:
+async def _find(call: CallContext, name: str) -> Stream:
     """Look a stream up by its id. Raises ServiceError."""
     table_name, _, label = name.rpartition("_")
     try:
         if not table_name:
             raise StreamMissing(table_name, label)
-        return (yield from one(stream_commands.FindStream(call.caller.namespace, table_name, label)))
+        return await stream_commands.FindStream(call.caller.namespace, table_name, label)
     except StreamMissing:
         raise invalid(f"Invalid stream id: '{name}'.") from None
 

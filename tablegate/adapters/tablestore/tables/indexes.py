@@ -18,8 +18,6 @@ from tablegate.adapters.tablestore.wire.call_context import CallContext, find_ta
 from tablegate.adapters.tablestore.wire.errors import ServiceError, invalid
 from tablegate.adapters.tablestore.wire.names import check_table_name
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from tablegate.gateway.exchanges import one
-from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.table_commands import AlterTable, ListTables, NewIndex
 from tablegate.gateway.model.errors import TableExists
 from tablegate.gateway.model.tables.indexes import Index, IndexProjection
@@ -34,36 +32,35 @@ _INDEX_KINDS: dict[int, Kind] = {
 }
 
 
-def create_index(call: CallContext) -> Exchange[Message]:
+async def create_index(call: CallContext) -> Message:
     """CreateIndex: create an index. Existing rows are added only with include_base_data.
 
     Raises ServiceError, TableMissing, TableExists.
     """
     message = call.message
     _check_counts(message.index_meta)
-    table: Table = yield from find_table(call, message.main_table_name)
+    table = await find_table(call, message.main_table_name)
     if sum(index.dialect == DIALECT for index in table.indexes) >= limits.INDEXES_MAX:
         raise invalid(f"Number of index per table exceeds the quota:{limits.INDEXES_MAX}.")
     index = new_index(table.key_schema, TableOptions.of(table), table.rules, message.index_meta)
     index = dataclasses.replace(index, fill=message.include_base_data)
-    check_names_are_free((yield from one(ListTables(call.caller.namespace))), [index.name])
-    yield from one(AlterTable(DIALECT, table, add_indexes=(index,)))
+    check_names_are_free(await ListTables(call.caller.namespace), [index.name])
+    await AlterTable(DIALECT, table, add_indexes=(index,))
     return messages.CreateIndexResponse()
 
 
-def drop_index(call: CallContext) -> Exchange[Message]:
+async def drop_index(call: CallContext) -> Message:
     """DropIndex: drop an index. Raises ServiceError, TableMissing, IndexMissing."""
     message = call.message
-    table: Table = yield from find_table(call, message.main_table_name)
+    table = await find_table(call, message.main_table_name)
     if table.index(message.index_name) is None:
         raise ServiceError("OTSObjectNotExist", "Requested index does not exist.")
-    yield from one(AlterTable(DIALECT, table, drop_indexes=(message.index_name,)))
+    await AlterTable(DIALECT, table, drop_indexes=(message.index_name,))
     return messages.DropIndexResponse()
 
 
-def list_timeseries_table(call: CallContext) -> Exchange[Message]:
+async def list_timeseries_table(call: CallContext) -> Message:
     """ListTimeseriesTable: always empty."""
-    yield from ()
     return messages.ListTimeseriesTableResponse()
 
 

@@ -14,8 +14,6 @@ from tablegate.adapters.tablestore.wire.call_context import CallContext, TableOr
 from tablegate.adapters.tablestore.wire.errors import invalid
 from tablegate.adapters.tablestore.wire.plainbuffer import Bound, WireCell, WireRow, encode_row
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from tablegate.gateway.exchanges import one
-from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.row_commands import Read
 from tablegate.gateway.model.expressions.predicates import Or
 from tablegate.gateway.model.expressions.ranges import EVERYTHING, KeyRange
@@ -32,16 +30,16 @@ _RANGE_ROWS = 50_000
 _NOTHING = Or(())
 
 
-def compute_split_points_by_size(call: CallContext) -> Exchange[Message]:
+async def compute_split_points_by_size(call: CallContext) -> Message:
     """ComputeSplitPointsBySize: split points between partitions.
 
     The parts between them have split_size or a little more. Raises ServiceError, TableMissing.
     """
     message = call.message
-    table = yield from find_table(call, message.table_name)
+    table = await find_table(call, message.table_name)
     size = _split_size(message)
     limit = message.split_point_limit if message.HasField("split_point_limit") else None
-    points = yield from _points(table, size, limit)
+    points = await _points(table, size, limit)
     target = TableOrIndex.of(table)
     return messages.ComputeSplitPointsBySizeResponse(
         consumed=capacity.of_read(0),
@@ -54,7 +52,7 @@ def compute_split_points_by_size(call: CallContext) -> Exchange[Message]:
     )
 
 
-def _points(table: Table, size: int, limit: int | None) -> Exchange[list[Row]]:
+async def _points(table: Table, size: int, limit: int | None) -> list[Row]:
     """Return the first rows of the partitions that follow a full part of the table.
 
     The database counts the rows in between: the filter passes no row. Expired cells count until the expiry job deletes
@@ -65,14 +63,14 @@ def _points(table: Table, size: int, limit: int | None) -> Exchange[list[Row]]:
     rest, part_size = EVERYTHING, 0
     while limit is None or len(points) < limit:
         range_limits = PageLimits(scanned=_RANGE_ROWS, filled_bytes=size - part_size)
-        page = yield from one(Read(table_without_expiry, rest, range_limits, filter=_NOTHING))
+        page = await Read(table_without_expiry, rest, range_limits, filter=_NOTHING)
         if page.last is None:
             break
         rest, part_size = rest.after(page.last.position), part_size + page.scanned_bytes
         if part_size < size:
             continue
         rest = rest.after(Position(page.last.position.partition, HIGHEST))
-        page = yield from one(Read(table_without_expiry, rest, PageLimits(returned=1)))
+        page = await Read(table_without_expiry, rest, PageLimits(returned=1))
         if not page.rows:
             break
         points += page.rows

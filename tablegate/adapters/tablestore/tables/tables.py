@@ -18,8 +18,6 @@ from tablegate.adapters.tablestore.wire.call_context import CallContext, find_ta
 from tablegate.adapters.tablestore.wire.errors import ServiceError, invalid
 from tablegate.adapters.tablestore.wire.names import check_schema_name, check_table_name
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from tablegate.gateway.exchanges import one
-from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.search_commands import ListSearchIndexes
 from tablegate.gateway.model.commands.table_commands import AlterTable, CreateTable, DropTable, ListTables
 from tablegate.gateway.model.tables.tables import Rules, Table
@@ -27,7 +25,7 @@ from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.values import INT64_MAX, INT64_MIN, Kind, Value, size_bytes
 
 
-def create_table(call: CallContext) -> Exchange[Message]:
+async def create_table(call: CallContext) -> Message:
     """CreateTable: create a table with its indexes. Raises ServiceError, TableExists."""
     message = call.message
     meta = message.table_meta
@@ -48,19 +46,17 @@ def create_table(call: CallContext) -> Exchange[Message]:
         rules = dataclasses.replace(rules, stream=options.stream_rule(None, message.stream_spec, call.now_ms))
     indexes = [new_index(schema, table_options, rules, index) for index in message.index_metas]
     _check_index_names(meta.table_name, [index.name for index in indexes])
-    tables = yield from one(ListTables(call.caller.namespace))
+    tables = await ListTables(call.caller.namespace)
     check_names_are_free(tables, [meta.table_name, *(index.name for index in indexes)])
     _check_quota(call, tables)
-    yield from one(
-        CreateTable(
-            DIALECT,
-            call.caller.namespace,
-            meta.table_name,
-            schema,
-            tuple(indexes),
-            rules,
-            table_options.as_properties(),
-        )
+    await CreateTable(
+        DIALECT,
+        call.caller.namespace,
+        meta.table_name,
+        schema,
+        tuple(indexes),
+        rules,
+        table_options.as_properties(),
     )
     return messages.CreateTableResponse()
 
@@ -152,15 +148,15 @@ def _check_split(value: plainbuffer.Datum, column: KeyColumn) -> None:
         )
 
 
-def list_table(call: CallContext) -> Exchange[Message]:
+async def list_table(call: CallContext) -> Message:
     """ListTable: the names of all tables of the instance, of all dialects."""
-    tables = yield from one(ListTables(call.caller.namespace))
+    tables = await ListTables(call.caller.namespace)
     return messages.ListTableResponse(table_names=[table.name for table in tables])
 
 
-def describe_table(call: CallContext) -> Exchange[Message]:
+async def describe_table(call: CallContext) -> Message:
     """DescribeTable: the key, options, indexes and stream of a table. Raises ServiceError, TableMissing."""
-    table: Table = yield from find_table(call, call.message.table_name)
+    table = await find_table(call, call.message.table_name)
     table_options = TableOptions.of(table)
     return messages.DescribeTableResponse(
         table_meta=messages.TableMeta(
@@ -202,11 +198,11 @@ def _encryption_message(table_options: TableOptions) -> messages.SSEDetails:
     )
 
 
-def update_table(call: CallContext) -> Exchange[Message]:
+async def update_table(call: CallContext) -> Message:
     """UpdateTable: change throughput, options or stream. Omitted parts stay. Raises ServiceError, TableMissing,
     TableBusy."""
     message = call.message
-    table: Table = yield from find_table(call, message.table_name)
+    table = await find_table(call, message.table_name)
     if not any(message.HasField(name) for name in ("reserved_throughput", "table_options", "stream_spec")):
         raise invalid(
             "UpdateTable must have at least one of reserved throughput, table options and stream spec."
@@ -221,7 +217,7 @@ def update_table(call: CallContext) -> Exchange[Message]:
         rules = options.rules_with(rules, requested)
         table_options = options.with_table_options(table_options, requested)
         _check_indexed(table, rules)
-        indexes = yield from one(ListSearchIndexes(table.namespace, table.name))
+        indexes = await ListSearchIndexes(table.namespace, table.name)
         if indexes:
             lifetimes_ms = [index.lifetime_ms for _, index in indexes]
             options.check_search_indexes(rules, table_options.allow_update, lifetimes_ms)
@@ -229,13 +225,12 @@ def update_table(call: CallContext) -> Exchange[Message]:
         rules = dataclasses.replace(
             rules, stream=options.stream_rule(rules.stream, message.stream_spec, call.now_ms)
         )
-    altered = yield from one(AlterTable(DIALECT, table, rules, table_options.as_properties()))
-    answer = messages.UpdateTableResponse(
+    altered = await AlterTable(DIALECT, table, rules, table_options.as_properties())
+    return messages.UpdateTableResponse(
         reserved_throughput_details=options.throughput_message(table_options),
         table_options=options.table_options_message(altered),
         stream_details=options.stream_message(altered),
     )
-    return answer
 
 
 def _check_indexed(table: Table, rules: Rules) -> None:
@@ -243,34 +238,34 @@ def _check_indexed(table: Table, rules: Rules) -> None:
         raise invalid("The max versions of a table with index must be 1.")
 
 
-def delete_table(call: CallContext) -> Exchange[Message]:
+async def delete_table(call: CallContext) -> Message:
     """DeleteTable: drop a table with its indexes. Raises ServiceError, TableMissing, TableBusy."""
-    table = yield from find_table(call, call.message.table_name)
-    yield from one(DropTable(table))
+    table = await find_table(call, call.message.table_name)
+    await DropTable(table)
     return messages.DeleteTableResponse()
 
 
 # Defined columns
 
 
-def add_defined_column(call: CallContext) -> Exchange[Message]:
+async def add_defined_column(call: CallContext) -> Message:
     """AddDefinedColumn: define typed columns that indexes can use. Raises ServiceError, TableMissing."""
     message = call.message
-    table: Table = yield from find_table(call, message.table_name)
+    table = await find_table(call, message.table_name)
     if not message.columns:
         raise invalid("No defined column is specified.")
     table_options = TableOptions.of(table)
     table_options = dataclasses.replace(
         table_options, defined=_defined_columns(table_options.defined, message.columns, table.key_schema)
     )
-    yield from one(AlterTable(DIALECT, table, properties=table_options.as_properties()))
+    await AlterTable(DIALECT, table, properties=table_options.as_properties())
     return messages.AddDefinedColumnResponse()
 
 
-def delete_defined_column(call: CallContext) -> Exchange[Message]:
+async def delete_defined_column(call: CallContext) -> Message:
     """DeleteDefinedColumn: remove defined columns, except those in an index. Raises ServiceError, TableMissing."""
     message = call.message
-    table: Table = yield from find_table(call, message.table_name)
+    table = await find_table(call, message.table_name)
     if not message.columns:
         raise invalid("No defined column is specified.")
     table_options = TableOptions.of(table)
@@ -284,7 +279,7 @@ def delete_defined_column(call: CallContext) -> Exchange[Message]:
     table_options = dataclasses.replace(
         table_options, defined=tuple(pair for pair in table_options.defined if pair[0] not in removed)
     )
-    yield from one(AlterTable(DIALECT, table, properties=table_options.as_properties()))
+    await AlterTable(DIALECT, table, properties=table_options.as_properties())
     return messages.DeleteDefinedColumnResponse()
 
 

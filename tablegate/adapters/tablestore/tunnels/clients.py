@@ -13,9 +13,7 @@ from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.call_context import CallContext, find_table
 from tablegate.adapters.tablestore.wire.errors import invalid
 from tablegate.adapters.tablestore.wire.protocol import tunnel_pb2 as messages
-from tablegate.gateway.exchanges import one
 from tablegate.gateway.model.commands import tunnel_commands
-from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.row_commands import Read
 from tablegate.gateway.model.commands.stream_commands import ReadChanges
 from tablegate.gateway.model.errors import PositionExpired, StreamMissing, TunnelRefused
@@ -36,30 +34,28 @@ _TIMEOUT_DEFAULT_S = 300
 _LATE_COMMITS_MS = 60_000
 
 
-def connect(call: CallContext) -> Exchange[Message]:
+async def connect(call: CallContext) -> Message:
     """tunnel/connect: connect a client. Raises ServiceError, TunnelRefused, LimitExceeded."""
     message = call.message
-    tunnel = yield from find_tunnel(call, message.tunnel_id)
+    tunnel = await find_tunnel(call, message.tunnel_id)
     config = message.client_config
     timeout_s = config.timeout if config.HasField("timeout") else _TIMEOUT_DEFAULT_S
     if not 1 <= timeout_s <= limits.TUNNEL_CLIENT_TIMEOUT_MAX_S:
         raise invalid(f"Invalid client timeout: {timeout_s}.")
-    client = yield from one(
-        tunnel_commands.ConnectTunnel(tunnel, timeout_s * 1000, limits.TUNNEL_CLIENTS_MAX)
-    )
+    client = await tunnel_commands.ConnectTunnel(tunnel, timeout_s * 1000, limits.TUNNEL_CLIENTS_MAX)
     return messages.ConnectResponse(client_id=client)
 
 
-def heartbeat(call: CallContext) -> Exchange[Message]:
+async def heartbeat(call: CallContext) -> Message:
     """tunnel/heartbeat: report the channels of a client, and return those that it holds. Raises TunnelRefused."""
     message = call.message
-    tunnel = yield from find_tunnel(call, message.tunnel_id)
+    tunnel = await find_tunnel(call, message.tunnel_id)
     reports = tuple(
         ChannelReport(channel.channel_id, channel.version, ChannelStatus(channel.status))
         for channel in message.channels
         if channel.version < limits.TUNNEL_VERSION_END
     )
-    tunnel = yield from one(tunnel_commands.HeartbeatTunnel(tunnel, message.client_id, reports))
+    tunnel = await tunnel_commands.HeartbeatTunnel(tunnel, message.client_id, reports)
     held = [channel for channel in tunnel.state.channels if channel.client == message.client_id]
     return messages.HeartbeatResponse(
         channels=[
@@ -69,63 +65,61 @@ def heartbeat(call: CallContext) -> Exchange[Message]:
     )
 
 
-def shutdown(call: CallContext) -> Exchange[Message]:
+async def shutdown(call: CallContext) -> Message:
     """tunnel/shutdown: disconnect a client. Raises TunnelRefused."""
-    tunnel = yield from find_tunnel(call, call.message.tunnel_id)
-    yield from one(tunnel_commands.LeaveTunnel(tunnel, call.message.client_id))
+    tunnel = await find_tunnel(call, call.message.tunnel_id)
+    await tunnel_commands.LeaveTunnel(tunnel, call.message.client_id)
     return messages.ShutdownResponse()
 
 
-def get_checkpoint(call: CallContext) -> Exchange[Message]:
+async def get_checkpoint(call: CallContext) -> Message:
     """tunnel/getcheckpoint: the saved position of a channel. Raises TunnelRefused."""
-    _, source = yield from _find_channel(call)
+    _, source = await _find_channel(call)
     channel = source.channel
     return messages.GetCheckpointResponse(
         checkpoint=token_of(channel, channel.position), sequence_number=channel.checkpoints
     )
 
 
-def checkpoint(call: CallContext) -> Exchange[Message]:
+async def checkpoint(call: CallContext) -> Message:
     """tunnel/checkpoint: save the position of a channel. Raises ServiceError, TunnelRefused."""
     message = call.message
-    tunnel, source = yield from _find_channel(call)
+    tunnel, source = await _find_channel(call)
     position = parse_token(source.channel, message.checkpoint)
-    yield from one(
-        tunnel_commands.SaveCheckpoint(
-            tunnel, message.client_id, message.channel_id, position, message.sequence_number
-        )
+    await tunnel_commands.SaveCheckpoint(
+        tunnel, message.client_id, message.channel_id, position, message.sequence_number
     )
     return messages.CheckpointResponse()
 
 
-def read_records(call: CallContext) -> Exchange[Message]:
+async def read_records(call: CallContext) -> Message:
     """tunnel/readrecords: the records after a token, and the next token. Raises ServiceError, TunnelRefused."""
-    tunnel, source = yield from _find_channel(call)
+    tunnel, source = await _find_channel(call)
     channel = source.channel
     position = parse_token(channel, call.message.token)
     if position.finished:
         return messages.ReadRecordsResponse(next_token=call.message.token, may_more_record=False)
     if source.stream is None:
-        return (yield from _read_rows(call, tunnel, channel, position))
-    return (yield from _read_changes(call, tunnel, channel, source.stream, position))
+        return await _read_rows(call, tunnel, channel, position)
+    return await _read_changes(call, tunnel, channel, source.stream, position)
 
 
-def _find_channel(call: CallContext) -> Exchange[tuple[Tunnel, ChannelSource]]:
+async def _find_channel(call: CallContext) -> tuple[Tunnel, ChannelSource]:
     """Look up a channel that the client holds, and its tunnel. Raises TunnelRefused."""
     message = call.message
-    tunnel = yield from find_tunnel(call, message.tunnel_id)
+    tunnel = await find_tunnel(call, message.tunnel_id)
     command = tunnel_commands.FindChannel(tunnel, message.client_id, message.channel_id)
-    return tunnel, (yield from one(command))
+    return tunnel, await command
 
 
 # Records
 
 
-def _read_rows(
+async def _read_rows(
     call: CallContext, tunnel: Tunnel, channel: Channel, position: ChannelPosition
-) -> Exchange[Message]:
+) -> Message:
     """Return a page of the rows of a channel."""
-    table = yield from find_table(call, tunnel.table_name)
+    table = await find_table(call, tunnel.table_name)
     page_limits = PageLimits(
         scanned=limits.TUNNEL_RECORDS_MAX,
         filled_bytes=limits.STREAM_MAX_BYTES,
@@ -133,7 +127,7 @@ def _read_rows(
     )
     segment = Segment(channel.number, tunnel.row_channels)
     command = Read(table, EVERYTHING, page_limits, segment=segment, after=key_position(position.after))
-    page = yield from one(command)
+    page = await command
     is_end = page.last is None
     after = dataclasses.replace(
         position,
@@ -152,15 +146,15 @@ def _read_rows(
     )
 
 
-def _read_changes(
+async def _read_changes(
     call: CallContext, tunnel: Tunnel, channel: Channel, stream: Stream, position: ChannelPosition
-) -> Exchange[Message]:
+) -> Message:
     """Return a page of the changes of a channel."""
     command = ReadChanges(
         stream, channel.number, position.sequence, limits.TUNNEL_RECORDS_MAX, limits.STREAM_MAX_BYTES
     )
     try:
-        page = yield from one(command)
+        page = await command
     except (PositionExpired, StreamMissing):
         raise TunnelRefused("expired", name=tunnel.name) from None
     changes = [change for change in page.changes if not tunnel.end_ms or change.at_ms < tunnel.end_ms]

@@ -12,9 +12,7 @@ from tablegate.adapters.tablestore.wire.call_context import CallContext, find_ta
 from tablegate.adapters.tablestore.wire.errors import invalid
 from tablegate.adapters.tablestore.wire.names import is_name
 from tablegate.adapters.tablestore.wire.protocol import tunnel_pb2 as messages
-from tablegate.gateway.exchanges import one
 from tablegate.gateway.model.commands import tunnel_commands
-from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.errors import TableMissing, TunnelRefused
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.tables.tunnels import Channel, ChannelStatus, Tunnel, TunnelType
@@ -27,48 +25,46 @@ _TYPES = {
 _NS_PER_MS = 1_000_000
 
 
-def create_tunnel(call: CallContext) -> Exchange[Message]:
+async def create_tunnel(call: CallContext) -> Message:
     """tunnel/create: a new tunnel of a table. Raises ServiceError, TunnelRefused, LimitExceeded."""
     wanted = call.message.tunnel
-    table = yield from _find_table(call, wanted.table_name)
+    table = await _find_table(call, wanted.table_name)
     if not is_name(wanted.tunnel_name):
         raise invalid(f"Invalid tunnel name: '{wanted.tunnel_name[: limits.NAME_MAX_BYTES]}'.")
     config = wanted.stream_tunnel_config
     start_ms, end_ms = config.start_offset // _NS_PER_MS, config.end_offset // _NS_PER_MS
     if end_ms and end_ms <= start_ms:
         raise invalid("The end offset must be greater than the start offset.")
-    tunnel = yield from one(
-        tunnel_commands.CreateTunnel(
-            table,
-            wanted.tunnel_name,
-            _TYPES[wanted.tunnel_type],
-            limits.TUNNELS_MAX,
-            start_ms,
-            end_ms,
-            config.flag == messages.EARLIEST,
-        )
+    tunnel = await tunnel_commands.CreateTunnel(
+        table,
+        wanted.tunnel_name,
+        _TYPES[wanted.tunnel_type],
+        limits.TUNNELS_MAX,
+        start_ms,
+        end_ms,
+        config.flag == messages.EARLIEST,
     )
     return messages.CreateTunnelResponse(tunnel_id=tunnel.public_id)
 
 
-def delete_tunnel(call: CallContext) -> Exchange[Message]:
+async def delete_tunnel(call: CallContext) -> Message:
     """tunnel/delete: delete a tunnel by its name. Raises ServiceError, TunnelRefused."""
-    table = yield from _find_table(call, call.message.table_name)
-    yield from one(tunnel_commands.DeleteTunnel(table, call.message.tunnel_name))
+    table = await _find_table(call, call.message.table_name)
+    await tunnel_commands.DeleteTunnel(table, call.message.tunnel_name)
     return messages.DeleteTunnelResponse()
 
 
-def list_tunnel(call: CallContext) -> Exchange[Message]:
+async def list_tunnel(call: CallContext) -> Message:
     """tunnel/list: the tunnels of a table. Raises ServiceError."""
-    table = yield from _find_table(call, call.message.table_name)
-    tunnels = yield from one(tunnel_commands.ListTunnels(table))
+    table = await _find_table(call, call.message.table_name)
+    tunnels = await tunnel_commands.ListTunnels(table)
     return messages.ListTunnelResponse(tunnels=[_info(call, tunnel) for tunnel in tunnels])
 
 
-def describe_tunnel(call: CallContext) -> Exchange[Message]:
+async def describe_tunnel(call: CallContext) -> Message:
     """tunnel/describe: a tunnel with its channels. Raises ServiceError, TunnelRefused."""
-    table = yield from _find_table(call, call.message.table_name)
-    tunnels = yield from one(tunnel_commands.ListTunnels(table))
+    table = await _find_table(call, call.message.table_name)
+    tunnels = await tunnel_commands.ListTunnels(table)
     name = call.message.tunnel_name
     tunnel = next((each for each in tunnels if each.name == name), None)
     if tunnel is None:
@@ -78,11 +74,11 @@ def describe_tunnel(call: CallContext) -> Exchange[Message]:
     return messages.DescribeTunnelResponse(tunnel=_info(call, tunnel), channels=channels, tunnel_rpo=rpo)
 
 
-def get_rpo(call: CallContext) -> Exchange[Message]:
+async def get_rpo(call: CallContext) -> Message:
     """tunnel/getrpo: the progress of a tunnel and of its channels, as JSON. Raises ServiceError, TunnelRefused."""
-    tunnel = yield from find_tunnel(call, call.message.tunnel_id)
-    table = yield from _find_table(call, tunnel.table_name)
-    tunnels = yield from one(tunnel_commands.ListTunnels(table))
+    tunnel = await find_tunnel(call, call.message.tunnel_id)
+    table = await _find_table(call, tunnel.table_name)
+    tunnels = await tunnel_commands.ListTunnels(table)
     tunnel = next((each for each in tunnels if each.id == tunnel.id), tunnel)
     channels = {channel.id: _progress(tunnel, [channel]) for channel in tunnel.state.channels}
     of_channels = {
@@ -96,15 +92,15 @@ def get_rpo(call: CallContext) -> Exchange[Message]:
     )
 
 
-def find_tunnel(call: CallContext, tunnel_id: str) -> Exchange[Tunnel]:
+async def find_tunnel(call: CallContext, tunnel_id: str) -> Tunnel:
     """Look up a tunnel of the caller's instance by its id. Raises TunnelRefused."""
-    return (yield from one(tunnel_commands.FindTunnel(call.caller.namespace, tunnel_id)))
+    return await tunnel_commands.FindTunnel(call.caller.namespace, tunnel_id)
 
 
-def _find_table(call: CallContext, name: str) -> Exchange[Table]:
+async def _find_table(call: CallContext, name: str) -> Table:
     """Look up a table. The tunnel service reports an absent one as an invalid parameter."""
     try:
-        return (yield from find_table(call, name))
+        return await find_table(call, name)
     except TableMissing:
         raise invalid("Requested table does not exist.") from None
 

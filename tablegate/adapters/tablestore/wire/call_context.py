@@ -1,8 +1,8 @@
 """The context of a call of an operation, and the look-up of its tables.
 
-A handler is a function `operation(call) -> Steps[Message]` (gateway/exchanges.py), usually a generator function. It
-parses `call.message` to commands and returns the answer's protobuf message. It raises ServiceError or GatewayError. The
-entry renders both as error replies.
+A handler is a coroutine function `operation(call) -> Message` (gateway/coroutines.py). It parses `call.message`, awaits
+commands and returns the answer's protobuf message. It raises ServiceError or GatewayError. The entry renders both as
+error replies.
 
 Clients read an index by its name, as they read a table. A TableOrIndex represents either.
 """
@@ -10,7 +10,7 @@ Clients read an index by its name, as they read a table. A TableOrIndex represen
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -21,9 +21,7 @@ from tablegate.adapters.tablestore.wire.auth import Caller
 from tablegate.adapters.tablestore.wire.errors import ServiceError, invalid
 from tablegate.adapters.tablestore.wire.names import check_table_name, is_name
 from tablegate.gateway.dialect import Gateway
-from tablegate.gateway.exchanges import Steps, exchange_of, one
 from tablegate.gateway.model.authorization.authorizations import Authorization, NamedResource
-from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.table_commands import FindTable, ListTables
 from tablegate.gateway.model.errors import NotPermitted, TableMissing
 from tablegate.gateway.model.tables.indexes import Index
@@ -98,7 +96,7 @@ _TABLE_OF_INDEX: OrderedDict[tuple[str, str], str] = OrderedDict()
 _INDEXES_KEPT = 1024
 
 
-def find_target(call: CallContext, name: str) -> Exchange[TableOrIndex]:
+async def find_target(call: CallContext, name: str) -> TableOrIndex:
     """Return the table or else the index with a name. Raises TableMissing, ServiceError."""
     namespace = call.caller.namespace
     table = call.known_table(name)
@@ -111,23 +109,23 @@ def find_target(call: CallContext, name: str) -> Exchange[TableOrIndex]:
         if table is not None and index is not None and call.reaches(table, name):
             return TableOrIndex.of(table, index)
     try:
-        table = yield from one(FindTable(namespace, name))
+        table = await FindTable(namespace, name)
     except (TableMissing, NotPermitted) as unknown:
         # A caller without permission for a table of that name may have it for an index of that name.
         if not is_name(name):
             check_table_name(name)
-        target = yield from _find_index(call, name)
+        target = await _find_index(call, name)
         if target is None:
             raise unknown
         return target
     return TableOrIndex.of(table)
 
 
-def _find_index(call: CallContext, name: str) -> Exchange[TableOrIndex | None]:
+async def _find_index(call: CallContext, name: str) -> TableOrIndex | None:
     """Return an index with that name of some permitted table. Indexes of Table Store come before those of other
     dialects."""
     namespace = call.caller.namespace
-    tables = yield from one(ListTables(namespace))
+    tables = await ListTables(namespace)
     candidates = [
         (table, index)
         for table in tables
@@ -138,7 +136,7 @@ def _find_index(call: CallContext, name: str) -> Exchange[TableOrIndex | None]:
         return None
     table, index = candidates[0]
     # The look-up by name puts the table into the engine's cache, for the next call.
-    yield from one(FindTable(namespace, table.name))
+    await FindTable(namespace, table.name)
     _TABLE_OF_INDEX[namespace, name] = table.name
     if len(_TABLE_OF_INDEX) > _INDEXES_KEPT:
         _TABLE_OF_INDEX.popitem(last=False)
@@ -167,19 +165,25 @@ def _has_invalid_name(part: Any) -> bool:
     return not is_name(name) and (name != "" or part.HasField("table_name"))
 
 
-def begin(call: CallContext, handler: Callable[[CallContext], Steps[Message]]) -> Steps[Message]:
-    """Begin an operation. Its tables are looked up before if a name is invalid, or if the caller is restricted and a table
-    is forbidden or not in the cache."""
+Handler = Callable[[CallContext], Coroutine[Any, Any, Message]]
+
+
+def execute(call: CallContext, handler: Handler) -> Coroutine[Any, Any, Message]:
+    """Return the coroutine of an operation.
+
+    It looks up the tables first if a name is invalid, or if the caller is restricted and a table is forbidden or not in
+    the cache.
+    """
     message = call.message
     can_begin = not any(map(_has_invalid_name, _naming_parts(message)))
     if can_begin and call.authorization is not None:
         is_known = all(call.known_table(name) is not None for name in named_tables(message))
         can_begin = is_known and getattr(message, "table_meta", None) is None
-    return handler(call) if can_begin else _after_names(call, handler)
+    return handler(call) if can_begin else _execute_after_names(call, handler)
 
 
-def _after_names(call: CallContext, handler: Callable[[CallContext], Steps[Message]]) -> Exchange[Message]:
-    """Check the names of a call, then begin its operation. So these errors precede those of the rest of the request.
+async def _execute_after_names(call: CallContext, handler: Handler) -> Message:
+    """Check the names of a call, then carry it out. So these errors precede those of the rest of the request.
 
     Raises NotPermitted for a forbidden table or index, and ServiceError for an invalid name. Existing tables of other
     dialects may have such names.
@@ -188,7 +192,7 @@ def _after_names(call: CallContext, handler: Callable[[CallContext], Steps[Messa
     if authorization is not None:
         for name in named_tables(message):
             with suppress(TableMissing, ServiceError):
-                yield from find_target(call, name)
+                await find_target(call, name)
         table_meta = getattr(message, "table_meta", None)
         if table_meta is not None:
             permissions = authorization.purpose.permissions
@@ -197,27 +201,30 @@ def _after_names(call: CallContext, handler: Callable[[CallContext], Steps[Messa
             )
     for part in filter(_has_invalid_name, _naming_parts(message)):
         try:
-            yield from find_target(call, part.table_name)
+            await find_target(call, part.table_name)
         except (TableMissing, NotPermitted):
             check_table_name(part.table_name)
-    return (yield from exchange_of(handler(call)))
+    return await handler(call)
 
 
-def find_table(call: CallContext, name: str) -> Exchange[Table]:
+async def find_table(call: CallContext, name: str) -> Table:
     """Return the current descriptor of a table, to describe or change it. Raises TableMissing, ServiceError.
 
     The cache is not used: another server process may have changed the table, and no later check would detect that.
     """
     try:
-        return (yield from one(FindTable(call.caller.namespace, name)))
+        return await FindTable(call.caller.namespace, name)
     except TableMissing:
         check_table_name(name)
         raise
 
 
-def find_written(call: CallContext, name: str) -> Exchange[Table]:
+async def find_written(call: CallContext, name: str) -> Table:
     """Return the table for a write. Raises TableMissing, and ServiceError for an index."""
-    target = yield from find_target(call, name)
+    table = call.known_table(name)
+    if table is not None:
+        return table
+    target = await find_target(call, name)
     if target.index is not None:
         raise invalid(f"Disallow write to index table: '{name}'.")
     return target.table

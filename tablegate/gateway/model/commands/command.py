@@ -9,13 +9,14 @@ The engine's part of a capability registers the function that runs a command (ga
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Generator, Iterable
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from tablegate.gateway.model.authorization.accesses import Access, Path, on_table
 from tablegate.gateway.model.authorization.conditions import ConditionKey, FactValues
 from tablegate.gateway.model.authorization.permissions import ACCOUNT_PERMISSIONS, Permission, Purpose
 from tablegate.gateway.model.authorization.quotas import NO_COST, Cost, TableLimit
+from tablegate.gateway.model.errors import GatewayError
 from tablegate.gateway.model.tables.tables import Table
 
 R = TypeVar("R")
@@ -23,7 +24,7 @@ R_co = TypeVar("R_co", covariant=True)
 
 
 class Command(Generic[R_co]):
-    """A command with an outcome of type R.
+    """A command with an outcome of type R, which `await command` returns in a handler (gateway/coroutines.py).
 
     Most commands are frozen dataclasses. Those that are created for each request or row derive from a named tuple with
     their fields, which is immutable too and three times as fast to create.
@@ -44,9 +45,12 @@ class Command(Generic[R_co]):
     rate: ClassVar[str | None] = None
     """The rate of quotas that admits it: READ_UNITS, WRITE_UNITS or None."""
 
-    def outcome(self) -> R_co:
-        """Never called. Its return type is the type of the outcome."""
-        raise NotImplementedError
+    def __await__(self) -> Generator[list[Command[Any]], list[Any], R_co]:
+        """Yield a list of this command, and return its outcome. Raises its GatewayError."""
+        [outcome] = yield [self]
+        if isinstance(outcome, GatewayError):
+            raise outcome
+        return outcome
 
     def accesses(self, purpose: Purpose) -> Iterable[Access]:
         """Return what it does to which resources, for a request with a purpose.

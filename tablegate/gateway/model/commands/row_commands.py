@@ -225,12 +225,12 @@ class _WriteGroupFields(NamedTuple):
     transaction: str = ""
 
 
-class WriteGroup(_WriteGroupFields, Command["list[WriteOutcome] | ReplayedOutcome"]):
+class WriteGroup(_WriteGroupFields, Command["list[WriteOutcome]"]):
     """Atomic writes. Outcome: a list of WriteOutcome, one for each write, in order.
 
     A group of one write fails with the error of that write, a larger one with GroupRefused. If an equal request has
-    used the token before, the outcome is ReplayedOutcome. If a local transaction has locked the partition, the error is
-    PartitionLocked. `transaction`: the local transaction that these writes commit.
+    used the token before, the outcome is ReplayedOutcome (`GroupOutcome`). If a local transaction has locked the
+    partition, the error is PartitionLocked. `transaction`: the local transaction that these writes commit.
     """
 
     __slots__ = ()

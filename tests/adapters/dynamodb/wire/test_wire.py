@@ -31,14 +31,13 @@ def answering(service: DynamoDBService, answer: object) -> list[object]:
     """Replace the answer of ListTables. The list collects its inputs."""
     seen: list[object] = []
 
-    def handler(call):
-        yield from ()
+    async def handler(call):
         seen.append(call.input)
         if isinstance(answer, Exception):
             raise answer
         return answer
 
-    service.dialect.begin = handler
+    service.dialect.execute = handler
     return seen
 
 

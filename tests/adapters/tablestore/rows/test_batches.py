@@ -16,8 +16,9 @@ from tablegate.adapters.tablestore.wire.plainbuffer import (
     encode_row,
 )
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from tablegate.gateway.exchanges import next_commands
+from tablegate.gateway.coroutines import drive
 from tablegate.gateway.http import Request
+from tablegate.gateway.model.commands.command import Command
 from tests.adapters.tablestore.client import (
     Refused,
     TableStoreService,
@@ -351,9 +352,12 @@ def test_rows_that_are_searched_leave_others_a_turn(table: TableStoreService) ->
     )
     data = body.SerializeToString()
     headers = signed("BatchGetRow", data, table.clock.ms)
-    exchange = table.dialect.handle(Request("POST", "/BatchGetRow", headers, data))
-    rounds, commands = 0, next_commands(exchange, None)
-    while isinstance(commands, list):
-        rounds += 1
-        commands = next_commands(exchange, table.gateway.engine.run(commands))
-    assert rounds > 5
+    request = Request("POST", "/BatchGetRow", headers, data)
+    rounds: list[list[Command[Any]]] = []
+
+    def run(commands: list[Command[Any]]) -> list[Any]:
+        rounds.append(commands)
+        return table.gateway.engine.run(commands)
+
+    drive(lambda: table.dialect.handle(request), run)
+    assert len(rounds) > 5
