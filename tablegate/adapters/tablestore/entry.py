@@ -13,7 +13,7 @@ from functools import partial
 from google.protobuf.message import Message
 
 from tablegate.adapters.tablestore import DIALECT, request_facts
-from tablegate.adapters.tablestore.operation_table import OPERATIONS, SLOW, operation_name
+from tablegate.adapters.tablestore.operation_table import OPERATIONS, operation_name
 from tablegate.adapters.tablestore.values.values import key_type
 from tablegate.adapters.tablestore.values.views import index_view
 from tablegate.adapters.tablestore.wire import auth, errors, limits, replies
@@ -61,7 +61,7 @@ class TableStore(Dialect):
     faults = errors.INJECTABLE_FAULTS
     operation_kinds = request_facts.KINDS
     operations = frozenset(OPERATIONS)
-    blocking_operations = SLOW
+    blocking_operations = frozenset(name for name, row in OPERATIONS.items() if row.may_block)
     batches = frozenset({"BatchGetRow", "BatchWriteRow", "BulkImport"})
     refusal_statuses = frozenset({400, 403})  # 400: without key or signature
     index_view = staticmethod(index_view)
@@ -119,7 +119,7 @@ class TableStore(Dialect):
 
     def takes_long(self, request: Request, operation: str) -> bool:
         """Return True for statements and searches, and for long bodies (Dialect.takes_long)."""
-        return operation in SLOW or super().takes_long(request, operation)
+        return operation in self.blocking_operations or super().takes_long(request, operation)
 
     def only_reads(self, request: Request) -> bool:
         """Return True if the operation only reads rows (Dialect.only_reads)."""

@@ -24,11 +24,15 @@ from tablegate.gateway.model.authorization.permissions import UNKNOWN_PURPOSE, C
 
 
 class Operation(NamedTuple):
-    """An operation of the API. The handler returns the message of the reply. `purpose`: the needed permissions."""
+    """An operation of the API. The handler returns the message of the reply.
+
+    `purpose`: the needed permissions. `may_block`: it may take long, so the server runs it on a thread.
+    """
 
     request: type[Message]
     handler: Handler
     purpose: Purpose = UNKNOWN_PURPOSE
+    may_block: bool = False
 
 
 async def _sql_query(call: CallContext) -> Message:
@@ -59,6 +63,7 @@ SEARCH_OPERATIONS: Mapping[str, Operation] = {
         search_messages.DescribeSearchIndexRequest,
         search_indexes.describe_search_index,
         Purpose((_P.DESCRIBE,), Channel.SEARCH_INDEX),
+        may_block=True,
     ),
     "ListSearchIndex": Operation(
         search_messages.ListSearchIndexRequest, search_indexes.list_search_index, Purpose((_P.LIST_FEATURES,))
@@ -69,7 +74,10 @@ SEARCH_OPERATIONS: Mapping[str, Operation] = {
         Purpose((_P.DROP_INDEX,), Channel.SEARCH_INDEX),
     ),
     "Search": Operation(
-        search_messages.SearchRequest, search.search, Purpose((_P.SCAN,), Channel.SEARCH_INDEX)
+        search_messages.SearchRequest,
+        search.search,
+        Purpose((_P.SCAN,), Channel.SEARCH_INDEX),
+        may_block=True,
     ),
     "ComputeSplits": Operation(
         search_messages.ComputeSplitsRequest,
@@ -80,6 +88,7 @@ SEARCH_OPERATIONS: Mapping[str, Operation] = {
         search_messages.ParallelScanRequest,
         parallel_scans.parallel_scan,
         Purpose((_P.SCAN,), Channel.SEARCH_INDEX),
+        may_block=True,
     ),
 }
 
@@ -141,7 +150,10 @@ OPERATIONS: Mapping[str, Operation] = {
         messages.BulkExportRequest, ranges.bulk_export, Purpose((_P.QUERY, _P.SCAN), Channel.BATCH)
     ),
     "SQLQuery": Operation(
-        sql_pb2.SQLQueryRequest, _sql_query, Purpose((_P.SCAN, _P.QUERY, _P.ALTER), Channel.STATEMENT)
+        sql_pb2.SQLQueryRequest,
+        _sql_query,
+        Purpose((_P.SCAN, _P.QUERY, _P.ALTER), Channel.STATEMENT),
+        may_block=True,
     ),
     "tunnel/create": Operation(tunnel_pb2.CreateTunnelRequest, tunnels.create_tunnel, _DEFINING_TUNNELS),
     "tunnel/delete": Operation(tunnel_pb2.DeleteTunnelRequest, tunnels.delete_tunnel, _DEFINING_TUNNELS),
@@ -159,8 +171,6 @@ OPERATIONS: Mapping[str, Operation] = {
     "tunnel/checkpoint": Operation(tunnel_pb2.CheckpointRequest, clients.checkpoint, _READING_TUNNELS),
     "tunnel/readrecords": Operation(tunnel_pb2.ReadRecordsRequest, clients.read_records, _READING_TUNNELS),
 }
-SLOW = frozenset({"Search", "DescribeSearchIndex", "ParallelScan", "SQLQuery"})
-"""Operations that may take long. The server runs them on a thread."""
 
 
 @lru_cache(maxsize=256)
