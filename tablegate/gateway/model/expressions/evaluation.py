@@ -43,7 +43,7 @@ def matches(predicate: Predicate, row: Row | None, view: View | None = None) -> 
 
 def failing_part(predicate: Predicate, row: Row | None, view: View | None = None) -> Predicate | None:
     """Return the first top-level conjunct that is false, or None if the predicate is true."""
-    values = RowValues(row, view, {})
+    values = _new(RowValues, (row, view, {}))
     for part in predicate.parts if isinstance(predicate, And) else (predicate,):
         if not _matches(part, values):
             return part
