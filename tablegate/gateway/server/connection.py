@@ -111,8 +111,12 @@ class Connection(asyncio.Protocol):
         if parser.is_ended:
             self._server.discard(self._transport, len(data))
             return
-        if self._unparsed or len(data) > _PIECE_BYTES:
+        if self._unparsed:
             self._unparsed += data
+            self._parse_pieces()
+        elif len(data) > _PIECE_BYTES:
+            self._queue += parser.feed(data[:_PIECE_BYTES])
+            self._unparsed = data[_PIECE_BYTES:]
             self._parse_pieces()
         else:
             self._queue += parser.feed(data)
