@@ -8,8 +8,8 @@ from collections.abc import Callable
 from tablegate.gateway.engine.background import housekeeping, job_runner
 from tablegate.gateway.engine.backups import history_retention, restoring
 from tablegate.gateway.engine.engine import Engine, EngineOptions
-from tablegate.gateway.engine.replication import replication
-from tablegate.gateway.engine.rows import local_transactions
+from tablegate.gateway.engine.replication import replica_writes, replication
+from tablegate.gateway.engine.rows import idempotency, local_transactions, numbering
 from tablegate.gateway.engine.search import search_definitions, search_maintenance
 from tablegate.gateway.engine.streams import streaming, tunnels
 from tablegate.gateway.engine.tables import expiring, indexing, table_copies, table_definitions
@@ -29,6 +29,20 @@ CAPABILITIES = (
 )
 """The engine's part of each capability. Its COMMANDS are the functions that run the commands of the capability."""
 
+WRITE_HOOKS = (
+    idempotency.Tokens,
+    numbering.Numbering,
+    local_transactions.PartitionLocks,
+    replica_writes.Mirrors,
+    replica_writes.DeletionTimes,
+    history_retention.HistoryRecorder,
+    streaming.StreamRecorder,
+)
+"""What writes do besides rows and index entries, in the order of locks (docs/architecture.md section 4).
+
+Mirrors add tables to a batch, so the hooks of features that these tables may have come later.
+"""
+
 
 def new_engine(
     store: Store,
@@ -40,6 +54,7 @@ def new_engine(
     engine = Engine(store, options, now, replicas)
     for capability in CAPABILITIES:
         engine.register(capability.COMMANDS)
+    engine.register_write_hooks(WRITE_HOOKS)
     _add_works(engine, options)
     return engine
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, cast
 
 from tablegate.gateway.engine.background.scheduler import Scheduler
 from tablegate.gateway.engine.rows import reading, reading_replicas
+from tablegate.gateway.engine.rows.writing import WriteHook
 from tablegate.gateway.engine.single_commands import SingleCommands
 from tablegate.gateway.engine.streams import following
 from tablegate.gateway.engine.tables.table_definitions import TableDefiner
@@ -93,6 +94,10 @@ class Engine:
         for kind, function in commands.items():
             functions = self._transactions.readers if kind.only_reads else self._single_commands.runners
             functions[kind] = function
+
+    def register_write_hooks(self, hooks: Sequence[type[WriteHook]]) -> None:
+        """Register what writes do besides rows and index entries. To be called before the first command."""
+        self._transactions.write_hooks = hooks
 
     def register_view(self, dialect: str, view: IndexView) -> None:
         """Register a dialect's reader of index key columns. To be called before the first command."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tablegate.gateway.engine.rows import reading
-from tablegate.gateway.engine.rows.writing import WriteBatch
+from tablegate.gateway.engine.rows.writing import WriteBatch, WriteHook
 from tablegate.gateway.model import errors
 from tablegate.gateway.model.commands.command import Command
 from tablegate.gateway.model.commands.row_commands import WriteGroup
@@ -41,6 +41,8 @@ class Transactions:
         self._now = now
         self.readers: dict[type[Command[Any]], reading.Reader] = {}
         """The functions of reads that capabilities have registered."""
+        self.write_hooks: Sequence[type[WriteHook]] = ()
+        """What writes do besides rows and index entries, in the order of locks."""
 
     def read(self, commands: list[Command[Any]]) -> list[Any]:
         """Return the outcome or GatewayError of each read, all from one snapshot."""
@@ -70,7 +72,7 @@ class Transactions:
 
     def write_once(self, groups: list[WriteGroup], nowait: bool = False) -> list[Any]:
         """Make one attempt of `write`. Raises RetryableFailure, CommitUnknown, and other GatewayErrors."""
-        batch = WriteBatch(self._store, groups, self._now() // 100, nowait)
+        batch = WriteBatch(self._store, self.write_hooks, groups, self._now() // 100, nowait)
         self.run_transaction(batch.run)
         return batch.answers
 

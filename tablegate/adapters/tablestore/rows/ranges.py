@@ -15,7 +15,7 @@ from tablegate.adapters.tablestore.capacity import capacity, consumed_capacity
 from tablegate.adapters.tablestore.rows import matrix, selections
 from tablegate.adapters.tablestore.rows.filters import parse_filter
 from tablegate.adapters.tablestore.rows.selections import RowSelection
-from tablegate.adapters.tablestore.rows.transactions import engine_id
+from tablegate.adapters.tablestore.rows.transactions import engine_id, in_transaction
 from tablegate.adapters.tablestore.values import keys
 from tablegate.adapters.tablestore.values.keys import bound_of
 from tablegate.adapters.tablestore.wire import limits
@@ -49,9 +49,8 @@ async def get_range(call: CallContext) -> Message:
     target = await find_target(call, message.table_name)
     whole_keys = message.return_entire_primary_keys
     command = _page_of(target, selection, message, reverse, encodes=whole_keys and not is_matrix)
-    transaction = engine_id(call.caller.namespace, message.transaction_id)
-    may_be_old = call.may_be_old and not transaction
-    page = await command._replace(transaction=transaction, may_be_old=may_be_old)
+    read = command._replace(may_be_old=call.may_be_old)
+    page = await in_transaction(read, engine_id(call.caller.namespace, message.transaction_id))
     consumed = capacity.of_read(page.scanned_bytes)
     consumed_capacity.count_read(target, consumed)
     answer = messages.GetRangeResponse(

@@ -12,12 +12,13 @@ from tablegate.adapters.tablestore.capacity import capacity, consumed_capacity
 from tablegate.adapters.tablestore.rows import selections, writes
 from tablegate.adapters.tablestore.rows.checks import checked_delete, checked_put, checked_update
 from tablegate.adapters.tablestore.rows.foreign_names import checked
-from tablegate.adapters.tablestore.rows.transactions import engine_id, write_groups
+from tablegate.adapters.tablestore.rows.transactions import engine_id, in_transaction, write_groups
 from tablegate.adapters.tablestore.values import keys
 from tablegate.adapters.tablestore.wire import call_context
 from tablegate.adapters.tablestore.wire.plainbuffer import HEADER, WireRow
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from tablegate.gateway.model.commands.row_commands import Get, Read, WriteGroup
+from tablegate.gateway.model.commands.command import Command
+from tablegate.gateway.model.commands.row_commands import Get, WriteGroup
 from tablegate.gateway.model.errors import GatewayError
 from tablegate.gateway.model.tables.pages import Page
 from tablegate.gateway.model.values.rows import Row
@@ -43,16 +44,15 @@ def command_to_read(
     wire: WireRow,
     selection: selections.RowSelection,
     transaction: str = "",
-) -> Get | Read:
+) -> Command[Row | None] | Command[Page]:
     """Return the command that reads a row of a table or of an index by its key. Raises ServiceError."""
     shown = selection if selection.columns else None
     if target.index is not None:
         return keys.index_get(target, wire.key)._replace(may_be_old=call.may_be_old, visible_attributes=shown)
     keys.check_values(wire.key, allows_auto_increment=False)
     key = keys.key_of(target.table, wire.key)
-    transaction_id = engine_id(target.table.namespace, transaction)
-    may_be_old = call.may_be_old and not transaction_id
-    return Get(target.table, key.position, transaction_id, may_be_old, shown)
+    read = Get(target.table, key.position, call.may_be_old, shown)
+    return in_transaction(read, engine_id(target.table.namespace, transaction))
 
 
 def found_row(outcome: Row | Page | None) -> Row | None:

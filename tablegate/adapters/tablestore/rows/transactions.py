@@ -21,6 +21,7 @@ from tablegate.adapters.tablestore.wire.errors import invalid
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.coroutines import all_of
 from tablegate.gateway.model.commands import transaction_commands
+from tablegate.gateway.model.commands.command import Command, R
 from tablegate.gateway.model.commands.row_commands import GroupOutcome, WriteGroup
 from tablegate.gateway.model.values.keys import slot_of
 
@@ -68,6 +69,11 @@ def _ended_id(call: CallContext) -> str:
     if not transaction:
         raise invalid("TransactionID is invalid.")
     return engine_id(call.caller.namespace, transaction)
+
+
+def in_transaction(read: Command[R], transaction_id: str) -> Command[R]:
+    """Return a read within a local transaction. The read itself if the id is empty."""
+    return transaction_commands.ReadInTransaction(transaction_id, read) if transaction_id else read
 
 
 def engine_id(namespace: str, transaction: str) -> str:

@@ -137,6 +137,7 @@ class _JobStep:
 
     def __init__(self, attempt: Attempt, command: job_commands.AdvanceJob) -> None:
         self._store = attempt.store
+        self._hooks = attempt.transactions.write_hooks
         self._definer = attempt.definer
         self._command = command
         self._now = attempt.now
@@ -152,7 +153,9 @@ class _JobStep:
                 with self._store.write() as session:
                     self._save(session, [])
             else:
-                batch = WriteBatch(self._store, self._command.groups, self._now, before_commit=self._save)
+                batch = WriteBatch(
+                    self._store, self._hooks, self._command.groups, self._now, before_commit=self._save
+                )
                 batch.run()
                 if any(isinstance(answer, StaleTable) for answer in batch.answers):
                     raise StaleTable()

@@ -1,16 +1,19 @@
-"""Retention of histories, and of the rows of dropped tables.
+"""Histories: their recording and retention, and the rows of dropped tables.
 
-This module begins and ends histories, retains the rows of a dropped table that has one, and deletes what has expired.
-Copies of tables as of a moment are in restoring.py.
+This module begins, records and ends histories, retains the rows of a dropped table that has one, and deletes what has
+expired. Copies of tables as of a moment are in restoring.py.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from functools import partial
 
 from tablegate.gateway.engine.background.scheduler import MAINTENANCE_PERIOD_S, Scheduler, Work
+from tablegate.gateway.engine.rows.writing import WriteBatch, WriteHook
 from tablegate.gateway.engine.tables import row_counting
+from tablegate.gateway.model.commands.write_groups import RowKey
 from tablegate.gateway.model.errors import BackupBusy, BackupMissing
 from tablegate.gateway.model.tables.backups import RECOVERY_DAYS, Backup, BackupKind
 from tablegate.gateway.model.tables.namespaces import RETAINED
@@ -65,6 +68,40 @@ def release(store: Store, session: Session, source_id: int) -> None:
 def bare(rules: Rules) -> Rules:
     """Return the rules that a table without clients keeps."""
     return Rules(max_versions=rules.max_versions, stamped=rules.stamped)
+
+
+# Recording
+
+
+class HistoryRecorder(WriteHook):
+    """Keeps the old rows of a batch in the histories of their tables.
+
+    They get one time for the whole transaction, so that no moment shows a part of a group. It is later than any
+    previous change in these histories, independent of the clocks of other servers. The rows are locked, so their
+    changes are committed.
+    """
+
+    features = frozenset({"history"})
+
+    def __init__(self, batch: WriteBatch) -> None:
+        super().__init__(batch)
+        self._rules = {
+            table.id: rule for table in batch.tables.values() if (rule := table.rules.history) is not None
+        }
+
+    def read(self, session: Session, keys: Sequence[RowKey]) -> None:
+        self._latest_change = history.latest_change(session, [rule.id for rule in self._rules.values()])
+
+    def save(self, session: Session) -> None:
+        before, rules = self.batch.before, self._rules
+        changes = [
+            ((rules[key[0]].id, key[1]), before.get(key))
+            for key, new in self.batch.after.items()
+            if key[0] in rules and new is not before.get(key)
+        ]
+        if changes:
+            floors = (rule.floor + 1 for rule in rules.values())
+            history.record(session, changes, max(self.batch.now, self._latest_change() + 1, *floors))
 
 
 # Dropping

@@ -9,14 +9,19 @@ from __future__ import annotations
 
 import dataclasses
 from collections import ChainMap
-from collections.abc import Sequence
+from collections.abc import Generator, Mapping, Sequence
 from functools import partial
+from typing import Any
 
-from tablegate.gateway.engine.attempts import Attempt, Runners
+from tablegate.gateway.engine.attempts import Attempt, Runner
 from tablegate.gateway.engine.background.scheduler import MAINTENANCE_PERIOD_S, Scheduler, Work
+from tablegate.gateway.engine.rows import point_reads, reading
+from tablegate.gateway.engine.rows.reading import Reader
+from tablegate.gateway.engine.rows.writing import WriteHook
 from tablegate.gateway.model import errors
 from tablegate.gateway.model.commands import transaction_commands
-from tablegate.gateway.model.commands.row_commands import WriteGroup, WriteOutcome
+from tablegate.gateway.model.commands.command import Command
+from tablegate.gateway.model.commands.row_commands import Get, Read, WriteGroup, WriteOutcome
 from tablegate.gateway.model.commands.write_groups import RowKey, apply_group
 from tablegate.gateway.model.commands.writes import Remove, Replace, StreamRecording, Write
 from tablegate.gateway.model.tables.changes import kind_of, resolved_actions
@@ -28,6 +33,8 @@ from tablegate.gateway.store.sql.databases import RetryableFailure, Session
 from tablegate.gateway.store.store import Store
 from tablegate.gateway.store.transactions import local_transactions
 from tablegate.gateway.store.transactions.local_transactions import OpenTransaction, StagedWrite
+
+# Beginning and staging
 
 
 def _begin(attempt: Attempt, command: transaction_commands.BeginTransaction) -> None:
@@ -163,6 +170,80 @@ def staged_view(session: Session, open_transaction: OpenTransaction) -> dict[Row
     return {(open_transaction.table_id, write.position): write.new for write in staged_writes}
 
 
+# Reading
+
+
+def _read(
+    store: Store,
+    session: Session,
+    command: transaction_commands.ReadInTransaction[point_reads.Outcome],
+    now_ms: int,
+) -> Generator[None, None, point_reads.Outcome]:
+    """Run a read in slices. It sees the rows that its transaction has staged in place of the stored ones."""
+    read, transaction = command.read, command.transaction
+    refusal = point_reads.refusal_of(read, set(), now_ms)
+    if refusal is not None:
+        return refusal
+    open_transaction = local_transactions.find(session, transaction, now_ms)
+    if open_transaction is None:
+        return errors.TransactionMissing()
+    staged = staged_view(session, open_transaction)
+    if isinstance(read, Read):
+        of_table = {
+            position: row for (table_id, position), row in staged.items() if table_id == read.table.id
+        }
+        return (yield from reading.page(session, read, now_ms, {}, of_table))
+    assert isinstance(read, Get)
+    key = read.table.id, read.position
+    row = staged[key] if key in staged else rows.fetch_many(session, [key]).get(key)
+    return read.table.visible(row, now_ms)
+
+
+# Writing
+
+
+class PartitionLocks(WriteHook):
+    """The partitions of a batch that local transactions have locked, and the transactions that it commits."""
+
+    features = frozenset({"has_local_transactions", "transaction"})
+
+    def lock(self, session: Session) -> None:
+        """Refuse writes to partitions that a transaction has locked, and commits of transactions that have ended."""
+        batch = self.batch
+        partitions = {
+            (write.table.id, write.key.position.partition)
+            for group in batch.groups
+            for write in group.writes
+            if write.table.rules.has_local_transactions
+        }
+        if partitions and session.statements.guards_partitions:
+            local_transactions.guard(session, partitions)
+        locks = local_transactions.partition_locks(session, sorted(partitions), batch.now_ms)
+        for at, group in enumerate(batch.groups):
+            if group.transaction:
+                self._lock_transaction(session, at, group)
+            for write in group.writes if locks else ():
+                partition = write.table.id, write.key.position.partition
+                if locks.get(partition, group.transaction) != group.transaction:
+                    batch.answer(at, errors.PartitionLocked())
+
+    def _lock_transaction(self, session: Session, at: int, group: WriteGroup) -> None:
+        open_transaction = local_transactions.find(session, group.transaction, self.batch.now_ms, lock=True)
+        if open_transaction is None:
+            self.batch.answer(at, errors.TransactionMissing())
+        elif open_transaction.writes != len(group.writes):
+            raise RetryableFailure("a write was staged during the commit of a local transaction")
+
+    def applied(
+        self, session: Session, group: WriteGroup, writes: Sequence[Write], outcomes: Sequence[WriteOutcome]
+    ) -> None:
+        if group.transaction:
+            local_transactions.remove(session, group.transaction)
+
+
+# Ending
+
+
 def _commit(attempt: Attempt, command: transaction_commands.CommitTransaction) -> errors.GatewayError | None:
     """Apply the staged writes. Raises RetryableFailure, TransactionMissing.
 
@@ -229,7 +310,8 @@ def sweep(store: Store, now_ms: int, limit: int) -> int | None:
     return len(expired_ids)
 
 
-COMMANDS: Runners = {
+COMMANDS: Mapping[type[Command[Any]], Runner | Reader] = {
+    transaction_commands.ReadInTransaction: _read,
     transaction_commands.BeginTransaction: _begin,
     transaction_commands.StageWrites: _stage,
     transaction_commands.FindTransaction: _find_partition,

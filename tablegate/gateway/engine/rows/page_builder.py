@@ -40,7 +40,7 @@ SHOWN_AS_STORED = frozenset(
 )
 """Features (Table.features) that do not change what a reader sees of the stored rows."""
 READ_FIELDS = (
-    "table range limits index reverse filter view segment after whole_rows cut transaction concatenation may_be_old"
+    "table range limits index reverse filter view segment after whole_rows cut concatenation may_be_old"
     " visible_attributes"
 )
 """The fields of Read that the fast paths support (fast_paths.covers)."""

@@ -25,7 +25,6 @@ from tablegate.gateway.engine.rows.point_reads import (
 from tablegate.gateway.model import errors, fast_paths
 from tablegate.gateway.model.commands.command import Command
 from tablegate.gateway.model.commands.row_commands import Get, Read, ReadAll
-from tablegate.gateway.model.commands.write_groups import RowKey
 from tablegate.gateway.model.expressions.predicates import ALWAYS
 from tablegate.gateway.model.expressions.ranges import KeyRange
 from tablegate.gateway.model.tables.indexes import Index
@@ -37,7 +36,6 @@ from tablegate.gateway.store.rows.prefiltered_scans import Counts, PrefilteredSc
 from tablegate.gateway.store.sql.databases import Session
 from tablegate.gateway.store.sql.prefilters import condition_of, prefilter_of
 from tablegate.gateway.store.store import Store
-from tablegate.gateway.store.transactions import local_transactions
 
 # Pages that take less time are read in one slice.
 _SLICE_S = 0.001
@@ -100,20 +98,17 @@ def read_in_slices(
             kind = type(command)
             table: Any = command.table if kind is Get or kind is Read else None
             is_ready = table is not None and table.busy_until_ms <= now_ms and table.id not in stale
-            if is_ready and kind is Get and not command.transaction and table.features <= SHOWN_AS_STORED:
+            if is_ready and kind is Get and table.features <= SHOWN_AS_STORED:
                 # The most frequent case. The general code below would find the same row.
                 outcomes[at] = rows_by_key.get((table.id, command.position))
-            elif is_ready and kind is Read and command.index is None and not command.transaction:
-                pages.append((at, _page(session, command, now_ms, counts)))
+            elif is_ready and kind is Read and command.index is None:
+                pages.append((at, page(session, command, now_ms, counts)))
             elif (refusal := refusal_of(command, stale, now_ms)) is not None:
                 outcomes[at] = refusal
             elif isinstance(command, Read):
-                begin = _staged_page if command.transaction else _page
-                pages.append((at, begin(session, command, now_ms, counts)))
+                pages.append((at, page(session, command, now_ms, counts)))
             elif kind in readers:
                 pages.append((at, readers[kind](store, session, command, now_ms)))
-            elif _transaction(command):
-                outcomes[at] = _staged_outcome(session, command, rows_by_key, now_ms)
             elif is_byte_limited(command):
                 outcomes[at] = outcome_within_limit(session, command, now_ms)
             else:
@@ -148,55 +143,18 @@ def _stale(store: Store, session: Session, commands: list[Command[Any]]) -> set[
 
 
 def _is_fetched_together(command: Command[Any]) -> bool:
-    """Return True for a point read without a transaction, unless its rows are fetched in steps."""
-    if type(command) is Get:
-        return not command.transaction
-    return type(command) is ReadAll and not is_byte_limited(command)
+    """Return True for a point read, unless its rows are fetched in steps."""
+    return type(command) is Get or (type(command) is ReadAll and not is_byte_limited(command))
 
 
-def _transaction(command: Command[Any]) -> str:
-    return command.transaction if isinstance(command, Get) else ""
-
-
-def _staged_outcome(
-    session: Session, command: Command[Any], rows_by_key: dict[RowKey, Row], now_ms: int
-) -> Outcome:
-    """Return the outcome of a point read through a local transaction."""
-    assert isinstance(command, Get)
-    staged_rows = _staged_rows(session, command, now_ms)
-    if isinstance(staged_rows, errors.GatewayError):
-        return staged_rows
-    if command.position in staged_rows:
-        return command.table.visible(staged_rows[command.position], now_ms)
-    return outcome_of(command, rows_by_key, now_ms)
-
-
-def _staged_page(session: Session, command: Read, now_ms: int, counts: Counts) -> Slices:
-    staged_rows = _staged_rows(session, command, now_ms)
-    if isinstance(staged_rows, errors.GatewayError):
-        return staged_rows
-    return (yield from _page(session, command, now_ms, counts, staged_rows))
-
-
-def _staged_rows(
-    session: Session, command: Get | Read, now_ms: int
-) -> dict[Position, Row | None] | errors.GatewayError:
-    """Return the rows that a command's local transaction has staged in its table."""
-    open_transaction = local_transactions.find(session, command.transaction, now_ms)
-    if open_transaction is None:
-        return errors.TransactionMissing()
-    if open_transaction.table_id != command.table.id:
-        return {}
-    return {write.position: write.new for write in local_transactions.writes_of(session, open_transaction.id)}
-
-
-def _page(
+def page(
     session: Session,
     command: Read,
     now_ms: int,
     counts: Counts,
     staged_rows: Mapping[Position, Row | None] | None = None,
 ) -> Slices:
+    """Read a page in slices. `staged_rows`: rows to show in place of the stored ones. None: no row."""
     if command.index is None:
         source = scans.rows_source(command.table.id)
     else:

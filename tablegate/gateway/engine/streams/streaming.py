@@ -6,11 +6,13 @@ A change is recorded in the transaction of its write. Reading takes a snapshot a
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from tablegate.gateway.engine.background.scheduler import MAINTENANCE_PERIOD_S, Scheduler, Work
+from tablegate.gateway.engine.rows.writing import RowChange, WriteHook
 from tablegate.gateway.model.commands import stream_commands
+from tablegate.gateway.model.commands.row_commands import WriteGroup, WriteOutcome
 from tablegate.gateway.model.commands.writes import Write
 from tablegate.gateway.model.errors import PositionExpired, StaleTable, StreamMissing
 from tablegate.gateway.model.tables.changes import (
@@ -28,7 +30,6 @@ from tablegate.gateway.model.tables.changes import (
     shard_hash,
 )
 from tablegate.gateway.model.tables.tables import Rules, StreamRule, Table
-from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.store.sql import progress
 from tablegate.gateway.store.sql.databases import Session
 from tablegate.gateway.store.store import Store
@@ -42,41 +43,49 @@ _CHUNK_ROWS = 100
 # Recording
 
 
-class RowChange(NamedTuple):
-    """A completed write: the row before and after it."""
-
-    write: Write
-    old: Row | None
-    new: Row | None
-
-
 def is_recorded(table: Table) -> bool:
     """Return True if the writes of a table are recorded in a stream."""
     rules = table.rules
     return rules.log is not None or (rules.stream is not None and rules.stream.enabled)
 
 
-def record(session: Session, records: Iterable[RowChange], now_ms: int) -> None:
-    """Record writes, in this order. Shards are locked in the order of their numbers, so that writers cannot
-    deadlock."""
-    by_shard: dict[tuple[int, int], list[Change]] = {}
-    for write, old, new in records:
-        rule = write.table.rules.recorder
-        assert rule is not None
-        kind = write.recording.kind if write.recording is not None else kind_of(write)
-        if kind is None:
-            continue
-        actions = (
-            write.recording.actions if write.recording is not None else resolved_actions(write, new, now_ms)
-        )
-        number = rule.shard_of(shard_hash(write.key.position.partition))
-        key_values = dict(zip(write.table.key_schema.names, write.key.values, strict=True))
-        change = Change(
-            number, 0, kind, key_values, old, new, actions, write.actor, now_ms, is_noop(old, new)
-        )
-        by_shard.setdefault((rule.id, number), []).append(change)
-    for shard in sorted(by_shard):
-        changes.append(session, shard, by_shard[shard])
+class StreamRecorder(WriteHook):
+    """Records the completed writes of a batch in the streams of their tables, in their order."""
+
+    features = frozenset({"stream", "log"})
+
+    def applied(
+        self, session: Session, group: WriteGroup, writes: Sequence[Write], outcomes: Sequence[WriteOutcome]
+    ) -> None:
+        for write, (old, new) in zip(writes, outcomes, strict=True):
+            if write.stamp is not None and new is old:
+                continue  # the row has a later write, which the stream has recorded
+            if is_recorded(write.table):
+                self.batch.changes.append(RowChange(write, old, new))
+
+    def save(self, session: Session) -> None:
+        """Record the writes. Shards are locked in the order of their numbers, so that writers cannot deadlock."""
+        now_ms = self.batch.now_ms
+        by_shard: dict[tuple[int, int], list[Change]] = {}
+        for write, old, new in self.batch.changes:
+            rule = write.table.rules.recorder
+            assert rule is not None
+            kind = write.recording.kind if write.recording is not None else kind_of(write)
+            if kind is None:
+                continue
+            actions = (
+                write.recording.actions
+                if write.recording is not None
+                else resolved_actions(write, new, now_ms)
+            )
+            number = rule.shard_of(shard_hash(write.key.position.partition))
+            key_values = dict(zip(write.table.key_schema.names, write.key.values, strict=True))
+            change = Change(
+                number, 0, kind, key_values, old, new, actions, write.actor, now_ms, is_noop(old, new)
+            )
+            by_shard.setdefault((rule.id, number), []).append(change)
+        for shard in sorted(by_shard):
+            changes.append(session, shard, by_shard[shard])
 
 
 # Enabling and disabling

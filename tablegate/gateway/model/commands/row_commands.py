@@ -62,15 +62,13 @@ def _select(visible: VisibleAttributes | None, whole: str = "ALL_ATTRIBUTES") ->
 class _GetFields(NamedTuple):
     table: Table
     position: Position
-    transaction: str = ""
     may_be_old: bool = False
     visible_attributes: VisibleAttributes | None = None
 
 
 class Get(_GetFields, Command["Row | None"]):
-    """Read one row. Outcome: Row or None. Error: TransactionMissing.
+    """Read one row. Outcome: Row or None.
 
-    - `transaction`: the id of an open local transaction. The read sees its staged writes.
     - `may_be_old`: an eventually consistent read, which a replica may answer.
     - `visible_attributes`: the visible part of the row. None: everything.
     """
@@ -132,7 +130,6 @@ class _ReadFields(NamedTuple):
     after: Position | None = None
     whole_rows: bool = False
     cut: Callable[[Row], Row | None] | None = None
-    transaction: str = ""
     concatenation: Concatenation | None = None
     may_be_old: bool = False
     visible_attributes: VisibleAttributes | None = None

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from tablegate.gateway.model.authorization.accesses import ANYWHERE, Access, leading_keys, on_table
 from tablegate.gateway.model.authorization.conditions import EVERYTHING, ConditionKey, FactValues
 from tablegate.gateway.model.authorization.permissions import Permission, Purpose
-from tablegate.gateway.model.authorization.quotas import WRITE_UNITS, Cost
-from tablegate.gateway.model.commands.command import Command, ControlCommand
+from tablegate.gateway.model.authorization.quotas import READ_UNITS, WRITE_UNITS, Cost
+from tablegate.gateway.model.commands.command import Command, ControlCommand, R
 from tablegate.gateway.model.commands.row_commands import GroupOutcome, WriteGroup, cost_of_writes
 from tablegate.gateway.model.tables.tables import Table
 
@@ -86,6 +86,30 @@ class StageWrites(Command[list[GroupOutcome]]):
 
     def cost(self, outcome: list[GroupOutcome]) -> Cost:
         return cost_of_writes([write for answer in outcome if isinstance(answer, list) for write in answer])
+
+
+@dataclass(frozen=True, slots=True)
+class ReadInTransaction(Command[R]):
+    """Run a Get or a Read that sees the staged writes of a local transaction. Outcome: that of the read. Error:
+    TransactionMissing."""
+
+    transaction: str
+    read: Command[R]
+
+    only_reads = True
+    is_sliced = True
+    rate = READ_UNITS
+
+    @property
+    def table(self) -> Table:
+        table: Table = self.read.table  # type: ignore[attr-defined]
+        return table
+
+    def accesses(self, purpose: Purpose) -> Iterable[Access]:
+        return self.read.accesses(purpose)
+
+    def cost(self, outcome: R) -> Cost:
+        return self.read.cost(outcome)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tablegate.gateway.model.commands.write_groups import RowKey
-from tablegate.gateway.store.sql.databases import Session
+from tablegate.gateway.store.sql.databases import Pending, Session
 from tablegate.gateway.store.sql.positions import stored_position
 
 
-def of_keys(session: Session, keys: Sequence[RowKey]) -> dict[RowKey, int]:
+def of_keys(session: Session, keys: Sequence[RowKey]) -> Pending[dict[RowKey, int]]:
     """Return the times of deletion by key, in ticks, where a tombstone exists."""
     statement = (
         "SELECT deleted_at FROM tombstones WHERE table_id = ? AND partition = ? AND sort = ? AND slot = ?"
@@ -17,7 +17,7 @@ def of_keys(session: Session, keys: Sequence[RowKey]) -> dict[RowKey, int]:
     answers = [
         session.ask(statement, (table_id, *stored_position(position)[:3])) for table_id, position in keys
     ]
-    return {key: rows[0][0] for key, answer in zip(keys, answers, strict=True) if (rows := answer())}
+    return lambda: {key: rows[0][0] for key, answer in zip(keys, answers, strict=True) if (rows := answer())}
 
 
 def keep(session: Session, deletion_times: Mapping[RowKey, int]) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from tablegate.gateway.engine.engine import Engine
 from tablegate.gateway.engine.rows import local_transactions
+from tablegate.gateway.model.commands.command import Command
 from tablegate.gateway.model.commands.row_commands import (
     Get,
     IdempotencyToken,
@@ -22,6 +23,7 @@ from tablegate.gateway.model.commands.transaction_commands import (
     BeginTransaction,
     CommitTransaction,
     FindTransaction,
+    ReadInTransaction,
     StageWrites,
 )
 from tablegate.gateway.model.commands.writes import Replace, Write
@@ -90,7 +92,8 @@ def stage(client: Client, *writes: Write, transaction: str = ID, limit: int = LI
 
 
 def seen(client: Client, p: str = "a", s: int = 0, transaction: str = "") -> dict[str, object] | None:
-    row = ask(client.engine, Get(client.table, client.key(p, s).position, transaction))
+    get = Get(client.table, client.key(p, s).position)
+    row = ask(client.engine, within_transaction(get, transaction))
     assert row is None or isinstance(row, Row)
     return (
         None
@@ -99,9 +102,14 @@ def seen(client: Client, p: str = "a", s: int = 0, transaction: str = "") -> dic
     )
 
 
+def within_transaction(read: Get | Read, transaction: str) -> Command[object]:
+    return ReadInTransaction(transaction, read) if transaction else read
+
+
 def listed(client: Client, p: str = "a", transaction: str = "", **options: object) -> list[int]:
     bounds = within(client.key(p).position.partition)
-    page = ask(client.engine, Read(client.table, bounds, PageLimits(), transaction=transaction, **options))  # type: ignore[arg-type]
+    read = Read(client.table, bounds, PageLimits(), **options)  # type: ignore[arg-type]
+    page = ask(client.engine, within_transaction(read, transaction))
     return [int(row.latest["s"].data) for row in page.rows]  # type: ignore[attr-defined]
 
 
@@ -163,8 +171,8 @@ def assert_missing(client: Client, transaction: str) -> None:
         CommitTransaction(transaction),
         AbortTransaction(transaction),
         StageWrites(transaction, (WriteGroup((client.put("a"),)),), LIMIT),
-        Get(client.table, position, transaction),
-        Read(client.table, within(position.partition), PageLimits(), transaction=transaction),
+        ReadInTransaction(transaction, Get(client.table, position)),
+        ReadInTransaction(transaction, Read(client.table, within(position.partition), PageLimits())),
     ):
         with pytest.raises(TransactionMissing):
             ask(client.engine, command)
@@ -288,11 +296,11 @@ def test_a_page_through_a_transaction_stops_and_goes_on(held: Client) -> None:
     stage(held, *(held.put("a", number) for number in range(0, 10, 2)))
     bounds = within(held.key("a").position.partition)
     limits = PageLimits(returned=3, peek=True)
-    page = ask(held.engine, Read(held.table, bounds, limits, transaction=ID))
+    page = ask(held.engine, ReadInTransaction(ID, Read(held.table, bounds, limits)))
     assert [row.latest["s"].data for row in page.rows] == [0, 1, 2]  # type: ignore[attr-defined]
     assert page.next.latest["s"].data == 4  # type: ignore[attr-defined]
     rest = bounds.after(page.last.position)  # type: ignore[attr-defined]
-    page = ask(held.engine, Read(held.table, rest, limits, transaction=ID))
+    page = ask(held.engine, ReadInTransaction(ID, Read(held.table, rest, limits)))
     assert [row.latest["s"].data for row in page.rows] == [4, 6, 8]  # type: ignore[attr-defined]
 
 
