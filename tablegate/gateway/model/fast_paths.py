@@ -98,7 +98,7 @@ FAST_PATHS: tuple[FastPath, ...] = (
     ),
     FastPath(
         "tablegate.gateway.engine.rows.loading:fast_load",
-        "tablegate.gateway.engine.rows.writing:WriteBatch._decide",
+        "tablegate.gateway.engine.rows.writing:WriteBatch.run",
         "tests/gateway/engine/rows/test_loading.py::test_both_ways_leave_the_same_rows",
         1.96,
     ),
