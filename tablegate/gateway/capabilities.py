@@ -16,6 +16,7 @@ from tablegate.gateway.engine.tables import expiring, indexing, table_copies, ta
 from tablegate.gateway.engine.vectors import vector_support
 from tablegate.gateway.store.opening.replicas import Standbys
 from tablegate.gateway.store.store import Store
+from tablegate.gateway.store.tables.table_hooks import TableHook
 
 CAPABILITIES = (
     job_runner,
@@ -55,8 +56,19 @@ def new_engine(
     for capability in CAPABILITIES:
         engine.register(capability.COMMANDS)
     engine.register_write_hooks(WRITE_HOOKS)
+    store.catalog.hooks = _table_hooks(store)
     _add_works(engine, options)
     return engine
+
+
+def _table_hooks(store: Store) -> list[TableHook]:
+    """Return the hooks of tables in the order of their calls. The first one locks other tables."""
+    return [
+        replication.ReplicaHook(store),
+        tunnels.TunnelHook(),
+        search_definitions.SearchIndexHook(),
+        history_retention.HistoryHook(store),
+    ]
 
 
 def _add_works(engine: Engine, options: EngineOptions) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import secrets
 import time
+from collections import Counter
 from collections.abc import Mapping
 
 import orjson
@@ -18,7 +19,6 @@ from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.security.quotas import Quotas
 from tablegate.gateway.store.accounts import quotas as rows
 from tablegate.gateway.store.store import Store
-from tablegate.gateway.store.tables import backups, copies
 
 _SHARING_S = 0.5
 _LIVE_MS = 3_000
@@ -80,8 +80,11 @@ class QuotaSync:
             return
         with self._store.read() as session:
             tables = self._store.catalog.all(session)
-            sizes = backups.bytes_by_namespace(session)
-            filled_from = copies.sources(session)
+            sizes: Counter[str] = Counter()
+            filled_from: dict[int, int] = {}
+            for hook in self._store.catalog.hooks:
+                sizes.update(hook.bytes_by_namespace(session))
+                filled_from.update(hook.copy_sources(session))
         by_namespace = {
             namespace: size for namespace, size in sizes.items() if self._quotas.limits_bytes_of(namespace)
         }

@@ -10,11 +10,7 @@ from tablegate.adapters.dynamodb import DIALECT as DYNAMODB
 from tablegate.adapters.tablestore.tables.options import was_created_by_table_store
 from tablegate.gateway.model.commands.table_commands import NewIndex, NewVectorIndex
 from tablegate.gateway.model.tables.indexes import IndexProjection
-from tablegate.gateway.model.tables.restored_tables import (
-    independent_rules,
-    indexes_like,
-    vector_indexes_like,
-)
+from tablegate.gateway.model.tables.restored_tables import indexes_like, vector_indexes_like
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.keys import KeySchema
 from tablegate.gateway.model.values.vectors import Metric
@@ -29,7 +25,7 @@ def definition_of_table(table: Table, rows: int | None, size_bytes: int | None) 
         service_of(table),
         table.key_schema,
         tuple(dataclasses.replace(index, dialect="") for index in indexes_like(table)),
-        independent_rules(table.rules),
+        table.rules.independent(),
         dict(table.properties),
         rows,
         size_bytes,

@@ -7,7 +7,7 @@ expired. Copies of tables as of a moment are in restoring.py.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from tablegate.gateway.engine.background.scheduler import MAINTENANCE_PERIOD_S, Scheduler, Work
@@ -22,6 +22,7 @@ from tablegate.gateway.model.values.rows import TICKS_PER_MS
 from tablegate.gateway.store.sql.databases import Session
 from tablegate.gateway.store.store import Store
 from tablegate.gateway.store.tables import backups, copies, descriptors, history
+from tablegate.gateway.store.tables.table_hooks import TableHook
 
 _DAY_MS = 86_400_000
 
@@ -104,45 +105,64 @@ class HistoryRecorder(WriteHook):
             history.record(session, changes, max(self.batch.now, self._latest_change() + 1, *floors))
 
 
-# Dropping
+# Tables
 
 
-def retain_or_remove(store: Store, session: Session, table: Table, now_ms: int) -> None:
-    """Remove a dropped table, in constant time, or retain its rows under a reserved namespace.
+class HistoryHook(TableHook):
+    """Ends the history of a removed table, gives a copy of a table its own, and retains the rows of dropped tables."""
 
-    A table with a history becomes a system backup. A table that is being copied stays until the copies are done. The
-    caller clears the cache.
-    """
-    rule = table.rules.history
-    is_copied = copies.is_source(session, table.id)
-    is_kept = rule is not None and rule.days is not None
-    if not is_kept and not is_copied:
-        store.catalog.remove(session, table)
-        return
-    if is_kept:
-        count = row_counting.of_table(session, table)
-        backup = Backup(
-            store.catalog.next_id(session),
-            table.namespace,
-            table.name,
-            "",
-            BackupKind.SYSTEM,
-            table.id,
-            table,
-            count.rows,
-            count.size_bytes,
-            True,
-            now_ms,
-            now_ms + RECOVERY_DAYS * _DAY_MS,
-        )
-        backups.add(session, backup, descriptors.definition(table))
-    rules = dataclasses.replace(bare(table.rules), history=rule if is_copied else None)
-    if rule is not None and not is_copied:
-        history.end(session, rule.id)
-    store.catalog.update(
-        session, dataclasses.replace(table, rules=rules, state=State.ACTIVE, busy_until_ms=0)
-    )
-    store.catalog.move(session, table, f"{RETAINED}{table.id}")
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def copied(self, session: Session, source: Table, copy: Table, now_ms: int) -> Table:
+        """Return a copy with a history of its own if clients have enabled that of the source."""
+        rule = source.rules.history
+        if rule is None or rule.days is None:
+            return copy
+        return with_history(self._store, session, copy, rule.days, now_ms)
+
+    def retain(self, session: Session, table: Table, now_ms: int) -> bool:
+        """Make a system backup of a table with a history. A table that is being copied stays until the copies are
+        done."""
+        catalog, rule = self._store.catalog, table.rules.history
+        is_copied = copies.is_source(session, table.id)
+        is_kept = rule is not None and rule.days is not None
+        if not is_kept and not is_copied:
+            return False
+        if is_kept:
+            count = row_counting.of_table(session, table)
+            backup = Backup(
+                catalog.next_id(session),
+                table.namespace,
+                table.name,
+                "",
+                BackupKind.SYSTEM,
+                table.id,
+                table,
+                count.rows,
+                count.size_bytes,
+                True,
+                now_ms,
+                now_ms + RECOVERY_DAYS * _DAY_MS,
+            )
+            backups.add(session, backup, descriptors.definition(table))
+        rules = dataclasses.replace(bare(table.rules), history=rule if is_copied else None)
+        if rule is not None and not is_copied:
+            history.end(session, rule.id)
+        catalog.update(session, dataclasses.replace(table, rules=rules, state=State.ACTIVE, busy_until_ms=0))
+        catalog.move(session, table, f"{RETAINED}{table.id}")
+        return True
+
+    def remove(self, session: Session, table: Table) -> None:
+        if table.rules.history is not None:
+            history.end(session, table.rules.history.id)
+
+    def bytes_by_namespace(self, session: Session) -> Mapping[str, int]:
+        """Return the bytes of backups."""
+        return backups.bytes_by_namespace(session)
+
+    def copy_sources(self, session: Session) -> Mapping[int, int]:
+        return copies.sources(session)
 
 
 # Backups

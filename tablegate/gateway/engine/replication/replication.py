@@ -14,7 +14,7 @@ Strong replicas need no followers: the write path writes to all of them at once 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -23,7 +23,7 @@ from tablegate.gateway.engine.background import batch_walk
 from tablegate.gateway.engine.background.scheduler import MAINTENANCE_PERIOD_S, Scheduler, Work
 from tablegate.gateway.engine.replication.replica_writes import REPLICATED
 from tablegate.gateway.engine.streams import follower_reads, following
-from tablegate.gateway.engine.tables.table_dependents import REPLICA, leave, lock_current, members, save_table
+from tablegate.gateway.engine.tables.table_dependents import lock_current, save_table, without_unused_log
 from tablegate.gateway.model.commands.replica_commands import AddReplicas, RemoveReplicas
 from tablegate.gateway.model.commands.row_commands import WriteGroup
 from tablegate.gateway.model.commands.writes import Remove, Replace, StreamRecording, Write, deleted_at
@@ -36,6 +36,10 @@ from tablegate.gateway.store.sql.databases import Session
 from tablegate.gateway.store.store import Store
 from tablegate.gateway.store.streams import followers
 from tablegate.gateway.store.streams.followers import Follower
+from tablegate.gateway.store.tables.table_hooks import TableHook
+
+REPLICA = "replica"
+"""The kind of followers that are replicas of the table. The target is the id of the replica's table."""
 
 _UNRECORDED = StreamRecording(None, ())
 _FOREVER_MS = 1 << 62
@@ -47,12 +51,56 @@ _BATCH_BYTES = 4_000_000
 # Members of a group
 
 
+def _members(store: Store, session: Session, table: Table) -> list[Table]:
+    """Return the replicas of a group including this table, locked in the order of their ids. Empty if the table has
+    none."""
+    rule = table.rules.replication
+    if rule is None:
+        return []
+    ids = sorted([table.id, *(peer.table_id for peer in rule.peers)])
+    locked_tables = [store.catalog.lock(session, table_id) for table_id in ids]
+    return [member for member in locked_tables if member is not None]
+
+
+def _leave(store: Store, session: Session, table: Table, removed_ids: Collection[int], now_ms: int) -> None:
+    """Remove tables from the replication group of a table. A member without peers is no longer a replica."""
+    group = _members(store, session, table)
+    for member in group:
+        for follower in followers.of_table(session, member.id, REPLICA):
+            if member.id in removed_ids or int(follower.target) in removed_ids:
+                followers.remove(session, follower.id)
+    for member in group:
+        rule = member.rules.replication
+        if rule is None:  # its last peer was removed in the same transaction
+            continue
+        peers = tuple(peer for peer in rule.peers if peer.table_id not in removed_ids)
+        is_member = member.id not in removed_ids and peers
+        new_rule = dataclasses.replace(rule, peers=peers) if is_member else None
+        if not is_member:
+            tombstones.forget(session, member.id)
+        member = dataclasses.replace(member, rules=dataclasses.replace(member.rules, replication=new_rule))
+        if member.state is State.CREATING and member.id in removed_ids:  # no member fills it any more
+            member = dataclasses.replace(member, state=State.ACTIVE, busy_until_ms=0)
+        save_table(store, session, without_unused_log(session, member, now_ms))
+
+
+class ReplicaHook(TableHook):
+    """Takes a dropped table out of its replication group."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def detach(self, session: Session, table: Table, now_ms: int) -> None:
+        """Remove a table from its replication group. Locks the other members."""
+        _leave(self._store, session, table, {table.id}, now_ms)
+
+
 def _add(attempt: Attempt, command: AddReplicas) -> Table:
     """Make replicas of a table. Raises StaleTable, TableExists, TableBusy."""
     store, definer, now_ms = attempt.store, attempt.definer, attempt.now_ms
     with store.write() as session:
         table = _lock_and_alter(attempt, session, command)
-        old_members = members(store, session, table)
+        old_members = _members(store, session, table)
         is_empty = not rows.positions_after(session, table.id, None, 1, 0)
         until_ms = 0 if command.strong or is_empty else _FOREVER_MS
         new_members = [definer.make(session, new.definition, until_ms, now_ms) for new in command.replicas]
@@ -125,7 +173,7 @@ def _remove(attempt: Attempt, command: RemoveReplicas) -> Table:
         removed_ids = {peer.table_id for peer in rule.peers if peer.name in command.names} if rule else set()
         if rule is not None and rule.name in command.names:
             removed_ids.add(table.id)
-        leave(store, session, table, removed_ids, now_ms)
+        _leave(store, session, table, removed_ids, now_ms)
         remaining_table = store.catalog.lock(session, table.id)
         assert remaining_table is not None
         for table_id in sorted(removed_ids - {table.id}):
@@ -230,7 +278,7 @@ def apply(store: Store, write: Callable[[list[WriteGroup]], list[Any]], batch: R
 
 def _set_ready(store: Store, session: Session, table_id: int) -> None:
     table = store.catalog.by_id(session, table_id)
-    for member in [] if table is None else members(store, session, table):
+    for member in [] if table is None else _members(store, session, table):
         rule = member.rules.replication
         assert rule is not None
         peers = tuple(

@@ -19,6 +19,7 @@ from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.store.search import documents, search_indexes
 from tablegate.gateway.store.sql.databases import Session
 from tablegate.gateway.store.streams import followers
+from tablegate.gateway.store.tables.table_hooks import TableHook
 
 SEARCH = "search"
 """The kind of followers that are search indexes. The target is the id of the index."""
@@ -134,6 +135,13 @@ def _describe(attempt: Attempt, command: search_commands.DescribeSearchIndex) ->
             synced_to_ms = now_ms if oldest_ms is None else oldest_ms
     synced_to_ms = 0 if is_filling else synced_to_ms
     return SearchIndexState(index, table.name, is_filling, synced_to_ms, number, size_bytes)
+
+
+class SearchIndexHook(TableHook):
+    """Removes the search indexes of a table that is removed or retained."""
+
+    def remove_indexes(self, session: Session, table: Table) -> None:
+        search_indexes.remove_all(session, table.id)
 
 
 COMMANDS: Runners = {

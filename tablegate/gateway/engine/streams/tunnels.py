@@ -21,12 +21,7 @@ from tablegate.gateway.engine.attempts import Attempt, Runners
 from tablegate.gateway.engine.background.scheduler import MAINTENANCE_PERIOD_S, Scheduler, Work
 from tablegate.gateway.engine.streams import following, streaming
 from tablegate.gateway.engine.streams.follower_reads import oldest_of_kind, oldest_pending_ms
-from tablegate.gateway.engine.tables.table_dependents import (
-    TUNNEL,
-    lock_current,
-    save_table,
-    without_unused_log,
-)
+from tablegate.gateway.engine.tables.table_dependents import lock_current, save_table, without_unused_log
 from tablegate.gateway.model.commands import tunnel_commands
 from tablegate.gateway.model.errors import LimitExceeded, TunnelRefused
 from tablegate.gateway.model.tables.changes import AtTime, Latest, Oldest, Shard
@@ -49,7 +44,10 @@ from tablegate.gateway.store.sql.databases import Session
 from tablegate.gateway.store.store import Store
 from tablegate.gateway.store.streams import changes, followers, tunnels
 from tablegate.gateway.store.streams.followers import Follower
+from tablegate.gateway.store.tables.table_hooks import TableHook
 
+TUNNEL = "tunnel"
+"""The kind of followers that are tunnels. The target is the public id of the tunnel."""
 ROW_CHANNELS = 4
 """Number of channels for the rows of a table."""
 RETENTION_MS = 7 * 86_400_000
@@ -114,6 +112,13 @@ def _delete(attempt: Attempt, command: tunnel_commands.DeleteTunnel) -> None:
         tunnels.remove(session, tunnel.id)
         followers.remove(session, tunnel.id)
         save_table(store, session, without_unused_log(session, table, attempt.now_ms))
+
+
+class TunnelHook(TableHook):
+    """Removes the tunnels of a dropped table."""
+
+    def detach(self, session: Session, table: Table, now_ms: int) -> None:
+        tunnels.remove_all(session, table.id)
 
 
 def add_works(background: Scheduler) -> None:

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from tablegate.gateway.engine.background.scheduler import Scheduler, Work
-from tablegate.gateway.engine.backups import history_retention
 from tablegate.gateway.engine.streams import streaming
 from tablegate.gateway.engine.tables import table_dependents
 from tablegate.gateway.model import errors
@@ -19,7 +18,6 @@ from tablegate.gateway.model.authorization.quotas import TABLES, TableLimit
 from tablegate.gateway.model.commands import table_commands
 from tablegate.gateway.model.tables.indexes import Index, VectorIndex
 from tablegate.gateway.model.tables.namespaces import FOLLOWED, SNAPSHOTS
-from tablegate.gateway.model.tables.restored_tables import independent_rules
 from tablegate.gateway.model.tables.tables import Rules, State, StreamRule, Table, azure_name_for
 from tablegate.gateway.model.values.keys import KeySchema
 from tablegate.gateway.store.rows import row_counts
@@ -163,15 +161,14 @@ class TableDefiner:
             namespace=namespace,
             indexes=indexes,
             vector_indexes=vector_indexes,
-            rules=independent_rules(table.rules),
+            rules=table.rules.independent(),
             state=State.ACTIVE,
             busy_until_ms=0,
             version=1,
             created_at_ms=now_ms,
         )
-        history_rule = table.rules.history
-        if history_rule is not None and history_rule.days is not None:
-            copy = history_retention.with_history(self._store, session, copy, history_rule.days, now_ms)
+        for hook in self._catalog.hooks:
+            copy = hook.copied(session, table, copy, now_ms)
         return copy if namespace.startswith(SNAPSHOTS) else self._with_stream(session, None, copy, now_ms)
 
     def _with_stream(self, session: Session, old_rules: Rules | None, table: Table, now_ms: int) -> Table:
@@ -220,7 +217,7 @@ class TableDefiner:
         if old_table is None:
             return
         if _is_deleted(old_table, now_ms):
-            history_retention.retain_or_remove(self._store, session, old_table, now_ms)
+            _remove(self._store, session, old_table, now_ms)
         elif old_table.state_at(now_ms) is State.DELETING:
             raise errors.TableBusy(old_table.name, State.DELETING.value)
         else:
@@ -372,7 +369,7 @@ class TableDefiner:
         """Drop a table that the session has locked, and return it. The caller clears the cache after the transaction."""
         table = table_dependents.detach(self._store, session, table, now_ms, delivers=True)
         if not delay_ms:
-            history_retention.retain_or_remove(self._store, session, table, now_ms)
+            _remove(self._store, session, table, now_ms)
             return table
         table = dataclasses.replace(
             table, state=State.DELETING, busy_until_ms=now_ms + delay_ms, version=table.version + 1
@@ -391,6 +388,12 @@ def _is_deleted(table: Table, now_ms: int) -> bool:
     return table.state is State.DELETING and now_ms >= table.busy_until_ms
 
 
+def _remove(store: Store, session: Session, table: Table, now_ms: int) -> None:
+    """Remove a dropped table, in constant time, unless a capability retains it. The caller clears the cache."""
+    if not any(hook.retain(session, table, now_ms) for hook in store.catalog.hooks):
+        store.catalog.remove(session, table)
+
+
 def add_works(background: Scheduler) -> None:
     """Register the works of this module."""
     background.add(Work("dropped_names", partial(remove_deleted, background.store)))
@@ -407,5 +410,5 @@ def remove_deleted(store: Store, now_ms: int, limit: int) -> int | None:
         return None
     with store.write() as session:
         for table in store.catalog.all(session, condition, (now_ms, limit)):
-            history_retention.retain_or_remove(store, session, table, now_ms)
+            _remove(store, session, table, now_ms)
     return len(tables)

@@ -1,28 +1,17 @@
-"""The dependents of a table besides its rows: its followers, tunnels and replicas, and their removal with the table.
-
-Delivery of changes is in following.py and replication.py.
-"""
+"""The followers of a table, and their removal with the table. Delivery of changes is in following.py."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection
 
 from tablegate.gateway.engine.streams.follower_reads import oldest_pending_ms
 from tablegate.gateway.model.errors import StaleTable
-from tablegate.gateway.model.tables.restored_tables import independent_rules
-from tablegate.gateway.model.tables.tables import State, Table
-from tablegate.gateway.store.rows import tombstones
+from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.store.sql.databases import Session
 from tablegate.gateway.store.store import Store
-from tablegate.gateway.store.streams import changes, followers, tunnels
+from tablegate.gateway.store.streams import changes, followers
 from tablegate.gateway.store.streams.followers import Follower, FollowerEnd
 from tablegate.gateway.store.tables import descriptors
-
-REPLICA = "replica"
-"""The kind of followers that are replicas of the table. The target is the id of the replica's table."""
-TUNNEL = "tunnel"
-"""The kind of followers that are tunnels (engine/streams/tunnels.py). The target is the public id of the tunnel."""
 
 
 def lock_current(store: Store, session: Session, known: Table) -> Table:
@@ -50,39 +39,6 @@ def without_unused_log(session: Session, table: Table, now_ms: int) -> Table:
         changes.end_stream(session, rules.log.id, now_ms)
         rules = dataclasses.replace(rules, log=None)
     return dataclasses.replace(table, rules=rules)
-
-
-def members(store: Store, session: Session, table: Table) -> list[Table]:
-    """Return the replicas of a group including this table, locked in the order of their ids. Empty if the table has
-    none."""
-    rule = table.rules.replication
-    if rule is None:
-        return []
-    ids = sorted([table.id, *(peer.table_id for peer in rule.peers)])
-    locked_tables = [store.catalog.lock(session, table_id) for table_id in ids]
-    return [member for member in locked_tables if member is not None]
-
-
-def leave(store: Store, session: Session, table: Table, removed_ids: Collection[int], now_ms: int) -> None:
-    """Remove tables from the replication group of a table. A member without peers is no longer a replica."""
-    group = members(store, session, table)
-    for member in group:
-        for follower in followers.of_table(session, member.id, REPLICA):
-            if member.id in removed_ids or int(follower.target) in removed_ids:
-                followers.remove(session, follower.id)
-    for member in group:
-        rule = member.rules.replication
-        if rule is None:  # its last peer was removed in the same transaction
-            continue
-        peers = tuple(peer for peer in rule.peers if peer.table_id not in removed_ids)
-        is_member = member.id not in removed_ids and peers
-        new_rule = dataclasses.replace(rule, peers=peers) if is_member else None
-        if not is_member:
-            tombstones.forget(session, member.id)
-        member = dataclasses.replace(member, rules=dataclasses.replace(member.rules, replication=new_rule))
-        if member.state is State.CREATING and member.id in removed_ids:  # no member fills it any more
-            member = dataclasses.replace(member, state=State.ACTIVE, busy_until_ms=0)
-        save_table(store, session, without_unused_log(session, member, now_ms))
 
 
 def end(session: Session, table: Table, follower: Follower, now_ms: int) -> None:
@@ -113,8 +69,8 @@ def detach(store: Store, session: Session, table: Table, now_ms: int, delivers: 
 
     `delivers`: followers still receive the changes written so far. Otherwise they are removed at once.
     """
-    leave(store, session, table, {table.id}, now_ms)
-    tunnels.remove_all(session, table.id)
+    for hook in store.catalog.hooks:
+        hook.detach(session, table, now_ms)
     rules = table.rules
     if rules.followed:
         for follower in followers.of_table(session, table.id):
@@ -125,6 +81,4 @@ def detach(store: Store, session: Session, table: Table, now_ms: int, delivers: 
     for rule in (rules.stream, rules.log):
         if rule is not None and rule.enabled:
             changes.end_stream(session, rule.id, now_ms)
-    return dataclasses.replace(
-        table, rules=dataclasses.replace(independent_rules(rules), history=rules.history)
-    )
+    return dataclasses.replace(table, rules=dataclasses.replace(rules.independent(), history=rules.history))

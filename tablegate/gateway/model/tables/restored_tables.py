@@ -5,14 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from tablegate.gateway.model.commands.table_commands import CreateTable, NewIndex, NewVectorIndex
-from tablegate.gateway.model.tables.tables import RESOURCE_POLICIES, Rules, Table
-
-
-def independent_rules(rules: Rules) -> Rules:
-    """Return the rules for a copy of a table, without its history, followers, replicas and local transactions."""
-    return dataclasses.replace(
-        rules, history=None, has_local_transactions=False, followed=False, log=None, replication=None
-    )
+from tablegate.gateway.model.tables.tables import RESOURCE_POLICIES, Table
 
 
 def copied_definition(source: Table, namespace: str, name: str) -> CreateTable:
@@ -20,7 +13,7 @@ def copied_definition(source: Table, namespace: str, name: str) -> CreateTable:
 
     The policies grant access to the original table only.
     """
-    rules = dataclasses.replace(independent_rules(source.rules), stream=None)
+    rules = dataclasses.replace(source.rules.independent(), stream=None)
     return CreateTable(
         "",
         namespace,

@@ -10,7 +10,7 @@ import bisect
 import hashlib
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields, replace
 from enum import Enum
 from typing import Any
 
@@ -159,6 +159,12 @@ class Rules:
     def recorder(self) -> StreamRule | None:
         """The stream that records writes, if there is one."""
         return self.stream if self.stream is not None and self.stream.enabled else self.log
+
+    def independent(self) -> Rules:
+        """Return the rules for a copy of the table, without its history, followers, replicas and local transactions."""
+        return replace(
+            self, history=None, has_local_transactions=False, followed=False, log=None, replication=None
+        )
 
 
 @dataclass(frozen=True, slots=True)

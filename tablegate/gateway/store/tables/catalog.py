@@ -13,11 +13,11 @@ import orjson
 
 from tablegate.gateway.model.tables.indexes import Index, IndexView, VectorIndex
 from tablegate.gateway.model.tables.tables import RESOURCE_POLICIES, State, Table
-from tablegate.gateway.store.search import search_indexes
 from tablegate.gateway.store.sql import counters, progress
 from tablegate.gateway.store.sql.databases import Pending, Session
-from tablegate.gateway.store.tables import descriptors, expiry_backfills, history
+from tablegate.gateway.store.tables import descriptors, expiry_backfills
 from tablegate.gateway.store.tables.descriptor_cache import Cache
+from tablegate.gateway.store.tables.table_hooks import TableHook
 
 _INDEXES = f"SELECT table_id, {descriptors.INDEX_COLUMNS} FROM indexes"
 # A table and its indexes, in one statement. The columns of the index are NULL if there is none.
@@ -40,11 +40,16 @@ def _indexes_of(session: Session, table_ids: list[int]) -> tuple[str, Sequence[A
 
 
 class Catalog:
-    """Reads and writes descriptors. `views`: by dialect, the function that reads the key columns of its indexes."""
+    """Reads and writes descriptors.
+
+    - `views`: by dialect, the function that reads the key columns of its indexes
+    - `hooks`: the hooks of capabilities, in the order of their calls
+    """
 
     def __init__(self) -> None:
         self.cache = Cache()
         self.views: dict[str, IndexView] = {}
+        self.hooks: list[TableHook] = []
 
     def resource_policies(self, session: Session) -> dict[tuple[str, str], Any]:
         """Return the resource policies by (namespace, table), for tables that have some."""
@@ -248,14 +253,12 @@ class Catalog:
 
     def remove(self, session: Session, table: Table) -> None:
         """Delete a table in constant time. Its rows and entries are purged later, and its id is never reused."""
-        for index in table.all_indexes:
-            self.remove_index(session, index)
-        search_indexes.remove_all(session, table.id)
+        self._remove_indexes(session, table)
         session.send("DELETE FROM tables WHERE id = ?", (table.id,))
         expiry_backfills.finish(session, table.id)
         session.send("INSERT INTO purges (kind, id) VALUES ('table', ?)", (table.id,))
-        if table.rules.history is not None:
-            history.end(session, table.rules.history.id)
+        for hook in self.hooks:
+            hook.remove(session, table)
 
     def filled_up_to(self, session: Session, index_id: int) -> bytes | None:
         """Return the mark up to which an index is filled, as given to `save_progress`."""
@@ -273,9 +276,13 @@ class Catalog:
         session.execute(
             "UPDATE tables SET namespace = ?, version = version + 1 WHERE id = ?", (namespace, table.id)
         )
+        self._remove_indexes(session, table)
+
+    def _remove_indexes(self, session: Session, table: Table) -> None:
         for index in table.all_indexes:
             self.remove_index(session, index)
-        search_indexes.remove_all(session, table.id)
+        for hook in self.hooks:
+            hook.remove_indexes(session, table)
 
     def defined(self, definition: str) -> Table:
         """Return the table of a definition (descriptors.definition), which may no longer exist."""

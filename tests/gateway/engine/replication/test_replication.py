@@ -13,7 +13,7 @@ import pytest
 from tablegate.gateway.capabilities import new_engine
 from tablegate.gateway.engine.engine import Engine, EngineOptions
 from tablegate.gateway.engine.replication import replication
-from tablegate.gateway.engine.tables.table_dependents import REPLICA
+from tablegate.gateway.engine.replication.replication import REPLICA
 from tablegate.gateway.model.commands.account_commands import GetProperties
 from tablegate.gateway.model.commands.replica_commands import AddReplicas, NewReplica, RemoveReplicas
 from tablegate.gateway.model.commands.row_commands import WriteGroup
