@@ -168,7 +168,6 @@ REMAINING = {
     "gateway.engine.tables.row_counting imports gateway.store.rows.vectors",
     "gateway.model.commands.table_commands imports gateway.model.values.vectors",
     "gateway.model.tables.indexes imports gateway.model.values.vectors",
-    "gateway.store.rows.purges imports gateway.store.rows.vectors",
     "gateway.store.sql.schema imports gateway.store.sql.search_schema",
     "gateway.store.tables.descriptors imports gateway.model.values.vectors",
 }

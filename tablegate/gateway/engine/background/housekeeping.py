@@ -17,7 +17,7 @@ def add_works(background: Scheduler) -> None:
 
     def purge_rows(now_ms: int, limit: int) -> int | None:
         with store.read() as session:
-            if not purges.is_pending(session):
+            if purges.next_owner(session) is None:
                 return None
         with store.write() as session:
             return purge.next_batch(session, limit)

@@ -45,7 +45,7 @@ class TargetFailed(Exception):
 class Work:
     """A kind of background work. `name` is its name in /metrics.
 
-    - `count`: number of rows left at a time, at most progress.COUNTED_ROWS. The works of progress.WORKS are counted without it
+    - `count`: number of rows left at a time, at most progress.COUNTED_ROWS. The works of progress.WAITING are counted without it
     - `period_s`: seconds until the next check after a check has found no work
     - `oldest_ms`: time of the oldest change that the work has still to process. None if there is none
     - `own_thread`: its batches wait for disks or networks, so that they run on a thread of their own
@@ -119,7 +119,7 @@ class Scheduler:
             self._turns.rotate(-1)
             batch = self.batch_of(work.name, beside_clients)
             if batch is not None:
-                if batch.rows and (work.count is not None or work.name in progress.WORKS):
+                if batch.rows and (work.count is not None or work.name in progress.WAITING):
                     self._keep_count(work.name, batch.rows)
                 return batch
         self.rows_left = {}
@@ -155,11 +155,11 @@ class Scheduler:
         """Do all work that is due, in the order of registration. Called after the clock was moved, so that expiry does
         not wait for its period.
 
-        Works that wait for networks are left out, and those of progress.WORKS, which do not depend on the clock. Raises
+        Works that wait for networks are left out, and those of progress.WAITING, which do not depend on the clock. Raises
         GatewayError if the database fails for longer than a request waits for it.
         """
         for work in self.works.values():
-            if not work.own_thread and work.name not in progress.WORKS:
+            if not work.own_thread and work.name not in progress.WAITING:
                 with work.lock:
                     for _ in range(2):  # the current pass may have begun before the clock was moved
                         self._run_to_end(work)

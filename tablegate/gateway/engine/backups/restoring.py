@@ -26,7 +26,6 @@ from tablegate.gateway.model.tables.backups import Backup, BackupKind
 from tablegate.gateway.model.tables.namespaces import RETAINED, is_reserved, of_backup
 from tablegate.gateway.model.tables.tables import HistoryRule, State, Table
 from tablegate.gateway.model.values.rows import TICKS_PER_MS
-from tablegate.gateway.store.sql import progress
 from tablegate.gateway.store.sql.databases import Session
 from tablegate.gateway.store.store import Store
 from tablegate.gateway.store.tables import backups, copies, descriptors, history
@@ -218,7 +217,7 @@ def _delete(attempt: Attempt, command: backup_commands.DeleteBackup) -> Backup:
 def add_works(background: Scheduler) -> None:
     """Register the works of this module."""
     turns = FairQueue()
-    background.add(Work(progress.COPY, lambda now_ms, limit: advance(background.store, turns, limit)))
+    background.add(Work(copies.COPY, lambda now_ms, limit: advance(background.store, turns, limit)))
 
 
 def advance(store: Store, turns: FairQueue, limit: int) -> int | None:

@@ -7,11 +7,10 @@ own. PostgreSQL deletes large numbers of rows by ranges of pages instead, which 
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-from tablegate.gateway.store.rows import row_counts, vectors
-from tablegate.gateway.store.sql import counters, progress
+from tablegate.gateway.store.rows import row_counts
+from tablegate.gateway.store.sql import progress
 from tablegate.gateway.store.sql.databases import Session
+from tablegate.gateway.store.sql.owned_rows import KINDS, OwnedRows
 
 _BATCH_BYTES = 4_000_000
 # Minimum number of rows for deletion by pages, and pages in a statement. A row costs less than an eighth of the time of
@@ -19,29 +18,13 @@ _BATCH_BYTES = 4_000_000
 _MIN_ROWS_BY_PAGE, _PAGES, _TIMES_FASTER = 50_000, 32, 8
 
 
-class _Owned(NamedTuple):
-    """The rows of a kind of owner: SQL table, column of the owner, remaining key columns, and billed bytes of a row."""
-
-    table: str
-    owner: str
-    key: str
-    size: str
-
-
-# Rows may have 4 MB, entries are small.
-_OWNED = {
-    "table": _Owned("rows", "table_id", "partition, sort", "size_bytes"),
-    "index": _Owned("entries", "index_id", "partition, sort", "0"),
-    "vectors": _Owned("vectors", "index_id", "partition, sort", "size_bytes"),
-    "documents": _Owned("search_documents", "index_id", "partition, sort, slot", "0"),
-    "terms": _Owned("search_terms", "index_id", "field, term, document, slot", "0"),
-    "history": _Owned("history", "history_id", "changed_at, slot, partition, sort", "size_bytes"),
-}
-
-
-def is_pending(session: Session) -> bool:
-    """Return True if rows are waiting for deletion."""
-    return bool(session.query("SELECT 1 FROM purges LIMIT 1"))
+def next_owner(session: Session) -> tuple[str, int] | None:
+    """Return (kind, id) of a dropped owner with rows to delete, or None. Leaves out kinds that are not in KINDS."""
+    places = ", ".join("?" * len(KINDS))
+    owners = session.query(
+        f"SELECT kind, id FROM purges WHERE kind IN ({places}) ORDER BY id LIMIT 1", [*KINDS]
+    )
+    return owners[0] if owners else None
 
 
 class Purge:
@@ -53,15 +36,15 @@ class Purge:
 
     def next_batch(self, session: Session, limit: int) -> int | None:
         """Delete rows of dropped owners, by key at most `limit`. Return their number, or None if nothing waits."""
-        owners = session.query("SELECT kind, id FROM purges ORDER BY id LIMIT 1")
-        if not owners:
+        owner = next_owner(session)
+        if owner is None:
             return None
-        kind, owner_id = owners[0]
-        if self._owner != (kind, owner_id):
-            self._walk = _page_walk(session, _OWNED[kind], owner_id)
-            self._owner = kind, owner_id
+        kind, owner_id = owner
+        if self._owner != owner:
+            self._walk = _page_walk(session, KINDS[kind], owner_id)
+            self._owner = owner
         if self._walk is None:
-            deleted, is_over = _delete_by_key(session, _OWNED[kind], owner_id, limit)
+            deleted, is_over = _delete_by_key(session, KINDS[kind], owner_id, limit)
         else:
             deleted, is_over = self._walk.delete(session, limit)
         if not is_over:
@@ -71,9 +54,9 @@ class Purge:
         return deleted + _finish(session, kind, owner_id, limit)
 
 
-def _delete_by_key(session: Session, owned: _Owned, owner_id: int, limit: int) -> tuple[int, bool]:
+def _delete_by_key(session: Session, owned: OwnedRows, owner_id: int, limit: int) -> tuple[int, bool]:
     """Delete up to `limit` rows. Return their number, and True if no other is left."""
-    table, owner, key, bytes_column = owned
+    table, owner, key, bytes_column, *_ = owned
     rows = session.query(
         f"SELECT {key}, {bytes_column} FROM {table} WHERE {owner} = ? ORDER BY {key} LIMIT ?",
         (owner_id, limit + 1),
@@ -98,18 +81,15 @@ def _delete_by_key(session: Session, owned: _Owned, owner_id: int, limit: int) -
 def _finish(session: Session, kind: str, owner_id: int, limit: int) -> int:
     """Forget an owner that has no rows. Return the number of deleted counters, which may need several batches."""
     row_counts.forget(session, owner_id)
-    if kind == "vectors":
-        vectors.forget(session, owner_id)
-    if kind == "documents":
-        counters.forget_search_index(session, owner_id)
-    forgotten = counters.forget_table(session, owner_id, limit) if kind == "table" else 0
+    forget = KINDS[kind].forget
+    forgotten = 0 if forget is None else forget(session, owner_id, limit)
     if forgotten < limit:
         session.execute("DELETE FROM purges WHERE kind = ? AND id = ?", (kind, owner_id))
         progress.forget(session, progress.PURGE, owner_id)
     return forgotten
 
 
-def _page_walk(session: Session, owned: _Owned, owner_id: int) -> _PageWalk | None:
+def _page_walk(session: Session, owned: OwnedRows, owner_id: int) -> _PageWalk | None:
     """Return a walk if it reads at most as many pages as there are rows to delete, otherwise None."""
     count = row_counts.complete_counts(session, [owner_id]).get(owner_id, row_counts.EMPTY)
     if count.rows < _MIN_ROWS_BY_PAGE:
@@ -127,7 +107,7 @@ class _PageWalk:
     A row that is updated meanwhile may move to an earlier page. So the walk is over after a pass without any row.
     """
 
-    def __init__(self, owned: _Owned, owner_id: int, most_rows: int) -> None:
+    def __init__(self, owned: OwnedRows, owner_id: int, most_rows: int) -> None:
         """`most_rows`: number of rows of average size that a batch may delete."""
         self._owned = owned
         self._owner_id = owner_id

@@ -14,6 +14,7 @@ from tablegate.gateway.model.tables.indexes import VectorEntry
 from tablegate.gateway.model.values.keys import Position
 from tablegate.gateway.store.sql import counters
 from tablegate.gateway.store.sql.databases import Row, Session
+from tablegate.gateway.store.sql.owned_rows import KINDS, OwnedRows
 from tablegate.gateway.store.sql.positions import position_of, stored_position
 
 COLUMNS = (
@@ -102,10 +103,16 @@ def copy(session: Session, index_id: int, to: int) -> None:
     counters.advance(session, _counter(to), 0, floor=versions(session, index_id).last)
 
 
-def forget(session: Session, index_id: int) -> None:
-    """Delete the counters of a dropped index."""
+def _forget(session: Session, index_id: int, limit: int) -> int:
+    """Delete the counters of a dropped index. Return 0, as they are only two."""
     counters.forget(session, _counter(index_id))
     counters.forget(session, _replacement_counter(index_id))
+    return 0
+
+
+KINDS["vectors"] = OwnedRows(
+    "vectors", "index_id", "partition, sort", "size_bytes", narrow="version >= 0", forget=_forget
+)
 
 
 # Reading

@@ -18,9 +18,11 @@ from tablegate.gateway.model.search.documents import (
 )
 from tablegate.gateway.model.search.schema import FieldType, SearchIndex
 from tablegate.gateway.model.values.keys import Position
+from tablegate.gateway.store.search import statistics
 from tablegate.gateway.store.search.candidates import Candidates, with_parts
 from tablegate.gateway.store.sql import counters
 from tablegate.gateway.store.sql.databases import Row, Session
+from tablegate.gateway.store.sql.owned_rows import KINDS, OwnedRows
 from tablegate.gateway.store.sql.positions import position_of, stored_position
 
 # Documents read by one statement.
@@ -44,6 +46,22 @@ _ADD_TERM = "INSERT INTO search_terms (index_id, field, term, slot, document) VA
 _REMOVE_TERM = (
     "DELETE FROM search_terms WHERE index_id = ? AND field = ? AND term = ? AND slot = ? AND document = ?"
 )
+
+
+def _counter(index_id: int) -> str:
+    """Return the name of the counter that numbers the documents of an index."""
+    return f"documents/{index_id}"
+
+
+def _forget(session: Session, index_id: int, limit: int) -> int:
+    """Delete the counters of a dropped index. Return 0, as they are few."""
+    counters.forget(session, _counter(index_id))
+    statistics.forget(session, index_id)
+    return 0
+
+
+KINDS["documents"] = OwnedRows("search_documents", "index_id", "partition, sort, slot", forget=_forget)
+KINDS["terms"] = OwnedRows("search_terms", "index_id", "field, term, document, slot")
 
 
 class NewDocument(NamedTuple):
@@ -79,7 +97,7 @@ def save(session: Session, index: SearchIndex, new_documents: Iterable[NewDocume
     statement = f"SELECT document, body FROM search_documents WHERE {_KEY}"
     old_rows = [session.ask(statement, key) for key in keys]
     batch = _Batch(index)
-    last = counters.advance(session, counters.documents(index.id), len(changes))
+    last = counters.advance(session, _counter(index.id), len(changes))
     for number, (change, old) in enumerate(zip(changes, old_rows, strict=True), last - len(changes) + 1):
         rows = old()
         batch.add(change, number, rows[0] if rows else None)
@@ -135,8 +153,8 @@ class _Batch:
 
     def write(self, session: Session) -> None:
         for number in sorted(self._texts):
-            counters.advance(session, counters.texts(self._index.id, number), self._texts[number])
-            counters.advance(session, counters.tokens(self._index.id, number), self._tokens[number])
+            counters.advance(session, statistics.texts(self._index.id, number), self._texts[number])
+            counters.advance(session, statistics.tokens(self._index.id, number), self._tokens[number])
         session.execute_many(_SAVE, self._saved)
         session.execute_many(f"DELETE FROM search_documents WHERE {_KEY}", self._removed)
         session.execute_many(_REMOVE_TERM, sorted(self._removed_terms))

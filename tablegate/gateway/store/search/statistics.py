@@ -9,6 +9,21 @@ from tablegate.gateway.store.sql import counters
 from tablegate.gateway.store.sql.databases import Session
 
 
+def texts(index_id: int, field: int) -> str:
+    """Return the name of the counter of the texts in a field of a search index."""
+    return f"search/{index_id}/{field}/texts"
+
+
+def tokens(index_id: int, field: int) -> str:
+    """Return the name of the counter of the tokens in a field of a search index."""
+    return f"search/{index_id}/{field}/tokens"
+
+
+def forget(session: Session, index_id: int) -> None:
+    """Delete the statistics of a dropped search index."""
+    counters.forget_all(session, f"search/{index_id}/")
+
+
 class StoredStatistics:
     """The statistics of an index in the snapshot of a session."""
 
@@ -23,7 +38,7 @@ class StoredStatistics:
         found = self._fields.get(field.name)
         if found is None:
             key = self._index.id, self._index.schema.numbers[field.name]
-            names = counters.texts(*key), counters.tokens(*key)
+            names = texts(*key), tokens(*key)
             found = FieldStatistics(*(counters.value_of(self._session, name) for name in names))
             self._fields[field.name] = found
         return found

@@ -58,39 +58,19 @@ def shard_counter(stream_id: int, number: int) -> str:
     return f"shard/{stream_id}/{number}"
 
 
-def documents(index_id: int) -> str:
-    """Return the name of the counter that numbers the documents of a search index."""
-    return f"documents/{index_id}"
-
-
-def texts(index_id: int, field: int) -> str:
-    """Return the name of the counter of the texts in a field of a search index."""
-    return f"search/{index_id}/{field}/texts"
-
-
-def tokens(index_id: int, field: int) -> str:
-    """Return the name of the counter of the tokens in a field of a search index."""
-    return f"search/{index_id}/{field}/tokens"
-
-
-def forget_search_index(session: Session, index_id: int) -> None:
-    """Delete the counters of a dropped search index."""
-    forget(session, documents(index_id))
-    _forget(session, f"search/{index_id}/", 1 << 30)
-
-
 def forget_table(session: Session, table_id: int, limit: int) -> int:
     """Delete up to `limit` counters of a dropped table. Return their number."""
-    deleted = _forget(session, f"drawn/{table_id}/", limit)
-    return deleted + _forget(session, partition_guards(table_id), limit - deleted)
+    deleted = forget_all(session, f"drawn/{table_id}/", limit)
+    return deleted + forget_all(session, partition_guards(table_id), limit - deleted)
 
 
 def forget_stream(session: Session, stream_id: int) -> None:
     """Delete the counters of a dropped stream, one for each of its shards."""
-    _forget(session, f"shard/{stream_id}/", 1 << 30)
+    forget_all(session, f"shard/{stream_id}/")
 
 
-def _forget(session: Session, head: str, limit: int) -> int:
+def forget_all(session: Session, head: str, limit: int = 1 << 30) -> int:
+    """Delete up to `limit` counters with names that begin with `head`. Return their number."""
     # By a range, because LIKE is not case-sensitive in SQLite and would scan all counters.
     names = "SELECT name, slot FROM counters WHERE name >= ? AND name < ? ORDER BY name LIMIT ?"
     above = head[:-1] + chr(ord(head[-1]) + 1)

@@ -10,6 +10,9 @@ from tablegate.gateway.store.sql import progress
 from tablegate.gateway.store.sql.databases import Session
 from tablegate.gateway.store.tables.history import HistoryPoint, Mark
 
+COPY = "copy"
+"""The name of the work that fills tables, in progress.py and in /metrics."""
+progress.WAITING[COPY] = f"SELECT '{COPY}', target_id, 'table', source_id FROM copies"
 _COLUMNS = "target_id, source_id, history_id, at, phase, mark"
 
 
@@ -83,13 +86,13 @@ def save_progress(session: Session, copy: PendingCopy, number: int) -> None:
         "UPDATE copies SET phase = ?, mark = ? WHERE target_id = ?",
         (copy.phase.value, _pack(copy.mark), copy.target_id),
     )
-    progress.advance(session, progress.COPY, copy.target_id, number)
+    progress.advance(session, COPY, copy.target_id, number)
 
 
 def remove(session: Session, target_id: int) -> None:
     """Delete a copy that is finished or cancelled."""
     session.execute("DELETE FROM copies WHERE target_id = ?", (target_id,))
-    progress.forget(session, progress.COPY, target_id)
+    progress.forget(session, COPY, target_id)
 
 
 def _copy(

@@ -14,6 +14,7 @@ from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.store.rows.scans import StoredRow
 from tablegate.gateway.store.sql.checksums import ROW_COLUMNS, ROW_WIDTH
 from tablegate.gateway.store.sql.databases import Pending, Session
+from tablegate.gateway.store.sql.owned_rows import KINDS, OwnedRows
 from tablegate.gateway.store.sql.positions import position_of, stored_position
 
 COLUMNS = "history_id, changed_at, slot, partition, sort, full_key, modified_at, size_bytes, kinds, body"
@@ -46,6 +47,9 @@ def end(session: Session, history_id: int) -> None:
     """End a history. Its contents are purged later, and its id is never reused."""
     session.send("DELETE FROM histories WHERE id = ?", (history_id,))
     session.send("INSERT INTO purges (kind, id) VALUES ('history', ?)", (history_id,))
+
+
+KINDS["history"] = OwnedRows("history", "history_id", "changed_at, slot, partition, sort", "size_bytes")
 
 
 def with_retention(session: Session) -> list[tuple[int, int, int | None]]:

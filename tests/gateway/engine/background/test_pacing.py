@@ -31,6 +31,7 @@ from tablegate.gateway.model.tables.tables import ExpiryRule, Rules
 from tablegate.gateway.model.values.values import decimal, text
 from tablegate.gateway.store.sql import progress
 from tablegate.gateway.store.sql.databases import Database, LockTimeout, Session
+from tablegate.gateway.store.sql.owned_rows import KINDS
 from tablegate.gateway.store.sql.progress import EXPIRY_BACKFILL, INDEX_BACKFILL, PURGE, WorkProgress
 from tablegate.gateway.store.store import Store
 from tests.gateway.engine.conftest import Client, by_color, do_background_work, make_table
@@ -393,14 +394,14 @@ def test_counting_does_not_read_rows(database: Database) -> None:
     """The narrow index is enough: rows have bodies of up to 400 KB."""
     if not database.shared:
         with database.read() as session:
-            for kind, statement in progress._COUNT.items():
+            for kind, owned in KINDS.items():
                 if kind in ("history", "terms"):
                     # A log has no narrow index, which would cost each write; what is counted of it is bounded. Terms
                     # have no bodies.
                     continue
                 [plan] = [
                     row[3]
-                    for row in session.query(f"EXPLAIN QUERY PLAN {statement}", (1, 10))
+                    for row in session.query(f"EXPLAIN QUERY PLAN {owned.counting}", (1, 10))
                     if "USING" in row[3]
                 ]
                 assert "COVERING INDEX" in plan, plan

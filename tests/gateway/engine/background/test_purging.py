@@ -14,7 +14,7 @@ from tablegate.gateway.model.commands.table_commands import DropTable
 from tablegate.gateway.model.values.values import text
 from tablegate.gateway.store.rows import purges
 from tablegate.gateway.store.sql.databases import Database
-from tablegate.gateway.store.sql.progress import PURGE
+from tablegate.gateway.store.sql.progress import PURGE, unfinished_work
 from tablegate.gateway.store.store import Store
 from tests.gateway.engine.conftest import Client, by_color, do_background_work, make_table
 
@@ -107,6 +107,18 @@ def test_rows_that_moved_to_a_page_before_are_deleted(
         walk._page = 1_000_000
     do_background_work(engine)
     assert numbers_left(engine) == [ROWS, ROWS, 0, 0]
+
+
+def test_rows_of_an_unknown_kind_wait(engine: Engine, going: Client) -> None:
+    """They belong to a capability that this server lacks (issue 47). Other purges are not held up."""
+    going.write(*(going.put(f"p{n}") for n in range(3)))
+    with engine._store.write() as session:
+        session.execute("INSERT INTO purges (kind, id) VALUES ('unknown', 1)")
+    engine.run([DropTable(going.table)])
+    do_background_work(engine)
+    assert numbers_left(engine) == [0, 0, 1, 0]
+    with engine._store.read() as session:
+        assert unfinished_work(session) == []
 
 
 def test_a_few_rows_are_deleted_by_key(engine: Engine, going: Client, walks: list[purges._PageWalk]) -> None:
