@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from alembic import context
 
-from tablegate.gateway.store.sql.schema import metadata
+from tablegate.migrations.schema import metadata
 
 attributes = context.config.attributes
 context.configure(

@@ -1,7 +1,7 @@
 """Generator of the scripts that create the newest schema: `python -m tablegate.migrations.scripts`.
 
-There is one script for each database, `schemas/REVISION-DATABASE.sql`, compiled by SQLAlchemy from
-gateway/store/sql/schema.py. `tests/gateway/store/test_migrations.py` fails when they are out of date. The scripts of a
+There is one script for each database, `schemas/REVISION-DATABASE.sql`, compiled by SQLAlchemy from schema.py.
+`tests/gateway/store/test_migrations.py` fails when they are out of date. The scripts of a
 released revision never change: add a revision before the schema changes again.
 """
 
@@ -14,7 +14,7 @@ from sqlalchemy.engine import Dialect
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from tablegate.gateway.store.opening.migrating import FOLDER, steps
-from tablegate.gateway.store.sql.schema import metadata
+from tablegate.migrations.schema import metadata
 
 DATABASES: dict[str, Dialect] = {"sqlite": sqlite.dialect(), "postgresql": postgresql.dialect()}  # type: ignore[no-untyped-call]
 

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from tablegate.gateway.__main__ import main
 from tablegate.gateway.store.postgresql.distributed import placement
-from tablegate.gateway.store.sql.schema import metadata
+from tablegate.migrations.schema import metadata
 from tests.support.databases import PostgresServer
 
 

@@ -29,9 +29,9 @@ from tablegate.gateway.observability.audit import AuditScope, AuditSink, AuditTr
 from tablegate.gateway.security.credentials import Scheme, TokenPolicies
 from tablegate.gateway.security.grant_store import ALL
 from tablegate.gateway.security.identities import Identity
-from tablegate.gateway.store.sql import schema
 from tablegate.gateway.store.store import Store
 from tablegate.gateway.wiring import connect, open_store
+from tablegate.migrations import schema
 from tests.adapters.azuretable.auth.test_delegation import signed
 from tests.entry_matrix.requests import KNOWN, Derived
 from tests.support.running import Running, call_plainly, start_app

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 import pytest
 
 from tablegate.gateway.capabilities import CAPABILITIES
+from tablegate.migrations.schema import PARTS
 from tests.support.reference_pages import purpose_of
 from tests.support.sources import FILES, FOLDERS, PRODUCT, ROOT, imports, tree
 
@@ -156,10 +157,12 @@ CAPABILITY_MODULES = (
     "gateway.engine.tables.table_copies", "gateway.engine.vectors", "gateway.model.search",
     "gateway.model.tables.backups", "gateway.model.tables.jobs", "gateway.model.tables.restored_tables",
     "gateway.model.tables.tunnels", "gateway.model.values.vectors", "gateway.store.jobs",
-    "gateway.store.rows.tombstones", "gateway.store.rows.vectors", "gateway.store.search",
-    "gateway.store.sql.search_schema", "gateway.store.streams.tunnels", "gateway.store.tables.backup_files",
+    "gateway.store.rows.tombstones", "gateway.store.rows.vectors",
+    "gateway.store.search", "gateway.store.sql.search_schema",
+    "gateway.store.streams.tunnels", "gateway.store.tables.backup_files",
     "gateway.store.tables.backups", "gateway.store.tables.copies", "gateway.store.tables.history",
     "gateway.store.transactions.local_transactions",
+
 )  # fmt: skip
 # Imports that are still to be removed.
 REMAINING = {
@@ -168,7 +171,6 @@ REMAINING = {
     "gateway.engine.tables.row_counting imports gateway.store.rows.vectors",
     "gateway.model.commands.table_commands imports gateway.model.values.vectors",
     "gateway.model.tables.indexes imports gateway.model.values.vectors",
-    "gateway.store.sql.schema imports gateway.store.sql.search_schema",
     "gateway.store.tables.descriptors imports gateway.model.values.vectors",
 }
 
@@ -339,7 +341,7 @@ def test_a_driver_is_its_databases_own(driver: str) -> None:
 def test_no_code_compares_the_database_name() -> None:
     own = {"gateway.store.sqlite", "gateway.store.postgresql"}
     # The parsers of URLs, the start of a migration, and arguments of SQLAlchemy that contain a database's name.
-    schema = {"gateway.store.sql.schema", "gateway.store.sql.administration_schema"}
+    schema = {part.__name__.removeprefix("tablegate.") for part in PARTS}
     may = {"gateway.store.opening.opening", "gateway.store.opening.migrating", *own, *schema}
     for module in (*of("gateway.model"), *of("gateway.engine"), *of("gateway.store")):
         if not any(within(module, allowed) for allowed in may):

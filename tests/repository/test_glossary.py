@@ -6,17 +6,17 @@ import ast
 import re
 from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 
 import pytest
 
 from tablegate.gateway.store.sql.databases import Database, Session, Statements
+from tablegate.migrations.schema import PARTS
 from tests.support.sources import FILES, PRODUCT, ROOT, tree
 
 PAGE = ROOT / "docs/glossary.md"
-# SQL tables and their columns: gateway/store/sql/schema.py.
-SQL = (PRODUCT / "gateway/store/sql/schema.py").read_text() + (
-    PRODUCT / "gateway/store/sql/administration_schema.py"
-).read_text()
+# SQL tables and their columns.
+SQL = "".join(Path(str(part.__file__)).read_text() for part in PARTS)
 
 
 def names_in(node: ast.AST) -> set[str]:

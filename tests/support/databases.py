@@ -20,7 +20,7 @@ from tablegate.gateway.configuration.database_urls import normalise
 from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.store.opening.migrating import migrate, steps
 from tablegate.gateway.store.opening.opening import distribute, open_database
-from tablegate.gateway.store.sql.schema import metadata
+from tablegate.migrations.schema import metadata
 
 # The wheel has two major versions. TABLEGATE_TEST_POSTGRES selects one.
 MAJOR = int(os.environ.get("TABLEGATE_TEST_POSTGRES", "18"))

@@ -24,7 +24,7 @@ from tablegate.gateway.store.postgresql.database import PostgresSession
 from tablegate.gateway.store.postgresql.distributed.sessions import RoutingSession
 from tablegate.gateway.store.postgresql.statements import PostgreSQLStatements
 from tablegate.gateway.store.sql.databases import Session
-from tablegate.gateway.store.sql.schema import metadata
+from tablegate.migrations.schema import metadata
 
 DATA = frozenset(table.name for table in metadata.sorted_tables if "slot" in table.primary_key.columns)
 _PASSED_ON = frozenset(

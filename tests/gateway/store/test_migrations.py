@@ -19,8 +19,8 @@ from tablegate.gateway.store.opening.migration_plan import plan
 from tablegate.gateway.store.opening.opening import open_database
 from tablegate.gateway.store.sql import counters
 from tablegate.gateway.store.sql.databases import Database, DatabaseUnusable
-from tablegate.gateway.store.sql.schema import metadata
 from tablegate.migrations import scripts
+from tablegate.migrations.schema import metadata
 from tests.support.databases import PostgresServer
 from tests.support.later_release import LATER, NEWEST, later_migrations
 from tests.support.running import ROOT

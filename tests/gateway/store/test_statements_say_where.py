@@ -9,7 +9,7 @@ import pytest
 from tablegate.gateway.store.postgresql import statements
 from tablegate.gateway.store.postgresql.distributed import placement
 from tablegate.gateway.store.rows import entries, rows
-from tablegate.gateway.store.sql.schema import metadata
+from tablegate.migrations.schema import metadata
 from tests.support.statements import ALLOWED, DATA, allowed, complaints
 
 # Every node has a copy of these tables, and each change is a transaction of all nodes. Tables that requests change do

@@ -1,11 +1,11 @@
-"""The SQL tables of administration: credentials, grants, quotas, audit lines and properties of accounts (see schema.py)."""
+"""The SQL tables of administration: credentials, grants, quotas, audit lines and properties of accounts."""
 
 from __future__ import annotations
 
 from sqlalchemy import BigInteger, Column, LargeBinary, MetaData, PrimaryKeyConstraint, Table, Text
 
 metadata = MetaData()
-"""The tables of the whole schema. schema.py adds those of data."""
+"""The SQL tables of the imported modules. migrations/schema.py imports all of them."""
 # PostgreSQL would sort by the locale of the database. SQLite sorts by bytes already.
 Name = Text().with_variant(Text(collation="C"), "postgresql")
 

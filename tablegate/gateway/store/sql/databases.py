@@ -2,7 +2,7 @@
 
 Code of one database on the request path is only in its folder (sqlite/, postgresql/): connections, begin and end of
 transactions, the meaning of errors, and the SQL that locks, claims, moves sets of rows or reads inside bodies
-(`Statements`). Otherwise only schema.py (types of columns, partial indexes) and migrating.py (its lock) distinguish
+(`Statements`). Otherwise only the SQL tables (types of columns, partial indexes) and migrating.py (its lock) distinguish
 databases. opening.py chooses the class by URL, so that a gateway on SQLite loads no other driver.
 docs/contribute/adding-a-database.md describes how to add a database.
 

@@ -1,5 +1,4 @@
-"""The SQL schema. Tests compare it with the migrations. administration_schema.py has the tables of administration,
-search_schema.py those of search indexes.
+"""The SQL tables of the core. migrations/schema.py has the whole schema, which tests compare with the migrations.
 
 The schema is static: users' tables are rows of `tables`, and no request runs DDL. Every data table has `slot` in its
 primary key. The slot is a hash of the partition, and a distributed PostgreSQL shards by it. Positions are bytes in the
@@ -22,10 +21,7 @@ from sqlalchemy import (
     text,
 )
 
-from tablegate.gateway.store.sql import administration_schema, search_schema
-
-metadata = search_schema.metadata
-Name = administration_schema.Name
+from tablegate.gateway.store.sql.administration_schema import Name, metadata
 
 tables = Table(
     "tables",

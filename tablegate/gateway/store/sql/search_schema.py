@@ -1,4 +1,4 @@
-"""The SQL schema of search indexes, a part of schema.py."""
+"""The SQL tables of search indexes."""
 
 from __future__ import annotations
 
@@ -14,10 +14,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-from tablegate.gateway.store.sql import administration_schema
-
-metadata = administration_schema.metadata
-Name = administration_schema.Name
+from tablegate.gateway.store.sql.administration_schema import Name, metadata
 
 # Search indexes (model/search): fields, and what the dialect reports of them, as JSON. `lifetime_ms`: NULL for documents
 # that do not expire.

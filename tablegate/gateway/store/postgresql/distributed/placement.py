@@ -22,7 +22,7 @@ from tablegate.gateway.store.sql.databases import (
     NodeShards,
     TablePlacement,
 )
-from tablegate.gateway.store.sql.schema import metadata
+from tablegate.migrations.schema import metadata
 
 SLOT = "slot"
 _VERSIONS = "alembic_version"
