@@ -156,13 +156,13 @@ CAPABILITY_MODULES = (
     "gateway.engine.rows.local_transactions", "gateway.engine.search", "gateway.engine.streams.tunnels",
     "gateway.engine.tables.table_copies", "gateway.engine.vectors", "gateway.model.search",
     "gateway.model.tables.backups", "gateway.model.tables.jobs", "gateway.model.tables.restored_tables",
-    "gateway.model.tables.tunnels", "gateway.model.values.vectors", "gateway.store.jobs",
-    "gateway.store.rows.tombstones", "gateway.store.rows.vectors",
-    "gateway.store.search", "gateway.store.sql.search_schema",
-    "gateway.store.streams.tunnels", "gateway.store.tables.backup_files",
+    "gateway.model.tables.tunnels", "gateway.model.values.vectors", "gateway.store.jobs", "gateway.store.jobs_schema",
+    "gateway.store.rows.tombstones", "gateway.store.rows.tombstones_schema", "gateway.store.rows.vectors",
+    "gateway.store.rows.vectors_schema", "gateway.store.search", "gateway.store.sql.search_schema",
+    "gateway.store.streams.tunnels", "gateway.store.streams.tunnels_schema", "gateway.store.tables.backup_files",
     "gateway.store.tables.backups", "gateway.store.tables.copies", "gateway.store.tables.history",
-    "gateway.store.transactions.local_transactions",
-
+    "gateway.store.tables.history_schema", "gateway.store.transactions.local_transactions",
+    "gateway.store.transactions.local_transactions_schema",
 )  # fmt: skip
 # Imports that are still to be removed.
 REMAINING = {

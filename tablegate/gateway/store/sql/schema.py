@@ -121,34 +121,6 @@ entries = Table(
 )
 Index("entries_by_slot", entries.c.index_id, entries.c.slot, entries.c.partition, entries.c.sort)
 
-# Entries of vector indexes: vectors of 32-bit floats, and digests of the filter columns. Each write of an entry assigns
-# the next number of its index, so that changes since a version can be read alone. The key is the row's.
-vectors = Table(
-    "vectors",
-    metadata,
-    Column("index_id", BigInteger, nullable=False),
-    Column("partition", LargeBinary, nullable=False),
-    Column("sort", LargeBinary, nullable=False),
-    Column("slot", SmallInteger, nullable=False),
-    Column("version", BigInteger, nullable=False),
-    Column("size_bytes", Integer, nullable=False),
-    # NULL: the index has no partitions.
-    Column("partition_digest", LargeBinary),
-    Column("filter_digests", LargeBinary, nullable=False),
-    Column("full_key", LargeBinary),
-    Column("vector", LargeBinary, nullable=False),
-    PrimaryKeyConstraint("index_id", "partition", "sort", "slot"),
-)
-Index("vectors_by_version", vectors.c.index_id, vectors.c.version, vectors.c.size_bytes)
-Index(
-    "vectors_by_partition",
-    vectors.c.index_id,
-    vectors.c.partition_digest,
-    vectors.c.version,
-    sqlite_where=text("partition_digest IS NOT NULL"),
-    postgresql_where=text("partition_digest IS NOT NULL"),
-)
-
 # Numbers of rows and billed bytes of tables and indexes (gateway/store/rows/row_counts.py).
 row_counts = Table(
     "row_counts",
@@ -242,66 +214,6 @@ changes = Table(
 )
 Index("changes_by_time", changes.c.stream_id, changes.c.shard, changes.c.at_ms)
 
-# Previous versions of rows, one for each row that a transaction changed, with the transaction's time (ticks). New ones
-# are appended in key order, on few pages. A NULL body means that there was no row.
-history = Table(
-    "history",
-    metadata,
-    Column("history_id", BigInteger, nullable=False),
-    Column("changed_at", BigInteger, nullable=False),
-    Column("slot", SmallInteger, nullable=False),
-    Column("partition", LargeBinary, nullable=False),
-    Column("sort", LargeBinary, nullable=False),
-    Column("full_key", LargeBinary),
-    Column("modified_at", BigInteger),
-    Column("size_bytes", Integer, nullable=False),
-    Column("kinds", LargeBinary),
-    Column("body", LargeBinary),
-    PrimaryKeyConstraint("history_id", "changed_at", "slot", "partition", "sort"),
-    sqlite_with_rowid=False,
-)
-
-# The active histories and their retention in days (NULL: unlimited).
-histories = Table(
-    "histories",
-    metadata,
-    Column("id", BigInteger, primary_key=True, autoincrement=False),
-    Column("table_id", BigInteger, nullable=False),
-    Column("days", Integer),
-)
-
-# Tables that are filled with the state of another one at a time (NULL: the current state), and their progress.
-copies = Table(
-    "copies",
-    metadata,
-    Column("target_id", BigInteger, primary_key=True, autoincrement=False),
-    Column("source_id", BigInteger, nullable=False, index=True),
-    Column("history_id", BigInteger),
-    Column("at", BigInteger),
-    # The current phase. gateway/store/tables/copies.py has the numbers.
-    Column("phase", SmallInteger, nullable=False),
-    Column("mark", LargeBinary),
-)
-
-# Backups. Their rows belong to a hidden table. A backup is not available until its copy is complete.
-backups = Table(
-    "backups",
-    metadata,
-    Column("id", BigInteger, primary_key=True, autoincrement=False),
-    Column("namespace", Name, nullable=False),
-    Column("table_name", Name, nullable=False),
-    Column("name", Name, nullable=False),
-    Column("kind", Text, nullable=False),
-    Column("copy_id", BigInteger, nullable=False, index=True),
-    Column("definition", Text, nullable=False),
-    Column("rows", BigInteger, nullable=False),
-    Column("size_bytes", BigInteger, nullable=False),
-    Column("ready", SmallInteger, nullable=False),
-    Column("created_at_ms", BigInteger, nullable=False),
-    Column("expires_at_ms", BigInteger, index=True),
-)
-Index("backups_by_table", backups.c.namespace, backups.c.table_name, backups.c.created_at_ms)
-
 # The followers of tables. `stream_id` and `positions` are the progress: a stream of the table, and the next sequence of
 # each of its shards. While `copying`, the follower first gets the rows of the table, from `mark` on.
 followers = Table(
@@ -320,97 +232,6 @@ followers = Table(
     Column("owned_until_ms", BigInteger, nullable=False),
     # The end of a removed follower, with the definition of the table at that time. NULL: it is active.
     Column("ending", Text),
-)
-
-# Tunnels: followers that clients drive (gateway/engine/streams/tunnels.py). One that delivers changes has a row of
-# followers with the same id.
-tunnels = Table(
-    "tunnels",
-    metadata,
-    Column("id", BigInteger, primary_key=True, autoincrement=False),
-    Column("public_id", Name, nullable=False, unique=True),
-    Column("table_id", BigInteger, nullable=False),
-    Column("name", Name, nullable=False),
-    Column("definition", Text, nullable=False),
-    # Clients and channels, with the saved positions.
-    Column("state", Text, nullable=False),
-    UniqueConstraint("table_id", "name"),
-)
-
-# Times of deletion (ticks) of rows of replicated tables, until no replica can send an older write to them.
-tombstones = Table(
-    "tombstones",
-    metadata,
-    Column("table_id", BigInteger, nullable=False),
-    Column("partition", LargeBinary, nullable=False),
-    Column("sort", LargeBinary, nullable=False),
-    Column("slot", SmallInteger, nullable=False),
-    Column("full_key", LargeBinary),
-    Column("deleted_at", BigInteger, nullable=False),
-    PrimaryKeyConstraint("table_id", "partition", "sort", "slot"),
-    sqlite_with_rowid=False,
-)
-Index("tombstones_by_time", tombstones.c.table_id, tombstones.c.deleted_at)
-
-
-# Long-running jobs of clients (exports, imports) and their progress. Only the server with the last claim runs a job,
-# until the claim expires. An ended job is kept so that its result can be described.
-jobs = Table(
-    "jobs",
-    metadata,
-    Column("id", BigInteger, primary_key=True, autoincrement=False),
-    Column("kind", Text, nullable=False),
-    Column("namespace", Name, nullable=False),
-    Column("table_name", Name, nullable=False),
-    Column("definition", Text, nullable=False),
-    Column("progress", Text, nullable=False),
-    Column("state", Text, nullable=False),
-    Column("created_at_ms", BigInteger, nullable=False),
-    Column("ended_at_ms", BigInteger),
-    Column("cancelled", SmallInteger, nullable=False),
-    Column("claim", BigInteger, nullable=False),
-    Column("claimed_until_ms", BigInteger, nullable=False),
-)
-Index("jobs_by_age", jobs.c.namespace, jobs.c.kind, jobs.c.created_at_ms, jobs.c.id)
-Index(
-    "jobs_to_do",
-    jobs.c.id,
-    sqlite_where=text("ended_at_ms IS NULL"),
-    postgresql_where=text("ended_at_ms IS NULL"),
-)
-
-# Open local transactions. Each locks one partition (as gateway/store/sql/positions.py stores it) of one table.
-partition_locks = Table(
-    "partition_locks",
-    metadata,
-    Column("id", Text, nullable=False),
-    Column("slot", SmallInteger, nullable=False),
-    Column("table_id", BigInteger, nullable=False),
-    Column("partition", LargeBinary, nullable=False),
-    Column("expires_at_ms", BigInteger, nullable=False),
-    Column("size_bytes", BigInteger, nullable=False),
-    Column("writes", Integer, nullable=False),
-    PrimaryKeyConstraint("id", "slot"),
-    UniqueConstraint("table_id", "partition", "slot"),
-)
-
-# The writes of open local transactions: the resulting rows, and the changes for change streams.
-staged_writes = Table(
-    "staged_writes",
-    metadata,
-    Column("transaction_id", Text, nullable=False),
-    Column("slot", SmallInteger, nullable=False),
-    Column("ordinal", Integer, nullable=False),
-    Column("partition", LargeBinary, nullable=False),
-    Column("sort", LargeBinary, nullable=False),
-    Column("full_key", LargeBinary),
-    Column("kind", Text, nullable=False),
-    Column("modified_at", BigInteger),
-    Column("size_bytes", Integer),
-    Column("kinds", LargeBinary),
-    Column("body", LargeBinary),
-    Column("actions", LargeBinary),
-    PrimaryKeyConstraint("transaction_id", "slot", "ordinal"),
 )
 
 # Dropped tables and indexes. Their rows and entries are still to be deleted, in batches.
