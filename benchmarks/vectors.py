@@ -35,10 +35,12 @@ from benchmarks import machine
 from benchmarks.contestants import Postgres, Workspace
 from tablegate.gateway.capabilities import new_engine
 from tablegate.gateway.engine.engine import Engine, EngineOptions
-from tablegate.gateway.model.commands.table_commands import CreateTable, NewVectorIndex
+from tablegate.gateway.engine.vectors import vector_support
+from tablegate.gateway.model.commands.table_commands import CreateTable
 from tablegate.gateway.model.commands.vector_commands import SearchVectors, VectorMatch
-from tablegate.gateway.model.tables.indexes import IndexProjection, VectorEntry
+from tablegate.gateway.model.tables.indexes import IndexProjection
 from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.model.tables.vector_indexes import VectorEntry, VectorIndex, vector_indexes
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.rows import Contents, Row
 from tablegate.gateway.model.values.values import Kind, Value, decimal, text
@@ -57,6 +59,7 @@ SCHEMA = KeySchema((KeyColumn("pk", Kind.TEXT),), ())
 # The number of vectors in a thousand that have one value of the filter.
 SELECTIVITIES = (1, 10, 100, 500)
 Array = NDArray[np.float32]
+_OPTIONS = EngineOptions(vector_memory_bytes=4 << 30)
 Search = Callable[[Array, dict[str, Value]], list[VectorMatch]]
 
 
@@ -73,11 +76,11 @@ def databases() -> Iterator[dict[str, str]]:
 def filled(store: Store, engine: Engine, array: Array) -> Table:
     """Create a table with these vectors in its index."""
     filters = tuple(KeyColumn(f"in_{share}", Kind.DECIMAL) for share in SELECTIVITIES)
-    index = NewVectorIndex(
-        "plain", "v", array.shape[1], Metric.DOT_PRODUCT, IndexProjection.KEYS, filters=filters
+    index = VectorIndex(
+        0, "plain", "v", array.shape[1], Metric.DOT_PRODUCT, IndexProjection.KEYS, filters=filters
     )
-    [table] = engine.run([CreateTable("", "", "things", SCHEMA, vector_indexes=(index,))])
-    [vector_index] = table.vector_indexes
+    [table] = engine.run([CreateTable("", "", "things", SCHEMA, other_indexes=(index,))])
+    [vector_index] = vector_indexes(table)
     matching, other = digest_of(decimal(1)), digest_of(decimal(0))
     for start in range(0, len(array), BATCH):
         entries = []
@@ -120,9 +123,9 @@ def measure(name: str, url: str, array: Array, queries: Array, approximately: bo
     database = open_database(url, "normal")
     migrate(database)
     store = Store(database)
-    engine = new_engine(store, EngineOptions(vector_memory_bytes=4 << 30))
+    engine = new_engine(store, _OPTIONS)
     table = filled(store, engine, array)
-    [index] = table.vector_indexes
+    [index] = vector_indexes(table)
 
     def search(query: Array, filters: dict[str, Value]) -> list[VectorMatch]:
         [matches] = engine.run([SearchVectors(table, index, query.tobytes(), TOP, None, filters)])
@@ -135,25 +138,24 @@ def measure(name: str, url: str, array: Array, queries: Array, approximately: bo
     print(f"  the first search, which reads the index  {1_000 * (time.perf_counter() - began):10.1f} ms")
     compare(array, queries, search)
     if approximately:
-        compare_approximate(store, engine, array, queries, search)
-    store.vector_images, store.vector_memory_bytes = None, 0
+        compare_approximate(engine, array, queries, search)
+    vector_support.install(engine, EngineOptions(vector_memory_bytes=0))
     began = time.perf_counter()
     search(queries[0], {})
     print(f"  a search without index in memory      {1_000 * (time.perf_counter() - began):10.1f} ms")
     engine.close()
 
 
-def compare_approximate(store: Store, engine: Engine, array: Array, queries: Array, search: Search) -> None:
+def compare_approximate(engine: Engine, array: Array, queries: Array, search: Search) -> None:
     """Print the figures of approximate searches and the cost of their graph."""
-    store.vector_images, store.vector_approximate_from = None, 1_000
+    searches = vector_support.install(engine, _OPTIONS._replace(vector_approximate_from=1_000))
     search(queries[0], {})
     began, cpu_before = time.perf_counter(), time.process_time()
-    while store.vector_images.grow_graph():
+    while searches.grow_graphs(0, 0):
         pass
     took, cpu = time.perf_counter() - began, time.process_time() - cpu_before
     print(f"  the graph of approximate searches        {took:10.1f} s, CPU {cpu:.1f} s")
     compare(array, queries, search)
-    store.vector_approximate_from = 0
 
 
 def compare(array: Array, queries: Array, search: Search) -> None:

@@ -13,13 +13,13 @@ from tablegate.gateway.model.tables.tables import Table
 
 if TYPE_CHECKING:
     from tablegate.gateway.administration_forms import Describe, Form, OperationRequest, Section
+    from tablegate.gateway.engine.engine import Engine
     from tablegate.gateway.model.authorization.authorizations import Authorization
     from tablegate.gateway.model.authorization.permissions import Purpose
     from tablegate.gateway.model.commands.row_search import RowSearch, StatementPage
     from tablegate.gateway.model.commands.writes import Write
     from tablegate.gateway.model.expressions.predicates import View
     from tablegate.gateway.model.search.index_search import IndexSearch
-    from tablegate.gateway.model.tables.indexes import IndexView
     from tablegate.gateway.model.values.rows import Row
     from tablegate.gateway.model.values.values import Kind, Value
 
@@ -117,9 +117,10 @@ def table_describers(settings: Settings) -> dict[str, DescribeTable]:
     return {name: adapter.listed for name, adapter in sorted(adapters(settings).items())}
 
 
-def index_views(settings: Settings) -> dict[str, IndexView]:
-    """Return dialect -> its view on the key columns of its indexes."""
-    return {name: adapter.dialect.index_view for name, adapter in adapters(settings).items()}
+def register_views(engine: Engine, settings: Settings) -> None:
+    """Register the views of all dialects on the columns of their indexes, for work without a server."""
+    for name, adapter in adapters(settings).items():
+        engine.register_view(name, adapter.dialect.index_view)
 
 
 def console_parts(settings: Settings) -> dict[str, ConsolePart]:

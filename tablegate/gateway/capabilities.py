@@ -26,9 +26,8 @@ CAPABILITIES = (
     search_definitions,
     table_copies,
     tunnels,
-    vector_support,
 )
-"""The engine's part of each capability. Its COMMANDS are the functions that run the commands of the capability."""
+"""The engine's part of the capabilities whose commands need no state. Their COMMANDS are the functions that run them."""
 
 WRITE_HOOKS = (
     idempotency.Tokens,
@@ -58,6 +57,7 @@ def new_engine(
     engine.register_write_hooks(WRITE_HOOKS)
     store.catalog.hooks = _table_hooks(store)
     _add_works(engine, options)
+    vector_support.install(engine, options)
     return engine
 
 
@@ -88,4 +88,3 @@ def _add_works(engine: Engine, options: EngineOptions) -> None:
     table_definitions.add_works(background)
     indexing.add_works(background)
     restoring.add_works(background)
-    vector_support.add_works(background)

@@ -20,7 +20,7 @@ from tablegate.gateway.configuration.database_urls import hosts_of
 from tablegate.gateway.configuration.settings import BadSetting, Settings
 from tablegate.gateway.dialect import Gateway
 from tablegate.gateway.engine.engine import Engine, EngineOptions
-from tablegate.gateway.engine.vectors.vector_support import can_approximate
+from tablegate.gateway.model.errors import NotInstalled
 from tablegate.gateway.security.credential_store import CredentialStore
 from tablegate.gateway.security.credentials import Credentials
 from tablegate.gateway.security.quota_keeper import QuotaSync
@@ -77,10 +77,6 @@ def connect(settings: Settings, reads_only: bool = False) -> Database:
 
 def open_store(settings: Settings, database: Database) -> OpenDatabase:
     """Return the store and the engine on a migrated database. Raises BadSetting."""
-    if settings.vector_approximate_from and not can_approximate():
-        raise BadSetting(
-            "{}: needs numpy and usearch (pip install 'tablegate[vectors]')", "vector_approximate_from"
-        )
     store = Store(database)
     store.damage = DamageLog(os.environ.get("PROMETHEUS_MULTIPROC_DIR"))
     options = EngineOptions(
@@ -94,7 +90,11 @@ def open_store(settings: Settings, database: Database) -> OpenDatabase:
         replication_lag_ms=settings.global_table_lag_ms,
     )
     clock = Clock()
-    engine = new_engine(store, options, clock.now_ns, _replicas(settings, database))
+    try:
+        engine = new_engine(store, options, clock.now_ns, _replicas(settings, database))
+    except NotInstalled as missing:
+        text = f"{{}}: needs numpy and usearch (pip install 'tablegate[{missing.extra}]')"
+        raise BadSetting(text, "vector_approximate_from") from None
     return OpenDatabase(store, engine, CredentialStore(store, lambda: find_key(settings)), clock)
 
 

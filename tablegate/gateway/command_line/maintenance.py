@@ -86,11 +86,10 @@ def sweep(settings: Settings, url: str | None) -> None:
             operate("POST", "/sweep")
         click.echo("all expired rows are deleted")
         return
-    from tablegate.gateway.adapter import index_views
+    from tablegate.gateway.adapter import register_views
 
     with opened_database(settings) as opened:
-        for dialect, view in index_views(settings).items():
-            opened.engine.register_view(dialect, view)
+        register_views(opened.engine, settings)
         batches = 0
         while opened.engine.background.next_batch():
             batches += 1

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
-from tablegate.gateway.adapter import index_views
+from tablegate.gateway.adapter import register_views
+from tablegate.gateway.capabilities import new_engine
+from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.doctor.findings import CheckContext, CheckResult, Severity
 from tablegate.gateway.engine.tables import row_counting
 from tablegate.gateway.model.errors import DataCorrupted
@@ -114,8 +116,7 @@ def rows_and_entries(context: CheckContext) -> Iterator[CheckResult]:
     if revision_of(context.database) != steps()[-1]:
         yield CheckResult(Severity.SKIPPED, _OTHER_SCHEMA)
         return
-    store = Store(context.database)
-    store.catalog.views.update(index_views(context.settings))
+    store = _store_of(context.database, context.settings)
     with store.read() as session:
         tables = store.catalog.all(session)
     named: list[Corruption] = []
@@ -143,14 +144,20 @@ def row_counts(context: CheckContext) -> Iterator[CheckResult]:
     if revision_of(context.database) != steps()[-1]:
         yield CheckResult(Severity.SKIPPED, _OTHER_SCHEMA)
         return
-    store = Store(context.database)
-    store.catalog.views.update(index_views(context.settings))
+    store = _store_of(context.database, context.settings)
     wrong = list(islice(row_counting.mismatches(store), _MOST_NAMED))
     if wrong:
         text = f"{'; '.join(wrong)}. Run `tablegate tables recount TABLE`"
         yield CheckResult(Severity.WARNING, text, {"wrong": wrong})
     else:
         yield CheckResult(Severity.OK, "they match the rows", {"wrong": []})
+
+
+def _store_of(database: Database, settings: Settings) -> Store:
+    """Return the store of a database, which can read the indexes of all dialects and capabilities."""
+    store = Store(database)
+    register_views(new_engine(store), settings)
+    return store
 
 
 def _corrupt_rows(

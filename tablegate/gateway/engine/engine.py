@@ -19,7 +19,6 @@ from tablegate.gateway.engine.single_commands import SingleCommands
 from tablegate.gateway.engine.streams import following
 from tablegate.gateway.engine.tables.table_definitions import TableDefiner
 from tablegate.gateway.engine.transactions import Transactions
-from tablegate.gateway.engine.vectors import vector_support
 from tablegate.gateway.model import errors
 from tablegate.gateway.model.commands import row_commands, table_commands
 from tablegate.gateway.model.commands.command import Command
@@ -70,8 +69,6 @@ class Engine:
         self.cached_table = store.catalog.cache.get
         """Returns a cached descriptor, or None if the command FindTable must find it. That command also gives the answer for a
         forbidden table."""
-        store.vector_memory_bytes = options.vector_memory_bytes
-        store.vector_approximate_from = options.vector_approximate_from
         self._now = now
         definer = TableDefiner(store, options.table_creation_delay_ms, options.stream_shards)
         self._transactions = Transactions(store, options.failover_s, now)
@@ -191,11 +188,6 @@ class Engine:
             outcomes.update(
                 zip(missing, self._transactions.read([commands[at] for at in missing]), strict=True)
             )
-
-    @property
-    def searches_vectors(self) -> bool:
-        """True if the packages for vector search are installed."""
-        return vector_support.can_search()
 
     def ping(self) -> None:
         """Read from the database. Raises its error if it does not answer, SchemaTooNew, OutOfSpace while it refuses

@@ -99,7 +99,8 @@ class StreamMissing(GatewayError):
 
 
 class NotInstalled(GatewayError):
-    """A feature needs a package that is not installed. `extra`: the extra of tablegate that installs it."""
+    """A feature needs a package or a capability that is not installed. `extra`: the extra of tablegate that installs it,
+    or the member of an index definition that only the capability reads."""
 
     def __init__(self, extra: str) -> None:
         super().__init__(extra)

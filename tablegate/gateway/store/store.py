@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import logging
 from contextlib import AbstractContextManager
-from typing import Any
 
 from tablegate.gateway.model.errors import DataCorrupted, SchemaTooNew
 from tablegate.gateway.store.opening.migrating import NewerDatabase, revision_of, steps
@@ -22,11 +21,6 @@ class Store:
     def __init__(self, database: Database) -> None:
         self.database = database
         self.catalog = Catalog()
-        # Vector images in memory, their maximum number of bytes, and the minimum number of vectors for approximate
-        # search (0: never). See engine/vectors/searching.py.
-        self.vector_images: Any = None
-        self.vector_memory_bytes = 0
-        self.vector_approximate_from = 0
         self.damage = damage.DamageLog()
         self._revisions = steps()
         self._is_schema_too_new = False

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tablegate.gateway.store.tables.descriptors import key_schema_document, key_schema_of
+from tablegate.gateway.model.values.keys import key_schema_document, key_schema_of
 from tablegate.transfer.copying.existing_rows import ExistingRows, IfExists, require_other_table
 from tablegate.transfer.copying.following import ChangeFollower
 from tablegate.transfer.copying.job import COPIED, COPYING, FINISHED, NEW, CopyJob, Counts, TableState

@@ -8,13 +8,14 @@ from typing import Any
 from tablegate.adapters.azuretable.values.keys import OWN_SCHEMA as AZURE_SCHEMA
 from tablegate.adapters.dynamodb import DIALECT as DYNAMODB
 from tablegate.adapters.tablestore.tables.options import was_created_by_table_store
-from tablegate.gateway.model.commands.table_commands import NewIndex, NewVectorIndex
+from tablegate.gateway.model.commands.table_commands import NewIndex
 from tablegate.gateway.model.tables.indexes import IndexProjection
-from tablegate.gateway.model.tables.restored_tables import indexes_like, vector_indexes_like
+from tablegate.gateway.model.tables.restored_tables import indexes_like
 from tablegate.gateway.model.tables.tables import Table
-from tablegate.gateway.model.values.keys import KeySchema
+from tablegate.gateway.model.tables.vector_indexes import VectorIndex, vector_indexes
+from tablegate.gateway.model.values.keys import KeySchema, key_schema_document, key_schema_of
 from tablegate.gateway.model.values.vectors import Metric
-from tablegate.gateway.store.tables.descriptors import key_schema_document, key_schema_of, rules_of
+from tablegate.gateway.store.tables.descriptors import rules_of
 from tablegate.transfer.endpoints.endpoint import Definition, Service
 
 
@@ -30,7 +31,10 @@ def definition_of_table(table: Table, rows: int | None, size_bytes: int | None) 
         rows,
         size_bytes,
         is_stored=True,
-        vector_indexes=tuple(dataclasses.replace(index, dialect="") for index in vector_indexes_like(table)),
+        vector_indexes=tuple(
+            dataclasses.replace(index, id=0, table_keys=(), filled=True, busy_until_ms=0, dialect="")
+            for index in vector_indexes(table)
+        ),
     )
 
 
@@ -71,7 +75,7 @@ def _index_document(index: NewIndex) -> dict[str, Any]:
     }
 
 
-def _vector_index_document(index: NewVectorIndex) -> dict[str, Any]:
+def _vector_index_document(index: VectorIndex) -> dict[str, Any]:
     partition = () if index.partition is None else (index.partition,)
     return {
         "name": index.name,
@@ -111,9 +115,10 @@ def _index_of(document: dict[str, Any]) -> NewIndex:
     )
 
 
-def _vector_index_of(document: dict[str, Any]) -> NewVectorIndex:
+def _vector_index_of(document: dict[str, Any]) -> VectorIndex:
     columns = key_schema_of(document["columns"])
-    return NewVectorIndex(
+    return VectorIndex(
+        0,
         document["name"],
         document["attribute"],
         document["dimensions"],

@@ -16,8 +16,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, ClassVar, NamedTuple
 
-from tablegate.gateway.model.commands.table_commands import NewIndex, NewVectorIndex
+from tablegate.gateway.model.commands.table_commands import NewIndex
 from tablegate.gateway.model.tables.tables import Rules
+from tablegate.gateway.model.tables.vector_indexes import VectorIndex
 from tablegate.gateway.model.values.keys import Key, KeySchema, Position
 from tablegate.gateway.model.values.rows import Row
 from tablegate.transfer.errors import TableAbsent
@@ -58,7 +59,7 @@ class Definition:
     rows: int | None = None
     size_bytes: int | None = None
     is_stored: bool = False
-    vector_indexes: tuple[NewVectorIndex, ...] = ()
+    vector_indexes: tuple[VectorIndex, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from tablegate.adapters.dynamodb.wire import limits as dynamodb_limits
 from tablegate.adapters.tablestore.wire import limits as tablestore_limits
 from tablegate.adapters.tablestore.wire.names import is_name
-from tablegate.gateway.model.commands.table_commands import NewIndex, NewVectorIndex
+from tablegate.gateway.model.commands.table_commands import NewIndex
 from tablegate.gateway.model.tables.indexes import IndexProjection
 from tablegate.gateway.model.tables.tables import Rules
+from tablegate.gateway.model.tables.vector_indexes import VectorIndex
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.values import Kind
 from tablegate.transfer.endpoints.endpoint import Definition, Service
@@ -130,7 +131,7 @@ def _indexes(
 
 def _vector_indexes(
     source: Definition, target: Service, notes: list[MappingFinding]
-) -> tuple[NewVectorIndex, ...]:
+) -> tuple[VectorIndex, ...]:
     """Only DynamoDB has vector indexes. Filter columns keep their names, unless they are renamed key columns."""
     new_indexes = source.vector_indexes if target is Service.DYNAMODB else ()
     notes += [

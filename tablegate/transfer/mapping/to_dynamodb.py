@@ -137,7 +137,7 @@ def _one_column(columns: tuple[KeyColumn, ...]) -> tuple[KeyColumn, ...]:
 def _table(key_schema: KeySchema, indexes: Sequence[NewIndex]) -> Table:
     """Return a table with this key and these indexes, for checks of index keys."""
     table_indexes = tuple(
-        Index(number, index.name, index.key_schema, index.projection, key_schema.names)
+        Index(number, index.name, index.key_schema, index.projection, table_keys=key_schema.names)
         for number, index in enumerate(indexes)
     )
     return Table(0, "", "", "", key_schema, table_indexes, Rules(), {}, State.ACTIVE, 0, 0, 0)

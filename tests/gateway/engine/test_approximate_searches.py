@@ -21,8 +21,9 @@ from tablegate.gateway.engine.vectors.index_images import IndexImage, IndexImage
 from tablegate.gateway.engine.vectors.vector_graphs import BYTES_PER_VECTOR, VectorGraph
 from tablegate.gateway.model.commands.table_commands import CreateTable, DropTable, FindTable
 from tablegate.gateway.model.commands.vector_commands import SearchVectors
-from tablegate.gateway.model.tables.indexes import IndexProjection, VectorIndex
+from tablegate.gateway.model.tables.indexes import IndexProjection
 from tablegate.gateway.model.tables.tables import ExpiryRule, Rules
+from tablegate.gateway.model.tables.vector_indexes import VectorIndex, vector_index
 from tablegate.gateway.model.values.values import decimal, text
 from tablegate.gateway.model.values.vectors import Metric, pack
 from tablegate.gateway.store.rows.vectors import IndexVersions
@@ -77,8 +78,7 @@ def approximate(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Engine:
             "where reads are not of one moment no image is kept, and searches are exact (docs/operate/scaling.md)"
         )
     monkeypatch.setattr(searching, "_GRAPH_COST", 0)
-    engine._store.vector_approximate_from = 1
-    vector_support.add_works(engine.background)
+    vector_support.install(engine, EngineOptions(vector_approximate_from=1))
     return engine
 
 
@@ -96,7 +96,7 @@ def fewer_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def index_of(dimensions: int, metric: Metric, filters: int = 0) -> VectorIndex:
     columns = tuple(column(f"f{at}") for at in range(filters))
-    return VectorIndex(1, "i", "v", dimensions, metric, IndexProjection.KEYS, (), filters=columns)
+    return VectorIndex(1, "i", "v", dimensions, metric, IndexProjection.KEYS, filters=columns)
 
 
 def image_of(
@@ -329,7 +329,7 @@ def test_a_search_in_slices_sees_one_moment(approximate: Engine, asked: list[int
     client.write(*(client.put(f"p{n}", v=list_of(vector)) for n, vector in enumerate(vectors)))
     wanted = names(search(client, (0.1, 0, 0), 10))
     grow(approximate)
-    index = client.table.vector_index("by_meaning")
+    index = vector_index(client.table, "by_meaning")
     assert index is not None
     outcomes: dict[int, Any] = {}
     slices = approximate.run_in_slices(
@@ -348,7 +348,7 @@ def test_a_search_in_slices_sees_one_moment(approximate: Engine, asked: list[int
 def test_expiry_and_drops_are_seen(approximate: Engine, clock: Clock, asked: list[int]) -> None:
     def made() -> Client:
         rules = Rules(ExpiryRule("until"))
-        command = CreateTable("test", "", "things", PAIR, rules=rules, vector_indexes=(by_meaning(),))
+        command = CreateTable("test", "", "things", PAIR, rules=rules, other_indexes=(by_meaning(),))
         return Client(approximate, approximate.run([command])[0])
 
     client = made()
@@ -402,7 +402,7 @@ def test_a_graph_takes_no_more_memory_than_is_counted() -> None:
 
 
 def test_where_there_is_no_room_all_is_read_from_the_database(approximate: Engine, asked: list[int]) -> None:
-    approximate._store.vector_memory_bytes = 10_000
+    vector_support.install(approximate, EngineOptions(vector_memory_bytes=10_000, vector_approximate_from=1))
     client = make(approximate, by_meaning(Metric.EUCLIDEAN))
     client.write(*(client.put(f"p{n}", v=list_of((n, 1, 1))) for n in range(100)))
     check(client, Metric.EUCLIDEAN, (7, 1, 1))
@@ -435,6 +435,7 @@ def test_the_setting_is_refused_without_what_it_needs(engine: Engine, without_us
 
 def test_the_setting_reaches_the_engine(engine: Engine) -> None:
     opened = open_store(load({"vector_approximate_from": 5}, {}), engine._store.database)
-    assert "vector_graphs" in opened.engine.background.works and opened.store.vector_approximate_from == 5
+    searches = opened.engine.background.works["vector_graphs"].batch.__self__
+    assert searches._approximate_from == 5
     with pytest.raises(BadSetting):
         load({"vector_approximate_from": -1}, {})

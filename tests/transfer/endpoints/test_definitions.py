@@ -9,9 +9,10 @@ from dataclasses import replace
 
 import pytest
 
-from tablegate.gateway.model.commands.table_commands import NewIndex, NewVectorIndex
+from tablegate.gateway.model.commands.table_commands import NewIndex
 from tablegate.gateway.model.tables.indexes import IndexProjection
 from tablegate.gateway.model.tables.tables import ExpiryRule, Rules, StreamRule
+from tablegate.gateway.model.tables.vector_indexes import VectorIndex
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.values import Kind
 from tablegate.gateway.model.values.vectors import Metric
@@ -50,8 +51,9 @@ def test_a_dynamodb_table_is_made_as_it_is_described(ours: Running) -> None:
             stream=StreamRule("", True, "OLD_IMAGE", DAY_MS, 0),
         ),
         vector_indexes=(
-            NewVectorIndex("by-v", "v", 3, Metric.COSINE, IndexProjection.INCLUDE, ("a", "b"), column("g")),
-            NewVectorIndex(
+            VectorIndex(0, "by-v", "v", 3, Metric.COSINE, IndexProjection.INCLUDE, ("a", "b"), column("g")),
+            VectorIndex(
+                0,
                 "by-w",
                 "w",
                 4096,

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablegate.gateway.model.commands.table_commands import NewIndex, NewVectorIndex
+from tablegate.gateway.model.commands.table_commands import NewIndex
 from tablegate.gateway.model.tables.indexes import IndexProjection
 from tablegate.gateway.model.tables.tables import ExpiryRule, Rules, StreamRule
+from tablegate.gateway.model.tables.vector_indexes import VectorIndex
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.rows import Cell, Contents, Row
 from tablegate.gateway.model.values.values import Kind, Value
@@ -229,7 +230,7 @@ def test_rules_of_tables() -> None:
 
 
 def test_vector_indexes_are_dynamodbs_alone() -> None:
-    index = NewVectorIndex("by_v", "v", 3, Metric.COSINE, IndexProjection.ALL)
+    index = VectorIndex(0, "by_v", "v", 3, Metric.COSINE, IndexProjection.ALL)
     source = Definition("people", DYNAMODB, schema("pk:TEXT"), vector_indexes=(index,))
     for target in (DYNAMODB, TABLEGATE):
         mapping = Mapping(source, target)

@@ -14,9 +14,10 @@ from typing import Any
 from tablegate.adapters.dynamodb.values.values import render_value
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.gateway.model.commands.row_commands import WriteOutcome
-from tablegate.gateway.model.tables.indexes import Index, VectorEntry, VectorIndex
+from tablegate.gateway.model.tables.indexes import Index
 from tablegate.gateway.model.tables.pages import Page
 from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.model.tables.vector_indexes import VectorEntry, VectorIndex, vector_indexes
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.model.values.values import size_bytes
 from tablegate.gateway.model.values.vectors import COMPONENT_BYTES
@@ -106,7 +107,7 @@ def written_bytes(table: Table, row: Row | None) -> int | None:
     if row is None:
         return None
     contents = row.contents
-    dimensions = {index.attribute: index.dimensions for index in table.vector_indexes}
+    dimensions = {index.attribute: index.dimensions for index in vector_indexes(table)}
     size = 0
     for name, member in contents.members.items():
         size += len(name.encode())
@@ -156,8 +157,8 @@ class TableConsumption:
         `factor` multiplies the units of the table only, also in transactions: indexes cost the same as always.
         """
         old, new = outcome.old, outcome.new
-        if table.vector_indexes:
-            self._vector_writes += [(index, outcome) for index in table.vector_indexes]
+        if table.other_indexes:
+            self._vector_writes += [(index, outcome) for index in vector_indexes(table)]
             units = write_units(written_bytes(table, old), written_bytes(table, new))
         else:
             units = write_units(_size(old), _size(new))

@@ -17,9 +17,9 @@ from tablegate.adapters.dynamodb.wire.limits import TRANSACTION_FACTOR
 from tablegate.gateway.model.commands.row_commands import Read, ReplayedOutcome, WriteOutcome
 from tablegate.gateway.model.commands.vector_commands import VectorMatch
 from tablegate.gateway.model.commands.writes import CheckOnly, Write
-from tablegate.gateway.model.tables.indexes import VectorIndex
 from tablegate.gateway.model.tables.pages import Page
 from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.model.tables.vector_indexes import VectorIndex
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.model.values.vectors import COMPONENT_BYTES
 from tablegate.gateway.observability import metrics
@@ -83,7 +83,7 @@ def item_write(call: CallContext, write: Write, outcome: WriteOutcome) -> Blocks
     arguments = call.input
     old, new = outcome
     is_reported = "ReturnConsumedCapacity" in arguments or "ReturnItemCollectionMetrics" in arguments
-    if not is_reported and not (write.table.indexes or write.table.vector_indexes):
+    if not is_reported and not (write.table.indexes or write.table.other_indexes):
         old_bytes = None if old is None else old.contents.size_bytes
         new_bytes = None if new is None else new.contents.size_bytes
         units = capacity.write_units(old_bytes, new_bytes)
@@ -117,7 +117,7 @@ def batch_write(call: CallContext, outcomes: Sequence[tuple[str, Write, WriteOut
     """Return the blocks of BatchWriteItem. `outcomes` has (table name in the request, write, outcome) for each."""
     is_reported = "ReturnConsumedCapacity" in call.input or "ReturnItemCollectionMetrics" in call.input
     if not is_reported and not any(
-        write.table.indexes or write.table.vector_indexes for _, write, _ in outcomes
+        write.table.indexes or write.table.other_indexes for _, write, _ in outcomes
     ):
         units: dict[str, float] = {}
         for name, _, (old, new) in outcomes:

@@ -23,7 +23,7 @@ from tablegate.adapters.dynamodb.expressions.static_checks import condition_tree
 from tablegate.adapters.dynamodb.wire.errors import validation
 from tablegate.adapters.dynamodb.wire.gateway_errors import type_name
 from tablegate.adapters.dynamodb.wire.messages import expression_text
-from tablegate.gateway.model.tables.indexes import VectorIndex
+from tablegate.gateway.model.tables.vector_indexes import VectorIndex
 from tablegate.gateway.model.values.values import Kind, Value
 from tablegate.gateway.model.values.vectors import is_of_kind
 

@@ -82,7 +82,7 @@ async def update_item(call: CallContext) -> Answer:
 def put_write(table: Table, item: ParsedItem, clauses: WriteClauses | None) -> Write:
     """Return the write that puts an item of a checked size. Raises ServiceError, BadKey, KeyTooLong."""
     key = keys.item_key(table, item)
-    if table.vector_indexes:
+    if table.other_indexes:
         vectors.check(table, item.contents, is_update=False)
     condition = clauses.condition(table) if clauses is not None and clauses.has_condition else ALWAYS
     returned_rows = RETURNS_NOTHING if clauses is None else clauses.returned_rows

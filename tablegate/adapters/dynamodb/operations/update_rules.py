@@ -34,7 +34,7 @@ def check_updated(table: Table, may_nest: tuple[str, ...], _old: Row | None, new
             raise RowRuleViolated("nesting")
     if table.indexes:
         keys.check_updated_index_keys(table, new)
-    if table.vector_indexes:
+    if table.other_indexes:
         vectors.check(table, new, is_update=True)
     return new
 

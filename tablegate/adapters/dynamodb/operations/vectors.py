@@ -20,8 +20,8 @@ from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext, f
 from tablegate.adapters.dynamodb.wire.errors import validation
 from tablegate.gateway.model.commands.vector_commands import SearchVectors, VectorMatch
 from tablegate.gateway.model.errors import IndexMissing
-from tablegate.gateway.model.tables.indexes import VectorIndex
 from tablegate.gateway.model.tables.tables import State, Table
+from tablegate.gateway.model.tables.vector_indexes import VectorIndex, vector_index
 from tablegate.gateway.model.values.values import Value
 from tablegate.gateway.model.values.vectors import pack
 
@@ -61,7 +61,7 @@ async def search_vectors(call: CallContext) -> Answer:
 def _index(call: CallContext, table: Table) -> VectorIndex:
     """Return the index of the request. An index that is being filled counts as missing while the table is UPDATING."""
     name = call.input["IndexName"]
-    index = table.vector_index(name)
+    index = vector_index(table, name)
     now_ms = call.gateway.now_ms()
     state = table.state_at(now_ms)
     if index is None or (not index.is_active(now_ms) and state is State.UPDATING):

@@ -32,6 +32,7 @@ from tablegate.gateway.model.commands.table_commands import TableStatistics
 from tablegate.gateway.model.errors import BackupBusy, BackupMissing
 from tablegate.gateway.model.tables.backups import Backup, BackupKind
 from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.model.tables.vector_indexes import vector_indexes
 from tablegate.gateway.security.credentials import Scheme
 
 _ARN = re.compile(
@@ -273,8 +274,8 @@ def _features(source: Table, table_description: dict[str, Any]) -> dict[str, Any
             }
             for index in wide
         ]
-    if source.vector_indexes:
-        features["VectorIndexes"] = [vector_index_definition(index) for index in source.vector_indexes]
+    if indexes := vector_indexes(source):
+        features["VectorIndexes"] = [vector_index_definition(index) for index in indexes]
     if "StreamSpecification" in table_description:
         features["StreamDescription"] = table_description["StreamSpecification"]
     if source.rules.expiry is not None and source.rules.expiry.attribute is not None:

@@ -24,9 +24,10 @@ from tablegate.adapters.dynamodb.tables.properties import (
 from tablegate.adapters.dynamodb.tables.replica_settings import of_index, of_table, overrides
 from tablegate.adapters.dynamodb.wire.resources import index_arn, stable_uuid, stream_arn, table_arn
 from tablegate.adapters.dynamodb.wire.signature_claims import Caller
-from tablegate.gateway.model.commands.table_commands import NewIndex, NewVectorIndex, TableStatistics
-from tablegate.gateway.model.tables.indexes import Index, IndexProjection, VectorIndex
+from tablegate.gateway.model.commands.table_commands import NewIndex, TableStatistics
+from tablegate.gateway.model.tables.indexes import Index, IndexProjection
 from tablegate.gateway.model.tables.tables import Replica, State, Table
+from tablegate.gateway.model.tables.vector_indexes import VectorIndex, vector_indexes
 from tablegate.gateway.model.values.composites import name_of
 from tablegate.gateway.model.values.keys import KeySchema
 from tablegate.gateway.model.values.values import Kind
@@ -100,10 +101,10 @@ def describe(table: Table, statistics: TableStatistics | None, caller: Caller, n
             description[name] = [
                 describe_index(table, index, known_statistics, caller, now_ms) for index in indexes
             ]
-    if table.vector_indexes:
+    if table.other_indexes:
         description["VectorIndexes"] = [
             _describe_vector_index(table, index, known_statistics, caller, now_ms)
-            for index in table.vector_indexes
+            for index in vector_indexes(table)
         ]
     description |= _stream(table, caller)
     description |= encryption.description(properties, now_ms)
@@ -228,7 +229,7 @@ def _describe_vector_index(
     }
 
 
-def vector_index_definition(index: VectorIndex | NewVectorIndex) -> dict[str, Any]:
+def vector_index_definition(index: VectorIndex) -> dict[str, Any]:
     """Return the immutable definition of a vector index."""
     definition: dict[str, Any] = {
         "IndexName": index.name,
@@ -258,7 +259,7 @@ def index_definition(index: Index | NewIndex) -> dict[str, Any]:
     }
 
 
-def _shown_projection(index: Index | NewIndex | VectorIndex | NewVectorIndex) -> dict[str, Any]:
+def _shown_projection(index: Index | NewIndex | VectorIndex) -> dict[str, Any]:
     projection: dict[str, Any] = {"ProjectionType": _PROJECTION_NAMES[index.projection]}
     if index.projection is IndexProjection.INCLUDE:
         projection["NonKeyAttributes"] = sorted(index.included)
@@ -281,7 +282,7 @@ def _attribute_definitions(table: Table, keys: tuple[ShownKey, ...]) -> list[dic
     for index in table.indexes:
         for key in shown_index_keys(index.key_schema):
             types.setdefault(key.name, key.type)
-    for vector_index in table.vector_indexes:
+    for vector_index in vector_indexes(table):
         for column in vector_index.columns:
             types.setdefault(column.name, KEY_TYPES[column.kind])
     return [{"AttributeName": name, "AttributeType": types[name]} for name in sorted(types)]

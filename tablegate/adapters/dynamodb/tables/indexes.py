@@ -104,7 +104,7 @@ def _vectors_stopped(updates: Sequence[Wire]) -> list[str]:
 
 def _check_new(table: Table, create: Wire, types: Mapping[str, str]) -> None:
     """Check that an index may be added to a table. Raises ServiceError."""
-    if table.index(create["IndexName"]) or table.vector_index(create["IndexName"]):
+    if create["IndexName"] in [index.name for index in table.all_indexes]:
         raise validation("Attempting to create an index which already exists")
     _refuse_redefinition(table, create, types)
     if composite_name(table.key_schema) in [element["AttributeName"] for element in create["KeySchema"]]:

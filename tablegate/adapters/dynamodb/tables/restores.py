@@ -93,7 +93,7 @@ def _target(call: CallContext, source: Table, summary: Wire) -> CreateTable:
         dialect=DIALECT,
         rules=replace(create_command.rules, expiry=kept_expiry),
         indexes=_indexes(source, create_command.indexes, arguments, properties.billing),
-        vector_indexes=vector_indexes.restored(source, create_command.vector_indexes, arguments),
+        other_indexes=vector_indexes.restored(source, arguments),
         properties={**create_command.properties, **properties.document()},
     )
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from tablegate.adapters.dynamodb.tables.properties import TableProperties
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
-from tablegate.gateway.model.tables.indexes import Index, VectorIndex
+from tablegate.gateway.model.tables.indexes import BaseIndex
 from tablegate.gateway.model.tables.tables import Rules, State, Table
 
 _STREAM = "Table: {table} Stream: {label} Operation: {operation}"
@@ -153,7 +153,7 @@ def in_use(text: str) -> ServiceError:
     )
 
 
-def refuse_allocating(table: Table, index: Index | VectorIndex, now_ms: int) -> None:
+def refuse_allocating(table: Table, index: BaseIndex, now_ms: int) -> None:
     """Check that an index to be deleted is past the first phase of its creation. Raises ServiceError."""
     if not index.is_active(now_ms) and table.state_at(now_ms) is State.UPDATING:
         raise in_use(

@@ -33,10 +33,12 @@ from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext, own_name
 from tablegate.adapters.dynamodb.wire.errors import validation
 from tablegate.gateway.coroutines import all_of
+from tablegate.gateway.engine.vectors import vector_support
 from tablegate.gateway.model.commands import table_commands
 from tablegate.gateway.model.commands.command import Command, R
 from tablegate.gateway.model.errors import NotInstalled, TableBusy, TableExists, TableMissing
 from tablegate.gateway.model.tables.tables import Rules, State, Table
+from tablegate.gateway.model.tables.vector_indexes import VectorIndex
 
 
 async def find_table(call: CallContext) -> Table:
@@ -97,9 +99,7 @@ def new_table(call: CallContext) -> table_commands.CreateTable:
             **_new_properties(call, now_ms).document(),
             **resource_policies.of_new_table(call, own_name(call, arguments["TableName"])),
         },
-        vector_indexes=tuple(
-            vector_indexes.new(index, types) for index in arguments.get("VectorIndexes", ())
-        ),
+        other_indexes=tuple(vector_indexes.new(index, types) for index in arguments.get("VectorIndexes", ())),
     )
 
 
@@ -174,7 +174,7 @@ class _TableUpdate(NamedTuple):
     properties: TableProperties
     rules: Rules | None
     added: tuple[table_commands.NewIndex, ...]
-    added_vectors: tuple[table_commands.NewVectorIndex, ...]
+    added_vectors: tuple[VectorIndex, ...]
     dropped: tuple[str, ...]
     throughput: Mapping[str, IndexProperties]
     """The new properties of indexes whose throughput changes."""
@@ -381,7 +381,7 @@ _NOT_OF_DELETED = (
 
 
 def _require_vectors(call: CallContext) -> None:
-    if not call.gateway.engine.searches_vectors:
+    if not vector_support.can_search():
         raise NotInstalled("vectors")
 
 
@@ -406,8 +406,8 @@ def _replication_mode(arguments: Mapping[str, Any], current: str) -> str:
 def in_state(state: State, table: Table, now_ms: int) -> Table:
     """Return the table in the state of a running change, which the answer to any change shows."""
     until_ms = max(table.busy_until_ms, now_ms + 1)
-    table_indexes, vectors = table.indexes, table.vector_indexes
+    indexes, other_indexes = table.indexes, table.other_indexes
     if state is State.CREATING:
-        table_indexes = tuple(replace(index, busy_until_ms=until_ms) for index in table_indexes)
-        vectors = tuple(replace(index, busy_until_ms=until_ms) for index in vectors)
-    return replace(table, state=state, busy_until_ms=until_ms, indexes=table_indexes, vector_indexes=vectors)
+        indexes = tuple(replace(index, busy_until_ms=until_ms) for index in indexes)
+        other_indexes = tuple(replace(index, busy_until_ms=until_ms) for index in other_indexes)
+    return replace(table, state=state, busy_until_ms=until_ms, indexes=indexes, other_indexes=other_indexes)

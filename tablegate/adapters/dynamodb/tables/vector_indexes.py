@@ -16,21 +16,22 @@ from tablegate.adapters.dynamodb.validation.rules import vector_rules
 from tablegate.adapters.dynamodb.values.composites import composite_name
 from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
-from tablegate.gateway.model.commands.table_commands import NewVectorIndex
 from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.model.tables.vector_indexes import VectorIndex, vector_index, vector_indexes
 from tablegate.gateway.model.values.keys import KeyColumn
 
 Wire = Mapping[str, Any]
 
 
-def new(definition: Wire, types: Mapping[str, str]) -> NewVectorIndex:
+def new(definition: Wire, types: Mapping[str, str]) -> VectorIndex:
     """Return the index of a member of VectorIndexes or of a Create in UpdateTable. All attributes must have a type."""
     columns: dict[str, list[KeyColumn]] = {"HASH": [], "INLINE_FILTER": []}
     for element in definition.get("SearchSchema", ()):
         name = element["AttributeName"]
         columns[element["SearchSchemaElementType"]].append(KeyColumn(name, KINDS[types[name]]))
     projection = definition["Projection"]
-    return NewVectorIndex(
+    return VectorIndex(
+        0,
         definition["IndexName"],
         definition["VectorAttribute"]["AttributeName"],
         definition["Dimensions"],
@@ -44,7 +45,7 @@ def new(definition: Wire, types: Mapping[str, str]) -> NewVectorIndex:
 
 def changes(
     table: Table, arguments: Wire, mode: str, now_ms: int
-) -> tuple[tuple[NewVectorIndex, ...], tuple[str, ...]]:
+) -> tuple[tuple[VectorIndex, ...], tuple[str, ...]]:
     """Return (indexes to create, names to drop) of an UpdateTable.
 
     `mode`: the billing mode after it. Raises ServiceError.
@@ -54,7 +55,7 @@ def changes(
     deletes = [update["Delete"]["IndexName"] for update in updates if "Delete" in update]
     for name in deletes:
         _check_deleted(table, name, now_ms)
-    remaining = [index for index in table.vector_indexes if index.name not in deletes]
+    remaining = [index for index in vector_indexes(table) if index.name not in deletes]
     if mode != ON_DEMAND and (creates or remaining):
         raise validation(messages.bare("vector-billing"))
     types = defined_types(arguments)
@@ -64,7 +65,7 @@ def changes(
 
 
 def _check_deleted(table: Table, name: str, now_ms: int) -> None:
-    index = table.vector_index(name)
+    index = vector_index(table, name)
     if index is None:
         text = f"Requested resource not found: Index {name} for table {table.name}"
         raise ServiceError("ResourceNotFoundException", text)
@@ -74,17 +75,17 @@ def _check_deleted(table: Table, name: str, now_ms: int) -> None:
 def _check_new(table: Table, create: Wire, types: Mapping[str, str], now_ms: int) -> None:
     """Check that an index may be added to a table. Raises ServiceError."""
     name = create["IndexName"]
-    existing = table.vector_index(name) or table.index(name)
+    existing = vector_index(table, name) or table.index(name)
     if existing is not None:
         if existing.is_active(now_ms):
             raise validation("Attempting to create an index which already exists")
         raise running_changes.in_use(f"Index is being created.  Table: {table.name} Index: {name}")
-    if len(table.vector_indexes) >= limits.VECTOR_INDEXES:
+    if len(vector_indexes(table)) >= limits.VECTOR_INDEXES:
         text = f"Number of vector secondary indexes exceeds per-table limit of {limits.VECTOR_INDEXES}"
         raise ServiceError("LimitExceededException", f"Subscriber limit exceeded: {text}")
     _refuse_redefinition(table, create, types)
     vector_rules.check_dimensions(
-        [(index.attribute, index.dimensions) for index in table.vector_indexes], create
+        [(index.attribute, index.dimensions) for index in vector_indexes(table)], create
     )
     if composite_name(table.key_schema) in [
         element["AttributeName"] for element in create.get("SearchSchema", ())
@@ -100,7 +101,7 @@ def _refuse_redefinition(table: Table, create: Wire, types: Mapping[str, str]) -
     for index in table.indexes:
         keys_by_name |= {key.name: key for key in descriptions.shown_index_keys(index.key_schema)}
     vector = create["VectorAttribute"]["AttributeName"]
-    columns = {column.name: column for index in table.vector_indexes for column in index.columns}
+    columns = {column.name: column for index in vector_indexes(table) for column in index.columns}
     if vector in keys_by_name:
         raise _redefinition_error(
             f"SchemaElement: key{{{vector}:{keys_by_name[vector].type}:{keys_by_name[vector].role}}}",
@@ -131,16 +132,15 @@ def _redefinition_error(old: str, new_schema: str) -> ServiceError:
     )
 
 
-def restored(
-    source: Table, copied_indexes: tuple[NewVectorIndex, ...], arguments: Wire
-) -> tuple[NewVectorIndex, ...]:
+def restored(source: Table, arguments: Wire) -> tuple[VectorIndex, ...]:
     """Return the indexes of a restored table: all, or those in VectorIndexOverride.
 
     An override must match indexes of the source. Raises ServiceError.
     """
+    copied_indexes = vector_indexes(source)
     if "VectorIndexOverride" not in arguments:
         return copied_indexes
-    definitions = {index.name: descriptions.vector_index_definition(index) for index in source.vector_indexes}
+    definitions = {index.name: descriptions.vector_index_definition(index) for index in copied_indexes}
     for override in arguments["VectorIndexOverride"]:
         if _comparable(override) != _comparable(definitions.get(override["IndexName"], {})):
             raise validation(

@@ -13,8 +13,8 @@ from typing import Any
 from tablegate.adapters.dynamodb.values.values import view
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.gateway.model.errors import RowRuleViolated
-from tablegate.gateway.model.tables.indexes import VectorIndex
 from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.model.tables.vector_indexes import VectorIndex, vector_indexes
 from tablegate.gateway.model.values.keys import KeyColumn
 from tablegate.gateway.model.values.rows import Contents
 from tablegate.gateway.model.values.values import Kind, Value
@@ -26,7 +26,7 @@ _GREATEST = Decimal("3.4028235E38")
 
 def check(table: Table, contents: Contents, is_update: bool) -> None:
     """Raise RowRuleViolated if a vector index of the table rejects an item. `is_update` selects the texts of updates."""
-    for index in table.vector_indexes:
+    for index in vector_indexes(table):
         member = contents.members.get(index.attribute)
         if member is not None:
             fault = _fault_of_vector(index, member)

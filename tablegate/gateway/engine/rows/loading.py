@@ -9,7 +9,6 @@ from __future__ import annotations
 from operator import attrgetter
 
 from tablegate.gateway.engine.attempts import Attempt, Runners
-from tablegate.gateway.engine.tables import indexing
 from tablegate.gateway.model import fast_paths
 from tablegate.gateway.model.commands.row_commands import BulkLoad, WriteGroup
 from tablegate.gateway.model.commands.writes import Replace, Write
@@ -20,6 +19,7 @@ from tablegate.gateway.store.rows import entries, rows
 from tablegate.gateway.store.rows.row_counts import CountChanges
 from tablegate.gateway.store.sql.databases import KeyOccupied
 from tablegate.gateway.store.store import Store
+from tablegate.gateway.store.tables import index_kinds
 
 _FEATURES = frozenset({"expiry.attribute", "indexes", "max_versions", "stamped"})
 """Features (Table.features) that allow it: their data follows from the new rows alone."""
@@ -42,7 +42,7 @@ def fast_load(store: Store, command: BulkLoad, now: int) -> bool:
     counts = CountChanges()
     for row in rows_to_add:
         counts.add(table.id, None, row)
-    _, new_entries = indexing.differences(table, ((None, row) for row in rows_to_add), counts)
+    _, new_entries = index_kinds.differences(table.indexes, ((None, row) for row in rows_to_add), counts)
     near = rows_to_add[0].position.partition if rows_to_add else b""
     try:
         with store.write() as session:

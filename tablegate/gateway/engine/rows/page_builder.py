@@ -29,7 +29,7 @@ _SLICE_S = 0.002
 SHOWN_AS_STORED = frozenset(
     (
         "indexes",
-        "vector_indexes",
+        "other_indexes",
         "stream",
         "expiry.attribute",
         "max_versions",

@@ -10,7 +10,7 @@ from tablegate.gateway.model import errors
 from tablegate.gateway.model.commands.command import Command
 from tablegate.gateway.model.commands.row_commands import Get, Read, ReadAll
 from tablegate.gateway.model.commands.write_groups import RowKey
-from tablegate.gateway.model.tables.indexes import Index, VectorIndex
+from tablegate.gateway.model.tables.indexes import BaseIndex
 from tablegate.gateway.model.tables.pages import Page
 from tablegate.gateway.model.tables.tables import BUSY_STATES, State, Table
 from tablegate.gateway.model.values.rows import Row
@@ -165,7 +165,7 @@ def refusal_of(command: Command[Any], stale: set[int], now_ms: int) -> errors.Ga
 
 
 def refusal_of_index(
-    table: Table, name: str, index: Index | VectorIndex | None, now_ms: int
+    table: Table, name: str, index: BaseIndex | None, now_ms: int
 ) -> errors.GatewayError | None:
     """Return the error of a read of an index that is missing or not filled yet, or None."""
     if index is None:

@@ -234,7 +234,7 @@ class WriteBatch:
                 continue
             self._counts.add(key[0], old, new)
             table = self.tables[key[0]]
-            if table.indexes or table.vector_indexes:
+            if table.indexes or table.other_indexes:
                 pairs_by_table.setdefault(key[0], []).append((old, new))
         rows.save_many(session, new_rows)
         rows.remove_many(session, removed_keys, claims=unused_keys)

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 from tablegate.gateway.engine.background import batch_walk
 from tablegate.gateway.engine.background.scheduler import Scheduler, Work
-from tablegate.gateway.engine.tables import indexing
 from tablegate.gateway.model import fast_paths
 from tablegate.gateway.model.commands.row_commands import WriteGroup
 from tablegate.gateway.model.commands.writes import Remove, Write
@@ -26,7 +25,7 @@ from tablegate.gateway.store.rows.row_counts import CountChanges
 from tablegate.gateway.store.sql import progress
 from tablegate.gateway.store.sql.databases import RetryableFailure
 from tablegate.gateway.store.store import Store
-from tablegate.gateway.store.tables import expiry_backfills
+from tablegate.gateway.store.tables import expiry_backfills, index_kinds
 
 EXPIRY_ACTOR = "expiry"
 _FEATURES = frozenset({"expiry.attribute", "expiry.age_ms", "indexes", "max_versions", "stamped"})
@@ -153,7 +152,7 @@ def _remove(store: Store, expired_rows: Sequence[ExpiredRow]) -> bool:
     for table, row in expired_rows:
         tables[table.id] = table
         counts.add(table.id, row, None)
-        old_entries += indexing.differences(table, [(row, None)], counts)[0]
+        old_entries += index_kinds.differences(table.indexes, [(row, None)], counts)[0]
     near = expired_rows[0][1].position.partition
     try:
         with store.write() as session:

@@ -1,86 +1,28 @@
-"""Secondary and vector indexes: an index is a function of the row, so an update is the difference of two entries.
-
-This module computes the entries that a write adds and removes, and fills new indexes. `Index.entry` (model) decides
-what an entry is.
-"""
+"""Indexes of all kinds: their update in the transaction of a write, and the background work that fills new ones."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from tablegate.gateway.engine.background import batch_walk
 from tablegate.gateway.engine.background.scheduler import Scheduler, Work
-from tablegate.gateway.model.tables.indexes import Entry, Index, VectorEntry, VectorIndex
+from tablegate.gateway.model.tables.indexes import BaseIndex
 from tablegate.gateway.model.tables.tables import Table
-from tablegate.gateway.model.values.rows import Row
-from tablegate.gateway.store.rows import entries, vectors
 from tablegate.gateway.store.rows.row_counts import CountChanges
 from tablegate.gateway.store.sql import progress
 from tablegate.gateway.store.sql.databases import Session
 from tablegate.gateway.store.store import Store
-
-Differences = tuple[list[tuple[int, Entry]], list[tuple[int, Entry]]]
-"""(entries to remove, entries to add), each with its index id."""
-
-
-def differences(
-    table: Table, pairs: Iterable[tuple[Row | None, Row | None]], counts: CountChanges
-) -> Differences:
-    """Return the index entries that (old row, new row) pairs remove and add. Unchanged entries are omitted.
-
-    Their numbers and sizes are added to `counts`.
-    """
-    old_entries: list[tuple[int, Entry]] = []
-    new_entries: list[tuple[int, Entry]] = []
-    for old, new in pairs:
-        for index in table.indexes:
-            before = None if old is None else index.entry(old)
-            after = None if new is None else index.entry(new)
-            counts.add(index.id, before, after)
-            if before is not None and (after is None or after.position != before.position):
-                old_entries.append((index.id, before))
-            if after is not None and (
-                before is None or after.position != before.position or after.size_bytes != before.size_bytes
-            ):
-                new_entries.append((index.id, after))
-    return old_entries, new_entries
+from tablegate.gateway.store.tables import index_kinds
+from tablegate.gateway.store.tables.index_kinds import RowPair
 
 
-def update_indexes(
-    session: Session, table: Table, pairs: Sequence[tuple[Row | None, Row | None]], counts: CountChanges
-) -> None:
+def update_indexes(session: Session, table: Table, pairs: Sequence[RowPair], counts: CountChanges) -> None:
     """Update the index entries of a table for (old row, new row) pairs, and add their numbers to `counts`."""
     if table.indexes:
-        old_entries, new_entries = differences(table, pairs, counts)
-        entries.remove_many(session, old_entries)
-        entries.add_many(session, new_entries)
-    for index in table.vector_indexes:
-        _update_vectors(session, index, pairs, counts)
-
-
-def _update_vectors(
-    session: Session,
-    index: VectorIndex,
-    pairs: Iterable[tuple[Row | None, Row | None]],
-    counts: CountChanges,
-) -> None:
-    new_entries: list[VectorEntry] = []
-    changed_entries: list[VectorEntry] = []
-    old_entries: list[VectorEntry] = []
-    for old, new in pairs:
-        before = None if old is None else index.entry(old)
-        after = None if new is None else index.entry(new)
-        counts.add(index.id, before, after)
-        if after is None:
-            if before is not None:
-                old_entries.append(before)
-        elif before is None:
-            new_entries.append(after)
-        elif not after.is_stored_as(before):
-            changed_entries.append(after)
-    if new_entries or changed_entries or old_entries:
-        vectors.save_many(session, index.id, new_entries, changed_entries, old_entries)
+        index_kinds.ORDERED.update(session, table.indexes, pairs, counts)
+    for index in table.other_indexes:
+        index_kinds.kind_of(index).update(session, [index], pairs, counts)
 
 
 def add_works(background: Scheduler) -> None:
@@ -107,22 +49,14 @@ def backfill(store: Store, limit: int) -> int | None:
             return 0
         batch = batch_walk.next_batch(session, table, store.catalog.filled_up_to(session, index.id), limit)
         if batch is not None:
-            _fill(session, index, batch.rows)
+            index_kinds.kind_of(index).fill(session, index, batch.rows)
             store.catalog.save_progress(session, index.id, batch.mark, batch.length)
             return batch.length
     _finish(store, table, index)
     return 0
 
 
-def _fill(session: Session, index: Index | VectorIndex, rows: Iterable[Row]) -> None:
-    if isinstance(index, VectorIndex):
-        vectors.fill(session, index.id, [vector for row in rows if (vector := index.entry(row)) is not None])
-    else:
-        index_entries = [(index.id, entry) for row in rows if (entry := index.entry(row)) is not None]
-        entries.add_many(session, index_entries)
-
-
-def _finish(store: Store, table: Table, index: Index | VectorIndex) -> None:
+def _finish(store: Store, table: Table, index: BaseIndex) -> None:
     with store.write() as session:
         current = store.catalog.lock(session, table.id)
         if current is not None and current.version == table.version:

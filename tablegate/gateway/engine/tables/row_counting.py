@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tablegate.gateway.model.commands.table_commands import TableStatistics
-from tablegate.gateway.model.tables.indexes import Index, VectorIndex
+from tablegate.gateway.model.tables.indexes import BaseIndex
 from tablegate.gateway.model.tables.tables import State, Table
-from tablegate.gateway.store.rows import entries, row_counts, rows, vectors
+from tablegate.gateway.store.rows import row_counts, rows
 from tablegate.gateway.store.rows.row_counts import EMPTY, Count
 from tablegate.gateway.store.sql.databases import Session
 from tablegate.gateway.store.store import Store
+from tablegate.gateway.store.tables import index_kinds
 
 
 def statistics(store: Store, table: Table, now_ms: int, recounts: bool = False) -> TableStatistics:
@@ -39,7 +40,7 @@ def of_table(session: Session, table: Table) -> Count:
     return _scan(session, table) if count is None else count
 
 
-def _recount(store: Store, owners: list[Table | Index | VectorIndex]) -> dict[int, Count]:
+def _recount(store: Store, owners: list[Table | BaseIndex]) -> dict[int, Count]:
     """Count by scans, store the results and return them by id. The owners must be filled."""
     counts = {}
     for owner in owners:
@@ -56,7 +57,8 @@ def mismatches(store: Store) -> Iterator[str]:
     with store.read() as session:
         tables = store.catalog.all(session, "1 = 1 ORDER BY id")
     for table in tables:
-        for owner in (table, *table.all_indexes):
+        owners: list[Table | BaseIndex] = [table, *table.all_indexes]
+        for owner in owners:
             with store.read() as session:
                 stored_count = row_counts.complete_counts(session, [owner.id]).get(owner.id)
                 actual_count = None if stored_count is None else _scan(session, owner)
@@ -64,17 +66,13 @@ def mismatches(store: Store) -> Iterator[str]:
                 yield f"{table.name}/{owner.name}: stored {stored_count}, found {actual_count}"
 
 
-def _filled_owners(table: Table, now_ms: int) -> list[Table | Index | VectorIndex]:
+def _filled_owners(table: Table, now_ms: int) -> list[Table | BaseIndex]:
     if table.state_at(now_ms) is State.CREATING:
         return []
     return [table, *(index for index in table.all_indexes if index.filled)]
 
 
-def _scan(session: Session, owner: Table | Index | VectorIndex) -> Count:
-    match owner:
-        case Table():
-            return Count(*rows.count(session, owner.id))
-        case Index():
-            return Count(*entries.count(session, owner.id))
-        case VectorIndex():
-            return Count(*vectors.count(session, owner.id))
+def _scan(session: Session, owner: Table | BaseIndex) -> Count:
+    if isinstance(owner, Table):
+        return Count(*rows.count(session, owner.id))
+    return Count(*index_kinds.kind_of(owner).count(session, owner.id))

@@ -17,11 +17,11 @@ from tablegate.gateway.model.errors import InvalidInput, TableBusy, TableMissing
 from tablegate.gateway.model.tables.namespaces import RETAINED, SNAPSHOTS
 from tablegate.gateway.model.tables.tables import State, Table
 from tablegate.gateway.model.values.rows import Row
-from tablegate.gateway.store.rows import entries, row_counts, rows, vectors
+from tablegate.gateway.store.rows import row_counts, rows
 from tablegate.gateway.store.rows.row_counts import CountChanges
 from tablegate.gateway.store.sql.databases import KeyOccupied, Session
 from tablegate.gateway.store.store import Store
-from tablegate.gateway.store.tables import descriptors, expiry_backfills, namespace_documents
+from tablegate.gateway.store.tables import descriptors, expiry_backfills, index_kinds, namespace_documents
 
 
 def _reset(attempt: Attempt, command: snapshot_commands.ResetTables) -> int:
@@ -156,14 +156,8 @@ def _copy_rows(session: Session, table: Table, copy: Table) -> None:
     # Rows of a snapshot have no expiry time, so the sweep does not find them. It is recomputed when they are restored.
     rows.copy(session, table.id, copy.id, expires=not is_snapshot)
     row_counts.copy(session, table, copy)
-    for index in table.indexes:
-        copied_index = copy.index(index.name)
-        assert copied_index is not None
-        entries.copy(session, index.id, copied_index.id)
-    for vector_index in table.vector_indexes:
-        copied_vector_index = copy.vector_index(vector_index.name)
-        assert copied_vector_index is not None
-        vectors.copy(session, vector_index.id, copied_vector_index.id)
+    for index, copied_index in zip(table.all_indexes, copy.all_indexes, strict=True):
+        index_kinds.kind_of(index).copy(session, index.id, copied_index.id)
     if not is_snapshot and copy.rules.expiry is not None:
         expiry_backfills.begin(session, copy.id)
 

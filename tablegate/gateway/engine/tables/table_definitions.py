@@ -16,7 +16,7 @@ from tablegate.gateway.engine.tables import table_dependents
 from tablegate.gateway.model import errors
 from tablegate.gateway.model.authorization.quotas import TABLES, TableLimit
 from tablegate.gateway.model.commands import table_commands
-from tablegate.gateway.model.tables.indexes import Index, VectorIndex
+from tablegate.gateway.model.tables.indexes import BaseIndex, Index
 from tablegate.gateway.model.tables.namespaces import FOLLOWED, SNAPSHOTS
 from tablegate.gateway.model.tables.tables import Rules, State, StreamRule, Table, azure_name_for
 from tablegate.gateway.model.values.keys import KeySchema
@@ -24,7 +24,7 @@ from tablegate.gateway.store.rows import row_counts
 from tablegate.gateway.store.sql.databases import Session
 from tablegate.gateway.store.store import Store
 from tablegate.gateway.store.streams import changes
-from tablegate.gateway.store.tables import expiry_backfills
+from tablegate.gateway.store.tables import expiry_backfills, index_kinds
 
 
 class TableDefiner:
@@ -42,15 +42,20 @@ class TableDefiner:
 
     def find_all(
         self, commands: Sequence[table_commands.FindTable], now_ms: int
-    ) -> list[Table | errors.TableMissing]:
-        """Return the table of each command, in one round trip to the database."""
+    ) -> list[Table | errors.TableMissing | errors.NotInstalled]:
+        """Return the table of each command, in one round trip to the database.
+
+        The error is NotInstalled if the table has an index of a kind that this server does not have.
+        """
         names = [(command.namespace, command.name, command.by_azure_name) for command in commands]
         with self._store.database.read_one() as session:
             tables = self._catalog.find_all(session, names)
-        found: list[Table | errors.TableMissing] = []
+        found: list[Table | errors.TableMissing | errors.NotInstalled] = []
         for command, table in zip(commands, tables, strict=True):
             if table is None or _is_deleted(table, now_ms):
                 found.append(errors.TableMissing(command.name))
+            elif (unknown := index_kinds.unknown_index(table)) is not None:
+                found.append(errors.NotInstalled(unknown.member))
             else:
                 self._catalog.cache.keep(table)
                 found.append(table)
@@ -105,11 +110,11 @@ class TableDefiner:
             self._index(session, new, command.key_schema, command.dialect, busy_until_ms)
             for new in command.indexes
         )
-        vector_indexes = tuple(
-            self._vector_index(session, new, command.key_schema, command.dialect, busy_until_ms)
-            for new in command.vector_indexes
+        other_indexes = tuple(
+            self._other_index(session, new, command.key_schema, command.dialect, busy_until_ms)
+            for new in command.other_indexes
         )
-        table = dataclasses.replace(table, indexes=indexes, vector_indexes=vector_indexes)
+        table = dataclasses.replace(table, indexes=indexes, other_indexes=other_indexes)
         table = self._with_stream(session, None, table, now_ms)
         if not self._catalog.insert(session, table)():
             raise errors.TableExists(command.name)
@@ -151,16 +156,16 @@ class TableDefiner:
         indexes = tuple(
             dataclasses.replace(index, id=next(ids), filled=True, busy_until_ms=0) for index in table.indexes
         )
-        vector_indexes = tuple(
+        other_indexes = tuple(
             dataclasses.replace(index, id=next(ids), filled=True, busy_until_ms=0)
-            for index in table.vector_indexes
+            for index in table.other_indexes
         )
         copy = dataclasses.replace(
             table,
             id=next(ids),
             namespace=namespace,
             indexes=indexes,
-            vector_indexes=vector_indexes,
+            other_indexes=other_indexes,
             rules=table.rules.independent(),
             state=State.ACTIVE,
             busy_until_ms=0,
@@ -247,26 +252,19 @@ class TableDefiner:
             view=self._catalog.views.get(new.dialect or dialect),
         )
 
-    def _vector_index(
+    def _other_index(
         self,
         session: Session,
-        new: table_commands.NewVectorIndex,
+        new: BaseIndex,
         table_keys: KeySchema,
         dialect: str,
         busy_until_ms: int,
         filled: bool = True,
-    ) -> VectorIndex:
-        return VectorIndex(
+    ) -> BaseIndex:
+        return dataclasses.replace(
+            new,
             id=self._catalog.next_id(session),
-            name=new.name,
-            attribute=new.attribute,
-            dimensions=new.dimensions,
-            metric=new.metric,
-            projection=new.projection,
             table_keys=table_keys.names,
-            partition=new.partition,
-            filters=new.filters,
-            included=new.included,
             filled=filled,
             busy_until_ms=busy_until_ms,
             dialect=new.dialect or dialect,
@@ -322,13 +320,13 @@ class TableDefiner:
                 filled=not new_index.fill,
             )
             self._catalog.insert_index(session, table.id, index)
-        for new_vector_index in command.add_vector_indexes:
-            vector_index = self._vector_index(
-                session, new_vector_index, table.key_schema, command.dialect, busy_until_ms, filled=False
+        for new in command.add_other_indexes:
+            other_index = self._other_index(
+                session, new, table.key_schema, command.dialect, busy_until_ms, filled=False
             )
-            self._catalog.insert_index(session, table.id, vector_index)
+            self._catalog.insert_index(session, table.id, other_index)
         for name in command.drop_indexes:
-            index_to_drop = table.index(name) or table.vector_index(name)
+            index_to_drop = next((index for index in table.all_indexes if index.name == name), None)
             if index_to_drop is None:
                 raise errors.IndexMissing(table.name, name)
             self._catalog.remove_index(session, index_to_drop)

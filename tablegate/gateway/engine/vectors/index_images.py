@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tablegate.gateway.engine.vectors import exact_search, vector_graphs
 from tablegate.gateway.engine.vectors.exact_search import BlockPart, StoredEntry, VectorBlock
 from tablegate.gateway.engine.vectors.vector_graphs import VectorGraph
-from tablegate.gateway.model.tables.indexes import VectorIndex
+from tablegate.gateway.model.tables.vector_indexes import VectorIndex
 from tablegate.gateway.model.values.vectors import COMPONENT_BYTES, DIGEST_BYTES
 from tablegate.gateway.store.rows.vectors import IndexVersions
 

@@ -20,7 +20,7 @@ from tablegate.gateway.engine.vectors.exact_search import (
 from tablegate.gateway.engine.vectors.index_images import IndexImage, IndexImages
 from tablegate.gateway.engine.vectors.vector_graphs import Rows
 from tablegate.gateway.model.commands.vector_commands import SearchVectors, VectorMatch
-from tablegate.gateway.model.tables.indexes import VectorIndex
+from tablegate.gateway.model.tables.vector_indexes import VectorIndex
 from tablegate.gateway.model.values.vectors import COMPONENT_BYTES, digest_of
 from tablegate.gateway.store.rows import rows, vectors
 from tablegate.gateway.store.rows.vectors import IndexVersions
@@ -45,12 +45,9 @@ _RANGE_WIDTH, _RANGES = 4_096, 64
 
 
 def search(
-    store: Store, session: Session, command: SearchVectors, now_ms: int
+    images: IndexImages, store: Store, session: Session, command: SearchVectors, now_ms: int
 ) -> Generator[None, None, list[VectorMatch]]:
     """Yield after each slice of a search, and return the nearest rows."""
-    if store.vector_images is None:
-        store.vector_images = IndexImages(store.vector_memory_bytes, store.vector_approximate_from)
-    images: IndexImages = store.vector_images
     index = command.index
     partition = None if command.partition is None else digest_of(command.partition)
     versions = vectors.versions(session, index.id)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tablegate.gateway.engine.vectors.exact_search import BlockPart, VectorBlock
-from tablegate.gateway.model.tables.indexes import VectorIndex
+from tablegate.gateway.model.tables.vector_indexes import VectorIndex
 from tablegate.gateway.model.values.vectors import Metric
 
 BYTES_PER_VECTOR = 256

@@ -5,13 +5,21 @@ from __future__ import annotations
 import importlib.util
 import time
 from collections.abc import Generator
+from typing import TYPE_CHECKING
 
-from tablegate.gateway.engine.background.scheduler import Scheduler, Work
+from tablegate.gateway.engine.background.scheduler import Work
+from tablegate.gateway.engine.engine import Engine, EngineOptions
 from tablegate.gateway.engine.rows.point_reads import refusal_of_index
 from tablegate.gateway.model.commands.vector_commands import SearchVectors, VectorMatch
 from tablegate.gateway.model.errors import GatewayError, NotInstalled
+from tablegate.gateway.model.tables.vector_indexes import vector_index
+from tablegate.gateway.store.rows.vectors import VectorIndexKind
 from tablegate.gateway.store.sql.databases import Session
 from tablegate.gateway.store.store import Store
+from tablegate.gateway.store.tables import index_kinds
+
+if TYPE_CHECKING:
+    from tablegate.gateway.engine.vectors.index_images import IndexImages
 
 # Maximum time for which a search waits for a graph.
 _GRAPH_BATCH_S = 0.005
@@ -34,32 +42,45 @@ def can_approximate() -> bool:
     return importlib.util.find_spec("usearch") is not None and can_search()
 
 
-def add_works(background: Scheduler) -> None:
-    """Register the works of this module."""
+class VectorSearches:
+    """The searches of one engine. They share the images of the indexes in memory."""
 
-    def grow_graphs(now_ms: int, limit: int) -> int | None:
+    def __init__(self, memory_bytes: int, approximate_from: int) -> None:
+        self._memory_bytes = memory_bytes
+        self._approximate_from = approximate_from
+        self.images: IndexImages | None = None
+        """None before the first search, which loads numpy."""
+
+    def search(self, store: Store, session: Session, command: SearchVectors, now_ms: int) -> SearchSlices:
+        """Run a search in slices and return its outcome."""
+        table, name = command.table, command.index.name
+        refusal = refusal_of_index(table, name, vector_index(table, name), now_ms)
+        if refusal is not None:
+            return refusal
+        try:
+            from tablegate.gateway.engine.vectors import index_images, searching
+        except ModuleNotFoundError:
+            return NotInstalled("vectors")
+        if self.images is None:
+            self.images = index_images.IndexImages(self._memory_bytes, self._approximate_from)
+        return (yield from searching.search(self.images, store, session, command, now_ms))
+
+    def grow_graphs(self, now_ms: int, limit: int) -> int | None:
         """Add vectors to the approximate graphs of this process, for some milliseconds."""
         number, deadline = 0, time.monotonic() + _GRAPH_BATCH_S
-        images = background.store.vector_images
+        images = self.images
         while images is not None and time.monotonic() < deadline and (count := images.grow_graph()):
             number += count
         return number or None
 
-    if background.store.vector_approximate_from:
-        background.add(Work("vector_graphs", grow_graphs, own_thread=True, each_process=True))
 
-
-def search(store: Store, session: Session, command: SearchVectors, now_ms: int) -> SearchSlices:
-    """Run a search in slices and return its outcome. The first search loads numpy."""
-    name = command.index.name
-    refusal = refusal_of_index(command.table, name, command.table.vector_index(name), now_ms)
-    if refusal is not None:
-        return refusal
-    try:
-        from tablegate.gateway.engine.vectors import searching
-    except ModuleNotFoundError:
-        return NotInstalled("vectors")
-    return (yield from searching.search(store, session, command, now_ms))
-
-
-COMMANDS = {SearchVectors: search}
+def install(engine: Engine, options: EngineOptions) -> VectorSearches:
+    """Add vector indexes and their search to an engine. Raises NotInstalled if searches cannot be approximate."""
+    if options.vector_approximate_from and not can_approximate():
+        raise NotInstalled("vectors")
+    index_kinds.register(VectorIndexKind())
+    searches = VectorSearches(options.vector_memory_bytes, options.vector_approximate_from)
+    engine.register({SearchVectors: searches.search})
+    if options.vector_approximate_from:
+        engine.background.add(Work("vector_graphs", searches.grow_graphs, own_thread=True, each_process=True))
+    return searches

@@ -10,10 +10,9 @@ from tablegate.gateway.model.authorization.accesses import Access, Path, also, f
 from tablegate.gateway.model.authorization.permissions import Permission, Purpose
 from tablegate.gateway.model.authorization.quotas import TableLimit
 from tablegate.gateway.model.commands.command import AccountRead, ControlCommand
-from tablegate.gateway.model.tables.indexes import IndexProjection
+from tablegate.gateway.model.tables.indexes import BaseIndex, IndexProjection
 from tablegate.gateway.model.tables.tables import RESOURCE_POLICIES, Rules, Table
-from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
-from tablegate.gateway.model.values.vectors import Metric
+from tablegate.gateway.model.values.keys import KeySchema
 
 _ALTERING = (
     Permission.ALTER, Permission.TAG, Permission.UNTAG, Permission.ALTER_EXPIRY, Permission.WRITE_POLICY,
@@ -36,21 +35,6 @@ class NewIndex:
     local: bool = False
     properties: Mapping[str, Any] = field(default_factory=dict)
     fill: bool = True
-    dialect: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class NewVectorIndex:
-    """A vector index to create. Its members are those of VectorIndex. `dialect`: as in NewIndex."""
-
-    name: str
-    attribute: str
-    dimensions: int
-    metric: Metric
-    projection: IndexProjection
-    included: tuple[str, ...] = ()
-    partition: KeyColumn | None = None
-    filters: tuple[KeyColumn, ...] = ()
     dialect: str = ""
 
 
@@ -86,7 +70,8 @@ class CreateTable(ControlCommand[Table]):
     """Create a table. Outcome: Table. Errors: TableExists, TableBusy, QuotaExceeded.
 
     `dialect` interprets the key columns of its indexes. `ignoring_case`: a table whose Azure name differs only in case
-    counts as the same name. `bounds`: bounds of quotas.
+    counts as the same name. `other_indexes`: definitions, which get an id and their `dialect` from this command unless
+    they have one. `bounds`: bounds of quotas.
     """
 
     dialect: str
@@ -97,7 +82,7 @@ class CreateTable(ControlCommand[Table]):
     rules: Rules = field(default_factory=Rules)
     properties: Mapping[str, Any] = field(default_factory=dict)
     ignoring_case: bool = False
-    vector_indexes: tuple[NewVectorIndex, ...] = ()
+    other_indexes: tuple[BaseIndex, ...] = ()
     bounds: tuple[TableLimit, ...] = ()
 
     def accesses(self, purpose: Purpose) -> Iterable[Access]:
@@ -126,7 +111,7 @@ class AlterTable(ControlCommand[Table]):
     drop_indexes: tuple[str, ...] = ()
     index_properties: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     instant: bool = False
-    add_vector_indexes: tuple[NewVectorIndex, ...] = ()
+    add_other_indexes: tuple[BaseIndex, ...] = ()
 
     def accesses(self, purpose: Purpose) -> Iterable[Access]:
         table = self.table

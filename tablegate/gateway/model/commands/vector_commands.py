@@ -11,8 +11,8 @@ from tablegate.gateway.model.authorization.conditions import ConditionKey, FactV
 from tablegate.gateway.model.authorization.permissions import Permission, Purpose
 from tablegate.gateway.model.authorization.quotas import READ_UNITS, Cost, read_units
 from tablegate.gateway.model.commands.command import Command
-from tablegate.gateway.model.tables.indexes import VectorIndex
 from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.model.tables.vector_indexes import VectorIndex
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.model.values.values import Value
 

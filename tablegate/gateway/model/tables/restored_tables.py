@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from tablegate.gateway.model.commands.table_commands import CreateTable, NewIndex, NewVectorIndex
+from tablegate.gateway.model.commands.table_commands import CreateTable, NewIndex
 from tablegate.gateway.model.tables.tables import RESOURCE_POLICIES, Table
 
 
@@ -22,7 +22,7 @@ def copied_definition(source: Table, namespace: str, name: str) -> CreateTable:
         indexes_like(source),
         rules,
         {name: value for name, value in source.properties.items() if name != RESOURCE_POLICIES},
-        vector_indexes=vector_indexes_like(source),
+        other_indexes=source.other_indexes,
     )
 
 
@@ -39,22 +39,4 @@ def indexes_like(source: Table) -> tuple[NewIndex, ...]:
             dialect=index.dialect,
         )
         for index in source.indexes
-    )
-
-
-def vector_indexes_like(source: Table) -> tuple[NewVectorIndex, ...]:
-    """Return definitions of the same vector indexes as another table."""
-    return tuple(
-        NewVectorIndex(
-            index.name,
-            index.attribute,
-            index.dimensions,
-            index.metric,
-            index.projection,
-            index.included,
-            index.partition,
-            index.filters,
-            index.dialect,
-        )
-        for index in source.vector_indexes
     )

@@ -14,7 +14,7 @@ from dataclasses import MISSING, dataclass, field, fields, replace
 from enum import Enum
 from typing import Any
 
-from tablegate.gateway.model.tables.indexes import Index, VectorIndex
+from tablegate.gateway.model.tables.indexes import BaseIndex, Index
 from tablegate.gateway.model.values.keys import KeySchema
 from tablegate.gateway.model.values.rows import Cell, Contents, Row, VersionWindow
 from tablegate.gateway.model.values.values import Kind, Value, number_of
@@ -183,7 +183,8 @@ class Table:
     busy_until_ms: int
     version: int
     created_at_ms: int
-    vector_indexes: tuple[VectorIndex, ...] = ()
+    other_indexes: tuple[BaseIndex, ...] = ()
+    """The indexes of other kinds, each maintained by a capability."""
     features: frozenset[str] = field(init=False, repr=False, compare=False)
     """See `_features_of`."""
 
@@ -195,18 +196,12 @@ class Table:
         return State.ACTIVE if now_ms >= self.busy_until_ms else self.state
 
     @property
-    def all_indexes(self) -> tuple[Index | VectorIndex, ...]:
-        """The secondary indexes, then the vector indexes."""
-        return (*self.indexes, *self.vector_indexes)
+    def all_indexes(self) -> tuple[BaseIndex, ...]:
+        """The ordered indexes, then those of other kinds."""
+        return (*self.indexes, *self.other_indexes)
 
     def index(self, name: str) -> Index | None:
         for index in self.indexes:
-            if index.name == name:
-                return index
-        return None
-
-    def vector_index(self, name: str) -> VectorIndex | None:
-        for index in self.vector_indexes:
             if index.name == name:
                 return index
         return None
@@ -287,8 +282,8 @@ def _features_of(table: Table) -> frozenset[str]:
         features.add("stream")
     if table.indexes:
         features.add("indexes")
-    if table.vector_indexes:
-        features.add("vector_indexes")
+    if table.other_indexes:
+        features.add("other_indexes")
     for column in table.key_schema.columns:
         features |= _non_default_fields(column)
     return frozenset(features)

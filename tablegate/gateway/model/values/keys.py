@@ -11,7 +11,7 @@ Idea: FoundationDB's tuple layer. Integers and decimals of equal value have equa
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, NamedTuple
@@ -228,3 +228,25 @@ class KeySchema:
                 value, start = decode_column(data, start, column.kind)
                 values.append(value)
         return Key(tuple(values), position)
+
+
+# JSON
+
+
+def _columns_document(columns: tuple[KeyColumn, ...]) -> list[list[Any]]:
+    return [[column.name, column.kind.value, column.auto_increment] for column in columns]
+
+
+def key_schema_document(schema: KeySchema) -> list[Any]:
+    """Return a key schema as JSON: partition and sort columns, each as [name, kind, auto-increment]."""
+    return [_columns_document(schema.partition), _columns_document(schema.sort)]
+
+
+def key_schema_of(document: list[Any]) -> KeySchema:
+    """Return the key schema of a document from key_schema_document."""
+    partition, sort = map(_key_columns, document)
+    return KeySchema(partition, sort)
+
+
+def _key_columns(document: Iterable[Any]) -> tuple[KeyColumn, ...]:
+    return tuple(KeyColumn(name, Kind(kind), auto) for name, kind, auto in document)

@@ -1,4 +1,6 @@
-"""SQL for entries of vector indexes. An entry has a vector, digests of the filter columns, and the key of its row.
+"""The kind of vector indexes, and SQL for their entries.
+
+An entry has a vector, digests of the filter columns, and the key of its row.
 
 Each written entry gets the next number of its index as its version. The counter stays locked until the transaction
 ends, so a reader of all versions up to one has missed none below it. A second counter holds the version at which an
@@ -7,15 +9,21 @@ entry was last removed or replaced. Beyond that version, all entries are new.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from tablegate.gateway.model.tables.indexes import VectorEntry
-from tablegate.gateway.model.values.keys import Position
+from tablegate.gateway.model.tables.indexes import IndexProjection
+from tablegate.gateway.model.tables.vector_indexes import VectorEntry, VectorIndex
+from tablegate.gateway.model.values.keys import KeySchema, Position, key_schema_document, key_schema_of
+from tablegate.gateway.model.values.rows import Row
+from tablegate.gateway.model.values.vectors import Metric
+from tablegate.gateway.store.rows.row_counts import CountChanges
 from tablegate.gateway.store.sql import counters
-from tablegate.gateway.store.sql.databases import Row, Session
+from tablegate.gateway.store.sql.databases import Row as Columns
+from tablegate.gateway.store.sql.databases import Session
 from tablegate.gateway.store.sql.owned_rows import KINDS, OwnedRows
 from tablegate.gateway.store.sql.positions import position_of, stored_position
+from tablegate.gateway.store.tables.index_kinds import IndexKind, RowPair
 
 COLUMNS = (
     "index_id, partition, sort, slot, version, size_bytes, partition_digest, filter_digests, full_key, vector"
@@ -39,6 +47,75 @@ class IndexVersions(NamedTuple):
     last: int
     replaced: int
     server_start: str
+
+
+class VectorIndexKind(IndexKind[VectorIndex]):
+    """The vector indexes."""
+
+    name = VectorIndex.kind
+    member = "vector"
+
+    def definition_of(self, index: VectorIndex) -> dict[str, Any]:
+        columns = KeySchema(() if index.partition is None else (index.partition,), index.filters)
+        partition, filters = key_schema_document(columns)
+        return {
+            "vector": {
+                "attribute": index.attribute,
+                "dimensions": index.dimensions,
+                "metric": index.metric.value,
+                "partition": partition or None,
+                "filters": filters,
+            },
+            "projection": index.projection.value,
+            "included": index.included,
+            "dialect": index.dialect,
+        }
+
+    def index_of(self, definition: Mapping[str, Any]) -> VectorIndex:
+        vector = definition["vector"]
+        columns = key_schema_of([vector["partition"] or (), vector["filters"]])
+        return VectorIndex(
+            id=0,
+            name="",
+            attribute=vector["attribute"],
+            dimensions=vector["dimensions"],
+            metric=Metric(vector["metric"]),
+            projection=IndexProjection(definition["projection"]),
+            included=tuple(definition["included"]),
+            partition=next(iter(columns.partition), None),
+            filters=columns.sort,
+            dialect=definition["dialect"],
+        )
+
+    def update(
+        self, session: Session, indexes: Sequence[VectorIndex], pairs: Sequence[RowPair], counts: CountChanges
+    ) -> None:
+        for index in indexes:
+            new_entries: list[VectorEntry] = []
+            changed_entries: list[VectorEntry] = []
+            old_entries: list[VectorEntry] = []
+            for old, new in pairs:
+                before = None if old is None else index.entry(old)
+                after = None if new is None else index.entry(new)
+                counts.add(index.id, before, after)
+                if after is None:
+                    if before is not None:
+                        old_entries.append(before)
+                elif before is None:
+                    new_entries.append(after)
+                elif not after.is_stored_as(before):
+                    changed_entries.append(after)
+            if new_entries or changed_entries or old_entries:
+                save_many(session, index.id, new_entries, changed_entries, old_entries)
+
+    def fill(self, session: Session, index: VectorIndex, rows: Iterable[Row]) -> None:
+        fill(session, index.id, [entry for row in rows if (entry := index.entry(row)) is not None])
+
+    def count(self, session: Session, index_id: int) -> tuple[int, int]:
+        return count(session, index_id)
+
+    def copy(self, session: Session, index_id: int, to: int) -> None:
+        copy(session, index_id, to)
 
 
 # Writing
@@ -70,7 +147,7 @@ def fill(session: Session, index_id: int, entries: Sequence[VectorEntry]) -> Non
         session.execute_many(_FILL, _columns(index_id, entries, last - len(entries)))
 
 
-def _columns(index_id: int, entries: Sequence[VectorEntry], before: int) -> list[Row]:
+def _columns(index_id: int, entries: Sequence[VectorEntry], before: int) -> list[Columns]:
     columns = []
     for number, entry in enumerate(entries, before + 1):
         partition, sort, slot, full_key = stored_position(entry.row.position)
@@ -149,7 +226,7 @@ def has_at_most(session: Session, index_id: int, partition: bytes, limit: int) -
 
 def between(
     session: Session, index_id: int, after: int, last: int, limit: int, partition: bytes | None = None
-) -> list[Row]:
+) -> list[Columns]:
     """Return the next entries with versions in (after, last], of one partition or of all, in order of version.
 
     Each is (version, partition digest, filter digests, vector).

@@ -18,11 +18,11 @@ from tablegate.gateway.model.expressions.updates import Action, DeleteCell, Dele
 from tablegate.gateway.model.tables.changes import Change, Shard, Stream
 from tablegate.gateway.model.tables.tables import StreamRule, Table
 from tablegate.gateway.model.values import bodies
-from tablegate.gateway.model.values.keys import LOWEST, Position
+from tablegate.gateway.model.values.keys import LOWEST, Position, key_schema_document, key_schema_of
 from tablegate.gateway.model.values.rows import Contents, Row
 from tablegate.gateway.store.sql import counters
 from tablegate.gateway.store.sql.databases import Session
-from tablegate.gateway.store.tables.descriptors import key_schema_document, key_schema_of, stream_rule
+from tablegate.gateway.store.tables.descriptors import stream_rule
 
 _STREAM = "id, table_id, namespace, table_name, key_schema, rule, opened_at_ms, ended_at_ms"
 _SHARD = "number, first_hash, last_hash, parents, opened_at_ms, closed_at_ms, last_sequence, trimmed"

@@ -11,11 +11,11 @@ from typing import Any
 
 import orjson
 
-from tablegate.gateway.model.tables.indexes import Index, IndexView, VectorIndex
+from tablegate.gateway.model.tables.indexes import BaseIndex, IndexView
 from tablegate.gateway.model.tables.tables import RESOURCE_POLICIES, State, Table
 from tablegate.gateway.store.sql import counters, progress
 from tablegate.gateway.store.sql.databases import Pending, Session
-from tablegate.gateway.store.tables import descriptors, expiry_backfills
+from tablegate.gateway.store.tables import descriptors, expiry_backfills, index_kinds
 from tablegate.gateway.store.tables.descriptor_cache import Cache
 from tablegate.gateway.store.tables.table_hooks import TableHook
 
@@ -228,7 +228,7 @@ class Catalog:
             ),
         )
 
-    def insert_index(self, session: Session, table_id: int, index: Index | VectorIndex) -> None:
+    def insert_index(self, session: Session, table_id: int, index: BaseIndex) -> None:
         """Insert a new index."""
         session.send(
             "INSERT INTO indexes (id, table_id, name, definition, properties, filled, busy_until_ms)"
@@ -236,7 +236,7 @@ class Catalog:
             (index.id, table_id, *descriptors.columns_of_index(index)[1:]),
         )
 
-    def update_index(self, session: Session, index: Index | VectorIndex) -> None:
+    def update_index(self, session: Session, index: BaseIndex) -> None:
         """Update an index's properties and its fill state."""
         _, _, _, properties, filled, busy_until_ms = descriptors.columns_of_index(index)
         session.execute(
@@ -244,11 +244,11 @@ class Catalog:
             (properties, filled, busy_until_ms, index.id),
         )
 
-    def remove_index(self, session: Session, index: Index | VectorIndex) -> None:
+    def remove_index(self, session: Session, index: BaseIndex) -> None:
         """Delete an index. Its entries are purged later."""
         session.send("DELETE FROM indexes WHERE id = ?", (index.id,))
         progress.forget(session, progress.INDEX_BACKFILL, index.id)
-        kind = "vectors" if isinstance(index, VectorIndex) else "index"
+        kind = index_kinds.kind_of(index).name
         session.send("INSERT INTO purges (kind, id) VALUES (?, ?)", (kind, index.id))
 
     def remove(self, session: Session, table: Table) -> None:

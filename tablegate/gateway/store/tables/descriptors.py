@@ -10,10 +10,9 @@ from typing import Any
 import orjson
 
 from tablegate.gateway.model.tables import tables
-from tablegate.gateway.model.tables.indexes import Index, IndexProjection, IndexView, VectorIndex
-from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
-from tablegate.gateway.model.values.values import Kind
-from tablegate.gateway.model.values.vectors import Metric
+from tablegate.gateway.model.tables.indexes import BaseIndex, Index, IndexView
+from tablegate.gateway.model.values.keys import KeySchema, key_schema_document, key_schema_of
+from tablegate.gateway.store.tables import index_kinds
 
 Views = Mapping[str, IndexView]
 """By dialect, the function that reads the key columns of its indexes."""
@@ -50,42 +49,23 @@ def table_of_columns(
         busy_until_ms=busy_until_ms,
         version=version,
         created_at_ms=created_at_ms,
-        vector_indexes=tuple(index for index in all_indexes if isinstance(index, VectorIndex)),
+        other_indexes=tuple(index for index in all_indexes if not isinstance(index, Index)),
     )
 
 
-def index_of_columns(
-    columns: tuple[Any, ...], table_keys: tuple[str, ...], views: Views
-) -> Index | VectorIndex:
+def index_of_columns(columns: tuple[Any, ...], table_keys: tuple[str, ...], views: Views) -> BaseIndex:
     """Return the index of SQL columns. `table_keys`: the names of its table's key columns."""
     index_id, name, definition, properties, filled, busy_until_ms = columns
-    document, key_schema = _definition_of_text(definition)
-    if key_schema is None:
-        return VectorIndex(
-            id=index_id,
-            name=name,
-            projection=IndexProjection(document["projection"]),
-            table_keys=table_keys,
-            included=tuple(document["included"]),
-            filled=bool(filled),
-            busy_until_ms=busy_until_ms,
-            dialect=document["dialect"],
-            view=views.get(document["dialect"]),
-            **_vector_of(document["vector"]),
-        )
-    return Index(
+    index = _index_of_text(definition)
+    return dataclasses.replace(
+        index,
         id=index_id,
         name=name,
-        key_schema=key_schema,
-        projection=IndexProjection(document["projection"]),
         table_keys=table_keys,
-        included=tuple(document["included"]),
-        local=document["local"],
         filled=bool(filled),
         busy_until_ms=busy_until_ms,
         properties=orjson.loads(properties),
-        dialect=document["dialect"],
-        view=views.get(document["dialect"]),
+        view=views.get(index.dialect),
     )
 
 
@@ -103,10 +83,8 @@ def _rules_of_text(text: str) -> tables.Rules:
 
 
 @lru_cache(_TEXTS_KEPT)
-def _definition_of_text(text: str) -> tuple[dict[str, Any], KeySchema | None]:
-    """Return the definition of an index, and its key schema unless it is a vector index."""
-    document = orjson.loads(text)
-    return document, None if "vector" in document else key_schema_of(document["key_schema"])
+def _index_of_text(text: str) -> BaseIndex:
+    return index_kinds.defined_index(orjson.loads(text))
 
 
 def document_of(table: tables.Table) -> dict[str, Any]:
@@ -141,7 +119,10 @@ def table_of(document: Mapping[str, Any], views: Views) -> tables.Table:
         0, "", str(document["name"]), str(document["azure_name"]), json_of(document["key_schema"]),
         json_of(document["rules"]), json_of(document["properties"]), tables.State.ACTIVE.value, 0, 1, 0,
     )  # fmt: skip
-    return table_of_columns(columns, indexes, views)
+    table = table_of_columns(columns, indexes, views)
+    if (unknown := index_kinds.unknown_index(table)) is not None:
+        raise ValueError(f"the index {unknown.name} is of a kind that this server does not have")
+    return table
 
 
 def definition(table: tables.Table) -> str:
@@ -172,17 +153,13 @@ def columns_of_table(table: tables.Table) -> tuple[Any, ...]:
     )
 
 
-def columns_of_index(index: Index | VectorIndex) -> tuple[Any, ...]:
+def columns_of_index(index: BaseIndex) -> tuple[Any, ...]:
     """Return an index in the order of INDEX_COLUMNS."""
-    if isinstance(index, VectorIndex):
-        definition, properties = _vector_definition_json(index), "{}"
-    else:
-        definition, properties = _definition_json(index), json_of(index.properties)
     return (
         index.id,
         index.name,
-        definition,
-        properties,
+        json_of(index_kinds.kind_of(index).definition_of(index)),
+        json_of(index.properties),
         int(index.filled),
         index.busy_until_ms,
     )
@@ -193,67 +170,8 @@ def json_of(document: Any) -> str:
     return orjson.dumps(document).decode()
 
 
-def _columns_document(columns: tuple[KeyColumn, ...]) -> list[list[Any]]:
-    return [[column.name, column.kind.value, column.auto_increment] for column in columns]
-
-
-def key_schema_document(schema: KeySchema) -> list[Any]:
-    """Return a key schema as JSON: partition and sort columns, each as [name, kind, auto-increment]."""
-    return [_columns_document(schema.partition), _columns_document(schema.sort)]
-
-
 def _key_schema_json(schema: KeySchema) -> str:
     return json_of(key_schema_document(schema))
-
-
-def key_schema_of(document: list[Any]) -> KeySchema:
-    """Return the key schema of a document from key_schema_document."""
-    partition, sort = map(_key_columns, document)
-    return KeySchema(partition, sort)
-
-
-def _key_columns(document: Iterable[Any]) -> tuple[KeyColumn, ...]:
-    return tuple(KeyColumn(name, Kind(kind), auto) for name, kind, auto in document)
-
-
-def _definition_json(index: Index) -> str:
-    return json_of(
-        {
-            "key_schema": key_schema_document(index.key_schema),
-            "projection": index.projection.value,
-            "included": index.included,
-            "local": index.local,
-            "dialect": index.dialect,
-        }
-    )
-
-
-def _vector_definition_json(index: VectorIndex) -> str:
-    return json_of(
-        {
-            "vector": {
-                "attribute": index.attribute,
-                "dimensions": index.dimensions,
-                "metric": index.metric.value,
-                "partition": None if index.partition is None else _columns_document((index.partition,)),
-                "filters": _columns_document(index.filters),
-            },
-            "projection": index.projection.value,
-            "included": index.included,
-            "dialect": index.dialect,
-        }
-    )
-
-
-def _vector_of(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the VectorIndex fields that the document stores under `vector`."""
-    partition, *_ = _key_columns(document["partition"] or ()) or (None,)
-    return {
-        **document,
-        "metric": Metric(document["metric"]),
-        "partition": partition,
-        "filters": _key_columns(document["filters"]),
-    }
 
 
 def rules_json(rules: tables.Rules) -> str:

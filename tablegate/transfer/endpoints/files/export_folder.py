@@ -13,7 +13,8 @@ from typing import Any, BinaryIO, cast
 from tablegate.adapters.dynamodb.export_files import manifests
 from tablegate.adapters.dynamodb.export_files.compression import UnreadableFile, compression_of, reading
 from tablegate.adapters.dynamodb.export_files.lines import LineFormat, form_of
-from tablegate.gateway.model.commands.table_commands import NewIndex, NewVectorIndex
+from tablegate.gateway.model.commands.table_commands import NewIndex
+from tablegate.gateway.model.tables.vector_indexes import VectorIndex
 from tablegate.gateway.model.values.keys import KeySchema
 from tablegate.transfer.endpoints.files.file_endpoint import LineReader
 from tablegate.transfer.errors import BadFile, TableAbsent
@@ -66,7 +67,7 @@ class ExportFolder:
         """The end of an incremental export's window."""
         return self.moment("exportToTime") or datetime.max.replace(tzinfo=UTC)
 
-    def description(self) -> tuple[KeySchema, tuple[NewIndex, ...], tuple[NewVectorIndex, ...]] | None:
+    def description(self) -> tuple[KeySchema, tuple[NewIndex, ...], tuple[VectorIndex, ...]] | None:
         """Return (key, indexes, vector indexes) from a DescribeTable file beside the export or its folders, None if
         there is none."""
         for folder in self._folders():

@@ -14,7 +14,8 @@ import orjson
 from tablegate.adapters.dynamodb.tables import descriptions, vector_indexes
 from tablegate.adapters.dynamodb.tables.indexes import KINDS, defined_types, key_schema, new_local
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
-from tablegate.gateway.model.commands.table_commands import NewIndex, NewVectorIndex
+from tablegate.gateway.model.commands.table_commands import NewIndex
+from tablegate.gateway.model.tables.vector_indexes import VectorIndex
 from tablegate.gateway.model.values.keys import KeySchema
 from tablegate.transfer.endpoints.endpoint import Definition
 from tablegate.transfer.errors import BadFile
@@ -49,7 +50,7 @@ def description_of(definition: Definition) -> bytes:
     return orjson.dumps({"Table": table}, option=orjson.OPT_INDENT_2)
 
 
-TableDescription = tuple[KeySchema, tuple[NewIndex, ...], tuple[NewVectorIndex, ...]]
+TableDescription = tuple[KeySchema, tuple[NewIndex, ...], tuple[VectorIndex, ...]]
 """The key, the indexes and the vector indexes of a table."""
 
 

@@ -26,7 +26,7 @@ def index(
     local: bool = False,
 ) -> Index:
     schema = KeySchema((KeyColumn(column, Kind.TEXT),))
-    return Index(1, name, schema, projection, ("pk",), included, local)
+    return Index(1, name, schema, projection, included, local, table_keys=("pk",))
 
 
 def table(*indexes: Index) -> Table:

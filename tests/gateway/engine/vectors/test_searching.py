@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from tablegate.gateway.capabilities import new_engine
 from tablegate.gateway.engine.engine import Engine, EngineOptions
+from tablegate.gateway.engine.vectors import vector_support
 from tablegate.gateway.model.commands import table_commands
 from tablegate.gateway.model.commands.backup_commands import KeepHistory, RestoreTable
 from tablegate.gateway.model.commands.row_commands import WriteGroup
@@ -29,6 +30,7 @@ from tablegate.gateway.model.errors import IndexMissing, TableBusy
 from tablegate.gateway.model.tables.indexes import IndexProjection
 from tablegate.gateway.model.tables.restored_tables import copied_definition
 from tablegate.gateway.model.tables.tables import ExpiryRule, Rules, Table
+from tablegate.gateway.model.tables.vector_indexes import VectorIndex, vector_index
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.model.values.values import Kind, Value, decimal, number_set, text
 from tablegate.gateway.model.values.vectors import Metric, pack
@@ -46,12 +48,12 @@ def list_of(numbers: Any) -> Value:
 
 def by_meaning(
     metric: Metric = Metric.COSINE, name: str = "by_meaning", dimensions: int = 3, **more: Any
-) -> table_commands.NewVectorIndex:
-    return table_commands.NewVectorIndex(name, "v", dimensions, metric, IndexProjection.ALL, **more)
+) -> VectorIndex:
+    return VectorIndex(0, name, "v", dimensions, metric, IndexProjection.ALL, **more)
 
 
-def make(engine: Engine, *indexes: table_commands.NewVectorIndex, name: str = "things") -> Client:
-    [table] = engine.run([table_commands.CreateTable("test", "", name, PAIR, vector_indexes=indexes)])
+def make(engine: Engine, *indexes: VectorIndex, name: str = "things") -> Client:
+    [table] = engine.run([table_commands.CreateTable("test", "", name, PAIR, other_indexes=indexes)])
     assert isinstance(table, Table), table
     return Client(engine, table)
 
@@ -59,7 +61,7 @@ def make(engine: Engine, *indexes: table_commands.NewVectorIndex, name: str = "t
 def search(
     client: Client, query: Any, count: int = 5, name: str = "by_meaning", **where: Any
 ) -> list[VectorMatch]:
-    index = client.table.vector_index(name)
+    index = vector_index(client.table, name)
     assert index is not None
     [found] = client.engine.run([SearchVectors(client.table, index, pack(query), count, **where)])
     if isinstance(found, Exception):
@@ -214,7 +216,7 @@ def test_partitions_and_filters(engine: Engine) -> None:
 @pytest.mark.parametrize("memory", [0, 4_000, 1 << 20])
 def test_it_follows_random_writes(engine: Engine, memory: int) -> None:
     """Covers an image in memory, no image, and an image that no longer fits in memory."""
-    engine._store.vector_memory_bytes = memory
+    vector_support.install(engine, EngineOptions(vector_memory_bytes=memory))
     client = make(engine, by_meaning(Metric.EUCLIDEAN), by_meaning(Metric.DOT_PRODUCT, "other"))
     chance = random.Random(memory)
     for _ in range(60):
@@ -281,7 +283,7 @@ def test_a_new_index_is_filled_with_what_was_there(engine: Engine, things: Clien
         *(things.put(f"p{n}", n, v=list_of([chance.uniform(-1, 1) for _ in range(3)])) for n in range(300))
     )
     [things.table] = engine.run(
-        [table_commands.AlterTable("test", things.table, add_vector_indexes=(by_meaning(),))]
+        [table_commands.AlterTable("test", things.table, add_other_indexes=(by_meaning(),))]
     )
     with pytest.raises(TableBusy):
         search(things, (1, 0, 0))
@@ -306,8 +308,8 @@ def test_an_index_that_is_dropped_is_gone_and_purged(engine: Engine) -> None:
     client.write(*(client.put(f"p{n}", v=list_of((n, 1, 1))) for n in range(20)))
     old = client.table
     [client.table] = engine.run([table_commands.AlterTable("test", old, drop_indexes=("by_meaning",))])
-    assert [index.name for index in client.table.vector_indexes] == ["other"]
-    index = old.vector_index("by_meaning")
+    assert [index.name for index in client.table.other_indexes] == ["other"]
+    index = vector_index(old, "by_meaning")
     assert index is not None
     [answer] = engine.run([SearchVectors(client.table, index, pack((1, 0, 0)), 1)])
     assert isinstance(answer, IndexMissing)
@@ -372,7 +374,7 @@ def test_rows_that_expire_leave_it(engine: Engine, clock: Clock) -> None:
     [table] = engine.run(
         [
             table_commands.CreateTable(
-                "test", "", "things", PAIR, rules=Rules(ExpiryRule("until")), vector_indexes=(by_meaning(),)
+                "test", "", "things", PAIR, rules=Rules(ExpiryRule("until")), other_indexes=(by_meaning(),)
             )
         ]
     )
@@ -390,7 +392,7 @@ def test_a_search_in_slices_sees_one_moment(engine: Engine) -> None:
     chance = random.Random(5)
     vectors = [[chance.uniform(-1, 1) for _ in range(3)] for _ in range(60)]
     client.write(*(client.put(f"p{n}", v=list_of(vector)) for n, vector in enumerate(vectors)))
-    index = client.table.vector_index("by_meaning")
+    index = vector_index(client.table, "by_meaning")
     assert index is not None
     command = SearchVectors(client.table, index, pack((0, 0, 0)), 100)
     for warm in (False, True):
@@ -451,16 +453,16 @@ def test_nothing_is_kept_of_a_server_that_another_has_replaced(
 def test_images_together_have_so_many_bytes_at_most(engine: Engine) -> None:
     """The one that was searched least recently goes."""
     needs_images(engine)
-    engine._store.vector_memory_bytes = 2 * 64 * (12 + 8 + 8) + 64
+    options = EngineOptions(vector_memory_bytes=2 * 64 * (12 + 8 + 8) + 64)
+    searches = vector_support.install(engine, options)
     clients = [make(engine, by_meaning(), name=name) for name in ("one", "two", "three")]
     for client in clients:
         client.write(client.put("a", v=list_of((1, 0, 0))))
     kept = []
     for at in (0, 1, 0, 2):
         assert names(search(clients[at], (1, 0, 0))) == ["a"]
-        images = engine._store.vector_images
-        indexes = [each.table.vector_indexes[0].id for each in clients]
-        kept.append([index for index in range(3) if indexes[index] in images._images])
+        indexes = [each.table.other_indexes[0].id for each in clients]
+        kept.append([index for index in range(3) if indexes[index] in searches.images._images])
     assert kept == [[0], [0, 1], [0, 1], [0, 2]]
 
 
@@ -472,7 +474,7 @@ def test_pieces_of_an_index_with_gaps(engine: Engine, monkeypatch: pytest.Monkey
     monkeypatch.setattr(searching, "_MAX_ROWS", 4)
     monkeypatch.setattr(searching, "_SMALL_PARTITION_ENTRIES", 0)
     for memory in (0, 1 << 20):
-        engine._store.vector_memory_bytes, engine._store.vector_images = memory, None
+        vector_support.install(engine, EngineOptions(vector_memory_bytes=memory))
         client = make(engine, by_meaning(partition=column("t")), name=f"things{memory}")
         for turn in range(60):
             vector, tenant = list_of((1, turn, 0)), text(f"t{turn % 5 if turn % 5 else turn % 2}")
@@ -510,4 +512,4 @@ def test_without_numpy_a_search_names_the_missing_package(
 
 def test_tables_without_vector_indexes_have_no_such_feature(engine: Engine) -> None:
     assert make_table(engine, "plain").features == frozenset()
-    assert make(engine, by_meaning()).table.features == {"vector_indexes"}
+    assert make(engine, by_meaning()).table.features == {"other_indexes"}

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from tablegate.gateway.model.commands.stream_commands import ListStreams
-from tablegate.gateway.model.commands.table_commands import CountRows, CreateTable, NewIndex, NewVectorIndex
+from tablegate.gateway.model.commands.table_commands import CountRows, CreateTable, NewIndex
 from tablegate.gateway.model.tables.indexes import IndexProjection
 from tablegate.gateway.model.tables.tables import ExpiryRule, Rules, StreamRule
+from tablegate.gateway.model.tables.vector_indexes import VectorIndex
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.rows import Cell, Contents, Row
 from tablegate.gateway.model.values.values import Kind, Value, decimal, text
@@ -104,7 +105,8 @@ def test_a_table_keeps_what_it_is(opens: Opens, database_url: str) -> None:
     stream = StreamRule("label", True, "NEW_IMAGE", 86_400_000, 5, {"a": 1})
     rules = Rules(expiry=ExpiryRule(attribute="t"), stream=stream, max_versions=3)
     properties = {"azuretable": {"policies": []}, "dynamodb": {"tags": {"a": "b"}}}
-    vector_index = NewVectorIndex(
+    vector_index = VectorIndex(
+        0,
         "by_v",
         "v",
         3,
@@ -167,7 +169,7 @@ def test_a_table_keeps_its_service(
 def test_entries_of_indexes_are_there(opens: Opens, database_url: str) -> None:
     index = NewIndex("by_number", KeySchema((KeyColumn("number", Kind.DECIMAL),)), IndexProjection.ALL)
     endpoint = opens(f"{database_url}#things")
-    by_v = NewVectorIndex("by_v", "v", 2, Metric.COSINE, IndexProjection.ALL)
+    by_v = VectorIndex(0, "by_v", "v", 2, Metric.COSINE, IndexProjection.ALL)
     endpoint.create(Definition("things", Service.DYNAMODB, PAIR, (index,), vector_indexes=(by_v,)))
     vector = Value(Kind.LIST, (decimal(1), decimal(2)))
     rows = [row_of(PAIR, pk=text("p"), sk=text(f"{at}"), number=decimal(at), v=vector) for at in range(50)]

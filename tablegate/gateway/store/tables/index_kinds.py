@@ -1,0 +1,172 @@
+"""Kinds of indexes: the stored form of their definitions, and their entries.
+
+The core has the ordered indexes. A capability registers each other kind, and the core calls it in the transaction of a
+write.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from tablegate.gateway.model.errors import DatabaseFailed
+from tablegate.gateway.model.tables.indexes import BaseIndex, Entry, Index, IndexProjection
+from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.model.values.keys import key_schema_document, key_schema_of
+from tablegate.gateway.model.values.rows import Row
+from tablegate.gateway.store.rows import entries
+from tablegate.gateway.store.rows.row_counts import CountChanges
+from tablegate.gateway.store.sql.databases import Session
+
+I = TypeVar("I", bound=BaseIndex)  # noqa: E741
+
+RowPair = tuple[Row | None, Row | None]
+"""The old and the new row of a write."""
+
+
+class IndexKind(ABC, Generic[I]):
+    """A kind of index. `name` is `BaseIndex.kind` and the kind of its purges (store/rows/purges.py).
+
+    `member`: the member of a stored definition that no other kind has.
+    """
+
+    name: str
+    member: str
+
+    @abstractmethod
+    def definition_of(self, index: I) -> dict[str, Any]:
+        """Return the stored definition of an index, as JSON."""
+
+    @abstractmethod
+    def index_of(self, definition: Mapping[str, Any]) -> I:
+        """Return the index of a stored definition, without its id, its name and its state."""
+
+    @abstractmethod
+    def update(
+        self, session: Session, indexes: Sequence[I], pairs: Sequence[RowPair], counts: CountChanges
+    ) -> None:
+        """Update the entries of indexes of one table for the rows of a write, and add their numbers to `counts`."""
+
+    @abstractmethod
+    def fill(self, session: Session, index: I, rows: Iterable[Row]) -> None:
+        """Add the entries of rows from before the creation of an index. Entries that writers stored meanwhile stay."""
+
+    @abstractmethod
+    def count(self, session: Session, index_id: int) -> tuple[int, int]:
+        """Return the number of entries of an index and their billed bytes."""
+
+    @abstractmethod
+    def copy(self, session: Session, index_id: int, to: int) -> None:
+        """Copy the entries of an index to another one that is empty."""
+
+
+class OrderedIndexKind(IndexKind[Index]):
+    """The ordered indexes (store/rows/entries.py)."""
+
+    name = Index.kind
+    member = "key_schema"
+
+    def definition_of(self, index: Index) -> dict[str, Any]:
+        return {
+            "key_schema": key_schema_document(index.key_schema),
+            "projection": index.projection.value,
+            "included": index.included,
+            "local": index.local,
+            "dialect": index.dialect,
+        }
+
+    def index_of(self, definition: Mapping[str, Any]) -> Index:
+        return Index(
+            id=0,
+            name="",
+            key_schema=key_schema_of(definition["key_schema"]),
+            projection=IndexProjection(definition["projection"]),
+            included=tuple(definition["included"]),
+            local=definition["local"],
+            dialect=definition["dialect"],
+        )
+
+    def update(
+        self, session: Session, indexes: Sequence[Index], pairs: Sequence[RowPair], counts: CountChanges
+    ) -> None:
+        old_entries, new_entries = differences(indexes, pairs, counts)
+        entries.remove_many(session, old_entries)
+        entries.add_many(session, new_entries)
+
+    def fill(self, session: Session, index: Index, rows: Iterable[Row]) -> None:
+        entries.add_many(
+            session, [(index.id, entry) for row in rows if (entry := index.entry(row)) is not None]
+        )
+
+    def count(self, session: Session, index_id: int) -> tuple[int, int]:
+        return entries.count(session, index_id)
+
+    def copy(self, session: Session, index_id: int, to: int) -> None:
+        entries.copy(session, index_id, to)
+
+
+def differences(
+    indexes: Sequence[Index], pairs: Iterable[RowPair], counts: CountChanges
+) -> tuple[list[tuple[int, Entry]], list[tuple[int, Entry]]]:
+    """Return the entries that a write removes and those that it adds, each with its index id.
+
+    Unchanged entries are omitted. The numbers and sizes are added to `counts`.
+    """
+    old_entries: list[tuple[int, Entry]] = []
+    new_entries: list[tuple[int, Entry]] = []
+    for old, new in pairs:
+        for index in indexes:
+            before = None if old is None else index.entry(old)
+            after = None if new is None else index.entry(new)
+            counts.add(index.id, before, after)
+            if before is not None and (after is None or after.position != before.position):
+                old_entries.append((index.id, before))
+            if after is not None and (
+                before is None or after.position != before.position or after.size_bytes != before.size_bytes
+            ):
+                new_entries.append((index.id, after))
+    return old_entries, new_entries
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownIndex(BaseIndex):
+    """An index of a kind that this server does not have. Its table cannot be used.
+
+    `member`: the first member of its definition, which names the kind.
+    """
+
+    kind = "unknown"
+    member: str
+
+
+ORDERED = OrderedIndexKind()
+_kinds: dict[str, IndexKind[Any]] = {ORDERED.name: ORDERED}
+
+
+def register(kind: IndexKind[Any]) -> None:
+    """Register a kind of index. To be called before the first table is read."""
+    _kinds[kind.name] = kind
+
+
+def kind_of(index: BaseIndex) -> IndexKind[Any]:
+    """Return the kind of an index. Raises DatabaseFailed if this server does not have it."""
+    kind = _kinds.get(index.kind)
+    if kind is None:
+        raise DatabaseFailed(f"the index {index.name} is of a kind that this server does not have")
+    return kind
+
+
+def defined_index(definition: Mapping[str, Any]) -> BaseIndex:
+    """Return the index of a stored definition, without its id, its name and its state."""
+    for kind in _kinds.values():
+        if kind.member in definition:
+            index: BaseIndex = kind.index_of(definition)
+            return index
+    return UnknownIndex(0, "", next(iter(definition), ""))
+
+
+def unknown_index(table: Table) -> UnknownIndex | None:
+    """Return an index of a table whose kind this server does not have, or None."""
+    return next((index for index in table.other_indexes if isinstance(index, UnknownIndex)), None)
