@@ -15,7 +15,7 @@ from tablegate.adapters.dynamodb.wire import limits as dynamodb_limits
 from tablegate.adapters.tablestore.wire import errors as tablestore
 from tablegate.gateway.model.commands.write_groups import apply_group
 from tablegate.gateway.model.commands.writes import Edit, Write
-from tablegate.gateway.model.errors import GatewayError, RowRuleViolated
+from tablegate.gateway.model.errors import GatewayError, NotInstalled, RowRuleViolated
 from tablegate.gateway.model.expressions.updates import Literal, SetTo
 from tablegate.gateway.model.tables.tables import Rules, State, Table
 from tablegate.gateway.model.values.keys import Key, KeyColumn, KeySchema
@@ -89,3 +89,11 @@ def test_a_merge_of_azure_is_refused_by_facts() -> None:
     }
     assert azuretable.service_error_of(many).code == "TooManyProperties"
     assert azuretable.service_error_of(large).code == "EntityTooLarge"
+
+
+def test_every_dialect_refuses_what_is_not_installed() -> None:
+    """It is no error of the server. Azure: "Common REST API error codes", NotImplemented."""
+    error = NotInstalled("vector")
+    assert azuretable.service_error_of(error).code == "NotImplemented"
+    assert gateway_errors.service_error_of(error, "GetItem").code == "ValidationException"
+    assert tablestore.service_error_of(error).code == "OTSParameterInvalid"

@@ -196,12 +196,31 @@ def test_the_core_imports_no_capability() -> None:
     assert {*excesses(core, lambda imported: not is_capability(imported))} == REMAINING
 
 
+VECTORS = (
+    "gateway.engine.vectors", "gateway.model.commands.vector_commands", "gateway.model.tables.vector_indexes",
+    "gateway.model.values.vectors", "gateway.store.rows.vectors",
+)  # fmt: skip
+# The list of capabilities, the searches for rows that compare vectors too, and the SQL tables whose rows are purged.
+KNOWS_VECTORS = ("gateway.capabilities", "gateway.engine.search", "gateway.store.rows.purges")
+
+
+def test_the_core_knows_no_vector_index() -> None:
+    """A capability registers its kinds of indexes (issue 47, point 4)."""
+    core = [
+        module
+        for module in of("gateway")
+        if not any(within(module, owner) for owner in (*VECTORS, *KNOWS_VECTORS))
+    ]
+    assert excesses(core, lambda imported: not any(within(imported, part) for part in VECTORS)) == []
+
+
 def test_an_adapter_imports_only_the_engine_the_model_and_http() -> None:
     entry_points = (
         "adapter",
         "administration_forms",
         "engine.background.job_runner",
         "engine.engine",
+        "engine.vectors.vector_support",
         "coroutines",
         "model",
         "security.credentials",

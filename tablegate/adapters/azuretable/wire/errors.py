@@ -216,6 +216,8 @@ def service_error_of(error: errors.GatewayError) -> ServiceError:
             return ServiceError("ServerBusy", "Operations per second is over the account limit.")
         case errors.TableBusy() | errors.Busy() | errors.PartitionLocked() | errors.Throttled():
             return ServiceError("ServerBusy")
+        case errors.NotInstalled():
+            return ServiceError("NotImplemented")
         case errors.CommitUnknown():
             return ServiceError("OperationTimedOut")
         case _:

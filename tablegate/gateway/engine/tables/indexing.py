@@ -36,13 +36,9 @@ def backfill(store: Store, limit: int) -> int | None:
 
     Writers maintain an index from its creation. Filling adds only older rows.
     """
-    with store.read() as session:
-        tables = store.catalog.all(
-            session, "id IN (SELECT table_id FROM indexes WHERE filled = 0) ORDER BY id LIMIT 1"
-        )
-    if not tables:
+    table = _table_to_fill(store)
+    if table is None:
         return None
-    [table] = tables
     index = next(index for index in table.all_indexes if not index.filled)
     with store.write() as session:
         if store.catalog.check(session, [table], lock=True)():
@@ -54,6 +50,19 @@ def backfill(store: Store, limit: int) -> int | None:
             return batch.length
     _finish(store, table, index)
     return 0
+
+
+def _table_to_fill(store: Store) -> Table | None:
+    """Return the first table with an index to fill, unless one of its indexes is of a kind that this server does not
+    have."""
+    condition = "id > ? AND id IN (SELECT table_id FROM indexes WHERE filled = 0) ORDER BY id LIMIT 1"
+    last_id = 0
+    with store.read() as session:
+        while tables := store.catalog.all(session, condition, (last_id,)):
+            if index_kinds.unknown_index(tables[0]) is None:
+                return tables[0]
+            last_id = tables[0].id
+    return None
 
 
 def _finish(store: Store, table: Table, index: BaseIndex) -> None:

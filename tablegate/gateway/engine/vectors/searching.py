@@ -201,7 +201,7 @@ def _current_image(
     """Return the image of an index as the session sees it. None if it must be read from the database."""
     last, replaced, server_start = versions
     if images.get(index.id, server_start) is None:
-        number, _ = vectors.count(session, index.id)
+        number, _ = vectors.INDEX_KIND.count(session, index.id)
         if not images.fits(index, number):
             return None
     chunks = _EntryChunks(session, index, last)

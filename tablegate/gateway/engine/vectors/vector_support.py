@@ -13,7 +13,7 @@ from tablegate.gateway.engine.rows.point_reads import refusal_of_index
 from tablegate.gateway.model.commands.vector_commands import SearchVectors, VectorMatch
 from tablegate.gateway.model.errors import GatewayError, NotInstalled
 from tablegate.gateway.model.tables.vector_indexes import vector_index
-from tablegate.gateway.store.rows.vectors import VectorIndexKind
+from tablegate.gateway.store.rows import vectors
 from tablegate.gateway.store.sql.databases import Session
 from tablegate.gateway.store.store import Store
 from tablegate.gateway.store.tables import index_kinds
@@ -78,7 +78,7 @@ def install(engine: Engine, options: EngineOptions) -> VectorSearches:
     """Add vector indexes and their search to an engine. Raises NotInstalled if searches cannot be approximate."""
     if options.vector_approximate_from and not can_approximate():
         raise NotInstalled("vectors")
-    index_kinds.register(VectorIndexKind())
+    index_kinds.register(vectors.INDEX_KIND)
     searches = VectorSearches(options.vector_memory_bytes, options.vector_approximate_from)
     engine.register({SearchVectors: searches.search})
     if options.vector_approximate_from:

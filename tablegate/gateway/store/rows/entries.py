@@ -43,21 +43,3 @@ def remove_many(session: Session, entries: Sequence[tuple[int, Entry]]) -> None:
     keys: list[Key] = [(index_id, *stored_position(entry.position)[:3]) for index_id, entry in entries]
     if keys:
         session.statements.remove_entries(session, sorted(keys))
-
-
-def count(session: Session, index_id: int) -> tuple[int, int]:
-    """Return the number of entries of an index and their billed bytes."""
-    [(number, size)] = session.query(
-        "SELECT count(*), COALESCE(sum(size_bytes), 0) FROM entries WHERE index_id = ?", (index_id,)
-    )
-    return number, int(size)
-
-
-def copy(session: Session, index_id: int, to: int) -> None:
-    """Copy the entries of an index to another one that is empty."""
-    columns = COLUMNS.removeprefix("index_id, ")
-    session.execute(
-        f"INSERT INTO entries ({COLUMNS}) SELECT {session.statements.big_number}, {columns}"
-        " FROM entries WHERE index_id = ?",
-        (to, index_id),
-    )

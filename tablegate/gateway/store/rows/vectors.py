@@ -54,6 +54,8 @@ class VectorIndexKind(IndexKind[VectorIndex]):
 
     name = VectorIndex.kind
     member = "vector"
+    table = "vectors"
+    columns = COLUMNS
 
     def definition_of(self, index: VectorIndex) -> dict[str, Any]:
         columns = KeySchema(() if index.partition is None else (index.partition,), index.filters)
@@ -111,11 +113,12 @@ class VectorIndexKind(IndexKind[VectorIndex]):
     def fill(self, session: Session, index: VectorIndex, rows: Iterable[Row]) -> None:
         fill(session, index.id, [entry for row in rows if (entry := index.entry(row)) is not None])
 
-    def count(self, session: Session, index_id: int) -> tuple[int, int]:
-        return count(session, index_id)
-
     def copy(self, session: Session, index_id: int, to: int) -> None:
-        copy(session, index_id, to)
+        super().copy(session, index_id, to)
+        counters.advance(session, _counter(to), 0, floor=versions(session, index_id).last)
+
+
+INDEX_KIND = VectorIndexKind()
 
 
 # Writing
@@ -169,17 +172,6 @@ def _columns(index_id: int, entries: Sequence[VectorEntry], before: int) -> list
     return sorted(columns, key=lambda each: each[:4])
 
 
-def copy(session: Session, index_id: int, to: int) -> None:
-    """Copy the entries of an index to another one that is empty."""
-    columns = COLUMNS.removeprefix("index_id, ")
-    session.execute(
-        f"INSERT INTO vectors ({COLUMNS}) SELECT {session.statements.big_number}, {columns}"
-        " FROM vectors WHERE index_id = ?",
-        (to, index_id),
-    )
-    counters.advance(session, _counter(to), 0, floor=versions(session, index_id).last)
-
-
 def _forget(session: Session, index_id: int, limit: int) -> int:
     """Delete the counters of a dropped index. Return 0, as they are only two."""
     counters.forget(session, _counter(index_id))
@@ -205,14 +197,6 @@ def versions(session: Session, index_id: int) -> IndexVersions:
     )
     values = {name: int(value) for name, value, _ in rows}
     return IndexVersions(values.get(names[0], 0), values.get(names[1], 0), rows[0][2] if rows else "")
-
-
-def count(session: Session, index_id: int) -> tuple[int, int]:
-    """Return the number of entries of an index and their billed bytes."""
-    [(number, size)] = session.query(
-        "SELECT count(*), COALESCE(sum(size_bytes), 0) FROM vectors WHERE index_id = ?", (index_id,)
-    )
-    return number, int(size)
 
 
 def has_at_most(session: Session, index_id: int, partition: bytes, limit: int) -> bool:

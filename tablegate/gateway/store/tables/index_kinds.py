@@ -17,7 +17,7 @@ from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.keys import key_schema_document, key_schema_of
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.store.rows import entries
-from tablegate.gateway.store.rows.row_counts import CountChanges
+from tablegate.gateway.store.rows.row_counts import Count, CountChanges
 from tablegate.gateway.store.sql.databases import Session
 
 I = TypeVar("I", bound=BaseIndex)  # noqa: E741
@@ -27,13 +27,17 @@ RowPair = tuple[Row | None, Row | None]
 
 
 class IndexKind(ABC, Generic[I]):
-    """A kind of index. `name` is `BaseIndex.kind` and the kind of its purges (store/rows/purges.py).
+    """A kind of index.
 
-    `member`: the member of a stored definition that no other kind has.
+    - `name`: BaseIndex.kind, and the kind of its purges (store/rows/purges.py).
+    - `member`: the member of a stored definition that no other kind has.
+    - `table`, `columns`: the SQL table of its entries. The columns begin with index_id, and one is size_bytes.
     """
 
     name: str
     member: str
+    table: str
+    columns: str
 
     @abstractmethod
     def definition_of(self, index: I) -> dict[str, Any]:
@@ -53,13 +57,21 @@ class IndexKind(ABC, Generic[I]):
     def fill(self, session: Session, index: I, rows: Iterable[Row]) -> None:
         """Add the entries of rows from before the creation of an index. Entries that writers stored meanwhile stay."""
 
-    @abstractmethod
-    def count(self, session: Session, index_id: int) -> tuple[int, int]:
+    def count(self, session: Session, index_id: int) -> Count:
         """Return the number of entries of an index and their billed bytes."""
+        [(number, size)] = session.query(
+            f"SELECT count(*), COALESCE(sum(size_bytes), 0) FROM {self.table} WHERE index_id = ?", (index_id,)
+        )
+        return Count(number, int(size))
 
-    @abstractmethod
     def copy(self, session: Session, index_id: int, to: int) -> None:
         """Copy the entries of an index to another one that is empty."""
+        columns = self.columns.removeprefix("index_id, ")
+        session.execute(
+            f"INSERT INTO {self.table} ({self.columns}) SELECT {session.statements.big_number}, {columns}"
+            f" FROM {self.table} WHERE index_id = ?",
+            (to, index_id),
+        )
 
 
 class OrderedIndexKind(IndexKind[Index]):
@@ -67,6 +79,8 @@ class OrderedIndexKind(IndexKind[Index]):
 
     name = Index.kind
     member = "key_schema"
+    table = "entries"
+    columns = entries.COLUMNS
 
     def definition_of(self, index: Index) -> dict[str, Any]:
         return {
@@ -99,12 +113,6 @@ class OrderedIndexKind(IndexKind[Index]):
         entries.add_many(
             session, [(index.id, entry) for row in rows if (entry := index.entry(row)) is not None]
         )
-
-    def count(self, session: Session, index_id: int) -> tuple[int, int]:
-        return entries.count(session, index_id)
-
-    def copy(self, session: Session, index_id: int, to: int) -> None:
-        entries.copy(session, index_id, to)
 
 
 def differences(
