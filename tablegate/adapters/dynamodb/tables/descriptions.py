@@ -101,10 +101,9 @@ def describe(table: Table, statistics: TableStatistics | None, caller: Caller, n
             description[name] = [
                 describe_index(table, index, known_statistics, caller, now_ms) for index in indexes
             ]
-    if table.other_indexes:
+    if vectors := vector_indexes(table):
         description["VectorIndexes"] = [
-            _describe_vector_index(table, index, known_statistics, caller, now_ms)
-            for index in vector_indexes(table)
+            _describe_vector_index(table, index, known_statistics, caller, now_ms) for index in vectors
         ]
     description |= _stream(table, caller)
     description |= encryption.description(properties, now_ms)

@@ -406,8 +406,10 @@ def _replication_mode(arguments: Mapping[str, Any], current: str) -> str:
 def in_state(state: State, table: Table, now_ms: int) -> Table:
     """Return the table in the state of a running change, which the answer to any change shows."""
     until_ms = max(table.busy_until_ms, now_ms + 1)
-    indexes, other_indexes = table.indexes, table.other_indexes
+    table_indexes, other_indexes = table.indexes, table.other_indexes
     if state is State.CREATING:
-        indexes = tuple(replace(index, busy_until_ms=until_ms) for index in indexes)
+        table_indexes = tuple(replace(index, busy_until_ms=until_ms) for index in table_indexes)
         other_indexes = tuple(replace(index, busy_until_ms=until_ms) for index in other_indexes)
-    return replace(table, state=state, busy_until_ms=until_ms, indexes=indexes, other_indexes=other_indexes)
+    return replace(
+        table, state=state, busy_until_ms=until_ms, indexes=table_indexes, other_indexes=other_indexes
+    )

@@ -70,8 +70,8 @@ class CreateTable(ControlCommand[Table]):
     """Create a table. Outcome: Table. Errors: TableExists, TableBusy, QuotaExceeded.
 
     `dialect` interprets the key columns of its indexes. `ignoring_case`: a table whose Azure name differs only in case
-    counts as the same name. `other_indexes`: definitions, which get an id and their `dialect` from this command unless
-    they have one. `bounds`: bounds of quotas.
+    counts as the same name. `other_indexes`: definitions of indexes of other kinds. Their ids and states are
+    ignored, and `dialect` is as in NewIndex. `bounds`: bounds of quotas.
     """
 
     dialect: str

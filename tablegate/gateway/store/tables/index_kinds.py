@@ -20,13 +20,13 @@ from tablegate.gateway.store.rows import entries
 from tablegate.gateway.store.rows.row_counts import Count, CountChanges
 from tablegate.gateway.store.sql.databases import Session
 
-I = TypeVar("I", bound=BaseIndex)  # noqa: E741
+T = TypeVar("T", bound=BaseIndex)
 
 RowPair = tuple[Row | None, Row | None]
 """The old and the new row of a write."""
 
 
-class IndexKind(ABC, Generic[I]):
+class IndexKind(ABC, Generic[T]):
     """A kind of index.
 
     - `name`: BaseIndex.kind, and the kind of its purges (store/rows/purges.py).
@@ -40,21 +40,21 @@ class IndexKind(ABC, Generic[I]):
     columns: str
 
     @abstractmethod
-    def definition_of(self, index: I) -> dict[str, Any]:
+    def definition_of(self, index: T) -> dict[str, Any]:
         """Return the stored definition of an index, as JSON."""
 
     @abstractmethod
-    def index_of(self, definition: Mapping[str, Any]) -> I:
+    def index_of(self, definition: Mapping[str, Any]) -> T:
         """Return the index of a stored definition, without its id, its name and its state."""
 
     @abstractmethod
     def update(
-        self, session: Session, indexes: Sequence[I], pairs: Sequence[RowPair], counts: CountChanges
+        self, session: Session, indexes: Sequence[T], pairs: Sequence[RowPair], counts: CountChanges
     ) -> None:
         """Update the entries of indexes of one table for the rows of a write, and add their numbers to `counts`."""
 
     @abstractmethod
-    def fill(self, session: Session, index: I, rows: Iterable[Row]) -> None:
+    def fill(self, session: Session, index: T, rows: Iterable[Row]) -> None:
         """Add the entries of rows from before the creation of an index. Entries that writers stored meanwhile stay."""
 
     def count(self, session: Session, index_id: int) -> Count:
