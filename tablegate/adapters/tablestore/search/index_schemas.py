@@ -20,7 +20,6 @@ from tablegate.gateway.model.search import analysis
 from tablegate.gateway.model.search.analysis import Analyzer, can_analyze
 from tablegate.gateway.model.search.dates import is_format
 from tablegate.gateway.model.search.schema import FieldType, SearchField, SearchSchema
-from tablegate.gateway.model.values.vectors import Metric
 
 _TYPES = {
     messages.LONG: FieldType.LONG,
@@ -48,9 +47,9 @@ _VIRTUAL = frozenset(
     }
 )
 _METRICS = {
-    messages.EUCLIDEAN: Metric.EUCLIDEAN,
-    messages.COSINE: Metric.COSINE,
-    messages.DOT_PRODUCT: Metric.DOT_PRODUCT,
+    messages.EUCLIDEAN: "euclidean",
+    messages.COSINE: "cosine",
+    messages.DOT_PRODUCT: "dot_product",
 }
 _OBJECT_JSON, _NESTED_JSON = 1, 2
 _ANALYZERS = {analysis.SINGLE_WORD, analysis.SPLIT, analysis.FUZZY, *analysis.CHINESE_ANALYZERS}
@@ -211,7 +210,7 @@ def _vector_options(field: messages.FieldSchema, ancestors: tuple[str, ...]) -> 
         raise invalid(f"The dimension of a vector must be in range: [1, {limits.VECTOR_DIMENSIONS_MAX}].")
     if ancestors or field.is_array:
         raise invalid(f"The vector field '{field.field_name}' must not be nested or an array.")
-    return {"dimensions": options.dimension, "metric": _METRICS[options.metric_type].value}
+    return {"dimensions": options.dimension, "metric": _METRICS[options.metric_type]}
 
 
 def _nested_field(field: messages.FieldSchema, full_name: str, ancestors: tuple[str, ...]) -> SearchField:

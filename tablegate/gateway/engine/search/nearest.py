@@ -7,7 +7,6 @@ from collections.abc import Iterable
 
 from tablegate.gateway.model.errors import NotInstalled
 from tablegate.gateway.model.search.queries import CheckTime, Nearest, matches
-from tablegate.gateway.model.values.vectors import Metric, pack
 from tablegate.gateway.store.search.documents import FoundDocument
 
 _BLOCK_NUMBERS = 250_000
@@ -20,10 +19,12 @@ def nearest(
     """Return the documents with the most similar vectors, and their scores. Raises NotInstalled."""
     try:
         from tablegate.gateway.engine.vectors import exact_search
+        from tablegate.gateway.model.values.vectors import Metric, pack
     except ModuleNotFoundError:
         raise NotInstalled("vectors") from None
-    metric = Metric(query.field.metric)
-    best = exact_search.NearestSoFar(exact_search.search_near(metric, pack(query.vector), query.limit, ()))
+    metric = query.field.metric
+    target = exact_search.search_near(Metric(metric), pack(query.vector), query.limit, ())
+    best = exact_search.NearestSoFar(target)
     kept: dict[int, FoundDocument] = {}
     remaining = iter(found)
     while block := list(itertools.islice(remaining, max(1, _BLOCK_NUMBERS // query.field.dimensions))):
@@ -50,11 +51,11 @@ def nearest(
     ]
 
 
-def _score(metric: Metric, distance: float) -> float:
+def _score(metric: str, distance: float) -> float:
     """Return the score of the service for the distance, or dot product, of an exact search."""
     match metric:
-        case Metric.EUCLIDEAN:
+        case "euclidean":
             return 1 / (1 + distance * distance)
-        case Metric.COSINE:
+        case "cosine":
             return 1 - distance / 2
     return distance
