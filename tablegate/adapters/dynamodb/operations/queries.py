@@ -27,7 +27,6 @@ from tablegate.gateway.model.expressions.ranges import EVERYTHING
 from tablegate.gateway.model.tables.indexes import Index, IndexProjection
 from tablegate.gateway.model.tables.pages import Concatenation, Page, PageLimits, Segment
 from tablegate.gateway.model.tables.tables import State, Table
-from tablegate.gateway.model.tables.vector_indexes import vector_index
 from tablegate.gateway.model.values.rows import Row
 
 _COUNTED = VisibleNames(frozenset())
@@ -116,7 +115,7 @@ def _index(call: CallContext, table: Table) -> Index | None:
         return None
     index = table.index(name)
     if index is None:
-        if vector_index(table, name):
+        if name in [other.name for other in table.other_indexes]:
             # The service ends one of the two texts with a full stop (captures of August 2026).
             stop = "." if call.operation == "Query" else ""
             raise validation(f"{call.operation} operation not supported on this index type{stop}")

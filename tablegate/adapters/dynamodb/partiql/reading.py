@@ -30,7 +30,6 @@ from tablegate.gateway.model.expressions.ranges import EVERYTHING, KeyRange
 from tablegate.gateway.model.tables.indexes import Index
 from tablegate.gateway.model.tables.pages import PageLimits
 from tablegate.gateway.model.tables.tables import State, Table
-from tablegate.gateway.model.tables.vector_indexes import vector_index
 from tablegate.gateway.model.values.keys import KeySchema
 from tablegate.gateway.model.values.rows import Row
 
@@ -76,7 +75,7 @@ def _queried_index(call: CallContext, table: Table, statement: Select) -> Index 
         return None
     index = table.index(statement.source[1])
     if index is None:
-        if vector_index(table, statement.source[1]):
+        if statement.source[1] in [other.name for other in table.other_indexes]:
             raise validation("Scan operation not supported on this index type")
         raise validation("The table does not have the specified index")
     if not index.local and call.input.get("ConsistentRead"):
