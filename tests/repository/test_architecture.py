@@ -156,7 +156,8 @@ CAPABILITY_MODULES = (
     "gateway.engine.rows.local_transactions", "gateway.engine.search", "gateway.engine.streams.tunnels",
     "gateway.engine.tables.table_copies", "gateway.engine.vectors", "gateway.model.search",
     "gateway.model.tables.backups", "gateway.model.tables.jobs", "gateway.model.tables.restored_tables",
-    "gateway.model.tables.tunnels", "gateway.model.values.vectors", "gateway.store.jobs", "gateway.store.jobs_schema",
+    "gateway.model.tables.tunnels", "gateway.model.tables.vector_indexes", "gateway.model.values.vectors",
+    "gateway.store.jobs", "gateway.store.jobs_schema",
     "gateway.store.rows.tombstones", "gateway.store.rows.tombstones_schema", "gateway.store.rows.vectors",
     "gateway.store.rows.vectors_schema", "gateway.store.search", "gateway.store.sql.search_schema",
     "gateway.store.streams.tunnels", "gateway.store.streams.tunnels_schema", "gateway.store.tables.backup_files",
@@ -164,15 +165,6 @@ CAPABILITY_MODULES = (
     "gateway.store.tables.history_schema", "gateway.store.transactions.local_transactions",
     "gateway.store.transactions.local_transactions_schema",
 )  # fmt: skip
-# Imports that are still to be removed.
-REMAINING = {
-    "gateway.engine.engine imports gateway.engine.vectors.vector_support",
-    "gateway.engine.tables.indexing imports gateway.store.rows.vectors",
-    "gateway.engine.tables.row_counting imports gateway.store.rows.vectors",
-    "gateway.model.commands.table_commands imports gateway.model.values.vectors",
-    "gateway.model.tables.indexes imports gateway.model.values.vectors",
-    "gateway.store.tables.descriptors imports gateway.model.values.vectors",
-}
 
 
 def test_the_core_imports_no_capability() -> None:
@@ -193,25 +185,7 @@ def test_the_core_imports_no_capability() -> None:
         for module in of(f"gateway.{layer}")
         if not is_capability(module)
     ]
-    assert {*excesses(core, lambda imported: not is_capability(imported))} == REMAINING
-
-
-VECTORS = (
-    "gateway.engine.vectors", "gateway.model.commands.vector_commands", "gateway.model.tables.vector_indexes",
-    "gateway.model.values.vectors", "gateway.store.rows.vectors",
-)  # fmt: skip
-# The list of capabilities, the searches for rows that compare vectors too, and the SQL tables whose rows are purged.
-KNOWS_VECTORS = ("gateway.capabilities", "gateway.engine.search", "gateway.store.rows.purges")
-
-
-def test_the_core_knows_no_vector_index() -> None:
-    """A capability registers its kinds of indexes (issue 47, point 4)."""
-    core = [
-        module
-        for module in of("gateway")
-        if not any(within(module, owner) for owner in (*VECTORS, *KNOWS_VECTORS))
-    ]
-    assert excesses(core, lambda imported: not any(within(imported, part) for part in VECTORS)) == []
+    assert excesses(core, lambda imported: not is_capability(imported)) == []
 
 
 def test_an_adapter_imports_only_the_engine_the_model_and_http() -> None:
