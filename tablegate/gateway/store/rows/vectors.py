@@ -54,7 +54,6 @@ class VectorIndexKind(IndexKind[VectorIndex]):
 
     name = VectorIndex.kind
     member = "vector"
-    table = "vectors"
     columns = COLUMNS
 
     def definition_of(self, index: VectorIndex) -> dict[str, Any]:
@@ -179,7 +178,7 @@ def _forget(session: Session, index_id: int, limit: int) -> int:
     return 0
 
 
-KINDS["vectors"] = OwnedRows(
+KINDS[VectorIndex.kind] = OwnedRows(
     "vectors", "index_id", "partition, sort", "size_bytes", narrow="version >= 0", forget=_forget
 )
 

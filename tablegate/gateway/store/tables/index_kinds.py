@@ -19,6 +19,7 @@ from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.store.rows import entries
 from tablegate.gateway.store.rows.row_counts import Count, CountChanges
 from tablegate.gateway.store.sql.databases import Session
+from tablegate.gateway.store.sql.owned_rows import KINDS
 
 T = TypeVar("T", bound=BaseIndex)
 
@@ -29,14 +30,13 @@ RowPair = tuple[Row | None, Row | None]
 class IndexKind(ABC, Generic[T]):
     """A kind of index.
 
-    - `name`: BaseIndex.kind, and the kind of its purges (store/rows/purges.py).
+    - `name`: BaseIndex.kind, and the kind of its entries in store/sql/owned_rows.py.
     - `member`: the member of a stored definition that no other kind has.
-    - `table`, `columns`: the SQL table of its entries. The columns begin with index_id, and one is size_bytes.
+    - `columns`: the columns of the SQL table of its entries. They begin with index_id, and one is size_bytes.
     """
 
     name: str
     member: str
-    table: str
     columns: str
 
     @abstractmethod
@@ -59,17 +59,18 @@ class IndexKind(ABC, Generic[T]):
 
     def count(self, session: Session, index_id: int) -> Count:
         """Return the number of entries of an index and their billed bytes."""
+        table = KINDS[self.name].table
         [(number, size)] = session.query(
-            f"SELECT count(*), COALESCE(sum(size_bytes), 0) FROM {self.table} WHERE index_id = ?", (index_id,)
+            f"SELECT count(*), COALESCE(sum(size_bytes), 0) FROM {table} WHERE index_id = ?", (index_id,)
         )
         return Count(number, int(size))
 
     def copy(self, session: Session, index_id: int, to: int) -> None:
         """Copy the entries of an index to another one that is empty."""
-        columns = self.columns.removeprefix("index_id, ")
+        table, columns = KINDS[self.name].table, self.columns.removeprefix("index_id, ")
         session.execute(
-            f"INSERT INTO {self.table} ({self.columns}) SELECT {session.statements.big_number}, {columns}"
-            f" FROM {self.table} WHERE index_id = ?",
+            f"INSERT INTO {table} ({self.columns}) SELECT {session.statements.big_number}, {columns}"
+            f" FROM {table} WHERE index_id = ?",
             (to, index_id),
         )
 
@@ -79,7 +80,6 @@ class OrderedIndexKind(IndexKind[Index]):
 
     name = Index.kind
     member = "key_schema"
-    table = "entries"
     columns = entries.COLUMNS
 
     def definition_of(self, index: Index) -> dict[str, Any]:
