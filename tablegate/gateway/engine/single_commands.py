@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tablegate.gateway.engine.attempts import Attempt, Runners
+from tablegate.gateway.engine.attempts import Attempt, Runner, Runners
 from tablegate.gateway.engine.rows import loading
 from tablegate.gateway.engine.streams import following
 from tablegate.gateway.engine.tables import row_counting
@@ -15,6 +15,7 @@ from tablegate.gateway.model.commands import table_commands
 from tablegate.gateway.model.commands.account_commands import GetProperties, PutProperties
 from tablegate.gateway.model.commands.command import Command
 from tablegate.gateway.model.errors import GatewayError
+from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.store.store import Store
 from tablegate.gateway.store.tables import namespace_documents
 
@@ -29,20 +30,34 @@ def _put_properties(attempt: Attempt, command: PutProperties) -> None:
         namespace_documents.keep(session, command.namespace, command.name, command.document)
 
 
+def _find(attempt: Attempt, command: table_commands.FindTable) -> Table | GatewayError:
+    return attempt.definer.find_all([command], attempt.now_ms)[0]
+
+
+def _alter(attempt: Attempt, command: table_commands.AlterTable) -> Table:
+    return attempt.definer.alter_all([command], attempt.now_ms)[0]
+
+
+def _alter_all(attempt: Attempt, command: table_commands.AlterTables) -> tuple[Table, ...]:
+    return attempt.definer.alter_all(command.alterations, attempt.now_ms)
+
+
+def _count(attempt: Attempt, command: table_commands.CountRows) -> table_commands.TableStatistics:
+    return row_counting.statistics(attempt.store, command.table, attempt.now_ms, command.again)
+
+
+def _defined(method: Callable[[TableDefiner, Any, int], Any]) -> Runner:
+    return lambda attempt, command: method(attempt.definer, command, attempt.now_ms)
+
+
 COMMANDS: Runners = {
-    table_commands.FindTable: lambda attempt, command: attempt.definer.find_all([command], attempt.now_ms)[0],
-    table_commands.ListTables: lambda attempt, command: attempt.definer.list_tables(command, attempt.now_ms),
-    table_commands.CreateTable: lambda attempt, command: attempt.definer.create(command, attempt.now_ms),
-    table_commands.AlterTable: lambda attempt, command: attempt.definer.alter_all([command], attempt.now_ms)[
-        0
-    ],
-    table_commands.AlterTables: lambda attempt, command: attempt.definer.alter_all(
-        command.alterations, attempt.now_ms
-    ),
-    table_commands.DropTable: lambda attempt, command: attempt.definer.drop_table(command, attempt.now_ms),
-    table_commands.CountRows: lambda attempt, command: row_counting.statistics(
-        attempt.store, command.table, attempt.now_ms, command.again
-    ),
+    table_commands.FindTable: _find,
+    table_commands.ListTables: _defined(TableDefiner.list_tables),
+    table_commands.CreateTable: _defined(TableDefiner.create),
+    table_commands.AlterTable: _alter,
+    table_commands.AlterTables: _alter_all,
+    table_commands.DropTable: _defined(TableDefiner.drop_table),
+    table_commands.CountRows: _count,
     GetProperties: _get_properties,
     PutProperties: _put_properties,
 }
