@@ -37,7 +37,8 @@ from benchmarks.in_process import (
     tablestore_request,
 )
 from tablegate.adapters.azuretable.entities import entity_renderer
-from tablegate.adapters.dynamodb.validation import fast_validator, operation_schemas
+from tablegate.adapters.dynamodb.operation_table import OPERATIONS
+from tablegate.adapters.dynamodb.validation import fast_validator
 from tablegate.adapters.dynamodb.values import composites, values
 from tablegate.adapters.tablestore.rows import checks as tablestore_checks
 from tablegate.adapters.tablestore.rows import selections
@@ -172,7 +173,7 @@ def _range(limit: int) -> list[bytes]:
 
 @contextmanager
 def _full_validator() -> Iterator[None]:
-    checker = operation_schemas.checker("PutItem")
+    checker = OPERATIONS["PutItem"].check
     before = checker.fast_check
     object.__setattr__(checker, "fast_check", fast_validator.leave_to_full_validator)
     try:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Set
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from types import MappingProxyType
@@ -93,10 +93,10 @@ class BadSeed(ValueError):
     """A seed that cannot be loaded. The text names the file. The files before it are loaded."""
 
 
-# Bodies of up to QUICK_BYTES are quick. Longer ones are quick with few values, up to _LONG_BYTES.
+# Bodies of up to QUICK_BYTES are quick. Longer ones are quick with few values, up to LONG_BYTES.
 QUICK_BYTES = 4 << 10
 _QUICK_VALUES = 1_000
-_LONG_BYTES = 256 << 10
+LONG_BYTES = 256 << 10
 THROTTLING, INTERNAL, CONFLICT, LIMIT = "throttling", "internal", "conflict", "limit"
 """Errors that every dialect has under some name."""
 
@@ -120,19 +120,15 @@ class Dialect(ABC):
     """The names that `operation` returns for requests of this dialect that it knows."""
     batches: ClassVar[frozenset[str]] = frozenset()
     """Operations of several members, each of which may stay unprocessed (request_context.is_left_out)."""
-    blocking_operations: ClassVar[frozenset[str]] = frozenset()
-    """Operations that can wait for other systems than the database. The server runs them on a thread."""
-    long_from_bytes: ClassVar[Mapping[str, int]] = MappingProxyType({})
-    """Operation -> length of the body in bytes, from which `takes_long` is true. Only operations with long statements or
-    expressions have one."""
+    blocking_operations: ClassVar[Set[str]] = frozenset()
+    """Operations that can wait for other systems than the database, or whose modules are not imported yet
+    (operation_table.py). The server runs them on a thread."""
     methods: ClassVar[frozenset[str]] = frozenset(
         {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
     )
     """The HTTP methods of the dialect's routes under Flask."""
     refusal_statuses: ClassVar[frozenset[int]] = frozenset({401, 403})
     """The HTTP statuses of replies to callers without authentication or permission. Other errors may have them too."""
-    operation_kinds: ClassVar[Mapping[str, RequestKind]] = MappingProxyType({})
-    """The kinds of operations, for the audit log. An operation that is not listed only reads."""
     refused_part_marks: ClassVar[Mapping[str, bytes]] = MappingProxyType({})
     """Operations that can succeed with refused parts -> bytes that are in the reply's body only in that case."""
 
@@ -208,7 +204,16 @@ class Dialect(ABC):
         fails, only the operation and its kind are returned. Called for audited and recorded requests, and while faults exist.
         """
         operation = self.operation(request)
-        return RequestFacts(operation, self.operation_kinds.get(operation, RequestKind.READ))
+        return RequestFacts(operation, self.kind_of(operation))
+
+    @classmethod
+    def kind_of(cls, operation: str) -> RequestKind:
+        """Return the kind of an operation, for the audit log. Unknown ones only read."""
+        return RequestKind.READ
+
+    def long_from_bytes(self, operation: str) -> int:
+        """Return the length of the body in bytes, from which `takes_long` is true."""
+        return LONG_BYTES
 
     def refusal_of_head(self, request: Request) -> Reply | None:
         """Return the refusal of a request whose head does not authenticate its sender, or None. The server calls this before it
@@ -228,8 +233,7 @@ class Dialect(ABC):
         body = request.body
         if len(body) <= QUICK_BYTES:
             return False
-        longest_bytes = self.long_from_bytes.get(operation, _LONG_BYTES)
-        if len(body) >= longest_bytes:
+        if len(body) >= self.long_from_bytes(operation):
             return True
         # Splitting finds the marks twice as fast as counting, and ends early.
         return len(body.split(b"{", _QUICK_VALUES + 1)) > _QUICK_VALUES + 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 from unittest.mock import Mock
 
 import flask
@@ -17,6 +18,7 @@ from tablegate.gateway.http import Request
 from tablegate.gateway.model.errors import Busy, GatewayError, LimitExceeded, NotAllowed
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.values import Kind
+from tablegate.gateway.operation_table import OperationTable
 from tablegate.gateway.security.credentials import Credentials
 
 FOLDER = Path(__file__).parents[2] / "tablegate/adapters"
@@ -71,6 +73,16 @@ def test_operations_stand_in_one_table(name: str) -> None:
     for row in table.OPERATIONS.values():
         assert type(row) is table.Operation
         assert callable(row.handler)
+
+
+@pytest.mark.parametrize("name", ["dynamodb"])
+def test_each_group_of_operations_has_the_operations_that_its_line_names(name: str) -> None:
+    """A missing name would be answered as unknown, and a surplus one would be a server error."""
+    table: OperationTable[Any] = part(name, "operation_table").OPERATIONS
+    assert table.groups
+    for module, names in table.groups.items():
+        assert tuple(importlib.import_module(module).OPERATIONS) == names
+    assert len({*table}) == len(table)
 
 
 def test_every_error_of_the_gateway_has_one_in_the_dialect(name: str) -> None:

@@ -110,7 +110,8 @@ def test_one_switch_turns_all_of_them_off() -> None:
     """Runs in a separate process, because the switch is read once. Every choice is then the general path."""
     program = """
 from tablegate.adapters.azuretable.entities import entity_renderer
-from tablegate.adapters.dynamodb.validation import fast_validator, operation_schemas
+from tablegate.adapters.dynamodb.operation_table import OPERATIONS
+from tablegate.adapters.dynamodb.validation import fast_validator
 from tablegate.adapters.dynamodb.values import values
 from tablegate.adapters.tablestore.rows import checks, selections
 from tablegate.gateway.engine.rows import page_builder, reading
@@ -118,7 +119,7 @@ from tablegate.gateway.model import fast_paths
 from tablegate.gateway.model.expressions import updates
 from tablegate.transfer.comparing import sides
 assert not fast_paths.ARE_ON
-assert operation_schemas.checker("PutItem").fast_check is fast_validator.leave_to_full_validator
+assert OPERATIONS["PutItem"].check.fast_check is fast_validator.leave_to_full_validator
 assert (values.render_row, values.render_rows) == (values.render_row_generally, values.render_rows_generally)
 assert entity_renderer._SPLICED == ()
 assert checks._fast_put_of is checks._no_fast_put

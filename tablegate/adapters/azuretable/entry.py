@@ -35,7 +35,7 @@ from tablegate.gateway.model.errors import (
     NotAllowed,
     NotPermitted,
 )
-from tablegate.gateway.model.request_facts import RequestFacts
+from tablegate.gateway.model.request_facts import RequestFacts, RequestKind
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.composites import name_of
 from tablegate.gateway.request_memory import MIN_PARSED_BYTES
@@ -73,7 +73,6 @@ class AzureTable(Dialect):
     has_origin_rules = True
     faults = INJECTABLE_FAULTS
     operations = NAMES
-    operation_kinds = request_facts.KINDS
     refused_part_marks = request_facts.PART_MARKS
 
     def __init__(self, gateway: Gateway) -> None:
@@ -124,6 +123,11 @@ class AzureTable(Dialect):
         except (ServiceError, GatewayError) as error:
             return self.render_error(request, None, error)
         return None
+
+    @classmethod
+    def kind_of(cls, operation: str) -> RequestKind:
+        """Return the kind of an operation (Dialect.kind_of)."""
+        return request_facts.KINDS.get(operation, RequestKind.READ)
 
     def only_reads(self, request: Request) -> bool:
         """Return True if a request only reads (Dialect.only_reads)."""

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from tablegate.adapters.dynamodb import DIALECT, calls, operation_table
+from tablegate.adapters.dynamodb import DIALECT, calls
 from tablegate.adapters.dynamodb.administration_forms import DEFAULT_REGION, FORMS, place_of, resource_arn
-from tablegate.adapters.dynamodb.validation import operation_schemas
+from tablegate.adapters.dynamodb.operation_table import OPERATIONS
 from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
 from tablegate.adapters.dynamodb.wire.gateway_errors import service_error_of
@@ -29,7 +29,7 @@ from tablegate.gateway.model.errors import GatewayError
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.security.credentials import NO_ACCOUNT, Scheme
 
-PURPOSES = {name: operation.purpose for name, operation in operation_table.OPERATIONS.items()}
+PURPOSES = {name: operation.purpose for name, operation in OPERATIONS.items()}
 
 
 # Sections
@@ -178,10 +178,10 @@ def _deletion(table: dict[str, Any]) -> Section:
 
 async def execute(gateway: Gateway, request: OperationRequest) -> Answer:
     """Carry out an operation. Raises ServiceError, NotPermitted."""
-    authorization = request.authorization
+    authorization, operation = request.authorization, OPERATIONS[request.operation]
     if authorization is not None:
-        authorization.purpose = operation_table.purpose_of(request.operation, request.document)
-    checked = operation_schemas.check(request.operation, request.document)
+        authorization.purpose = operation.purpose_of(request.document)
+    checked = operation.check(request.document)
     caller = Caller(request.access_id, *place_of(request.namespace), request.namespace)
     call = CallContext(request.operation, checked, caller, gateway, authorization=authorization)
     return await calls.execute(call)

@@ -1,22 +1,21 @@
 """Calls of operations: how a request becomes a call, and how a call is carried out.
 
 The checks have the service's order (docs/protocols/dynamodb.md rule 5): JSON, target, signature, then
-operation_schemas.check, then the handler.
+Operation.check, then the handler.
 """
 
 from __future__ import annotations
 
 import gc
 from collections.abc import Coroutine
-from functools import partial
 from typing import Any
 
 import orjson
 
-from tablegate.adapters.dynamodb.operation_table import NAMES, OPERATIONS, purpose_of
-from tablegate.adapters.dynamodb.validation import operation_schemas
+from tablegate.adapters.dynamodb.operation import Operation
+from tablegate.adapters.dynamodb.operation_table import NAMES, OPERATIONS
 from tablegate.adapters.dynamodb.wire import auth, http, limits
-from tablegate.adapters.dynamodb.wire.call_context import ONE_COMMAND, Answer, CallContext, authorize_names
+from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext, authorize_names, is_one_command
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, serialization
 from tablegate.adapters.dynamodb.wire.named_resources import named_resources
 from tablegate.adapters.dynamodb.wire.signature_claims import Caller
@@ -40,18 +39,19 @@ class CallParser:
         """Return the call (Dialect.parse). Raises BodyTooLarge, ServiceError, Busy."""
         # Nothing can be authorized until the operation is known.
         authorization, request.authorization = request.authorization, None
-        name = NAMES.get(request.header_map.get("x-amz-target", ""), "")
+        name = NAMES.get(request.header_map.get("x-amz-target", ""))
+        operation = None if name is None else OPERATIONS[name]
         text = self._text(request) if "content-encoding" in request.header_map else request.body
         if len(text) > limits.LARGE_REQUEST_BYTES:
-            return self._parse_large(request, name, text, caller, authorization)
+            return self._parse_large(request, operation, text, caller, authorization)
         if len(text) > MIN_PARSED_BYTES:
             self._gateway.memory.hold_json(request, text)
-        return self._read(request, name, text, caller, authorization)
+        return self._read(request, operation, text, caller, authorization)
 
     def _parse_large(
         self,
         request: Request,
-        name: str,
+        operation: Operation | None,
         text: bytes,
         caller: Caller | None,
         authorization: Authorization | None,
@@ -61,14 +61,14 @@ class CallParser:
         The garbage collector is off while it is parsed. JSON has no cycles, and the collections caused by a million new
         objects took five times as long as the parsing.
         """
-        dense = operation_schemas.refusal_of_dense(name, text)
+        dense = None if operation is None else operation.refusal_of_dense(text)
         if dense is None:
             self._gateway.memory.hold_json(request, text)
         if not gc.isenabled():
-            return self._read(request, name, text, caller, authorization, dense)
+            return self._read(request, operation, text, caller, authorization, dense)
         gc.disable()
         try:
-            return self._read(request, name, text, caller, authorization, dense)
+            return self._read(request, operation, text, caller, authorization, dense)
         except ServiceError as error:
             # The parsed text is released before the collector runs.
             error.__traceback__ = error.__context__ = None
@@ -87,30 +87,30 @@ class CallParser:
     def _read(
         self,
         request: Request,
-        name: str,
+        operation: Operation | None,
         text: bytes,
         caller: Caller | None,
         authorization: Authorization | None,
         dense: ServiceError | None = None,
     ) -> CallContext:
-        """Parse the body. `name`: the operation, or "" for an unknown one.
+        """Parse the body. `operation`: None if it is unknown.
 
         `caller`: None if still unknown (auth `dev`). `authorization`: None if the caller is unrestricted. `dense`: the
         refusal of a body that is not parsed.
         """
         is_large = len(text) > limits.LARGE_REQUEST_BYTES
-        parse = partial(operation_schemas.parse, name) if is_large else orjson.loads
+        parse = operation.parse if is_large and operation is not None else orjson.loads
         try:
             body = parse(text) if text and dense is None else None
         except Exception as error:  # also nesting bombs, lone surrogates, NaN and bytes that are not UTF-8
             raise http.json_failure(error) from None
-        if not name:
+        if operation is None:
             raise ServiceError("UnknownOperationException", None)
         gateway = self._gateway
         if caller is None:
             caller = auth.verify(request, gateway.credentials, 0)
         if authorization is not None:
-            authorization.purpose = purpose_of(name, body)
+            authorization.purpose = operation.purpose_of(body)
             request.authorization = authorization
         if gateway.quotas.is_on:
             gateway.quotas.enter(request, _SCHEME, caller.access_id, caller.namespace)
@@ -119,19 +119,21 @@ class CallParser:
         if not text:
             raise serialization()
         if is_large:
-            operation_schemas.shorten(name, body)
+            operation.shorten(body)
         try:
-            checked = operation_schemas.checker(name)(body)
+            checked = operation.check(body)
         except ServiceError as refusal:
-            raise operation_schemas.error_for_body(name, text, refusal) from None
-        return CallContext(name, checked, caller, gateway, request.header_map, request.authorization)
+            raise operation.error_for_body(text, refusal) from None
+        return CallContext(
+            operation.name, checked, caller, gateway, request.header_map, request.authorization
+        )
 
 
 def execute(call: CallContext) -> Coroutine[Any, Any, Answer]:
     """Authorize the resources that a call names, and return the coroutine of its operation. Raises NotPermitted."""
-    if call.authorization is not None and call.operation not in ONE_COMMAND:
+    if call.authorization is not None and not is_one_command(call.authorization.purpose):
         authorize_names(call, call.authorization)
-    return OPERATIONS[call.operation].handler(call)
+    return OPERATIONS.loaded[call.operation].handler(call)
 
 
 def authorize_rejected(request: Request, gateway: Gateway) -> None:

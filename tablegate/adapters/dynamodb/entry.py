@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Awaitable, Coroutine, Mapping
-from typing import Any, ClassVar
+from collections.abc import Awaitable, Coroutine
+from typing import Any
 
 import orjson
 
@@ -24,8 +24,9 @@ from tablegate.adapters.dynamodb.wire.signature_claims import Caller
 from tablegate.gateway.adapter import Adapter, ConsolePart
 from tablegate.gateway.dialect import Dialect, Gateway, Seed
 from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.model.authorization.permissions import Channel
 from tablegate.gateway.model.errors import GatewayError, LimitExceeded, NotPermitted
-from tablegate.gateway.model.request_facts import RequestFacts, RequestKind, only_reads_rows
+from tablegate.gateway.model.request_facts import RequestFacts, RequestKind, kind_of, only_reads_rows
 from tablegate.gateway.model.tables.tables import Table
 
 log = logging.getLogger("tablegate")
@@ -56,16 +57,13 @@ class DynamoDB(Dialect):
     hint = _HINT
     service_hosts = _SERVICE_HOSTS
     faults = injectable_faults.INJECTABLE_FAULTS
-    operation_kinds: ClassVar[Mapping[str, RequestKind]] = {
-        **request_facts.KINDS,
-        **dict.fromkeys(security_tokens.OPERATIONS, RequestKind.SIGN_IN),
-    }
     refused_part_marks = request_facts.PART_MARKS
     operations = frozenset(OPERATIONS) | security_tokens.OPERATIONS
-    batches = frozenset({"BatchGetItem", "BatchWriteItem"})
-    blocking_operations = frozenset(name for name, row in OPERATIONS.items() if row.may_block)
+    batches = frozenset(
+        name for name, row in OPERATIONS.loaded.items() if row.purpose.channel is Channel.BATCH
+    )
+    blocking_operations = OPERATIONS.blocking
     refusal_statuses = frozenset({400, 403})
-    long_from_bytes = request_facts.LONG_FROM_BYTES
     index_view = staticmethod(keys.index_view)
 
     def __init__(self, gateway: Gateway) -> None:
@@ -108,6 +106,19 @@ class DynamoDB(Dialect):
             is_call = http.is_call(request)
             return self.render_error(request, None, error) if is_call else http.plain_answer(request)
         return None
+
+    @classmethod
+    def kind_of(cls, operation: str) -> RequestKind:
+        """Return the kind of an operation (Dialect.kind_of)."""
+        if operation in security_tokens.OPERATIONS:
+            return RequestKind.SIGN_IN
+        row = OPERATIONS.get(operation)
+        return super().kind_of(operation) if row is None else kind_of(row.purpose)
+
+    def long_from_bytes(self, operation: str) -> int:
+        """Return the length from which a request takes long (Dialect.long_from_bytes)."""
+        row = OPERATIONS.loaded.get(operation)
+        return super().long_from_bytes(operation) if row is None else row.long_from_bytes
 
     def only_reads(self, request: Request) -> bool:
         """Return True if a request only reads rows (Dialect.only_reads)."""

@@ -22,20 +22,10 @@ from tablegate.gateway.dialect import Gateway
 from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.model import request_facts
 
-KINDS: Mapping[str, request_facts.RequestKind] = {
-    name: request_facts.kind_of(row.purpose) for name, row in OPERATIONS.items()
-}
-"""The kinds of operations. That of statements depends on their texts (`kind_of`)."""
 _AUTHENTICATED_REFUSALS = frozenset({"AccessDeniedException"})
 """Refusals of authenticated callers."""
 _PART_CODE = "AccessDenied"
 """The error code of a rejected member of a BatchExecuteStatement (BatchStatementError, API reference)."""
-# Statements and expressions take up to 30 us for each byte.
-LONG_FROM_BYTES = {
-    **dict.fromkeys(("Query", "Scan", "ExecuteStatement", "BatchExecuteStatement"), 4 << 10),
-    **dict.fromkeys(("ExecuteTransaction", "TransactWriteItems", "TransactGetItems"), 16 << 10),
-}
-"""Operations that can take long for the length of their bodies (Dialect.long_from_bytes)."""
 PART_MARKS: Mapping[str, bytes] = {"BatchExecuteStatement": b'"Code":"%s"' % _PART_CODE.encode()}
 """An item cannot contain these bytes: its quotation marks are escaped, and an object follows each name."""
 _NAMING = (
@@ -78,7 +68,7 @@ def kind_of(operation: str, body: dict[str, Any]) -> request_facts.RequestKind:
     statements = list(_statements(body))
     if statements and all(text.lstrip()[:6].upper() == "SELECT" for text in statements):
         return request_facts.RequestKind.READ
-    return KINDS[operation]
+    return request_facts.kind_of(OPERATIONS[operation].purpose)
 
 
 def _tables(body: dict[str, Any]) -> list[str]:

@@ -29,9 +29,9 @@ from tablegate.adapters.dynamodb.export_files.compression import (
     compression_of,
     reading,
 )
+from tablegate.adapters.dynamodb.operation_table import OPERATIONS
 from tablegate.adapters.dynamodb.operations.items import put_write
 from tablegate.adapters.dynamodb.seed_definitions import NoDefinition, SeedTable
-from tablegate.adapters.dynamodb.validation import operation_schemas
 from tablegate.adapters.dynamodb.values.values import ParsedItem, item_of
 from tablegate.adapters.dynamodb.wire.auth import DEFAULT_ACCOUNT, DEFAULT_REGION
 from tablegate.adapters.dynamodb.wire.call_context import CallContext, find_table
@@ -174,7 +174,7 @@ class _SeedLoader:
             self.items[name] += len(batch)
 
     def _call(self, operation: str, arguments: dict[str, Any]) -> None:
-        checked = operation_schemas.check(operation, arguments)
+        checked = OPERATIONS[operation].check(arguments)
         call = CallContext(operation, checked, self._caller, self._gateway)
         try:
             drive(partial(calls.execute, call), self._run)

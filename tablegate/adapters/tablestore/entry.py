@@ -27,7 +27,7 @@ from tablegate.gateway.dialect import Dialect, Gateway
 from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.model.authorization.quotas import account_of
 from tablegate.gateway.model.errors import GatewayError, HeadTooLong, LimitExceeded
-from tablegate.gateway.model.request_facts import RequestFacts, only_reads_rows
+from tablegate.gateway.model.request_facts import RequestFacts, RequestKind, kind_of, only_reads_rows
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.request_memory import MIN_PARSED_BYTES
 from tablegate.gateway.security.credentials import Scheme
@@ -59,7 +59,6 @@ class TableStore(Dialect):
     hint = _HINT
     service_hosts = _SERVICE_HOSTS
     faults = errors.INJECTABLE_FAULTS
-    operation_kinds = request_facts.KINDS
     operations = frozenset(OPERATIONS)
     blocking_operations = frozenset(name for name, row in OPERATIONS.items() if row.may_block)
     batches = frozenset({"BatchGetRow", "BatchWriteRow", "BulkImport"})
@@ -120,6 +119,12 @@ class TableStore(Dialect):
     def takes_long(self, request: Request, operation: str) -> bool:
         """Return True for statements and searches, and for long bodies (Dialect.takes_long)."""
         return operation in self.blocking_operations or super().takes_long(request, operation)
+
+    @classmethod
+    def kind_of(cls, operation: str) -> RequestKind:
+        """Return the kind of an operation (Dialect.kind_of)."""
+        row = OPERATIONS.get(operation)
+        return super().kind_of(operation) if row is None else kind_of(row.purpose)
 
     def only_reads(self, request: Request) -> bool:
         """Return True if the operation only reads rows (Dialect.only_reads)."""

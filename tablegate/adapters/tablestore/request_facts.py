@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from google.protobuf.message import Message
@@ -26,10 +26,6 @@ from tablegate.gateway.model import request_facts
 from tablegate.gateway.model.request_facts import RequestFacts, RequestKind, table_names
 from tablegate.gateway.model.values.values import Value
 
-KINDS: Mapping[str, RequestKind] = {
-    name: request_facts.kind_of(row.purpose) for name, row in OPERATIONS.items()
-}
-"""The kinds of operations. That of SQLQuery depends on its statement (`kind_of`)."""
 _SQL = "SQLQuery"
 _READING_STATEMENT = re.compile(r"[\s(]*(?:select|show|desc|describe|explain)\b", re.IGNORECASE)
 _AUTHENTICATED_REFUSALS = frozenset({"OTSNoPermissionAccess"})
@@ -69,7 +65,7 @@ def kind_of(operation: str, message: Any) -> RequestKind:
     """Return the kind of a request. A statement of SQL reads unless it changes a mapping."""
     if operation == _SQL and _READING_STATEMENT.match(message.query):
         return RequestKind.READ
-    return KINDS[operation]
+    return request_facts.kind_of(OPERATIONS[operation].purpose)
 
 
 def _tables_of(query: str) -> list[str]:

@@ -121,7 +121,7 @@ class AuditTrail:
         elif dialect is None:
             is_recorded = bool(self._event_of(_gateway_facts(request, reply), reply.status))
         else:
-            kind = dialect.operation_kinds.get(operation, RequestKind.READ)
+            kind = dialect.kind_of(operation)
             is_recorded = (
                 kind in _ALWAYS_RECORDED
                 or reply.status in dialect.refusal_statuses

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from tablegate.adapters.dynamodb.expressions import conditions
 from tablegate.adapters.dynamodb.expressions.placeholders import Placeholders
-from tablegate.adapters.dynamodb.validation import fast_validator, operation_schemas
+from tablegate.adapters.dynamodb.operation_table import OPERATIONS
+from tablegate.adapters.dynamodb.validation import fast_validator
 from tablegate.adapters.dynamodb.values import values
 from tablegate.adapters.dynamodb.values.values import item_of, render_row, render_rows
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, Wording
@@ -181,7 +182,7 @@ WHOLE_VALUES: dict[str, st.SearchStrategy[Any]] = {
 
 @pytest.mark.parametrize("operation", sorted(WHOLE_VALUES))
 def test_both_validators_make_the_same_of_attribute_values(operation: str) -> None:
-    request = operation_schemas.REQUESTS[operation]
+    request = OPERATIONS[operation].request
     fast_check = fast_validator.fast_check(fast_validator.strict(request))
 
     @examples(150)

@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablegate.adapters.dynamodb.validation import fast_validator, operation_schemas
+from tablegate.adapters.dynamodb.operation_table import OPERATIONS
+from tablegate.adapters.dynamodb.validation import fast_validator
 from tests.adapters.dynamodb.client import DynamoDBService
 from tests.support.clock import Clock
 from tests.support.examples import examples
@@ -177,13 +178,9 @@ def answers(service: DynamoDBService, operation: str, body: Any) -> tuple[int, A
 
 def answers_generally(service: DynamoDBService, operation: str, body: Any) -> tuple[int, Any]:
     """The answer without the fast paths that DynamoDB has in front of the engine."""
-    checker = operation_schemas.checker
-
-    def general(name: str) -> fast_validator.Checker:
-        return replace(checker(name), fast_check=fast_validator.leave_to_full_validator)
-
+    general = replace(OPERATIONS[operation].check, fast_check=fast_validator.leave_to_full_validator)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(operation_schemas, "checker", general)
+        patch.setitem(OPERATIONS[operation].__dict__, "check", general)
         return answers(service, operation, body)
 
 

@@ -23,11 +23,11 @@ from botocore.exceptions import ClientError
 from click.testing import CliRunner
 
 from tablegate.adapters.azuretable import request_facts as azuretable
-from tablegate.adapters.dynamodb import request_facts as dynamodb
-from tablegate.adapters.dynamodb.operation_table import OPERATIONS as DYNAMODB_OPERATIONS
-from tablegate.adapters.tablestore import request_facts as tablestore
+from tablegate.adapters.dynamodb.entry import DynamoDB
+from tablegate.adapters.tablestore.entry import TableStore
 from tablegate.gateway.__main__ import main
 from tablegate.gateway.configuration.loading import load
+from tablegate.gateway.dialect import Dialect
 from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.model.request_facts import RequestFacts, RequestKind
 from tablegate.gateway.observability import audit, audit_sinks, metrics, prometheus
@@ -267,16 +267,19 @@ def test_standard_output(tmp_path: Path) -> None:
 
 def test_every_operation_has_a_kind() -> None:
     """Operations that neither read nor write items count as definitions. A new operation is therefore recorded."""
-    assert dynamodb.KINDS.keys() == DYNAMODB_OPERATIONS.keys()
-    definitions = {name for name, kind in dynamodb.KINDS.items() if kind is RequestKind.DEFINITION}
+    definitions = _definitions(DynamoDB)
     assert {"CreateTable", "UpdateTable", "DeleteTable", "TagResource", "UntagResource", "UpdateTimeToLive",
             "CreateBackup", "DeleteBackup", "RestoreTableToPointInTime"} <= definitions  # fmt: skip
     assert not [name for name in definitions if name.startswith(("Get", "List", "Describe", "Put", "Delete"))
                 and name not in ("DeleteTable", "DeleteBackup", "PutResourcePolicy", "DeleteResourcePolicy")]  # fmt: skip
-    assert {name for name, kind in tablestore.KINDS.items() if kind is RequestKind.DEFINITION} >= {
+    assert _definitions(TableStore) >= {
         "CreateTable", "UpdateTable", "DeleteTable", "CreateIndex", "DropIndex", "AddDefinedColumn", "DeleteDefinedColumn",
     }  # fmt: skip
     assert azuretable.KINDS["PUT EntitySet"] is RequestKind.DEFINITION
+
+
+def _definitions(dialect: type[Dialect]) -> set[str]:
+    return {name for name in dialect.operations if dialect.kind_of(name) is RequestKind.DEFINITION}
 
 
 # Names
@@ -328,9 +331,12 @@ class Reader:
     """A dialect of one operation."""
 
     name = "reader"
-    operation_kinds: ClassVar[dict[str, RequestKind]] = {}
     refusal_statuses = frozenset({403})
     refused_part_marks: ClassVar[dict[str, bytes]] = {}
+
+    @staticmethod
+    def kind_of(operation: str) -> RequestKind:
+        return RequestKind.READ
 
     @staticmethod
     def facts(request: Request, reply: Reply) -> RequestFacts:

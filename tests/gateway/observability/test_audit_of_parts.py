@@ -119,7 +119,7 @@ def test_rows_of_a_batch_are_refused_with_all_of_it(tmp_path: Path) -> None:
 def test_operations_answered_in_parts_are_known() -> None:
     """A mark of an operation that there is not would never be looked for."""
     from tablegate.adapters.azuretable.request_facts import KINDS as AZURE
-    from tablegate.adapters.dynamodb.request_facts import KINDS as DYNAMODB
+    from tablegate.adapters.dynamodb.operation_table import OPERATIONS as DYNAMODB
 
     assert DYNAMODB_MARKS.keys() <= DYNAMODB.keys()
     assert AZURE_MARKS.keys() <= AZURE.keys()

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from tablegate.adapters.azuretable import operation_table as azure_operations
-from tablegate.adapters.azuretable import request_facts as azure_facts
+from tablegate.adapters.azuretable.entry import AzureTable as AzureEntry
 from tablegate.adapters.azuretable.wire import addresses
 from tablegate.adapters.dynamodb import operation_table as dynamodb_operations
-from tablegate.adapters.dynamodb import request_facts as dynamodb_facts
+from tablegate.adapters.dynamodb.entry import DynamoDB as DynamoDBEntry
 from tablegate.adapters.tablestore import operation_table as table_store_operations
-from tablegate.adapters.tablestore import request_facts as table_store_facts
+from tablegate.adapters.tablestore.entry import TableStore as TableStoreEntry
 from tablegate.adapters.tablestore.wire.protocol import search_pb2, sql_pb2, tunnel_pb2
 from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.model.authorization.permissions import Permission, Purpose
@@ -65,14 +65,10 @@ def test_traffic_decides_by_the_purpose_of_each_operation(
 
 
 def test_the_audit_has_the_kind_of_each_purpose() -> None:
-    kinds = {
-        "dynamodb": dynamodb_facts.KINDS,
-        "azuretable": azure_facts.KINDS,
-        "tablestore": table_store_facts.KINDS,
-    }
+    entries = {entry.name: entry for entry in (DynamoDBEntry, AzureEntry, TableStoreEntry)}
     for dialect, name, _, purpose in requests():
         if name != "POST Service":  # a user delegation key is a sign-in
-            assert kinds[dialect.name][name] is kind_of(purpose), name
+            assert entries[dialect.name].kind_of(name) is kind_of(purpose), name
 
 
 def test_every_permission_has_one_kind() -> None:

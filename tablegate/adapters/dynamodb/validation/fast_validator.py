@@ -53,11 +53,9 @@ class Checker:
     fast_check: Check
     rule: Rule | None
     contexts: tuple[RuleContext, RuleContext]
-    unruled: frozenset[str] = frozenset()
-    """Members without rules, as long as they are valid and no other members are given."""
 
     def __call__(self, body: Any) -> dict[str, Any]:
-        """Return the cleaned input (see operation_schemas.check). Raises ServiceError."""
+        """Return the cleaned input (see Operation.check). Raises ServiceError."""
         try:
             good = self.fast_check(body)
         except scalars.ValueTooLarge:
@@ -65,7 +63,7 @@ class Checker:
         except (ServiceError, TypeError, AttributeError, ValueError):
             good = False  # the full validator finds the error to report
         data = body if good else full_validator.clean(self.contexts[False], self.request, body)
-        if self.rule is not None and not (good and self.unruled and data.keys() <= self.unruled):
+        if self.rule is not None:
             self.rule(data, self.contexts[good])
         return data
 

@@ -62,37 +62,27 @@ def member_limits(shape: Structure) -> dict[str, int]:
     return maxima
 
 
-def exceeds_limits(operation: str, text: bytes) -> bool:
+def exceeds_limits(text: bytes, operation: str, billed_bytes: int | None) -> bool:
     """True if JSON certainly exceeds the operation's limits, by a count that allocates nothing.
 
     Each comma and each brace belongs to a member that is billed as at least one byte, or is a billed byte of a
     text. A number has two bytes more (docs/protocols/dynamodb.md rule 25). So the count never exceeds the
     measured size.
     """
-    bytes_max = _BYTES_MAX.get(operation, _OTHER_BYTES_MAX)
     if operation == "BatchWriteItem":
         puts = 0 if contains(text, b"\\u") else count(text, b"PutRequest")
-        bytes_max = (puts or limits.BATCH_WRITE_REQUESTS) * _PUT_BYTES + _OTHER_BYTES_MAX
-    if bytes_max is None or len(text) <= bytes_max:
+        billed_bytes = (puts or limits.BATCH_WRITE_REQUESTS) * PUT_BYTES + OTHER_BYTES
+    if billed_bytes is None or len(text) <= billed_bytes:
         return False
     counted = max(count(text, b"{"), count(text, b",")) + 2 * count(text, b'"N":')
-    if bytes_max < counted <= bytes_max + limits.PLACEHOLDER_VALUES_BYTES:
+    if billed_bytes < counted <= billed_bytes + limits.PLACEHOLDER_VALUES_BYTES:
         return not any(contains(text, mark) for mark in (b"\\u", *_WITH_VALUES))
-    return counted > bytes_max
+    return counted > billed_bytes
 
 
-# Besides attribute values: names, expressions, legacy conditions.
-_OTHER_BYTES_MAX = 100_000
-_PUT_BYTES = limits.ITEM_BYTES + 20_000
-_BYTES_MAX = {
-    "BatchExecuteStatement": None,
-    "BatchGetItem": 500_000,
-    "ExecuteStatement": None,
-    "ExecuteTransaction": None,
-    "PutItem": _PUT_BYTES,
-    "TransactGetItems": 500_000,
-    "TransactWriteItems": None,
-}
+OTHER_BYTES = 100_000
+"""Bytes besides attribute values: names, expressions, legacy conditions."""
+PUT_BYTES = limits.ITEM_BYTES + 20_000
 # Members with attribute values besides those of an item or a key, the most expensive to refuse first.
 _WITH_VALUES = (b"Filter", b"Updates", b"Values", b"Expected", b"Conditions")
 

@@ -17,14 +17,17 @@ from tablegate.adapters.dynamodb.wire.named_resources import named_resources
 from tablegate.adapters.dynamodb.wire.signature_claims import Caller
 from tablegate.gateway.dialect import Gateway
 from tablegate.gateway.model.authorization.authorizations import Authorization
+from tablegate.gateway.model.authorization.permissions import READING, WRITING, Channel, Purpose
 from tablegate.gateway.model.commands.table_commands import FindTable
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.security.credentials import Scheme
 
+_OF_ROWS = READING | WRITING
+
 
 class CallContext(NamedTuple):
     """A call with checked input: known members only, of the right JSON types, without nulls
-    (operation_schemas.check).
+    (Operation.check).
 
     `headers`: of its request, under names in lower case.
     """
@@ -51,9 +54,13 @@ Answer = dict[str, Any] | bytes | None
 
 
 Handler = Callable[[CallContext], Coroutine[Any, Any, Answer]]
-ONE_COMMAND = frozenset({"GetItem", "PutItem", "UpdateItem", "DeleteItem", "Query", "Scan", "SearchVectors"})
-"""Operations of one command, which accesses all that the request names and is authorized before the engine. So the names
-are authorized only if the table must be looked up."""
+
+
+def is_one_command(purpose: Purpose) -> bool:
+    """True if an operation is one command, which accesses all that the request names and is authorized before the engine.
+    So the names are authorized only if the table must be looked up.
+    """
+    return purpose.channel is Channel.SINGLE and _OF_ROWS.issuperset(purpose.permissions)
 
 
 def authorize_names(call: CallContext, authorization: Authorization) -> None:
@@ -67,7 +74,7 @@ async def find_table(call: CallContext, name: str) -> Table:
         name = own_name(call, name)
     table = call.gateway.engine.cached_table(call.caller.namespace, name)
     if table is None:
-        if call.authorization is not None and call.operation in ONE_COMMAND:
+        if call.authorization is not None and is_one_command(call.authorization.purpose):
             authorize_names(call, call.authorization)
         table = await FindTable(call.caller.namespace, name)
     return table

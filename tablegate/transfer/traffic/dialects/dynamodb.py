@@ -10,7 +10,8 @@ from typing import Any
 
 import orjson
 
-from tablegate.adapters.dynamodb.request_facts import KINDS, kind_of
+from tablegate.adapters.dynamodb.operation_table import OPERATIONS
+from tablegate.adapters.dynamodb.request_facts import kind_of
 from tablegate.adapters.dynamodb.wire import http
 from tablegate.adapters.dynamodb.wire.errors import full_type
 from tablegate.gateway.http import Reply, Request
@@ -46,7 +47,7 @@ class DynamoDB(ProxiedDialect):
 
     def is_write(self, request: Request) -> bool:
         operation = self.operation(request)
-        if operation not in KINDS:
+        if operation not in OPERATIONS:
             return request.method not in READING_METHODS
         document = _tree(request.body)
         return kind_of(operation, document if isinstance(document, dict) else {}) is not RequestKind.READ

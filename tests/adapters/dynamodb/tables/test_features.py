@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from botocore.session import Session
 
-from tablegate.adapters.dynamodb.validation.operation_schemas import REQUESTS
+from tablegate.adapters.dynamodb.operation_table import OPERATIONS
 from tests.adapters.dynamodb.tables.test_tables import with_index
 
 
@@ -53,7 +53,7 @@ def test_continuous_backups_are_enabled_at_once_without_a_creation_delay(service
 
 def test_no_operation_is_unknown_here():
     model = Session().get_service_model("dynamodb")
-    assert set(model.operation_names) <= REQUESTS.keys()
+    assert set(model.operation_names) <= OPERATIONS.keys()
 
 
 @pytest.mark.parametrize(

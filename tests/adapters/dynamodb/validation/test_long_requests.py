@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablegate.adapters.dynamodb.validation import operation_schemas
+from tablegate.adapters.dynamodb.operation_table import OPERATIONS
 from tablegate.adapters.dynamodb.validation.schemas.job_schemas import _BUCKET
 from tablegate.adapters.dynamodb.values.scalars import InvalidValue, canonical_number
 from tablegate.adapters.dynamodb.values.values import ParsedItem, item_of
@@ -28,9 +28,9 @@ BAD_SIZE = "Item size has exceeded the maximum allowed size"
 
 
 def refusal(operation: str, body: dict[str, Any]) -> str:
-    operation_schemas.shorten(operation, body)
+    OPERATIONS[operation].shorten(body)
     with pytest.raises(ServiceError) as caught:
-        operation_schemas.check(operation, body)
+        OPERATIONS[operation].check(body)
     return f"{caught.value.code}: {caught.value.message}"
 
 
@@ -99,7 +99,7 @@ def test_a_wrong_type_is_reported_first_among_many_values() -> None:
     members = [{"S": ""}] * (2 * limits.TYPED_VALUES)
     assert refusal("PutItem", put({"L": [*members, {"S": 1}]})).startswith("Serialization")
     assert isinstance(
-        operation_schemas.check("PutItem", put({"L": [*members, {"S": None, "N": "1"}]}))["Item"], ParsedItem
+        OPERATIONS["PutItem"].check(put({"L": [*members, {"S": None, "N": "1"}]}))["Item"], ParsedItem
     )
 
 
@@ -141,8 +141,8 @@ def test_parameters_from_before_expressions(
         text = f"The expression contains too many operators; operator count: {most + 1}"
         assert told == f"ValidationException: {text}"
     else:
-        operation_schemas.shorten(operation, body)
-        assert operation_schemas.check(operation, body)[member] == request_of(most)
+        OPERATIONS[operation].shorten(body)
+        assert OPERATIONS[operation].check(body)[member] == request_of(most)
 
 
 def one_of(count: int) -> dict[str, Any]:

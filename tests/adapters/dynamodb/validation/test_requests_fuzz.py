@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tablegate.adapters.dynamodb.operation_table import OPERATIONS
 from tablegate.adapters.dynamodb.partiql.arguments import check_parameters
-from tablegate.adapters.dynamodb.validation import fast_validator, operation_schemas
+from tablegate.adapters.dynamodb.validation import fast_validator
 from tablegate.adapters.dynamodb.validation.schemas import schema_types
 from tablegate.adapters.dynamodb.values.values import ParsedItem
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, render
@@ -73,7 +74,7 @@ def likely(shape: schema_types.Shape) -> st.SearchStrategy[Any]:
             return st.fixed_dictionaries({}, optional=optional) | JSON
 
 
-BODIES = {operation: likely(request.shape) for operation, request in operation_schemas.REQUESTS.items()}
+BODIES = {name: likely(operation.request.shape) for name, operation in OPERATIONS.items()}
 
 
 def checked(check: Callable[[Any], bool], operation: str, body: Any) -> tuple[str, Any, Any]:
@@ -81,7 +82,7 @@ def checked(check: Callable[[Any], bool], operation: str, body: Any) -> tuple[st
 
     It is "cleaned" with the input and the contents of its items, or "refused" with the error and its body.
     """
-    checker = operation_schemas.checker(operation)
+    checker = OPERATIONS[operation].check
     try:
         found = replace(checker, fast_check=check)(copy.deepcopy(body))
     except ServiceError as error:
@@ -108,10 +109,10 @@ def _convert_parameters(part: Any) -> None:
         _convert_parameters(member)
 
 
-@pytest.mark.parametrize("operation", sorted(operation_schemas.REQUESTS))
+@pytest.mark.parametrize("operation", sorted(OPERATIONS))
 def test_any_body_is_cleaned_or_refused(operation: str) -> None:
     """Both validators make the same of it."""
-    fast_check = fast_validator.fast_check(fast_validator.strict(operation_schemas.REQUESTS[operation]))
+    fast_check = fast_validator.fast_check(fast_validator.strict(OPERATIONS[operation].request))
 
     @examples(80)
     @given(BODIES[operation])
@@ -127,4 +128,4 @@ def test_deep_nesting_is_refused_in_bounded_depth() -> None:
     for _ in range(5_000):
         value = {"L": [value]}
     with pytest.raises(ServiceError, match="Nesting Levels"):
-        operation_schemas.check("PutItem", {"TableName": "abc", "Item": {"a": value}})
+        OPERATIONS["PutItem"].check({"TableName": "abc", "Item": {"a": value}})

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from tablegate.adapters.dynamodb.validation.shortening import exceeds_limits
+from tablegate.adapters.dynamodb.operation_table import OPERATIONS
 from tablegate.adapters.dynamodb.values.values import item_of
 from tablegate.adapters.dynamodb.wire import limits
 from tests.adapters.dynamodb import wasteful_requests
@@ -62,11 +62,11 @@ def test_the_largest_item_is_not_among_them(name: str) -> None:
     item = {"v": {"L": [part] * ((limits.ITEM_BYTES - 10) // each)}}
     text = orjson.dumps({"TableName": "orders", "Item": item})
     assert limits.ITEM_BYTES - 20 < item_of(item).size_bytes <= limits.ITEM_BYTES
-    assert not exceeds_limits("PutItem", text)
-    assert not exceeds_limits("PutItem", text.replace(b",", b", "))
+    assert OPERATIONS["PutItem"].refusal_of_dense(text) is None
+    assert OPERATIONS["PutItem"].refusal_of_dense(text.replace(b",", b", ")) is None
     for count in (1, 2):
         text = orjson.dumps({"RequestItems": {"orders": [{"PutRequest": {"Item": item}}] * count}})
-        assert not exceeds_limits("BatchWriteItem", text)
+        assert OPERATIONS["BatchWriteItem"].refusal_of_dense(text) is None
 
 
 def test_a_batch_of_an_item_that_is_too_large_is_among_them(

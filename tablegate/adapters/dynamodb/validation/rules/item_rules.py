@@ -39,6 +39,8 @@ Input = dict[str, Any]
 _PLAIN = frozenset({"TableName", "Key", "ReturnConsumedCapacity"})
 _PLACEHOLDERS = frozenset({"ExpressionAttributeNames", "ExpressionAttributeValues"})
 _PLAIN_PUT = frozenset({"TableName", "Item", "ReturnConsumedCapacity", "ReturnItemCollectionMetrics"})
+_PLAIN_DELETE = _PLAIN | {"ReturnItemCollectionMetrics", "ReturnValuesOnConditionCheckFailure"}
+_PLAIN_GET = _PLAIN | {"ConsistentRead"}
 _PLAIN_UPDATE = _PLAIN | {"ConditionExpression", "ReturnValues", "UpdateExpression"} | _PLACEHOLDERS
 _PLAIN_QUERY = _PLACEHOLDERS | {
     "TableName",
@@ -51,11 +53,6 @@ _PLAIN_QUERY = _PLACEHOLDERS | {
     "KeyConditionExpression",
     "ProjectionExpression",
 }
-UNRULED: dict[str, frozenset[str]] = {
-    "GetItem": _PLAIN | {"ConsistentRead"},
-    "DeleteItem": _PLAIN | {"ReturnItemCollectionMetrics", "ReturnValuesOnConditionCheckFailure"},
-}
-"""Operation -> members that its rule ignores if the fast validator accepted them."""
 
 
 # Writes of one item
@@ -88,6 +85,8 @@ def _parsed_item(put: Input) -> values.ParsedItem:
 
 def delete_item(data: Input, context: RuleContext) -> None:
     """Raise ServiceError for a DeleteItem that violates a rule that needs no table."""
+    if context.good and data.keys() <= _PLAIN_DELETE:
+        return
     check_parameters(data, context, ("ConditionExpression",), ("Expected", "ConditionalOperator"))
     _key(data, context)
     _plain_return_values(data, context)
@@ -147,6 +146,8 @@ _FRAMED_IN_KEYS = NUMBERS_AND_DUPLICATES | {"null-false"}
 
 def get_item(data: Input, context: RuleContext) -> None:
     """Raise ServiceError for a GetItem that violates a rule that needs no table."""
+    if context.good and data.keys() <= _PLAIN_GET:
+        return
     check_parameters(data, context, ("ProjectionExpression",), ("AttributesToGet",))
     _key(data, context)
     legacy_rules.check_attributes_to_get(data)

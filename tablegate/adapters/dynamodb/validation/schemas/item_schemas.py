@@ -1,6 +1,6 @@
 """Inputs of the operations on items, as data: single items, reads, batches.
 
-Members are in the service's order of checks. Sources: see operation_schemas.py.
+Members are in the service's order of checks. Sources: see operation.py.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Inputs of the operations on global tables, Kinesis destinations and contributor insights, as data.
+"""Inputs of the operations on global tables and the scaling of replicas, as data.
 
 Members and constraints: botocore 1.44.5 service-2.json.
 """
@@ -18,22 +18,13 @@ from tablegate.adapters.dynamodb.validation.schemas.schema_parts import (
 from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
     Boolean,
     Number,
-    Request,
     Sequence,
     Structure,
     Text,
 )
 from tablegate.adapters.dynamodb.validation.schemas.table_parts import TABLE_CLASS
-from tablegate.adapters.dynamodb.wire import limits
 
 _UNITS = Number("Long", 1)
-_KINESIS_ARN = Text(minimum=37, maximum=1024)
-
-
-def replication_requests() -> dict[str, Request]:
-    """Return the inputs of these operations."""
-    shapes = {**_GLOBAL_TABLES, **_auto_scaling(), **_kinesis(), **_insights()}
-    return requests_of(shapes)
 
 
 def _overrides(java: str, required: tuple[str, ...] = ("RegionName",)) -> Structure:
@@ -213,43 +204,4 @@ def _auto_scaling() -> Shapes:
     }
 
 
-def _kinesis() -> Shapes:
-    by_table: Members = {"TableName": TABLE_NAME}
-    stream: Members = {**by_table, "StreamArn": _KINESIS_ARN}
-    precision: Members = {"ApproximateCreationDateTimePrecision": one_of("MILLISECOND", "MICROSECOND")}
-    enabling: Members = {
-        "EnableKinesisStreamingConfiguration": Structure("EnableKinesisStreamingConfiguration", precision)
-    }
-    updating: Members = {
-        "UpdateKinesisStreamingConfiguration": Structure("UpdateKinesisStreamingConfiguration", precision)
-    }
-    required = ("TableName", "StreamArn")
-    return {
-        "DescribeKinesisStreamingDestination": (by_table, ("TableName",)),
-        "EnableKinesisStreamingDestination": ({**stream, **enabling}, required),
-        # No minimum length: ack-api-quirks, TABLE-302.
-        "DisableKinesisStreamingDestination": (
-            {**stream, "StreamArn": Text(maximum=1024), **enabling},
-            required,
-        ),
-        "UpdateKinesisStreamingDestination": ({**stream, **updating}, required),
-    }
-
-
-def _insights() -> Shapes:
-    by_table: Members = {"TableName": TABLE_NAME, "IndexName": named("IndexName")}
-    update: Members = {
-        **by_table,
-        "ContributorInsightsAction": one_of("ENABLE", "DISABLE"),
-        "ContributorInsightsMode": one_of("THROTTLED_KEYS", "ACCESSED_AND_THROTTLED_KEYS"),
-    }
-    list_request: Members = {
-        "TableName": Text(minimum=1, maximum=limits.TABLE_ARN_CHARACTERS),
-        "NextToken": TEXT,
-        "MaxResults": Number("Integer", None, limits.INSIGHTS_PAGE),
-    }
-    return {
-        "DescribeContributorInsights": (by_table, ("TableName",)),
-        "UpdateContributorInsights": (update, ("TableName", "ContributorInsightsAction")),
-        "ListContributorInsights": (list_request, ()),
-    }
+REPLICATION_REQUESTS = requests_of({**_GLOBAL_TABLES, **_auto_scaling()})

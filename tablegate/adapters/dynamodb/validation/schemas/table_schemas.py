@@ -1,6 +1,6 @@
 """Inputs of the operations on tables, as data.
 
-Members are in the service's order of checks. Sources: see operation_schemas.py.
+Members are in the service's order of checks. Sources: see operation.py.
 """
 
 from __future__ import annotations

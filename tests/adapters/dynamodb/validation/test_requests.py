@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tablegate.adapters.dynamodb.validation.operation_schemas import check
+from tablegate.adapters.dynamodb.operation_table import OPERATIONS
 from tablegate.adapters.dynamodb.values.values import ParsedItem
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
@@ -29,7 +29,7 @@ def refusals() -> Iterator[tuple[str, Any, str]]:
 
 def refusal(operation: str, body: Any) -> str:
     with pytest.raises(ServiceError) as caught:
-        check(operation, body)
+        OPERATIONS[operation].check(body)
     return f"{caught.value.code}: {caught.value.message}"
 
 
@@ -55,18 +55,18 @@ def test_an_empty_number_is_reported_with_a_colon() -> None:
 
 def test_nulls_and_unknown_members_are_dropped() -> None:
     body = {"TableName": "abc", "Key": {"a": {"S": "x", "N": None}}, "AttributesToGet": None, "Colour": "red"}
-    assert check("GetItem", body) == {"TableName": "abc", "Key": {"a": {"S": "x"}}}
+    assert OPERATIONS["GetItem"].check(body) == {"TableName": "abc", "Key": {"a": {"S": "x"}}}
 
 
 def test_values_are_put_into_canonical_form() -> None:
     body = {"TableName": "abc", "Key": {"a": {"N": "1.50e1"}}}
-    assert check("GetItem", body)["Key"] == {"a": {"N": "15"}}
+    assert OPERATIONS["GetItem"].check(body)["Key"] == {"a": {"N": "15"}}
 
 
 def test_items_of_puts_come_with_their_contents() -> None:
     item = {"a": {"S": "x"}, "n": {"N": "1e1"}}
-    put = check("PutItem", {"TableName": "abc", "Item": dict(item)})
-    with_null = check("PutItem", {"TableName": "abc", "Item": dict(item), "Expected": None})
+    put = OPERATIONS["PutItem"].check({"TableName": "abc", "Item": dict(item)})
+    with_null = OPERATIONS["PutItem"].check({"TableName": "abc", "Item": dict(item), "Expected": None})
     for found in (put["Item"], with_null["Item"]):
         assert isinstance(found, ParsedItem)
         assert found.contents.body == b'{"a":{"S":"x"},"n":{"N":"10"}}'
@@ -74,21 +74,21 @@ def test_items_of_puts_come_with_their_contents() -> None:
 
 def test_fractions_of_integers_are_cut_off_and_texts_make_booleans() -> None:
     body = {"TableName": "abc", "Limit": 3.9, "ConsistentRead": "yes"}
-    assert check("Scan", body) == {"TableName": "abc", "Limit": 3, "ConsistentRead": True}
+    assert OPERATIONS["Scan"].check(body) == {"TableName": "abc", "Limit": 3, "ConsistentRead": True}
 
 
 def test_a_table_may_be_named_by_its_arn() -> None:
     arn = "arn:aws:dynamodb:us-east-1:123456789012:table/orders"
     key = {"a": {"S": "x"}}
-    assert check("GetItem", {"TableName": arn, "Key": key})["TableName"] == arn
-    assert check("DescribeTable", {"TableName": arn})["TableName"] == arn
-    assert arn in check("BatchGetItem", {"RequestItems": {arn: {"Keys": [key]}}})["RequestItems"]
+    assert OPERATIONS["GetItem"].check({"TableName": arn, "Key": key})["TableName"] == arn
+    assert OPERATIONS["DescribeTable"].check({"TableName": arn})["TableName"] == arn
+    assert arn in OPERATIONS["BatchGetItem"].check({"RequestItems": {arn: {"Keys": [key]}}})["RequestItems"]
 
 
 def test_key_conditions_may_go_with_other_expressions() -> None:
     conditions = {"a": {"ComparisonOperator": "EQ", "AttributeValueList": [{"S": "x"}]}}
     body = {"TableName": "abc", "KeyConditions": conditions, "FilterExpression": "b = c"}
-    assert check("Query", body) == body
+    assert OPERATIONS["Query"].check(body) == body
 
 
 # Limits
@@ -96,7 +96,7 @@ def test_key_conditions_may_go_with_other_expressions() -> None:
 
 @pytest.mark.parametrize("length", [3, 255])
 def test_table_names_of_item_operations_may_have(length: int) -> None:
-    check("GetItem", {"TableName": "a" * length, "Key": {}})
+    OPERATIONS["GetItem"].check({"TableName": "a" * length, "Key": {}})
 
 
 @pytest.mark.parametrize("length", [0, 1, 2, 256])
@@ -122,7 +122,7 @@ def index(name: str, keys: str = "b", kinds: str = "H", **projection: Any) -> di
 
 @pytest.mark.parametrize("length", [3, 255])
 def test_tables_may_be_created_with_names_of(length: int) -> None:
-    check("CreateTable", table(TableName="a" * length))
+    OPERATIONS["CreateTable"].check(table(TableName="a" * length))
 
 
 @pytest.mark.parametrize("length", [1, 2, 256])
@@ -132,13 +132,13 @@ def test_tables_may_not_be_created_with_names_of(length: int) -> None:
 
 def test_twenty_global_indexes_are_taken_and_twenty_one_are_not() -> None:
     indexes = [index(f"ind{number}") for number in range(21)]
-    check("CreateTable", table(GlobalSecondaryIndexes=indexes[:20]))
+    OPERATIONS["CreateTable"].check(table(GlobalSecondaryIndexes=indexes[:20]))
     assert "per-table limit of 20" in refusal("CreateTable", table(GlobalSecondaryIndexes=indexes))
 
 
 def test_five_local_indexes_are_taken_and_six_are_not() -> None:
     indexes = [index(f"ind{number}", "ab", "HR") for number in range(6)]
-    check("CreateTable", table(LocalSecondaryIndexes=indexes[:5]))
+    OPERATIONS["CreateTable"].check(table(LocalSecondaryIndexes=indexes[:5]))
     assert "per-table limit of 5" in refusal("CreateTable", table(LocalSecondaryIndexes=indexes))
 
 
@@ -155,7 +155,7 @@ def test_a_hundred_projected_names_are_taken_and_one_more_is_not() -> None:
             ]
         )
 
-    check("CreateTable", created(100))
+    OPERATIONS["CreateTable"].check(created(100))
     assert "Number of attributes to project exceeds the limit of 100" in refusal("CreateTable", created(101))
 
 
@@ -169,8 +169,8 @@ def multi_part(hashes: int, ranges: int) -> dict[str, Any]:
 
 
 def test_global_index_keys_of_four_and_four_attributes_are_taken() -> None:
-    check("CreateTable", multi_part(4, 4))
-    check("CreateTable", multi_part(2, 0))
+    OPERATIONS["CreateTable"].check(multi_part(4, 4))
+    OPERATIONS["CreateTable"].check(multi_part(2, 0))
 
 
 def test_global_index_keys_of_five_attributes_of_a_role_are_not() -> None:
@@ -181,7 +181,7 @@ def test_global_index_keys_of_five_attributes_of_a_role_are_not() -> None:
 
 def test_twenty_five_writes_are_taken_and_twenty_six_are_not() -> None:
     writes = [{"DeleteRequest": {"Key": {"a": {"N": str(number)}}}} for number in range(26)]
-    check("BatchWriteItem", {"RequestItems": {"abc": writes[:25]}})
+    OPERATIONS["BatchWriteItem"].check({"RequestItems": {"abc": writes[:25]}})
     assert "less than or equal to 25" in refusal("BatchWriteItem", {"RequestItems": {"abc": writes}})
     spread = {"abc": writes[:20], "def": writes[:6]}
     assert "ValidationException" in refusal("BatchWriteItem", {"RequestItems": spread})
@@ -189,7 +189,7 @@ def test_twenty_five_writes_are_taken_and_twenty_six_are_not() -> None:
 
 def test_a_hundred_keys_are_taken_and_one_more_is_not() -> None:
     keys = [{"a": {"N": str(number)}} for number in range(101)]
-    check("BatchGetItem", {"RequestItems": {"abc": {"Keys": keys[:100]}}})
+    OPERATIONS["BatchGetItem"].check({"RequestItems": {"abc": {"Keys": keys[:100]}}})
     assert refusal("BatchGetItem", {"RequestItems": {"abc": {"Keys": keys}}}) == (
         "ValidationException: 1 validation error detected: Value at 'RequestItems.abc.member.Keys' "
         "failed to satisfy constraint: Member must have length less than or equal to 100"
@@ -200,7 +200,7 @@ def test_a_hundred_keys_are_taken_and_one_more_is_not() -> None:
 
 def test_a_hundred_actions_are_taken_and_one_more_is_not() -> None:
     actions = [{"Delete": {"TableName": "abc", "Key": {"a": {"N": str(number)}}}} for number in range(101)]
-    check("TransactWriteItems", {"TransactItems": actions[:100]})
+    OPERATIONS["TransactWriteItems"].check({"TransactItems": actions[:100]})
     assert "less than or equal to 100" in refusal("TransactWriteItems", {"TransactItems": actions})
 
 
@@ -215,7 +215,7 @@ def test_transactions_of_four_megabytes_are_taken_and_one_byte_more_is_not() -> 
             size -= part
         return {"TransactItems": puts}
 
-    check("TransactWriteItems", written(limits.TRANSACTION_BYTES))
+    OPERATIONS["TransactWriteItems"].check(written(limits.TRANSACTION_BYTES))
     assert "size cannot exceed 4 MB" in refusal("TransactWriteItems", written(limits.TRANSACTION_BYTES + 1))
 
 
@@ -230,7 +230,7 @@ def test_an_item_of_409600_bytes_is_taken_and_one_byte_more_is_not(operation: st
                 return {"RequestItems": {"abc": [{"PutRequest": {"Item": item}}]}}
         return {"TransactItems": [{"Put": {"TableName": "abc", "Item": item}}]}
 
-    check(operation, request(limits.ITEM_BYTES))
+    OPERATIONS[operation].check(request(limits.ITEM_BYTES))
     assert "Item size has exceeded the maximum allowed size" in refusal(
         operation, request(limits.ITEM_BYTES + 1)
     )
@@ -241,7 +241,7 @@ def test_throughput_up_to_a_bound_is_taken_and_more_is_not() -> None:
         throughput = {"ReadCapacityUnits": units, "WriteCapacityUnits": 1}
         return table(BillingMode="PROVISIONED", ProvisionedThroughput=throughput)
 
-    check("CreateTable", created(limits.THROUGHPUT_UNITS))
+    OPERATIONS["CreateTable"].check(created(limits.THROUGHPUT_UNITS))
     assert "Given value 1000000000001 for ReadCapacityUnits is out of bounds" in refusal(
         "CreateTable", created(limits.THROUGHPUT_UNITS + 1)
     )
@@ -255,7 +255,7 @@ def test_key_names_have_255_characters_at_most() -> None:
             KeySchema=[{"AttributeName": name, "KeyType": "HASH"}],
         )
 
-    check("CreateTable", created(255))
+    OPERATIONS["CreateTable"].check(created(255))
     assert "length less than or equal to 255" in refusal("CreateTable", created(256))
 
 
@@ -269,7 +269,7 @@ def test_placeholders_have_255_bytes_with_their_mark(member: str, mark: str, val
     def scan(length: int) -> dict[str, Any]:
         return {"TableName": "abc", "FilterExpression": "a = b", member: {mark + "k" * (length - 1): value}}
 
-    check("Scan", scan(255))
+    OPERATIONS["Scan"].check(scan(255))
     told = "The expression attribute map contains a key that is too long; size of key: 256"
     assert refusal("Scan", scan(256)) == f"ValidationException: {member} contains invalid key: {told}"
 
@@ -300,4 +300,4 @@ HUGE_UPDATE = {
 )
 def test_an_exponent_that_32_bits_do_not_hold(operation: str, body: dict[str, Any], told: str) -> None:
     with pytest.raises(ServiceError, match=f"Number {told}"):
-        check(operation, body)
+        OPERATIONS[operation].check(body)

@@ -1,0 +1,50 @@
+"""The operations on global tables and the scaling of replicas."""
+
+from __future__ import annotations
+
+from tablegate.adapters.dynamodb.operation import Operation, by_name
+from tablegate.adapters.dynamodb.tables import global_tables, replica_auto_scaling
+from tablegate.adapters.dynamodb.validation.schemas.replication_schemas import REPLICATION_REQUESTS
+from tablegate.gateway.model.authorization.permissions import Permission, Purpose
+
+_P = Permission
+OPERATIONS = by_name(
+    (
+        Operation(
+            "ListGlobalTables", global_tables.list_global_tables, REPLICATION_REQUESTS["ListGlobalTables"],
+            Purpose((_P.LIST_FEATURES,)),
+        ),
+        Operation(
+            "DescribeGlobalTable", global_tables.describe_global_table, REPLICATION_REQUESTS["DescribeGlobalTable"],
+            Purpose((_P.DESCRIBE_FEATURES,)),
+        ),
+        Operation(
+            "DescribeGlobalTableSettings", global_tables.refuse_settings,
+            REPLICATION_REQUESTS["DescribeGlobalTableSettings"],
+            Purpose((_P.DESCRIBE_FEATURES,)),
+        ),
+        Operation(
+            "CreateGlobalTable", global_tables.create_global_table, REPLICATION_REQUESTS["CreateGlobalTable"],
+            Purpose((_P.ALTER_FEATURES,)),
+        ),
+        Operation(
+            "UpdateGlobalTable", global_tables.update_global_table, REPLICATION_REQUESTS["UpdateGlobalTable"],
+            Purpose((_P.ALTER_FEATURES,)),
+        ),
+        Operation(
+            "UpdateGlobalTableSettings", global_tables.refuse_settings,
+            REPLICATION_REQUESTS["UpdateGlobalTableSettings"],
+            Purpose((_P.ALTER_FEATURES,)),
+        ),
+        Operation(
+            "DescribeTableReplicaAutoScaling", replica_auto_scaling.describe_replica_auto_scaling,
+            REPLICATION_REQUESTS["DescribeTableReplicaAutoScaling"],
+            Purpose((_P.DESCRIBE_FEATURES,)),
+        ),
+        Operation(
+            "UpdateTableReplicaAutoScaling", replica_auto_scaling.update_replica_auto_scaling,
+            REPLICATION_REQUESTS["UpdateTableReplicaAutoScaling"],
+            Purpose((_P.ALTER_FEATURES,)),
+        ),
+    )
+)  # fmt: skip
