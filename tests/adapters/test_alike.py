@@ -75,7 +75,7 @@ def test_operations_stand_in_one_table(name: str) -> None:
         assert callable(row.handler)
 
 
-@pytest.mark.parametrize("name", ["dynamodb"])
+@pytest.mark.parametrize("name", ["dynamodb", "tablestore"])
 def test_each_group_of_operations_has_the_operations_that_its_line_names(name: str) -> None:
     """A missing name would be answered as unknown, and a surplus one would be a server error."""
     table: OperationTable[Any] = part(name, "operation_table").OPERATIONS

@@ -37,7 +37,7 @@ GROUPS = {
         "operation_table", "request_facts", "request_code", "display", "administration", "entry",
     ),
     "adapters.tablestore": (
-        "values.views", "wire", "values", "capacity", "tables", "streams", "tunnels", "rows", "search", "sql",
+        "values.views", "wire", "values", "capacity", "operation", "tables", "streams", "tunnels", "rows", "search", "sql",
         "operation_table",
         "request_facts",
         "request_code", "display", "administration", "entry",
@@ -204,6 +204,7 @@ def test_an_adapter_imports_only_the_engine_the_model_and_http() -> None:
         "security.sessions",
         "security.signatures",
         "dialect",
+        "operation_table",
         "request_context",
         "http",
         "observability.metrics",
@@ -286,11 +287,12 @@ def test_no_text_tests_for_a_database_by_name() -> None:
 
 
 def test_only_settings_and_command_lines_name_a_module() -> None:
-    """adapter.py finds an adapter by its name in the settings, and __main__.py a command by its name.
+    """adapter.py finds an adapter by its name in the settings, __main__.py a command by its name, and operation_table.py
+    the operations of a capability.
 
     Everything else is imported.
     """
-    others = set(FILES) - {"gateway.adapter", "gateway.__main__"}
+    others = set(FILES) - {"gateway.adapter", "gateway.__main__", "gateway.operation_table"}
     assert excesses(others, lambda imported: imported != "importlib") == []
     assert [module for module in others if "__import__" in FILES[module].read_text()] == []
 

@@ -23,7 +23,7 @@ from tablegate.adapters.tablestore.wire.parsing import parse
 from tablegate.adapters.tablestore.wire.plainbuffer import CELL_BEGINNING
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.adapter import Adapter, ConsolePart
-from tablegate.gateway.dialect import Dialect, Gateway
+from tablegate.gateway.dialect import Dialect
 from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.model.authorization.quotas import account_of
 from tablegate.gateway.model.errors import GatewayError, HeadTooLong, LimitExceeded
@@ -60,14 +60,10 @@ class TableStore(Dialect):
     service_hosts = _SERVICE_HOSTS
     faults = errors.INJECTABLE_FAULTS
     operations = frozenset(OPERATIONS)
-    blocking_operations = frozenset(name for name, row in OPERATIONS.items() if row.may_block)
+    blocking_operations = OPERATIONS.blocking
     batches = frozenset({"BatchGetRow", "BatchWriteRow", "BulkImport"})
     refusal_statuses = frozenset({400, 403})  # 400: without key or signature
     index_view = staticmethod(index_view)
-
-    def __init__(self, gateway: Gateway) -> None:
-        super().__init__(gateway)
-        self._operations = OPERATIONS
 
     # Detection
 
@@ -78,7 +74,7 @@ class TableStore(Dialect):
     def operation(self, request: Request) -> str:
         """Return the name of the operation, or "unknown"."""
         name = operation_name(request.path)
-        return name if name in self._operations else "unknown"
+        return name if name in self.operations else "unknown"
 
     def facts(self, request: Request, reply: Reply | None = None) -> RequestFacts:
         """Return the facts of a request (Dialect.facts)."""
@@ -141,7 +137,7 @@ class TableStore(Dialect):
 
     def execute(self, call: CallContext) -> Awaitable[Message]:
         """Authorize the tables that a call names, and carry out its operation (Dialect.execute)."""
-        return execute(call, self._operations[call.operation].handler)
+        return execute(call, OPERATIONS.loaded[call.operation].handler)
 
     def render(self, request: Request, caller: Caller, answer: Message) -> Reply:
         """Return the signed reply (Dialect.render)."""
@@ -159,9 +155,9 @@ class TableStore(Dialect):
     def parse(self, request: Request, caller: Caller) -> CallContext:
         """Return the call (Dialect.parse). Raises ServiceError, QuotaExceeded, Busy."""
         operation = operation_name(request.path)
-        row = self._operations.get(operation)
-        if row is None:
+        if operation not in self.operations:
             raise errors.invalid(f"Unsupported operation: {operation}.")
+        row = OPERATIONS[operation]
         if request.authorization is not None:
             request.authorization.purpose = row.purpose
         if self.gateway.quotas.is_on:

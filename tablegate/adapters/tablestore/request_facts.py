@@ -56,7 +56,7 @@ def read(head: RequestFacts, request: Request, reply: Reply | None, caller: str)
     return facts._replace(
         kind=kind_of(head.operation, message),
         is_refusal=code in REFUSALS,
-        tables=table_names(_tables_of(message.query) if head.operation == _SQL else map(_table, parts)),
+        tables=table_names(map(_table, parts) if row.tables_of is None else row.tables_of(message)),
         keys=[(_table(part), _key(data)) for part in parts for data in _rows(part)],
     )
 
@@ -66,13 +66,6 @@ def kind_of(operation: str, message: Any) -> RequestKind:
     if operation == _SQL and _READING_STATEMENT.match(message.query):
         return RequestKind.READ
     return request_facts.kind_of(OPERATIONS[operation].purpose)
-
-
-def _tables_of(query: str) -> list[str]:
-    # Imported here, as in operation_table.py.
-    from tablegate.adapters.tablestore.sql.parsing import tables_of
-
-    return tables_of(query)
 
 
 def _has(message: Message, name: str) -> bool:
