@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tablegate.adapters.dynamodb.operation_table import OPERATIONS as DYNAMODB
+from tablegate.adapters.tablestore.operation_table import OPERATIONS as TABLE_STORE
 from tests.support.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.extended
@@ -21,6 +23,9 @@ _HEAVY = {
     "alembic", "cryptography", "flask", "flatbuffers", "hypothesis", "jinja2", "jwt", "lark", "mako", "numpy",
     "prometheus_client", "psycopg", "pyarrow", "re2", "sqlalchemy", "sqlglot", "tablegate.transfer", "werkzeug",
 }  # fmt: skip
+_OF_JOBS = tuple(
+    f"tablegate.adapters.dynamodb.{folder}" for folder in ("jobs", "export_files", "object_stores")
+)
 # Serves in the main thread. Another thread sends requests, then prints the loaded modules and stops the server.
 _PROGRAM = """
 import json, os, signal, socket, sys, threading
@@ -96,6 +101,16 @@ def test_first_requests_of_dynamodb_load_no_framework_and_no_parser(where: str, 
     statuses, modules = _loaded(_OWN + _DYNAMODB, *flags)
     assert statuses == ["200"] * 7
     assert _HEAVY & modules == set()
+    assert {*DYNAMODB.groups, *TABLE_STORE.groups} & modules == set()
+    assert not [name for name in modules if name.startswith(_OF_JOBS)]
+
+
+def test_the_first_request_for_an_operation_of_a_group_loads_the_group() -> None:
+    """Other groups stay unloaded, and the reply is that of any later request."""
+    request = _dynamodb("ExecuteStatement", Statement='SELECT * FROM "songs"')
+    statuses, modules = _loaded([*_DYNAMODB, request, request], "--memory")
+    assert statuses == ["200"] * 7
+    assert DYNAMODB.groups.keys() & modules == {"tablegate.adapters.dynamodb.partiql.operations"}
 
 
 def test_hot_operations_load_nothing_more() -> None:
