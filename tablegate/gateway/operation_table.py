@@ -25,7 +25,7 @@ class OperationTable(Mapping[str, OperationT], Generic[OperationT]):
 
     def __init__(self, common: Mapping[str, OperationT], groups: Mapping[str, tuple[str, ...]]) -> None:
         self.loaded = dict(common)
-        """The operations whose modules are imported."""
+        """The operations whose modules are imported. Requests look here first, as a look-up in a dict calls no function."""
         self.groups = groups
         self._modules = {name: module for module, names in groups.items() for name in names}
         self.blocking = {*self._modules, *(name for name, row in common.items() if row.may_block)}

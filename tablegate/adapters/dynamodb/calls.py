@@ -40,7 +40,7 @@ class CallParser:
         # Nothing can be authorized until the operation is known.
         authorization, request.authorization = request.authorization, None
         name = NAMES.get(request.header_map.get("x-amz-target", ""))
-        operation = None if name is None else OPERATIONS[name]
+        operation = None if name is None else OPERATIONS.loaded.get(name) or OPERATIONS[name]
         text = self._text(request) if "content-encoding" in request.header_map else request.body
         if len(text) > limits.LARGE_REQUEST_BYTES:
             return self._parse_large(request, operation, text, caller, authorization)

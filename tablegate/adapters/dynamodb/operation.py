@@ -10,8 +10,8 @@ dynalite (captured from the service). The service still checks members in this o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import InitVar, dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -35,6 +35,7 @@ RefusalOfBody = Callable[[Any, bytes, ServiceError], ServiceError]
 class Operation:
     """One operation of the API.
 
+    - `requests`: the inputs of all operations of a module, by name. `request` is that of this operation.
     - `purpose`: the permissions that a caller needs.
     - `member_permissions`: permissions that members of the request need besides.
     - `rule`: the rule about several members of the input, or None.
@@ -47,7 +48,7 @@ class Operation:
 
     name: str
     handler: Handler
-    request: Request
+    requests: InitVar[Mapping[str, Request]]
     purpose: Purpose
     member_permissions: Mapping[str, Permission] = field(default_factory=dict)
     rule: Rule | None = None
@@ -55,6 +56,10 @@ class Operation:
     may_block: bool = False
     long_from_bytes: int = LONG_BYTES
     billed_bytes: int | None = shortening.OTHER_BYTES
+    request: Request = field(init=False)
+
+    def __post_init__(self, requests: Mapping[str, Request]) -> None:
+        object.__setattr__(self, "request", requests[self.name])
 
     @cached_property
     def check(self) -> Checker:
@@ -137,6 +142,6 @@ def _is_deep(body: Any) -> bool:
     return bool(level)
 
 
-def by_name(operations: Iterable[Operation]) -> dict[str, Operation]:
+def by_name(*operations: Operation) -> dict[str, Operation]:
     """Return name -> operation."""
     return {operation.name: operation for operation in operations}

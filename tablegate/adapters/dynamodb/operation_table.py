@@ -30,109 +30,69 @@ _P = Permission
 # Expressions take up to 30 us for each byte.
 _EXPRESSIONS, _TRANSACTIONS = 4 << 10, 16 << 10
 _COMMON = by_name(
-    (
-        Operation(
-            "GetItem", items.get_item, ITEM_REQUESTS["GetItem"], Purpose((_P.READ,)), rule=item_rules.get_item
-        ),
-        Operation(
-            "PutItem", items.put_item, ITEM_REQUESTS["PutItem"], Purpose((_P.PUT,)),
-            rule=item_rules.put_item, billed_bytes=shortening.PUT_BYTES,
-        ),
-        Operation(
-            "UpdateItem", items.update_item, ITEM_REQUESTS["UpdateItem"], Purpose((_P.UPDATE,)),
-            rule=item_rules.update_item,
-        ),
-        Operation(
-            "DeleteItem", items.delete_item, ITEM_REQUESTS["DeleteItem"], Purpose((_P.DELETE,)),
-            rule=item_rules.delete_item,
-        ),
-        Operation(
-            "Query", queries.query, ITEM_REQUESTS["Query"], Purpose((_P.QUERY,)),
-            rule=item_rules.query, long_from_bytes=_EXPRESSIONS,
-        ),
-        Operation(
-            "Scan", queries.scan, ITEM_REQUESTS["Scan"], Purpose((_P.SCAN,)),
-            rule=item_rules.scan, long_from_bytes=_EXPRESSIONS,
-        ),
-        Operation(
-            "BatchGetItem", batches.batch_get_item, ITEM_REQUESTS["BatchGetItem"],
-            Purpose((_P.READ,), Channel.BATCH), rule=item_rules.batch_get, billed_bytes=500_000,
-        ),
-        Operation(
-            "BatchWriteItem", batches.batch_write_item, ITEM_REQUESTS["BatchWriteItem"],
-            Purpose((_P.PUT, _P.DELETE), Channel.BATCH), rule=item_rules.batch_write,
-        ),
-        Operation(
-            "TransactGetItems", transactions.transact_get_items, TRANSACTION_REQUESTS["TransactGetItems"],
-            Purpose((_P.READ,), Channel.TRANSACTION),
-            rule=item_rules.transact_get, long_from_bytes=_TRANSACTIONS, billed_bytes=500_000,
-        ),
-        Operation(
-            "TransactWriteItems", transactions.transact_write_items, TRANSACTION_REQUESTS["TransactWriteItems"],
-            Purpose((_P.PUT, _P.UPDATE, _P.DELETE, _P.CHECK), Channel.TRANSACTION),
-            rule=item_rules.transact_write, long_from_bytes=_TRANSACTIONS, billed_bytes=None,
-        ),
-        Operation(
-            "CreateTable", tables.create_table, TABLE_REQUESTS["CreateTable"], Purpose((_P.CREATE,)),
-            member_permissions={"Tags": _P.TAG, "ResourcePolicy": _P.WRITE_POLICY}, rule=table_rules.create_table,
-        ),
-        Operation("DescribeTable", tables.describe_table, TABLE_REQUESTS["DescribeTable"], Purpose((_P.DESCRIBE,))),
-        Operation("ListTables", tables.list_tables, TABLE_REQUESTS["ListTables"], Purpose((_P.LIST,))),
-        Operation(
-            "UpdateTable", replicas.update_table, TABLE_REQUESTS["UpdateTable"], Purpose((_P.ALTER,)),
-            rule=table_rules.update_table,
-        ),
-        Operation("DeleteTable", replicas.delete_table, TABLE_REQUESTS["DeleteTable"], Purpose((_P.DROP,))),
-        Operation(
-            "TagResource", tags.tag_resource, RESOURCE_REQUESTS["TagResource"], Purpose((_P.TAG,)),
-            rule=resource_rules.tag_resource,
-        ),
-        Operation(
-            "UntagResource", tags.untag_resource, RESOURCE_REQUESTS["UntagResource"], Purpose((_P.UNTAG,)),
-            rule=resource_rules.untag_resource,
-        ),
-        Operation(
-            "ListTagsOfResource", tags.list_tags, RESOURCE_REQUESTS["ListTagsOfResource"], Purpose((_P.READ_TAGS,)),
-            rule=resource_rules.list_tags,
-        ),
-        Operation(
-            "UpdateTimeToLive", replicas.update_time_to_live, TABLE_REQUESTS["UpdateTimeToLive"],
-            Purpose((_P.ALTER_EXPIRY,)),
-        ),
-        Operation(
-            "DescribeTimeToLive", time_to_live.describe_time_to_live, TABLE_REQUESTS["DescribeTimeToLive"],
-            Purpose((_P.DESCRIBE_EXPIRY,)),
-        ),
-        Operation(
-            "DescribeLimits", account.describe_limits, TABLE_REQUESTS["DescribeLimits"], Purpose((_P.READ_ACCOUNT,))
-        ),
-        Operation(
-            "DescribeEndpoints", account.describe_endpoints, TABLE_REQUESTS["DescribeEndpoints"],
-            Purpose((_P.READ_ACCOUNT,)),
-        ),
-        Operation(
-            "GetResourcePolicy", resource_policies.get_resource_policy, RESOURCE_REQUESTS["GetResourcePolicy"],
-            Purpose((_P.READ_POLICY,)),
-        ),
-        Operation(
-            "PutResourcePolicy", resource_policies.put_resource_policy, RESOURCE_REQUESTS["PutResourcePolicy"],
-            Purpose((_P.WRITE_POLICY,)),
-        ),
-        Operation(
-            "DeleteResourcePolicy", resource_policies.delete_resource_policy, RESOURCE_REQUESTS["DeleteResourcePolicy"],
-            Purpose((_P.REMOVE_POLICY,)),
-        ),
-    )
+    Operation("GetItem", items.get_item, ITEM_REQUESTS, Purpose((_P.READ,)), rule=item_rules.get_item),
+    Operation(
+        "PutItem", items.put_item, ITEM_REQUESTS, Purpose((_P.PUT,)), rule=item_rules.put_item,
+        billed_bytes=shortening.PUT_BYTES,
+    ),
+    Operation("UpdateItem", items.update_item, ITEM_REQUESTS, Purpose((_P.UPDATE,)), rule=item_rules.update_item),
+    Operation("DeleteItem", items.delete_item, ITEM_REQUESTS, Purpose((_P.DELETE,)), rule=item_rules.delete_item),
+    Operation(
+        "Query", queries.query, ITEM_REQUESTS, Purpose((_P.QUERY,)), rule=item_rules.query,
+        long_from_bytes=_EXPRESSIONS,
+    ),
+    Operation("Scan", queries.scan, ITEM_REQUESTS, Purpose((_P.SCAN,)), rule=item_rules.scan, long_from_bytes=_EXPRESSIONS),
+    Operation(
+        "BatchGetItem", batches.batch_get_item, ITEM_REQUESTS, Purpose((_P.READ,), Channel.BATCH),
+        rule=item_rules.batch_get, billed_bytes=500_000,
+    ),
+    Operation(
+        "BatchWriteItem", batches.batch_write_item, ITEM_REQUESTS, Purpose((_P.PUT, _P.DELETE), Channel.BATCH),
+        rule=item_rules.batch_write,
+    ),
+    Operation(
+        "TransactGetItems", transactions.transact_get_items, TRANSACTION_REQUESTS,
+        Purpose((_P.READ,), Channel.TRANSACTION), rule=item_rules.transact_get, long_from_bytes=_TRANSACTIONS,
+        billed_bytes=500_000,
+    ),
+    Operation(
+        "TransactWriteItems", transactions.transact_write_items, TRANSACTION_REQUESTS,
+        Purpose((_P.PUT, _P.UPDATE, _P.DELETE, _P.CHECK), Channel.TRANSACTION), rule=item_rules.transact_write,
+        long_from_bytes=_TRANSACTIONS, billed_bytes=None,
+    ),
+    Operation(
+        "CreateTable", tables.create_table, TABLE_REQUESTS, Purpose((_P.CREATE,)),
+        member_permissions={"Tags": _P.TAG, "ResourcePolicy": _P.WRITE_POLICY}, rule=table_rules.create_table,
+    ),
+    Operation("DescribeTable", tables.describe_table, TABLE_REQUESTS, Purpose((_P.DESCRIBE,))),
+    Operation("ListTables", tables.list_tables, TABLE_REQUESTS, Purpose((_P.LIST,))),
+    Operation("UpdateTable", replicas.update_table, TABLE_REQUESTS, Purpose((_P.ALTER,)), rule=table_rules.update_table),
+    Operation("DeleteTable", replicas.delete_table, TABLE_REQUESTS, Purpose((_P.DROP,))),
+    Operation("TagResource", tags.tag_resource, RESOURCE_REQUESTS, Purpose((_P.TAG,)), rule=resource_rules.tag_resource),
+    Operation(
+        "UntagResource", tags.untag_resource, RESOURCE_REQUESTS, Purpose((_P.UNTAG,)),
+        rule=resource_rules.untag_resource,
+    ),
+    Operation(
+        "ListTagsOfResource", tags.list_tags, RESOURCE_REQUESTS, Purpose((_P.READ_TAGS,)),
+        rule=resource_rules.list_tags,
+    ),
+    Operation("UpdateTimeToLive", replicas.update_time_to_live, TABLE_REQUESTS, Purpose((_P.ALTER_EXPIRY,))),
+    Operation("DescribeTimeToLive", time_to_live.describe_time_to_live, TABLE_REQUESTS, Purpose((_P.DESCRIBE_EXPIRY,))),
+    Operation("DescribeLimits", account.describe_limits, TABLE_REQUESTS, Purpose((_P.READ_ACCOUNT,))),
+    Operation("DescribeEndpoints", account.describe_endpoints, TABLE_REQUESTS, Purpose((_P.READ_ACCOUNT,))),
+    Operation("GetResourcePolicy", resource_policies.get_resource_policy, RESOURCE_REQUESTS, Purpose((_P.READ_POLICY,))),
+    Operation("PutResourcePolicy", resource_policies.put_resource_policy, RESOURCE_REQUESTS, Purpose((_P.WRITE_POLICY,))),
+    Operation(
+        "DeleteResourcePolicy", resource_policies.delete_resource_policy, RESOURCE_REQUESTS,
+        Purpose((_P.REMOVE_POLICY,)),
+    ),
 )  # fmt: skip
 _STREAMS = ("ListStreams", "DescribeStream", "GetShardIterator", "GetRecords")
 _GROUPS: Mapping[str, tuple[str, ...]] = {
     "operations.stream_operations": _STREAMS,
-    "partiql.operations": (
-        "ExecuteStatement", "BatchExecuteStatement", "ExecuteTransaction",
-    ),
-    "operations.vector_operations": (
-        "SearchVectors",
-    ),
+    "partiql.operations": ("ExecuteStatement", "BatchExecuteStatement", "ExecuteTransaction",),
+    "operations.vector_operations": ("SearchVectors",),
     "tables.backup_operations": (
         "DescribeContinuousBackups", "UpdateContinuousBackups", "RestoreTableToPointInTime", "CreateBackup",
         "DescribeBackup", "ListBackups", "DeleteBackup", "RestoreTableFromBackup",

@@ -157,7 +157,7 @@ class TableStore(Dialect):
         operation = operation_name(request.path)
         if operation not in self.operations:
             raise errors.invalid(f"Unsupported operation: {operation}.")
-        row = OPERATIONS[operation]
+        row = OPERATIONS.loaded.get(operation) or OPERATIONS[operation]
         if request.authorization is not None:
             request.authorization.purpose = row.purpose
         if self.gateway.quotas.is_on:

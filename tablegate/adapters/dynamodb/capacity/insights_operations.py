@@ -9,21 +9,16 @@ from tablegate.gateway.model.authorization.permissions import Permission, Purpos
 
 _P = Permission
 OPERATIONS = by_name(
-    (
-        Operation(
-            "ListContributorInsights", contributor_insights.list_contributor_insights,
-            INSIGHTS_REQUESTS["ListContributorInsights"],
-            Purpose((_P.LIST_FEATURES,)),
-        ),
-        Operation(
-            "DescribeContributorInsights", contributor_insights.describe_contributor_insights,
-            INSIGHTS_REQUESTS["DescribeContributorInsights"],
-            Purpose((_P.DESCRIBE_FEATURES,)),
-        ),
-        Operation(
-            "UpdateContributorInsights", contributor_insights.update_contributor_insights,
-            INSIGHTS_REQUESTS["UpdateContributorInsights"],
-            Purpose((_P.ALTER_INSIGHTS,)),
-        ),
-    )
+    Operation(
+        "ListContributorInsights", contributor_insights.list_contributor_insights, INSIGHTS_REQUESTS,
+        Purpose((_P.LIST_FEATURES,)),
+    ),
+    Operation(
+        "DescribeContributorInsights", contributor_insights.describe_contributor_insights, INSIGHTS_REQUESTS,
+        Purpose((_P.DESCRIBE_FEATURES,)),
+    ),
+    Operation(
+        "UpdateContributorInsights", contributor_insights.update_contributor_insights, INSIGHTS_REQUESTS,
+        Purpose((_P.ALTER_INSIGHTS,)),
+    ),
 )  # fmt: skip

@@ -9,26 +9,20 @@ from tablegate.gateway.model.authorization.permissions import Permission, Purpos
 
 _P = Permission
 OPERATIONS = by_name(
-    (
-        Operation(
-            "DescribeKinesisStreamingDestination", destinations.describe_destination,
-            KINESIS_REQUESTS["DescribeKinesisStreamingDestination"],
-            Purpose((_P.DESCRIBE_FEATURES,)),
-        ),
-        Operation(
-            "EnableKinesisStreamingDestination", destinations.enable_destination,
-            KINESIS_REQUESTS["EnableKinesisStreamingDestination"],
-            Purpose((_P.ALTER_DELIVERIES,), also=(_P.READ_STREAM,)), may_block=True,
-        ),
-        Operation(
-            "DisableKinesisStreamingDestination", destinations.disable_destination,
-            KINESIS_REQUESTS["DisableKinesisStreamingDestination"],
-            Purpose((_P.ALTER_DELIVERIES,)),
-        ),
-        Operation(
-            "UpdateKinesisStreamingDestination", destinations.update_destination,
-            KINESIS_REQUESTS["UpdateKinesisStreamingDestination"],
-            Purpose((_P.ALTER_DELIVERIES,)),
-        ),
-    )
+    Operation(
+        "DescribeKinesisStreamingDestination", destinations.describe_destination, KINESIS_REQUESTS,
+        Purpose((_P.DESCRIBE_FEATURES,)),
+    ),
+    Operation(
+        "EnableKinesisStreamingDestination", destinations.enable_destination, KINESIS_REQUESTS,
+        Purpose((_P.ALTER_DELIVERIES,), also=(_P.READ_STREAM,)), may_block=True,
+    ),
+    Operation(
+        "DisableKinesisStreamingDestination", destinations.disable_destination, KINESIS_REQUESTS,
+        Purpose((_P.ALTER_DELIVERIES,)),
+    ),
+    Operation(
+        "UpdateKinesisStreamingDestination", destinations.update_destination, KINESIS_REQUESTS,
+        Purpose((_P.ALTER_DELIVERIES,)),
+    ),
 )  # fmt: skip

@@ -10,15 +10,11 @@ from tablegate.gateway.model.authorization.permissions import Permission, Purpos
 
 _P = Permission
 OPERATIONS = by_name(
-    (
-        Operation("ListStreams", streams.list_streams, STREAM_REQUESTS["ListStreams"], Purpose((_P.LIST_STREAMS,))),
-        Operation(
-            "DescribeStream", streams.describe_stream, STREAM_REQUESTS["DescribeStream"], Purpose((_P.DESCRIBE_STREAM,))
-        ),
-        Operation(
-            "GetShardIterator", streams.get_shard_iterator, STREAM_REQUESTS["GetShardIterator"],
-            Purpose((_P.POSITION_STREAM,)), rule=resource_rules.get_shard_iterator,
-        ),
-        Operation("GetRecords", streams.get_records, STREAM_REQUESTS["GetRecords"], Purpose((_P.READ_STREAM,))),
-    )
+    Operation("ListStreams", streams.list_streams, STREAM_REQUESTS, Purpose((_P.LIST_STREAMS,))),
+    Operation("DescribeStream", streams.describe_stream, STREAM_REQUESTS, Purpose((_P.DESCRIBE_STREAM,))),
+    Operation(
+        "GetShardIterator", streams.get_shard_iterator, STREAM_REQUESTS, Purpose((_P.POSITION_STREAM,)),
+        rule=resource_rules.get_shard_iterator,
+    ),
+    Operation("GetRecords", streams.get_records, STREAM_REQUESTS, Purpose((_P.READ_STREAM,))),
 )  # fmt: skip

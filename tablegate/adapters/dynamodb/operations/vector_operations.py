@@ -9,10 +9,8 @@ from tablegate.adapters.dynamodb.validation.schemas.item_schemas import ITEM_REQ
 from tablegate.gateway.model.authorization.permissions import Permission, Purpose
 
 OPERATIONS = by_name(
-    (
-        Operation(
-            "SearchVectors", vectors.search_vectors, ITEM_REQUESTS["SearchVectors"], Purpose((Permission.SEARCH,)),
-            rule=vector_rules.search_vectors, refusal_of_body=vector_rules.refusal_of_body,
-        ),
-    )
+    Operation(
+        "SearchVectors", vectors.search_vectors, ITEM_REQUESTS, Purpose((Permission.SEARCH,)),
+        rule=vector_rules.search_vectors, refusal_of_body=vector_rules.refusal_of_body,
+    ),
 )  # fmt: skip

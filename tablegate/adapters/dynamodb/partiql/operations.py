@@ -12,18 +12,16 @@ _PERMISSIONS = (_P.QUERY, _P.SCAN, _P.READ, _P.PUT, _P.UPDATE, _P.DELETE, _P.CHE
 # Statements take up to 30 us for each byte.
 _LONG, _LONG_TRANSACTION = 4 << 10, 16 << 10
 OPERATIONS = by_name(
-    (
-        Operation(
-            "ExecuteStatement", statements.execute_statement, STATEMENT_REQUESTS["ExecuteStatement"],
-            Purpose(_PERMISSIONS, Channel.STATEMENT), long_from_bytes=_LONG, billed_bytes=None,
-        ),
-        Operation(
-            "BatchExecuteStatement", statements.batch_execute_statement, STATEMENT_REQUESTS["BatchExecuteStatement"],
-            Purpose(_PERMISSIONS, Channel.STATEMENT), long_from_bytes=_LONG, billed_bytes=None,
-        ),
-        Operation(
-            "ExecuteTransaction", statement_transactions.execute_transaction, STATEMENT_REQUESTS["ExecuteTransaction"],
-            Purpose(_PERMISSIONS, Channel.STATEMENT_TRANSACTION), long_from_bytes=_LONG_TRANSACTION, billed_bytes=None,
-        ),
-    )
+    Operation(
+        "ExecuteStatement", statements.execute_statement, STATEMENT_REQUESTS, Purpose(_PERMISSIONS, Channel.STATEMENT),
+        long_from_bytes=_LONG, billed_bytes=None,
+    ),
+    Operation(
+        "BatchExecuteStatement", statements.batch_execute_statement, STATEMENT_REQUESTS,
+        Purpose(_PERMISSIONS, Channel.STATEMENT), long_from_bytes=_LONG, billed_bytes=None,
+    ),
+    Operation(
+        "ExecuteTransaction", statement_transactions.execute_transaction, STATEMENT_REQUESTS,
+        Purpose(_PERMISSIONS, Channel.STATEMENT_TRANSACTION), long_from_bytes=_LONG_TRANSACTION, billed_bytes=None,
+    ),
 )  # fmt: skip

@@ -10,34 +10,21 @@ from tablegate.gateway.model.authorization.permissions import Permission, Purpos
 _P = Permission
 # Those that may block count the size of a table or backup first, where quotas of bytes are set (security/gate.py).
 OPERATIONS = by_name(
-    (
-        Operation(
-            "DescribeContinuousBackups", recovery.describe_continuous_backups,
-            BACKUP_REQUESTS["DescribeContinuousBackups"],
-            Purpose((_P.DESCRIBE_FEATURES,)),
-        ),
-        Operation(
-            "UpdateContinuousBackups", recovery.update_continuous_backups, BACKUP_REQUESTS["UpdateContinuousBackups"],
-            Purpose((_P.ALTER_RECOVERY,)),
-        ),
-        Operation(
-            "RestoreTableToPointInTime", recovery.restore_to_point_in_time,
-            BACKUP_REQUESTS["RestoreTableToPointInTime"],
-            Purpose((_P.RESTORE_MOMENT,)), may_block=True,
-        ),
-        Operation(
-            "CreateBackup", backups.create_backup, BACKUP_REQUESTS["CreateBackup"],
-            Purpose((_P.CREATE_BACKUP,)), may_block=True,
-        ),
-        Operation(
-            "DescribeBackup", backups.describe_backup, BACKUP_REQUESTS["DescribeBackup"],
-            Purpose((_P.DESCRIBE_BACKUP,)),
-        ),
-        Operation("ListBackups", backups.list_backups, BACKUP_REQUESTS["ListBackups"], Purpose((_P.LIST_BACKUPS,))),
-        Operation("DeleteBackup", backups.delete_backup, BACKUP_REQUESTS["DeleteBackup"], Purpose((_P.DELETE_BACKUP,))),
-        Operation(
-            "RestoreTableFromBackup", backups.restore_from_backup, BACKUP_REQUESTS["RestoreTableFromBackup"],
-            Purpose((_P.RESTORE_BACKUP,)), may_block=True,
-        ),
-    )
+    Operation(
+        "DescribeContinuousBackups", recovery.describe_continuous_backups, BACKUP_REQUESTS,
+        Purpose((_P.DESCRIBE_FEATURES,)),
+    ),
+    Operation("UpdateContinuousBackups", recovery.update_continuous_backups, BACKUP_REQUESTS, Purpose((_P.ALTER_RECOVERY,))),
+    Operation(
+        "RestoreTableToPointInTime", recovery.restore_to_point_in_time, BACKUP_REQUESTS, Purpose((_P.RESTORE_MOMENT,)),
+        may_block=True,
+    ),
+    Operation("CreateBackup", backups.create_backup, BACKUP_REQUESTS, Purpose((_P.CREATE_BACKUP,)), may_block=True),
+    Operation("DescribeBackup", backups.describe_backup, BACKUP_REQUESTS, Purpose((_P.DESCRIBE_BACKUP,))),
+    Operation("ListBackups", backups.list_backups, BACKUP_REQUESTS, Purpose((_P.LIST_BACKUPS,))),
+    Operation("DeleteBackup", backups.delete_backup, BACKUP_REQUESTS, Purpose((_P.DELETE_BACKUP,))),
+    Operation(
+        "RestoreTableFromBackup", backups.restore_from_backup, BACKUP_REQUESTS, Purpose((_P.RESTORE_BACKUP,)),
+        may_block=True,
+    ),
 )  # fmt: skip

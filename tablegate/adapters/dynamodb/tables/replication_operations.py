@@ -9,42 +9,26 @@ from tablegate.gateway.model.authorization.permissions import Permission, Purpos
 
 _P = Permission
 OPERATIONS = by_name(
-    (
-        Operation(
-            "ListGlobalTables", global_tables.list_global_tables, REPLICATION_REQUESTS["ListGlobalTables"],
-            Purpose((_P.LIST_FEATURES,)),
-        ),
-        Operation(
-            "DescribeGlobalTable", global_tables.describe_global_table, REPLICATION_REQUESTS["DescribeGlobalTable"],
-            Purpose((_P.DESCRIBE_FEATURES,)),
-        ),
-        Operation(
-            "DescribeGlobalTableSettings", global_tables.refuse_settings,
-            REPLICATION_REQUESTS["DescribeGlobalTableSettings"],
-            Purpose((_P.DESCRIBE_FEATURES,)),
-        ),
-        Operation(
-            "CreateGlobalTable", global_tables.create_global_table, REPLICATION_REQUESTS["CreateGlobalTable"],
-            Purpose((_P.ALTER_FEATURES,)),
-        ),
-        Operation(
-            "UpdateGlobalTable", global_tables.update_global_table, REPLICATION_REQUESTS["UpdateGlobalTable"],
-            Purpose((_P.ALTER_FEATURES,)),
-        ),
-        Operation(
-            "UpdateGlobalTableSettings", global_tables.refuse_settings,
-            REPLICATION_REQUESTS["UpdateGlobalTableSettings"],
-            Purpose((_P.ALTER_FEATURES,)),
-        ),
-        Operation(
-            "DescribeTableReplicaAutoScaling", replica_auto_scaling.describe_replica_auto_scaling,
-            REPLICATION_REQUESTS["DescribeTableReplicaAutoScaling"],
-            Purpose((_P.DESCRIBE_FEATURES,)),
-        ),
-        Operation(
-            "UpdateTableReplicaAutoScaling", replica_auto_scaling.update_replica_auto_scaling,
-            REPLICATION_REQUESTS["UpdateTableReplicaAutoScaling"],
-            Purpose((_P.ALTER_FEATURES,)),
-        ),
-    )
+    Operation("ListGlobalTables", global_tables.list_global_tables, REPLICATION_REQUESTS, Purpose((_P.LIST_FEATURES,))),
+    Operation(
+        "DescribeGlobalTable", global_tables.describe_global_table, REPLICATION_REQUESTS,
+        Purpose((_P.DESCRIBE_FEATURES,)),
+    ),
+    Operation(
+        "DescribeGlobalTableSettings", global_tables.refuse_settings, REPLICATION_REQUESTS,
+        Purpose((_P.DESCRIBE_FEATURES,)),
+    ),
+    Operation("CreateGlobalTable", global_tables.create_global_table, REPLICATION_REQUESTS, Purpose((_P.ALTER_FEATURES,))),
+    Operation("UpdateGlobalTable", global_tables.update_global_table, REPLICATION_REQUESTS, Purpose((_P.ALTER_FEATURES,))),
+    Operation(
+        "UpdateGlobalTableSettings", global_tables.refuse_settings, REPLICATION_REQUESTS, Purpose((_P.ALTER_FEATURES,)),
+    ),
+    Operation(
+        "DescribeTableReplicaAutoScaling", replica_auto_scaling.describe_replica_auto_scaling, REPLICATION_REQUESTS,
+        Purpose((_P.DESCRIBE_FEATURES,)),
+    ),
+    Operation(
+        "UpdateTableReplicaAutoScaling", replica_auto_scaling.update_replica_auto_scaling, REPLICATION_REQUESTS,
+        Purpose((_P.ALTER_FEATURES,)),
+    ),
 )  # fmt: skip

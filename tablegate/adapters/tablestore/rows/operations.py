@@ -13,29 +13,21 @@ _P = Permission
 _WRITES = (_P.PUT, _P.UPDATE, _P.DELETE)
 OPERATIONS: Mapping[str, Operation] = {
     "StartLocalTransaction": Operation(
-        messages.StartLocalTransactionRequest, transactions.start_local_transaction, Purpose((_P.BEGIN,))
+        messages.StartLocalTransactionRequest, transactions.start_local_transaction, Purpose((_P.BEGIN,)),
     ),
     "CommitTransaction": Operation(
-        messages.CommitTransactionRequest, transactions.commit_transaction, Purpose((_P.COMMIT,))
+        messages.CommitTransactionRequest, transactions.commit_transaction, Purpose((_P.COMMIT,)),
     ),
-    "AbortTransaction": Operation(
-        messages.AbortTransactionRequest, transactions.abort_transaction, Purpose((_P.ABORT,))
-    ),
+    "AbortTransaction": Operation(messages.AbortTransactionRequest, transactions.abort_transaction, Purpose((_P.ABORT,))),
     "GetRow": Operation(messages.GetRowRequest, rows.get_row, Purpose((_P.READ,))),
     "PutRow": Operation(messages.PutRowRequest, rows.put_row, Purpose((_P.PUT,))),
     "UpdateRow": Operation(messages.UpdateRowRequest, rows.update_row, Purpose((_P.UPDATE,))),
     "DeleteRow": Operation(messages.DeleteRowRequest, rows.delete_row, Purpose((_P.DELETE,))),
-    "BatchGetRow": Operation(
-        messages.BatchGetRowRequest, batch_reads.batch_get_row, Purpose((_P.READ,), Channel.BATCH)
-    ),
+    "BatchGetRow": Operation(messages.BatchGetRowRequest, batch_reads.batch_get_row, Purpose((_P.READ,), Channel.BATCH)),
     "BatchWriteRow": Operation(
-        messages.BatchWriteRowRequest, batch_writes.batch_write_row, Purpose(_WRITES, Channel.BATCH)
+        messages.BatchWriteRowRequest, batch_writes.batch_write_row, Purpose(_WRITES, Channel.BATCH),
     ),
     "GetRange": Operation(messages.GetRangeRequest, ranges.get_range, Purpose((_P.QUERY, _P.SCAN))),
-    "BulkImport": Operation(
-        messages.BulkImportRequest, batch_writes.bulk_import, Purpose(_WRITES, Channel.BATCH)
-    ),
-    "BulkExport": Operation(
-        messages.BulkExportRequest, ranges.bulk_export, Purpose((_P.QUERY, _P.SCAN), Channel.BATCH)
-    ),
-}
+    "BulkImport": Operation(messages.BulkImportRequest, batch_writes.bulk_import, Purpose(_WRITES, Channel.BATCH)),
+    "BulkExport": Operation(messages.BulkExportRequest, ranges.bulk_export, Purpose((_P.QUERY, _P.SCAN), Channel.BATCH)),
+}  # fmt: skip

@@ -12,41 +12,30 @@ from tablegate.gateway.model.authorization.permissions import Channel, Permissio
 _P = Permission
 OPERATIONS: Mapping[str, Operation] = {
     "CreateSearchIndex": Operation(
-        messages.CreateSearchIndexRequest,
-        search_indexes.create_search_index,
+        messages.CreateSearchIndexRequest, search_indexes.create_search_index,
         Purpose((_P.CREATE_INDEX,), Channel.SEARCH_INDEX),
     ),
     "UpdateSearchIndex": Operation(
-        messages.UpdateSearchIndexRequest,
-        search_index_updates.update_search_index,
+        messages.UpdateSearchIndexRequest, search_index_updates.update_search_index,
         Purpose((_P.CREATE_INDEX,), Channel.SEARCH_INDEX),
     ),
     "DescribeSearchIndex": Operation(
-        messages.DescribeSearchIndexRequest,
-        search_indexes.describe_search_index,
-        Purpose((_P.DESCRIBE,), Channel.SEARCH_INDEX),
-        may_block=True,
+        messages.DescribeSearchIndexRequest, search_indexes.describe_search_index,
+        Purpose((_P.DESCRIBE,), Channel.SEARCH_INDEX), may_block=True,
     ),
     "ListSearchIndex": Operation(
-        messages.ListSearchIndexRequest, search_indexes.list_search_index, Purpose((_P.LIST_FEATURES,))
+        messages.ListSearchIndexRequest, search_indexes.list_search_index, Purpose((_P.LIST_FEATURES,)),
     ),
     "DeleteSearchIndex": Operation(
-        messages.DeleteSearchIndexRequest,
-        search_indexes.delete_search_index,
+        messages.DeleteSearchIndexRequest, search_indexes.delete_search_index,
         Purpose((_P.DROP_INDEX,), Channel.SEARCH_INDEX),
     ),
-    "Search": Operation(
-        messages.SearchRequest, search.search, Purpose((_P.SCAN,), Channel.SEARCH_INDEX), may_block=True
-    ),
+    "Search": Operation(messages.SearchRequest, search.search, Purpose((_P.SCAN,), Channel.SEARCH_INDEX), may_block=True),
     "ComputeSplits": Operation(
-        messages.ComputeSplitsRequest,
-        parallel_scans.compute_splits,
-        Purpose((_P.SCAN,), Channel.SEARCH_INDEX),
+        messages.ComputeSplitsRequest, parallel_scans.compute_splits, Purpose((_P.SCAN,), Channel.SEARCH_INDEX),
     ),
     "ParallelScan": Operation(
-        messages.ParallelScanRequest,
-        parallel_scans.parallel_scan,
-        Purpose((_P.SCAN,), Channel.SEARCH_INDEX),
+        messages.ParallelScanRequest, parallel_scans.parallel_scan, Purpose((_P.SCAN,), Channel.SEARCH_INDEX),
         may_block=True,
     ),
-}
+}  # fmt: skip

@@ -19,10 +19,7 @@ def _tables_of(message: Any) -> list[str]:
 
 OPERATIONS: Mapping[str, Operation] = {
     "SQLQuery": Operation(
-        messages.SQLQueryRequest,
-        statements.sql_query,
-        Purpose((_P.SCAN, _P.QUERY, _P.ALTER), Channel.STATEMENT),
-        may_block=True,
-        tables_of=_tables_of,
+        messages.SQLQueryRequest, statements.sql_query, Purpose((_P.SCAN, _P.QUERY, _P.ALTER), Channel.STATEMENT),
+        may_block=True, tables_of=_tables_of,
     ),
-}
+}  # fmt: skip

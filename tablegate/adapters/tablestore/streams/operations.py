@@ -12,13 +12,9 @@ from tablegate.gateway.model.authorization.permissions import Permission, Purpos
 _P = Permission
 OPERATIONS: Mapping[str, Operation] = {
     "ListStream": Operation(messages.ListStreamRequest, streams.list_stream, Purpose((_P.LIST_STREAMS,))),
-    "DescribeStream": Operation(
-        messages.DescribeStreamRequest, streams.describe_stream, Purpose((_P.DESCRIBE_STREAM,))
-    ),
+    "DescribeStream": Operation(messages.DescribeStreamRequest, streams.describe_stream, Purpose((_P.DESCRIBE_STREAM,))),
     "GetShardIterator": Operation(
-        messages.GetShardIteratorRequest, streams.get_shard_iterator, Purpose((_P.POSITION_STREAM,))
+        messages.GetShardIteratorRequest, streams.get_shard_iterator, Purpose((_P.POSITION_STREAM,)),
     ),
-    "GetStreamRecord": Operation(
-        messages.GetStreamRecordRequest, streams.get_stream_record, Purpose((_P.READ_STREAM,))
-    ),
-}
+    "GetStreamRecord": Operation(messages.GetStreamRecordRequest, streams.get_stream_record, Purpose((_P.READ_STREAM,))),
+}  # fmt: skip

@@ -16,18 +16,16 @@ OPERATIONS: Mapping[str, Operation] = {
     "DescribeTable": Operation(messages.DescribeTableRequest, tables.describe_table, Purpose((_P.DESCRIBE,))),
     "UpdateTable": Operation(messages.UpdateTableRequest, tables.update_table, Purpose((_P.ALTER,))),
     "DeleteTable": Operation(messages.DeleteTableRequest, tables.delete_table, Purpose((_P.DROP,))),
-    "AddDefinedColumn": Operation(
-        messages.AddDefinedColumnRequest, tables.add_defined_column, Purpose((_P.ADD_COLUMNS,))
-    ),
+    "AddDefinedColumn": Operation(messages.AddDefinedColumnRequest, tables.add_defined_column, Purpose((_P.ADD_COLUMNS,))),
     "DeleteDefinedColumn": Operation(
-        messages.DeleteDefinedColumnRequest, tables.delete_defined_column, Purpose((_P.DROP_COLUMNS,))
+        messages.DeleteDefinedColumnRequest, tables.delete_defined_column, Purpose((_P.DROP_COLUMNS,)),
     ),
     "ComputeSplitPointsBySize": Operation(
-        messages.ComputeSplitPointsBySizeRequest, splits.compute_split_points_by_size, Purpose((_P.SPLIT,))
+        messages.ComputeSplitPointsBySizeRequest, splits.compute_split_points_by_size, Purpose((_P.SPLIT,)),
     ),
     "CreateIndex": Operation(messages.CreateIndexRequest, indexes.create_index, Purpose((_P.CREATE_INDEX,))),
     "DropIndex": Operation(messages.DropIndexRequest, indexes.drop_index, Purpose((_P.DROP_INDEX,))),
     "ListTimeseriesTable": Operation(
-        messages.ListTimeseriesTableRequest, indexes.list_timeseries_table, Purpose((_P.LIST_FEATURES,))
+        messages.ListTimeseriesTableRequest, indexes.list_timeseries_table, Purpose((_P.LIST_FEATURES,)),
     ),
-}
+}  # fmt: skip

@@ -25,4 +25,4 @@ OPERATIONS: Mapping[str, Operation] = {
     "tunnel/getcheckpoint": Operation(messages.GetCheckpointRequest, clients.get_checkpoint, _READING),
     "tunnel/checkpoint": Operation(messages.CheckpointRequest, clients.checkpoint, _READING),
     "tunnel/readrecords": Operation(messages.ReadRecordsRequest, clients.read_records, _READING),
-}
+}  # fmt: skip
