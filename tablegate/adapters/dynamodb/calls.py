@@ -15,7 +15,7 @@ import orjson
 from tablegate.adapters.dynamodb.operation import Operation
 from tablegate.adapters.dynamodb.operation_table import NAMES, OPERATIONS
 from tablegate.adapters.dynamodb.wire import auth, http, limits
-from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext, authorize_names, is_one_command
+from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext, authorize_names
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, serialization
 from tablegate.adapters.dynamodb.wire.named_resources import named_resources
 from tablegate.adapters.dynamodb.wire.signature_claims import Caller
@@ -131,9 +131,10 @@ class CallParser:
 
 def execute(call: CallContext) -> Coroutine[Any, Any, Answer]:
     """Authorize the resources that a call names, and return the coroutine of its operation. Raises NotPermitted."""
-    if call.authorization is not None and not is_one_command(call.authorization.purpose):
+    operation = OPERATIONS.loaded[call.operation]
+    if call.authorization is not None and not operation.is_one_command:
         authorize_names(call, call.authorization)
-    return OPERATIONS.loaded[call.operation].handler(call)
+    return operation.handler(call)
 
 
 def authorize_rejected(request: Request, gateway: Gateway) -> None:

@@ -22,7 +22,7 @@ from tablegate.adapters.dynamodb.validation.fast_validator import Checker, Rule
 from tablegate.adapters.dynamodb.validation.rules.rule_context import RuleContext
 from tablegate.adapters.dynamodb.validation.schemas.schema_types import Request
 from tablegate.adapters.dynamodb.wire import limits
-from tablegate.adapters.dynamodb.wire.call_context import Handler
+from tablegate.adapters.dynamodb.wire.call_context import Handler, is_one_command
 from tablegate.adapters.dynamodb.wire.errors import ITEM_WRITES, ServiceError, serialization
 from tablegate.gateway.dialect import LONG_BYTES
 from tablegate.gateway.model import fast_paths
@@ -60,6 +60,11 @@ class Operation:
 
     def __post_init__(self, requests: Mapping[str, Request]) -> None:
         object.__setattr__(self, "request", requests[self.name])
+
+    @cached_property
+    def is_one_command(self) -> bool:
+        """See call_context.is_one_command."""
+        return is_one_command(self.purpose)
 
     @cached_property
     def check(self) -> Checker:
