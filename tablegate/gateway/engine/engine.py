@@ -12,11 +12,13 @@ import time
 from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
+from tablegate.gateway.engine.background import housekeeping
 from tablegate.gateway.engine.background.scheduler import Scheduler
 from tablegate.gateway.engine.rows import reading, reading_replicas
 from tablegate.gateway.engine.rows.writing import WriteHook
 from tablegate.gateway.engine.single_commands import SingleCommands
-from tablegate.gateway.engine.streams import following
+from tablegate.gateway.engine.streams import following, streaming
+from tablegate.gateway.engine.tables import expiring, indexing, table_definitions
 from tablegate.gateway.engine.tables.table_definitions import TableDefiner
 from tablegate.gateway.engine.transactions import Transactions
 from tablegate.gateway.model import errors
@@ -25,6 +27,7 @@ from tablegate.gateway.model.commands.command import Command
 from tablegate.gateway.model.tables.indexes import IndexView
 from tablegate.gateway.store.opening.replicas import Standbys
 from tablegate.gateway.store.store import Store
+from tablegate.gateway.store.tables.table_hooks import TableHook
 from tablegate.gateway.store.transactions import tokens
 
 log = logging.getLogger(__name__)
@@ -70,6 +73,7 @@ class Engine:
         """Returns a cached descriptor, or None if the command FindTable must find it. That command also gives the answer for a
         forbidden table."""
         self._now = now
+        store.catalog.hooks = []
         definer = TableDefiner(store, options.table_creation_delay_ms, options.stream_shards)
         self._transactions = Transactions(store, options.failover_s, now)
         self._single_commands = SingleCommands(store, self._transactions, definer, now)
@@ -80,6 +84,12 @@ class Engine:
             lambda: now() // 1_000_000,
             idle_s=min(0.25, max(0.01, options.sweep_period_s)),
         )
+        # Expired rows are deleted first (Scheduler.catch_up), because capabilities then replicate and index these changes.
+        expiring.add_works(self.background, options.sweep_period_s)
+        streaming.add_works(self.background, options.stream_roll_ms)
+        housekeeping.add_works(self.background)
+        table_definitions.add_works(self.background)
+        indexing.add_works(self.background)
         self.run_count = 0
         """Number of lists of commands that were run, by which background work notices clients."""
 
@@ -92,9 +102,14 @@ class Engine:
             functions = self._transactions.readers if kind.only_reads else self._single_commands.runners
             functions[kind] = function
 
-    def register_write_hooks(self, hooks: Sequence[type[WriteHook]]) -> None:
-        """Register what writes do besides rows and index entries. To be called before the first command."""
-        self._transactions.write_hooks = hooks
+    def add_write_hook(self, hook: type[WriteHook]) -> None:
+        """Register what a capability does in the transaction of writes. To be called before the first command."""
+        self._transactions.write_hooks.insert(-1, hook)
+
+    def add_table_hook(self, hook: TableHook) -> None:
+        """Register what a capability does in the transaction of changes of tables. To be called before the first
+        command."""
+        self._store.catalog.hooks.append(hook)
 
     def register_view(self, dialect: str, view: IndexView) -> None:
         """Register a dialect's reader of index key columns. To be called before the first command."""

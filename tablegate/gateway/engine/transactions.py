@@ -5,11 +5,14 @@ from __future__ import annotations
 import logging
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from tablegate.gateway.engine.rows import reading
+from tablegate.gateway.engine.rows.idempotency import Tokens
+from tablegate.gateway.engine.rows.numbering import Numbering
 from tablegate.gateway.engine.rows.writing import WriteBatch, WriteHook
+from tablegate.gateway.engine.streams.streaming import StreamRecorder
 from tablegate.gateway.model import errors
 from tablegate.gateway.model.commands.command import Command
 from tablegate.gateway.model.commands.row_commands import WriteGroup
@@ -41,8 +44,9 @@ class Transactions:
         self._now = now
         self.readers: dict[type[Command[Any]], reading.Reader] = {}
         """The functions of reads that capabilities have registered."""
-        self.write_hooks: Sequence[type[WriteHook]] = ()
-        """What writes do besides rows and index entries, in the order of locks."""
+        self.write_hooks: list[type[WriteHook]] = [Tokens, Numbering, StreamRecorder]
+        """What writes do besides rows and index entries, in the order of locks (docs/architecture.md section 4). Those of
+        capabilities come before streams."""
 
     def read(self, commands: list[Command[Any]]) -> list[Any]:
         """Return the outcome or GatewayError of each read, all from one snapshot."""

@@ -19,6 +19,7 @@ from tablegate.gateway.engine.attempts import Attempt, Runners
 from tablegate.gateway.engine.background.pacing import BatchDone, BatchSize, FairQueue
 from tablegate.gateway.engine.background.scheduler import Scheduler, Work
 from tablegate.gateway.engine.backups import restoring
+from tablegate.gateway.engine.engine import Engine, EngineOptions
 from tablegate.gateway.engine.rows.writing import Answer, WriteBatch
 from tablegate.gateway.model.authorization.quotas import account_of
 from tablegate.gateway.model.commands import job_commands
@@ -198,6 +199,11 @@ COMMANDS: Runners = {
     job_commands.CancelJob: _cancel,
     job_commands.AdvanceJob: _advance,
 }
+
+
+def install(engine: Engine, options: EngineOptions) -> None:
+    """Add the commands of jobs to an engine. `add_workers` runs the jobs."""
+    engine.register(COMMANDS)
 
 
 class ClaimLost(Exception):

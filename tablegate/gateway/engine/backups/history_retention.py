@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from functools import partial
 
-from tablegate.gateway.engine.background.scheduler import MAINTENANCE_PERIOD_S, Scheduler, Work
 from tablegate.gateway.engine.rows.writing import WriteBatch, WriteHook
 from tablegate.gateway.engine.tables import row_counting
 from tablegate.gateway.model.commands.write_groups import RowKey
@@ -203,12 +201,6 @@ def _forget(store: Store, session: Session, deleted_backups: list[Backup]) -> No
         backups.remove(session, backup.copy_id)
     for table in store.catalog.lock_all(session, [backup.copy_id for backup in deleted_backups]):
         store.catalog.remove(session, table)
-
-
-def add_works(background: Scheduler) -> None:
-    """Register the works of this module."""
-    batch = partial(delete_expired, background.store)
-    background.add(Work("history_trim", batch, period_s=MAINTENANCE_PERIOD_S))
 
 
 def delete_expired(store: Store, now_ms: int, limit: int) -> int | None:

@@ -14,7 +14,6 @@ import dataclasses
 
 from tablegate.gateway.engine.attempts import Attempt, Runners
 from tablegate.gateway.engine.background.pacing import FairQueue
-from tablegate.gateway.engine.background.scheduler import Scheduler, Work
 from tablegate.gateway.engine.backups import change_windows, history_retention
 from tablegate.gateway.engine.tables import row_counting
 from tablegate.gateway.engine.tables.table_definitions import TableDefiner
@@ -212,12 +211,6 @@ def _delete(attempt: Attempt, command: backup_commands.DeleteBackup) -> Backup:
 
 
 # Carrying it on
-
-
-def add_works(background: Scheduler) -> None:
-    """Register the works of this module."""
-    turns = FairQueue()
-    background.add(Work(copies.COPY, lambda now_ms, limit: advance(background.store, turns, limit)))
 
 
 def advance(store: Store, turns: FairQueue, limit: int) -> int | None:

@@ -14,7 +14,8 @@ from functools import partial
 from typing import Any
 
 from tablegate.gateway.engine.attempts import Attempt, Runner
-from tablegate.gateway.engine.background.scheduler import MAINTENANCE_PERIOD_S, Scheduler, Work
+from tablegate.gateway.engine.background.scheduler import MAINTENANCE_PERIOD_S, Work
+from tablegate.gateway.engine.engine import Engine, EngineOptions
 from tablegate.gateway.engine.rows import point_reads, reading
 from tablegate.gateway.engine.rows.reading import Reader
 from tablegate.gateway.engine.rows.writing import WriteHook
@@ -292,12 +293,6 @@ def _abort(attempt: Attempt, command: transaction_commands.AbortTransaction) -> 
         local_transactions.remove(session, command.transaction)
 
 
-def add_works(background: Scheduler) -> None:
-    """Register the works of this module."""
-    batch = partial(sweep, background.store)
-    background.add(Work("local_transactions", batch, period_s=MAINTENANCE_PERIOD_S))
-
-
 def sweep(store: Store, now_ms: int, limit: int) -> int | None:
     """Remove at most `limit` expired transactions. Return their number, or None if there is none."""
     with store.read() as session:
@@ -318,3 +313,11 @@ COMMANDS: Mapping[type[Command[Any]], Runner | Reader] = {
     transaction_commands.CommitTransaction: _commit,
     transaction_commands.AbortTransaction: _abort,
 }
+
+
+def install(engine: Engine, options: EngineOptions) -> None:
+    """Add local transactions to an engine."""
+    engine.register(COMMANDS)
+    engine.add_write_hook(PartitionLocks)
+    batch = partial(sweep, engine.background.store)
+    engine.background.add(Work("local_transactions", batch, period_s=MAINTENANCE_PERIOD_S))

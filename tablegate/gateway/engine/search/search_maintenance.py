@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tablegate.gateway.engine.background import batch_walk
-from tablegate.gateway.engine.background.scheduler import Scheduler, Work
-from tablegate.gateway.engine.search.search_definitions import SEARCH, oldest_unindexed_ms
 from tablegate.gateway.engine.streams import follower_reads
 from tablegate.gateway.engine.tables.table_dependents import save_table, without_unused_log
 from tablegate.gateway.model.search.documents import WRITTEN_AT, document_of
@@ -28,13 +26,6 @@ from tablegate.gateway.store.streams import followers
 from tablegate.gateway.store.streams.followers import Follower
 
 _BATCH_BYTES = 4_000_000
-
-
-def add_works(background: Scheduler) -> None:
-    """Register the works of this module."""
-    advance = SearchMaintenance(background.store).advance
-    batch = follower_reads.in_turns(background.store, SEARCH, advance)
-    background.add(Work(SEARCH, batch, oldest_ms=oldest_unindexed_ms))
 
 
 class SearchMaintenance:

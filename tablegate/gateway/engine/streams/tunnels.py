@@ -18,7 +18,8 @@ from typing import Any
 from uuid import uuid4
 
 from tablegate.gateway.engine.attempts import Attempt, Runners
-from tablegate.gateway.engine.background.scheduler import MAINTENANCE_PERIOD_S, Scheduler, Work
+from tablegate.gateway.engine.background.scheduler import MAINTENANCE_PERIOD_S, Work
+from tablegate.gateway.engine.engine import Engine, EngineOptions
 from tablegate.gateway.engine.streams import following, streaming
 from tablegate.gateway.engine.streams.follower_reads import oldest_of_kind, oldest_pending_ms
 from tablegate.gateway.engine.tables.table_dependents import lock_current, save_table, without_unused_log
@@ -119,12 +120,6 @@ class TunnelHook(TableHook):
 
     def detach(self, session: Session, table: Table, now_ms: int) -> None:
         tunnels.remove_all(session, table.id)
-
-
-def add_works(background: Scheduler) -> None:
-    """Register the works of this module."""
-    expire_all, oldest_ms = partial(expire, background.store), partial(oldest_of_kind, kind=TUNNEL)
-    background.add(Work(TUNNEL, expire_all, period_s=MAINTENANCE_PERIOD_S, oldest_ms=oldest_ms))
 
 
 def expire(store: Store, now_ms: int, limit: int) -> None:
@@ -302,3 +297,11 @@ COMMANDS: Runners = {
     tunnel_commands.LeaveTunnel: _change,
     tunnel_commands.SaveCheckpoint: _change,
 }
+
+
+def install(engine: Engine, options: EngineOptions) -> None:
+    """Add tunnels to an engine."""
+    engine.register(COMMANDS)
+    engine.add_table_hook(TunnelHook())
+    batch, oldest_ms = partial(expire, engine.background.store), partial(oldest_of_kind, kind=TUNNEL)
+    engine.background.add(Work(TUNNEL, batch, period_s=MAINTENANCE_PERIOD_S, oldest_ms=oldest_ms))

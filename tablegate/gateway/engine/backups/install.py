@@ -1,0 +1,24 @@
+"""Adds histories, backups, restores and copies of tables to an engine."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from tablegate.gateway.engine.background.pacing import FairQueue
+from tablegate.gateway.engine.background.scheduler import MAINTENANCE_PERIOD_S, Work
+from tablegate.gateway.engine.backups import history_retention, restoring
+from tablegate.gateway.engine.engine import Engine, EngineOptions
+from tablegate.gateway.engine.tables import table_copies
+from tablegate.gateway.store.tables import copies
+
+
+def install(engine: Engine, options: EngineOptions) -> None:
+    background, turns = engine.background, FairQueue()
+    store = background.store
+    engine.register(restoring.COMMANDS)
+    engine.register(table_copies.COMMANDS)
+    engine.add_write_hook(history_retention.HistoryRecorder)
+    engine.add_table_hook(history_retention.HistoryHook(store))
+    delete_expired = partial(history_retention.delete_expired, store)
+    background.add(Work("history_trim", delete_expired, period_s=MAINTENANCE_PERIOD_S))
+    background.add(Work(copies.COPY, lambda now_ms, limit: restoring.advance(store, turns, limit)))
