@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+import orjson
+
 from tablegate.gateway.administration_forms import BadField, Field, Form, Values, number, words
 from tablegate.gateway.model.authorization.quotas import PRINCIPALS_OF_TOKENS
 from tablegate.gateway.model.tables.tables import Table
@@ -50,8 +52,8 @@ def _written(values: Values) -> dict[str, str]:
             return {"form": "role", "document": values["role"].strip()}
         case "document":
             try:
-                form = written_of(json.loads(values["document"])).form
-            except (ValueError, RecursionError) as error:
+                form = written_of(orjson.loads(values["document"])).form
+            except ValueError as error:
                 raise BadField("document", f"This is not a grant: {error}.") from None
             return {"form": form, "document": values["document"]}
     tables = words(values, "tables")

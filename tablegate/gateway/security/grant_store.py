@@ -21,6 +21,8 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
+import orjson
+
 from tablegate.gateway.model.authorization.authorizations import CallerIdentity
 from tablegate.gateway.model.authorization.grants import DENY_ALL, EVERYTHING, Effect, Policy, Statement
 from tablegate.gateway.model.errors import Busy
@@ -134,7 +136,7 @@ def policy_of(document: WrittenGrant, identity: CallerIdentity) -> Policy:
 
 
 def _short(document: str, identity: CallerIdentity) -> Policy:
-    members: Any = json.loads(document)
+    members: Any = orjson.loads(document)  # which refuses deep nesting without recursion in Python
     if not isinstance(members, dict):
         raise BadPolicy("a short form is an object")
     return short_forms.short_policy(members)
