@@ -20,14 +20,14 @@ class OperationTable(Mapping[str, OperationT], Generic[OperationT]):
 
     - `common`: the operations that are always imported.
     - `groups`: module -> the names of the operations in its `OPERATIONS`. A look-up of one of them imports the module. So
-      does a look at all operations.
+      does a look at all operations. They replace common operations of the same names.
     """
 
     def __init__(self, common: Mapping[str, OperationT], groups: Mapping[str, tuple[str, ...]]) -> None:
-        self.loaded = dict(common)
-        """The operations whose modules are imported. Requests look here first, as a look-up in a dict calls no function."""
         self.groups = groups
         self._modules = {name: module for module, names in groups.items() for name in names}
+        self.loaded = {name: row for name, row in common.items() if name not in self._modules}
+        """The operations whose modules are imported. Requests look here first, as a look-up in a dict calls no function."""
         self.blocking = {*self._modules, *(name for name, row in common.items() if row.may_block)}
         """The operations that may block: an import also does (Dialect.blocking_operations)."""
 

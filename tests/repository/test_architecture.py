@@ -27,8 +27,9 @@ GROUPS = {
         "background", "server", "command_line", "__main__",
     ),
     "adapters.dynamodb": (
-        "wire", "values", "export_files", "object_stores", "expressions", "validation", "operation", "tables", "capacity",
-        "operations", "jobs", "kinesis", "partiql", "operation_table", "calls", "background", "request_facts",
+        "wire", "values", "tables.properties", "tables.table_extensions", "export_files", "object_stores", "expressions",
+        "validation", "operation", "tables", "capacity", "operations", "jobs", "kinesis", "partiql", "capabilities",
+        "operation_table", "calls", "background", "request_facts",
         "seed_definitions", "seeds", "request_code", "statement_pages", "security_tokens", "display",
         "administration_forms", "administration", "entry",
     ),

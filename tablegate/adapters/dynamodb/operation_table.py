@@ -1,4 +1,4 @@
-"""The operation table: the operations that are always imported, and the modules of all others.
+"""The operation table: the operations that are always imported, and those of capabilities.
 
 An operation that is absent is answered with UnknownOperationException.
 """
@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tablegate.adapters.dynamodb.capabilities import OPERATION_GROUPS, STREAMS
 from tablegate.adapters.dynamodb.operation import Operation, by_name
 from tablegate.adapters.dynamodb.operations import batches, items, queries, transactions
 from tablegate.adapters.dynamodb.tables import (
     account,
-    replicas,
     resource_policies,
     tables,
     tags,
@@ -66,8 +66,8 @@ _COMMON = by_name(
     ),
     Operation("DescribeTable", tables.describe_table, TABLE_REQUESTS, Purpose((_P.DESCRIBE,))),
     Operation("ListTables", tables.list_tables, TABLE_REQUESTS, Purpose((_P.LIST,))),
-    Operation("UpdateTable", replicas.update_table, TABLE_REQUESTS, Purpose((_P.ALTER,)), rule=table_rules.update_table),
-    Operation("DeleteTable", replicas.delete_table, TABLE_REQUESTS, Purpose((_P.DROP,))),
+    Operation("UpdateTable", tables.update_table, TABLE_REQUESTS, Purpose((_P.ALTER,)), rule=table_rules.update_table),
+    Operation("DeleteTable", tables.delete_table, TABLE_REQUESTS, Purpose((_P.DROP,))),
     Operation("TagResource", tags.tag_resource, RESOURCE_REQUESTS, Purpose((_P.TAG,)), rule=resource_rules.tag_resource),
     Operation(
         "UntagResource", tags.untag_resource, RESOURCE_REQUESTS, Purpose((_P.UNTAG,)),
@@ -77,7 +77,7 @@ _COMMON = by_name(
         "ListTagsOfResource", tags.list_tags, RESOURCE_REQUESTS, Purpose((_P.READ_TAGS,)),
         rule=resource_rules.list_tags,
     ),
-    Operation("UpdateTimeToLive", replicas.update_time_to_live, TABLE_REQUESTS, Purpose((_P.ALTER_EXPIRY,))),
+    Operation("UpdateTimeToLive", time_to_live.update_time_to_live, TABLE_REQUESTS, Purpose((_P.ALTER_EXPIRY,))),
     Operation("DescribeTimeToLive", time_to_live.describe_time_to_live, TABLE_REQUESTS, Purpose((_P.DESCRIBE_EXPIRY,))),
     Operation("DescribeLimits", account.describe_limits, TABLE_REQUESTS, Purpose((_P.READ_ACCOUNT,))),
     Operation("DescribeEndpoints", account.describe_endpoints, TABLE_REQUESTS, Purpose((_P.READ_ACCOUNT,))),
@@ -88,38 +88,10 @@ _COMMON = by_name(
         Purpose((_P.REMOVE_POLICY,)),
     ),
 )  # fmt: skip
-_STREAMS = ("ListStreams", "DescribeStream", "GetShardIterator", "GetRecords")
-_GROUPS: Mapping[str, tuple[str, ...]] = {
-    "operations.stream_operations": _STREAMS,
-    "partiql.operations": ("ExecuteStatement", "BatchExecuteStatement", "ExecuteTransaction",),
-    "operations.vector_operations": ("SearchVectors",),
-    "tables.backup_operations": (
-        "DescribeContinuousBackups", "UpdateContinuousBackups", "RestoreTableToPointInTime", "CreateBackup",
-        "DescribeBackup", "ListBackups", "DeleteBackup", "RestoreTableFromBackup",
-    ),
-    "tables.replication_operations": (
-        "ListGlobalTables", "DescribeGlobalTable", "DescribeGlobalTableSettings", "CreateGlobalTable",
-        "UpdateGlobalTable", "UpdateGlobalTableSettings", "DescribeTableReplicaAutoScaling",
-        "UpdateTableReplicaAutoScaling",
-    ),
-    "jobs.operations": (
-        "ExportTableToPointInTime", "DescribeExport", "ListExports", "ImportTable", "DescribeImport", "ListImports",
-        "StartBulkPutItems", "DescribeBulkOperation", "ListBulkOperations", "CancelBulkOperation",
-    ),
-    "kinesis.operations": (
-        "DescribeKinesisStreamingDestination", "EnableKinesisStreamingDestination",
-        "DisableKinesisStreamingDestination", "UpdateKinesisStreamingDestination",
-    ),
-    "capacity.insights_operations": (
-        "ListContributorInsights", "DescribeContributorInsights", "UpdateContributorInsights",
-    ),
-}  # fmt: skip
-"""Module -> the names of its operations."""
-
 OPERATIONS = OperationTable(
-    _COMMON, {f"tablegate.adapters.dynamodb.{module}": names for module, names in _GROUPS.items()}
+    _COMMON, {f"tablegate.adapters.dynamodb.{module}": names for module, names in OPERATION_GROUPS.items()}
 )
 NAMES: Mapping[str, str] = {
-    f"DynamoDB{'Streams' if name in _STREAMS else ''}_20120810.{name}": name for name in OPERATIONS
+    f"DynamoDB{'Streams' if name in STREAMS else ''}_20120810.{name}": name for name in OPERATIONS
 }
 """X-Amz-Target -> name of the operation."""

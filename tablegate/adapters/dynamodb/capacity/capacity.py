@@ -11,16 +11,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from tablegate.adapters.dynamodb.tables.table_extensions import EXTENSIONS
 from tablegate.adapters.dynamodb.values.values import render_value
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.gateway.model.commands.row_commands import WriteOutcome
 from tablegate.gateway.model.tables.indexes import Index
 from tablegate.gateway.model.tables.pages import Page
 from tablegate.gateway.model.tables.tables import Table
-from tablegate.gateway.model.tables.vector_indexes import VectorEntry, VectorIndex, vector_indexes
 from tablegate.gateway.model.values.rows import Row
-from tablegate.gateway.model.values.values import size_bytes
-from tablegate.gateway.model.values.vectors import COMPONENT_BYTES
 
 Meter = Callable[[str, str, str, float], None]
 """Counts units: (table, index or "", "read" or "write", units)."""
@@ -73,54 +71,12 @@ def index_write_units(index: Index, old: Row | None, new: Row | None) -> float |
         return write_units((before or after).size_bytes, None)  # type: ignore[union-attr]
     if before.position != after.position:
         return write_units(before.size_bytes, None) + write_units(after.size_bytes, None)
-    if _same_in(index.projected_names, before.row, after.row):
+    if is_same_in(index.projected_names, before.row, after.row):
         return None
     return write_units(before.size_bytes, after.size_bytes)
 
 
-def vector_write_bytes(index: VectorIndex, old: Row | None, new: Row | None) -> int:
-    """Return the bytes that a write costs a vector index: the size of the entry, or 0 if the entry does not change.
-
-    A delete costs the size of the old entry. A move to another partition costs both (docs/protocols/dynamodb.md rule
-    42).
-    """
-    before = None if old is None else index.entry(old)
-    after = None if new is None else index.entry(new)
-    if before is not None and after is not None:
-        if before.partition != after.partition:
-            return _vector_bytes(before) + _vector_bytes(after)
-        if before.is_stored_as(after) and _same_in(index.projected_names, before.row, after.row):
-            return 0
-    charged = after or before
-    return 0 if charged is None else _vector_bytes(charged)
-
-
-def _vector_bytes(entry: VectorEntry) -> int:
-    return max(limits.VECTOR_REQUEST_BYTES, entry.size_bytes)
-
-
-def written_bytes(table: Table, row: Row | None) -> int | None:
-    """Return the billed size of an item in a table with vector indexes. None if there is no item.
-
-    An indexed vector counts as 32-bit numbers. Any list of the index's length counts as a vector.
-    """
-    if row is None:
-        return None
-    contents = row.contents
-    dimensions = {index.attribute: index.dimensions for index in vector_indexes(table)}
-    size = 0
-    for name, member in contents.members.items():
-        size += len(name.encode())
-        if name in dimensions and len(member.get("L", ())) == dimensions[name]:
-            size += COMPONENT_BYTES * dimensions[name]
-        else:
-            value = contents.value(name)
-            assert value is not None
-            size += size_bytes(value)
-    return size
-
-
-def _same_in(names: frozenset[str] | None, before: Row, after: Row) -> bool:
+def is_same_in(names: frozenset[str] | None, before: Row, after: Row) -> bool:
     """Return True if two rows are equal in these attributes. None means all attributes."""
     if before is after:
         return True
@@ -145,7 +101,7 @@ class TableConsumption:
     table_units: float = 0.0
     global_units: dict[str, float] = field(default_factory=dict)
     local_units: dict[str, float] = field(default_factory=dict)
-    _vector_writes: list[tuple[VectorIndex, WriteOutcome]] = field(default_factory=list)
+    _writes_with_others: list[tuple[Table, WriteOutcome]] = field(default_factory=list)
 
     @property
     def total(self) -> float:
@@ -158,8 +114,8 @@ class TableConsumption:
         """
         old, new = outcome.old, outcome.new
         if table.other_indexes:
-            self._vector_writes += [(index, outcome) for index in vector_indexes(table)]
-            units = write_units(written_bytes(table, old), written_bytes(table, new))
+            self._writes_with_others.append((table, outcome))
+            units = write_units(_extended_size(table, old), _extended_size(table, new))
         else:
             units = write_units(_size(old), _size(new))
         self.table_units += factor * units
@@ -167,16 +123,6 @@ class TableConsumption:
             index_units = index_write_units(index, old, new)
             if index_units is not None:
                 self.add_index(index, index_units)
-
-    @property
-    def vector_bytes(self) -> dict[str, int]:
-        """The changed bytes of each vector index. Computed on access."""
-        sizes: dict[str, int] = {}
-        for index, outcome in self._vector_writes:
-            size = vector_write_bytes(index, *outcome)
-            if size:
-                sizes[index.name] = sizes.get(index.name, 0) + size
-        return sizes
 
     def add_check(self, row: Row | None) -> None:
         """Add a ConditionCheck of a transaction. It writes nothing and costs as much as a write of the checked item."""
@@ -213,10 +159,8 @@ class TableConsumption:
             ):
                 if by_index:
                     members[member] = {name: self._units(units, split) for name, units in by_index.items()}
-            if vector_bytes := self.vector_bytes:
-                members["VectorIndexes"] = {
-                    name: {"VectorWriteRequestBytes": float(size)} for name, size in vector_bytes.items()
-                }
+            for extension in EXTENSIONS if self._writes_with_others else ():
+                members |= extension.consumed_members(self._writes_with_others)
         return members
 
     def _units(self, units: float, split: bool) -> dict[str, float]:
@@ -236,6 +180,16 @@ class TableConsumption:
 
 def _size(row: Row | None) -> int | None:
     return None if row is None else row.size_bytes
+
+
+def _extended_size(table: Table, row: Row | None) -> int | None:
+    """Return the billed size of an item in a table with indexes of other kinds. None if there is no item."""
+    if row is None:
+        return None
+    size = row.size_bytes
+    for extension in EXTENSIONS:
+        size = extension.item_bytes(table, row, size)
+    return size
 
 
 class RequestConsumption:

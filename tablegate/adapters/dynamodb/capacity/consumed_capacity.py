@@ -11,17 +11,13 @@ from typing import Any
 from tablegate.adapters.dynamodb import DIALECT
 from tablegate.adapters.dynamodb.capacity import capacity
 from tablegate.adapters.dynamodb.capacity.capacity import READ, WRITE, RequestConsumption, TableConsumption
-from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.call_context import CallContext
 from tablegate.adapters.dynamodb.wire.limits import TRANSACTION_FACTOR
 from tablegate.gateway.model.commands.row_commands import Read, ReplayedOutcome, WriteOutcome
-from tablegate.gateway.model.commands.vector_commands import VectorMatch
 from tablegate.gateway.model.commands.writes import CheckOnly, Write
 from tablegate.gateway.model.tables.pages import Page
 from tablegate.gateway.model.tables.tables import Table
-from tablegate.gateway.model.tables.vector_indexes import VectorIndex
 from tablegate.gateway.model.values.rows import Row
-from tablegate.gateway.model.values.vectors import COMPONENT_BYTES
 from tablegate.gateway.observability import metrics
 
 Blocks = dict[str, Any]
@@ -67,15 +63,6 @@ def page_read(call: CallContext, read: Read, page: Page) -> Blocks:
             charge.add_item(row, consistent)
     charge.report(meter)
     return _block_of(charge, mode_of(call))
-
-
-def vector_search(call: CallContext, index: VectorIndex, vector_matches: Sequence[VectorMatch]) -> Blocks:
-    """Return the block of SearchVectors: the sizes of the search vector and of the index entries found."""
-    size = COMPONENT_BYTES * index.dimensions
-    size += sum([index.size_bytes(nearest.row.contents) for nearest in vector_matches])
-    if mode_of(call) == "NONE":
-        return {}
-    return {"ConsumedCapacity": {"VectorSearchRequestBytes": float(max(limits.VECTOR_REQUEST_BYTES, size))}}
 
 
 def item_write(call: CallContext, write: Write, outcome: WriteOutcome) -> Blocks:

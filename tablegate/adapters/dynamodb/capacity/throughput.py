@@ -18,10 +18,11 @@ from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from tablegate.adapters.dynamodb.capacity import capacity, contributors
+from tablegate.adapters.dynamodb.capacity import capacity
 from tablegate.adapters.dynamodb.capacity.capacity import READ, WRITE
+from tablegate.adapters.dynamodb.capacity.key_counters import KEY_COUNTERS
 from tablegate.adapters.dynamodb.tables.properties import PROVISIONED, TableProperties
-from tablegate.adapters.dynamodb.tables.replica_settings import of_index, of_table
+from tablegate.adapters.dynamodb.tables.table_extensions import index_properties, table_properties
 from tablegate.adapters.dynamodb.wire.call_context import CallContext
 from tablegate.adapters.dynamodb.wire.limits import BURST_SECONDS, TRANSACTION_FACTOR
 from tablegate.adapters.dynamodb.wire.resources import bare_name, index_arn, table_arn
@@ -71,8 +72,8 @@ class CapacityCost:
     @property
     def units_per_second(self) -> int | None:
         """The provisioned units, or the maximum set for an on-demand table. None means no limit."""
-        properties = of_table(self.table)
-        owner = properties if self.index is None else of_index(self.table, self.index)
+        properties = table_properties(self.table)
+        owner = properties if self.index is None else index_properties(self.table, self.index)
         if properties.billing == PROVISIONED:
             return owner.throughput.read if self.kind == READ else owner.throughput.write
         return owner.on_demand.get(_MAXIMA[self.kind])
@@ -130,7 +131,8 @@ class Throttle:
             ]
             refusals.append(_refusal(call, command, short) if short else None)
             if short:
-                contributors.count_throttled(command)
+                for counter in KEY_COUNTERS:
+                    counter.count_throttled(command)
             else:
                 for cost in costs:
                     promised[cost.key] = promised.get(cost.key, 0.0) + cost.units

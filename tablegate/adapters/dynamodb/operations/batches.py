@@ -7,8 +7,9 @@ from typing import Any
 
 import orjson
 
-from tablegate.adapters.dynamodb.capacity import consumed_capacity, contributors
+from tablegate.adapters.dynamodb.capacity import consumed_capacity
 from tablegate.adapters.dynamodb.capacity.capacity import READ, WRITE
+from tablegate.adapters.dynamodb.capacity.key_counters import KEY_COUNTERS
 from tablegate.adapters.dynamodb.expressions.request_clauses import ReadClauses
 from tablegate.adapters.dynamodb.operations.items import delete_write, put_write
 from tablegate.adapters.dynamodb.tables.properties import INSIGHTS
@@ -58,7 +59,8 @@ async def batch_get_item(call: CallContext) -> Answer:
             raise row
         read.append((name, row, bool(requests[name].get("ConsistentRead"))))
         if get.table.properties.get(INSIGHTS):
-            contributors.count_read(get)
+            for counter in KEY_COUNTERS:
+                counter.count_read(get)
         if row is not None:
             bytes_left -= row.size_bytes
             responses[name].append(orjson.Fragment(clauses[name].cut(get.table, row)))
@@ -120,7 +122,8 @@ async def batch_write_item(call: CallContext) -> Answer:
         if isinstance(answer, list):
             outcomes.append((name, write, answer[0]))
             if write.table.properties.get(INSIGHTS):
-                contributors.count_write(write, answer[0])
+                for counter in KEY_COUNTERS:
+                    counter.count_write(write, answer[0])
         elif _is_temporary(answer):
             unprocessed.setdefault(name, []).append(member)
         elif isinstance(answer, GatewayError):

@@ -12,13 +12,15 @@ from typing import Any
 
 import orjson
 
-from tablegate.adapters.dynamodb.capacity import consumed_capacity, contributors
+from tablegate.adapters.dynamodb.capacity import consumed_capacity
+from tablegate.adapters.dynamodb.capacity.key_counters import KEY_COUNTERS
 from tablegate.adapters.dynamodb.expressions import legacy
 from tablegate.adapters.dynamodb.expressions.projections import updated_parts
 from tablegate.adapters.dynamodb.expressions.request_clauses import ReadClauses, WriteClauses
 from tablegate.adapters.dynamodb.operations.update_rules import check_statement_size, check_updated
 from tablegate.adapters.dynamodb.tables.properties import INSIGHTS
-from tablegate.adapters.dynamodb.values import composites, keys, vectors
+from tablegate.adapters.dynamodb.tables.table_extensions import EXTENSIONS
+from tablegate.adapters.dynamodb.values import composites, keys
 from tablegate.adapters.dynamodb.values.values import ParsedItem, keep_kinds, render_values, view
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext, find_table
@@ -42,7 +44,8 @@ async def get_item(call: CallContext) -> Answer:
     row = await get
     blocks = consumed_capacity.item_read(call, row)
     if table.properties.get(INSIGHTS):
-        contributors.count_read(get)
+        for counter in KEY_COUNTERS:
+            counter.count_read(get)
     if row is None:
         return blocks
     item = clauses.cut(table, row)
@@ -83,7 +86,8 @@ def put_write(table: Table, item: ParsedItem, clauses: WriteClauses | None) -> W
     """Return the write that puts an item of a checked size. Raises ServiceError, BadKey, KeyTooLong."""
     key = keys.item_key(table, item)
     if table.other_indexes:
-        vectors.check(table, item.contents, is_update=False)
+        for extension in EXTENSIONS:
+            extension.check_item(table, item.contents, is_update=False)
     condition = clauses.condition(table) if clauses is not None and clauses.has_condition else ALWAYS
     returned_rows = RETURNS_NOTHING if clauses is None else clauses.returned_rows
     contents = item.contents
@@ -135,7 +139,8 @@ async def run_write(call: CallContext, write: Write) -> dict[str, Any]:
         raise
     blocks = consumed_capacity.item_write(call, write, outcome)
     if write.table.properties.get(INSIGHTS):
-        contributors.count_write(write, outcome)
+        for counter in KEY_COUNTERS:
+            counter.count_write(write, outcome)
     return {**returned(call, write, outcome), **blocks} if "ReturnValues" in call.input else blocks
 
 

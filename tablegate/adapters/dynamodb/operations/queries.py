@@ -10,7 +10,8 @@ from typing import Any
 
 import orjson
 
-from tablegate.adapters.dynamodb.capacity import consumed_capacity, contributors
+from tablegate.adapters.dynamodb.capacity import consumed_capacity
+from tablegate.adapters.dynamodb.capacity.key_counters import KEY_COUNTERS
 from tablegate.adapters.dynamodb.expressions.request_clauses import ReadClauses
 from tablegate.adapters.dynamodb.operations.start_keys import StartKey
 from tablegate.adapters.dynamodb.tables.properties import INSIGHTS
@@ -190,7 +191,8 @@ def _answer(call: CallContext, clauses: ReadClauses, read: Read, page: Page) -> 
         rest["LastEvaluatedKey"] = last_key(read.table, read.index, page.last)
     rest |= consumed_capacity.page_read(call, read, page)
     if call.operation == "Query" and read.table.properties.get(INSIGHTS):
-        contributors.count_query(read)
+        for counter in KEY_COUNTERS:
+            counter.count_query(read)
     if call.input.get("Select") == "COUNT":
         return counts | rest
     # Spliced, since the JSON encoder would copy the items each time its buffer grows.

@@ -11,7 +11,8 @@ from typing import Any
 
 import orjson
 
-from tablegate.adapters.dynamodb.capacity import consumed_capacity, contributors
+from tablegate.adapters.dynamodb.capacity import consumed_capacity
+from tablegate.adapters.dynamodb.capacity.key_counters import KEY_COUNTERS
 from tablegate.adapters.dynamodb.expressions.request_clauses import ReadClauses, WriteClauses
 from tablegate.adapters.dynamodb.operations.items import (
     check_write,
@@ -75,7 +76,8 @@ async def transact_write_items(call: CallContext) -> Answer:
     if not isinstance(outcomes, row_commands.ReplayedOutcome):
         for write, outcome in zip(writes, outcomes, strict=True):
             if write.table.properties.get(INSIGHTS):
-                contributors.count_write(write, outcome)
+                for counter in KEY_COUNTERS:
+                    counter.count_write(write, outcome)
     if isinstance(outcomes, row_commands.ReplayedOutcome):
         return consumed_capacity.transaction_replay(call, names, outcomes)
     return consumed_capacity.transaction_write(call, list(zip(names, writes, outcomes, strict=True)))
@@ -109,7 +111,8 @@ async def transact_get_items(call: CallContext) -> Answer:
     rows = await read_together(gets)
     for get in gets:
         if get.table.properties.get(INSIGHTS):
-            contributors.count_read(get)
+            for counter in KEY_COUNTERS:
+                counter.count_read(get)
     responses = [_response(get, row, clause) for get, row, clause in zip(gets, rows, clauses, strict=True)]
     names = [member["TableName"] for member in members]
     return {"Responses": responses, **consumed_capacity.transaction_read(call, names, rows)}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tablegate.adapters.dynamodb.expressions.updates import UpdateFacts, statement_bytes
-from tablegate.adapters.dynamodb.values import keys, vectors
+from tablegate.adapters.dynamodb.tables.table_extensions import EXTENSIONS
+from tablegate.adapters.dynamodb.values import keys
 from tablegate.adapters.dynamodb.values.values import is_too_large
 from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.errors import validation
@@ -21,7 +22,8 @@ def check_statement_size(facts: UpdateFacts, actions: tuple[Action, ...]) -> Non
 
 
 def check_updated(table: Table, may_nest: tuple[str, ...], _old: Row | None, new: Contents) -> Contents:
-    """Check the updated item: its size, the depth of the attributes `may_nest`, its index keys and its vectors.
+    """Check the updated item: its size, the depth of the attributes `may_nest`, its index keys, and the rules of
+    capabilities.
 
     Indexes check the whole item, because attributes that are not updated may be older than an index. Raises
     RowRuleViolated, BadKey.
@@ -35,7 +37,8 @@ def check_updated(table: Table, may_nest: tuple[str, ...], _old: Row | None, new
     if table.indexes:
         keys.check_updated_index_keys(table, new)
     if table.other_indexes:
-        vectors.check(table, new, is_update=True)
+        for extension in EXTENSIONS:
+            extension.check_item(table, new, is_update=True)
     return new
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tablegate.adapters.dynamodb.capacity import consumed_capacity
+from tablegate.adapters.dynamodb.capacity import vector_capacity
 from tablegate.adapters.dynamodb.expressions.placeholders import Placeholders
 from tablegate.adapters.dynamodb.expressions.projections import ProjectionPaths, parse_projection, project
 from tablegate.adapters.dynamodb.expressions.search_conditions import check_tests, search_tests
@@ -81,7 +81,7 @@ def _answer(
         if bytes_left < 0 and results:
             break
         results.append({"Item": _item(search, clauses.projection, match), "Score": match.score})
-    consumed = consumed_capacity.vector_search(call, search.index, vector_matches[: len(results)])
+    consumed = vector_capacity.search_blocks(call, search.index, vector_matches[: len(results)])
     return {"SearchResults": results, **consumed}
 
 

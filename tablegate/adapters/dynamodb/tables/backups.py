@@ -12,16 +12,14 @@ from tablegate.adapters.dynamodb.tables import restores
 from tablegate.adapters.dynamodb.tables.descriptions import (
     describe,
     index_definition,
-    vector_index_definition,
 )
 from tablegate.adapters.dynamodb.tables.properties import TableProperties, seconds
-from tablegate.adapters.dynamodb.tables.replica_rules import REGIONS
 from tablegate.adapters.dynamodb.tables.tables import find_table
 from tablegate.adapters.dynamodb.wire import messages
 from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext, own_name
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.messages import INVALID
-from tablegate.adapters.dynamodb.wire.resources import backup_arn, partition_of, table_arn
+from tablegate.adapters.dynamodb.wire.resources import REGIONS, backup_arn, partition_of, table_arn
 from tablegate.gateway.model.commands.backup_commands import (
     CreateBackup,
     DeleteBackup,
@@ -32,7 +30,6 @@ from tablegate.gateway.model.commands.table_commands import TableStatistics
 from tablegate.gateway.model.errors import BackupBusy, BackupMissing
 from tablegate.gateway.model.tables.backups import Backup, BackupKind
 from tablegate.gateway.model.tables.tables import Table
-from tablegate.gateway.model.tables.vector_indexes import vector_indexes
 from tablegate.gateway.security.credentials import Scheme
 
 _ARN = re.compile(
@@ -254,6 +251,9 @@ def _description(call: CallContext, backup: Backup) -> dict[str, Any]:
     }
 
 
+_STATE_OF_INDEX = ("IndexStatus", "Backfilling", "IndexSizeBytes", "ItemCount", "IndexArn")
+
+
 def _units(throughput: dict[str, Any]) -> dict[str, Any]:
     return {name: throughput[name] for name in ("ReadCapacityUnits", "WriteCapacityUnits")}
 
@@ -274,8 +274,11 @@ def _features(source: Table, table_description: dict[str, Any]) -> dict[str, Any
             }
             for index in wide
         ]
-    if indexes := vector_indexes(source):
-        features["VectorIndexes"] = [vector_index_definition(index) for index in indexes]
+    if "VectorIndexes" in table_description:
+        features["VectorIndexes"] = [
+            {name: value for name, value in index.items() if name not in _STATE_OF_INDEX}
+            for index in table_description["VectorIndexes"]
+        ]
     if "StreamSpecification" in table_description:
         features["StreamDescription"] = table_description["StreamSpecification"]
     if source.rules.expiry is not None and source.rules.expiry.attribute is not None:

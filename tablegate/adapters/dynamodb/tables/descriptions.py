@@ -7,34 +7,34 @@ service by ack-api-quirks in October 2026 (findings 028, 033, 125, 134, 138).
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tablegate.adapters.dynamodb.tables import encryption, table_class
 from tablegate.adapters.dynamodb.tables.properties import (
-    DEFAULT_REPLICATION_MODE,
     ON_DEMAND,
     PROVISIONED,
-    IndexProperties,
     TableProperties,
     Throughput,
     WarmThroughput,
     is_being_restored,
     seconds,
 )
-from tablegate.adapters.dynamodb.tables.replica_settings import of_index, of_table, overrides
+from tablegate.adapters.dynamodb.tables.table_extensions import (
+    EXTENSIONS,
+    index_properties,
+    table_properties,
+)
 from tablegate.adapters.dynamodb.wire.resources import index_arn, stable_uuid, stream_arn, table_arn
 from tablegate.adapters.dynamodb.wire.signature_claims import Caller
 from tablegate.gateway.model.commands.table_commands import NewIndex, TableStatistics
 from tablegate.gateway.model.tables.indexes import Index, IndexProjection
-from tablegate.gateway.model.tables.tables import Replica, State, Table
-from tablegate.gateway.model.tables.vector_indexes import VectorIndex, vector_indexes
+from tablegate.gateway.model.tables.tables import State, Table
 from tablegate.gateway.model.values.composites import name_of
 from tablegate.gateway.model.values.keys import KeySchema
 from tablegate.gateway.model.values.values import Kind
-from tablegate.gateway.model.values.vectors import Metric
 
 KEY_TYPES = {Kind.TEXT: "S", Kind.BYTES: "B", Kind.DECIMAL: "N", Kind.INT64: "N"}
-DISTANCE_FUNCTIONS = {metric.name: metric for metric in Metric}
 PROJECTIONS = {
     "ALL": IndexProjection.ALL,
     "KEYS_ONLY": IndexProjection.KEYS,
@@ -78,7 +78,7 @@ def shown_index_keys(schema: KeySchema) -> tuple[ShownKey, ...]:
 def describe(table: Table, statistics: TableStatistics | None, caller: Caller, now_ms: int) -> dict[str, Any]:
     """Return the TableDescription of a table. Without statistics its counts are zero."""
     known_statistics = statistics or EMPTY
-    properties = of_table(table)
+    properties = table_properties(table)
     state = table.state_at(now_ms)
     keys = shown_table_keys(table.key_schema)
     description: dict[str, Any] = {
@@ -101,10 +101,6 @@ def describe(table: Table, statistics: TableStatistics | None, caller: Caller, n
             description[name] = [
                 describe_index(table, index, known_statistics, caller, now_ms) for index in indexes
             ]
-    if vectors := vector_indexes(table):
-        description["VectorIndexes"] = [
-            _describe_vector_index(table, index, known_statistics, caller, now_ms) for index in vectors
-        ]
     description |= _stream(table, caller)
     description |= encryption.description(properties, now_ms)
     is_changing = state is State.UPDATING and (properties.change or {}).get("kind") == "class"
@@ -112,71 +108,13 @@ def describe(table: Table, statistics: TableStatistics | None, caller: Caller, n
     description["DeletionProtectionEnabled"] = properties.deletion_protection
     if properties.on_demand:
         description["OnDemandThroughput"] = dict(properties.on_demand)
-    description["WarmThroughput"] = _warm(
+    description["WarmThroughput"] = warm_throughput(
         properties.warm, "UPDATING" if state is State.CREATING else "ACTIVE"
     )
-    description |= _replication(table, properties, now_ms)
+    for extension in EXTENSIONS:
+        extension.describe(description, table, known_statistics, caller, now_ms)
     if properties.restore is not None and state is State.CREATING:
         description["RestoreSummary"] = {**properties.restore, "RestoreInProgress": True}
-    return description
-
-
-def _replication(table: Table, properties: TableProperties, now_ms: int) -> dict[str, Any]:
-    """Return the members about the other regions of a global table.
-
-    Without replicas, only the replication mode, if set.
-    """
-    rule = table.rules.replication
-    if rule is None:
-        mode = properties.replication_mode
-        return {} if mode == DEFAULT_REPLICATION_MODE else {"GlobalTableSettingsReplicationMode": mode}
-    members: dict[str, Any] = {
-        "GlobalTableVersion": "2019.11.21",
-        "GlobalTableSettingsReplicationMode": properties.replication_mode,
-    }
-    members["Replicas"] = [_replica(table, properties, peer, now_ms) for peer in rule.peers]
-    if rule.strong:
-        members["MultiRegionConsistency"] = "STRONG"
-    if rule.witness:
-        members["GlobalTableWitnesses"] = [{"RegionName": rule.witness, "WitnessStatus": "ACTIVE"}]
-    return members
-
-
-def replica_status(properties: TableProperties, peer: Replica, now_ms: int) -> str:
-    """Return the state of a replica."""
-    until_ms = properties.replicas.get(peer.name, {}).get("creating_until_ms", 0)
-    return "ACTIVE" if peer.ready and now_ms >= until_ms else "CREATING"
-
-
-def _replica(table: Table, properties: TableProperties, peer: Replica, now_ms: int) -> dict[str, Any]:
-    """Return a ReplicaDescription. Members equal to this region's are absent."""
-    settings = properties.replicas.get(peer.name, {})
-    description: dict[str, Any] = {
-        "RegionName": peer.name,
-        "ReplicaStatus": replica_status(properties, peer, now_ms),
-    }
-    if settings.get("encryption_key") is not None:
-        description["KMSMasterKeyId"] = settings["encryption_key"]
-    description |= overrides(properties, properties, of_table(table, peer.name))
-    indexes = [
-        {
-            "IndexName": index.name,
-            **overrides(properties, of_index(table, index), of_index(table, index, peer.name)),
-            "WarmThroughput": _warm(IndexProperties.of(index).warm, "ACTIVE"),
-        }
-        for index in table.indexes
-        if not index.local
-    ]
-    if indexes:
-        description["GlobalSecondaryIndexes"] = indexes
-    if settings.get("table_class") is not None:
-        at = seconds(settings["table_class_at_ms"])
-        description["ReplicaTableClassSummary"] = {
-            "TableClass": settings["table_class"],
-            "LastUpdateDateTime": at,
-        }
-    description["WarmThroughput"] = _warm(properties.warm, "ACTIVE")
-    description["GlobalTableSettingsReplicationMode"] = properties.replication_mode
     return description
 
 
@@ -194,7 +132,7 @@ def describe_index(
     if index.local:
         return description | counts
     state = table.state_at(now_ms)
-    properties = of_index(table, index)
+    properties = index_properties(table, index)
     active = index.is_active(now_ms)
     if not is_being_restored(table, now_ms):  # ack-api-quirks 282
         description["IndexStatus"] = "ACTIVE" if active else "CREATING"
@@ -207,46 +145,8 @@ def describe_index(
     description |= counts
     if properties.on_demand:
         description["OnDemandThroughput"] = dict(properties.on_demand)
-    description["WarmThroughput"] = _warm(properties.warm, "ACTIVE" if active else "UPDATING")
+    description["WarmThroughput"] = warm_throughput(properties.warm, "ACTIVE" if active else "UPDATING")
     return description
-
-
-def _describe_vector_index(
-    table: Table, index: VectorIndex, statistics: TableStatistics, caller: Caller, now_ms: int
-) -> dict[str, Any]:
-    """Return one member of VectorIndexes."""
-    rows, size_bytes = statistics.indexes.get(index.name, (0, 0))
-    description = vector_index_definition(index)
-    state, active = table.state_at(now_ms), index.is_active(now_ms)
-    description["IndexStatus"] = "ACTIVE" if active else "CREATING"
-    if not active and state is not State.CREATING:
-        description["Backfilling"] = state is State.ACTIVE
-    return description | {
-        "IndexSizeBytes": size_bytes,
-        "ItemCount": rows,
-        "IndexArn": index_arn(caller, table.name, index.name),
-    }
-
-
-def vector_index_definition(index: VectorIndex) -> dict[str, Any]:
-    """Return the immutable definition of a vector index."""
-    definition: dict[str, Any] = {
-        "IndexName": index.name,
-        "VectorAttribute": {"AttributeName": index.attribute},
-        "Projection": _shown_projection(index),
-        "Dimensions": index.dimensions,
-        "DistanceFunction": index.metric.name,
-    }
-    columns = index.filters if index.partition is None else (index.partition, *index.filters)
-    if columns:
-        definition["SearchSchema"] = [
-            {
-                "AttributeName": column.name,
-                "SearchSchemaElementType": "HASH" if column is index.partition else "INLINE_FILTER",
-            }
-            for column in columns
-        ]
-    return definition
 
 
 def index_definition(index: Index | NewIndex) -> dict[str, Any]:
@@ -254,15 +154,16 @@ def index_definition(index: Index | NewIndex) -> dict[str, Any]:
     return {
         "IndexName": index.name,
         "KeySchema": key_elements(shown_index_keys(index.key_schema)),
-        "Projection": _shown_projection(index),
+        "Projection": projection_definition(index.projection, index.included),
     }
 
 
-def _shown_projection(index: Index | NewIndex | VectorIndex) -> dict[str, Any]:
-    projection: dict[str, Any] = {"ProjectionType": _PROJECTION_NAMES[index.projection]}
-    if index.projection is IndexProjection.INCLUDE:
-        projection["NonKeyAttributes"] = sorted(index.included)
-    return projection
+def projection_definition(projection: IndexProjection, included: Sequence[str]) -> dict[str, Any]:
+    """Return the Projection of an index."""
+    definition: dict[str, Any] = {"ProjectionType": _PROJECTION_NAMES[projection]}
+    if projection is IndexProjection.INCLUDE:
+        definition["NonKeyAttributes"] = sorted(included)
+    return definition
 
 
 def table_id(table: Table) -> str:
@@ -281,9 +182,11 @@ def _attribute_definitions(table: Table, keys: tuple[ShownKey, ...]) -> list[dic
     for index in table.indexes:
         for key in shown_index_keys(index.key_schema):
             types.setdefault(key.name, key.type)
-    for vector_index in vector_indexes(table):
-        for column in vector_index.columns:
-            types.setdefault(column.name, KEY_TYPES[column.kind])
+    return attribute_definitions(types)
+
+
+def attribute_definitions(types: Mapping[str, str]) -> list[dict[str, str]]:
+    """Return AttributeDefinitions for attribute name -> S, N or B."""
     return [{"AttributeName": name, "AttributeType": types[name]} for name in sorted(types)]
 
 
@@ -333,5 +236,6 @@ def _stream(table: Table, caller: Caller) -> dict[str, Any]:
     return members
 
 
-def _warm(warm: WarmThroughput, status: str) -> dict[str, Any]:
+def warm_throughput(warm: WarmThroughput, status: str) -> dict[str, Any]:
+    """Return a WarmThroughput with its status."""
     return {"ReadUnitsPerSecond": warm.read, "WriteUnitsPerSecond": warm.write, "Status": status}

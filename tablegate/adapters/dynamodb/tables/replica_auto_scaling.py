@@ -19,8 +19,8 @@ from tablegate.adapters.dynamodb.tables.auto_scaling_settings import (
     role_of,
     settings_of,
 )
-from tablegate.adapters.dynamodb.tables.descriptions import replica_status
 from tablegate.adapters.dynamodb.tables.properties import ON_DEMAND, TableProperties
+from tablegate.adapters.dynamodb.tables.replica_settings import replica_status
 from tablegate.adapters.dynamodb.tables.replicas import change_all_regions
 from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext, own_name
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation

@@ -10,33 +10,78 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tablegate.adapters.dynamodb.tables.descriptions import replica_status
 from tablegate.adapters.dynamodb.tables.properties import TableProperties
+from tablegate.adapters.dynamodb.tables.replica_settings import replica_status
+from tablegate.adapters.dynamodb.validation.rules import table_rules
+from tablegate.adapters.dynamodb.validation.rules.index_rules import refused
+from tablegate.adapters.dynamodb.validation.rules.rule_context import RuleContext
 from tablegate.adapters.dynamodb.wire import messages
 from tablegate.adapters.dynamodb.wire.call_context import CallContext
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
-from tablegate.adapters.dynamodb.wire.resources import key_arn
+from tablegate.adapters.dynamodb.wire.resources import REGIONS, key_arn
 from tablegate.adapters.dynamodb.wire.signature_claims import Caller
 from tablegate.gateway.model.tables.tables import ReplicationRule, State, Table
 
-# Regions that can have replicas (Amazon DynamoDB endpoints and quotas, AWS General Reference). They begin in the order
-# of the service's own list.
-REGIONS = (
-    "ap-south-2", "ap-south-1", "eu-south-1", "eu-south-2", "me-central-1", "il-central-1", "ca-central-1", "ap-east-2",
-    "mx-central-1", "eu-central-1", "eu-central-2", "us-west-1", "us-west-2", "af-south-1", "ap-east-1", "ap-northeast-1",
-    "ap-northeast-2", "ap-northeast-3", "ap-southeast-1", "ap-southeast-2", "ap-southeast-3", "ap-southeast-4", "ap-southeast-5",
-    "ap-southeast-6", "ap-southeast-7", "ca-west-1", "eu-north-1", "eu-west-1", "eu-west-2", "eu-west-3", "me-south-1",
-    "sa-east-1", "us-east-1", "us-east-2",
-)  # fmt: skip
 _STRONG_REGIONS = frozenset({
     "us-east-1", "us-east-2", "us-west-2", "eu-west-1", "eu-west-2", "eu-west-3", "eu-central-1", "ap-northeast-1",
     "ap-northeast-2", "ap-northeast-3",
 })  # fmt: skip
 _DAY_MS = 86_400_000
+# Changes that may be combined with changes of strongly consistent replicas.
+_REPLICA_MEMBERS = frozenset({"ReplicaUpdates", "GlobalTableWitnessUpdates", "MultiRegionConsistency"})
 
 STRONG = "global tables with MultiRegionConsistency set to STRONG"
 
 Wire = Mapping[str, Any]
+
+
+# Rules that need no table
+
+
+def update_table(data: dict[str, Any], context: RuleContext) -> None:
+    """Raise ServiceError for an UpdateTable with members that exclude each other."""
+    table_rules.drop_ignored(data)
+    # The service ignores witnesses without a region (ack-api-quirks 457).
+    witnesses = data.get("GlobalTableWitnessUpdates", [])
+    if witnesses and not any(entry["RegionName"] for update in witnesses for entry in update.values()):
+        del data["GlobalTableWitnessUpdates"]
+    _check_updates(data)
+    table_rules.update_table(data, context)
+
+
+def _check_updates(data: Wire) -> None:
+    """Check combinations of replica changes (ack-api-quirks, live service, October 2026)."""
+    changed = table_rules.changes(data)
+    if "ReplicaUpdates" not in changed:
+        if "GlobalTableWitnessUpdates" in changed and changed - _REPLICA_MEMBERS:
+            raise refused("group-and-more")
+        if changed & _REPLICA_MEMBERS:  # a change of replicas is missing (TABLE-257)
+            raise table_rules.nothing_to_update(data)
+        return
+    strong = data.get("MultiRegionConsistency") == "STRONG"
+    if changed - _REPLICA_MEMBERS:
+        raise refused(
+            "group-and-more" if changed & (_REPLICA_MEMBERS - {"ReplicaUpdates"}) else "replicas-and-more"
+        )
+    updates = data.get("ReplicaUpdates", [])
+    if any("RegionName" not in entry for update in updates for entry in update.values()):
+        raise validation(messages.INVALID.removesuffix(": "))
+    for update in updates:
+        if len(update) > 1:
+            raise refused("replica-actions-mixed")
+        [(action, entry)] = update.items() if update else [("", {})]
+        indexes = entry.get("GlobalSecondaryIndexes", ())
+        if not action or (action == "Update" and len(entry) < 2) or any(len(index) < 2 for index in indexes):
+            raise refused("replica-action-none")
+    regions = {(action, entry["RegionName"]) for update in updates for action, entry in update.items()}
+    membership = [change for change in regions if change[0] in ("Create", "Delete")]
+    if strong and any(action != "Create" for action, _ in regions):
+        raise refused("strong-only-create")
+    if len(membership) > 1 and not strong and {action for action, _ in membership} != {"Delete"}:
+        raise refused("replica-actions-several")
+
+
+# Rules about a table
 
 
 def in_region(call: CallContext, region: str) -> Caller:

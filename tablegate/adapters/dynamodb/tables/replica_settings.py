@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from tablegate.adapters.dynamodb.tables.properties import ON_DEMAND, IndexProperties, TableProperties
 from tablegate.adapters.dynamodb.wire.errors import validation
 from tablegate.gateway.model.tables.indexes import Index
-from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.model.tables.tables import Replica, Table
 
 _MAXIMUM = "MaxReadRequestUnits"
 
@@ -24,19 +24,20 @@ _Owner = TypeVar("_Owner", TableProperties, IndexProperties)
 # Settings of a region
 
 
-def of_table(table: Table, region: str | None = None) -> TableProperties:
-    """Return the properties of a table in a region, by default its own."""
-    properties = TableProperties.of(table)
+def of_table(table: Table, properties: TableProperties, region: str | None = None) -> TableProperties:
+    """Return the properties of a table in a region, by default its own. `properties`: those of the group."""
     return _in_region(properties, properties, _settings(table, properties, region))
 
 
-def of_index(table: Table, index: Index, region: str | None = None) -> IndexProperties:
-    """Return the properties of an index in a region, by default its own."""
+def of_index(
+    table: Table, index: Index, properties: IndexProperties, region: str | None = None
+) -> IndexProperties:
+    """Return the properties of an index in a region, by default its own. `properties`: those of the group."""
     if table.rules.replication is None:
-        return IndexProperties.of(index)
-    properties = TableProperties.of(table)
-    settings = _settings(table, properties, region).get("indexes", {}).get(index.name, {})
-    return _in_region(IndexProperties.of(index), properties, settings)
+        return properties
+    of_group = TableProperties.of(table)
+    settings = _settings(table, of_group, region).get("indexes", {}).get(index.name, {})
+    return _in_region(properties, of_group, settings)
 
 
 def _settings(table: Table, properties: TableProperties, region: str | None) -> Wire:
@@ -65,6 +66,12 @@ def overrides(
     units = theirs.throughput.read
     is_different = units != own.throughput.read
     return {"ProvisionedThroughputOverride": {"ReadCapacityUnits": units}} if is_different else {}
+
+
+def replica_status(properties: TableProperties, peer: Replica, now_ms: int) -> str:
+    """Return the state of a replica."""
+    until_ms = properties.replicas.get(peer.name, {}).get("creating_until_ms", 0)
+    return "ACTIVE" if peer.ready and now_ms >= until_ms else "CREATING"
 
 
 # Updates

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from tablegate.adapters.dynamodb.operation import Operation, by_name
-from tablegate.adapters.dynamodb.tables import global_tables, replica_auto_scaling
+from tablegate.adapters.dynamodb.tables import global_tables, replica_auto_scaling, replica_rules, replicas
 from tablegate.adapters.dynamodb.validation.schemas.replication_schemas import REPLICATION_REQUESTS
+from tablegate.adapters.dynamodb.validation.schemas.table_schemas import TABLE_REQUESTS
 from tablegate.gateway.model.authorization.permissions import Permission, Purpose
 
 _P = Permission
@@ -31,4 +32,8 @@ OPERATIONS = by_name(
         "UpdateTableReplicaAutoScaling", replica_auto_scaling.update_replica_auto_scaling, REPLICATION_REQUESTS,
         Purpose((_P.ALTER_FEATURES,)),
     ),
+    # These replace the common operations.
+    Operation("UpdateTable", replicas.update_table, TABLE_REQUESTS, Purpose((_P.ALTER,)), rule=replica_rules.update_table),
+    Operation("DeleteTable", replicas.delete_table, TABLE_REQUESTS, Purpose((_P.DROP,))),
+    Operation("UpdateTimeToLive", replicas.update_time_to_live, TABLE_REQUESTS, Purpose((_P.ALTER_EXPIRY,))),
 )  # fmt: skip

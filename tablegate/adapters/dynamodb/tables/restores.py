@@ -12,9 +12,11 @@ from dataclasses import replace
 from typing import Any
 
 from tablegate.adapters.dynamodb import DIALECT
-from tablegate.adapters.dynamodb.tables import billing, encryption, vector_indexes
+from tablegate.adapters.dynamodb.tables import billing, encryption
 from tablegate.adapters.dynamodb.tables.descriptions import describe, index_definition
 from tablegate.adapters.dynamodb.tables.properties import ON_DEMAND, PROVISIONED, TableProperties
+from tablegate.adapters.dynamodb.tables.table_extensions import EXTENSIONS
+from tablegate.adapters.dynamodb.validation.rules.table_rules import refuse_missing_capabilities
 from tablegate.adapters.dynamodb.wire import messages
 from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
@@ -44,6 +46,7 @@ async def begin(call: CallContext, source: Table | Backup, at: int | None, summa
 
     `summary`: its RestoreSummary. Raises ServiceError and errors of RestoreTable.
     """
+    refuse_missing_capabilities(call.input)
     definition = source if isinstance(source, Table) else source.source
     create_command = _target(call, definition, summary)
     try:
@@ -93,7 +96,9 @@ def _target(call: CallContext, source: Table, summary: Wire) -> CreateTable:
         dialect=DIALECT,
         rules=replace(create_command.rules, expiry=kept_expiry),
         indexes=_indexes(source, create_command.indexes, arguments, properties.billing),
-        other_indexes=vector_indexes.restored(source, arguments),
+        other_indexes=tuple(
+            index for extension in EXTENSIONS for index in extension.restored_indexes(source, arguments)
+        ),
         properties={**create_command.properties, **properties.document()},
     )
 

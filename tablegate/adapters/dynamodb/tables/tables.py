@@ -20,7 +20,6 @@ from tablegate.adapters.dynamodb.tables import (
     stream_specifications,
     table_class,
     tags,
-    vector_indexes,
 )
 from tablegate.adapters.dynamodb.tables.descriptions import describe
 from tablegate.adapters.dynamodb.tables.properties import (
@@ -29,16 +28,16 @@ from tablegate.adapters.dynamodb.tables.properties import (
     is_being_filled,
     is_being_restored,
 )
+from tablegate.adapters.dynamodb.tables.table_extensions import EXTENSIONS
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext, own_name
 from tablegate.adapters.dynamodb.wire.errors import validation
 from tablegate.gateway.coroutines import all_of
-from tablegate.gateway.engine.vectors import vector_support
 from tablegate.gateway.model.commands import table_commands
 from tablegate.gateway.model.commands.command import Command, R
-from tablegate.gateway.model.errors import NotInstalled, TableBusy, TableExists, TableMissing
+from tablegate.gateway.model.errors import TableBusy, TableExists, TableMissing
+from tablegate.gateway.model.tables.indexes import BaseIndex
 from tablegate.gateway.model.tables.tables import Rules, State, Table
-from tablegate.gateway.model.tables.vector_indexes import VectorIndex
 
 
 async def find_table(call: CallContext) -> Table:
@@ -85,8 +84,7 @@ async def create_table(call: CallContext) -> Answer:
 def new_table(call: CallContext) -> table_commands.CreateTable:
     """Return the table that the members of CreateTable define. Raises ServiceError."""
     arguments, now_ms = call.input, call.gateway.now_ms()
-    if arguments.get("VectorIndexes"):
-        _require_vectors(call)
+    other_indexes = [index for extension in EXTENSIONS for index in extension.new_indexes(arguments)]
     types = indexes.defined_types(arguments)
     return table_commands.CreateTable(
         DIALECT,
@@ -99,7 +97,7 @@ def new_table(call: CallContext) -> table_commands.CreateTable:
             **_new_properties(call, now_ms).document(),
             **resource_policies.of_new_table(call, own_name(call, arguments["TableName"])),
         },
-        other_indexes=tuple(vector_indexes.new(index, types) for index in arguments.get("VectorIndexes", ())),
+        other_indexes=tuple(other_indexes),
     )
 
 
@@ -174,7 +172,8 @@ class _TableUpdate(NamedTuple):
     properties: TableProperties
     rules: Rules | None
     added: tuple[table_commands.NewIndex, ...]
-    added_vectors: tuple[VectorIndex, ...]
+    added_others: tuple[BaseIndex, ...]
+    """Indexes of other kinds."""
     dropped: tuple[str, ...]
     throughput: Mapping[str, IndexProperties]
     """The new properties of indexes whose throughput changes."""
@@ -184,7 +183,7 @@ class _TableUpdate(NamedTuple):
     @property
     def instant(self) -> bool:
         """True if no part of it takes time."""
-        return not (self.added or self.added_vectors or self.dropped or any(self.is_slow.values()))
+        return not (self.added or self.added_others or self.dropped or any(self.is_slow.values()))
 
 
 class CheckedUpdate(NamedTuple):
@@ -233,9 +232,10 @@ def _update_of(call: CallContext, table: Table) -> _TableUpdate:
     current = TableProperties.of(table)
     properties = billing.of_table(table, arguments, now_ms)
     added, dropped = indexes.changes(table, arguments, properties.billing, now_ms)
-    new_vectors, dropped_vectors = vector_indexes.changes(table, arguments, properties.billing, now_ms)
-    if new_vectors:
-        _require_vectors(call)
+    added_others: tuple[BaseIndex, ...] = ()
+    for extension in EXTENSIONS:
+        new, old = extension.index_changes(table, arguments, properties.billing, now_ms)
+        added_others, dropped = added_others + new, dropped + old
     updates = arguments.get("GlobalSecondaryIndexUpdates", ())
     throughput = [update["Update"] for update in updates if "Update" in update]
     index_properties = billing.of_indexes(table, properties.billing, throughput, now_ms)
@@ -249,9 +249,7 @@ def _update_of(call: CallContext, table: Table) -> _TableUpdate:
     if table.rules.replication is not None:  # TABLE-263
         is_slow["DeletionProtectionEnabled"] = properties.deletion_protection != current.deletion_protection
     rules = stream_specifications.altered_rules(table, arguments.get("StreamSpecification"), now_ms)
-    return _TableUpdate(
-        properties, rules, added, new_vectors, (*dropped, *dropped_vectors), index_properties, is_slow
-    )
+    return _TableUpdate(properties, rules, added, added_others, dropped, index_properties, is_slow)
 
 
 def _alter_command(
@@ -276,7 +274,7 @@ def _alter_command(
         update.dropped,
         {name: item.document() for name, item in update.throughput.items() if name not in update.dropped},
         update.instant and not (is_updating and arguments.keys() & NOT_MEANWHILE),
-        update.added_vectors,
+        update.added_others,
     )
 
 
@@ -378,11 +376,6 @@ _NOT_OF_DELETED = (
 
 
 # Settings
-
-
-def _require_vectors(call: CallContext) -> None:
-    if not vector_support.can_search():
-        raise NotInstalled("vectors")
 
 
 def _replication_mode(arguments: Mapping[str, Any], current: str) -> str:

@@ -20,6 +20,12 @@ from tablegate.gateway.model.errors import TableMissing
 from tablegate.gateway.model.tables.tables import BUSY_STATES, ExpiryRule, State, Table
 
 
+async def update_time_to_live(call: CallContext) -> Answer:
+    """UpdateTimeToLive: switch expiry on or off. Raises ServiceError, TableMissing."""
+    await (await check_update(call))
+    return {"TimeToLiveSpecification": call.input["TimeToLiveSpecification"]}
+
+
 async def check_update(call: CallContext) -> AlterTable:
     """Return the command of UpdateTimeToLive, which switches expiry on or off. Raises ServiceError, TableMissing.
 

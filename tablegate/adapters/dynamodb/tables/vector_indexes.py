@@ -16,9 +16,15 @@ from tablegate.adapters.dynamodb.validation.rules import vector_rules
 from tablegate.adapters.dynamodb.values.composites import composite_name
 from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
-from tablegate.gateway.model.tables.tables import Table
+from tablegate.adapters.dynamodb.wire.resources import index_arn
+from tablegate.adapters.dynamodb.wire.signature_claims import Caller
+from tablegate.gateway.engine.vectors import vector_support
+from tablegate.gateway.model.commands.table_commands import TableStatistics
+from tablegate.gateway.model.errors import NotInstalled
+from tablegate.gateway.model.tables.tables import State, Table
 from tablegate.gateway.model.tables.vector_indexes import VectorIndex, vector_index, vector_indexes
 from tablegate.gateway.model.values.keys import KeyColumn
+from tablegate.gateway.model.values.vectors import Metric
 
 Wire = Mapping[str, Any]
 
@@ -35,7 +41,7 @@ def new(definition: Wire, types: Mapping[str, str]) -> VectorIndex:
         definition["IndexName"],
         definition["VectorAttribute"]["AttributeName"],
         definition["Dimensions"],
-        descriptions.DISTANCE_FUNCTIONS[definition["DistanceFunction"]],
+        Metric[definition["DistanceFunction"]],
         descriptions.PROJECTIONS[projection["ProjectionType"]],
         tuple(projection.get("NonKeyAttributes", ())),
         next(iter(columns["HASH"]), None),
@@ -43,12 +49,26 @@ def new(definition: Wire, types: Mapping[str, str]) -> VectorIndex:
     )
 
 
+def new_indexes(arguments: Wire) -> tuple[VectorIndex, ...]:
+    """Return the indexes of a CreateTable. Raises NotInstalled."""
+    definitions = arguments.get("VectorIndexes", ())
+    if definitions:
+        _require_searches()
+    types = defined_types(arguments)
+    return tuple(new(definition, types) for definition in definitions)
+
+
+def _require_searches() -> None:
+    if not vector_support.can_search():
+        raise NotInstalled("vectors")
+
+
 def changes(
     table: Table, arguments: Wire, mode: str, now_ms: int
 ) -> tuple[tuple[VectorIndex, ...], tuple[str, ...]]:
     """Return (indexes to create, names to drop) of an UpdateTable.
 
-    `mode`: the billing mode after it. Raises ServiceError.
+    `mode`: the billing mode after it. Raises ServiceError, NotInstalled.
     """
     updates = arguments.get("VectorIndexUpdates", ())
     creates = [update["Create"] for update in updates if "Create" in update]
@@ -61,6 +81,8 @@ def changes(
     types = defined_types(arguments)
     for create in creates:
         _check_new(table, create, types, now_ms)
+    if creates:
+        _require_searches()
     return tuple(new(create, types) for create in creates), tuple(deletes)
 
 
@@ -140,7 +162,7 @@ def restored(source: Table, arguments: Wire) -> tuple[VectorIndex, ...]:
     copied_indexes = vector_indexes(source)
     if "VectorIndexOverride" not in arguments:
         return copied_indexes
-    definitions = {index.name: descriptions.vector_index_definition(index) for index in copied_indexes}
+    definitions = {index.name: definition_of(index) for index in copied_indexes}
     for override in arguments["VectorIndexOverride"]:
         if _comparable(override) != _comparable(definitions.get(override["IndexName"], {})):
             raise validation(
@@ -159,3 +181,60 @@ def _comparable(definition: Wire) -> dict[str, Any]:
     elements = definition.get("SearchSchema", ())
     schema = sorted((element["AttributeName"], element["SearchSchemaElementType"]) for element in elements)
     return {**definition, "Projection": projection, "SearchSchema": schema}
+
+
+# Descriptions
+
+
+def describe(
+    description: dict[str, Any], table: Table, statistics: TableStatistics, caller: Caller, now_ms: int
+) -> None:
+    """Add the indexes of a table, and the types of their columns, to its description."""
+    indexes = vector_indexes(table)
+    if not indexes:
+        return
+    types = {
+        column.name: descriptions.KEY_TYPES[column.kind] for index in indexes for column in index.columns
+    }
+    types |= {entry["AttributeName"]: entry["AttributeType"] for entry in description["AttributeDefinitions"]}
+    description["AttributeDefinitions"] = descriptions.attribute_definitions(types)
+    description["VectorIndexes"] = [
+        _describe_index(table, index, statistics, caller, now_ms) for index in indexes
+    ]
+
+
+def _describe_index(
+    table: Table, index: VectorIndex, statistics: TableStatistics, caller: Caller, now_ms: int
+) -> dict[str, Any]:
+    """Return one member of VectorIndexes."""
+    rows, size_bytes = statistics.indexes.get(index.name, (0, 0))
+    description = definition_of(index)
+    state, active = table.state_at(now_ms), index.is_active(now_ms)
+    description["IndexStatus"] = "ACTIVE" if active else "CREATING"
+    if not active and state is not State.CREATING:
+        description["Backfilling"] = state is State.ACTIVE
+    return description | {
+        "IndexSizeBytes": size_bytes,
+        "ItemCount": rows,
+        "IndexArn": index_arn(caller, table.name, index.name),
+    }
+
+
+def definition_of(index: VectorIndex) -> dict[str, Any]:
+    """Return the immutable definition of a vector index."""
+    definition: dict[str, Any] = {
+        "IndexName": index.name,
+        "VectorAttribute": {"AttributeName": index.attribute},
+        "Projection": descriptions.projection_definition(index.projection, index.included),
+        "Dimensions": index.dimensions,
+        "DistanceFunction": index.metric.name,
+    }
+    if index.columns:
+        definition["SearchSchema"] = [
+            {
+                "AttributeName": column.name,
+                "SearchSchemaElementType": "HASH" if column is index.partition else "INLINE_FILTER",
+            }
+            for column in index.columns
+        ]
+    return definition

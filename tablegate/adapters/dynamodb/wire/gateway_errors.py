@@ -181,7 +181,7 @@ def _number_out_of_range(error: model.NumberOutOfRange, operation: str) -> error
 
 # By the rules of operations/items.py.
 _ROW_RULES = {rule: bare(rule) for rule in ("nesting", "update-size")}
-# By the rules of values/vectors.py. Sizes and types are those of eu-west-2 (paritysuite). In mid-August 2026
+# By the rules of vectors. Sizes and types are those of eu-west-2 (paritysuite). In mid-August 2026
 # us-east-1 had two frames around them too (ExtendDB).
 _VECTOR = INVALID.removesuffix(": ")
 _FRAMED_TWICE = f"{NOT_VALID}{_VECTOR} . "

@@ -18,6 +18,16 @@ STREAM_ARN = re.compile(r"(arn:[^/]+/[A-Za-z0-9_.-]+)/stream/([0-9T:.-]+)")
 """The ARN of a table, and the label of its stream."""
 
 
+REGIONS = (
+    "ap-south-2", "ap-south-1", "eu-south-1", "eu-south-2", "me-central-1", "il-central-1", "ca-central-1", "ap-east-2",
+    "mx-central-1", "eu-central-1", "eu-central-2", "us-west-1", "us-west-2", "af-south-1", "ap-east-1", "ap-northeast-1",
+    "ap-northeast-2", "ap-northeast-3", "ap-southeast-1", "ap-southeast-2", "ap-southeast-3", "ap-southeast-4", "ap-southeast-5",
+    "ap-southeast-6", "ap-southeast-7", "ca-west-1", "eu-north-1", "eu-west-1", "eu-west-2", "eu-west-3", "me-south-1",
+    "sa-east-1", "us-east-1", "us-east-2",
+)  # fmt: skip
+"""The regions of the service, as its errors list them: Amazon DynamoDB endpoints and quotas, AWS General Reference."""
+
+
 def table_arn(caller: Caller, table: str) -> str:
     """Return the ARN of a table, with the account and region of the caller's signature."""
     return f"arn:{partition_of(caller.region)}:dynamodb:{caller.region}:{caller.account}:table/{table}"

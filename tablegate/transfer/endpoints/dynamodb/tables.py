@@ -103,7 +103,7 @@ def creation_of(name: str, definition: Definition) -> tuple[dict[str, Any], list
         member = "LocalSecondaryIndexes" if index.local else "GlobalSecondaryIndexes"
         request.setdefault(member, []).append(_index_wire(index))
     for vector_index in definition.vector_indexes:
-        request.setdefault("VectorIndexes", []).append(descriptions.vector_index_definition(vector_index))
+        request.setdefault("VectorIndexes", []).append(vector_indexes.definition_of(vector_index))
         for column in vector_index.filters:
             types.setdefault(column.name, descriptions.KEY_TYPES[column.kind])
         if vector_index.partition is not None:

@@ -44,9 +44,7 @@ def description_of(definition: Definition) -> bytes:
         if indexes:
             table[member] = indexes
     if definition.vector_indexes:
-        table["VectorIndexes"] = [
-            descriptions.vector_index_definition(index) for index in definition.vector_indexes
-        ]
+        table["VectorIndexes"] = [vector_indexes.definition_of(index) for index in definition.vector_indexes]
     return orjson.dumps({"Table": table}, option=orjson.OPT_INDENT_2)
 
 

@@ -8,9 +8,11 @@ depend on the stored table, such as missing indexes and unchanged throughput.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
-from tablegate.adapters.dynamodb.validation.rules import index_rules, vector_rules
+from tablegate.adapters.dynamodb.tables.table_extensions import EXTENSIONS
+from tablegate.adapters.dynamodb.validation.rules import index_rules
 from tablegate.adapters.dynamodb.validation.rules.index_rules import refused
 from tablegate.adapters.dynamodb.validation.rules.rule_context import RuleContext
 from tablegate.adapters.dynamodb.wire import limits, messages
@@ -21,11 +23,32 @@ Input = dict[str, Any]
 
 def create_table(data: Input, context: RuleContext) -> None:
     """Raise ServiceError for a CreateTable with members that exclude each other."""
-    # The member of a feature that this server lacks. A table that only seems to be replicated would be worse.
-    if "GlobalTableSourceArn" in data:
-        raise refused("unsupported-member", name="GlobalTableSourceArn")
+    refuse_missing_capabilities(data)
     _resolve_billing_mode(data)
     _new_table(data)
+
+
+# GlobalTableSourceArn is of a capability that no server has.
+_OF_CAPABILITIES = (
+    "GlobalTableSourceArn",
+    "GlobalTableSettingsReplicationMode",
+    "GlobalTableWitnessUpdates",
+    "MultiRegionConsistency",
+    "ReplicaUpdates",
+    "VectorIndexOverride",
+    "VectorIndexUpdates",
+    "VectorIndexes",
+)
+
+
+def refuse_missing_capabilities(data: Input) -> None:
+    """Raise ServiceError for a member of a capability that this server lacks.
+
+    A table that only seems to be replicated, for example, would be worse.
+    """
+    for name in _OF_CAPABILITIES:
+        if name in data and not any(name in extension.members for extension in EXTENSIONS):
+            raise refused("unsupported-member", name=name)
 
 
 def _resolve_billing_mode(data: Input) -> None:
@@ -48,7 +71,8 @@ def _new_table(data: Input) -> None:
     definitions = [definition["AttributeName"] for definition in data["AttributeDefinitions"]]
     _defined_once(definitions)
     _table_keys(data, definitions)
-    vector_rules.new_indexes(data, definitions)
+    for extension in EXTENSIONS:
+        extension.check_new_table(data, definitions)
     _definitions(data, definitions)
     index_rules.check_new(data, definitions)
     _projected_total(data)
@@ -71,67 +95,29 @@ def _encryption(data: Input) -> None:
 
 def update_table(data: Input, context: RuleContext) -> None:
     """Raise ServiceError for an UpdateTable with members that exclude each other."""
-    _resolve_billing_mode(data)
-    _drop_empty(data)
-    _replica_updates(data)
-    if not _changes(data):
-        raise _nothing_to_update(data)
+    drop_ignored(data)
+    refuse_missing_capabilities(data)
+    if not changes(data):
+        raise nothing_to_update(data)
     _updated_table(data)
 
 
-def _drop_empty(data: Input) -> None:
-    """Drop members that the service treats as absent (ack-api-quirks 456, 457).
-
-    These are empty throughput with another change, and witnesses without a region.
+def drop_ignored(data: Input) -> None:
+    """Drop members of an UpdateTable that the service ignores: the other name of the billing mode, and empty throughput
+    with another change (ack-api-quirks 456).
     """
+    _resolve_billing_mode(data)
     for name in ("WarmThroughput", "OnDemandThroughput"):
-        if data.get(name) == {} and len(_changes(data)) > 1:
+        if data.get(name) == {} and len(changes(data)) > 1:
             del data[name]
-    witnesses = data.get("GlobalTableWitnessUpdates", [])
-    if witnesses and not any(entry["RegionName"] for update in witnesses for entry in update.values()):
-        del data["GlobalTableWitnessUpdates"]
 
 
-def _nothing_to_update(data: Input) -> ServiceError:
-    """The service lists the possible changes without those in the request (ack-api-quirks 449)."""
+def nothing_to_update(data: Mapping[str, Any]) -> ServiceError:
+    """Return the error of an UpdateTable without a change.
+
+    The service lists the possible changes without those in the request (ack-api-quirks 449)."""
     consistency = "" if "MultiRegionConsistency" in data else "MultiRegionConsistency, "
     return refused("nothing-to-update", consistency=consistency)
-
-
-# Changes that may be combined with changes of strongly consistent replicas.
-_REPLICA_MEMBERS = frozenset({"ReplicaUpdates", "GlobalTableWitnessUpdates", "MultiRegionConsistency"})
-
-
-def _replica_updates(data: Input) -> None:
-    """Check combinations of replica changes (ack-api-quirks, live service, October 2026)."""
-    changes = _changes(data)
-    if "ReplicaUpdates" not in changes:
-        if "GlobalTableWitnessUpdates" in changes and changes - _REPLICA_MEMBERS:
-            raise refused("group-and-more")
-        if changes & _REPLICA_MEMBERS:  # a change of replicas is missing (TABLE-257)
-            raise _nothing_to_update(data)
-        return
-    strong = data.get("MultiRegionConsistency") == "STRONG"
-    if changes - _REPLICA_MEMBERS:
-        raise refused(
-            "group-and-more" if changes & (_REPLICA_MEMBERS - {"ReplicaUpdates"}) else "replicas-and-more"
-        )
-    updates = data.get("ReplicaUpdates", [])
-    if any("RegionName" not in entry for update in updates for entry in update.values()):
-        raise validation(messages.INVALID.removesuffix(": "))
-    for update in updates:
-        if len(update) > 1:
-            raise refused("replica-actions-mixed")
-        [(action, entry)] = update.items() if update else [("", {})]
-        indexes = entry.get("GlobalSecondaryIndexes", ())
-        if not action or (action == "Update" and len(entry) < 2) or any(len(index) < 2 for index in indexes):
-            raise refused("replica-action-none")
-    regions = {(action, entry["RegionName"]) for update in updates for action, entry in update.items()}
-    membership = [change for change in regions if change[0] in ("Create", "Delete")]
-    if strong and any(action != "Create" for action, _ in regions):
-        raise refused("strong-only-create")
-    if len(membership) > 1 and not strong and {action for action, _ in membership} != {"Delete"}:
-        raise refused("replica-actions-several")
 
 
 def _updated_table(data: Input) -> None:
@@ -144,7 +130,8 @@ def _updated_table(data: Input) -> None:
     if data.get("BillingMode") == "PAY_PER_REQUEST" and "ProvisionedThroughput" in data:
         raise refused("on-demand-update-with-units")
     index_rules.check_updates(data)
-    vector_rules.index_updates(data)
+    for extension in EXTENSIONS:
+        extension.check_update(data)
 
 
 def _updated_throughput(data: Input) -> None:
@@ -162,7 +149,8 @@ _ALONE = {
 }
 
 
-def _changes(data: Input) -> set[str]:
+def changes(data: Mapping[str, Any]) -> set[str]:
+    """Return the members of an UpdateTable that change something."""
     return {name for name, value in data.items() if name not in _NO_CHANGE and value != []}
 
 
@@ -170,27 +158,27 @@ def _single_change(data: Input) -> None:
     """Check that an UpdateTable changes one thing: throughput (with its billing mode and indexes), the stream, or
     one setting.
     """
-    changes = _changes(data)
+    changed = changes(data)
     for name, member in _ALONE.items():
-        if name in changes and len(changes) > 1:
+        if name in changed and len(changed) > 1:
             raise refused("only-change", what=member)
     updates = data.get("GlobalSecondaryIndexUpdates")
     if updates == []:
         raise refused("index-updates-none")
     actions = {action for update in updates or () for action in update}
-    others = changes - {"GlobalSecondaryIndexUpdates"}
-    if "WarmThroughput" in changes and "Create" in actions:
+    others = changed - {"GlobalSecondaryIndexUpdates"}
+    if "WarmThroughput" in changed and "Create" in actions:
         raise refused("index-and-warm")
-    if "OnDemandThroughput" in changes and others - {"OnDemandThroughput", "BillingMode"}:
+    if "OnDemandThroughput" in changed and others - {"OnDemandThroughput", "BillingMode"}:
         raise refused("on-demand-and-more")
-    if "WarmThroughput" in changes and len(others) > 1:
+    if "WarmThroughput" in changed and len(others) > 1:
         raise refused("only-change", what="WarmThroughput")
-    if "ProvisionedThroughput" in changes and "StreamSpecification" in changes:
+    if "ProvisionedThroughput" in changed and "StreamSpecification" in changed:
         raise refused("stream-and-units")
     if actions & {"Create", "Delete"}:
-        if "ProvisionedThroughput" in changes:
+        if "ProvisionedThroughput" in changed:
             raise refused("index-and-units")
-        if "StreamSpecification" in changes:
+        if "StreamSpecification" in changed:
             raise refused("index-and-stream")
 
 
@@ -247,7 +235,8 @@ def _definitions(data: Input, definitions: list[str]) -> None:
     used = [element["AttributeName"] for element in data["KeySchema"]]
     for index in (*data.get("LocalSecondaryIndexes", ()), *data.get("GlobalSecondaryIndexes", ())):
         used += [element["AttributeName"] for element in index["KeySchema"]]
-    used += [name for name in vector_rules.schema_names(data) if name in definitions]
+    for extension in EXTENSIONS:
+        used += [name for name in extension.key_names(data) if name in definitions]
     if set(definitions) != set(used):
         keys = ", ".join(dict.fromkeys(used))
         raise refused("definitions-spare", definitions=", ".join(definitions), keys=keys)
@@ -257,7 +246,7 @@ def _projected_total(data: Input) -> None:
     total = 0
     for index in (*data.get("LocalSecondaryIndexes", ()), *data.get("GlobalSecondaryIndexes", ())):
         total += len(index["Projection"].get("NonKeyAttributes", ()))
-    total += vector_rules.projected(data.get("VectorIndexes", ()))
+    total += sum(extension.projected_number(data) for extension in EXTENSIONS)
     if total > limits.PROJECTED_NAMES_PER_TABLE:
         raise refused("projection-too-many", limit=limits.PROJECTED_NAMES_PER_TABLE)
 

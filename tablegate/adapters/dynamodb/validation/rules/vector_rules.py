@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tablegate.adapters.dynamodb.validation.rules.expression_rules import check_parameters, check_placeholders
@@ -54,7 +54,7 @@ def check_dimensions(existing: Iterable[tuple[str, int]], index: Mapping[str, An
         raise refused("vector-dimensions-differ", name=name)
 
 
-def new_indexes(data: Input, definitions: list[str]) -> None:
+def new_indexes(data: Input, definitions: Sequence[str]) -> None:
     """Raise ServiceError for the VectorIndexes of a CreateTable. Names are checked elsewhere."""
     indexes = data.get("VectorIndexes", ())
     if not indexes:
@@ -70,7 +70,7 @@ def new_indexes(data: Input, definitions: list[str]) -> None:
         earlier.append((index["VectorAttribute"]["AttributeName"], index["Dimensions"]))
 
 
-def schema_names(data: Input) -> list[str]:
+def schema_names(data: Mapping[str, Any]) -> list[str]:
     """Return the attributes of all search schemas in a CreateTable."""
     return [
         element["AttributeName"]

@@ -157,16 +157,6 @@ _SCAN: Members = {
     "ProjectionExpression": TEXT,
     **PLACEHOLDERS,
 }
-_SEARCH: Members = {
-    "TableName": TABLE_NAME,
-    "IndexName": NAME,
-    "ReturnConsumedCapacity": CAPACITY,
-    "SearchVector": Sequence(AttributeValue(), 1, limits.VECTOR_DIMENSIONS),
-    "TopK": INTEGER_FROM_1,
-    "SearchConditionExpression": TEXT,
-    "ProjectionExpression": TEXT,
-    **PLACEHOLDERS,
-}
 
 _SHAPES: Shapes = {
     "PutItem": (_PUT, ("TableName", "Item")),
@@ -175,7 +165,6 @@ _SHAPES: Shapes = {
     "GetItem": (_GET, ("TableName", "Key")),
     "Query": (_QUERY, ("TableName",)),
     "Scan": (_SCAN, ("TableName",)),
-    "SearchVectors": (_SEARCH, ("TableName", "IndexName", "SearchVector", "TopK")),
 }
 
 

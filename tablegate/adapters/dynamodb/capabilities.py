@@ -1,0 +1,45 @@
+"""The capabilities of this dialect, which common modules do not import: their operations and extensions.
+
+To remove a capability is to delete its modules and its lines here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tablegate.adapters.dynamodb.capacity import contributors
+from tablegate.adapters.dynamodb.capacity.key_counters import KEY_COUNTERS
+from tablegate.adapters.dynamodb.operations.vector_extension import VectorIndexes
+from tablegate.adapters.dynamodb.tables.replica_extension import Replication
+from tablegate.adapters.dynamodb.tables.table_extensions import EXTENSIONS
+
+STREAMS = ("ListStreams", "DescribeStream", "GetShardIterator", "GetRecords")
+OPERATION_GROUPS: Mapping[str, tuple[str, ...]] = {
+    "operations.stream_operations": STREAMS,
+    "partiql.operations": ("ExecuteStatement", "BatchExecuteStatement", "ExecuteTransaction",),
+    "operations.vector_operations": ("SearchVectors",),
+    "tables.backup_operations": (
+        "DescribeContinuousBackups", "UpdateContinuousBackups", "RestoreTableToPointInTime", "CreateBackup",
+        "DescribeBackup", "ListBackups", "DeleteBackup", "RestoreTableFromBackup",
+    ),
+    "tables.replication_operations": (
+        "ListGlobalTables", "DescribeGlobalTable", "DescribeGlobalTableSettings", "CreateGlobalTable",
+        "UpdateGlobalTable", "UpdateGlobalTableSettings", "DescribeTableReplicaAutoScaling",
+        "UpdateTableReplicaAutoScaling", "UpdateTable", "DeleteTable", "UpdateTimeToLive",
+    ),
+    "jobs.operations": (
+        "ExportTableToPointInTime", "DescribeExport", "ListExports", "ImportTable", "DescribeImport", "ListImports",
+        "StartBulkPutItems", "DescribeBulkOperation", "ListBulkOperations", "CancelBulkOperation",
+    ),
+    "kinesis.operations": (
+        "DescribeKinesisStreamingDestination", "EnableKinesisStreamingDestination",
+        "DisableKinesisStreamingDestination", "UpdateKinesisStreamingDestination",
+    ),
+    "capacity.insights_operations": (
+        "ListContributorInsights", "DescribeContributorInsights", "UpdateContributorInsights",
+    ),
+}  # fmt: skip
+"""Module -> the names of its operations. They replace common operations of the same names."""
+
+EXTENSIONS += [VectorIndexes(), Replication()]
+KEY_COUNTERS += [contributors]
