@@ -101,7 +101,7 @@ class TableConsumption:
     table_units: float = 0.0
     global_units: dict[str, float] = field(default_factory=dict)
     local_units: dict[str, float] = field(default_factory=dict)
-    _writes_with_others: list[tuple[Table, WriteOutcome]] = field(default_factory=list)
+    _extended_writes: list[tuple[Table, WriteOutcome]] = field(default_factory=list)
 
     @property
     def total(self) -> float:
@@ -114,7 +114,7 @@ class TableConsumption:
         """
         old, new = outcome.old, outcome.new
         if table.other_indexes:
-            self._writes_with_others.append((table, outcome))
+            self._extended_writes.append((table, outcome))
             units = write_units(_extended_size(table, old), _extended_size(table, new))
         else:
             units = write_units(_size(old), _size(new))
@@ -159,8 +159,8 @@ class TableConsumption:
             ):
                 if by_index:
                     members[member] = {name: self._units(units, split) for name, units in by_index.items()}
-            for extension in EXTENSIONS if self._writes_with_others else ():
-                members |= extension.consumed_members(self._writes_with_others)
+            for extension in EXTENSIONS if self._extended_writes else ():
+                members |= extension.consumed_members(self._extended_writes)
         return members
 
     def _units(self, units: float, split: bool) -> dict[str, float]:

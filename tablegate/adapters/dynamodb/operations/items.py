@@ -87,7 +87,7 @@ def put_write(table: Table, item: ParsedItem, clauses: WriteClauses | None) -> W
     key = keys.item_key(table, item)
     if table.other_indexes:
         for extension in EXTENSIONS:
-            extension.check_item(table, item.contents, is_update=False)
+            extension.check_item(table, item.contents, False)
     condition = clauses.condition(table) if clauses is not None and clauses.has_condition else ALWAYS
     returned_rows = RETURNS_NOTHING if clauses is None else clauses.returned_rows
     contents = item.contents

@@ -38,7 +38,7 @@ def check_updated(table: Table, may_nest: tuple[str, ...], _old: Row | None, new
         keys.check_updated_index_keys(table, new)
     if table.other_indexes:
         for extension in EXTENSIONS:
-            extension.check_item(table, new, is_update=True)
+            extension.check_item(table, new, True)
     return new
 
 

@@ -19,31 +19,10 @@ from tablegate.gateway.model.tables.indexes import Index
 from tablegate.gateway.model.tables.tables import Replica, Table
 
 
-class Replication(TableExtension):
-    """The part of global tables in the common operations."""
-
-    members = (
-        "ReplicaUpdates",
-        "MultiRegionConsistency",
-        "GlobalTableWitnessUpdates",
-        "GlobalTableSettingsReplicationMode",
-    )
-
-    def table_properties(self, table: Table, properties: TableProperties) -> TableProperties:
-        return of_table(table, properties)
-
-    def index_properties(self, table: Table, index: Index, properties: IndexProperties) -> IndexProperties:
-        return of_index(table, index, properties)
-
-    def describe(
-        self,
-        description: dict[str, Any],
-        table: Table,
-        statistics: TableStatistics,
-        caller: Caller,
-        now_ms: int,
-    ) -> None:
-        description.update(_replication(table, TableProperties.of(table), now_ms))
+def _describe(
+    description: dict[str, Any], table: Table, statistics: TableStatistics, caller: Caller, now_ms: int
+) -> None:
+    description |= _replication(table, TableProperties.of(table), now_ms)
 
 
 def _replication(table: Table, properties: TableProperties, now_ms: int) -> dict[str, Any]:
@@ -102,3 +81,16 @@ def _replica_index(table: Table, properties: TableProperties, index: Index, regi
         **overrides(properties, own, theirs),
         "WarmThroughput": warm_throughput(of_group.warm, "ACTIVE"),
     }
+
+
+REPLICATION = TableExtension(
+    (
+        "GlobalTableSettingsReplicationMode",
+        "GlobalTableWitnessUpdates",
+        "MultiRegionConsistency",
+        "ReplicaUpdates",
+    ),
+    table_properties=of_table,
+    index_properties=of_index,
+    describe=_describe,
+)

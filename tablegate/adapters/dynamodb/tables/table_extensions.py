@@ -1,12 +1,13 @@
 """What capabilities add to tables: indexes of other kinds, settings, and members of requests and descriptions.
 
-A capability derives a TableExtension and lists it in capabilities.py. Common modules call the extensions in the order
-of that list and know none by name.
+Each of these capabilities has a TableExtension, which capabilities.py lists. Common modules call the extensions in the
+order of that list and know none by name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tablegate.adapters.dynamodb.tables.properties import IndexProperties, TableProperties
@@ -17,84 +18,52 @@ from tablegate.gateway.model.tables.indexes import BaseIndex, Index
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.rows import Contents, Row
 
-Wire = Mapping[str, Any]
+Input = dict[str, Any]
+Indexes = tuple[BaseIndex, ...]
 
 
+def _nothing(*_: Any) -> None:
+    pass
+
+
+@dataclass(frozen=True)
 class TableExtension:
-    """The part of one capability in the common operations. A method that is not overridden adds nothing.
+    """The part of one capability in the common operations. A default adds nothing."""
 
-    `members`: members of requests that need the capability. Without it they are refused.
-    """
+    members: tuple[str, ...]
+    """Members of requests that need the capability. A server without it refuses them."""
+    check_new_table: Callable[[Input, Sequence[str]], None] = _nothing
+    """Checks a CreateTable without its table: (input, names in AttributeDefinitions). Raises ServiceError."""
+    key_names: Callable[[Input], list[str]] = lambda data: []
+    """Returns the key attributes of the new indexes of a CreateTable."""
+    projected_number: Callable[[Input], int] = lambda data: 0
+    """Returns the number of attributes that the new indexes of a CreateTable project."""
+    check_update: Callable[[Input], None] = _nothing
+    """Checks an UpdateTable without its table. Raises ServiceError."""
+    new_indexes: Callable[[Mapping[str, Any]], Indexes] = lambda arguments: ()
+    """Returns the new indexes of a CreateTable. Raises NotInstalled."""
+    index_changes: Callable[[Table, Mapping[str, Any], str, int], tuple[Indexes, tuple[str, ...]]] = (
+        lambda table, arguments, mode, now_ms: ((), ())
+    )
+    """Returns (indexes to create, names to drop) of an UpdateTable: (table, input, billing mode after it, time).
 
-    members: tuple[str, ...] = ()
-
-    # Rules that need no table
-
-    def check_new_table(self, data: dict[str, Any], definitions: Sequence[str]) -> None:
-        """Check a CreateTable. Raises ServiceError. `definitions`: the names in AttributeDefinitions."""
-
-    def key_names(self, data: Wire) -> list[str]:
-        """Return the key attributes of the new indexes of a CreateTable."""
-        return []
-
-    def projected_number(self, data: Wire) -> int:
-        """Return the number of attributes that the new indexes of a CreateTable project."""
-        return 0
-
-    def check_update(self, data: dict[str, Any]) -> None:
-        """Check an UpdateTable. Raises ServiceError."""
-
-    # Indexes
-
-    def new_indexes(self, arguments: Wire) -> tuple[BaseIndex, ...]:
-        """Return the new indexes of a CreateTable. Raises NotInstalled."""
-        return ()
-
-    def index_changes(
-        self, table: Table, arguments: Wire, mode: str, now_ms: int
-    ) -> tuple[tuple[BaseIndex, ...], tuple[str, ...]]:
-        """Return (indexes to create, names to drop) of an UpdateTable.
-
-        `mode`: the billing mode after it. Raises ServiceError, NotInstalled.
-        """
-        return (), ()
-
-    def restored_indexes(self, source: Table, arguments: Wire) -> tuple[BaseIndex, ...]:
-        """Return the indexes of a table that a request restores. Raises ServiceError."""
-        return ()
-
-    # Settings and descriptions
-
-    def table_properties(self, table: Table, properties: TableProperties) -> TableProperties:
-        """Return the properties that apply to a table with these stored ones."""
-        return properties
-
-    def index_properties(self, table: Table, index: Index, properties: IndexProperties) -> IndexProperties:
-        """Return the properties that apply to an index with these stored ones."""
-        return properties
-
-    def describe(
-        self,
-        description: dict[str, Any],
-        table: Table,
-        statistics: TableStatistics,
-        caller: Caller,
-        now_ms: int,
-    ) -> None:
-        """Add members to a TableDescription."""
-
-    # Items
-
-    def check_item(self, table: Table, contents: Contents, is_update: bool) -> None:
-        """Check an item that a write stores. Raises RowRuleViolated. `is_update`: UpdateItem stores it."""
-
-    def item_bytes(self, table: Table, row: Row, size: int) -> int:
-        """Return the billed size of a written item whose size in a plain table is `size`."""
-        return size
-
-    def consumed_members(self, writes: Sequence[tuple[Table, WriteOutcome]]) -> dict[str, Any]:
-        """Return the members of ConsumedCapacity for writes in tables with indexes of other kinds."""
-        return {}
+    Raises ServiceError, NotInstalled."""
+    restored_indexes: Callable[[Table, Mapping[str, Any]], Indexes] = lambda source, arguments: ()
+    """Returns the indexes of a table that a request restores from a source. Raises ServiceError."""
+    table_properties: Callable[[Table, TableProperties], TableProperties] = lambda table, stored: stored
+    """Returns the properties that apply to a table with these stored ones."""
+    index_properties: Callable[[Table, Index, IndexProperties], IndexProperties] = (
+        lambda table, index, stored: stored
+    )
+    """Returns the properties that apply to an index with these stored ones."""
+    describe: Callable[[dict[str, Any], Table, TableStatistics, Caller, int], None] = _nothing
+    """Adds members to a TableDescription, at a time."""
+    check_item: Callable[[Table, Contents, bool], None] = _nothing
+    """Checks an item that a write stores: (table, item, True for an update). Raises RowRuleViolated."""
+    item_bytes: Callable[[Table, Row, int], int] = lambda table, row, size: size
+    """Returns the billed size of a written item: (table, item, size in a table without the extension)."""
+    consumed_members: Callable[[Sequence[tuple[Table, WriteOutcome]]], dict[str, Any]] = lambda writes: {}
+    """Returns the members of ConsumedCapacity for writes in tables with indexes of other kinds."""
 
 
 EXTENSIONS: list[TableExtension] = []

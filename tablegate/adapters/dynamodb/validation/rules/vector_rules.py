@@ -70,7 +70,7 @@ def new_indexes(data: Input, definitions: Sequence[str]) -> None:
         earlier.append((index["VectorAttribute"]["AttributeName"], index["Dimensions"]))
 
 
-def schema_names(data: Mapping[str, Any]) -> list[str]:
+def schema_names(data: Input) -> list[str]:
     """Return the attributes of all search schemas in a CreateTable."""
     return [
         element["AttributeName"]
@@ -79,13 +79,13 @@ def schema_names(data: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def projected(indexes: Iterable[Input]) -> int:
-    """Return the number of attributes that count as projected by vector indexes.
+def projected_number(data: Input) -> int:
+    """Return the number of attributes that count as projected by the vector indexes of a CreateTable.
 
     These are the named attributes, the vector and each filter (botocore 1.44.5, VectorIndex).
     """
     total = 0
-    for index in indexes:
+    for index in data.get("VectorIndexes", ()):
         filters = Counter(element["SearchSchemaElementType"] for element in index.get("SearchSchema", ()))
         total += 1 + filters["INLINE_FILTER"] + len(index["Projection"].get("NonKeyAttributes", ()))
     return total
