@@ -61,6 +61,14 @@ def test_operations_may_block_until_they_are_imported(table: OperationTable[Oper
     assert table.blocking == {"Put", "Export"}
 
 
+def test_an_operation_of_a_group_replaces_the_common_one(table: OperationTable[Operation]) -> None:
+    replaced = OperationTable({"Get": GET, "Describe": PUT}, table.groups)
+    assert replaced.loaded.keys() == {"Get"}
+    assert [*replaced] == ["Get", "Export", "Describe"]
+    assert "Describe" in replaced.blocking
+    assert replaced["Describe"] is GET
+
+
 def test_threads_that_ask_together_get_the_same_operation(table: OperationTable[Operation]) -> None:
     found: list[Operation] = []
     threads = [threading.Thread(target=lambda: found.append(table["Describe"])) for _ in range(8)]

@@ -190,6 +190,41 @@ def test_the_core_imports_no_capability() -> None:
     assert excesses(core, lambda imported: not is_capability(imported)) == []
 
 
+# The modules of capabilities of the DynamoDB adapter that its common modules do not import.
+DYNAMODB_CAPABILITIES = tuple(
+    f"adapters.dynamodb.{module}"
+    for module in (
+        # Vector indexes
+        "capacity.vector_capacity", "expressions.search_conditions", "operations.vector_extension",
+        "operations.vector_operations", "operations.vectors", "tables.vector_indexes", "validation.rules.vector_rules",
+        "validation.schemas.vector_schemas", "values.vectors",
+        # Global tables
+        "tables.auto_scaling_settings", "tables.global_tables", "tables.replica_auto_scaling",
+        "tables.replica_extension", "tables.replica_rules", "tables.replica_settings", "tables.replicas",
+        "tables.replication_operations",
+        # Contributor insights
+        "capacity.contributor_insights", "capacity.contributors", "capacity.insights_operations",
+    )
+)  # fmt: skip
+
+
+def test_common_modules_of_dynamodb_import_no_capability() -> None:
+    """They call extensions of tables and counters of keys. Only capabilities.py names these (issue 47)."""
+    assert set(DYNAMODB_CAPABILITIES) <= set(FILES)
+    owners = (
+        *DYNAMODB_CAPABILITIES,
+        "gateway.model.commands.vector_commands",
+        "gateway.model.commands.replica_commands",
+        *(module for module in CAPABILITY_MODULES if "vectors" in module or "vector_indexes" in module),
+    )
+
+    def is_capability(module: str) -> bool:
+        return any(within(module, owner) for owner in owners)
+
+    common = set(of("adapters.dynamodb")) - {"adapters.dynamodb.capabilities", *DYNAMODB_CAPABILITIES}
+    assert excesses(sorted(common), lambda imported: not is_capability(imported)) == []
+
+
 def test_an_adapter_imports_only_the_engine_the_model_and_http() -> None:
     entry_points = (
         "adapter",

@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 
 from tablegate.adapters.dynamodb.operation_table import OPERATIONS
+from tablegate.adapters.dynamodb.validation.fast_validator import Rule
+from tablegate.adapters.dynamodb.validation.rules import table_rules
+from tablegate.adapters.dynamodb.validation.rules.rule_context import RuleContext
 from tablegate.adapters.dynamodb.values.values import ParsedItem
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
@@ -48,6 +51,24 @@ def test_an_empty_number_is_reported_with_a_colon() -> None:
     assert refusal("BatchWriteItem", batch) == text.format("", "")
     get = {"TableName": "abc", "Key": {"a": {"N": ""}}}
     assert refusal("GetItem", get) == text.format("", ": ")
+
+
+@each_row(
+    "rule, member",
+    [
+        (table_rules.create_table, "VectorIndexes"),
+        (table_rules.create_table, "GlobalTableSettingsReplicationMode"),
+        (table_rules.update_table, "VectorIndexUpdates"),
+        (table_rules.update_table, "ReplicaUpdates"),
+    ],
+)
+def test_members_of_an_absent_capability_are_refused(
+    rule: Rule, member: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Issue 47: a capability can be deleted. Its members must not seem to work then."""
+    monkeypatch.setattr(table_rules, "EXTENSIONS", [])
+    with pytest.raises(ServiceError, match=f"{member} is not supported by this gateway"):
+        rule({"TableName": "abc", member: []}, RuleContext("UpdateTable"))
 
 
 # Accepted requests
