@@ -195,13 +195,12 @@ DYNAMODB_CAPABILITIES = tuple(
     f"adapters.dynamodb.{module}"
     for module in (
         # Vector indexes
-        "capacity.vector_capacity", "expressions.search_conditions", "operations.vector_extension",
+        "expressions.search_conditions", "operations.vector_extension",
         "operations.vector_operations", "operations.vectors", "tables.vector_indexes", "validation.rules.vector_rules",
         "validation.schemas.vector_schemas", "values.vectors",
         # Global tables
-        "tables.auto_scaling_settings", "tables.global_tables", "tables.replica_auto_scaling",
-        "tables.replica_extension", "tables.replica_rules", "tables.replica_settings", "tables.replicas",
-        "tables.replication_operations",
+        "tables.auto_scaling_settings", "tables.global_tables", "tables.replica_auto_scaling", "tables.replica_rules",
+        "tables.replica_settings", "tables.replicas", "tables.replication_operations",
         # Contributor insights
         "capacity.contributor_insights", "capacity.contributors", "capacity.insights_operations",
     )

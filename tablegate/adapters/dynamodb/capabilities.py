@@ -9,8 +9,8 @@ from collections.abc import Mapping
 
 from tablegate.adapters.dynamodb.capacity import contributors
 from tablegate.adapters.dynamodb.capacity.key_counters import KEY_COUNTERS
-from tablegate.adapters.dynamodb.operations.vector_extension import VECTOR_INDEXES
-from tablegate.adapters.dynamodb.tables.replica_extension import REPLICATION
+from tablegate.adapters.dynamodb.operations import vector_extension
+from tablegate.adapters.dynamodb.tables import replica_settings
 from tablegate.adapters.dynamodb.tables.table_extensions import EXTENSIONS
 
 STREAMS = ("ListStreams", "DescribeStream", "GetShardIterator", "GetRecords")
@@ -41,5 +41,5 @@ OPERATION_GROUPS: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 """Module -> the names of its operations. They replace common operations of the same names."""
 
-EXTENSIONS += [VECTOR_INDEXES, REPLICATION]
+EXTENSIONS += [vector_extension.EXTENSION, replica_settings.EXTENSION]
 KEY_COUNTERS += [contributors]

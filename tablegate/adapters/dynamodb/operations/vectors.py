@@ -5,10 +5,10 @@ The answer has the attributes that the index projects. It has the vector only if
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tablegate.adapters.dynamodb.capacity import vector_capacity
+from tablegate.adapters.dynamodb.capacity.consumed_capacity import Blocks, mode_of
 from tablegate.adapters.dynamodb.expressions.placeholders import Placeholders
 from tablegate.adapters.dynamodb.expressions.projections import ProjectionPaths, parse_projection, project
 from tablegate.adapters.dynamodb.expressions.search_conditions import check_tests, search_tests
@@ -23,7 +23,7 @@ from tablegate.gateway.model.errors import IndexMissing
 from tablegate.gateway.model.tables.tables import State, Table
 from tablegate.gateway.model.tables.vector_indexes import VectorIndex, vector_index
 from tablegate.gateway.model.values.values import Value
-from tablegate.gateway.model.values.vectors import pack
+from tablegate.gateway.model.values.vectors import COMPONENT_BYTES, pack
 
 
 class _SearchClauses:
@@ -81,8 +81,17 @@ def _answer(
         if bytes_left < 0 and results:
             break
         results.append({"Item": _item(search, clauses.projection, match), "Score": match.score})
-    consumed = vector_capacity.search_blocks(call, search.index, vector_matches[: len(results)])
+    consumed = _consumed(call, search.index, vector_matches[: len(results)])
     return {"SearchResults": results, **consumed}
+
+
+def _consumed(call: CallContext, index: VectorIndex, vector_matches: Sequence[VectorMatch]) -> Blocks:
+    """Return the block of SearchVectors: the sizes of the search vector and of the index entries found."""
+    size = COMPONENT_BYTES * index.dimensions
+    size += sum([index.size_bytes(nearest.row.contents) for nearest in vector_matches])
+    if mode_of(call) == "NONE":
+        return {}
+    return {"ConsumedCapacity": {"VectorSearchRequestBytes": float(max(limits.VECTOR_REQUEST_BYTES, size))}}
 
 
 def _item(search: SearchVectors, projection: ProjectionPaths | None, nearest: VectorMatch) -> dict[str, Any]:

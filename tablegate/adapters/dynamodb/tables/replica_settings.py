@@ -1,4 +1,4 @@
-"""Settings of single replicas of a global table: read throughput, class and key.
+"""What global tables add to tables: settings of single replicas (read throughput, class and key), and their descriptions.
 
 A region without settings inherits those of the group. Descriptions show a setting of a replica if it differs from the
 region of the request (ack-api-quirks, live service, October 2026: findings 250, 252, 321, 422).
@@ -10,8 +10,18 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from tablegate.adapters.dynamodb.tables.properties import ON_DEMAND, IndexProperties, TableProperties
+from tablegate.adapters.dynamodb.tables.descriptions import warm_throughput
+from tablegate.adapters.dynamodb.tables.properties import (
+    DEFAULT_REPLICATION_MODE,
+    ON_DEMAND,
+    IndexProperties,
+    TableProperties,
+    seconds,
+)
+from tablegate.adapters.dynamodb.tables.table_extensions import TableExtension
 from tablegate.adapters.dynamodb.wire.errors import validation
+from tablegate.adapters.dynamodb.wire.signature_claims import Caller
+from tablegate.gateway.model.commands.table_commands import TableStatistics
 from tablegate.gateway.model.tables.indexes import Index
 from tablegate.gateway.model.tables.tables import Replica, Table
 
@@ -24,12 +34,12 @@ _Owner = TypeVar("_Owner", TableProperties, IndexProperties)
 # Settings of a region
 
 
-def of_table(table: Table, properties: TableProperties, region: str | None = None) -> TableProperties:
+def _of_table(table: Table, properties: TableProperties, region: str | None = None) -> TableProperties:
     """Return the properties of a table in a region, by default its own. `properties`: those of the group."""
     return _in_region(properties, properties, _settings(table, properties, region))
 
 
-def of_index(
+def _of_index(
     table: Table, index: Index, properties: IndexProperties, region: str | None = None
 ) -> IndexProperties:
     """Return the properties of an index in a region, by default its own. `properties`: those of the group."""
@@ -51,27 +61,6 @@ def _in_region(owner: _Owner, properties: TableProperties, settings: Wire) -> _O
         return owner if units is None else replace(owner, on_demand={**owner.on_demand, _MAXIMUM: units})
     units = settings.get("read_units")
     return owner if units is None else replace(owner, throughput=replace(owner.throughput, read=units))
-
-
-def overrides(
-    properties: TableProperties,
-    own: TableProperties | IndexProperties,
-    theirs: TableProperties | IndexProperties,
-) -> dict[str, Any]:
-    """Return the members for the read throughput of a replica, if it differs from that of this region."""
-    if properties.billing == ON_DEMAND:
-        units = theirs.on_demand.get(_MAXIMUM)
-        is_different = units not in (None, own.on_demand.get(_MAXIMUM))
-        return {"OnDemandThroughputOverride": {_MAXIMUM: units}} if is_different else {}
-    units = theirs.throughput.read
-    is_different = units != own.throughput.read
-    return {"ProvisionedThroughputOverride": {"ReadCapacityUnits": units}} if is_different else {}
-
-
-def replica_status(properties: TableProperties, peer: Replica, now_ms: int) -> str:
-    """Return the state of a replica."""
-    until_ms = properties.replicas.get(peer.name, {}).get("creating_until_ms", 0)
-    return "ACTIVE" if peer.ready and now_ms >= until_ms else "CREATING"
 
 
 # Updates
@@ -127,3 +116,104 @@ def own_settings(properties: TableProperties) -> dict[str, Any]:
     if properties.table_class_at_ms is not None:
         settings |= {"table_class": properties.table_class, "table_class_at_ms": properties.table_class_at_ms}
     return settings
+
+
+# Descriptions
+
+
+def _describe(
+    description: dict[str, Any], table: Table, statistics: TableStatistics, caller: Caller, now_ms: int
+) -> None:
+    description |= _replication(table, TableProperties.of(table), now_ms)
+
+
+def _replication(table: Table, properties: TableProperties, now_ms: int) -> dict[str, Any]:
+    """Return the members about the other regions of a global table.
+
+    Without replicas, only the replication mode, if set.
+    """
+    rule = table.rules.replication
+    if rule is None:
+        mode = properties.replication_mode
+        return {} if mode == DEFAULT_REPLICATION_MODE else {"GlobalTableSettingsReplicationMode": mode}
+    members: dict[str, Any] = {
+        "GlobalTableVersion": "2019.11.21",
+        "GlobalTableSettingsReplicationMode": properties.replication_mode,
+    }
+    members["Replicas"] = [_replica(table, properties, peer, now_ms) for peer in rule.peers]
+    if rule.strong:
+        members["MultiRegionConsistency"] = "STRONG"
+    if rule.witness:
+        members["GlobalTableWitnesses"] = [{"RegionName": rule.witness, "WitnessStatus": "ACTIVE"}]
+    return members
+
+
+def _replica(table: Table, properties: TableProperties, peer: Replica, now_ms: int) -> dict[str, Any]:
+    """Return a ReplicaDescription. Members equal to this region's are absent."""
+    settings = properties.replicas.get(peer.name, {})
+    description: dict[str, Any] = {
+        "RegionName": peer.name,
+        "ReplicaStatus": replica_status(properties, peer, now_ms),
+    }
+    if settings.get("encryption_key") is not None:
+        description["KMSMasterKeyId"] = settings["encryption_key"]
+    own = _of_table(table, properties)
+    description |= _overrides(properties, own, _of_table(table, properties, peer.name))
+    indexes = [
+        _replica_index(table, properties, index, peer.name) for index in table.indexes if not index.local
+    ]
+    if indexes:
+        description["GlobalSecondaryIndexes"] = indexes
+    if settings.get("table_class") is not None:
+        at = seconds(settings["table_class_at_ms"])
+        description["ReplicaTableClassSummary"] = {
+            "TableClass": settings["table_class"],
+            "LastUpdateDateTime": at,
+        }
+    description["WarmThroughput"] = warm_throughput(properties.warm, "ACTIVE")
+    description["GlobalTableSettingsReplicationMode"] = properties.replication_mode
+    return description
+
+
+def _replica_index(table: Table, properties: TableProperties, index: Index, region: str) -> dict[str, Any]:
+    of_group = IndexProperties.of(index)
+    own, theirs = _of_index(table, index, of_group), _of_index(table, index, of_group, region)
+    return {
+        "IndexName": index.name,
+        **_overrides(properties, own, theirs),
+        "WarmThroughput": warm_throughput(of_group.warm, "ACTIVE"),
+    }
+
+
+def _overrides(
+    properties: TableProperties,
+    own: TableProperties | IndexProperties,
+    theirs: TableProperties | IndexProperties,
+) -> dict[str, Any]:
+    """Return the members for the read throughput of a replica, if it differs from that of this region."""
+    if properties.billing == ON_DEMAND:
+        units = theirs.on_demand.get(_MAXIMUM)
+        is_different = units not in (None, own.on_demand.get(_MAXIMUM))
+        return {"OnDemandThroughputOverride": {_MAXIMUM: units}} if is_different else {}
+    units = theirs.throughput.read
+    is_different = units != own.throughput.read
+    return {"ProvisionedThroughputOverride": {"ReadCapacityUnits": units}} if is_different else {}
+
+
+def replica_status(properties: TableProperties, peer: Replica, now_ms: int) -> str:
+    """Return the state of a replica."""
+    until_ms = properties.replicas.get(peer.name, {}).get("creating_until_ms", 0)
+    return "ACTIVE" if peer.ready and now_ms >= until_ms else "CREATING"
+
+
+EXTENSION = TableExtension(
+    (
+        "GlobalTableSettingsReplicationMode",
+        "GlobalTableWitnessUpdates",
+        "MultiRegionConsistency",
+        "ReplicaUpdates",
+    ),
+    table_properties=_of_table,
+    index_properties=_of_index,
+    describe=_describe,
+)
