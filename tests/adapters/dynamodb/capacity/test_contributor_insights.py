@@ -38,6 +38,21 @@ def test_a_table_that_never_had_them_has_nothing_else_to_tell(service):
     assert service.call("UpdateContributorInsights", OFF) == answer
 
 
+def test_insights_need_a_table(service):
+    given = {"TableName": "orders"}
+    assert service.error("DescribeContributorInsights", given)[0] == "ResourceNotFoundException"
+    service.table()
+    assert service.call("ListContributorInsights") == {"ContributorInsightsSummaries": []}
+
+
+def test_insights_of_indexes_can_be_requested(service):
+    service.table(**with_index())
+    given = {"TableName": "orders", "IndexName": "by-g"}
+    assert service.call("DescribeContributorInsights", given)["IndexName"] == "by-g"
+    given["IndexName"] = "nobody"
+    assert service.error("DescribeContributorInsights", given)[0] == "ResourceNotFoundException"
+
+
 def test_they_are_switched_on_and_off(service):
     service.table()
     mode = "ACCESSED_AND_THROTTLED_KEYS"

@@ -16,6 +16,7 @@ import numpy as np
 import orjson
 import pytest
 
+from tablegate.adapters.dynamodb.validation import long_members
 from tablegate.gateway.engine.vectors import searching as engine_searching
 from tablegate.gateway.engine.vectors.vector_graphs import VectorGraph
 from tests.conftest import Serve
@@ -732,6 +733,16 @@ def test_the_body_is_read_strictly(service, change, error) -> None:
     body = orjson.dumps(given)
     [after_null] = [match.end() for match in re.finditer(b"null", body)] or [len(body)]
     assert int(column) == after_null
+
+
+def test_members_that_are_dropped_are_not_read_for_the_text_of_a_refusal(service) -> None:
+    """SearchVectors checks the body of a refused request again, in its parsed form."""
+    names = b",".join(b'"#n%d":"x"' % number for number in range(100_000))
+    text = b'{"TopK":1,"Values":0,"ExpressionAttributeNames":{%s,"#n":abc}}' % names
+    assert len(text) > long_members.MIN_BYTES
+    reply = service.post("SearchVectors", text)
+    answer = orjson.loads(reply.body)
+    assert (reply.status, answer["message"].partition(" at line")[0]) == (400, "missing field `TableName`")
 
 
 def test_the_column_of_a_fault_is_that_of_its_line(service) -> None:

@@ -6,13 +6,11 @@ import pytest
 from botocore.session import Session
 
 from tablegate.adapters.dynamodb.operation_table import OPERATIONS
-from tests.adapters.dynamodb.tables.test_tables import with_index
 
 
 @pytest.mark.parametrize(
     ("operation", "answer"),
     [
-        ("DescribeContributorInsights", {"TableName": "orders", "ContributorInsightsStatus": "DISABLED"}),
         (
             "DescribeKinesisStreamingDestination",
             {"TableName": "orders", "KinesisDataStreamDestinations": []},
@@ -60,29 +58,11 @@ def test_no_operation_is_unknown_here():
     ("operation", "code"),
     [
         ("DescribeContinuousBackups", "TableNotFoundException"),
-        ("DescribeContributorInsights", "ResourceNotFoundException"),
         ("DescribeKinesisStreamingDestination", "ResourceNotFoundException"),
-        ("DescribeTableReplicaAutoScaling", "ResourceNotFoundException"),
     ],
 )
 def test_a_missing_table_is_missed(service, operation, code):
     assert service.error(operation, {"TableName": "orders"})[0] == code
-
-
-def test_insights_of_indexes_can_be_requested(service):
-    service.table(**with_index())
-    given = {"TableName": "orders", "IndexName": "by-g"}
-    assert service.call("DescribeContributorInsights", given)["IndexName"] == "by-g"
-    given["IndexName"] = "nobody"
-    assert service.error("DescribeContributorInsights", given)[0] == "ResourceNotFoundException"
-
-
-def test_only_global_tables_scale_replicas(service):
-    service.table()
-    assert service.error("DescribeTableReplicaAutoScaling", {"TableName": "orders"}) == (
-        "ResourceNotFoundException",
-        "Global table with name: 'orders' does not exist.",
-    )
 
 
 @pytest.mark.parametrize(
@@ -90,8 +70,6 @@ def test_only_global_tables_scale_replicas(service):
     [
         ("ListExports", "ExportSummaries"),
         ("ListImports", "ImportSummaryList"),
-        ("ListContributorInsights", "ContributorInsightsSummaries"),
-        ("ListGlobalTables", "GlobalTables"),
     ],
 )
 def test_lists_without_resources_are_empty(service, operation, member):

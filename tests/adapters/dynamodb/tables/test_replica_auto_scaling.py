@@ -35,6 +35,16 @@ def test_a_table_of_one_region_has_none(regions):  # noqa: F811
         assert regions.error(EAST, f"{operation}TableReplicaAutoScaling", {"TableName": "orders"}) == missing
 
 
+def test_only_global_tables_scale_replicas(service):
+    operation = "DescribeTableReplicaAutoScaling"
+    assert service.error(operation, {"TableName": "orders"})[0] == "ResourceNotFoundException"
+    service.table()
+    assert service.error(operation, {"TableName": "orders"}) == (
+        "ResourceNotFoundException",
+        "Global table with name: 'orders' does not exist.",
+    )
+
+
 def test_what_is_set_is_read_back_everywhere(regions):  # noqa: F811
     regions.update(EAST, ("Create", WEST))
     assert list(shown(regions)) == [EAST, WEST]

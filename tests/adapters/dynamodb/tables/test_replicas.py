@@ -61,6 +61,20 @@ def regions(clock: Clock) -> Iterator[Regions]:
         yield made
 
 
+def test_a_new_table_cannot_have_the_default_replication_mode(service):
+    given = {
+        "TableName": "orders",
+        "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
+        "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
+        "BillingMode": "PAY_PER_REQUEST",
+        "GlobalTableSettingsReplicationMode": "ENABLED_WITH_OVERRIDES",
+    }
+    code, text = service.error("CreateTable", given)
+    assert code == "ValidationException"
+    assert "Only ENABLED and DISABLED settings replication" in text
+    assert service.error("DescribeTable", {"TableName": "orders"})[0] == "ResourceNotFoundException"
+
+
 def put(regions: Regions, region: str, **item: str) -> None:
     wire = {name: {"S": value} for name, value in item.items()}
     regions.call(region, "PutItem", {"TableName": "orders", "Item": wire})

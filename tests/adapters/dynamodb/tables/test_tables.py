@@ -261,10 +261,6 @@ def test_a_table_without_a_stream_has_no_stream_members(service, spec):
         ({"StreamSpecification": {"StreamEnabled": True}}, "UpdateViewType"),
         ({"StreamSpecification": {"StreamEnabled": False, "StreamViewType": "NEW_IMAGE"}}, ""),
         ({"ResourcePolicy": "{}"}, "Missing required field Statement"),
-        (
-            {"GlobalTableSettingsReplicationMode": "ENABLED_WITH_OVERRIDES"},
-            "Only ENABLED and DISABLED settings replication",
-        ),
         ({"Tags": [{"Key": "aws:x", "Value": ""}]}, ""),
         ({"Tags": [{"Key": str(number), "Value": ""} for number in range(51)]}, ""),
     ],

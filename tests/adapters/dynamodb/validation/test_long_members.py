@@ -154,13 +154,3 @@ def test_legal_values_are_parsed(part: dict[str, Any]) -> None:
     ):
         assert len(text) > long_members.MIN_BYTES
         assert long_members.parse(text, {"RequestItems": 25}) == body
-
-
-def test_members_that_are_dropped_are_not_read_for_the_text_of_a_refusal(service: DynamoDBService) -> None:
-    """SearchVectors checks the body of a refused request again, in its parsed form."""
-    names = b",".join(b'"#n%d":"x"' % number for number in range(100_000))
-    text = b'{"TopK":1,"Values":0,"ExpressionAttributeNames":{%s,"#n":abc}}' % names
-    assert len(text) > long_members.MIN_BYTES
-    reply = service.post("SearchVectors", text)
-    answer = orjson.loads(reply.body)
-    assert (reply.status, answer["message"].partition(" at line")[0]) == (400, "missing field `TableName`")
