@@ -1,4 +1,4 @@
-"""What counts accesses to keys. Handlers of items call it for tables with contributor insights (properties.INSIGHTS)."""
+"""The counters of accesses to keys. Handlers call them for tables with contributor insights (properties.INSIGHTS)."""
 
 from __future__ import annotations
 

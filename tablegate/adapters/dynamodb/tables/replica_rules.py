@@ -40,7 +40,7 @@ Wire = Mapping[str, Any]
 
 def update_table(data: dict[str, Any], context: RuleContext) -> None:
     """Raise ServiceError for an UpdateTable with members that exclude each other."""
-    table_rules.drop_ignored(data)
+    table_rules.normalize_update(data)
     # The service ignores witnesses without a region (ack-api-quirks 457).
     witnesses = data.get("GlobalTableWitnessUpdates", [])
     if witnesses and not any(entry["RegionName"] for update in witnesses for entry in update.values()):

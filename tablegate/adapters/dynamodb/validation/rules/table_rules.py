@@ -95,16 +95,16 @@ def _encryption(data: Input) -> None:
 
 def update_table(data: Input, context: RuleContext) -> None:
     """Raise ServiceError for an UpdateTable with members that exclude each other."""
-    drop_ignored(data)
+    normalize_update(data)
     refuse_missing_capabilities(data)
     if not changes(data):
         raise nothing_to_update(data)
     _updated_table(data)
 
 
-def drop_ignored(data: Input) -> None:
-    """Drop members of an UpdateTable that the service ignores: the other name of the billing mode, and empty throughput
-    with another change (ack-api-quirks 456).
+def normalize_update(data: Input) -> None:
+    """Replace the other name of the billing mode in an UpdateTable, and drop empty throughput with another change, which
+    the service treats as absent (ack-api-quirks 456).
     """
     _resolve_billing_mode(data)
     for name in ("WarmThroughput", "OnDemandThroughput"):
@@ -115,7 +115,8 @@ def drop_ignored(data: Input) -> None:
 def nothing_to_update(data: Mapping[str, Any]) -> ServiceError:
     """Return the error of an UpdateTable without a change.
 
-    The service lists the possible changes without those in the request (ack-api-quirks 449)."""
+    The service lists the possible changes without those in the request (ack-api-quirks 449).
+    """
     consistency = "" if "MultiRegionConsistency" in data else "MultiRegionConsistency, "
     return refused("nothing-to-update", consistency=consistency)
 
