@@ -1,4 +1,4 @@
-"""Adds histories, backups, restores and copies of tables to an engine."""
+"""The installation of histories, backups, restores and copies of tables."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from tablegate.gateway.store.tables import copies
 
 
 def install(engine: Engine, options: EngineOptions) -> None:
+    """Add histories, backups, restores and copies of tables to an engine."""
     background, turns = engine.background, FairQueue()
     store = background.store
     engine.register(restoring.COMMANDS)

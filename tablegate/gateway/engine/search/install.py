@@ -1,4 +1,4 @@
-"""Adds search indexes to an engine."""
+"""The installation of search indexes."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from tablegate.gateway.engine.streams import follower_reads
 
 
 def install(engine: Engine, options: EngineOptions) -> None:
+    """Add search indexes to an engine."""
     store = engine.background.store
     engine.register(search_definitions.COMMANDS)
     engine.add_table_hook(search_definitions.SearchIndexHook())
