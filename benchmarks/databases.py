@@ -24,7 +24,7 @@ from benchmarks.generator import Generator, Slice
 from benchmarks.processes import Tree
 from benchmarks.rounds import AtRound, Player, WrongAnswer
 from benchmarks.workloads import Workload
-from tablegate.gateway.store.sql.schema import rows
+from tablegate.gateway.store.sql.core_schema import rows
 
 ROWS = 10_000
 BODY = json.dumps(dynamodb.item("part0000", 0), separators=(",", ":"))

@@ -1,27 +1,19 @@
-"""The whole SQL schema: the tables of the core and of each capability."""
+"""The whole SQL schema: the tables of all modules of the gateway whose names end in `_schema`."""
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
+
 from sqlalchemy import MetaData
 
-from tablegate.gateway.store import jobs_schema
-from tablegate.gateway.store.rows import tombstones_schema, vectors_schema
-from tablegate.gateway.store.sql import administration_schema, schema, search_schema
-from tablegate.gateway.store.streams import tunnels_schema
-from tablegate.gateway.store.tables import history_schema
-from tablegate.gateway.store.transactions import local_transactions_schema
+from tablegate import gateway
 
-PARTS = (
-    schema,
-    administration_schema,
-    history_schema,
-    jobs_schema,
-    local_transactions_schema,
-    search_schema,
-    tombstones_schema,
-    tunnels_schema,
-    vectors_schema,
+PARTS = tuple(
+    importlib.import_module(module.name)
+    for module in pkgutil.walk_packages(gateway.__path__, f"{gateway.__name__}.")
+    if module.name.endswith("_schema")
 )
-"""The modules with SQL tables. Each adds its own to the metadata that they share."""
+"""The modules with SQL tables, by name. Each adds its own to the metadata that they share."""
 metadata: MetaData = PARTS[0].metadata
 """All tables."""

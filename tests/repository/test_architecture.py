@@ -157,7 +157,7 @@ CAPABILITY_MODULES = (
     "gateway.engine.background.job_runner", "gateway.engine.backups", "gateway.engine.replication",
     "gateway.engine.rows.local_transactions", "gateway.engine.search", "gateway.engine.streams.tunnels",
     "gateway.engine.tables.table_copies", "gateway.engine.vectors", "gateway.model.search",
-    "gateway.model.tables.backups", "gateway.model.tables.jobs", "gateway.model.tables.restored_tables",
+    "gateway.model.tables.backups", "gateway.model.tables.jobs",
     "gateway.model.tables.tunnels", "gateway.model.tables.vector_indexes", "gateway.model.values.vectors",
     "gateway.store.jobs", "gateway.store.jobs_schema",
     "gateway.store.rows.tombstones", "gateway.store.rows.tombstones_schema", "gateway.store.rows.vectors",
@@ -321,12 +321,17 @@ def test_no_text_tests_for_a_database_by_name() -> None:
 
 
 def test_only_settings_and_command_lines_name_a_module() -> None:
-    """adapter.py finds an adapter by its name in the settings, __main__.py a command by its name, and operation_table.py
-    the operations of a capability.
+    """adapter.py finds an adapter by its name in the settings, __main__.py a command by its name, operation_table.py the
+    operations of a capability, and the schema the modules with SQL tables.
 
     Everything else is imported.
     """
-    others = set(FILES) - {"gateway.adapter", "gateway.__main__", "gateway.operation_table"}
+    others = set(FILES) - {
+        "gateway.adapter",
+        "gateway.__main__",
+        "gateway.operation_table",
+        "migrations.schema",
+    }
     assert excesses(others, lambda imported: imported != "importlib") == []
     assert [module for module in others if "__import__" in FILES[module].read_text()] == []
 

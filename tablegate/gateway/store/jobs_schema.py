@@ -23,6 +23,7 @@ jobs = Table(
     Column("cancelled", SmallInteger, nullable=False),
     Column("claim", BigInteger, nullable=False),
     Column("claimed_until_ms", BigInteger, nullable=False),
+    info={"on_every_node": "a row for each job; progress is saved batch by batch"},
 )
 Index("jobs_by_age", jobs.c.namespace, jobs.c.kind, jobs.c.created_at_ms, jobs.c.id)
 Index(

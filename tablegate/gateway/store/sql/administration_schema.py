@@ -17,6 +17,7 @@ Table(
     Column("name", Name, nullable=False),
     Column("document", Text, nullable=False),
     PrimaryKeyConstraint("namespace", "name"),
+    info={"on_every_node": "changed by operators"},
 )
 
 # Access keys. The secrets are encrypted (gateway/security/secret_cipher.py).
@@ -29,6 +30,7 @@ Table(
     Column("encrypted_secrets", LargeBinary, nullable=False),
     Column("changed_at_ms", BigInteger, nullable=False),
     PrimaryKeyConstraint("scheme", "access_id"),
+    info={"on_every_node": "changed by operators"},
 )
 
 # One row: the schema of the oldest release that may serve this database (gateway/store/opening/migrating.py).
@@ -36,6 +38,7 @@ Table(
     "schema_compatibility",
     metadata,
     Column("oldest", Text, primary_key=True),
+    info={"on_every_node": "changed by migrations"},
 )
 
 # Grants of permissions (gateway/security/grant_store.py).
@@ -48,6 +51,7 @@ Table(
     Column("document", Text, nullable=False),
     Column("created_at_ms", BigInteger, nullable=False),
     PrimaryKeyConstraint("id"),
+    info={"on_every_node": "changed by operators"},
 )
 
 # Audit lines, if the audit is kept in the database (gateway/observability/audit.py).
@@ -58,6 +62,7 @@ Table(
     Column("id", Text, nullable=False),
     Column("line", Text, nullable=False),
     PrimaryKeyConstraint("at_ms", "id"),
+    info={"on_every_node": "many lines at a time, from the thread of the audit"},
 )
 
 # The quota document of a credential or a namespace (gateway/security/quotas.py).
@@ -67,6 +72,7 @@ Table(
     Column("owner", Name, primary_key=True),
     Column("document", Text, nullable=False),
     Column("changed_at_ms", BigInteger, nullable=False),
+    info={"on_every_node": "changed by operators"},
 )
 
 # Recent demand on each quota at every server process. The processes share a quota in proportion.
@@ -78,4 +84,5 @@ Table(
     Column("document", Text, nullable=False),
     Column("at_ms", BigInteger, nullable=False),
     PrimaryKeyConstraint("owner", "process"),
+    info={"on_every_node": "a row for each server process, every few seconds"},
 )

@@ -30,6 +30,7 @@ search_indexes = Table(
     Column("created_at_ms", BigInteger, nullable=False),
     Column("lifetime_ms", BigInteger),
     UniqueConstraint("table_id", "name"),
+    info={"on_every_node": "changed by definitions"},
 )
 
 # The document of each row in a search index. `document` numbers the documents of an index, for `search_terms`.

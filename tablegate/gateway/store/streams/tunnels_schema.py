@@ -19,4 +19,5 @@ tunnels = Table(
     # Clients and channels, with the saved positions.
     Column("state", Text, nullable=False),
     UniqueConstraint("table_id", "name"),
+    info={"on_every_node": "states, saved with each heartbeat and checkpoint of a client"},
 )

@@ -42,6 +42,7 @@ histories = Table(
     Column("id", BigInteger, primary_key=True, autoincrement=False),
     Column("table_id", BigInteger, nullable=False),
     Column("days", Integer),
+    info={"on_every_node": "changed by definitions"},
 )
 
 # Tables that are filled with the state of another one at a time (NULL: the current state), and their progress.
@@ -55,6 +56,7 @@ copies = Table(
     # The current phase. gateway/store/tables/copies.py has the numbers.
     Column("phase", SmallInteger, nullable=False),
     Column("mark", LargeBinary),
+    info={"on_every_node": "a row for each copy that is under way"},
 )
 
 # Backups. Their rows belong to a hidden table. A backup is not available until its copy is complete.
@@ -73,5 +75,6 @@ backups = Table(
     Column("ready", SmallInteger, nullable=False),
     Column("created_at_ms", BigInteger, nullable=False),
     Column("expires_at_ms", BigInteger, index=True),
+    info={"on_every_node": "a row for each backup"},
 )
 Index("backups_by_table", backups.c.namespace, backups.c.table_name, backups.c.created_at_ms)

@@ -40,6 +40,7 @@ tables = Table(
     Column("created_at_ms", BigInteger, nullable=False),
     UniqueConstraint("namespace", "name"),
     UniqueConstraint("namespace", "azure_name_lower"),
+    info={"on_every_node": "read by every request, changed by definitions"},
 )
 
 # Background work searches these several times a second, however many tables there are.
@@ -66,6 +67,7 @@ indexes = Table(
     Column("filled_up_to", LargeBinary),
     Column("busy_until_ms", BigInteger, nullable=False),
     UniqueConstraint("table_id", "name"),
+    info={"on_every_node": "read by every request, changed by definitions"},
 )
 
 Index(
@@ -170,6 +172,7 @@ streams = Table(
     Column("rule", Text, nullable=False),
     Column("opened_at_ms", BigInteger, nullable=False),
     Column("ended_at_ms", BigInteger),
+    info={"on_every_node": "read by every request, changed by definitions"},
 )
 Index("streams_by_table", streams.c.namespace, streams.c.table_name, streams.c.label)
 
@@ -187,6 +190,7 @@ shards = Table(
     Column("last_sequence", BigInteger),
     Column("trimmed", BigInteger, nullable=False),
     PrimaryKeyConstraint("stream_id", "number"),
+    info={"on_every_node": "changed when they roll or are resharded"},
 )
 
 # One row for each recorded write, numbered by its shard's counter in the write's own transaction.
@@ -232,6 +236,7 @@ followers = Table(
     Column("owned_until_ms", BigInteger, nullable=False),
     # The end of a removed follower, with the definition of the table at that time. NULL: it is active.
     Column("ending", Text),
+    info={"on_every_node": "positions, saved after many changes were delivered"},
 )
 
 # Dropped tables and indexes. Their rows and entries are still to be deleted, in batches.
@@ -241,6 +246,7 @@ purges = Table(
     Column("kind", Text, nullable=False),
     Column("id", BigInteger, nullable=False),
     PrimaryKeyConstraint("kind", "id"),
+    info={"on_every_node": "a row for each table that is gone"},
 )
 
 # Tables with a changed expiry rule, and the progress of updating their rows.
@@ -249,6 +255,7 @@ expiry_backfills = Table(
     metadata,
     Column("table_id", BigInteger, primary_key=True, autoincrement=False),
     Column("mark", LargeBinary),
+    info={"on_every_node": "progress of background work"},
 )
 
 # Number of rows done of such work, and of filling an index (gateway/store/sql/progress.py).
@@ -259,4 +266,5 @@ progress = Table(
     Column("id", BigInteger, nullable=False),
     Column("rows_done", BigInteger, nullable=False),
     PrimaryKeyConstraint("work", "id"),
+    info={"on_every_node": "progress of background work"},
 )
