@@ -29,11 +29,10 @@ from tablegate.gateway.app import application_of
 from tablegate.gateway.engine.engine import Engine, run_with_retries
 from tablegate.gateway.model.commands.backup_commands import KeepHistory, ListBackups, RestoreTable
 from tablegate.gateway.model.commands.row_commands import Read
-from tablegate.gateway.model.commands.table_commands import DropTable, FindTable
+from tablegate.gateway.model.commands.table_commands import CreateTable, DropTable, FindTable
 from tablegate.gateway.model.errors import GatewayError
 from tablegate.gateway.model.expressions.ranges import EVERYTHING
 from tablegate.gateway.model.tables.pages import PageLimits
-from tablegate.gateway.model.tables.restored_tables import copied_definition
 from tablegate.gateway.model.tables.tables import State, Table
 from tablegate.gateway.security.credentials import SHARED_NAMESPACE
 from tests.support.across import Across
@@ -237,7 +236,7 @@ def served(shared_database_url: str) -> Iterator[tuple[Across, Engine]]:
 
 
 def restored(engine: Engine, definition: Table, source: Any, at: int | None, name: str) -> Table:
-    run(engine, RestoreTable(copied_definition(definition, SHARED_NAMESPACE, name), source, at))
+    run(engine, RestoreTable(CreateTable.like(definition, SHARED_NAMESPACE, name), source, at))
     while (made := found(engine, name)).state_at(1 << 50) is State.CREATING:
         engine.background.next_batch()  # beside the server's own background work
     return made

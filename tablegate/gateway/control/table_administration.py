@@ -27,10 +27,9 @@ from tablegate.gateway.model.commands.backup_commands import (
     RestoreTable,
 )
 from tablegate.gateway.model.commands.command import Command
-from tablegate.gateway.model.commands.table_commands import CountRows, FindTable
+from tablegate.gateway.model.commands.table_commands import CountRows, CreateTable, FindTable
 from tablegate.gateway.model.tables.backups import RECOVERY_DAYS, Backup
 from tablegate.gateway.model.tables.namespaces import is_reserved
-from tablegate.gateway.model.tables.restored_tables import copied_definition
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.security.credentials import SHARED_NAMESPACE
 
@@ -78,7 +77,7 @@ class TableAdministration:
             definition = source.source
         else:
             source = definition = self._table(members)
-        copied = copied_definition(definition, _namespace(members), target)
+        copied = CreateTable.like(definition, _namespace(members), target)
         self._run(RestoreTable(copied, source, ticks))
         return {"table": target}
 

@@ -33,7 +33,7 @@ def table_differences(pair: TablePair, strict: bool) -> list[TableDifference]:
 
 def _indexes(definition: Definition) -> str:
     names = [index.name for index in definition.indexes]
-    names += [index.name for index in definition.vector_indexes]
+    names += [index.name for index in definition.other_indexes]
     return ", ".join(sorted(names)) or "none"
 
 

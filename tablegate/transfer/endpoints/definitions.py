@@ -8,13 +8,12 @@ from typing import Any
 from tablegate.adapters.azuretable.values.keys import OWN_SCHEMA as AZURE_SCHEMA
 from tablegate.adapters.dynamodb import DIALECT as DYNAMODB
 from tablegate.adapters.tablestore.tables.options import was_created_by_table_store
+from tablegate.gateway import capabilities  # noqa: F401 (registers the kinds of indexes)
 from tablegate.gateway.model.commands.table_commands import NewIndex
-from tablegate.gateway.model.tables.indexes import IndexProjection
-from tablegate.gateway.model.tables.restored_tables import indexes_like
+from tablegate.gateway.model.tables.indexes import BaseIndex, IndexProjection
 from tablegate.gateway.model.tables.tables import Table
-from tablegate.gateway.model.tables.vector_indexes import VectorIndex, vector_indexes
-from tablegate.gateway.model.values.keys import KeySchema, key_schema_document, key_schema_of
-from tablegate.gateway.model.values.vectors import Metric
+from tablegate.gateway.model.values.keys import key_schema_document, key_schema_of
+from tablegate.gateway.store.tables import index_kinds
 from tablegate.gateway.store.tables.descriptors import rules_of
 from tablegate.transfer.endpoints.endpoint import Definition, Service
 
@@ -25,15 +24,15 @@ def definition_of_table(table: Table, rows: int | None, size_bytes: int | None) 
         table.name,
         service_of(table),
         table.key_schema,
-        tuple(dataclasses.replace(index, dialect="") for index in indexes_like(table)),
+        tuple(dataclasses.replace(index, dialect="") for index in map(NewIndex.like, table.indexes)),
         table.rules.independent(),
         dict(table.properties),
         rows,
         size_bytes,
         is_stored=True,
-        vector_indexes=tuple(
+        other_indexes=tuple(
             dataclasses.replace(index, id=0, table_keys=(), filled=True, busy_until_ms=0, dialect="")
-            for index in vector_indexes(table)
+            for index in table.other_indexes
         ),
     )
 
@@ -59,7 +58,7 @@ def document_of(definition: Definition) -> dict[str, Any]:
         "rows": definition.rows,
         "size_bytes": definition.size_bytes,
         "is_stored": definition.is_stored,
-        "vector_indexes": [_vector_index_document(index) for index in definition.vector_indexes],
+        "other_indexes": [_other_index_document(index) for index in definition.other_indexes],
     }
 
 
@@ -75,16 +74,11 @@ def _index_document(index: NewIndex) -> dict[str, Any]:
     }
 
 
-def _vector_index_document(index: VectorIndex) -> dict[str, Any]:
-    partition = () if index.partition is None else (index.partition,)
+def _other_index_document(index: BaseIndex) -> dict[str, Any]:
     return {
         "name": index.name,
-        "attribute": index.attribute,
-        "dimensions": index.dimensions,
-        "metric": index.metric.value,
-        "projection": index.projection.value,
-        "included": index.included,
-        "columns": key_schema_document(KeySchema(partition, index.filters)),
+        "properties": dict(index.properties),
+        "definition": index_kinds.kind_of(index).definition_of(index),
     }
 
 
@@ -100,7 +94,7 @@ def definition_of(document: dict[str, Any]) -> Definition:
         rows=document["rows"],
         size_bytes=document["size_bytes"],
         is_stored=document.get("is_stored", False),
-        vector_indexes=tuple(_vector_index_of(index) for index in document.get("vector_indexes", ())),
+        other_indexes=tuple(_other_index_of(index) for index in document.get("other_indexes", ())),
     )
 
 
@@ -115,16 +109,6 @@ def _index_of(document: dict[str, Any]) -> NewIndex:
     )
 
 
-def _vector_index_of(document: dict[str, Any]) -> VectorIndex:
-    columns = key_schema_of(document["columns"])
-    return VectorIndex(
-        0,
-        document["name"],
-        document["attribute"],
-        document["dimensions"],
-        Metric(document["metric"]),
-        IndexProjection(document["projection"]),
-        tuple(document["included"]),
-        next(iter(columns.partition), None),
-        columns.sort,
-    )
+def _other_index_of(document: dict[str, Any]) -> BaseIndex:
+    index = index_kinds.defined_index(document["definition"])
+    return dataclasses.replace(index, name=document["name"], properties=document["properties"])

@@ -17,8 +17,8 @@ from enum import Enum
 from typing import Any, ClassVar, NamedTuple
 
 from tablegate.gateway.model.commands.table_commands import NewIndex
+from tablegate.gateway.model.tables.indexes import BaseIndex
 from tablegate.gateway.model.tables.tables import Rules
-from tablegate.gateway.model.tables.vector_indexes import VectorIndex
 from tablegate.gateway.model.values.keys import Key, KeySchema, Position
 from tablegate.gateway.model.values.rows import Row
 from tablegate.transfer.errors import TableAbsent
@@ -48,6 +48,7 @@ class Definition:
     - `is_stored`: the table is in a tablegate database or file, where attributes have their gateway names
     (`my-attr`). Otherwise
       they have the service's names (`my_x002D_attr` in Azure Table).
+    - `other_indexes`: indexes of other kinds than the ordered ones.
     """
 
     name: str
@@ -59,7 +60,7 @@ class Definition:
     rows: int | None = None
     size_bytes: int | None = None
     is_stored: bool = False
-    vector_indexes: tuple[VectorIndex, ...] = ()
+    other_indexes: tuple[BaseIndex, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

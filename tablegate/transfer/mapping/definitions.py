@@ -9,9 +9,8 @@ from tablegate.adapters.dynamodb.wire import limits as dynamodb_limits
 from tablegate.adapters.tablestore.wire import limits as tablestore_limits
 from tablegate.adapters.tablestore.wire.names import is_name
 from tablegate.gateway.model.commands.table_commands import NewIndex
-from tablegate.gateway.model.tables.indexes import IndexProjection
+from tablegate.gateway.model.tables.indexes import BaseIndex, IndexProjection
 from tablegate.gateway.model.tables.tables import Rules
-from tablegate.gateway.model.tables.vector_indexes import VectorIndex
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.values import Kind
 from tablegate.transfer.endpoints.endpoint import Definition, Service
@@ -55,7 +54,7 @@ def defined_in(
         dict(source.properties) if source.service is target else {},
         source.rows,
         source.size_bytes,
-        vector_indexes=_vector_indexes(source, target, notes),
+        other_indexes=_other_indexes(source, target, notes),
     )
     return definition, tuple(notes)
 
@@ -129,15 +128,12 @@ def _indexes(
     return new_indexes
 
 
-def _vector_indexes(
-    source: Definition, target: Service, notes: list[MappingFinding]
-) -> tuple[VectorIndex, ...]:
-    """Only DynamoDB has vector indexes. Filter columns keep their names, unless they are renamed key columns."""
-    new_indexes = source.vector_indexes if target is Service.DYNAMODB else ()
-    notes += [
-        MappingFinding(rules.INDEX_NOT_KEPT, index.name) for index in source.vector_indexes if not new_indexes
-    ]
-    return new_indexes
+def _other_indexes(source: Definition, target: Service, notes: list[MappingFinding]) -> tuple[BaseIndex, ...]:
+    """Return the indexes of other kinds than the ordered ones. Only DynamoDB has such indexes."""
+    if target is Service.DYNAMODB:
+        return source.other_indexes
+    notes += [MappingFinding(rules.INDEX_NOT_KEPT, index.name) for index in source.other_indexes]
+    return ()
 
 
 class _IndexColumns:

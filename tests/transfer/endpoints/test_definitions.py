@@ -50,7 +50,7 @@ def test_a_dynamodb_table_is_made_as_it_is_described(ours: Running) -> None:
             expiry=ExpiryRule(attribute="ttl"),
             stream=StreamRule("", True, "OLD_IMAGE", DAY_MS, 0),
         ),
-        vector_indexes=(
+        other_indexes=(
             VectorIndex(0, "by-v", "v", 3, Metric.COSINE, IndexProjection.INCLUDE, ("a", "b"), column("g")),
             VectorIndex(
                 0,
@@ -70,7 +70,7 @@ def test_a_dynamodb_table_is_made_as_it_is_described(ours: Running) -> None:
     assert sorted(found.indexes, key=lambda index: index.name) == sorted(
         definition.indexes, key=lambda index: index.name
     )
-    assert found.vector_indexes == definition.vector_indexes
+    assert found.other_indexes == definition.other_indexes
     assert definition_of(json.loads(json.dumps(document_of(found)))) == found
     assert found.rules.expiry == ExpiryRule(attribute="ttl")
     assert found.rules.stream is not None and found.rules.stream.view == "OLD_IMAGE"

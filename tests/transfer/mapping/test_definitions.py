@@ -231,13 +231,13 @@ def test_rules_of_tables() -> None:
 
 def test_vector_indexes_are_dynamodbs_alone() -> None:
     index = VectorIndex(0, "by_v", "v", 3, Metric.COSINE, IndexProjection.ALL)
-    source = Definition("people", DYNAMODB, schema("pk:TEXT"), vector_indexes=(index,))
+    source = Definition("people", DYNAMODB, schema("pk:TEXT"), other_indexes=(index,))
     for target in (DYNAMODB, TABLEGATE):
         mapping = Mapping(source, target)
-        assert mapping.definition.vector_indexes == (index,) and mapping.notes == ()
+        assert mapping.definition.other_indexes == (index,) and mapping.notes == ()
     for target in (AZURE, TABLE_STORE):
         mapping = Mapping(source, target)
-        assert mapping.definition.vector_indexes == ()
+        assert mapping.definition.other_indexes == ()
         assert MappingFinding(rules.INDEX_NOT_KEPT, "by_v") in mapping.notes
 
 

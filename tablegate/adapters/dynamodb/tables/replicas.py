@@ -42,7 +42,6 @@ from tablegate.gateway.model.commands.table_commands import (
     FindTable,
 )
 from tablegate.gateway.model.errors import TableBusy, TableExists
-from tablegate.gateway.model.tables.restored_tables import copied_definition
 from tablegate.gateway.model.tables.tables import State, Table
 
 # Members that UpdateTable sets in all regions.
@@ -332,7 +331,7 @@ def _new_replica(call: CallContext, table: Table, entry: Wire, settings: Wire) -
         replicas=settings,
         restore=None,
     )
-    create_command: CreateTable = copied_definition(table, in_region(call, region).namespace, table.name)
+    create_command: CreateTable = CreateTable.like(table, in_region(call, region).namespace, table.name)
     create_command = replace(
         create_command,
         dialect=DIALECT,

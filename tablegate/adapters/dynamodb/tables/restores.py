@@ -25,7 +25,6 @@ from tablegate.gateway.model.commands.backup_commands import RestoreTable
 from tablegate.gateway.model.commands.table_commands import CreateTable, FindTable, NewIndex
 from tablegate.gateway.model.errors import BackupBusy, TableBusy, TableExists
 from tablegate.gateway.model.tables.backups import Backup
-from tablegate.gateway.model.tables.restored_tables import copied_definition
 from tablegate.gateway.model.tables.tables import State, Table
 
 _CHANGED_TO_ON_DEMAND = f"Cannot override ProvisionedThroughput if BillingMode is overridden to {ON_DEMAND}"
@@ -82,7 +81,7 @@ def _target(call: CallContext, source: Table, summary: Wire) -> CreateTable:
     arguments = call.input
     expiry = source.rules.expiry
     kept_expiry = expiry if expiry is not None and expiry.attribute is None else None
-    create_command = copied_definition(source, call.caller.namespace, arguments["TargetTableName"])
+    create_command = CreateTable.like(source, call.caller.namespace, arguments["TargetTableName"])
     # A restored table keeps billing, throughput and key of the source. All else is as in a new table.
     properties = replace(
         _billing_properties(source, arguments, call.gateway.now_ms()),

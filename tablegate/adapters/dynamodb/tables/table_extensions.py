@@ -48,6 +48,10 @@ class TableExtension:
     """Returns (indexes to create, names to drop) of an UpdateTable: (table, input, billing mode after it, time).
 
     Raises ServiceError, NotInstalled."""
+    described_indexes: Callable[[Mapping[str, Any]], Indexes] = lambda description: ()
+    """Returns the indexes in a table definition, also on a server that lacks a package for them."""
+    add_definitions: Callable[[dict[str, Any], Sequence[BaseIndex]], None] = _nothing
+    """Adds indexes, and the types of their columns, to a table definition."""
     restored_indexes: Callable[[Table, Mapping[str, Any]], Indexes] = lambda source, arguments: ()
     """Returns the indexes of a table that a request restores from a source. Raises ServiceError."""
     table_properties: Callable[[Table, TableProperties], TableProperties] = lambda table, stored: stored
@@ -84,3 +88,14 @@ def index_properties(table: Table, index: Index) -> IndexProperties:
     for extension in EXTENSIONS:
         properties = extension.index_properties(table, index, properties)
     return properties
+
+
+def described_indexes(description: Mapping[str, Any]) -> Indexes:
+    """Return the indexes of other kinds than the ordered ones in a table definition."""
+    return tuple(index for extension in EXTENSIONS for index in extension.described_indexes(description))
+
+
+def add_definitions(description: dict[str, Any], indexes: Indexes) -> None:
+    """Add indexes of other kinds than the ordered ones to a table definition."""
+    for extension in EXTENSIONS:
+        extension.add_definitions(description, indexes)

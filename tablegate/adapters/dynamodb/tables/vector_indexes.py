@@ -6,7 +6,7 @@ Rules that need no table are in validation/rules/vector_rules.py. Texts and orde
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tablegate.adapters.dynamodb.tables import descriptions, running_changes
@@ -21,6 +21,7 @@ from tablegate.adapters.dynamodb.wire.signature_claims import Caller
 from tablegate.gateway.engine.vectors import vector_support
 from tablegate.gateway.model.commands.table_commands import TableStatistics
 from tablegate.gateway.model.errors import NotInstalled
+from tablegate.gateway.model.tables.indexes import BaseIndex
 from tablegate.gateway.model.tables.tables import State, Table
 from tablegate.gateway.model.tables.vector_indexes import VectorIndex, vector_index, vector_indexes
 from tablegate.gateway.model.values.keys import KeyColumn
@@ -51,11 +52,9 @@ def new(definition: Wire, types: Mapping[str, str]) -> VectorIndex:
 
 def new_indexes(arguments: Wire) -> tuple[VectorIndex, ...]:
     """Return the indexes of a CreateTable. Raises NotInstalled."""
-    definitions = arguments.get("VectorIndexes", ())
-    if definitions:
+    if arguments.get("VectorIndexes"):
         _require_searches()
-    types = defined_types(arguments)
-    return tuple(new(definition, types) for definition in definitions)
+    return described(arguments)
 
 
 def _require_searches() -> None:
@@ -191,16 +190,11 @@ def describe(
 ) -> None:
     """Add the indexes of a table, and the types of their columns, to its description."""
     indexes = vector_indexes(table)
-    if not indexes:
-        return
-    types = {
-        column.name: descriptions.KEY_TYPES[column.kind] for index in indexes for column in index.columns
-    }
-    types |= {entry["AttributeName"]: entry["AttributeType"] for entry in description["AttributeDefinitions"]}
-    description["AttributeDefinitions"] = descriptions.attribute_definitions(types)
-    description["VectorIndexes"] = [
-        _describe_index(table, index, statistics, caller, now_ms) for index in indexes
-    ]
+    if indexes:
+        add_definitions(description, indexes)
+        description["VectorIndexes"] = [
+            _describe_index(table, index, statistics, caller, now_ms) for index in indexes
+        ]
 
 
 def _describe_index(
@@ -218,6 +212,24 @@ def _describe_index(
         "ItemCount": rows,
         "IndexArn": index_arn(caller, table.name, index.name),
     }
+
+
+def add_definitions(description: dict[str, Any], indexes: Iterable[BaseIndex]) -> None:
+    """Add the definitions of vector indexes, and the types of their columns, to a table definition."""
+    found = [index for index in indexes if isinstance(index, VectorIndex)]
+    if not found:
+        return
+    types = {column.name: descriptions.KEY_TYPES[column.kind] for index in found for column in index.columns}
+    description["AttributeDefinitions"] = descriptions.attribute_definitions(
+        types | defined_types(description)
+    )
+    description["VectorIndexes"] = [definition_of(index) for index in found]
+
+
+def described(description: Wire) -> tuple[VectorIndex, ...]:
+    """Return the indexes in a table definition, also on a server that cannot search them."""
+    types = defined_types(description)
+    return tuple(new(definition, types) for definition in description.get("VectorIndexes") or ())
 
 
 def definition_of(index: VectorIndex) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from tablegate.gateway.store.tables import index_kinds
 if TYPE_CHECKING:
     from tablegate.gateway.engine.vectors.index_images import IndexImages
 
+index_kinds.register(vectors.INDEX_KIND)
 # Maximum time for which a search waits for a graph.
 _GRAPH_BATCH_S = 0.005
 
@@ -78,7 +79,6 @@ def install(engine: Engine, options: EngineOptions) -> VectorSearches:
     """Add vector indexes and their search to an engine. Raises NotInstalled if searches cannot be approximate."""
     if options.vector_approximate_from and not can_approximate():
         raise NotInstalled("vectors")
-    index_kinds.register(vectors.INDEX_KIND)
     searches = VectorSearches(options.vector_memory_bytes, options.vector_approximate_from)
     engine.register({SearchVectors: searches.search})
     if options.vector_approximate_from:

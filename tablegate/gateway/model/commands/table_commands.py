@@ -10,7 +10,7 @@ from tablegate.gateway.model.authorization.accesses import Access, Path, also, f
 from tablegate.gateway.model.authorization.permissions import Permission, Purpose
 from tablegate.gateway.model.authorization.quotas import TableLimit
 from tablegate.gateway.model.commands.command import AccountRead, ControlCommand
-from tablegate.gateway.model.tables.indexes import BaseIndex, IndexProjection
+from tablegate.gateway.model.tables.indexes import BaseIndex, Index, IndexProjection
 from tablegate.gateway.model.tables.tables import RESOURCE_POLICIES, Rules, Table
 from tablegate.gateway.model.values.keys import KeySchema
 
@@ -36,6 +36,19 @@ class NewIndex:
     properties: Mapping[str, Any] = field(default_factory=dict)
     fill: bool = True
     dialect: str = ""
+
+    @classmethod
+    def like(cls, index: Index) -> NewIndex:
+        """Return a definition of the same index."""
+        return cls(
+            index.name,
+            index.key_schema,
+            index.projection,
+            index.included,
+            index.local,
+            dict(index.properties),
+            dialect=index.dialect,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +97,23 @@ class CreateTable(ControlCommand[Table]):
     ignoring_case: bool = False
     other_indexes: tuple[BaseIndex, ...] = ()
     bounds: tuple[TableLimit, ...] = ()
+
+    @classmethod
+    def like(cls, table: Table, namespace: str, name: str) -> CreateTable:
+        """Return a definition like that of another table, without its stream, its history and its resource policies.
+
+        The policies grant access to the original table only.
+        """
+        return cls(
+            "",
+            namespace,
+            name,
+            table.key_schema,
+            tuple(NewIndex.like(index) for index in table.indexes),
+            replace(table.rules.independent(), stream=None),
+            {name: value for name, value in table.properties.items() if name != RESOURCE_POLICIES},
+            other_indexes=table.other_indexes,
+        )
 
     def accesses(self, purpose: Purpose) -> Iterable[Access]:
         for permission in (Permission.CREATE, *purpose.also):

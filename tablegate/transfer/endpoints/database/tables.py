@@ -76,7 +76,7 @@ def _creation_of(client: Client, definition: Definition) -> CreateTable:
     rules = dataclasses.replace(rules, stream=None)
     return CreateTable(
         _DIALECTS[service], client.namespace, client.name, definition.key_schema, definition.indexes, rules, properties,
-        other_indexes=definition.vector_indexes,
+        other_indexes=definition.other_indexes,
     )  # fmt: skip
 
 

@@ -6,7 +6,8 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from tablegate.adapters.dynamodb.tables import descriptions, vector_indexes
+from tablegate.adapters.dynamodb import capabilities  # noqa: F401 (registers the extensions of tables)
+from tablegate.adapters.dynamodb.tables import descriptions, table_extensions
 from tablegate.adapters.dynamodb.tables.indexes import defined_types, key_schema
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.gateway.model.commands.table_commands import NewIndex
@@ -37,7 +38,7 @@ def definition_of(name: str, wire: Mapping[str, Any], expiry: ExpiryRule | None)
         Rules(expiry=expiry, stream=stream_rule(wire)),
         rows=wire.get("ItemCount"),
         size_bytes=wire.get("TableSizeBytes"),
-        vector_indexes=tuple(vector_indexes.new(index, types) for index in wire.get("VectorIndexes") or ()),
+        other_indexes=table_extensions.described_indexes(wire),
     )
 
 
@@ -102,15 +103,10 @@ def creation_of(name: str, definition: Definition) -> tuple[dict[str, Any], list
         types |= {column.name: descriptions.KEY_TYPES[column.kind] for column in index.key_schema.columns}
         member = "LocalSecondaryIndexes" if index.local else "GlobalSecondaryIndexes"
         request.setdefault(member, []).append(_index_wire(index))
-    for vector_index in definition.vector_indexes:
-        request.setdefault("VectorIndexes", []).append(vector_indexes.definition_of(vector_index))
-        for column in vector_index.filters:
-            types.setdefault(column.name, descriptions.KEY_TYPES[column.kind])
-        if vector_index.partition is not None:
-            types.setdefault(vector_index.partition.name, descriptions.KEY_TYPES[vector_index.partition.kind])
     request["AttributeDefinitions"] = [
         {"AttributeName": name, "AttributeType": kind} for name, kind in types.items()
     ]
+    table_extensions.add_definitions(request, definition.other_indexes)
     rules = definition.rules
     if rules.stream is not None and rules.stream.enabled:
         view = rules.stream.view if rules.stream.view in VIEWS else "NEW_AND_OLD_IMAGES"
@@ -180,8 +176,14 @@ def wait_until_active(client: Client, name: str) -> Mapping[str, Any]:
             wire = {}
             if time.monotonic() > until:
                 raise
-        indexes = [*(wire.get("GlobalSecondaryIndexes") or ()), *(wire.get("VectorIndexes") or ())]
-        states = [wire.get("TableStatus", ""), *(index.get("IndexStatus", "ACTIVE") for index in indexes)]
+        members = [
+            member
+            for value in wire.values()
+            if isinstance(value, list)
+            for member in value
+            if isinstance(member, dict)
+        ]
+        states = [wire.get("TableStatus", ""), *(member.get("IndexStatus", "ACTIVE") for member in members)]
         if all(state == "ACTIVE" for state in states):
             return dict(wire)
         if time.monotonic() > until:

@@ -64,10 +64,10 @@ class DynamoDBExport(file_endpoint.FileEndpoint):
         described = (self._schema, (), ()) if self._schema is not None else folder.description()
         if described is None:
             raise keys_missing(self.shown)
-        schema, indexes, vector_indexes = described
+        schema, indexes, others = described
         name = folder.summary.table_name or self.path.name
         items = folder.summary.items
-        return Definition(name, Service.DYNAMODB, schema, indexes, rows=items, vector_indexes=vector_indexes)
+        return Definition(name, Service.DYNAMODB, schema, indexes, rows=items, other_indexes=others)
 
     def _full(self) -> ExportFolder:
         with self._read_lock:

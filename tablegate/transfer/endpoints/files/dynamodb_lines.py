@@ -48,8 +48,8 @@ class DynamoDBLines(DocumentFiles):
         description = self._description()
         if description is None:
             raise keys_missing(self.shown)
-        schema, indexes, vectors = description
-        return Definition(name, Service.DYNAMODB, schema, indexes, size_bytes=size, vector_indexes=vectors)
+        schema, indexes, others = description
+        return Definition(name, Service.DYNAMODB, schema, indexes, size_bytes=size, other_indexes=others)
 
     def _description(self) -> TableDescription | None:
         for name in DESCRIPTIONS if self.path.is_dir() else ():

@@ -8,16 +8,16 @@ import io
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from tablegate.adapters.dynamodb.export_files import manifests
 from tablegate.adapters.dynamodb.export_files.compression import UnreadableFile, compression_of, reading
 from tablegate.adapters.dynamodb.export_files.lines import LineFormat, form_of
-from tablegate.gateway.model.commands.table_commands import NewIndex
-from tablegate.gateway.model.tables.vector_indexes import VectorIndex
-from tablegate.gateway.model.values.keys import KeySchema
 from tablegate.transfer.endpoints.files.file_endpoint import LineReader
 from tablegate.transfer.errors import BadFile, TableAbsent
+
+if TYPE_CHECKING:
+    from tablegate.transfer.endpoints.files.table_description import TableDescription
 
 _DESCRIPTIONS = ("table.json", "schema.json")  # of tablegate and of dynamodump
 _FOLDERS_ABOVE = 8  # a prefix may have several parts
@@ -67,9 +67,8 @@ class ExportFolder:
         """The end of an incremental export's window."""
         return self.moment("exportToTime") or datetime.max.replace(tzinfo=UTC)
 
-    def description(self) -> tuple[KeySchema, tuple[NewIndex, ...], tuple[VectorIndex, ...]] | None:
-        """Return (key, indexes, vector indexes) from a DescribeTable file beside the export or its folders, None if
-        there is none."""
+    def description(self) -> TableDescription | None:
+        """Return the description in a DescribeTable file beside the export or its folders, None if there is none."""
         for folder in self._folders():
             for name in _DESCRIPTIONS:
                 if (folder / name).is_file():

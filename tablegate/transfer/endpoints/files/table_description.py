@@ -11,11 +11,12 @@ from typing import Any
 
 import orjson
 
-from tablegate.adapters.dynamodb.tables import descriptions, vector_indexes
+from tablegate.adapters.dynamodb import capabilities  # noqa: F401 (registers the extensions of tables)
+from tablegate.adapters.dynamodb.tables import descriptions, table_extensions
 from tablegate.adapters.dynamodb.tables.indexes import KINDS, defined_types, key_schema, new_local
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
 from tablegate.gateway.model.commands.table_commands import NewIndex
-from tablegate.gateway.model.tables.vector_indexes import VectorIndex
+from tablegate.gateway.model.tables.indexes import BaseIndex
 from tablegate.gateway.model.values.keys import KeySchema
 from tablegate.transfer.endpoints.endpoint import Definition
 from tablegate.transfer.errors import BadFile
@@ -26,14 +27,11 @@ _LETTERS = {kind: letter for letter, kind in KINDS.items()}
 def description_of(definition: Definition) -> bytes:
     """Return the definition of a table with DynamoDB's kinds in the format of DescribeTable."""
     schemas = [definition.key_schema, *(index.key_schema for index in definition.indexes)]
-    columns = {column.name: column for schema in schemas for column in schema.columns}
-    for index in definition.vector_indexes:
-        columns |= {column.name: column for column in (index.partition, *index.filters) if column is not None}
+    types = {column.name: _LETTERS[column.kind] for schema in schemas for column in schema.columns}
     table: dict[str, Any] = {
         "TableName": definition.name,
         "AttributeDefinitions": [
-            {"AttributeName": column.name, "AttributeType": _LETTERS[column.kind]}
-            for column in columns.values()
+            {"AttributeName": name, "AttributeType": letter} for name, letter in types.items()
         ],
         "KeySchema": descriptions.key_elements(descriptions.shown_index_keys(definition.key_schema)),
     }
@@ -43,13 +41,12 @@ def description_of(definition: Definition) -> bytes:
         ]
         if indexes:
             table[member] = indexes
-    if definition.vector_indexes:
-        table["VectorIndexes"] = [vector_indexes.definition_of(index) for index in definition.vector_indexes]
+    table_extensions.add_definitions(table, definition.other_indexes)
     return orjson.dumps({"Table": table}, option=orjson.OPT_INDENT_2)
 
 
-TableDescription = tuple[KeySchema, tuple[NewIndex, ...], tuple[VectorIndex, ...]]
-"""The key, the indexes and the vector indexes of a table."""
+TableDescription = tuple[KeySchema, tuple[NewIndex, ...], tuple[BaseIndex, ...]]
+"""The key, the ordered indexes and the other indexes of a table."""
 
 
 def read_description(path: Path, table_name: str = "") -> TableDescription:
@@ -78,8 +75,7 @@ def parse_description(table: dict[str, Any]) -> TableDescription:
     for index in table.get("GlobalSecondaryIndexes") or ():
         local = new_local(index, types)
         indexes.append(NewIndex(local.name, local.key_schema, local.projection, local.included))
-    vector = tuple(vector_indexes.new(index, types) for index in table.get("VectorIndexes") or ())
     schema = key_schema(table["KeySchema"], types)
     if not schema.partition:
         raise KeyError("HASH")
-    return schema, tuple(indexes), vector
+    return schema, tuple(indexes), table_extensions.described_indexes(table)

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from tablegate.adapters.dynamodb.wire import limits
-from tablegate.gateway.model.commands.table_commands import FindTable
-from tablegate.gateway.model.tables.restored_tables import copied_definition
+from tablegate.gateway.model.commands.table_commands import CreateTable, FindTable
 from tablegate.gateway.model.tables.tables import RESOURCE_POLICIES
 
 TABLE_ARN = "arn:aws:dynamodb:us-east-1:000000000000:table/orders"
@@ -182,7 +181,7 @@ def test_a_table_that_is_made_like_another_has_none(service, arn):
     put(service, arn, document())
     [table] = service.gateway.engine.run([FindTable("shared", "orders")])
     assert RESOURCE_POLICIES in table.properties
-    made = copied_definition(table, "shared", "restored")
+    made = CreateTable.like(table, "shared", "restored")
     assert made.properties.keys() == table.properties.keys() - {RESOURCE_POLICIES}
 
 

@@ -25,10 +25,10 @@ from tablegate.gateway.model.commands.snapshot_commands import (
     ImportRows,
     ResetTables,
 )
+from tablegate.gateway.model.commands.table_commands import CreateTable
 from tablegate.gateway.model.commands.vector_commands import SearchVectors, VectorMatch
 from tablegate.gateway.model.errors import IndexMissing, TableBusy
 from tablegate.gateway.model.tables.indexes import IndexProjection
-from tablegate.gateway.model.tables.restored_tables import copied_definition
 from tablegate.gateway.model.tables.tables import ExpiryRule, Rules, Table
 from tablegate.gateway.model.tables.vector_indexes import VectorIndex, vector_index
 from tablegate.gateway.model.values.rows import Row
@@ -364,7 +364,7 @@ def test_a_restored_table_has_its_index(engine: Engine, clock: Clock) -> None:
     client.write(
         client.remove("p1"), client.put("p2", v=list_of((9, 9, 9))), client.put("new", v=list_of((1, 1, 1)))
     )
-    [_] = engine.run([RestoreTable(copied_definition(client.table, "", "restored"), client.table, at)])
+    [_] = engine.run([RestoreTable(CreateTable.like(client.table, "", "restored"), client.table, at)])
     do_background_work(engine)
     [restored] = engine.run([table_commands.FindTable("", "restored")])
     assert sorted(names(search(Client(engine, restored), (1, 1, 1), 100))) == sorted(wanted)

@@ -116,7 +116,7 @@ def test_a_table_keeps_what_it_is(opens: Opens, database_url: str) -> None:
         filters=(KeyColumn("n", Kind.DECIMAL),),
     )
     given = Definition(
-        "things", Service.DYNAMODB, PAIR, (index,), rules, properties, vector_indexes=(vector_index,)
+        "things", Service.DYNAMODB, PAIR, (index,), rules, properties, other_indexes=(vector_index,)
     )
     endpoint = opens(f"{database_url}#12%2F3/things")
     assert endpoint.create(given) == []
@@ -124,7 +124,7 @@ def test_a_table_keeps_what_it_is(opens: Opens, database_url: str) -> None:
     assert (found.service, found.key_schema, found.indexes, found.rules, found.properties) == (
         given.service, given.key_schema, given.indexes, given.rules, given.properties,
     )  # fmt: skip
-    assert found.vector_indexes == given.vector_indexes
+    assert found.other_indexes == given.other_indexes
     assert endpoint.list_tables() == ["things"]
     assert opens(f"{database_url}#things").list_tables() == []
     endpoint.create(given)  # a second time it is left alone
@@ -170,7 +170,7 @@ def test_entries_of_indexes_are_there(opens: Opens, database_url: str) -> None:
     index = NewIndex("by_number", KeySchema((KeyColumn("number", Kind.DECIMAL),)), IndexProjection.ALL)
     endpoint = opens(f"{database_url}#things")
     by_v = VectorIndex(0, "by_v", "v", 2, Metric.COSINE, IndexProjection.ALL)
-    endpoint.create(Definition("things", Service.DYNAMODB, PAIR, (index,), vector_indexes=(by_v,)))
+    endpoint.create(Definition("things", Service.DYNAMODB, PAIR, (index,), other_indexes=(by_v,)))
     vector = Value(Kind.LIST, (decimal(1), decimal(2)))
     rows = [row_of(PAIR, pk=text("p"), sk=text(f"{at}"), number=decimal(at), v=vector) for at in range(50)]
     endpoint.write(rows)
