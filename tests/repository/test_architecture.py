@@ -170,7 +170,10 @@ CAPABILITY_MODULES = (
 
 
 def test_the_core_imports_no_capability() -> None:
-    """The core asks each command itself, calls the hooks of tables, and knows works by their names (issue 47)."""
+    """The core asks each command itself, calls the hooks of tables, and knows works by their names (issue 47).
+
+    Transfers carry indexes of other kinds as BaseIndex.
+    """
     commands = {module for module in of("gateway.model.commands") if module.count(".") > 2}
     commands -= {f"gateway.model.commands.{name}" for name in CORE_COMMANDS}
     owners = (*commands, *CAPABILITY_MODULES)
@@ -181,10 +184,11 @@ def test_the_core_imports_no_capability() -> None:
     registered = [capability.__name__.removeprefix("tablegate.") for capability in CAPABILITIES]
     assert [module for module in registered if not is_capability(module)] == []
     assert len(commands) >= len(registered) - 1
+    layers = ("model", "store", "engine", "security", "server", "exchanges", "dialect")
     core = [
         module
-        for layer in ("model", "store", "engine", "security", "server", "exchanges", "dialect")
-        for module in of(f"gateway.{layer}")
+        for package in (*(f"gateway.{layer}" for layer in layers), "transfer")
+        for module in of(package)
         if not is_capability(module)
     ]
     assert excesses(core, lambda imported: not is_capability(imported)) == []
