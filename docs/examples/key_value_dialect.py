@@ -149,7 +149,8 @@ class KeyValue(Dialect):
     name = "key_value"
     hint = "curl -u ACCOUNT:KEY {url}/kv/TABLE/KEY"
 
-    def matches(self, request: Request) -> bool:
+    @staticmethod
+    def matches(request: Request) -> bool:
         return request.path.startswith("/kv/")
 
     def operation(self, request: Request) -> str:
@@ -183,8 +184,7 @@ class KeyValue(Dialect):
         request, namespace, name, keys = call
         if not keys:
             return await create_table(namespace, name)
-        cached = self.gateway.engine.cached_table(namespace, name)
-        table = cached or await FindTable(namespace, name)
+        table = self.gateway.engine.cached_table(namespace, name) or await FindTable(namespace, name)
         return await OPERATIONS[request.method](request, table, key_of(table, keys[0]))
 
     def render(self, request: Request, caller: str, answer: Reply) -> Reply:
@@ -203,5 +203,5 @@ def listed(table: Table) -> tuple[str, str, str]:
     return table.name, ", ".join(table.key_schema.names), f"/kv/{table.name}"
 
 
-ADAPTER = Adapter(KeyValue, listed)
-"""What the gateway loads."""
+# What the gateway loads, at its start (detection.py) and at the first request.
+DETECTION, ADAPTER = KeyValue, Adapter(KeyValue, listed)

@@ -1,14 +1,19 @@
-"""The object that an adapter exports, and the adapters of the settings. No other module under gateway/ imports adapters."""
+"""The objects that an adapter exports, and the adapters of the settings. No other module under gateway/ imports adapters.
+
+A server imports `adapters/NAME/detection.py` at its start, and `entry.py` at the first request of the dialect.
+"""
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
 from collections.abc import Callable, Coroutine, Mapping
+from functools import partial
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tablegate.gateway.configuration.settings import BadSetting, Settings
-from tablegate.gateway.dialect import DescribeTable, Dialect, Gateway
+from tablegate.gateway.dialect import DescribeTable, Detection, Dialect, Gateway, UnloadedDialect
 from tablegate.gateway.model.tables.tables import Table
 
 if TYPE_CHECKING:
@@ -112,6 +117,19 @@ def adapters(settings: Settings) -> dict[str, Adapter]:
     return {name: _adapter(name) for name in settings.dialects}
 
 
+def dialects(gateway: Gateway) -> list[Dialect | UnloadedDialect]:
+    """Return the dialects of the settings, in their order. Raises BadSetting.
+
+    All views on columns of indexes are registered, because background work reads tables of all dialects.
+    """
+    found: list[Dialect | UnloadedDialect] = []
+    for detection in _detections(gateway.settings):
+        gateway.engine.register_view(detection.name, detection.index_view)
+        unloaded = UnloadedDialect(detection, partial(_new_dialect, detection.name, gateway))
+        found.append(unloaded.load() if detection.loads_at_start(gateway.settings) else unloaded)
+    return found
+
+
 def table_describers(settings: Settings) -> dict[str, DescribeTable]:
     """Return dialect -> the function that describes its tables."""
     return {name: adapter.listed for name, adapter in sorted(adapters(settings).items())}
@@ -119,8 +137,8 @@ def table_describers(settings: Settings) -> dict[str, DescribeTable]:
 
 def register_views(engine: Engine, settings: Settings) -> None:
     """Register the views of all dialects on the columns of their indexes, for work without a server."""
-    for name, adapter in adapters(settings).items():
-        engine.register_view(name, adapter.dialect.index_view)
+    for detection in _detections(settings):
+        engine.register_view(detection.name, detection.index_view)
 
 
 def console_parts(settings: Settings) -> dict[str, ConsolePart]:
@@ -128,14 +146,27 @@ def console_parts(settings: Settings) -> dict[str, ConsolePart]:
     return {name: adapter.console() for name, adapter in adapters(settings).items() if adapter.console}
 
 
+def _new_dialect(name: str, gateway: Gateway) -> Dialect:
+    return _adapter(name).dialect(gateway)
+
+
 def _adapter(name: str) -> Adapter:
-    module = f"tablegate.adapters.{name}.entry"
+    adapter: Adapter = _module_of(name, "entry").ADAPTER
+    return adapter
+
+
+def _detections(settings: Settings) -> list[type[Detection]]:
+    return [_module_of(name, "detection").DETECTION for name in settings.dialects]
+
+
+def _module_of(name: str, part: str) -> ModuleType:
+    """Return a module of an adapter. Raises BadSetting if there is no such adapter."""
+    module = f"tablegate.adapters.{name}.{part}"
     try:
-        adapter: Adapter = importlib.import_module(module).ADAPTER
+        return importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name is None or not module.startswith(error.name):
             raise
         folder = importlib.import_module("tablegate.adapters").__path__
         names = ", ".join(found.name for found in pkgutil.iter_modules(folder) if found.ispkg)
         raise BadSetting(f"{{}}: there is no adapter {name}. Adapters: {names}", "dialects") from None
-    return adapter

@@ -82,7 +82,7 @@ class _DialectDispatcher:
     def __init__(self, own_app: Callable[..., Iterable[bytes]], dialects: Application) -> None:
         self._own = own_app
         self._application = dialects
-        self._apps = {dialect.name: _flask_of(dialect, dialects) for dialect in dialects.dialects}
+        self._apps = {dialect.name: _flask_of(dialect, dialects) for dialect in dialects.loaded_dialects()}
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         request = request_of(environ, b"")

@@ -15,7 +15,7 @@ from tablegate.gateway.configuration.url_secrets import masked_target
 from tablegate.gateway.control import access
 from tablegate.gateway.control.access import CONSOLE, PREFIX
 from tablegate.gateway.control.interceptor import RequestInterceptor
-from tablegate.gateway.dialect import Dialect, Gateway
+from tablegate.gateway.dialect import Dialect, Gateway, UnloadedDialect
 from tablegate.gateway.http import Reply, Request, text_reply
 from tablegate.gateway.model.errors import Busy, GatewayError, HeadTooLong, LimitExceeded, NotAllowed
 from tablegate.gateway.observability import logs
@@ -32,7 +32,8 @@ class Application:
     """The dialects of a server, in the order of their detection, and the routing of requests to them."""
 
     gateway: Gateway
-    dialects: tuple[Dialect, ...]
+    dialects: list[Dialect | UnloadedDialect]
+    """All dialects. The first request of one loads it."""
     clock: Clock = field(default_factory=Clock)
     """The clock of the tables."""
     quota_keeper: QuotaSync | None = None
@@ -49,11 +50,26 @@ class Application:
         object.__setattr__(
             self,
             "interceptor",
-            RequestInterceptor(self.dialects, self.clock.now_ns, settings.recorded_requests),
+            RequestInterceptor(self.loaded_dialects, self.clock.now_ns, settings.recorded_requests),
         )
+
+    def loaded_dialects(self) -> list[Dialect]:
+        """Return all dialects, after loading those that are not."""
+        return [self.load(each) if isinstance(each, UnloadedDialect) else each for each in self.dialects]
+
+    def load(self, unloaded: UnloadedDialect) -> Dialect:
+        """Return a dialect after importing its modules. Any thread may call this."""
+        dialect = unloaded.load()
+        self.dialects[[each.name for each in self.dialects].index(dialect.name)] = dialect
+        return dialect
 
     def dialect_of(self, request: Request) -> Dialect | None:
         """Return the dialect that a request belongs to, or None for the gateway's own paths and unknown requests."""
+        found = self.find_dialect(request)
+        return self.load(found) if isinstance(found, UnloadedDialect) else found
+
+    def find_dialect(self, request: Request) -> Dialect | UnloadedDialect | None:
+        """Return the dialect that a request belongs to, without loading it."""
         if request.path.startswith(PREFIX) or (request.path in health.PATHS and health.is_for(request)):
             return None
         for dialect in self.dialects:

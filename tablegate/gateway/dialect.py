@@ -1,6 +1,6 @@
 """The protocol of dialects: the steps in which each of them answers a request, and the one loop that runs them.
 
-`adapters/NAME/entry.py` has a class that derives from Dialect.
+`adapters/NAME/entry.py` has a class that derives from Dialect, and `detection.py` beside it what is needed earlier.
 
 The steps of a request: `matches`, `authenticate`, `parse`, `execute`, `render` or `render_error`. `Dialect.handle` is the
 coroutine of these steps. The server's tick, or `Dialect.serve` under WSGI, runs the commands that it awaits.
@@ -9,6 +9,7 @@ coroutine of these steps. The server's tick, or `Dialect.serve` under WSGI, runs
 from __future__ import annotations
 
 import re
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Set
 from dataclasses import dataclass, field
@@ -101,8 +102,8 @@ THROTTLING, INTERNAL, CONFLICT, LIMIT = "throttling", "internal", "conflict", "l
 """Errors that every dialect has under some name."""
 
 
-class Dialect(ABC):
-    """One of the wire APIs, answering requests on a gateway. Several dialects may share a port."""
+class Detection(ABC):
+    """What a server needs of a dialect before its first request: how it detects that request, and how it starts."""
 
     name: ClassVar[str]
     """The name in the settings and of the folder in adapters/."""
@@ -110,6 +111,26 @@ class Dialect(ABC):
     """How to point an SDK at `{url}`, printed at the start."""
     service_hosts: ClassVar[re.Pattern[str]] = re.compile("(?!)")
     """The host names of the service, in lower case. Only its operator controls their addresses (security/browsers.py)."""
+
+    @staticmethod
+    @abstractmethod
+    def matches(request: Request) -> bool:
+        """True if a request belongs to this dialect. Called in the order of settings.dialects, before the body has come."""
+
+    @staticmethod
+    def index_view(value: Value, is_partition: bool) -> Value | None:
+        """Return the value of a key column for an index that this dialect created (model.tables.indexes.IndexView)."""
+        return value
+
+    @staticmethod
+    def loads_at_start(settings: Settings) -> bool:
+        """Return True if the dialect must not wait for its first request, as the settings give it work or may be invalid."""
+        return False
+
+
+class Dialect(Detection):
+    """One of the wire APIs, answering requests on a gateway. Several dialects may share a port."""
+
     has_origin_rules: ClassVar[bool] = False
     """True if accounts have CORS rules. Then the dialect refuses pages, by the settings of the server (security/browsers.py)
     and the rules of the account."""
@@ -135,15 +156,6 @@ class Dialect(ABC):
     def __init__(self, gateway: Gateway) -> None:
         self.gateway = gateway
         gateway.engine.register_view(self.name, self.index_view)
-
-    @abstractmethod
-    def matches(self, request: Request) -> bool:
-        """True if a request belongs to this dialect. Called in the order of settings.dialects, before the body has come."""
-
-    @staticmethod
-    def index_view(value: Value, is_partition: bool) -> Value | None:
-        """Return the value of a key column for an index that this dialect created (model.tables.indexes.IndexView)."""
-        return value
 
     # The steps of a request
 
@@ -286,3 +298,23 @@ class Dialect(ABC):
         from tablegate.gateway.server.flask_bridge import routes
 
         return routes(self.name, self.methods, self.serve)
+
+
+class UnloadedDialect:
+    """A dialect that nothing has used yet. `load` imports its modules, which takes tens of milliseconds."""
+
+    def __init__(self, detection: type[Detection], new: Callable[[], Dialect]) -> None:
+        self.name = detection.name
+        self.hint = detection.hint
+        self.service_hosts = detection.service_hosts
+        self.matches = detection.matches
+        self._new = new
+        self._lock = threading.Lock()
+        self._dialect: Dialect | None = None
+
+    def load(self) -> Dialect:
+        """Return the dialect, the same one to all threads."""
+        with self._lock:
+            if self._dialect is None:
+                self._dialect = self._new()
+            return self._dialect

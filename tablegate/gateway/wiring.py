@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tablegate.gateway.adapter import adapters, table_describers
+from tablegate.gateway.adapter import dialects, table_describers
 from tablegate.gateway.application import Application
 from tablegate.gateway.capabilities import new_engine
 from tablegate.gateway.clock import Clock
@@ -130,9 +130,12 @@ def wire(settings: Settings, open_database: OpenDatabase) -> Application:
         quotas=quotas,
         grants=open_database.credential_store.grants,
     )
-    dialects = tuple(adapter.dialect(gateway) for adapter in adapters(settings).values())
     return Application(
-        gateway, dialects, open_database.clock, keeper, partial(administration_of, settings, open_database)
+        gateway,
+        dialects(gateway),
+        open_database.clock,
+        keeper,
+        partial(administration_of, settings, open_database),
     )
 
 

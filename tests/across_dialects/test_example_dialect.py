@@ -19,7 +19,7 @@ from azure.core.credentials import AzureNamedKeyCredential
 from azure.data.tables import TableServiceClient
 
 from docs.examples import key_value_dialect as key_value
-from tablegate.gateway.adapter import adapters
+from tablegate.gateway.adapter import dialects
 from tablegate.gateway.app import mount
 from tablegate.gateway.application import Application
 from tablegate.gateway.configuration.loading import load
@@ -56,12 +56,13 @@ class Client:
 
 @pytest.fixture(scope="module")
 def adapter() -> Iterator[str]:
-    """The name of an adapter with the example as `entry.py` and without other files."""
+    """The name of an adapter with the example as `detection.py` and `entry.py`, and without other files."""
     package = ModuleType("tablegate.adapters.key_value")
     package.__path__ = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, package.__name__, package)
-        patch.setitem(sys.modules, f"{package.__name__}.entry", key_value)
+        for part in ("detection", "entry"):
+            patch.setitem(sys.modules, f"{package.__name__}.{part}", key_value)
         yield "key_value"
 
 
@@ -79,8 +80,7 @@ def client(request: pytest.FixtureRequest, adapter: str, shared_database_url: st
     opened = open_store(settings, connect(settings))
     clock = opened.clock
     gateway = Gateway(opened.engine, Credentials(settings), settings, clock.now_ms, clock.now_ms)
-    dialects = (adapter.dialect(gateway) for adapter in adapters(settings).values())
-    app = mount(Application(gateway, tuple(dialects)))
+    app = mount(Application(gateway, dialects(gateway)))
     running = start_app(app) if request.param == "server" else start_plain(app)
     yield Client(gateway, running, request.param)
     running.stop()

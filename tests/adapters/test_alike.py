@@ -13,7 +13,7 @@ import pytest
 
 from tablegate.gateway.adapter import adapters
 from tablegate.gateway.configuration.settings import Settings
-from tablegate.gateway.dialect import Dialect, Gateway
+from tablegate.gateway.dialect import Detection, Dialect, Gateway
 from tablegate.gateway.http import Request
 from tablegate.gateway.model.errors import Busy, GatewayError, LimitExceeded, NotAllowed
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
@@ -47,12 +47,15 @@ def test_there_are_three() -> None:
 
 def test_an_adapter_is_a_class_with_the_methods_of_all(name: str, dialect: Dialect) -> None:
     kind = type(dialect)
-    assert kind.__bases__ == (Dialect,)
+    detection = part(name, "detection").DETECTION
+    assert kind.__bases__ == (detection, Dialect) and detection.__bases__ == (Detection,)
     assert kind.__module__ == f"tablegate.adapters.{name}.entry"
     public = {member for member in vars(kind) if not member.startswith("_")}
-    steps = {"matches", "authenticate", "parse", "execute", "render", "render_error"}
-    assert {"name", "hint", "service_hosts", "operation", "refuse"} | steps <= public
-    assert public <= set(dir(Dialect)) | {"name"}
+    steps = {"authenticate", "parse", "execute", "render", "render_error"}
+    assert {"operation", "refuse"} | steps <= public
+    assert public <= set(dir(Dialect)) - set(dir(Detection))
+    detected = {member for member in vars(detection) if not member.startswith("_")}
+    assert {"name", "hint", "service_hosts", "matches"} <= detected <= set(dir(Detection)) | {"name"}
     assert name == dialect.name == importlib.import_module(f"tablegate.adapters.{name}").DIALECT
     assert "{url}" in dialect.hint
 

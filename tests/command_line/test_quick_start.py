@@ -114,7 +114,7 @@ def test_the_first_request_for_an_operation_of_a_group_loads_the_group() -> None
 
 
 def test_hot_operations_load_nothing_more() -> None:
-    """The modules of common operations are loaded before the first request.
+    """The modules of common operations are loaded at the first request of the dialect.
 
     (GetItem of an existing item compiles its shape. BatchGetItem and transactions are as common.)
     """
@@ -131,6 +131,29 @@ def test_hot_operations_load_nothing_more() -> None:
     statuses, after = _loaded([*_DYNAMODB, *hot], "--memory")
     assert statuses == ["200"] * 11
     assert after - before == set()
+
+
+def _dialects_in(modules: set[str]) -> set[str]:
+    return {name.split(".")[2] for name in modules if name.endswith(".entry") and ".adapters." in name}
+
+
+def test_the_first_request_of_a_dialect_loads_that_dialect() -> None:
+    """A start imports at most 300 of our modules (issue 47)."""
+    _, started = _loaded(_OWN, "--memory")
+    assert _dialects_in(started) == set()
+    assert len([name for name in started if name.startswith("tablegate")]) <= 300
+    _, modules = _loaded([*_OWN, _DYNAMODB[0]], "--memory")
+    assert _dialects_in(modules) == {"dynamodb"}
+
+
+@pytest.mark.parametrize(
+    ("flags", "dialect"),
+    [(("--s3-folder", "/tmp"), "dynamodb"), (("--azure-flavour", "cosmos"), "azuretable")],
+)
+def test_a_start_loads_a_dialect_whose_settings_must_be_checked(flags: tuple[str, str], dialect: str) -> None:
+    """Its jobs continue without a request, and an error in its settings ends the start."""
+    _, modules = _loaded(_OWN, "--memory", *flags)
+    assert _dialects_in(modules) == {dialect}
 
 
 @pytest.mark.fast_paths

@@ -188,7 +188,7 @@ class _Quiet(WSGIRequestHandler):
 
 def plain_app(gateway: Gateway, *create: Callable[[Gateway], Dialect]) -> flask.Flask:
     """Return the application of these dialects on an engine that a test created."""
-    return mount(Application(gateway, tuple(each(gateway) for each in create)))
+    return mount(Application(gateway, [each(gateway) for each in create]))
 
 
 def call_plainly(app: flask.Flask, request: Request) -> Reply:

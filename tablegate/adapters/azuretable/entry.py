@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Coroutine
 from typing import Any
 
-from tablegate.adapters.azuretable import DIALECT, call_context, replies, request_facts
+from tablegate.adapters.azuretable import call_context, replies, request_facts
 from tablegate.adapters.azuretable.auth import auth
+from tablegate.adapters.azuretable.detection import AzureTableDetection
 from tablegate.adapters.azuretable.flavours import STORAGE, Flavour, Flavours
 from tablegate.adapters.azuretable.operation_table import (
     NAMES,
@@ -39,20 +39,10 @@ from tablegate.gateway.model.request_facts import RequestFacts, RequestKind
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.composites import name_of
 from tablegate.gateway.request_memory import MIN_PARSED_BYTES
-from tablegate.gateway.security.credentials import DEV_AZURE_ACCOUNT, DEV_AZURE_KEY, Scheme
+from tablegate.gateway.security.credentials import Scheme
 from tablegate.gateway.security.identities import ENTRA, ENTRA_SCHEME
 
 log = logging.getLogger("tablegate")
-
-_HINT = (
-    f'TableServiceClient.from_connection_string("AccountName={DEV_AZURE_ACCOUNT};AccountKey={DEV_AZURE_KEY};'
-    f'TableEndpoint={{url}}/{DEV_AZURE_ACCOUNT}")'
-)
-# Host names of the service: public Azure, its sovereign clouds, and Cosmos DB. Other names with `.table.` may be
-# unrelated.
-_SERVICE_HOSTS = re.compile(
-    r"[a-z0-9]{3,24}(?:-secondary)?\.table\.(?:core\.(?:windows\.net|chinacloudapi\.cn|usgovcloudapi\.net)|cosmos\.azure\.com)"
-)
 
 
 def listed(table: Table) -> tuple[str, str, str]:
@@ -63,12 +53,9 @@ def listed(table: Table) -> tuple[str, str, str]:
     return table.azure_name, keys, f"/*/{table.azure_name}"
 
 
-class AzureTable(Dialect):
+class AzureTable(AzureTableDetection, Dialect):
     """The dialect for a gateway, with values read once from the settings."""
 
-    name = DIALECT
-    hint = _HINT
-    service_hosts = _SERVICE_HOSTS
     methods = Dialect.methods | {"MERGE"}
     has_origin_rules = True
     faults = INJECTABLE_FAULTS
@@ -79,12 +66,6 @@ class AzureTable(Dialect):
         super().__init__(gateway)
         self._hosts_name_accounts = gateway.settings.azure_account_in_host
         self._flavours = Flavours(gateway.settings.azure_flavour)
-
-    # Detection of the dialect
-
-    def matches(self, request: Request) -> bool:
-        """Return True for a request with an Azure account in its host name or path."""
-        return addresses.has_account(request.path, request.header_map.get("host", ""))
 
     def operation(self, request: Request) -> str:
         """Return the verb, also a tunnelled one, and the kind of resource, or "unknown" for an invalid address."""

@@ -5,7 +5,6 @@ sent.
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Awaitable, Coroutine
 from typing import Any
 
@@ -13,9 +12,9 @@ import orjson
 
 from tablegate.adapters.dynamodb import DIALECT, background, calls, request_facts, security_tokens
 from tablegate.adapters.dynamodb.capacity.throughput import Throttle
+from tablegate.adapters.dynamodb.detection import DynamoDBDetection
 from tablegate.adapters.dynamodb.operation_table import NAMES, OPERATIONS
 from tablegate.adapters.dynamodb.tables.descriptions import shown_table_keys
-from tablegate.adapters.dynamodb.values import keys
 from tablegate.adapters.dynamodb.wire import auth, http, injectable_faults
 from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, internal, render
@@ -31,15 +30,6 @@ from tablegate.gateway.model.tables.tables import Table
 
 log = logging.getLogger("tablegate")
 
-_HINT = (
-    'boto3.client("dynamodb", endpoint_url="{url}", region_name="us-east-1", '
-    'aws_access_key_id="any", aws_secret_access_key="any")'
-)
-# "Amazon DynamoDB endpoints and quotas" (AWS General Reference).
-_SERVICE_HOSTS = re.compile(
-    r"(?:(?:streams\.)?dynamodb(?:-fips)?|streams-dynamodb(?:-fips)?|\d{12}\.ddb)\.[a-z0-9-]+\.(?:amazonaws\.com(?:\.cn)?|api\.aws)"
-)
-
 
 def listed(table: Table) -> tuple[str, str, str]:
     """Return (name, key attributes, ARN) of a table of any dialect, for `tablegate tables`.
@@ -50,12 +40,9 @@ def listed(table: Table) -> tuple[str, str, str]:
     return table.name, key_text, f"arn:aws:dynamodb:*:*:table/{table.name}"
 
 
-class DynamoDB(Dialect):
+class DynamoDB(DynamoDBDetection, Dialect):
     """The dialect for a gateway, with values read once from the settings."""
 
-    name = DIALECT
-    hint = _HINT
-    service_hosts = _SERVICE_HOSTS
     faults = injectable_faults.INJECTABLE_FAULTS
     refused_part_marks = request_facts.PART_MARKS
     operations = frozenset(OPERATIONS) | security_tokens.OPERATIONS
@@ -64,30 +51,12 @@ class DynamoDB(Dialect):
     )
     blocking_operations = OPERATIONS.blocking
     refusal_statuses = frozenset({400, 403})
-    index_view = staticmethod(keys.index_view)
 
     def __init__(self, gateway: Gateway) -> None:
         super().__init__(gateway)
         background.register(gateway)
         self._calls = calls.CallParser(gateway)
         self._throttle = Throttle(gateway.now_ms) if gateway.settings.throughput == "enforce" else None
-
-    # Detection of the dialect
-
-    def matches(self, request: Request) -> bool:
-        """Return True for a request of DynamoDB (Dialect.matches).
-
-        It has the target or signature of AWS, or is at the root without marks of Azure. Azure accounts may be in the
-        host name.
-        """
-        headers = request.header_map
-        if headers.get("x-amz-target") or headers.get("authorization", "").startswith("AWS4"):
-            return True
-        if request.path not in ("/", ""):
-            return False
-        if "\nx-ms-" in "\n" + "\n".join(headers):  # header names contain no line break
-            return False
-        return not any(mark in f"&{request.query}" for mark in ("&comp=", "&restype=", "&sig="))
 
     def operation(self, request: Request) -> str:
         """Return the name of the operation, or "" if there is none."""

@@ -1,21 +1,20 @@
 """Entry of the dialect: authenticates requests, parses messages, runs handlers, and signs replies.
 
-A request belongs to Table Store if it has an x-ots- header. Its operation is the path.
+The operation of a request is its path.
 """
 
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Awaitable
 from functools import partial
 
 from google.protobuf.message import Message
 
-from tablegate.adapters.tablestore import DIALECT, request_facts
+from tablegate.adapters.tablestore import request_facts
+from tablegate.adapters.tablestore.detection import TableStoreDetection
 from tablegate.adapters.tablestore.operation_table import OPERATIONS, operation_name
 from tablegate.adapters.tablestore.values.values import key_type
-from tablegate.adapters.tablestore.values.views import index_view
 from tablegate.adapters.tablestore.wire import auth, errors, limits, replies
 from tablegate.adapters.tablestore.wire.auth import Caller
 from tablegate.adapters.tablestore.wire.call_context import CallContext, execute
@@ -34,13 +33,6 @@ from tablegate.gateway.security.credentials import Scheme
 
 log = logging.getLogger(__name__)
 
-_HEADER_PREFIX = "x-ots-"
-_HINT = 'OTSClient("{url}", "tablegate", "tablegate", "instance")'
-# "Endpoints" (Tablestore developer guide).
-_SERVICE_HOSTS = re.compile(
-    r"[a-z0-9-]+\.[a-z0-9-]+\.(?:ots|ots-internal|vpc\.tablestore|tablestore)\.aliyuncs\.com"
-)
-
 
 def listed(table: Table) -> tuple[str, str, str]:
     """Return name, primary key and address of a table of any dialect, for `tablegate tables`.
@@ -52,24 +44,14 @@ def listed(table: Table) -> tuple[str, str, str]:
     return table.name, keys, f"*/{table.name}"
 
 
-class TableStore(Dialect):
+class TableStore(TableStoreDetection, Dialect):
     """The Table Store dialect of a gateway."""
 
-    name = DIALECT
-    hint = _HINT
-    service_hosts = _SERVICE_HOSTS
     faults = errors.INJECTABLE_FAULTS
     operations = frozenset(OPERATIONS)
     blocking_operations = OPERATIONS.blocking
     batches = frozenset({"BatchGetRow", "BatchWriteRow", "BulkImport"})
     refusal_statuses = frozenset({400, 403})  # 400: without key or signature
-    index_view = staticmethod(index_view)
-
-    # Detection
-
-    def matches(self, request: Request) -> bool:
-        """Return True if the request has an x-ots- header. No other dialect has them."""
-        return f"\n{_HEADER_PREFIX}" in "\n" + "\n".join(request.header_map)  # names have no line breaks
 
     def operation(self, request: Request) -> str:
         """Return the name of the operation, or "unknown"."""

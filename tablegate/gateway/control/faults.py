@@ -117,7 +117,7 @@ class Fault:
 class Faults:
     """All faults of a server process, for several threads. `changed` is called after each change."""
 
-    def __init__(self, dialects: Sequence[Dialect], changed: Callable[[], None]) -> None:
+    def __init__(self, dialects: Callable[[], Sequence[Dialect]], changed: Callable[[], None]) -> None:
         self._dialects = dialects
         self._changed = changed
         self._lock = threading.Lock()
@@ -153,7 +153,7 @@ class Faults:
     def add(self, given: dict[str, Any]) -> dict[str, Any]:
         """Add a fault. Raises BadRequest, OperationRejected."""
         members = dict(only(given, **_KINDS))
-        _check(members, dialects_of(members, self._dialects))
+        _check(members, dialects_of(members, self._dialects()))
         with self._lock:
             if len(self._faults) >= _MOST_FAULTS:
                 raise OperationRejected(409, f"there are {_MOST_FAULTS} faults already")

@@ -21,9 +21,15 @@ from tablegate.gateway.request_context import RequestContext
 
 
 class RequestInterceptor:
-    """The faults and the request log of a server process. `now_ns` is the clock of the tables."""
+    """The faults and the request log of a server process.
 
-    def __init__(self, dialects: Sequence[Dialect], now_ns: Callable[[], int], most_recorded: int) -> None:
+    - `dialects`: loads and returns all dialects.
+    - `now_ns`: the clock of the tables.
+    """
+
+    def __init__(
+        self, dialects: Callable[[], Sequence[Dialect]], now_ns: Callable[[], int], most_recorded: int
+    ) -> None:
         self.dialects = dialects
         self.faults = Faults(dialects, self._update)
         self.requests = RequestLog(dialects, most_recorded, self._update)

@@ -29,7 +29,9 @@ class RequestLog:
     `changed` is called when recording begins or ends.
     """
 
-    def __init__(self, dialects: Sequence[Dialect], most: int, changed: Callable[[], None]) -> None:
+    def __init__(
+        self, dialects: Callable[[], Sequence[Dialect]], most: int, changed: Callable[[], None]
+    ) -> None:
         self._dialects = dialects
         self._changed = changed
         self._lock = threading.Lock()
@@ -80,7 +82,7 @@ class RequestLog:
     def listed(self, given: dict[str, Any]) -> dict[str, Any]:
         """Return the requests with these members, oldest first, and the maximum number. Raises BadRequest."""
         wanted = only(given, dialect=str, operation=str, table=str, caller=str, status=str)
-        dialects_of(wanted, self._dialects)
+        dialects_of(wanted, self._dialects())
         with self._lock:
             lines = [*self._lines]
         if wanted:

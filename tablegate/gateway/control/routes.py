@@ -124,7 +124,7 @@ def _operations(
         ("DELETE", "/snapshots/<name>", lambda given, name: snapshots.remove(engine, name)),
         ("GET", "/snapshots/<name>/file", lambda given, name: snapshots.export(engine, name)),
         ("PUT", "/snapshots/<name>/file", lambda given, name: snapshots.put(engine, given, name)),
-        ("POST", "/seed", lambda given: seeds.from_request(interceptor.dialects, given)),
+        ("POST", "/seed", lambda given: seeds.from_request(interceptor.dialects(), given)),
         ("GET", "/openapi.json", lambda given: _document_of_this()),
         ("GET", "/faults", lambda given: interceptor.faults.listed()),
         ("POST", "/faults", interceptor.faults.add),

@@ -63,7 +63,7 @@ def _add_tables(settings: Settings, open_database: OpenDatabase) -> None:
     """Add the tables of the snapshot and of the seed. Raises BadSetting."""
     from tablegate.gateway.control import answers, seeds, snapshots
 
-    dialects = wire(settings, open_database).dialects
+    dialects = wire(settings, open_database).loaded_dialects()
     try:
         if settings.start_from is not None:
             snapshots.start_from(open_database.engine, settings.start_from)

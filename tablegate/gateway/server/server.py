@@ -28,7 +28,7 @@ from tablegate.gateway import health, request_context
 from tablegate.gateway.application import Application
 from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.configuration.url_secrets import masked_target
-from tablegate.gateway.dialect import QUICK_BYTES, Dialect
+from tablegate.gateway.dialect import QUICK_BYTES, Dialect, UnloadedDialect
 from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.observability import logs, metrics
 from tablegate.gateway.server import allocator
@@ -221,14 +221,18 @@ class Server:
     def handle(self, pending: PendingRequest) -> None:
         """Start handling a request. It is answered once, in a later iteration of the loop.
 
-        An intercepted request is passed here a second time after its delay.
+        A request is passed here a second time after its dialect was loaded, and an intercepted one after its delay.
         """
         dialect, interception = pending.dialect, pending.interception
         if interception is None:
-            pending.began = monotonic()
+            pending.began = pending.began or monotonic()
+            found = self._application.find_dialect(pending)
+            if isinstance(found, UnloadedDialect):
+                self._threads.submit(self._load, found, pending)
+                return
             if self._telemetry is not None:
                 pending.span = self._telemetry.start_span(pending)
-            dialect = pending.dialect = self._application.dialect_of(pending)
+            dialect = pending.dialect = found
             if dialect is not None:
                 pending.operation = dialect.operation(pending)
             reply = self._application.reject_cross_origin(pending)
@@ -340,6 +344,15 @@ class Server:
     def refuse(self, request: Request, error: Exception) -> Reply:
         """Return the refusal for an error, in the words of the request's dialect. Server errors are logged."""
         return self._application.refuse_and_log(request, error)
+
+    def _load(self, unloaded: UnloadedDialect, pending: PendingRequest) -> None:
+        """Load the dialect of a request, on a thread, and handle the request."""
+        try:
+            self._application.load(unloaded)
+        except Exception as error:
+            self._loop.call_soon_threadsafe(self.answer, pending, self.refuse(pending, error))
+        else:
+            self._loop.call_soon_threadsafe(self.handle, pending)
 
     def _serve(self, pending: PendingRequest) -> None:
         self._loop.call_soon_threadsafe(self.answer, pending, self._reply_of(pending))

@@ -194,7 +194,8 @@ class Toy(Dialect):
     name = "toy"
     blocking_operations = frozenset({"flask"})
 
-    def matches(self, request: Request) -> bool:
+    @staticmethod
+    def matches(request: Request) -> bool:
         return True
 
     def operation(self, request: Request) -> str:
@@ -241,7 +242,7 @@ def toy(engine: FakeEngine) -> Iterator[ToyServer]:
     def begin(lane: str = "inline", **settings: Any) -> Running:
         made = load({"memory": True, "port": 0, "drain_seconds": 0.0, **settings}, {})
         gateway = Gateway(engine, Credentials(made), made, lambda: 0, lambda: 0)  # type: ignore[arg-type]
-        running.append(start_app(mount(Application(gateway, (Toy(gateway),))), lane))
+        running.append(start_app(mount(Application(gateway, [Toy(gateway)])), lane))
         return running[-1]
 
     yield begin

@@ -1,0 +1,34 @@
+"""Detection of requests of Table Store: they have an x-ots- header."""
+
+from __future__ import annotations
+
+import re
+
+from tablegate.adapters.tablestore import DIALECT
+from tablegate.adapters.tablestore.values.views import index_view
+from tablegate.gateway.dialect import Detection
+from tablegate.gateway.http import Request
+
+_HEADER_PREFIX = "x-ots-"
+_HINT = 'OTSClient("{url}", "tablegate", "tablegate", "instance")'
+# "Endpoints" (Tablestore developer guide).
+_SERVICE_HOSTS = re.compile(
+    r"[a-z0-9-]+\.[a-z0-9-]+\.(?:ots|ots-internal|vpc\.tablestore|tablestore)\.aliyuncs\.com"
+)
+
+
+class TableStoreDetection(Detection):
+    """What a server needs of Table Store before its first request."""
+
+    name = DIALECT
+    hint = _HINT
+    service_hosts = _SERVICE_HOSTS
+    index_view = staticmethod(index_view)
+
+    @staticmethod
+    def matches(request: Request) -> bool:
+        """Return True if the request has an x-ots- header. No other dialect has them."""
+        return f"\n{_HEADER_PREFIX}" in "\n" + "\n".join(request.header_map)  # names have no line breaks
+
+
+DETECTION = TableStoreDetection
