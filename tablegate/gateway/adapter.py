@@ -102,7 +102,7 @@ class ConsolePart(NamedTuple):
 
 
 class Adapter(NamedTuple):
-    """All that the gateway needs of a dialect: `ADAPTER` of adapters/NAME/entry.py.
+    """All that the gateway needs of a dialect for its requests: `ADAPTER` of adapters/NAME/entry.py.
 
     `console` imports and returns the part of the dialect in the console. None if there is none.
     """
